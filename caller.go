@@ -1,0 +1,74 @@
+package modelgate
+
+import (
+	"slices"
+	"time"
+)
+
+// Caller is who is calling: a live key with everything that decides its
+// rights. It is a value made by the key look-up, shared between calls and
+// never changed.
+type Caller struct {
+	ClientID      ClientID
+	KeyID         KeyID
+	SubAccountID  SubAccountID // "" for a key of the organization itself
+	Markup        Markup       // of the sub-account; 0 without one
+	Scopes        []Scope
+	Entitlements  Entitlements // the key's own tuples
+	Denies        Entitlements // the ceiling's deny rules at issuance; they bind too
+	RoutingPolicy RoutingPolicy
+	Billing       Billing
+	Limits        Limits    // the key's, else the client's
+	ExpiresAt     time.Time // zero: never
+	Ceiling       Ceiling   // of the organization; see Bounds
+}
+
+// Has reports whether the caller holds the scope; AnyKey is always held.
+func (c *Caller) Has(s Scope) bool { return s == AnyKey || slices.Contains(c.Scopes, s) }
+
+// Live reports whether the key has not expired at the instant now.
+func (c *Caller) Live(now time.Time) bool {
+	return c.ExpiresAt.IsZero() || now.Before(c.ExpiresAt)
+}
+
+// Permit reports whether the caller may use the target.
+func (c *Caller) Permit(t Target) bool {
+	return c.Entitlements.Permit(t) && !c.Denies.deny(t)
+}
+
+// PermitProvider reports whether the caller may use every model of the
+// provider, which calls that name no model need.
+func (c *Caller) PermitProvider(provider string, served []*Model) bool {
+	all := slices.Concat(c.Entitlements, c.Denies)
+	return all.PermitProvider(provider, served)
+}
+
+// Bounds is the ceiling this caller issues under: the organization's, or for
+// a key bound to a sub-account its own rights and stored denies.
+func (c *Caller) Bounds() Ceiling {
+	if c.SubAccountID == "" {
+		return c.Ceiling
+	}
+	tuples := slices.Clone(c.Entitlements)
+	for _, d := range c.Denies {
+		if !slices.Contains(tuples, d) {
+			tuples = append(tuples, d)
+		}
+	}
+	return Ceiling{MaxScopes: c.Scopes, Entitlements: tuples}
+}
+
+// InEU reports whether a provider's region counts as in the EU.
+func InEU(region string) bool {
+	return region == "eu" || len(region) > 3 && region[:3] == "eu-"
+}
+
+// PermitRegion reports whether the caller's routing policy allows a region.
+func (c *Caller) PermitRegion(region string) bool {
+	return c.RoutingPolicy != EUOnly || InEU(region)
+}
+
+// deny reports whether any rule matches; es holds deny rules only.
+func (es Entitlements) deny(t Target) bool {
+	return slices.ContainsFunc(es, func(e Entitlement) bool { return e.matches(t) })
+}

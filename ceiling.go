@@ -1,0 +1,121 @@
+package modelgate
+
+import "slices"
+
+// Ceiling is the most that a key of an organization can be issued with
+// (spec: GET /gw/ceiling).
+type Ceiling struct {
+	MaxScopes    []Scope      `json:"max_scopes"`
+	Entitlements Entitlements `json:"entitlements"`
+}
+
+// OpenCeiling allows every scope and every model.
+func OpenCeiling() Ceiling {
+	return Ceiling{MaxScopes: AllScopes(), Entitlements: OpenEntitlements()}
+}
+
+// Validate checks a ceiling and fills default axes. Errors are bad_request.
+func (c *Ceiling) Validate() error {
+	for _, s := range c.MaxScopes {
+		if !s.Valid() {
+			return Errorf(BadRequest, "max_scopes: unknown scope %q", s)
+		}
+	}
+	if c.MaxScopes == nil {
+		c.MaxScopes = []Scope{}
+	}
+	if c.Entitlements == nil {
+		c.Entitlements = Entitlements{}
+	}
+	return c.Entitlements.Validate()
+}
+
+// Grant is what an admitted key is issued with.
+type Grant struct {
+	Scopes []Scope
+	// Entitlements are the key's own tuples: those it was asked for, or a
+	// copy of the ceiling's.
+	Entitlements Entitlements
+	// Denies are the ceiling's deny rules at the moment of issuance. They
+	// bind the key beside its own tuples, so that leaving them out of a
+	// request cannot widen a key past its ceiling.
+	Denies Entitlements
+}
+
+// Admit applies the issuance rules (spec: POST /gw/keys). Requested nil means
+// absent: the key inherits the ceiling; empty means deny-all. The catalog is
+// the one of this moment. Malformed tuples are bad_request, everything
+// outside the ceiling is forbidden, and either the whole request is granted
+// or nothing.
+func (c Ceiling) Admit(scopes []Scope, requested *Entitlements, catalog *Catalog) (Grant, error) {
+	if err := c.admitScopes(scopes); err != nil {
+		return Grant{}, err
+	}
+	g := Grant{Scopes: uniqueScopes(scopes), Denies: c.Entitlements.Denies()}
+	if requested == nil {
+		g.Entitlements = slices.Clone(c.Entitlements)
+		return g, nil
+	}
+	tuples := slices.Clone(*requested)
+	if err := tuples.Validate(); err != nil {
+		return Grant{}, err
+	}
+	for i, e := range tuples {
+		if err := c.admitTuple(i, e, catalog); err != nil {
+			return Grant{}, err
+		}
+	}
+	g.Entitlements = tuples
+	return g, nil
+}
+
+func (c Ceiling) admitScopes(scopes []Scope) error {
+	for _, s := range scopes {
+		if !s.Valid() {
+			return Errorf(BadRequest, "scopes: unknown scope %q; use inference:use, stats:read or keys:manage", s)
+		}
+		if !slices.Contains(c.MaxScopes, s) {
+			return Errorf(Forbidden, "scopes: %s exceeds the ceiling (see GET /gw/ceiling)", s)
+		}
+	}
+	return nil
+}
+
+// admitTuple is rules 1 to 6.
+func (c Ceiling) admitTuple(i int, e Entitlement, catalog *Catalog) error {
+	if e.Axis != AxisProvider && e.Effect == Deny {
+		return nil
+	}
+	if e.Axis == AxisVendor && !HasGlob(e.Provider) && !HasGlob(e.ModelPattern) {
+		slug := e.Provider + "/" + e.ModelPattern
+		m := catalog.Find(slug)
+		if m == nil {
+			return Errorf(Forbidden, "entitlements[%d]: model %q is not in the catalog (see GET /v1/models)", i, slug)
+		}
+		if !c.Allows(m) {
+			return Errorf(Forbidden, "entitlements[%d]: the ceiling does not allow model %q", i, slug)
+		}
+		return nil
+	}
+	if !slices.Contains(c.Entitlements, e) {
+		return Errorf(Forbidden, "entitlements[%d]: not among the ceiling's tuples (see GET /gw/ceiling)", i)
+	}
+	return nil
+}
+
+// Allows reports whether the ceiling permits the model on its current
+// inference route, the first one. This is also the field allowed of
+// GET /gw/models.
+func (c Ceiling) Allows(m *Model) bool {
+	return c.Entitlements.Permit(m.Target(0))
+}
+
+func uniqueScopes(scopes []Scope) []Scope {
+	out := []Scope{}
+	for _, s := range AllScopes() {
+		if slices.Contains(scopes, s) {
+			out = append(out, s)
+		}
+	}
+	return out
+}

@@ -1,0 +1,88 @@
+package modelgate
+
+import "time"
+
+// RoutingPolicy says where an organization's calls may be served.
+type RoutingPolicy string
+
+// The routing policies.
+const (
+	RouteAny RoutingPolicy = "any"
+	EUOnly   RoutingPolicy = "eu_only"
+)
+
+// Billing says how an organization pays its operator.
+type Billing string
+
+// The billing modes: an invoiced client has no balance, a manual one prepays.
+const (
+	Invoiced Billing = "invoiced"
+	Manual   Billing = "manual"
+)
+
+// DefaultMaxKeys is the number of active keys an organization may hold unless
+// the operator set another (spec: Limits).
+const DefaultMaxKeys = 1000
+
+// Limits are the rate and concurrency limits of one key. A nil field means
+// not set here: a key's falls back to its client's, a client's to the
+// configuration's. Zero means unlimited.
+type Limits struct {
+	RequestsPerSecond *int `json:"requests_per_second,omitempty"`
+	Burst             *int `json:"burst,omitempty"`
+	Concurrency       *int `json:"concurrency,omitempty"`
+}
+
+// Or fills the fields that are not set from those of other.
+func (l Limits) Or(other Limits) Limits {
+	if l.RequestsPerSecond == nil {
+		l.RequestsPerSecond = other.RequestsPerSecond
+	}
+	if l.Burst == nil {
+		l.Burst = other.Burst
+	}
+	if l.Concurrency == nil {
+		l.Concurrency = other.Concurrency
+	}
+	return l
+}
+
+// Client is an organization: a tenant of the gateway.
+type Client struct {
+	ID            ClientID      `json:"id"`
+	Name          string        `json:"name"`
+	RoutingPolicy RoutingPolicy `json:"routing_policy"`
+	Billing       Billing       `json:"billing"`
+	MaxKeys       int           `json:"max_keys"`
+	Limits        Limits        `json:"limits"`
+	Ceiling       Ceiling       `json:"ceiling"`
+	CreatedAt     time.Time     `json:"created_at"`
+}
+
+// Validate checks the fields that an operator sets. Errors are bad_request.
+func (c *Client) Validate() error {
+	switch {
+	case c.Name == "" || len(c.Name) > 200:
+		return Errorf(BadRequest, "name must have 1 to 200 bytes")
+	case c.RoutingPolicy != RouteAny && c.RoutingPolicy != EUOnly:
+		return Errorf(BadRequest, "routing policy must be any or eu_only")
+	case c.Billing != Invoiced && c.Billing != Manual:
+		return Errorf(BadRequest, "billing must be invoiced or manual")
+	case c.MaxKeys < 0:
+		return Errorf(BadRequest, "max keys must not be negative")
+	}
+	if err := c.Limits.Validate(); err != nil {
+		return err
+	}
+	return c.Ceiling.Validate()
+}
+
+// Validate refuses negative limits.
+func (l Limits) Validate() error {
+	for _, v := range []*int{l.RequestsPerSecond, l.Burst, l.Concurrency} {
+		if v != nil && *v < 0 {
+			return Errorf(BadRequest, "limits must not be negative; 0 means unlimited")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package modelgate
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind classifies an Error. Each kind has one HTTP status and one wire type
+// (spec: Errors); see Kind.Status and Kind.Type.
+type Kind string
+
+// The kinds of error a client can be shown.
+const (
+	BadRequest          Kind = "bad_request"
+	Unauthorized        Kind = "unauthorized"
+	Forbidden           Kind = "forbidden"
+	RegionPolicyDenied  Kind = "region_policy"
+	BudgetExceeded      Kind = "budget_exceeded"
+	InsufficientBalance Kind = "insufficient_balance"
+	NotFound            Kind = "not_found"
+	MethodNotAllowed    Kind = "method_not_allowed"
+	Conflict            Kind = "conflict"
+	Gone                Kind = "gone"
+	TooLarge            Kind = "request_too_large"
+	HeadersTooLarge     Kind = "headers_too_large"
+	RateLimited         Kind = "rate_limited"
+	BadGateway          Kind = "bad_gateway"
+	Unavailable         Kind = "unavailable"
+	Internal            Kind = "internal"
+)
+
+// kinds is the table of statuses and wire types. A kind without a type of
+// its own in the specification borrows bad_request.
+var kinds = map[Kind]struct {
+	status int
+	typ    string
+}{
+	BadRequest:          {400, "bad_request"},
+	Unauthorized:        {401, "unauthorized"},
+	Forbidden:           {403, "forbidden"},
+	RegionPolicyDenied:  {403, "region_policy"},
+	BudgetExceeded:      {402, "budget_exceeded"},
+	InsufficientBalance: {402, "insufficient_balance"},
+	NotFound:            {404, "not_found"},
+	MethodNotAllowed:    {405, "bad_request"},
+	Conflict:            {409, "conflict"},
+	Gone:                {410, "gone"},
+	TooLarge:            {413, "request_too_large"},
+	HeadersTooLarge:     {431, "bad_request"},
+	RateLimited:         {429, "rate_limited"},
+	BadGateway:          {502, "bad_gateway"},
+	Unavailable:         {503, "unavailable"},
+	Internal:            {500, "internal"},
+}
+
+// Status is the HTTP status of the kind; 500 for a kind that is not in the
+// table.
+func (k Kind) Status() int {
+	if row, ok := kinds[k]; ok {
+		return row.status
+	}
+	return 500
+}
+
+// Type is the wire type in the error envelope. The /gw API spells an
+// internal fault internal_error; that is the caller's business.
+func (k Kind) Type() string {
+	if row, ok := kinds[k]; ok {
+		return row.typ
+	}
+	return "internal"
+}
+
+// Error is an error that a client may be shown: its message goes over the
+// wire as it stands. Every other error is answered as internal and logged.
+type Error struct {
+	Kind    Kind
+	Message string
+}
+
+// Error returns the message.
+func (e *Error) Error() string { return e.Message }
+
+// Errorf makes an *Error.
+func Errorf(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// KindOf is the kind of the first *Error in err's chain, Internal for any
+// other error and "" for nil.
+func KindOf(err error) Kind {
+	if err == nil {
+		return ""
+	}
+	if e, ok := errors.AsType[*Error](err); ok {
+		return e.Kind
+	}
+	return Internal
+}
+
+// The errors whose text the specification fixes (spec: Errors, Door errors).
+var (
+	ErrUnauthorized     = &Error{Unauthorized, "invalid gateway key"}
+	ErrModelDenied      = &Error{Forbidden, "model not permitted for this client"}
+	ErrKeyCap           = &Error{Forbidden, "active key limit reached for this client: revoke unused keys or ask the operator to raise max_keys"}
+	ErrBodyTooLarge     = &Error{TooLarge, "request body too large"}
+	ErrRateLimited      = &Error{RateLimited, "rate limit exceeded"}
+	ErrBudget           = &Error{BudgetExceeded, "budget limit reached"}
+	ErrBalance          = &Error{InsufficientBalance, "account balance exhausted; top up to continue"}
+	ErrCredentialGone   = &Error{Gone, "credential rotated after task creation; re-issue the task"}
+	ErrInternal         = &Error{Internal, "internal error"}
+	ErrCredential       = &Error{Internal, "credential resolution failed"}
+	ErrPathNotPermitted = &Error{Forbidden, "path not permitted for this provider"}
+	ErrUnpriced         = &Error{Forbidden, "model has no price; a budget applies"}
+)
+
+// ErrMissingScope refuses a caller that lacks the scope.
+func ErrMissingScope(s Scope) *Error {
+	return Errorf(Forbidden, "missing required scope: %s", s)
+}
+
+// ErrRegion refuses a provider outside the EU for an eu_only client.
+func ErrRegion(region string) *Error {
+	return Errorf(RegionPolicyDenied, `provider region "%s" is blocked by the client's eu_only routing policy`, region)
+}
+
+// ErrBareModel answers a door called with something that is no slug.
+func ErrBareModel(model string) *Error {
+	return Errorf(BadRequest, `model "%s" is not a catalog slug; use 'author/model' (see GET /v1/models)`, model)
+}
+
+// ErrUnknownSlug answers a slug that the catalog does not hold.
+func ErrUnknownSlug(slug string) *Error {
+	return Errorf(NotFound, `model "%s" not found in catalog (see GET /v1/models)`, slug)
+}
+
+// ErrWrongKind answers a slug whose kind the door does not serve.
+func ErrWrongKind(slug string, has, serves ModelKind) *Error {
+	return Errorf(BadRequest, `model "%s" has kind "%s"; this endpoint serves only %s models`, slug, has, serves)
+}
+
+// ErrNoRoute answers a slug whose route names a provider that is not
+// configured.
+func ErrNoRoute(slug string) *Error {
+	return Errorf(BadGateway, `inference route for model "%s" is not available`, slug)
+}
+
+// ErrWrongDoor answers a slug whose provider has no compatible path for the
+// door. The hint is the path of a door that serves the model, "" for none.
+func ErrWrongDoor(slug, hint string) *Error {
+	if hint == "" {
+		return Errorf(BadRequest, "model %s is not served by this endpoint; use the service SDK", slug)
+	}
+	return Errorf(BadRequest, "model %s is not served by this endpoint; use %s or the service SDK", slug, hint)
+}

@@ -1,0 +1,101 @@
+package modelgate
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"hash/crc32"
+	"strings"
+	"time"
+)
+
+// KeyStatus is the stored state of a key. Expiry is not a state: an expired
+// key stays active and stops authenticating (spec: States).
+type KeyStatus string
+
+// The states of a key.
+const (
+	KeyActive  KeyStatus = "active"
+	KeyRevoked KeyStatus = "revoked"
+)
+
+// The bounds of expires_in_seconds (spec: Limits).
+const (
+	MinKeyTTL = 1
+	MaxKeyTTL = 315_360_000
+)
+
+// Key is a gateway API key without its secret. It never changes but for its
+// status, its limits and its last use.
+type Key struct {
+	ID           KeyID        `json:"id"`
+	ClientID     ClientID     `json:"-"`
+	Prefix       string       `json:"key_prefix"`
+	Status       KeyStatus    `json:"status"`
+	Scopes       []Scope      `json:"scopes"`
+	SubAccountID SubAccountID `json:"-"`
+	CreatedAt    time.Time    `json:"created_at"`
+	LastUsedAt   time.Time    `json:"-"` // zero until the first use
+	ExpiresAt    time.Time    `json:"-"` // zero: never
+	Entitlements Entitlements `json:"-"`
+	Denies       Entitlements `json:"-"` // see Grant.Denies
+	Limits       Limits       `json:"-"`
+}
+
+const (
+	secretPrefix = "gw_live_"
+	secretRandom = 40 // hex digits of randomness
+	secretLen    = len(secretPrefix) + 48
+	// prefixLen is how much of a secret is kept in clear (spec: Key).
+	prefixLen = 16
+)
+
+// Secret is the plaintext of a key. It prints as a placeholder everywhere;
+// Reveal is the only way out, and only the answer to an issuance uses it.
+type Secret struct{ text string }
+
+// NewSecret draws a key: gw_live_, 40 random hex digits and 8 hex digits of
+// the CRC-32 of what precedes, so that a typo costs no look-up.
+func NewSecret() Secret {
+	var b [secretRandom / 2]byte
+	rand.Read(b[:]) // never fails (crypto/rand)
+	body := secretPrefix + hex.EncodeToString(b[:])
+	return Secret{fmt.Sprintf("%s%08x", body, crc32.ChecksumIEEE([]byte(body)))}
+}
+
+// Reveal is the plaintext.
+func (s Secret) Reveal() string { return s.text }
+
+// String keeps the plaintext out of logs.
+func (s Secret) String() string { return "[redacted]" }
+
+// GoString keeps the plaintext out of %#v.
+func (s Secret) GoString() string { return "[redacted]" }
+
+// Prefix is the part that may be stored and shown.
+func (s Secret) Prefix() string { return s.text[:prefixLen] }
+
+// Digest is what the gateway stores and looks keys up by.
+func (s Secret) Digest() Digest { return DigestOf(s.text) }
+
+// Digest is the SHA-256 of a whole secret.
+type Digest [sha256.Size]byte
+
+// DigestOf hashes a presented secret.
+func DigestOf(secret string) Digest { return sha256.Sum256([]byte(secret)) }
+
+// WellFormed reports whether a presented secret has the shape of a key and
+// the right checksum. It is no proof that the key exists.
+func WellFormed(secret string) bool {
+	if len(secret) != secretLen || !strings.HasPrefix(secret, secretPrefix) {
+		return false
+	}
+	for i := len(secretPrefix); i < secretLen; i++ {
+		if c := secret[i]; (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	body, sum := secret[:secretLen-8], secret[secretLen-8:]
+	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(body))) == sum
+}

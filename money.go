@@ -1,0 +1,208 @@
+package modelgate
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Nano is an amount of money in nano-USD (1e-9 USD). It is the only form
+// money has in the program; JSON shows it as USD with at most nine decimals.
+// The range is about ±9.2 billion USD.
+type Nano int64
+
+// USD is one US dollar.
+const USD Nano = 1_000_000_000
+
+// ErrAmount says that a text is no amount of money that Nano can hold.
+var ErrAmount = errors.New("not a USD amount with at most 9 decimals")
+
+// ParseUSD reads a JSON number or decimal text as an amount in USD: exact,
+// at most nine decimals, exponents allowed, never through a float.
+func ParseUSD(s string) (Nano, error) {
+	v, err := parseFixed(s, 9)
+	return Nano(v), err
+}
+
+// parseFixed reads a decimal number as an integer of 10^-scale units. It
+// fails when the number needs more decimals or does not fit.
+func parseFixed(s string, scale int) (int64, error) {
+	mantissa, exponent := s, 0
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		e, err := strconv.Atoi(s[i+1:])
+		if err != nil || e > 40 || e < -40 {
+			return 0, fmt.Errorf("%q: %w", s, ErrAmount)
+		}
+		mantissa, exponent = s[:i], e
+	}
+	digits, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if whole == "" || len(digits) > 64 || strings.HasSuffix(digits, ".") {
+		return 0, fmt.Errorf("%q: %w", s, ErrAmount)
+	}
+	for _, c := range whole + fraction {
+		if c < '0' || c > '9' {
+			return 0, fmt.Errorf("%q: %w", s, ErrAmount)
+		}
+	}
+	all := strings.TrimLeft(whole+fraction, "0")
+	shift := scale + exponent - len(fraction)
+	for shift < 0 && strings.HasSuffix(all, "0") {
+		all, shift = all[:len(all)-1], shift+1
+	}
+	if all == "" {
+		return 0, nil
+	}
+	if shift < 0 || len(all)+shift > 19 {
+		return 0, fmt.Errorf("%q: %w", s, ErrAmount)
+	}
+	if negative {
+		all = "-" + all
+	}
+	v, err := strconv.ParseInt(all+strings.Repeat("0", shift), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q: %w", s, ErrAmount)
+	}
+	return v, nil
+}
+
+// String is the amount in USD without trailing zeros, such as 0.000123.
+func (n Nano) String() string { return string(n.append(nil)) }
+
+func (n Nano) append(b []byte) []byte { return appendFixed(b, int64(n), 9) }
+
+// appendFixed writes v · 10^-scale as a decimal number without trailing
+// zeros.
+func appendFixed(b []byte, v int64, scale int) []byte {
+	u := uint64(v)
+	if v < 0 {
+		b, u = append(b, '-'), -u
+	}
+	unit := uint64(math.Pow10(scale))
+	b = strconv.AppendUint(b, u/unit, 10)
+	rest := u % unit
+	if rest == 0 {
+		return b
+	}
+	b = append(b, '.')
+	start := len(b)
+	b = append(b, "000000000"[:scale]...)
+	for i := len(b) - 1; i >= start; i-- {
+		b[i] = byte('0' + rest%10)
+		rest /= 10
+	}
+	for b[len(b)-1] == '0' {
+		b = b[:len(b)-1]
+	}
+	return b
+}
+
+// MarshalJSON writes a JSON number in USD.
+func (n Nano) MarshalJSON() ([]byte, error) { return n.append(nil), nil }
+
+// UnmarshalJSON reads a JSON number in USD; a string is refused.
+func (n *Nano) UnmarshalJSON(b []byte) error {
+	v, err := ParseUSD(string(b))
+	if err != nil {
+		return err
+	}
+	*n = v
+	return nil
+}
+
+// Add is n + m, held at the ends of the range instead of wrapping round.
+func (n Nano) Add(m Nano) Nano {
+	sum := n + m
+	if m > 0 && sum < n {
+		return math.MaxInt64
+	}
+	if m < 0 && sum > n {
+		return math.MinInt64
+	}
+	return sum
+}
+
+// Markup is a sub-account's surcharge in millionths of a percent:
+// 12.5 % is 12,500,000. The range is 0 to 10,000 %.
+type Markup int64
+
+const (
+	wholeMarkup Markup = 100_000_000                  // 100 %
+	maxMarkup   Markup = 10_000 * (wholeMarkup / 100) // spec: markup_pct 0..10000
+)
+
+// ErrMarkup says that a number is no markup.
+var ErrMarkup = errors.New("markup_pct must be a number from 0 to 10000 with at most 6 decimals")
+
+// ParseMarkup reads a percentage.
+func ParseMarkup(s string) (Markup, error) {
+	v, err := parseFixed(s, 6)
+	if err != nil || v < 0 || Markup(v) > maxMarkup {
+		return 0, ErrMarkup
+	}
+	return Markup(v), nil
+}
+
+// MarshalJSON writes the percentage as a JSON number.
+func (m Markup) MarshalJSON() ([]byte, error) { return appendFixed(nil, int64(m), 6), nil }
+
+// UnmarshalJSON reads a JSON number.
+func (m *Markup) UnmarshalJSON(b []byte) error {
+	v, err := ParseMarkup(string(b))
+	if err != nil {
+		return err
+	}
+	*m = v
+	return nil
+}
+
+// Billed is what an end customer pays for a cost of n: n × (1 + markup/100),
+// rounded half to even at 1e-9 USD (spec: Sub-account).
+func (n Nano) Billed(m Markup) Nano {
+	if m == 0 {
+		return n
+	}
+	neg := n < 0
+	u := uint64(n)
+	if neg {
+		u = -u
+	}
+	hi, lo := bits.Mul64(u, uint64(wholeMarkup+m))
+	v := divideHalfEven(hi, lo, uint64(wholeMarkup))
+	if neg {
+		return -v
+	}
+	return v
+}
+
+// divideHalfEven is hi:lo / d rounded half to even, at most the largest Nano.
+func divideHalfEven(hi, lo, d uint64) Nano {
+	if hi >= d {
+		return math.MaxInt64
+	}
+	q, r := bits.Div64(hi, lo, d)
+	if r > d-r || r == d-r && q&1 == 1 {
+		q++
+	}
+	if q > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return Nano(q)
+}
+
+// divideBigHalfEven does the same for numbers past 128 bits.
+func divideBigHalfEven(n, d *big.Int) Nano {
+	q, r := new(big.Int).QuoRem(n, d, new(big.Int))
+	twice := r.Lsh(r, 1).Cmp(d)
+	if twice > 0 || twice == 0 && q.Bit(0) == 1 {
+		q.Add(q, big.NewInt(1))
+	}
+	if !q.IsInt64() {
+		return math.MaxInt64
+	}
+	return Nano(q.Int64())
+}

@@ -1,0 +1,67 @@
+package modelgate
+
+import (
+	"strings"
+	"time"
+)
+
+// SubAccountStatus is the state of a sub-account.
+type SubAccountStatus string
+
+// The states of a sub-account.
+const (
+	SubAccountActive    SubAccountStatus = "active"
+	SubAccountSuspended SubAccountStatus = "suspended"
+)
+
+// SubAccount is an end customer of an organization (spec: Sub-account).
+type SubAccount struct {
+	ID        SubAccountID     `json:"id"`
+	ClientID  ClientID         `json:"client_id"`
+	Name      string           `json:"name"`
+	Slug      string           `json:"slug"`
+	Status    SubAccountStatus `json:"status"`
+	Markup    Markup           `json:"markup_pct"`
+	CreatedAt time.Time        `json:"created_at"`
+}
+
+// SubAccountPatch is a change of a sub-account: nil fields stay.
+type SubAccountPatch struct {
+	Status *SubAccountStatus
+	Name   *string
+	Markup *Markup
+}
+
+const maxName = 200 // bytes
+
+// CleanName trims a name and checks it. Errors are bad_request.
+func CleanName(name string) (string, error) {
+	name = strings.TrimSpace(name)
+	if name == "" || len(name) > maxName {
+		return "", Errorf(BadRequest, "name must not be empty and have at most %d bytes", maxName)
+	}
+	return name, nil
+}
+
+// CheckSlug checks the slug of a sub-account or portal: [a-z0-9-]{1,64}.
+// Errors are bad_request and name the field.
+func CheckSlug(field, slug string) error {
+	if !PlainSlug(slug) {
+		return Errorf(BadRequest, "%s must match [a-z0-9-]{1,64}", field)
+	}
+	return nil
+}
+
+// PlainSlug reports whether s matches [a-z0-9-]{1,64}: the pattern of
+// sub-account slugs, portal slugs and provider names.
+func PlainSlug(s string) bool {
+	if s == "" || len(s) > 64 {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}

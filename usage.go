@@ -1,0 +1,174 @@
+package modelgate
+
+import "time"
+
+// ParseStatus says how far a call's usage is known (spec: Usage row).
+type ParseStatus string
+
+// The values; the last four belong to async jobs.
+const (
+	ParseOK          ParseStatus = "ok"
+	ParsePartial     ParseStatus = "partial"
+	ParseUnknown     ParseStatus = "unknown"
+	ParseProvisional ParseStatus = "provisional"
+	ParseFailed      ParseStatus = "failed"
+	ParseCancelled   ParseStatus = "cancelled"
+	ParseExpired     ParseStatus = "expired"
+)
+
+// MaxQuantity is the largest count of anything in one call that is believed;
+// a larger or negative figure is clamped and makes the row partial.
+const MaxQuantity = 1_000_000_000_000
+
+// Usage is what one call consumed. Token fields never overlap: Input counts
+// uncached text only, whatever the provider's own sum includes.
+type Usage struct {
+	Input        int64 `json:"input,omitempty"`
+	CachedInput  int64 `json:"cached_input,omitempty"`
+	CacheWrite   int64 `json:"cache_write,omitempty"`
+	CacheWrite1h int64 `json:"cache_write_1h,omitempty"`
+	Output       int64 `json:"output,omitempty"` // reasoning included
+	AudioInput   int64 `json:"audio_input,omitempty"`
+	AudioOutput  int64 `json:"audio_output,omitempty"`
+
+	Images     int64 `json:"images,omitempty"`
+	Seconds    int64 `json:"seconds,omitempty"` // millionths
+	Characters int64 `json:"characters,omitempty"`
+	Searches   int64 `json:"searches,omitempty"`
+	Megapixels int64 `json:"megapixels,omitempty"` // millionths
+
+	// Size and Quality choose the price of a picture.
+	Size    string `json:"size,omitempty"`
+	Quality string `json:"quality,omitempty"`
+	// ServiceTier, Speed and InferenceGeo are what the reply says it was.
+	ServiceTier  string `json:"service_tier,omitempty"`
+	Speed        string `json:"speed,omitempty"`
+	InferenceGeo string `json:"inference_geo,omitempty"`
+}
+
+// PromptTokens are all input tokens, cached ones included.
+func (u *Usage) PromptTokens() int64 {
+	return u.Input + u.CachedInput + u.CacheWrite + u.CacheWrite1h + u.AudioInput
+}
+
+// TotalTokens are all tokens of the call.
+func (u *Usage) TotalTokens() int64 { return u.PromptTokens() + u.Output + u.AudioOutput }
+
+// quantity is the count of a unit in its quanta.
+func (u *Usage) quantity(unit Unit) int64 {
+	switch unit {
+	case UnitInput:
+		return u.Input
+	case UnitCachedInput:
+		return u.CachedInput
+	case UnitCacheWrite:
+		return u.CacheWrite
+	case UnitCacheWrite1h:
+		return u.CacheWrite1h
+	case UnitOutput:
+		return u.Output
+	case UnitAudioInput:
+		return u.AudioInput
+	case UnitAudioOutput:
+		return u.AudioOutput
+	case UnitImage:
+		return u.Images * 1_000_000
+	case UnitSecond:
+		return u.Seconds
+	case UnitCharacters:
+		return u.Characters
+	case UnitSearch:
+		return u.Searches
+	case UnitMegapixel:
+		return u.Megapixels
+	case UnitRequest:
+		return 1_000_000
+	}
+	return 0
+}
+
+// modifier is the value of a field that a Multiplier can look at.
+func (u *Usage) modifier(field string) string {
+	switch field {
+	case "service_tier":
+		return u.ServiceTier
+	case "speed":
+		return u.Speed
+	case "inference_geo":
+		return u.InferenceGeo
+	}
+	return ""
+}
+
+// Clamp forces every count into 0..MaxQuantity and reports whether all were
+// there already.
+func (u *Usage) Clamp() bool {
+	fine := true
+	for _, v := range []*int64{&u.Input, &u.CachedInput, &u.CacheWrite, &u.CacheWrite1h, &u.Output, &u.AudioInput,
+		&u.AudioOutput, &u.Images, &u.Seconds, &u.Characters, &u.Searches, &u.Megapixels} {
+		if *v < 0 || *v > MaxQuantity {
+			*v = min(max(*v, 0), MaxQuantity)
+			fine = false
+		}
+	}
+	return fine
+}
+
+// CallBegin is what is known of a call before its first byte goes to a
+// provider. The spool keeps it until the call's end is booked.
+type CallBegin struct {
+	ID           UUID
+	At           time.Time // admission: the instant in ID
+	ClientID     ClientID
+	KeyID        KeyID
+	SubAccountID SubAccountID
+	Provider     string // route provider; see CallEnd.Route for fallbacks
+	Model        string // the provider's own id
+	Slug         string // "" where the route is not catalogued
+	Author       string
+	Kind         ModelKind // "" where unknown
+	Region       string
+	Door         string // path template of the surface, such as /v1/messages
+	ViaSDK       bool
+	Attribution  map[string]string // the caller's pairs, key_id and sub_account_id
+}
+
+// CallEnd is how a call came out.
+type CallEnd struct {
+	StatusCode  int // as answered to the client
+	ParseStatus ParseStatus
+	Usage       Usage
+	Cost        Nano
+	PriceLabel  string // the rates the cost was computed with
+	LatencyMS   int64  // admission to the last byte
+	FirstByteMS int64  // admission to the provider's first byte; 0 when none came
+	// Route, Model and Region replace those of the begin when a fallback
+	// route answered; all are empty otherwise.
+	Provider, Model, Region string
+}
+
+// UsageRow is one booked call (spec: Usage row).
+type UsageRow struct {
+	CallBegin
+	CallEnd
+}
+
+// Row joins the two halves of a call.
+func Row(b CallBegin, e CallEnd) UsageRow {
+	if e.Provider != "" {
+		b.Provider, b.Model, b.Region = e.Provider, e.Model, e.Region
+	}
+	return UsageRow{b, e}
+}
+
+// InterruptedEnd is the end of a call that the process did not live to see:
+// status 502, no complete answer was delivered. Seen is the last usage that
+// was marked, nil when none was.
+func InterruptedEnd(seen *CallEnd) CallEnd {
+	if seen == nil {
+		return CallEnd{StatusCode: 502, ParseStatus: ParseUnknown}
+	}
+	end := *seen
+	end.StatusCode, end.ParseStatus = 502, ParsePartial
+	return end
+}
