@@ -1,0 +1,189 @@
+package spool
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"modelgate"
+)
+
+// recordVersion begins every payload. A change of the layout raises it and
+// keeps reading the older ones, because a segment may outlive an upgrade.
+const recordVersion = 1
+
+// errRecord says that a payload with a good checksum cannot be understood:
+// it was written by a newer version or by a faulty one.
+var errRecord = errors.New("spool: malformed record")
+
+// AppendBegin appends the payload of a BEGIN entry to dst. The id is not part
+// of it: the frame carries the id.
+func AppendBegin(dst []byte, b *modelgate.CallBegin) []byte {
+	dst = append(dst, recordVersion)
+	dst = binary.AppendVarint(dst, b.At.UnixMicro())
+	for _, s := range [...]string{
+		string(b.ClientID), string(b.KeyID), string(b.SubAccountID), b.Provider, b.Model, b.Slug,
+		b.Author, string(b.Kind), b.Region, b.Door,
+	} {
+		dst = appendText(dst, s)
+	}
+	via := byte(0)
+	if b.ViaSDK {
+		via = 1
+	}
+	dst = append(dst, via)
+	dst = binary.AppendUvarint(dst, uint64(len(b.Attribution)))
+	for k, v := range b.Attribution {
+		dst = appendText(appendText(dst, k), v)
+	}
+	return dst
+}
+
+// DecodeBegin reads the payload of a BEGIN entry.
+func DecodeBegin(id [16]byte, payload []byte) (modelgate.CallBegin, error) {
+	d := decoder{rest: payload}
+	d.version()
+	b := modelgate.CallBegin{ID: id, At: time.UnixMicro(d.varint()).UTC()}
+	b.ClientID = modelgate.ClientID(d.text())
+	b.KeyID = modelgate.KeyID(d.text())
+	b.SubAccountID = modelgate.SubAccountID(d.text())
+	b.Provider, b.Model, b.Slug, b.Author = d.text(), d.text(), d.text(), d.text()
+	b.Kind = modelgate.ModelKind(d.text())
+	b.Region, b.Door = d.text(), d.text()
+	b.ViaSDK = d.byte() == 1
+	n := d.uvarint()
+	if n > uint64(len(d.rest)) {
+		d.failed, n = true, 0
+	}
+	if n > 0 {
+		b.Attribution = make(map[string]string, n)
+		for range n {
+			k := d.text()
+			b.Attribution[k] = d.text()
+		}
+	}
+	return b, d.done("begin")
+}
+
+// AppendEnd appends the payload of an END or MARK entry to dst.
+func AppendEnd(dst []byte, e *modelgate.CallEnd) []byte {
+	dst = append(dst, recordVersion)
+	numbers := endNumbers(e)
+	for _, n := range numbers {
+		dst = binary.AppendVarint(dst, *n)
+	}
+	dst = binary.AppendVarint(dst, int64(e.StatusCode))
+	dst = binary.AppendVarint(dst, int64(e.Cost))
+	dst = appendText(dst, string(e.ParseStatus))
+	for _, s := range endTexts(e) {
+		dst = appendText(dst, *s)
+	}
+	return dst
+}
+
+// DecodeEnd reads the payload of an END or MARK entry.
+func DecodeEnd(payload []byte) (modelgate.CallEnd, error) {
+	d := decoder{rest: payload}
+	d.version()
+	var e modelgate.CallEnd
+	for _, n := range endNumbers(&e) {
+		*n = d.varint()
+	}
+	e.StatusCode = int(d.varint())
+	e.Cost = modelgate.Nano(d.varint())
+	e.ParseStatus = modelgate.ParseStatus(d.text())
+	for _, s := range endTexts(&e) {
+		*s = d.text()
+	}
+	return e, d.done("end")
+}
+
+// endNumbers fixes the order of the counts on disk.
+func endNumbers(e *modelgate.CallEnd) [14]*int64 {
+	u := &e.Usage
+	return [...]*int64{
+		&u.Input, &u.CachedInput, &u.CacheWrite, &u.CacheWrite1h, &u.Output, &u.AudioInput, &u.AudioOutput,
+		&u.Images, &u.Seconds, &u.Characters, &u.Searches, &u.Megapixels, &e.LatencyMS, &e.FirstByteMS,
+	}
+}
+
+// endTexts fixes the order of the texts on disk.
+func endTexts(e *modelgate.CallEnd) [9]*string {
+	u := &e.Usage
+	return [...]*string{
+		&u.Size, &u.Quality, &u.ServiceTier, &u.Speed, &u.InferenceGeo, &e.PriceLabel, &e.Provider, &e.Model, &e.Region,
+	}
+}
+
+// maxText bounds every text of a record, so that a record always fits into a
+// frame whatever a provider sends.
+const maxText = 2048
+
+func appendText(dst []byte, s string) []byte {
+	if len(s) > maxText {
+		s = s[:maxText]
+	}
+	dst = binary.AppendUvarint(dst, uint64(len(s)))
+	return append(dst, s...)
+}
+
+// decoder reads a payload; after the first fault everything reads as zero.
+type decoder struct {
+	rest   []byte
+	failed bool
+}
+
+func (d *decoder) version() {
+	if d.byte() != recordVersion {
+		d.failed = true
+	}
+}
+
+func (d *decoder) byte() byte {
+	if len(d.rest) == 0 {
+		d.failed = true
+		return 0
+	}
+	b := d.rest[0]
+	d.rest = d.rest[1:]
+	return b
+}
+
+func (d *decoder) varint() int64 {
+	v, n := binary.Varint(d.rest)
+	if n <= 0 {
+		d.failed, d.rest = true, nil
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	if n <= 0 {
+		d.failed, d.rest = true, nil
+		return 0
+	}
+	d.rest = d.rest[n:]
+	return v
+}
+
+func (d *decoder) text() string {
+	n := d.uvarint()
+	if n > uint64(len(d.rest)) {
+		d.failed, d.rest = true, nil
+		return ""
+	}
+	s := string(d.rest[:n])
+	d.rest = d.rest[n:]
+	return s
+}
+
+func (d *decoder) done(what string) error {
+	if d.failed || len(d.rest) > 0 {
+		return fmt.Errorf("%w: %s", errRecord, what)
+	}
+	return nil
+}

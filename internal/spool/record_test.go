@@ -1,0 +1,90 @@
+package spool
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"modelgate"
+)
+
+func TestRecordsRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringN(0, 40, 160)
+		begin := modelgate.CallBegin{
+			ID:           modelgate.UUID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id")),
+			At:           time.UnixMicro(rapid.Int64Range(0, 1<<52).Draw(t, "at")).UTC(),
+			ClientID:     modelgate.ClientID(text.Draw(t, "client")),
+			KeyID:        modelgate.KeyID(text.Draw(t, "key")),
+			SubAccountID: modelgate.SubAccountID(text.Draw(t, "sub")),
+			Provider:     text.Draw(t, "provider"), Model: text.Draw(t, "model"), Slug: text.Draw(t, "slug"),
+			Author: text.Draw(t, "author"), Kind: modelgate.ModelKind(text.Draw(t, "kind")),
+			Region: text.Draw(t, "region"), Door: text.Draw(t, "door"), ViaSDK: rapid.Bool().Draw(t, "sdk"),
+		}
+		if m := rapid.MapOfN(text, text, 0, 18).Draw(t, "attribution"); len(m) > 0 {
+			begin.Attribution = m
+		}
+		got, err := DecodeBegin(begin.ID, AppendBegin(nil, &begin))
+		if diff := cmp.Diff(begin, got); err != nil || diff != "" {
+			t.Fatalf("begin came back changed (%v):\n%s", err, diff)
+		}
+
+		end := modelgate.CallEnd{
+			StatusCode: rapid.IntRange(0, 999).Draw(t, "status"), Cost: modelgate.Nano(rapid.Int64().Draw(t, "cost")),
+			ParseStatus: modelgate.ParsePartial,
+		}
+		for _, n := range endNumbers(&end) {
+			*n = rapid.Int64().Draw(t, "number")
+		}
+		for _, s := range endTexts(&end) {
+			*s = text.Draw(t, "text")
+		}
+		gotEnd, err := DecodeEnd(AppendEnd(nil, &end))
+		if diff := cmp.Diff(end, gotEnd); err != nil || diff != "" {
+			t.Fatalf("end came back changed (%v):\n%s", err, diff)
+		}
+	})
+}
+
+func TestRecordsRefuseDamage(t *testing.T) {
+	t.Parallel()
+	begin := AppendBegin(nil, &modelgate.CallBegin{ClientID: "c", Attribution: map[string]string{"k": "v"}})
+	end := AppendEnd(nil, &modelgate.CallEnd{StatusCode: 200})
+	for n := range begin {
+		if _, err := DecodeBegin([16]byte{}, begin[:n]); err == nil {
+			t.Errorf("DecodeBegin of %d of %d bytes succeeded", n, len(begin))
+		}
+	}
+	for n := range end {
+		if _, err := DecodeEnd(end[:n]); err == nil {
+			t.Errorf("DecodeEnd of %d of %d bytes succeeded", n, len(end))
+		}
+	}
+	if _, err := DecodeEnd(append(bytes.Clone(end), 0)); err == nil {
+		t.Error("DecodeEnd took a byte too many")
+	}
+	end[0]++
+	if _, err := DecodeEnd(end); err == nil {
+		t.Error("DecodeEnd took an unknown version")
+	}
+}
+
+func FuzzRecords(f *testing.F) {
+	f.Add(AppendBegin(nil, &modelgate.CallBegin{ClientID: "c", Attribution: map[string]string{"k": "v"}}))
+	f.Add(AppendEnd(nil, &modelgate.CallEnd{StatusCode: 200, ParseStatus: modelgate.ParseOK}))
+	f.Fuzz(func(t *testing.T, payload []byte) {
+		if b, err := DecodeBegin([16]byte{}, payload); err == nil && len(b.Attribution) > len(payload) {
+			t.Fatal("more attribution than bytes")
+		}
+		if e, err := DecodeEnd(payload); err == nil {
+			again, err := DecodeEnd(AppendEnd(nil, &e))
+			if err != nil || again != e {
+				t.Fatalf("end is not stable: %+v, %v", again, err)
+			}
+		}
+	})
+}
