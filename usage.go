@@ -1,6 +1,9 @@
 package modelgate
 
-import "time"
+import (
+	"maps"
+	"time"
+)
 
 // ParseStatus says how far a call's usage is known (spec: Usage row).
 type ParseStatus string
@@ -130,7 +133,7 @@ type CallBegin struct {
 	Region       string
 	Door         string // path template of the surface, such as /v1/messages
 	ViaSDK       bool
-	Attribution  map[string]string // the caller's pairs, key_id and sub_account_id
+	Attribution  map[string]string // the caller's own pairs; see Row
 }
 
 // CallEnd is how a call came out.
@@ -153,11 +156,26 @@ type UsageRow struct {
 	CallEnd
 }
 
-// Row joins the two halves of a call.
+// The attribution pairs that the gateway itself adds to every row; callers
+// cannot set them.
+const (
+	AttributionKeyID        = "key_id"
+	AttributionSubAccountID = "sub_account_id"
+)
+
+// Row joins the two halves of a call. Its attribution is the caller's pairs
+// and the gateway's own.
 func Row(b CallBegin, e CallEnd) UsageRow {
 	if e.Provider != "" {
 		b.Provider, b.Model, b.Region = e.Provider, e.Model, e.Region
 	}
+	pairs := make(map[string]string, len(b.Attribution)+2)
+	maps.Copy(pairs, b.Attribution)
+	pairs[AttributionKeyID] = string(b.KeyID)
+	if b.SubAccountID != "" {
+		pairs[AttributionSubAccountID] = string(b.SubAccountID)
+	}
+	b.Attribution = pairs
 	return UsageRow{b, e}
 }
 
