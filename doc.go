@@ -1,0 +1,31 @@
+// Package modelgate holds the nouns of Modelgate, a self-hosted gateway
+// between clients and model providers: keys, callers, entitlements, the
+// catalog, prices, money, usage. It knows neither HTTP nor SQL and imports
+// only the standard library. The HTTP API is the one compatibility promise;
+// these types may change with any release.
+//
+// The way of a call, in the order it is travelled (docs/DESIGN.md has the
+// long form):
+//
+//	listen    internal/web       request id, panic fence, size bounds
+//	identify  internal/keyring   presented secret → Caller
+//	enter     internal/relay     scope, then rate and concurrency
+//	resolve   internal/relay     door: slug → route; proxy: path and body → native model
+//	permit    internal/relay     entitlements, region policy
+//	forward   internal/relay     credential of a live provider, streaming copy
+//	meter     internal/provider  usage read out of the bytes as they pass
+//	record    internal/spool     one durable entry; internal/work ships it into internal/store
+//
+// Refusals have one precedence on every surface: 401, 403 scope, 429, 413 and
+// malformed requests, 404 and wrong kind or door, 403 model, 403 region,
+// 402 balance, 402 budget, 502 route.
+//
+// Packages lie on four floors and import downwards only: this one; the
+// adapters (config, store, spool, keyring, throttle, provider, web); the
+// surfaces and loops (relay, manage, work, simulate); cmd/modelgate. A test
+// in internal/floors holds the program to it.
+//
+// Where to add things: a provider is a row in internal/provider, a door a row
+// in internal/relay, an endpoint under /gw a row in internal/manage with a
+// query in internal/store, a configuration key a field in internal/config.
+package modelgate
