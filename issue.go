@@ -1,0 +1,57 @@
+package modelgate
+
+import "time"
+
+// KeyWish is what a new key is asked to be (spec: POST /gw/keys).
+type KeyWish struct {
+	Scopes []Scope
+	// Entitlements nil means absent: the ceiling is inherited. Empty denies
+	// all inference.
+	Entitlements *Entitlements
+	SubAccountID SubAccountID // "" for a key of the organization
+	// ExpiresInSeconds nil means never.
+	ExpiresInSeconds *int64
+}
+
+// Issue makes the key under a ceiling, with its secret, or says why not:
+// bad_request for a malformed wish, forbidden for one outside the ceiling.
+// Nothing is stored.
+func (w KeyWish) Issue(client ClientID, ceiling Ceiling, catalog *Catalog, id UUID) (Key, Secret, error) {
+	now := id.Time()
+	if w.ExpiresInSeconds != nil && (*w.ExpiresInSeconds < MinKeyTTL || *w.ExpiresInSeconds > MaxKeyTTL) {
+		return Key{}, Secret{}, Errorf(BadRequest, "expires_in_seconds must be from %d to %d", MinKeyTTL, MaxKeyTTL)
+	}
+	grant, err := ceiling.Admit(w.Scopes, w.Entitlements, catalog)
+	if err != nil {
+		return Key{}, Secret{}, err
+	}
+	secret := NewSecret()
+	key := Key{
+		ID: KeyID(id.String()), ClientID: client, Prefix: secret.Prefix(), Status: KeyActive,
+		Scopes: grant.Scopes, SubAccountID: w.SubAccountID, CreatedAt: now,
+		Entitlements: grant.Entitlements, Denies: grant.Denies,
+	}
+	if w.ExpiresInSeconds != nil {
+		key.ExpiresAt = now.Add(time.Duration(*w.ExpiresInSeconds) * time.Second)
+	}
+	return key, secret, nil
+}
+
+// IssuedKey is the answer to an issuance: the only place a plaintext key is
+// ever shown.
+type IssuedKey struct {
+	APIKeyID     KeyID        `json:"api_key_id"`
+	Key          string       `json:"key"`
+	Scopes       []Scope      `json:"scopes"`
+	SubAccountID SubAccountID `json:"sub_account_id,omitempty"`
+	ExpiresAt    *time.Time   `json:"expires_at,omitempty"`
+}
+
+// Issued joins a stored key and its secret into the answer.
+func Issued(k Key, s Secret) IssuedKey {
+	out := IssuedKey{APIKeyID: k.ID, Key: s.Reveal(), Scopes: k.Scopes, SubAccountID: k.SubAccountID}
+	if !k.ExpiresAt.IsZero() {
+		out.ExpiresAt = &k.ExpiresAt
+	}
+	return out
+}
