@@ -1,0 +1,244 @@
+package provider
+
+import (
+	"bytes"
+	"hash/maphash"
+	"math"
+	"unicode/utf8"
+)
+
+// MaxMembers is how many top-level members a request body may have. Real
+// requests have fewer than 60.
+const MaxMembers = 1024
+
+// Span is the half-open range [Start, End) of byte offsets in a body.
+type Span struct {
+	Start, End int
+}
+
+// Fields is what a scan found in a JSON request body: where the values of
+// the wanted top-level members stand. It refers to the body, which must not
+// change while Fields is in use. The zero value has no members.
+type Fields struct {
+	body  []byte
+	names *Names
+	// first is the offset after the opening brace, 0 in the zero value.
+	first int
+	empty bool
+	count int
+	found [16]field
+	more  []field
+}
+
+// field is one wanted member: its index in the Names and its value.
+type field struct {
+	name  int
+	value Span
+}
+
+// Scan checks that body is one JSON object in UTF-8 and nothing else, and
+// locates the top-level members called names. It accepts a body only if
+// every reader must see the same members in it: a repeated top-level name,
+// and a name that differs from a wanted one only by letter case, are errors.
+// Escapes of single surrogates are accepted inside values (RFC 8259 leaves
+// them open) and refused in top-level names; so is U+0000 in a name.
+//
+// Every error is a *SyntaxError. Scan allocates nothing for a body with at
+// most 16 wanted and 32 members whose names hold no escapes.
+func Scan(body []byte, names *Names) (Fields, error) {
+	if names == nil {
+		names = NewNames()
+	}
+	if len(body) > math.MaxInt32 {
+		return Fields{}, syntaxf("request body is longer than 2 GiB")
+	}
+	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
+		return Fields{}, jsonErrorf("it begins with a byte order mark: leave that out")
+	}
+	l := lexer{text: body}
+	i := l.space(0)
+	if i == len(body) {
+		return Fields{}, syntaxf("request body is empty: send a JSON object")
+	}
+	if body[i] != '{' {
+		return Fields{}, syntaxf("request body must be a JSON object: found %q at byte %d", body[i:i+1], i)
+	}
+	fields := Fields{body: body, names: names, first: i + 1}
+	end, err := fields.scanMembers(&l)
+	if err != nil {
+		return Fields{}, err
+	}
+	if end = l.space(end); end != len(body) {
+		return Fields{}, jsonErrorf("found %q after the object at byte %d", body[end:end+1], end)
+	}
+	if err := l.utf8Error(); err != nil {
+		return Fields{}, err
+	}
+	return fields, nil
+}
+
+// scanMembers reads the members of the outermost object and returns the
+// offset after its closing brace.
+func (f *Fields) scanMembers(l *lexer) (int, error) {
+	i := l.space(f.first)
+	if i < len(l.text) && l.text[i] == '}' {
+		f.empty = true
+		return i + 1, nil
+	}
+	var buffer [32]uint64
+	seen := buffer[:0]
+	for {
+		m, err := l.member(i, 1)
+		if err != nil {
+			return 0, err
+		}
+		name, err := m.decodedName(l.text)
+		if err != nil {
+			return 0, err
+		}
+		hash := maphash.Bytes(f.names.seed, name)
+		for _, earlier := range seen {
+			if earlier == hash {
+				return 0, jsonErrorf("duplicate member %s at byte %d", quoteName(name), m.name.Start)
+			}
+		}
+		if len(seen) == MaxMembers {
+			return 0, syntaxf("request body has more than %d members", MaxMembers)
+		}
+		seen = append(seen, hash)
+		if err := f.keep(name, m); err != nil {
+			return 0, err
+		}
+		next, last, err := l.nextMember(m.value.End)
+		if err != nil {
+			return 0, err
+		}
+		if last {
+			return next, nil
+		}
+		i = next
+	}
+}
+
+// keep stores the member if its name is wanted.
+func (f *Fields) keep(name []byte, m member) error {
+	index, variant := f.names.find(name)
+	if variant != nil {
+		return jsonErrorf("member %s at byte %d: write it as %q", quoteName(name), m.name.Start, variant)
+	}
+	if index < 0 {
+		return nil
+	}
+	if f.count < len(f.found) {
+		f.found[f.count] = field{index, m.value}
+		f.count++
+		return nil
+	}
+	f.more = append(f.more, field{index, m.value})
+	return nil
+}
+
+// Get is the value of the top-level member called name. It reports false
+// when the body has no such member or name was not among the scanned names.
+func (f *Fields) Get(name string) (Value, bool) {
+	index, _ := f.names.find([]byte(name))
+	if index < 0 {
+		return Value{}, false
+	}
+	for _, kept := range f.found[:f.count] {
+		if kept.name == index {
+			return Value{body: f.body, Span: kept.value}, true
+		}
+	}
+	for _, kept := range f.more {
+		if kept.name == index {
+			return Value{body: f.body, Span: kept.value}, true
+		}
+	}
+	return Value{}, false
+}
+
+// Has reports whether the body has a top-level member called name and name
+// was among the scanned names.
+func (f *Fields) Has(name string) bool {
+	_, ok := f.Get(name)
+	return ok
+}
+
+// Scanned reports whether f comes from a body and name was looked for.
+func (f *Fields) Scanned(name string) bool {
+	index, _ := f.names.find([]byte(name))
+	return index >= 0 && f.first > 0
+}
+
+// Insert is the edit that adds a first member to the body. The text is the
+// whole member, as in `"stream":true`; its name must be absent so far.
+func (f *Fields) Insert(text string) Edit {
+	if !f.empty {
+		text += ","
+	}
+	return Edit{Span: Span{f.first, f.first}, Text: []byte(text)}
+}
+
+// member is one member of an object: the contents of its name between the
+// quotes, as written, and its value.
+type member struct {
+	name    Span
+	escaped bool
+	value   Span
+}
+
+// member reads the member that starts at i, in an object at the depth.
+func (l *lexer) member(i, depth int) (member, error) {
+	if i >= len(l.text) || l.text[i] != '"' {
+		return member{}, l.unexpected(i, "a member name in double quotes")
+	}
+	l.escaped = false
+	after, err := l.str(i + 1)
+	if err != nil {
+		return member{}, err
+	}
+	m := member{name: Span{i + 1, after - 1}, escaped: l.escaped}
+	next, err := l.colon(after)
+	if err != nil {
+		return member{}, err
+	}
+	m.value.Start, m.value.End, err = l.value(next, depth)
+	return m, err
+}
+
+// nextMember goes on after a member's value that ends at i: to the next
+// member, or past the closing brace.
+func (l *lexer) nextMember(i int) (next int, last bool, err error) {
+	i = l.space(i)
+	if i < len(l.text) && l.text[i] == ',' {
+		return l.space(i + 1), false, nil
+	}
+	if i < len(l.text) && l.text[i] == '}' {
+		return i + 1, true, nil
+	}
+	return 0, false, l.unexpected(i, ", or }")
+}
+
+// decodedName is the name with its escapes resolved. A name that common
+// parsers cut short or repair in different ways is an error.
+func (m member) decodedName(text []byte) ([]byte, error) {
+	raw := text[m.name.Start:m.name.End]
+	if !m.escaped {
+		return raw, nil
+	}
+	name, whole := unescape(make([]byte, 0, len(raw)), raw)
+	if !whole || bytes.IndexByte(name, 0) >= 0 {
+		return nil, jsonErrorf("member name at byte %d holds U+0000 or half a surrogate pair", m.name.Start)
+	}
+	return name, nil
+}
+
+// quoteName is a member name for an error message, cut to a readable length.
+func quoteName(name []byte) string {
+	const most = 64
+	if len(name) > most {
+		name = append(bytes.ToValidUTF8(name[:most:most], nil), "…"...)
+	}
+	return `"` + string(bytes.ToValidUTF8(name, []byte(string(utf8.RuneError)))) + `"`
+}

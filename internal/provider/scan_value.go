@@ -1,0 +1,219 @@
+package provider
+
+import (
+	"bytes"
+	"iter"
+	"math"
+	"strconv"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// ValueKind is the JSON type of a value.
+type ValueKind string
+
+// The JSON types. JSONAbsent is the kind of the zero Value.
+const (
+	JSONAbsent ValueKind = ""
+	JSONNull   ValueKind = "null"
+	JSONBool   ValueKind = "boolean"
+	JSONNumber ValueKind = "number"
+	JSONString ValueKind = "string"
+	JSONArray  ValueKind = "array"
+	JSONObject ValueKind = "object"
+)
+
+// Value is a JSON value inside a body that Scan accepted. Span says where
+// it stands in that body. The zero value is no value at all.
+type Value struct {
+	body []byte
+	Span
+}
+
+// Raw is the value as it was written, without white space around it.
+func (v Value) Raw() []byte { return v.body[v.Start:v.End:v.End] }
+
+// Kind is the JSON type of the value.
+func (v Value) Kind() ValueKind {
+	if v.Start >= v.End {
+		return JSONAbsent
+	}
+	switch v.body[v.Start] {
+	case '"':
+		return JSONString
+	case '{':
+		return JSONObject
+	case '[':
+		return JSONArray
+	case 't', 'f':
+		return JSONBool
+	case 'n':
+		return JSONNull
+	default:
+		return JSONNumber
+	}
+}
+
+// Text is the string with its escapes resolved. It reports false for any
+// other kind, and for a string with half a surrogate pair, which readers
+// repair in different ways.
+func (v Value) Text() (string, bool) {
+	if v.Kind() != JSONString {
+		return "", false
+	}
+	raw := v.inner()
+	if bytes.IndexByte(raw, '\\') < 0 {
+		return string(raw), true
+	}
+	decoded, whole := unescape(make([]byte, 0, len(raw)), raw)
+	return string(decoded), whole
+}
+
+// inner is what stands between the quotes of a string or the brackets of a
+// container.
+func (v Value) inner() []byte { return v.body[v.Start+1 : v.End-1] }
+
+// IsTrue reports whether the value is the literal true.
+func (v Value) IsTrue() bool { return string(v.Raw()) == "true" }
+
+// IsFalse reports whether the value is the literal false.
+func (v Value) IsFalse() bool { return string(v.Raw()) == "false" }
+
+// Int is the whole number that a JSON number, or a string holding one,
+// stands for; videos send their seconds as a string. 4, 4.0 and "4" are 4.
+// It reports false for anything else, beyond ±2^53, and for more than 64
+// characters.
+func (v Value) Int() (int64, bool) {
+	digits := v.Raw()
+	if v.Kind() == JSONString {
+		digits = v.inner()
+	}
+	if kind := v.Kind(); kind != JSONString && kind != JSONNumber {
+		return 0, false
+	}
+	if len(digits) == 0 || len(digits) > 64 {
+		return 0, false
+	}
+	l := lexer{text: digits}
+	if end, err := l.number(0); err != nil || end != len(digits) {
+		return 0, false
+	}
+	const most = 1 << 53
+	if n, err := strconv.ParseInt(string(digits), 10, 64); err == nil {
+		return n, -most <= n && n <= most
+	}
+	x, err := strconv.ParseFloat(string(digits), 64)
+	if err != nil || x != math.Trunc(x) || math.Abs(x) > most {
+		return 0, false
+	}
+	return int64(x), true
+}
+
+// Member is the value of the object's direct member called name, the zero
+// Value when there is none or v is no object. A repeated name, or one that
+// differs from name only by letter case, is a *SyntaxError.
+func (v Value) Member(name string) (Value, error) {
+	if v.Kind() != JSONObject {
+		return Value{}, nil
+	}
+	l := lexer{text: v.body[:v.End]}
+	var found Value
+	i := l.space(v.Start + 1)
+	for last := l.text[i] == '}'; !last; {
+		m, err := l.member(i, 1)
+		if err != nil {
+			return Value{}, err
+		}
+		same, err := m.isCalled(name, l.text)
+		if err != nil {
+			return Value{}, err
+		}
+		if same && found.Kind() != JSONAbsent {
+			return Value{}, jsonErrorf("duplicate member %q at byte %d", name, m.name.Start)
+		}
+		if same {
+			found = Value{body: v.body, Span: m.value}
+		}
+		if i, last, err = l.nextMember(m.value.End); err != nil {
+			return Value{}, err
+		}
+	}
+	return found, nil
+}
+
+// isCalled reports whether the member's name is name; a spelling of it in
+// another letter case is an error.
+func (m member) isCalled(name string, text []byte) (bool, error) {
+	raw := text[m.name.Start:m.name.End]
+	if m.escaped {
+		raw, _ = unescape(make([]byte, 0, len(raw)), raw)
+	}
+	if string(raw) == name {
+		return true, nil
+	}
+	if bytes.EqualFold(raw, []byte(name)) {
+		return false, jsonErrorf("member %s at byte %d: write it as %q", quoteName(raw), m.name.Start, name)
+	}
+	return false, nil
+}
+
+// Elements yields the elements of an array in order, nothing for any other
+// kind.
+func (v Value) Elements() iter.Seq[Value] {
+	return func(yield func(Value) bool) {
+		if v.Kind() != JSONArray {
+			return
+		}
+		l := lexer{text: v.body[:v.End]}
+		i := l.space(v.Start + 1)
+		for l.text[i] != ']' {
+			start, end, err := l.value(i, 1)
+			if err != nil || !yield(Value{body: v.body, Span: Span{start, end}}) {
+				return
+			}
+			if i = l.space(end); l.text[i] == ',' {
+				i = l.space(i + 1)
+			}
+		}
+	}
+}
+
+// unescape appends the decoded contents of a checked JSON string to dst. It
+// reports false when an escape names half a surrogate pair, for which it
+// appends U+FFFD.
+func unescape(dst, raw []byte) (decoded []byte, whole bool) {
+	whole = true
+	for {
+		i := bytes.IndexByte(raw, '\\')
+		if i < 0 {
+			return append(dst, raw...), whole
+		}
+		dst = append(dst, raw[:i]...)
+		r, size := escapedRune(raw[i:])
+		if r == utf8.RuneError && size == 6 && !bytes.EqualFold(raw[i:i+6], []byte(`\ufffd`)) {
+			whole = false
+		}
+		dst = utf8.AppendRune(dst, r)
+		raw = raw[i+size:]
+	}
+}
+
+// escapedRune is the character of the escape, or of the pair of surrogate
+// escapes, that b begins with, and how many bytes that takes. Half a pair
+// is utf8.RuneError.
+func escapedRune(b []byte) (rune, int) {
+	if b[1] != 'u' {
+		const letters, meanings = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
+		return rune(meanings[bytes.IndexByte([]byte(letters), b[1])]), 2
+	}
+	unit, _ := hexUnit(b)
+	if !utf16.IsSurrogate(unit) {
+		return unit, 6
+	}
+	if low, ok := hexUnit(b[6:]); ok {
+		if r := utf16.DecodeRune(unit, low); r != utf8.RuneError {
+			return r, 12
+		}
+	}
+	return utf8.RuneError, 6
+}

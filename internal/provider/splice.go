@@ -1,0 +1,103 @@
+package provider
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+)
+
+// Edit replaces the bytes of Span by Text; an empty Span inserts.
+type Edit struct {
+	Span
+	Text []byte
+}
+
+// Splice appends body to dst with the edits made and every other byte kept,
+// and returns the extended slice. The edits may come in any order and must
+// not overlap; of two insertions at one place the earlier argument stands
+// first. dst must not share memory with body.
+func Splice(dst, body []byte, edits ...Edit) []byte {
+	size := len(body)
+	for _, e := range edits {
+		size += len(e.Text)
+	}
+	dst = slices.Grow(dst, size)
+	inOrder := func(a, b Edit) int { return cmp.Compare(a.Start, b.Start) }
+	if !slices.IsSortedFunc(edits, inOrder) {
+		edits = slices.Clone(edits)
+		slices.SortStableFunc(edits, inOrder)
+	}
+	at := 0
+	for _, e := range edits {
+		dst = append(dst, body[at:e.Start]...)
+		dst = append(dst, e.Text...)
+		at = e.End
+	}
+	return append(dst, body[at:]...)
+}
+
+// ModelValue is native as a JSON string, quotes included. Bytes that are not
+// UTF-8 become U+FFFD.
+func ModelValue(native string) []byte {
+	out := make([]byte, 0, len(native)+2)
+	out = append(out, '"')
+	for i := range len(native) {
+		if c := native[i]; c < 0x20 || c >= 0x7f || c == '"' || c == '\\' {
+			// Marshal cannot fail on a string.
+			encoded, _ := json.Marshal(native)
+			return encoded
+		}
+	}
+	out = append(out, native...)
+	return append(out, '"')
+}
+
+// IncludeUsage plans the edit that makes a streamed chat completion report
+// its usage (stream_options.include_usage). It reports true when the caller
+// did not ask for that: then edit must be made and the extra chunk taken out
+// of the caller's stream. It reports false when the call does not stream,
+// when the caller asked, and when stream or stream_options have a type that
+// the provider will refuse. The body must have been scanned for stream and
+// stream_options. A repeated include_usage is a *SyntaxError.
+func IncludeUsage(f *Fields) (edit Edit, added bool, err error) {
+	stream, _ := f.Get("stream")
+	if !stream.IsTrue() || !f.Scanned("stream_options") {
+		return Edit{}, false, nil
+	}
+	options, _ := f.Get("stream_options")
+	switch options.Kind() {
+	case JSONAbsent:
+		return f.Insert(`"stream_options":{"include_usage":true}`), true, nil
+	case JSONNull:
+		return Edit{options.Span, []byte(`{"include_usage":true}`)}, true, nil
+	case JSONObject:
+		return includeUsageIn(options)
+	default:
+		return Edit{}, false, nil
+	}
+}
+
+// includeUsageIn plans the edit inside the stream_options object.
+func includeUsageIn(options Value) (edit Edit, added bool, err error) {
+	asked, err := options.Member("include_usage")
+	if err != nil {
+		return Edit{}, false, err
+	}
+	first := Span{options.Start + 1, options.Start + 1}
+	switch {
+	case asked.IsFalse(), asked.Kind() == JSONNull:
+		return Edit{asked.Span, []byte("true")}, true, nil
+	case asked.Kind() != JSONAbsent:
+		return Edit{}, false, nil
+	case isBlank(options.inner()):
+		return Edit{first, []byte(`"include_usage":true`)}, true, nil
+	default:
+		return Edit{first, []byte(`"include_usage":true,`)}, true, nil
+	}
+}
+
+// isBlank reports whether b holds nothing but JSON white space.
+func isBlank(b []byte) bool {
+	l := lexer{text: b}
+	return l.space(0) == len(b)
+}
