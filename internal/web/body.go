@@ -1,0 +1,69 @@
+package web
+
+import (
+	"io"
+	"net/http"
+	"strings"
+
+	"modelgate"
+)
+
+// firstRead is how much room a body gets before any of it has arrived: a
+// declared length is a claim, and memory for it is given as bytes come in.
+const firstRead = 512 << 10
+
+// ReadBody reads a whole request body of at most limit bytes, declared or
+// chunked. One byte more is request_too_large; a body that is compressed, or
+// that breaks off, is bad_request.
+func ReadBody(r *http.Request, limit int64) ([]byte, error) {
+	if err := checkEncoding(r.Header); err != nil {
+		return nil, err
+	}
+	if r.ContentLength > limit {
+		return nil, modelgate.ErrBodyTooLarge
+	}
+	if r.Body == nil || r.ContentLength == 0 {
+		return nil, nil
+	}
+	room := int64(4 << 10)
+	if r.ContentLength > 0 {
+		room = r.ContentLength + 1 // one more, so that the end is seen without growing
+	}
+	body := make([]byte, 0, min(room, firstRead))
+	for {
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case int64(len(body)) > limit:
+			return nil, modelgate.ErrBodyTooLarge
+		case err == io.EOF:
+			return body, nil
+		case err != nil:
+			return nil, modelgate.Errorf(modelgate.BadRequest, "request body could not be read to its end")
+		}
+		if len(body) == cap(body) {
+			body = grow(body, limit)
+		}
+	}
+}
+
+// grow doubles the room, up to one byte past the limit.
+func grow(body []byte, limit int64) []byte {
+	larger := make([]byte, len(body), min(2*int64(cap(body)), limit+1))
+	copy(larger, body)
+	return larger
+}
+
+// checkEncoding refuses a compressed body: what is judged must be what is
+// sent, and a small body must not become a large one.
+func checkEncoding(h http.Header) error {
+	for _, line := range h["Content-Encoding"] {
+		for coding := range strings.SplitSeq(line, ",") {
+			coding = strings.TrimSpace(coding)
+			if coding != "" && !strings.EqualFold(coding, "identity") {
+				return modelgate.Errorf(modelgate.BadRequest, "Content-Encoding is not supported; send the body uncompressed")
+			}
+		}
+	}
+	return nil
+}

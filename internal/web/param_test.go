@@ -1,0 +1,81 @@
+package web_test
+
+import (
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/web"
+)
+
+func TestParams(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		query string
+		want  int
+		bad   bool
+	}{
+		{"", 100, false},
+		{"limit=1", 1, false},
+		{"limit=1000", 1000, false},
+		{"other=5", 100, false},
+		{"limit=%31", 1, false},
+		{"limit=0", 0, true},
+		{"limit=1001", 0, true},
+		{"limit=-1", 0, true},
+		{"limit=", 0, true},
+		{"limit=abc", 0, true},
+		{"limit=1.0", 0, true},
+		{"limit=%2B1", 0, true},
+		{"limit=1_0", 0, true},
+		{"limit=99999999999999999999", 0, true},
+		{"limit=1&limit=1", 0, true},
+		{"limit=%00", 0, true},
+		{"limit=%ff", 0, true},
+		{"limit=%zz", 0, true},
+		{"limit=1;x=2", 0, true},
+	} {
+		n, err := 0, error(nil)
+		p, err := web.ParseParams(httptest.NewRequest("GET", "/?"+c.query, nil))
+		if err == nil {
+			n, err = p.Int("limit", web.Bounds{Min: 1, Max: 1000}, 100)
+		}
+		if c.bad != (modelgate.KindOf(err) == modelgate.BadRequest) || n != c.want {
+			t.Errorf("%q = %d, %v, want %d, bad %t", c.query, n, err, c.want, c.bad)
+		}
+	}
+}
+
+func TestSince(t *testing.T) {
+	t.Parallel()
+	const day = 24 * time.Hour
+	for text, want := range map[string]time.Duration{
+		"30d": 30 * day, "7d": 7 * day, "1.5d": 36 * time.Hour, "3650d": web.MaxSince, "24h": day, "90m": 90 * time.Minute,
+		"1h30m": 90 * time.Minute, "87600h": web.MaxSince, "1ns": 1,
+		// Refused: 0 stands for it.
+		"": 0, "d": 0, "30": 0, "0d": 0, "0s": 0, "-1d": 0, "-1h": 0, "3650.1d": 0, "3651d": 0, "87601h": 0, "9999999999d": 0,
+		"99999999999999999999d": 0, "1e9d": 0, "1h1d": 0, "1 d": 0, "٣d": 0, "1w": 0, "abc": 0, ".d": 0, "1..5d": 0, "+1d": 0,
+		"1e309h": 0, "NaNh": 0, "infd": 0, "0x10d": 0, "1_0d": 0,
+	} {
+		got, err := web.Since(text)
+		if got != want || (want == 0) != (modelgate.KindOf(err) == modelgate.BadRequest) {
+			t.Errorf("Since(%q) = %v, %v, want %v", text, got, err, want)
+		}
+	}
+}
+
+func FuzzSince(f *testing.F) {
+	for _, s := range []string{"30d", "24h", "90m", "9999999999d", "-1h", "1e309h", "µs"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := web.Since(text)
+		if err == nil && (d <= 0 || d > web.MaxSince) {
+			t.Errorf("Since(%q) = %v, out of range", text, d)
+		}
+		if err != nil && modelgate.KindOf(err) != modelgate.BadRequest {
+			t.Errorf("Since(%q): %v, want bad_request", text, err)
+		}
+	})
+}

@@ -1,0 +1,148 @@
+// Package web is what every surface of the gateway shares: the request id,
+// the panic fence, the bounds of headers and bodies, the error envelope, and
+// the reading and writing of JSON, query parameters and cursors.
+package web
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"strings"
+
+	"modelgate"
+)
+
+// RequestIDHeader carries the request id; it is on every response
+// (spec: Errors).
+const RequestIDHeader = "X-Gateway-Request-Id"
+
+// maxHeader bounds the request line and the header lines together, in bytes.
+const maxHeader = 32 << 10
+
+// Options are what Wrap needs; all fields are required.
+type Options struct {
+	IDs     *modelgate.IDs
+	Log     *slog.Logger
+	MaxBody int64 // bytes; a body of exactly this length passes
+	// Surface tells whose spelling of errors a request gets.
+	Surface func(*http.Request) Surface
+}
+
+// Wrap is the first step of every request. It draws the request id and puts
+// it on the response, refuses headers over 32 KiB (431) and a declared body
+// over the bound (413) before anything is read, and answers a panic of next
+// with 500, or cuts the connection where the response has already begun.
+func Wrap(o Options, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set(RequestIDHeader, o.IDs.New().String())
+		t := &tracker{ResponseWriter: w}
+		defer o.fence(t, r)
+		switch {
+		case headerSize(r) > maxHeader:
+			WriteError(t, r, modelgate.Errorf(modelgate.HeadersTooLarge, "request headers too large"), o.Surface(r))
+		case r.ContentLength > o.MaxBody:
+			WriteError(t, r, modelgate.ErrBodyTooLarge, o.Surface(r))
+		default:
+			next.ServeHTTP(t, r)
+		}
+	})
+}
+
+// RequestID is the id that Wrap drew; the zero UUID without Wrap. It is read
+// from the response, so it is always the one the client is told.
+func RequestID(w http.ResponseWriter) modelgate.UUID {
+	id, _ := modelgate.ParseUUID(requestIDText(w))
+	return id
+}
+
+func requestIDText(w http.ResponseWriter) string {
+	if v := w.Header()[RequestIDHeader]; len(v) > 0 {
+		return v[0]
+	}
+	return ""
+}
+
+// fence ends a request that panicked. http.ErrAbortHandler goes through: it
+// is how a handler asks for the connection to be cut.
+func (o *Options) fence(t *tracker, r *http.Request) {
+	reason := recover()
+	if reason == nil {
+		return
+	}
+	if err, ok := reason.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(http.ErrAbortHandler)
+	}
+	o.Log.Error("panic in a handler", "request_id", requestIDText(t), "method", r.Method,
+		"panic", describe(reason), "stack", stack())
+	if t.wrote {
+		panic(http.ErrAbortHandler)
+	}
+	WriteError(t, r, modelgate.ErrInternal, o.Surface(r))
+}
+
+// describe says what a panic was without repeating values that may hold a
+// secret: the text of the runtime's own errors, else the type.
+func describe(reason any) string {
+	if err, ok := reason.(runtime.Error); ok {
+		return err.Error()
+	}
+	return fmt.Sprintf("%T", reason)
+}
+
+// stack lists functions and lines, without the arguments that debug.Stack
+// would print.
+func stack() string {
+	var pcs [48]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
+	var b strings.Builder
+	for {
+		frame, more := frames.Next()
+		fmt.Fprintf(&b, "%s:%d ", frame.Function, frame.Line)
+		if !more {
+			return strings.TrimSuffix(b.String(), " ")
+		}
+	}
+}
+
+// headerSize is what the request line and header lines take on the wire.
+func headerSize(r *http.Request) int {
+	size := len(r.Method) + len(r.RequestURI) + len(r.Host)
+	for name, values := range r.Header {
+		for _, v := range values {
+			size += len(name) + len(v) + len(": \r\n")
+		}
+	}
+	return size
+}
+
+// tracker notes whether a response has begun.
+type tracker struct {
+	http.ResponseWriter
+	wrote bool
+}
+
+// WriteHeader notes the final status; a 1xx is not one.
+func (t *tracker) WriteHeader(status int) {
+	t.wrote = t.wrote || status >= 200
+	t.ResponseWriter.WriteHeader(status)
+}
+
+// Write notes that the body has begun.
+func (t *tracker) Write(b []byte) (int, error) {
+	t.wrote = true
+	return t.ResponseWriter.Write(b)
+}
+
+// Flush sends what is buffered, headers included.
+func (t *tracker) Flush() { _ = t.FlushError() }
+
+// FlushError is Flush for http.ResponseController.
+func (t *tracker) FlushError() error {
+	t.wrote = true
+	return http.NewResponseController(t.ResponseWriter).Flush()
+}
+
+// Unwrap gives http.ResponseController the connection's own writer.
+func (t *tracker) Unwrap() http.ResponseWriter { return t.ResponseWriter }
