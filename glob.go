@@ -15,9 +15,16 @@ func Glob(pattern, s string) bool {
 	if !HasGlob(pattern) {
 		return pattern == s
 	}
+	matched, _ := glob(pattern, s)
+	return matched
+}
+
+// glob does the work of Glob and counts it: one step for each look at a
+// character.
+func glob(pattern, s string) (matched bool, steps int) {
 	p, i := 0, 0
 	star, mark := -1, 0
-	for i < len(s) {
+	for ; i < len(s); steps++ {
 		switch {
 		case p < len(pattern) && pattern[p] == '*':
 			star, mark = p, i
@@ -32,10 +39,10 @@ func Glob(pattern, s string) bool {
 			mark += runeLen(s[mark:])
 			p, i = star+1, mark
 		default:
-			return false
+			return false, steps
 		}
 	}
-	return strings.Trim(pattern[p:], "*") == ""
+	return strings.Trim(pattern[p:], "*") == "", steps
 }
 
 // HasGlob reports whether the pattern has a special character; one that has

@@ -185,11 +185,11 @@ func divideHalfEven(hi, lo, d uint64) Nano {
 		return math.MaxInt64
 	}
 	q, r := bits.Div64(hi, lo, d)
+	if q >= math.MaxInt64 {
+		return math.MaxInt64
+	}
 	if r > d-r || r == d-r && q&1 == 1 {
 		q++
-	}
-	if q > math.MaxInt64 {
-		return math.MaxInt64
 	}
 	return Nano(q)
 }

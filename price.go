@@ -3,10 +3,6 @@ package modelgate
 import (
 	"fmt"
 	"math"
-	"math/big"
-	"math/bits"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -106,18 +102,45 @@ func (r *Rates) over(base Rates) Rates {
 // rate is the price of a unit, by the rule that an unpriced unit costs what
 // its dearer neighbour does, never nothing.
 func (r *Rates) rate(u Unit) (int64, bool) {
-	if r.has(u) {
-		return r.nano[u], true
+	for !r.has(u) {
+		next, ok := dearer(u)
+		if !ok {
+			return 0, false
+		}
+		u = next
 	}
+	return r.nano[u], true
+}
+
+// dearer is the neighbour whose price a unit without one has. It always has
+// a lower number.
+func dearer(u Unit) (Unit, bool) {
 	switch u {
 	case UnitCachedInput, UnitCacheWrite, UnitAudioInput:
-		return r.rate(UnitInput)
+		return UnitInput, true
 	case UnitCacheWrite1h:
-		return r.rate(UnitCacheWrite)
+		return UnitCacheWrite, true
 	case UnitAudioOutput:
-		return r.rate(UnitOutput)
+		return UnitOutput, true
 	}
 	return 0, false
+}
+
+// String spells the rates as in the configuration, such as
+// "input=0.25 output=2". A usage row keeps it.
+func (r Rates) String() string {
+	var b []byte
+	for u := range unitCount {
+		if !r.has(u) {
+			continue
+		}
+		if len(b) > 0 {
+			b = append(b, ' ')
+		}
+		b = append(append(b, unitNames[u].name...), '=')
+		b = Nano(r.nano[u] / (1_000_000 / unitNames[u].per)).append(b)
+	}
+	return string(b)
 }
 
 // Price is what a model costs. It is immutable once in use; nil means that no
@@ -179,195 +202,3 @@ const (
 	PartPriced               // some unit that was used has none
 	FullyPriced
 )
-
-// Cost is the price of a usage for a call admitted at the instant at, rounded
-// half to even once, together with the rates it was computed with, in the
-// words of the configuration. A nil price is Unpriced.
-func (p *Price) Cost(u *Usage, at time.Time) (Nano, Priced, string) {
-	if p == nil {
-		return 0, Unpriced, ""
-	}
-	rates := p.effective(u, at)
-	var hi, lo uint64
-	priced := pricing{}
-	for unit := range unitCount {
-		quantity := u.quantity(unit)
-		if quantity <= 0 {
-			continue
-		}
-		rate, ok := rates.rate(unit)
-		priced.note(unit, ok)
-		if !ok {
-			continue
-		}
-		h, l := bits.Mul64(uint64(quantity), uint64(rate))
-		var carry uint64
-		lo, carry = bits.Add64(lo, l, 0)
-		hi, carry = bits.Add64(hi, h, carry)
-		if carry != 0 {
-			return math.MaxInt64, PartPriced, p.label(rates)
-		}
-	}
-	label := p.label(rates)
-	factor, divisor := p.multiplier(u, &label)
-	if factor == nil {
-		return divideHalfEven(hi, lo, 1_000_000), priced.outcome(rates), label
-	}
-	sum := new(big.Int).SetUint64(hi)
-	sum.Lsh(sum, 64).Or(sum, new(big.Int).SetUint64(lo))
-	sum.Mul(sum, factor)
-	return divideBigHalfEven(sum, divisor.Mul(divisor, big.NewInt(1_000_000))), priced.outcome(rates), label
-}
-
-// label is the rates in words.
-func (p *Price) label(r Rates) string {
-	p.once.Do(func() { p.baseLabel = p.Base.String() })
-	if r == p.Base {
-		return p.baseLabel
-	}
-	return r.String()
-}
-
-// effective overlays what applies to this call.
-func (p *Price) effective(u *Usage, at time.Time) Rates {
-	rates := p.Base
-	var newest time.Time
-	for _, d := range p.Dated {
-		if !at.Before(d.From) && !d.From.Before(newest) {
-			newest = d.From
-			rates = d.Rates.over(rates)
-		}
-	}
-	prompt, passed := u.PromptTokens(), int64(-1)
-	base := rates
-	for _, t := range p.Tiers {
-		if prompt > t.Above && t.Above > passed {
-			passed = t.Above
-			rates = t.Rates.over(base)
-		}
-	}
-	minute := at.UTC().Hour()*60 + at.UTC().Minute()
-	for _, w := range p.Windows {
-		if w.From <= w.To && minute >= w.From && minute < w.To || w.From > w.To && (minute >= w.From || minute < w.To) {
-			rates = w.Rates.over(rates)
-		}
-	}
-	for _, i := range p.Images {
-		if (i.Size == "" || i.Size == u.Size) && (i.Quality == "" || i.Quality == u.Quality) {
-			rates.nano[UnitImage] = int64(i.USD)
-			rates.set |= 1 << UnitImage
-			break
-		}
-	}
-	return rates
-}
-
-// multiplier is the product of the multipliers that match as a fraction, nil
-// when there is none.
-func (p *Price) multiplier(u *Usage, label *string) (factor, divisor *big.Int) {
-	for _, m := range p.Multipliers {
-		if u.modifier(m.Field) != m.Value || m.Value == "" {
-			continue
-		}
-		if factor == nil {
-			factor, divisor = big.NewInt(1), big.NewInt(1)
-		}
-		factor.Mul(factor, big.NewInt(m.Millionths))
-		divisor.Mul(divisor, big.NewInt(1_000_000))
-		*label += fmt.Sprintf(" %s=%s×%s", m.Field, m.Value, appendFixed(nil, m.Millionths, 6))
-	}
-	return factor, divisor
-}
-
-// String spells the rates as in the configuration, such as
-// "input=0.25 output=2". A usage row keeps it.
-func (r Rates) String() string {
-	var b []byte
-	for u := range unitCount {
-		if !r.has(u) {
-			continue
-		}
-		if len(b) > 0 {
-			b = append(b, ' ')
-		}
-		b = append(append(b, unitNames[u].name...), '=')
-		b = Nano(r.nano[u] / (1_000_000 / unitNames[u].per)).append(b)
-	}
-	return string(b)
-}
-
-// pricing keeps account of which units of a call had a price. Tokens and the
-// media units are two measures of the same thing, so one of them suffices;
-// searches come on top.
-type pricing struct{ some, tokens, tokensMissing, media, searchMissing bool }
-
-func (p *pricing) note(u Unit, ok bool) {
-	p.some = p.some || ok && u != UnitRequest
-	switch {
-	case u <= UnitAudioOutput && ok:
-		p.tokens = true
-	case u <= UnitAudioOutput:
-		p.tokensMissing = true
-	case u == UnitSearch && !ok:
-		p.searchMissing = true
-	case u != UnitSearch && u != UnitRequest && ok:
-		p.media = true
-	}
-}
-
-func (p pricing) outcome(r Rates) Priced {
-	switch {
-	case r.Empty():
-		return Unpriced
-	case p.tokensMissing && !p.media && !p.some && !r.has(UnitRequest):
-		return Unpriced
-	case p.searchMissing, p.tokensMissing && !p.media && (p.tokens || !r.has(UnitRequest)):
-		return PartPriced
-	}
-	return FullyPriced
-}
-
-// Worst is the dearest rates that any tier, date to come, window or
-// multiplier of the price can lead to, which is what a strict reservation
-// must hold: the cost of a usage never exceeds what Worst says for it.
-func (p *Price) Worst(u *Usage) Nano {
-	sets := []Rates{p.Base}
-	for _, d := range p.Dated {
-		sets = append(sets, d.Rates.over(p.Base))
-	}
-	for _, t := range p.Tiers {
-		for _, base := range slices.Clone(sets) {
-			sets = append(sets, t.Rates.over(base))
-		}
-	}
-	for _, w := range p.Windows {
-		for _, base := range slices.Clone(sets) {
-			sets = append(sets, w.Rates.over(base))
-		}
-	}
-	var worst Nano
-	for i := range sets {
-		flat := Price{Base: sets[i], Images: p.Images}
-		cost, _, _ := flat.Cost(u, time.Time{})
-		worst = max(worst, cost)
-	}
-	for field := range p.multiplierFields() {
-		dearest := int64(1_000_000)
-		for _, m := range p.Multipliers {
-			if m.Field == field {
-				dearest = max(dearest, m.Millionths)
-			}
-		}
-		hi, lo := bits.Mul64(uint64(worst), uint64(dearest))
-		worst = divideHalfEven(hi, lo, 1_000_000).Add(1)
-	}
-	return worst
-}
-
-func (p *Price) multiplierFields() map[string]bool {
-	fields := make(map[string]bool)
-	for _, m := range p.Multipliers {
-		fields[strings.ToLower(m.Field)] = true
-	}
-	return fields
-}

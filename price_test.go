@@ -1,0 +1,518 @@
+package modelgate_test
+
+import (
+	"fmt"
+	"math/big"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"modelgate"
+)
+
+// noon is an instant in no special window.
+var noon = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+func rates(t interface{ Fatalf(string, ...any) }, usd map[modelgate.Unit]modelgate.Nano) modelgate.Rates {
+	var r modelgate.Rates
+	for u, n := range usd {
+		if err := r.Set(u, n); err != nil {
+			t.Fatalf("Set(%s, %d): %v", u, n, err)
+		}
+	}
+	return r
+}
+
+type rateTable = map[modelgate.Unit]modelgate.Nano
+
+func TestCostByUnit(t *testing.T) {
+	t.Parallel()
+	const cent = modelgate.USD / 100
+	for _, c := range []struct {
+		unit  modelgate.Unit
+		price modelgate.Nano
+		usage modelgate.Usage
+		want  modelgate.Nano
+	}{
+		{modelgate.UnitInput, modelgate.USD, modelgate.Usage{Input: 1_000_000}, modelgate.USD},
+		{modelgate.UnitInput, 250_000_000, modelgate.Usage{Input: 3}, 750},
+		{modelgate.UnitCachedInput, modelgate.USD, modelgate.Usage{CachedInput: 1}, 1_000},
+		{modelgate.UnitCacheWrite, modelgate.USD, modelgate.Usage{CacheWrite: 2}, 2_000},
+		{modelgate.UnitCacheWrite1h, modelgate.USD, modelgate.Usage{CacheWrite1h: 2}, 2_000},
+		{modelgate.UnitOutput, 15 * modelgate.USD, modelgate.Usage{Output: 10}, 150_000},
+		{modelgate.UnitAudioInput, modelgate.USD, modelgate.Usage{AudioInput: 7}, 7_000},
+		{modelgate.UnitAudioOutput, modelgate.USD, modelgate.Usage{AudioOutput: 7}, 7_000},
+		{modelgate.UnitImage, 4 * cent, modelgate.Usage{Images: 3}, 12 * cent},
+		{modelgate.UnitSecond, 10 * cent, modelgate.Usage{Seconds: 2_500_000}, 25 * cent},
+		{modelgate.UnitCharacters, 15 * modelgate.USD, modelgate.Usage{Characters: 2_000}, 3 * cent},
+		{modelgate.UnitSearch, 2 * modelgate.USD, modelgate.Usage{Searches: 5}, cent},
+		{modelgate.UnitMegapixel, 3 * cent, modelgate.Usage{Megapixels: 500_000}, 15_000_000},
+		{modelgate.UnitRequest, cent, modelgate.Usage{}, cent},
+	} {
+		t.Run(c.unit.String(), func(t *testing.T) {
+			t.Parallel()
+			p := &modelgate.Price{Base: rates(t, rateTable{c.unit: c.price})}
+			cost, priced, label := p.Cost(&c.usage, noon)
+			if cost != c.want || priced != modelgate.FullyPriced {
+				t.Errorf("cost %s, outcome %d; want %s, fully priced", cost, priced, c.want)
+			}
+			if want := c.unit.String() + "=" + c.price.String(); label != want {
+				t.Errorf("label %q, want %q", label, want)
+			}
+			if u, ok := modelgate.UnitByName(c.unit.String()); !ok || u != c.unit {
+				t.Errorf("UnitByName(%s) = %d, %v", c.unit, u, ok)
+			}
+		})
+	}
+	if _, ok := modelgate.UnitByName("tokens"); ok {
+		t.Error("UnitByName(tokens) found a unit")
+	}
+}
+
+func TestCostRoundsOnceHalfToEven(t *testing.T) {
+	t.Parallel()
+	// Half a nano-USD a token, in and out.
+	p := &modelgate.Price{Base: rates(t, rateTable{modelgate.UnitInput: 500_000, modelgate.UnitOutput: 500_000})}
+	for _, c := range []struct {
+		in, out int64
+		want    modelgate.Nano
+	}{{1, 0, 0}, {3, 0, 2}, {5, 0, 2}, {1, 1, 1}, {1, 2, 2}, {3, 2, 2}} {
+		if got, _, _ := p.Cost(&modelgate.Usage{Input: c.in, Output: c.out}, noon); got != c.want {
+			t.Errorf("%d in, %d out cost %d nano-USD, want %d", c.in, c.out, got, c.want)
+		}
+	}
+}
+
+// A unit without a price costs what its dearer neighbour does, never nothing.
+func TestUnitFallbacks(t *testing.T) {
+	t.Parallel()
+	one := []modelgate.Usage{{CachedInput: 1}, {CacheWrite: 1}, {CacheWrite1h: 1}, {AudioInput: 1}, {AudioOutput: 1}}
+	for _, c := range []struct {
+		name  string
+		table rateTable
+		want  [5]modelgate.Nano // by the order of one, in nano-USD a token
+	}{
+		{"input and output", rateTable{modelgate.UnitInput: 2e6, modelgate.UnitOutput: 5e6}, [5]modelgate.Nano{2, 2, 2, 2, 5}},
+		{"cache write", rateTable{modelgate.UnitInput: 2e6, modelgate.UnitCacheWrite: 3e6, modelgate.UnitOutput: 5e6}, [5]modelgate.Nano{2, 3, 3, 2, 5}},
+		{"explicit zero", rateTable{modelgate.UnitInput: 2e6, modelgate.UnitCachedInput: 0, modelgate.UnitOutput: 5e6}, [5]modelgate.Nano{0, 2, 2, 2, 5}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := &modelgate.Price{Base: rates(t, c.table)}
+			for i := range one {
+				if got, priced, _ := p.Cost(&one[i], noon); got != c.want[i] || priced != modelgate.FullyPriced {
+					t.Errorf("%+v cost %d (outcome %d), want %d, fully priced", one[i], got, priced, c.want[i])
+				}
+			}
+		})
+	}
+}
+
+// The layers of a price, by example: each row's usage and instant meet one.
+func TestLayers(t *testing.T) {
+	t.Parallel()
+	in := func(nano modelgate.Nano) modelgate.Rates {
+		return rates(t, rateTable{modelgate.UnitInput: nano * 1_000_000})
+	}
+	day := func(month time.Month) time.Time { return time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC) }
+	clock := func(hour, minute int) time.Time { return time.Date(2026, 5, 4, hour, minute, 0, 0, time.UTC) }
+	tiers := &modelgate.Price{Base: in(1), Tiers: []modelgate.TierPrice{{400, in(4)}, {200, in(2)}}}
+	dated := &modelgate.Price{Base: in(1), Dated: []modelgate.DatedPrice{{day(7), in(3)}, {day(3), in(2)}}}
+	night := &modelgate.Price{Base: in(2), Windows: []modelgate.WindowPrice{{23 * 60, 60, in(1)}}}
+	lunch := &modelgate.Price{Base: in(2), Windows: []modelgate.WindowPrice{{12 * 60, 13 * 60, in(1)}}}
+	tier := &modelgate.Price{Base: in(2), Multipliers: []modelgate.Multiplier{
+		{"service_tier", "flex", 500_000}, {"service_tier", "priority", 2_000_000}, {"speed", "fast", 6_000_000}, {"inference_geo", "us", 1_100_000},
+	}}
+	for _, c := range []struct {
+		name  string
+		price *modelgate.Price
+		usage modelgate.Usage
+		at    time.Time
+		want  modelgate.Nano
+	}{
+		{"below the tiers", tiers, modelgate.Usage{Input: 200}, noon, 200},
+		{"one token past a tier", tiers, modelgate.Usage{Input: 201}, noon, 402},
+		{"cached tokens count for a tier", tiers, modelgate.Usage{Input: 100, CachedInput: 150, CacheWrite: 150, CacheWrite1h: 100, AudioInput: 1}, noon, 501 * 4},
+		{"output does not count for a tier", tiers, modelgate.Usage{Input: 100, Output: 1_000}, noon, 100},
+		{"before every date", dated, modelgate.Usage{Input: 1}, day(3).Add(-time.Nanosecond), 1},
+		{"from the first date on", dated, modelgate.Usage{Input: 1}, day(3), 2},
+		{"from the second date on", dated, modelgate.Usage{Input: 1}, day(8), 3},
+		{"before midnight", night, modelgate.Usage{Input: 1}, clock(23, 0), 1},
+		{"after midnight", night, modelgate.Usage{Input: 1}, clock(0, 59), 1},
+		{"the window's end is outside", night, modelgate.Usage{Input: 1}, clock(1, 0), 2},
+		{"the window's begin is inside", lunch, modelgate.Usage{Input: 1}, clock(12, 0), 1},
+		{"outside a window", lunch, modelgate.Usage{Input: 1}, clock(11, 59), 2},
+		{"windows are UTC", lunch, modelgate.Usage{Input: 1}, clock(12, 30).In(time.FixedZone("", 5*3600)), 1},
+		{"no multiplier", tier, modelgate.Usage{Input: 10}, noon, 20},
+		{"unknown value", tier, modelgate.Usage{Input: 10, ServiceTier: "Flex"}, noon, 20},
+		{"half", tier, modelgate.Usage{Input: 10, ServiceTier: "flex"}, noon, 10},
+		{"double", tier, modelgate.Usage{Input: 10, ServiceTier: "priority"}, noon, 40},
+		{"all three", tier, modelgate.Usage{Input: 10, ServiceTier: "priority", Speed: "fast", InferenceGeo: "us"}, noon, 264},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if got, _, label := c.price.Cost(&c.usage, c.at); got != c.want {
+				t.Errorf("cost %d nano-USD by %q, want %d", got, label, c.want)
+			}
+		})
+	}
+}
+
+func TestImageTable(t *testing.T) {
+	t.Parallel()
+	p := &modelgate.Price{
+		Base:   rates(t, rateTable{modelgate.UnitImage: 1}),
+		Images: []modelgate.ImagePrice{{"1024x1024", "high", 40}, {"1024x1024", "", 20}, {"", "low", 5}},
+	}
+	for _, c := range []struct {
+		size, quality string
+		want          modelgate.Nano
+		label         string
+	}{
+		{"1024x1024", "high", 80, "image=0.00000004"},
+		{"1024x1024", "low", 40, "image=0.00000002"},
+		{"1024x1024", "", 40, "image=0.00000002"},
+		{"512x512", "low", 10, "image=0.000000005"},
+		{"512x512", "high", 2, "image=0.000000001"},
+	} {
+		u := modelgate.Usage{Images: 2, Size: c.size, Quality: c.quality}
+		if got, _, label := p.Cost(&u, noon); got != c.want || label != c.label {
+			t.Errorf("two of %q %q cost %d by %q, want %d by %q", c.size, c.quality, got, label, c.want, c.label)
+		}
+	}
+}
+
+// Of the dates that have begun only the newest counts, whatever the order
+// they are listed in.
+func TestDatesDoNotPileUp(t *testing.T) {
+	t.Parallel()
+	march := modelgate.DatedPrice{From: noon.AddDate(0, -2, 0), Rates: rates(t, rateTable{modelgate.UnitInput: 10e6})}
+	april := modelgate.DatedPrice{From: noon.AddDate(0, -1, 0), Rates: rates(t, rateTable{modelgate.UnitOutput: 20e6})}
+	base := rates(t, rateTable{modelgate.UnitInput: 1e6, modelgate.UnitOutput: 1e6})
+	for _, dated := range [][]modelgate.DatedPrice{{march, april}, {april, march}} {
+		p := &modelgate.Price{Base: base, Dated: dated}
+		if got, _, label := p.Cost(&modelgate.Usage{Input: 1, Output: 1}, noon); got != 21 {
+			t.Errorf("cost %d by %q, want 21: input by the base, output by the newest date", got, label)
+		}
+	}
+}
+
+func TestSetRefusesPricesOutOfRange(t *testing.T) {
+	t.Parallel()
+	var r modelgate.Rates
+	for unit, usd := range (rateTable{modelgate.UnitInput: -1, modelgate.UnitSearch: 1 << 62}) {
+		if err := r.Set(unit, usd); err == nil {
+			t.Errorf("Set(%s, %d) passed", unit, usd)
+		}
+	}
+	if !r.Empty() {
+		t.Errorf("a refused price stayed: %s", r)
+	}
+}
+
+func TestPricedOutcomes(t *testing.T) {
+	t.Parallel()
+	const in, out, image, chars, search, request = modelgate.UnitInput, modelgate.UnitOutput, modelgate.UnitImage,
+		modelgate.UnitCharacters, modelgate.UnitSearch, modelgate.UnitRequest
+	tokens := modelgate.Usage{Input: 1, Output: 1}
+	pictures := modelgate.Usage{Images: 1}
+	both := modelgate.Usage{Input: 1, Output: 1, Images: 1}
+	searches := modelgate.Usage{Searches: 1}
+	searching := modelgate.Usage{Input: 1, Output: 1, Searches: 1}
+	for _, c := range []struct {
+		name  string
+		units []modelgate.Unit
+		usage modelgate.Usage
+		want  modelgate.Priced
+	}{
+		{"empty price", nil, tokens, modelgate.Unpriced},
+		{"all tokens", []modelgate.Unit{in, out}, tokens, modelgate.FullyPriced},
+		{"half of the tokens", []modelgate.Unit{in}, tokens, modelgate.PartPriced},
+		{"nothing used", []modelgate.Unit{in}, modelgate.Usage{}, modelgate.FullyPriced},
+		{"tokens by the request", []modelgate.Unit{request}, tokens, modelgate.FullyPriced},
+		{"some tokens, and the request", []modelgate.Unit{in, request}, tokens, modelgate.PartPriced},
+		{"tokens of a picture price", []modelgate.Unit{image}, tokens, modelgate.Unpriced},
+		{"pictures", []modelgate.Unit{image}, pictures, modelgate.FullyPriced},
+		{"pictures of a token price", []modelgate.Unit{in, out}, pictures, modelgate.Unpriced},
+		{"pictures by the request", []modelgate.Unit{request}, pictures, modelgate.FullyPriced},
+		{"pictures measured in tokens too", []modelgate.Unit{image}, both, modelgate.FullyPriced},
+		{"tokens measured in pictures too", []modelgate.Unit{in, out}, both, modelgate.FullyPriced},
+		{"part of the tokens, no pictures", []modelgate.Unit{in}, both, modelgate.PartPriced},
+		{"characters", []modelgate.Unit{chars}, modelgate.Usage{Characters: 4, AudioOutput: 9}, modelgate.FullyPriced},
+		{"characters of a token price", []modelgate.Unit{in}, modelgate.Usage{Characters: 4}, modelgate.Unpriced},
+		{"searches come on top", []modelgate.Unit{in, out, search}, searching, modelgate.FullyPriced},
+		{"searches left out", []modelgate.Unit{in, out}, searching, modelgate.PartPriced},
+		{"searches alone, left out", []modelgate.Unit{in, out}, searches, modelgate.Unpriced},
+		{"searches priced, tokens not", []modelgate.Unit{search}, searching, modelgate.PartPriced},
+		{"searches priced, pictures not", []modelgate.Unit{search}, modelgate.Usage{Images: 1, Searches: 1}, modelgate.PartPriced},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			var p modelgate.Price
+			for _, u := range c.units {
+				if err := p.Base.Set(u, modelgate.USD); err != nil {
+					t.Fatal(err)
+				}
+			}
+			cost, got, _ := p.Cost(&c.usage, noon)
+			if got != c.want {
+				t.Errorf("outcome %d, want %d (cost %s)", got, c.want, cost)
+			}
+			if got == modelgate.Unpriced && cost != 0 {
+				t.Errorf("an unpriced call cost %s", cost)
+			}
+		})
+	}
+	var none *modelgate.Price
+	if cost, got, label := none.Cost(&tokens, noon); cost != 0 || got != modelgate.Unpriced || label != "" {
+		t.Errorf("without a price: %d, %d, %q", cost, got, label)
+	}
+}
+
+// plan is a price in the words of the configuration, which the oracle reads
+// by itself.
+type plan struct {
+	base    rateTable
+	images  []modelgate.ImagePrice
+	dated   []dayTable
+	tiers   []tierTable
+	windows []windowTable
+	factors []modelgate.Multiplier
+}
+
+type (
+	dayTable struct {
+		day   int
+		table rateTable
+	}
+	tierTable struct {
+		above int64
+		table rateTable
+	}
+	windowTable struct {
+		from, to int
+		table    rateTable
+	}
+)
+
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+func (pl *plan) price(t *rapid.T) *modelgate.Price {
+	p := &modelgate.Price{Base: rates(t, pl.base), Images: pl.images, Multipliers: pl.factors}
+	for _, d := range pl.dated {
+		p.Dated = append(p.Dated, modelgate.DatedPrice{From: epoch.AddDate(0, 0, d.day), Rates: rates(t, d.table)})
+	}
+	for _, tt := range pl.tiers {
+		p.Tiers = append(p.Tiers, modelgate.TierPrice{Above: tt.above, Rates: rates(t, tt.table)})
+	}
+	for _, w := range pl.windows {
+		p.Windows = append(p.Windows, modelgate.WindowPrice{From: w.from, To: w.to, Rates: rates(t, w.table)})
+	}
+	return p
+}
+
+// cost is the oracle: a sum of fractions over the table that is in force.
+func (pl *plan) cost(u *modelgate.Usage, at time.Time) modelgate.Nano {
+	table := rateTable{}
+	lay := func(over rateTable) {
+		for unit, n := range over {
+			table[unit] = n
+		}
+	}
+	lay(pl.base)
+	best := -1
+	for i, d := range pl.dated {
+		if !epoch.AddDate(0, 0, d.day).After(at) && (best < 0 || d.day >= pl.dated[best].day) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		lay(pl.dated[best].table)
+	}
+	prompt, best := u.Input+u.CachedInput+u.CacheWrite+u.CacheWrite1h+u.AudioInput, -1
+	for i, tt := range pl.tiers {
+		if tt.above < prompt && (best < 0 || tt.above > pl.tiers[best].above) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		lay(pl.tiers[best].table)
+	}
+	for _, w := range pl.windows {
+		if since := minutesSince(w.from, at); since < (w.to-w.from+1440)%1440 {
+			lay(w.table)
+		}
+	}
+	for i := len(pl.images) - 1; i >= 0; i-- {
+		if p := pl.images[i]; (p.Size == "" || p.Size == u.Size) && (p.Quality == "" || p.Quality == u.Quality) {
+			table[modelgate.UnitImage] = p.USD
+		}
+	}
+	sum := new(big.Rat)
+	for unit, quantity := range quantities(u) {
+		if rate, ok := rateOf(table, unit); ok {
+			sum.Add(sum, new(big.Rat).Mul(quantity, new(big.Rat).SetInt64(int64(rate))))
+		}
+	}
+	for _, m := range pl.factors {
+		says := map[string]string{"service_tier": u.ServiceTier, "speed": u.Speed, "inference_geo": u.InferenceGeo}[m.Field]
+		if says != "" && says == m.Value {
+			sum.Mul(sum, big.NewRat(m.Millionths, 1_000_000))
+		}
+	}
+	return halfEven(sum)
+}
+
+func minutesSince(from int, at time.Time) int {
+	return (at.Hour()*60 + at.Minute() - from + 1440) % 1440
+}
+
+func rateOf(table rateTable, u modelgate.Unit) (modelgate.Nano, bool) {
+	chain := map[modelgate.Unit][]modelgate.Unit{
+		modelgate.UnitCachedInput:  {modelgate.UnitInput},
+		modelgate.UnitCacheWrite:   {modelgate.UnitInput},
+		modelgate.UnitCacheWrite1h: {modelgate.UnitCacheWrite, modelgate.UnitInput},
+		modelgate.UnitAudioInput:   {modelgate.UnitInput},
+		modelgate.UnitAudioOutput:  {modelgate.UnitOutput},
+	}
+	for _, next := range append([]modelgate.Unit{u}, chain[u]...) {
+		if n, ok := table[next]; ok {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// quantities are how often the configured price of each unit applies.
+func quantities(u *modelgate.Usage) map[modelgate.Unit]*big.Rat {
+	return map[modelgate.Unit]*big.Rat{
+		modelgate.UnitInput:        big.NewRat(u.Input, 1e6),
+		modelgate.UnitCachedInput:  big.NewRat(u.CachedInput, 1e6),
+		modelgate.UnitCacheWrite:   big.NewRat(u.CacheWrite, 1e6),
+		modelgate.UnitCacheWrite1h: big.NewRat(u.CacheWrite1h, 1e6),
+		modelgate.UnitOutput:       big.NewRat(u.Output, 1e6),
+		modelgate.UnitAudioInput:   big.NewRat(u.AudioInput, 1e6),
+		modelgate.UnitAudioOutput:  big.NewRat(u.AudioOutput, 1e6),
+		modelgate.UnitImage:        big.NewRat(u.Images, 1),
+		modelgate.UnitSecond:       big.NewRat(u.Seconds, 1e6),
+		modelgate.UnitCharacters:   big.NewRat(u.Characters, 1e6),
+		modelgate.UnitSearch:       big.NewRat(u.Searches, 1000),
+		modelgate.UnitMegapixel:    big.NewRat(u.Megapixels, 1e6),
+		modelgate.UnitRequest:      big.NewRat(1, 1),
+	}
+}
+
+func drawTable(t *rapid.T, label string) rateTable {
+	amount := rapid.OneOf(
+		rapid.Int64Range(0, 5_000_000), rapid.Int64Range(0, int64(100*modelgate.USD)), rapid.Int64Range(0, 9_000_000_000_000_000))
+	units := rapid.IntRange(0, int(modelgate.UnitRequest))
+	table := rateTable{}
+	for unit, n := range rapid.MapOfN(units, amount, 0, 6).Draw(t, label) {
+		table[modelgate.Unit(unit)] = modelgate.Nano(n)
+	}
+	return table
+}
+
+func drawPlan(t *rapid.T) *plan {
+	pl := &plan{base: drawTable(t, "base")}
+	for i := range rapid.IntRange(0, 3).Draw(t, "dates") {
+		pl.dated = append(pl.dated, dayTable{rapid.IntRange(0, 4).Draw(t, "day"), drawTable(t, fmt.Sprint("dated", i))})
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "tiers") {
+		pl.tiers = append(pl.tiers, tierTable{rapid.Int64Range(0, 4).Draw(t, "above"), drawTable(t, fmt.Sprint("tier", i))})
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "windows") {
+		minute := rapid.IntRange(0, 1439)
+		pl.windows = append(pl.windows, windowTable{minute.Draw(t, "from"), minute.Draw(t, "to"), drawTable(t, fmt.Sprint("window", i))})
+	}
+	word := rapid.SampledFrom([]string{"", "a", "b"})
+	for range rapid.IntRange(0, 2).Draw(t, "images") {
+		usd := modelgate.Nano(rapid.Int64Range(0, int64(modelgate.USD)).Draw(t, "image"))
+		pl.images = append(pl.images, modelgate.ImagePrice{Size: word.Draw(t, "size"), Quality: word.Draw(t, "quality"), USD: usd})
+	}
+	for range rapid.IntRange(0, 4).Draw(t, "multipliers") {
+		field := rapid.SampledFrom([]string{"service_tier", "speed", "inference_geo"}).Draw(t, "field")
+		pl.factors = append(pl.factors, modelgate.Multiplier{Field: field, Value: word.Draw(t, "value"),
+			Millionths: rapid.Int64Range(0, 10_000_000).Draw(t, "millionths")})
+	}
+	return pl
+}
+
+func drawUsage(t *rapid.T) *modelgate.Usage {
+	count := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64Range(0, 9), rapid.Int64Range(0, modelgate.MaxQuantity))
+	word := rapid.SampledFrom([]string{"", "a", "b"})
+	return &modelgate.Usage{
+		Input: count.Draw(t, "input"), CachedInput: count.Draw(t, "cached"), CacheWrite: count.Draw(t, "write"),
+		CacheWrite1h: count.Draw(t, "write1h"), Output: count.Draw(t, "output"), AudioInput: count.Draw(t, "audioIn"),
+		AudioOutput: count.Draw(t, "audioOut"), Images: count.Draw(t, "pictures"), Seconds: count.Draw(t, "seconds"),
+		Characters: count.Draw(t, "characters"), Searches: count.Draw(t, "searches"), Megapixels: count.Draw(t, "megapixels"),
+		Size: word.Draw(t, "usedSize"), Quality: word.Draw(t, "usedQuality"),
+		ServiceTier: word.Draw(t, "tier"), Speed: word.Draw(t, "speed"), InferenceGeo: word.Draw(t, "geo"),
+	}
+}
+
+func drawInstant(t *rapid.T) time.Time {
+	return epoch.AddDate(0, 0, -1).Add(time.Duration(rapid.Int64Range(0, 7*24*3600).Draw(t, "instant")) * time.Second)
+}
+
+func TestCostIsExact(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		pl, u, at := drawPlan(t), drawUsage(t), drawInstant(t)
+		got, _, label := pl.price(t).Cost(u, at)
+		if want := pl.cost(u, at); got != want {
+			t.Fatalf("cost %d by %q, want %d", got, label, want)
+		}
+	})
+}
+
+func TestWorstIsNeverBelowCost(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		p, u, at := drawPlan(t).price(t), drawUsage(t), drawInstant(t)
+		cost, _, label := p.Cost(u, at)
+		if worst := p.Worst(u); worst < cost {
+			t.Fatalf("worst %d is below the cost %d by %q", worst, cost, label)
+		}
+	})
+}
+
+// A price with one rate leaves nothing open, so its worst case is its cost.
+func TestWorstOfAPlainPriceIsItsCost(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		pl, u := &plan{base: drawTable(t, "base")}, drawUsage(t)
+		p := pl.price(t)
+		cost, _, _ := p.Cost(u, noon)
+		if worst := p.Worst(u); worst != cost {
+			t.Fatalf("worst %d, want the cost %d", worst, cost)
+		}
+	})
+}
+
+// A price may have any number of windows; what they can lead to must not be
+// tried out one combination after another.
+func TestWorstOfManyLayers(t *testing.T) {
+	t.Parallel()
+	p := &modelgate.Price{Base: rates(t, rateTable{modelgate.UnitInput: 1e6})}
+	for i := range 48 {
+		dear := rates(t, rateTable{modelgate.UnitInput: modelgate.Nano(i) * 1e6})
+		p.Windows = append(p.Windows, modelgate.WindowPrice{From: i * 30, To: i*30 + 30, Rates: dear})
+		p.Tiers = append(p.Tiers, modelgate.TierPrice{Above: int64(i), Rates: dear})
+	}
+	if got := p.Worst(&modelgate.Usage{Input: 1}); got != 47 {
+		t.Errorf("worst %d, want 47", got)
+	}
+}
+
+func TestClamp(t *testing.T) {
+	t.Parallel()
+	u := modelgate.Usage{Input: -1, Output: modelgate.MaxQuantity + 1, Seconds: 3}
+	if u.Clamp() || u.Input != 0 || u.Output != modelgate.MaxQuantity || u.Seconds != 3 {
+		t.Errorf("clamped to %+v", u)
+	}
+	if !u.Clamp() {
+		t.Error("a clamped usage is still out of range")
+	}
+}
