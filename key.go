@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"hash/crc32"
+	"io"
+	"log/slog"
 	"strings"
 	"time"
 )
@@ -52,8 +54,15 @@ const (
 )
 
 // Secret is the plaintext of a key. It prints as a placeholder everywhere;
-// Reveal is the only way out, and only the answer to an issuance uses it.
-type Secret struct{ text string }
+// Reveal is the only way out, and only the answer to an issuance uses it. The
+// zero value holds no key and must not be used; see NewSecret.
+type Secret struct {
+	// text is behind a pointer because fmt does not ask unexported fields of
+	// other types for their methods: it then prints an address.
+	text *string
+}
+
+const redacted = "[redacted]"
 
 // NewSecret draws a key: gw_live_, 40 random hex digits and 8 hex digits of
 // the CRC-32 of what precedes, so that a typo costs no look-up.
@@ -61,23 +70,27 @@ func NewSecret() Secret {
 	var b [secretRandom / 2]byte
 	rand.Read(b[:]) // never fails (crypto/rand)
 	body := secretPrefix + hex.EncodeToString(b[:])
-	return Secret{fmt.Sprintf("%s%08x", body, crc32.ChecksumIEEE([]byte(body)))}
+	text := fmt.Sprintf("%s%08x", body, crc32.ChecksumIEEE([]byte(body)))
+	return Secret{&text}
 }
 
 // Reveal is the plaintext.
-func (s Secret) Reveal() string { return s.text }
+func (s Secret) Reveal() string { return *s.text }
 
-// String keeps the plaintext out of logs.
-func (s Secret) String() string { return "[redacted]" }
+// String keeps the plaintext out of texts.
+func (s Secret) String() string { return redacted }
 
-// GoString keeps the plaintext out of %#v.
-func (s Secret) GoString() string { return "[redacted]" }
+// Format keeps it out of fmt, whatever the verb.
+func (s Secret) Format(f fmt.State, _ rune) { io.WriteString(f, redacted) }
+
+// LogValue keeps it out of logs.
+func (s Secret) LogValue() slog.Value { return slog.StringValue(redacted) }
 
 // Prefix is the part that may be stored and shown.
-func (s Secret) Prefix() string { return s.text[:prefixLen] }
+func (s Secret) Prefix() string { return (*s.text)[:prefixLen] }
 
 // Digest is what the gateway stores and looks keys up by.
-func (s Secret) Digest() Digest { return DigestOf(s.text) }
+func (s Secret) Digest() Digest { return DigestOf(*s.text) }
 
 // Digest is the SHA-256 of a whole secret.
 type Digest [sha256.Size]byte
