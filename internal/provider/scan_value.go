@@ -5,8 +5,6 @@ import (
 	"iter"
 	"math"
 	"strconv"
-	"unicode/utf16"
-	"unicode/utf8"
 )
 
 // ValueKind is the JSON type of a value.
@@ -176,44 +174,4 @@ func (v Value) Elements() iter.Seq[Value] {
 			}
 		}
 	}
-}
-
-// unescape appends the decoded contents of a checked JSON string to dst. It
-// reports false when an escape names half a surrogate pair, for which it
-// appends U+FFFD.
-func unescape(dst, raw []byte) (decoded []byte, whole bool) {
-	whole = true
-	for {
-		i := bytes.IndexByte(raw, '\\')
-		if i < 0 {
-			return append(dst, raw...), whole
-		}
-		dst = append(dst, raw[:i]...)
-		r, size := escapedRune(raw[i:])
-		if r == utf8.RuneError && size == 6 && !bytes.EqualFold(raw[i:i+6], []byte(`\ufffd`)) {
-			whole = false
-		}
-		dst = utf8.AppendRune(dst, r)
-		raw = raw[i+size:]
-	}
-}
-
-// escapedRune is the character of the escape, or of the pair of surrogate
-// escapes, that b begins with, and how many bytes that takes. Half a pair
-// is utf8.RuneError.
-func escapedRune(b []byte) (rune, int) {
-	if b[1] != 'u' {
-		const letters, meanings = `"\/bfnrt`, "\"\\/\b\f\n\r\t"
-		return rune(meanings[bytes.IndexByte([]byte(letters), b[1])]), 2
-	}
-	unit, _ := hexUnit(b)
-	if !utf16.IsSurrogate(unit) {
-		return unit, 6
-	}
-	if low, ok := hexUnit(b[6:]); ok {
-		if r := utf16.DecodeRune(unit, low); r != utf8.RuneError {
-			return r, 12
-		}
-	}
-	return utf8.RuneError, 6
 }
