@@ -49,6 +49,12 @@ func special(w uint64) uint64 {
 	return (((w ^ laneTwo) - lane21) | ((w ^ laneSlash) - laneOnes)) &^ w & laneHigh
 }
 
+// suspect has a high bit in some lane if w holds a special byte or one that
+// is not ASCII. It costs less than special.
+func suspect(w uint64) uint64 {
+	return ((w ^ laneTwo) - lane21) | ((w ^ laneSlash) - laneOnes) | w
+}
+
 // plain is the first offset from i on that holds a quote, a backslash or a
 // control byte.
 func (l *lexer) plain(i int) int {
@@ -58,6 +64,10 @@ func (l *lexer) plain(i int) int {
 		run := text[i : i+32 : i+32]
 		w0, w1 := binary.LittleEndian.Uint64(run), binary.LittleEndian.Uint64(run[8:])
 		w2, w3 := binary.LittleEndian.Uint64(run[16:]), binary.LittleEndian.Uint64(run[24:])
+		if (suspect(w0)|suspect(w1)|suspect(w2)|suspect(w3))&laneHigh == 0 {
+			i += 32
+			continue
+		}
 		high |= w0 | w1 | w2 | w3
 		m0, m1, m2, m3 := special(w0), special(w1), special(w2), special(w3)
 		if m0|m1|m2|m3 == 0 {
