@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/uuid"
 	"pgregory.net/rapid"
 
 	"modelgate"
@@ -61,9 +60,8 @@ func TestIDsAreUUIDv7(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 5, 4, 3, 2, 1, 987_654_321, time.FixedZone("", 3600))
 	id := modelgate.NewIDs(func() time.Time { return now }).New()
-	other, err := uuid.Parse(id.String())
-	if err != nil || other.Version() != 7 || other.Variant() != uuid.RFC4122 || modelgate.UUID(other) != id {
-		t.Errorf("%s reads as version %d, variant %s, %v", id, other.Version(), other.Variant(), err)
+	if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(id.String()) {
+		t.Errorf("%s has not the version and variant of a UUIDv7", id)
 	}
 	if got, want := id.Time(), now.Truncate(time.Millisecond); !got.Equal(want) || got.Location() != time.UTC {
 		t.Errorf("time %s, want %s in UTC", got, want)
