@@ -1,0 +1,51 @@
+package store
+
+import (
+	"fmt"
+	"testing"
+
+	"modelgate"
+)
+
+// BenchmarkRecord is a shipper's transaction; each row is another key's.
+func BenchmarkRecord(b *testing.B) {
+	for _, engine := range engines {
+		for _, size := range []int{1, 64, 500} {
+			b.Run(fmt.Sprintf("%s/%d", engine, size), func(b *testing.B) {
+				db := open(b, options(b, engine))
+				ids := modelgate.NewIDs(db.now)
+				rows := make([]modelgate.UsageRow, size)
+				b.ReportAllocs()
+				offset := int64(0)
+				for b.Loop() {
+					offset++
+					for i := range rows {
+						rows[i] = row("client", i)
+						rows[i].CallBegin.ID, rows[i].KeyID = ids.New(), modelgate.KeyID(id(i%50))
+					}
+					n, err := db.Record(b.Context(), Batch{Instance: "i", Rows: rows, Progress: Position{0, offset}})
+					if err != nil || n != size {
+						b.Fatalf("Record = %d, %v", n, err)
+					}
+				}
+				b.ReportMetric(float64(b.N*size)/b.Elapsed().Seconds(), "rows/s")
+			})
+		}
+	}
+}
+
+// BenchmarkCaller is the look-up of a key among thousands.
+func BenchmarkCaller(b *testing.B) {
+	for _, engine := range engines {
+		b.Run(engine, func(b *testing.B) {
+			db := open(b, options(b, engine))
+			fill(b, db, 0)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := db.Caller(b.Context(), digest(21)); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

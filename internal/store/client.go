@@ -1,0 +1,120 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"modelgate"
+)
+
+const clientColumns = `id, name, routing_policy, billing, max_keys, limit_rps, limit_burst, limit_concurrency,
+  ceiling, created_at`
+
+const sqlInsertClient = `INSERT INTO client (` + clientColumns + `)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+-- sqlInsertClient`
+
+const sqlClient = `SELECT ` + clientColumns + `
+FROM client
+WHERE id = $1
+-- sqlClient`
+
+const sqlClients = `SELECT ` + clientColumns + `
+FROM client
+ORDER BY created_at, id
+-- sqlClients`
+
+// sqlLockClient takes the row lock by an update that changes nothing, which
+// every engine understands.
+const sqlLockClient = `UPDATE client
+SET max_keys = max_keys
+WHERE id = $1
+RETURNING ` + clientColumns + `
+-- sqlLockClient`
+
+const sqlUpdateClient = `UPDATE client
+SET name = $2, routing_policy = $3, billing = $4, max_keys = $5,
+  limit_rps = $6, limit_burst = $7, limit_concurrency = $8, ceiling = $9
+WHERE id = $1
+-- sqlUpdateClient`
+
+func scanClient(s scanner) (modelgate.Client, error) {
+	var c modelgate.Client
+	err := s.Scan(&c.ID, &c.Name, &c.RoutingPolicy, &c.Billing, &c.MaxKeys,
+		&c.Limits.RequestsPerSecond, &c.Limits.Burst, &c.Limits.Concurrency,
+		document{&c.Ceiling}, moment{&c.CreatedAt})
+	return c, err
+}
+
+// CreateClient adds an organization. Its fields are checked as
+// Client.Validate does.
+func (db *DB) CreateClient(ctx context.Context, c modelgate.Client, a modelgate.Audit) error {
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	ceiling, err := text(c.Ceiling)
+	if err != nil {
+		return err
+	}
+	return db.update(ctx, "create client", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, sqlInsertClient, c.ID, c.Name, c.RoutingPolicy, c.Billing, c.MaxKeys,
+			c.Limits.RequestsPerSecond, c.Limits.Burst, c.Limits.Concurrency, ceiling, micros(c.CreatedAt))
+		if duplicate(err) {
+			return modelgate.Errorf(modelgate.Conflict, "client %s exists already", c.ID)
+		}
+		if err != nil {
+			return err
+		}
+		return db.record(ctx, tx, c.ID, a)
+	})
+}
+
+// Client returns one organization or not_found.
+func (db *DB) Client(ctx context.Context, id modelgate.ClientID) (modelgate.Client, error) {
+	c, err := scanClient(db.read.QueryRowContext(ctx, sqlClient, id))
+	return c, wrap("read client", missing(err, "client"))
+}
+
+// Clients lists all organizations, the oldest first.
+func (db *DB) Clients(ctx context.Context) ([]modelgate.Client, error) {
+	cs, err := list(ctx, db.read, scanClient, sqlClients)
+	return cs, wrap("list clients", err)
+}
+
+// UpdateClient changes an organization: fn gets it as it is now, and no other
+// change or issuance comes between. The id and the time of creation stay. It
+// raises the control version. Errors: not_found, what fn returns, and those
+// of Client.Validate. fn may be called more than once.
+func (db *DB) UpdateClient(ctx context.Context, id modelgate.ClientID, fn func(*modelgate.Client) error, a modelgate.Audit) error {
+	return db.update(ctx, "update client", func(tx *sql.Tx) error {
+		c, err := lockClient(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		if err := fn(&c); err != nil {
+			return err
+		}
+		if err := c.Validate(); err != nil {
+			return err
+		}
+		ceiling, err := text(c.Ceiling)
+		if err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, sqlUpdateClient, id, c.Name, c.RoutingPolicy, c.Billing, c.MaxKeys,
+			c.Limits.RequestsPerSecond, c.Limits.Burst, c.Limits.Concurrency, ceiling)
+		if err != nil {
+			return err
+		}
+		if err := db.record(ctx, tx, id, a); err != nil {
+			return err
+		}
+		return raiseControl(ctx, tx)
+	})
+}
+
+// lockClient reads a client and holds its row until the transaction ends.
+func lockClient(ctx context.Context, tx *sql.Tx, id modelgate.ClientID) (modelgate.Client, error) {
+	c, err := scanClient(tx.QueryRowContext(ctx, sqlLockClient, id))
+	return c, missing(err, "client")
+}

@@ -1,0 +1,27 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/pressly/goose/v3"
+)
+
+// engine is everything in which the two databases differ for the rest of the
+// package:
+//
+//   - the dialect and folder of the migrations, and the lock under which they
+//     run;
+//   - snapshot: PostgreSQL needs repeatable read for one view of several
+//     queries, SQLite gives it to every reading transaction;
+//   - rowsPerInsert: a statement of many rows saves round trips on
+//     PostgreSQL, while on SQLite, which has none, it only binds slower;
+//   - connecting (sqlite.go, postgres.go) and error codes (errors.go).
+type engine struct {
+	dialect       goose.Dialect
+	folder        string // of migrations
+	snapshot      *sql.TxOptions
+	rowsPerInsert int
+	// lockSchema excludes other migrators, in this and other processes.
+	lockSchema func(context.Context) (unlock func() error, err error)
+}

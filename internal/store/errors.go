@@ -1,0 +1,152 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"modelgate"
+)
+
+// ErrBehind says that a batch lies before what its instance has booked
+// already; nothing of it was booked.
+var ErrBehind = errors.New("the spool position lies before the recorded progress")
+
+// errValue says that a row cannot be stored in any database.
+var errValue = errors.New("value cannot be stored")
+
+// Unreachable reports whether err means that the database did not answer or
+// cannot work at the moment: no connection, a time-out, a shutdown, a full
+// disk. The same call may succeed later. It is false for an answer such as
+// "no such row" or a violated constraint, and for a caller that gave up.
+func Unreachable(err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return false
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return unreachablePostgres(e.Code)
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return unreachableSQLite(e.Code())
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	for _, known := range []error{context.DeadlineExceeded, driver.ErrBadConn, sql.ErrConnDone, io.EOF, io.ErrUnexpectedEOF} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return pgconn.SafeToRetry(err)
+}
+
+// unreachablePostgres knows the classes of
+// https://www.postgresql.org/docs/current/errcodes-appendix.html.
+func unreachablePostgres(code string) bool {
+	switch code {
+	case "25006", // writes refused: a standby that was the primary
+		"40001", "40P01", // lost a race more often than it is tried
+		"55P03", // a lock was not to be had
+		"57014": // statement time-out
+		return true
+	}
+	for _, class := range []string{"08", "53", "57P", "58"} { // connection, resources, shutdown, system
+		if strings.HasPrefix(code, class) {
+			return true
+		}
+	}
+	return false
+}
+
+func unreachableSQLite(code int) bool {
+	switch code & 0xff {
+	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY,
+		sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL,
+		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOTADB:
+		return true
+	}
+	return false
+}
+
+// Poisoned reports whether err means that some row of a batch can never be
+// stored: it violates a constraint or holds a value that has no place in its
+// column. The shipper halves such a batch until it has the row alone.
+func Poisoned(err error) bool {
+	if errors.Is(err, errValue) {
+		return true
+	}
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		class := e.Code[:min(2, len(e.Code))]
+		return class == "22" || class == "23" || class == "54" // data, integrity, program limit
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		switch e.Code() & 0xff {
+		case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE:
+			return true
+		}
+	}
+	return false
+}
+
+// duplicate reports whether err is the violation of a unique constraint.
+func duplicate(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == "23505"
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
+	}
+	return false
+}
+
+// dangling reports whether err is the violation of a foreign key.
+func dangling(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == "23503"
+	}
+	if e, ok := errors.AsType[*sqlite.Error](err); ok {
+		return e.Code() == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
+	}
+	return false
+}
+
+// lostRace reports whether the engine refused a transaction in favour of
+// another, so that it is to be run again.
+func lostRace(err error) bool {
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return e.Code == "40001" || e.Code == "40P01"
+	}
+	return false
+}
+
+// wrap leaves errors for clients as they are and names the operation of all
+// others.
+func wrap(op string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*modelgate.Error](err); ok {
+		return err
+	}
+	return fmt.Errorf("%s: %w", op, err)
+}
+
+// missing turns "no rows" into not_found.
+func missing(err error, what string) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return modelgate.Errorf(modelgate.NotFound, "%s not found", what)
+	}
+	return err
+}

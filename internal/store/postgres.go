@@ -1,0 +1,99 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+)
+
+const (
+	postgresConns       = 16
+	postgresConnectTime = 5 * time.Second
+	// Connections are renewed, so that a fail-over or a changed address is
+	// picked up without a restart.
+	postgresConnLife = 30 * time.Minute
+	postgresConnIdle = 5 * time.Minute
+	// insertRows is how many rows one INSERT holds at most.
+	insertRows = 64
+)
+
+func openPostgres(ctx context.Context, o Options) (*DB, error) {
+	conf, err := pgx.ParseConfig(o.URL)
+	if err != nil {
+		return nil, err // pgx leaves the password out of it
+	}
+	if conf.ConnectTimeout == 0 {
+		conf.ConnectTimeout = postgresConnectTime
+	}
+	if conf.RuntimeParams["application_name"] == "" {
+		conf.RuntimeParams["application_name"] = "modelgate"
+	}
+	if o.MaxConns == 0 {
+		o.MaxConns = postgresConns
+	}
+	pool := stdlib.OpenDB(*conf)
+	pool.SetMaxOpenConns(o.MaxConns)
+	pool.SetMaxIdleConns(o.MaxConns)
+	pool.SetConnMaxLifetime(postgresConnLife)
+	pool.SetConnMaxIdleTime(postgresConnIdle)
+	if err := checkPostgres(ctx, pool, o.Log); err != nil {
+		return nil, errors.Join(err, pool.Close())
+	}
+	return &DB{write: pool, read: pool, engine: engine{
+		dialect:       goose.DialectPostgres,
+		folder:        "postgres",
+		snapshot:      &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
+		rowsPerInsert: insertRows,
+		lockSchema:    func(ctx context.Context) (func() error, error) { return lockTable(ctx, pool) },
+	}}, nil
+}
+
+const sqlPostgresSettings = `SELECT current_setting('server_encoding'),
+  COALESCE(current_setting('synchronous_commit', true), ''),
+  COALESCE(current_setting('fsync', true), ''),
+  COALESCE(current_setting('full_page_writes', true), '')
+-- sqlPostgresSettings`
+
+// checkPostgres refuses what cannot work and warns of settings under which a
+// commit may be lost, because a committed row leaves the spool.
+func checkPostgres(ctx context.Context, pool *sql.DB, log *slog.Logger) error {
+	var encoding, commit, fsync, pages string
+	if err := pool.QueryRowContext(ctx, sqlPostgresSettings).Scan(&encoding, &commit, &fsync, &pages); err != nil {
+		return err
+	}
+	if encoding != "UTF8" {
+		return fmt.Errorf("the database's encoding is %s; UTF8 is needed", encoding)
+	}
+	for name, value := range map[string]string{"synchronous_commit": commit, "fsync": fsync, "full_page_writes": pages} {
+		if value == "off" {
+			log.WarnContext(ctx, "the database may lose committed usage rows in a crash", "setting", name, "value", value)
+		}
+	}
+	return nil
+}
+
+// lockTable takes goose's lease in a table, which works behind every
+// connection pooler and needs no advisory lock.
+func lockTable(ctx context.Context, pool *sql.DB) (func() error, error) {
+	l, err := lock.NewPostgresTableLocker(
+		lock.WithTableName("schema_lock"),
+		lock.WithTableLockTimeout(200*time.Millisecond, 600),
+		lock.WithTableUnlockTimeout(200*time.Millisecond, 25),
+		lock.WithTableLogger(slog.New(slog.DiscardHandler)),
+	)
+	if err != nil {
+		return nil, err
+	}
+	if err := l.Lock(ctx, pool); err != nil {
+		return nil, err
+	}
+	return func() error { return l.Unlock(context.WithoutCancel(ctx), pool) }, nil
+}

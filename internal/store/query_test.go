@@ -1,0 +1,177 @@
+package store
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"modelgate"
+)
+
+// queries finds every constant of the package that is a query, by its name.
+func queries(t *testing.T) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(".")
+	must(t, err)
+	fset := token.NewFileSet()
+	var files []*ast.File
+	for _, e := range entries {
+		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
+			continue
+		}
+		f, err := parser.ParseFile(fset, e.Name(), nil, 0)
+		must(t, err)
+		files = append(files, f)
+	}
+	// Constants have their values even where imports do not resolve.
+	conf := types.Config{Importer: importer.Default(), Error: func(error) {}}
+	pkg, _ := conf.Check("store", fset, files, nil)
+	out := make(map[string]string)
+	for _, name := range pkg.Scope().Names() {
+		c, ok := pkg.Scope().Lookup(name).(*types.Const)
+		if ok && strings.HasPrefix(name, "sql") && c.Val().Kind() == constant.String {
+			out[name] = constant.StringVal(c.Val())
+		}
+	}
+	return out
+}
+
+// TestEveryQueryPrepares stands in for a compiler of SQL.
+func TestEveryQueryPrepares(t *testing.T) {
+	t.Parallel()
+	all := queries(t)
+	if len(all) < 30 {
+		t.Fatalf("found only %d queries", len(all))
+	}
+	for name, query := range all {
+		if !strings.HasSuffix(query, "\n-- "+name) {
+			t.Errorf("%s does not end in its name", name)
+		}
+		for _, word := range []string{"now()", "::", "SKIP LOCKED", "NOTIFY", "advisory"} {
+			if strings.Contains(query, word) {
+				t.Errorf("%s contains %s, which one engine or the other does not know", name, word)
+			}
+		}
+	}
+	each(t, func(t *testing.T, db *DB) {
+		texts := map[string]string{"usageInsert": usageInsert(insertRows), "spendInsert": spendInsert(insertRows)}
+		for name, query := range all {
+			own := strings.HasPrefix(name, "sqlSQLite") || strings.HasPrefix(name, "sqlPostgres")
+			if !own || strings.HasPrefix(strings.ToLower(name), "sql"+db.engine.folder) {
+				texts[name] = query
+			}
+		}
+		for name, query := range texts {
+			stmt, err := db.write.Prepare(query)
+			if err != nil {
+				t.Errorf("prepare %s: %v", name, err)
+				continue
+			}
+			stmt.Close()
+		}
+	})
+}
+
+// TestHotQueriesUseTheirIndexes holds for the plans that each engine makes
+// for a table of some size.
+func TestHotQueriesUseTheirIndexes(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := fill(t, db, 20_000)
+		at, last := (*Cursor)(nil).before()
+		cursor := &Cursor{At: noon, ID: id(500)}
+		cursorAt, cursorID := cursor.before()
+		d := digest(21)
+		list := func(at int64, id string, more ...any) []any {
+			return append([]any{string(client), "", "", micros(noon.Add(-24 * time.Hour)), at, id, 101}, more...)
+		}
+		day := micros(Day.Start(noon))
+		for _, c := range []struct {
+			name, query string
+			args        []any
+			sqlite, pg  string
+		}{
+			{"first page", sqlUsage, list(at, last), "usage_row_client", "usage_row_client"},
+			{"next page", sqlUsage, list(cursorAt, cursorID), "usage_row_client", "usage_row_client"},
+			{"sub-account", sqlUsageOfSubAccount, list(at, last, "s0"), "usage_row_sub_account", "usage_row_sub_account"},
+			{"by id", sqlUsageByID, []any{id(9), string(client)}, "sqlite_autoindex_usage_row_1", "usage_row_pkey"},
+			{"caller", sqlCaller, []any{d[:]}, "sqlite_autoindex_api_key_2", "api_key_digest_key"},
+			{"cap", sqlCountLiveKeys, []any{string(client), micros(noon)}, "api_key_live", "api_key_live"},
+			{"keys", sqlKeys, []any{string(client), "", at, last, 101}, "api_key_newest", "api_key_newest"},
+			{"spend", sqlSpend, []any{string(client), "client", string(client), "day", day}, "USING PRIMARY KEY", "spend_pkey"},
+		} {
+			want, explain := c.sqlite, "EXPLAIN QUERY PLAN "
+			if db.engine.folder == "postgres" {
+				want, explain = c.pg, "EXPLAIN "
+			}
+			plan := strings.Join(explained(t, db, explain+c.query, c.args...), "\n")
+			if !strings.Contains(plan, want) || strings.Contains(plan, "Sort") || strings.Contains(plan, "TEMP B-TREE") {
+				t.Errorf("%s: the plan does not rest on %s:\n%s", c.name, want, plan)
+			}
+		}
+	})
+}
+
+// explained is the last column of each line of a plan.
+func explained(t *testing.T, db *DB, query string, args ...any) []string {
+	t.Helper()
+	rows, err := db.read.Query(query, args...)
+	must(t, err)
+	defer rows.Close()
+	columns, err := rows.Columns()
+	must(t, err)
+	var out []string
+	for rows.Next() {
+		line := make([]any, len(columns))
+		for i := range line {
+			line[i] = new(any)
+		}
+		must(t, rows.Scan(line...))
+		out = append(out, fmt.Sprint(*line[len(line)-1].(*any)))
+	}
+	must(t, rows.Err())
+	return out
+}
+
+// fill books n rows of four clients, half of them of sub-accounts, and issues
+// some thousand keys, past the API where that would take long.
+func fill(t testing.TB, db *DB, n int) modelgate.ClientID {
+	t.Helper()
+	var clients [4]modelgate.ClientID
+	for i := range clients {
+		clients[i] = createClient(t, db, i+1)
+	}
+	rows := make([]modelgate.UsageRow, 0, 500)
+	for i := range n {
+		r := row(clients[i%4], i)
+		if i%8 < 4 {
+			r.SubAccountID = modelgate.SubAccountID(fmt.Sprintf("s%d", i%4))
+		}
+		r.KeyID = modelgate.KeyID(id(i % 1000))
+		if rows = append(rows, r); len(rows) == cap(rows) {
+			book(t, db, "fill", rows...)
+			rows = rows[:0]
+		}
+	}
+	tx, err := db.write.Begin()
+	must(t, err)
+	for i := range 4000 {
+		k, d, err := admit(i)(newClient(1))
+		must(t, err)
+		k.ClientID, k.Status = clients[i%4], modelgate.KeyActive
+		_, err = insertKey(t.Context(), tx, k, d)
+		must(t, err)
+	}
+	must(t, tx.Commit())
+	_, err = db.write.Exec("ANALYZE")
+	must(t, err)
+	return clients[0]
+}

@@ -1,0 +1,181 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+	"time"
+
+	"modelgate"
+)
+
+// Difference is one way in which the books disagree with the usage rows.
+type Difference struct {
+	ClientID modelgate.ClientID `json:"client_id"`
+	// What names the check: spend (a counter is not the sum of its rows, in
+	// nano-USD), unknown_client, unknown_key or wrong_sub_account (rows that
+	// name a client or key there is not, or not the key's sub-account; a
+	// count of rows, none wanted).
+	What string `json:"what"`
+	// Key says where: scope/id/period/start for a counter, else an id.
+	Key  string `json:"key"`
+	Want int64  `json:"want"`
+	Have int64  `json:"have"`
+}
+
+const sqlBookedClients = `SELECT client_id FROM usage_row WHERE ($1 = '' OR client_id = $1)
+UNION
+SELECT client_id FROM spend WHERE ($1 = '' OR client_id = $1)
+ORDER BY client_id
+-- sqlBookedClients`
+
+// sqlDailyCost needs no calendar: a UTC day has 86,400,000,000 µs, and months
+// are put together from days.
+const sqlDailyCost = `SELECT sub_account_id, key_id, created_at - created_at % 86400000000 AS day,
+  CAST(SUM(cost) AS BIGINT), COUNT(*)
+FROM usage_row
+WHERE client_id = $1
+GROUP BY sub_account_id, key_id, created_at - created_at % 86400000000
+-- sqlDailyCost`
+
+const sqlSpendOfClient = `SELECT scope, scope_id, period, period_start, settled
+FROM spend
+WHERE client_id = $1
+-- sqlSpendOfClient`
+
+const sqlKeyOwners = `SELECT id, COALESCE(sub_account_id, '')
+FROM api_key
+WHERE client_id = $1
+-- sqlKeyOwners`
+
+// Reconcile recomputes from the usage rows what is kept beside them, for one
+// client or, for "", all of them, and returns every difference, ordered by
+// client, What and Key. It sees one instant of the database, reads one client
+// at a time and takes the sums from the database, so that the memory it needs
+// grows with keys and days and not with calls.
+func (db *DB) Reconcile(ctx context.Context, client modelgate.ClientID) ([]Difference, error) {
+	out := []Difference{}
+	err := db.snapshot(ctx, "reconcile", func(tx *sql.Tx) error {
+		clients, err := list(ctx, tx, scanText, sqlBookedClients, string(client))
+		if err != nil {
+			return err
+		}
+		for _, c := range clients {
+			found, err := reconcileClient(ctx, tx, modelgate.ClientID(c))
+			if err != nil {
+				return err
+			}
+			out = append(out, found...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// dailyCost is what one key spent on one day.
+type dailyCost struct {
+	call  call
+	cost  modelgate.Nano
+	calls int64
+}
+
+func reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]Difference, error) {
+	days, err := list(ctx, tx, func(s scanner) (dailyCost, error) {
+		d := dailyCost{call: call{client: client}}
+		err := s.Scan(&d.call.subAccount, &d.call.key, moment{&d.call.at}, &d.cost, &d.calls)
+		return d, err
+	}, sqlDailyCost, string(client))
+	if err != nil {
+		return nil, err
+	}
+	want := amounts{}
+	for _, d := range days {
+		if d.call.at.IsZero() {
+			d.call.at = time.UnixMicro(0)
+		}
+		if err := want.add(d.call, d.cost); err != nil {
+			return nil, err
+		}
+	}
+	have := amounts{}
+	if err := readSpend(ctx, tx, client, have); err != nil {
+		return nil, err
+	}
+	owners, err := ownership(ctx, tx, client, days)
+	if err != nil {
+		return nil, err
+	}
+	return append(compareSpend(want, have), owners...), nil
+}
+
+func readSpend(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
+	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+		k := counter{client: client}
+		var settled modelgate.Nano
+		err := s.Scan(&k.scope, &k.id, &k.period, &k.start, &settled)
+		into[k] = settled
+		return struct{}{}, err
+	}, sqlSpendOfClient, string(client))
+	return err
+}
+
+// compareSpend reports every counter that differs; a missing one is zero.
+func compareSpend(want, have amounts) []Difference {
+	var out []Difference
+	all := maps.Clone(want)
+	maps.Copy(all, have)
+	for _, k := range slices.SortedFunc(maps.Keys(all), counter.compare) {
+		if want[k] != have[k] {
+			out = append(out, Difference{k.client, "spend", k.String(), int64(want[k]), int64(have[k])})
+		}
+	}
+	return out
+}
+
+// ownership reports rows that name a client, key or sub-account that they
+// cannot belong to. Keys are never deleted nor moved.
+func ownership(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, days []dailyCost) ([]Difference, error) {
+	if len(days) == 0 {
+		return nil, nil
+	}
+	clients, err := list(ctx, tx, scanClient, sqlClient, client)
+	if err != nil {
+		return nil, err
+	}
+	owner := make(map[modelgate.KeyID]modelgate.SubAccountID)
+	_, err = list(ctx, tx, func(s scanner) (struct{}, error) {
+		var k modelgate.KeyID
+		var sub modelgate.SubAccountID
+		err := s.Scan(&k, &sub)
+		owner[k] = sub
+		return struct{}{}, err
+	}, sqlKeyOwners, client)
+	if err != nil {
+		return nil, err
+	}
+	wrong := make(map[[2]string]int64) // What and Key → rows
+	for _, d := range days {
+		sub, known := owner[d.call.key]
+		switch {
+		case len(clients) == 0:
+			wrong[[2]string{"unknown_client", string(client)}] += d.calls
+		case !known:
+			wrong[[2]string{"unknown_key", string(d.call.key)}] += d.calls
+		case sub != d.call.subAccount:
+			wrong[[2]string{"wrong_sub_account", string(d.call.key)}] += d.calls
+		}
+	}
+	var out []Difference
+	for what, rows := range wrong {
+		out = append(out, Difference{ClientID: client, What: what[0], Key: what[1], Have: rows})
+	}
+	slices.SortFunc(out, func(a, b Difference) int {
+		return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Key, b.Key))
+	})
+	return out, nil
+}

@@ -1,0 +1,186 @@
+// Package store keeps what the gateway must not forget, in SQLite or
+// PostgreSQL. It is the only package that knows SQL.
+//
+// Both engines run the same query texts; what differs between them is listed
+// in engine.go. A public method is one transaction. Every method on a
+// tenant's data takes the ClientID second and has it in its WHERE clause, so
+// that a foreign id finds nothing. Times are stored as microseconds since the
+// epoch (0 is the zero time) and read back in UTC, money as nano-USD.
+//
+// Errors are either *modelgate.Error, which a client may be shown, or wrapped
+// internal ones. Unreachable and Poisoned sort the latter for callers that
+// must decide between trying again and giving up.
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+)
+
+// Mode says who else may use a SQLite file at the same time. PostgreSQL
+// ignores it.
+type Mode string
+
+// The modes. A server opens the file Exclusive, so that no second server
+// ever shares it; an operator's command opens it Shared, beside the server.
+const (
+	Shared    Mode = ""
+	Exclusive Mode = "exclusive"
+)
+
+// Options say which database to open and how.
+type Options struct {
+	// URL is sqlite:FILE, relative to DataDir or absolute, or
+	// postgres://user:password@host:5432/name.
+	URL     string
+	DataDir string
+	Mode    Mode
+	// Now is the wall clock; nil means time.Now.
+	Now func() time.Time
+	// Log receives warnings about the database's own settings; nil discards
+	// them.
+	Log *slog.Logger
+	// MaxConns bounds the connections of this process: all of them on
+	// PostgreSQL, the readers on SQLite. 0 means a default for the engine.
+	MaxConns int
+}
+
+// DB is an open database. It is safe for concurrent use.
+type DB struct {
+	write  *sql.DB
+	read   *sql.DB // the same as write on PostgreSQL
+	engine engine
+	now    func() time.Time
+	lock   *os.File // held while open in Exclusive mode; nil otherwise
+}
+
+// ErrInUse says that another server has the SQLite file open.
+var ErrInUse = errors.New("another server is using this database")
+
+// Open connects, brings the schema up to date and checks that it is whole. It
+// fails on a schema that a newer version made. The context bounds all of it.
+func Open(ctx context.Context, o Options) (*DB, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	var db *DB
+	var err error
+	switch {
+	case strings.HasPrefix(o.URL, "sqlite:"):
+		db, err = openSQLite(ctx, o)
+	case strings.HasPrefix(o.URL, "postgres://"), strings.HasPrefix(o.URL, "postgresql://"):
+		db, err = openPostgres(ctx, o)
+	default:
+		err = errors.New("database url must begin with sqlite: or postgres://")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	db.now = o.Now
+	if err := db.migrate(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("migrate database: %w", err), db.Close())
+	}
+	return db, nil
+}
+
+// Close closes all connections and releases the lock of Exclusive mode.
+func (db *DB) Close() error {
+	var errs []error
+	if db.read != nil && db.read != db.write {
+		errs = append(errs, db.read.Close())
+	}
+	if db.write != nil {
+		errs = append(errs, db.write.Close())
+	}
+	if db.lock != nil {
+		errs = append(errs, db.lock.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// maxAttempts bounds how often a transaction that lost against another is
+// run again.
+const maxAttempts = 8
+
+// update runs fn in a transaction that may write. fn may be run several
+// times, because engines break deadlocks and write conflicts by refusing one
+// side; it must not keep anything of a failed run.
+func (db *DB) update(ctx context.Context, op string, fn func(*sql.Tx) error) error {
+	for attempt := 1; ; attempt++ {
+		err := run(ctx, db.write, nil, fn)
+		if err == nil {
+			return nil
+		}
+		if attempt == maxAttempts || !lostRace(err) || !pause(ctx, attempt) {
+			return wrap(op, err)
+		}
+	}
+}
+
+// snapshot runs fn in a transaction that reads and sees one instant of the
+// database throughout.
+func (db *DB) snapshot(ctx context.Context, op string, fn func(*sql.Tx) error) error {
+	return wrap(op, run(ctx, db.read, db.engine.snapshot, fn))
+}
+
+func run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn func(*sql.Tx) error) error {
+	tx, err := pool.BeginTx(ctx, opts)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback() // does nothing after a commit
+	if err := fn(tx); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+// pause waits some milliseconds, more with each attempt, and reports whether
+// it is worth going on.
+func pause(ctx context.Context, attempt int) bool {
+	t := time.NewTimer(time.Duration(1+rand.IntN(5*attempt)) * time.Millisecond)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// list collects the rows of a query. The scan function reads one row.
+func list[T any](ctx context.Context, q querier, scan func(scanner) (T, error), text string, args ...any) ([]T, error) {
+	rows, err := q.QueryContext(ctx, text, args...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	out := []T{}
+	for rows.Next() {
+		v, err := scan(rows)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, v)
+	}
+	return out, rows.Err()
+}
+
+// querier is what *sql.DB and *sql.Tx have in common for reading.
+type querier interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
+}
+
+// scanner is what *sql.Row and *sql.Rows have in common.
+type scanner interface{ Scan(dest ...any) error }

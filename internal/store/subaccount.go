@@ -1,0 +1,89 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+
+	"modelgate"
+)
+
+const subAccountColumns = `id, client_id, name, slug, status, markup, created_at`
+
+const sqlInsertSubAccount = `INSERT INTO sub_account (` + subAccountColumns + `)
+VALUES ($1, $2, $3, $4, $5, $6, $7)
+-- sqlInsertSubAccount`
+
+const sqlSubAccount = `SELECT ` + subAccountColumns + `
+FROM sub_account
+WHERE client_id = $1 AND id = $2
+-- sqlSubAccount`
+
+const sqlSubAccounts = `SELECT ` + subAccountColumns + `
+FROM sub_account
+WHERE client_id = $1
+ORDER BY created_at, id
+-- sqlSubAccounts`
+
+const sqlPatchSubAccount = `UPDATE sub_account
+SET status = COALESCE($3, status), name = COALESCE($4, name), markup = COALESCE($5, markup)
+WHERE client_id = $1 AND id = $2
+-- sqlPatchSubAccount`
+
+func scanSubAccount(s scanner) (modelgate.SubAccount, error) {
+	var a modelgate.SubAccount
+	err := s.Scan(&a.ID, &a.ClientID, &a.Name, &a.Slug, &a.Status, &a.Markup, moment{&a.CreatedAt})
+	return a, err
+}
+
+// SubAccounts lists the sub-accounts of an organization, the oldest first.
+func (db *DB) SubAccounts(ctx context.Context, client modelgate.ClientID) ([]modelgate.SubAccount, error) {
+	rows, err := list(ctx, db.read, scanSubAccount, sqlSubAccounts, client)
+	return rows, wrap("list sub-accounts", err)
+}
+
+// SubAccount returns one sub-account of the organization or not_found.
+func (db *DB) SubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID) (modelgate.SubAccount, error) {
+	s, err := scanSubAccount(db.read.QueryRowContext(ctx, sqlSubAccount, client, id))
+	return s, wrap("read sub-account", missing(err, "sub-account"))
+}
+
+// CreateSubAccount adds a sub-account. Errors: conflict when the organization
+// has one with this slug, not_found for the client.
+// (spec: POST /gw/subaccounts)
+func (db *DB) CreateSubAccount(ctx context.Context, s modelgate.SubAccount, a modelgate.Audit) error {
+	return db.update(ctx, "create sub-account", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, sqlInsertSubAccount, s.ID, s.ClientID, s.Name, s.Slug, s.Status, int64(s.Markup),
+			micros(s.CreatedAt))
+		switch {
+		case duplicate(err):
+			return modelgate.Errorf(modelgate.Conflict, "a sub-account with the slug %q exists already", s.Slug)
+		case dangling(err):
+			return modelgate.Errorf(modelgate.NotFound, "client not found")
+		case err != nil:
+			return err
+		}
+		return db.record(ctx, tx, s.ClientID, a)
+	})
+}
+
+// PatchSubAccount changes the fields that are set, all or none. A new status
+// or markup raises the control version. Errors: not_found.
+// (spec: PATCH /gw/subaccounts/{id})
+func (db *DB) PatchSubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID, p modelgate.SubAccountPatch, a modelgate.Audit) error {
+	return db.update(ctx, "patch sub-account", func(tx *sql.Tx) error {
+		r, err := tx.ExecContext(ctx, sqlPatchSubAccount, client, id, p.Status, p.Name, p.Markup)
+		if err != nil {
+			return err
+		}
+		if err := oneRow(r, "sub-account"); err != nil {
+			return err
+		}
+		if err := db.record(ctx, tx, client, a); err != nil {
+			return err
+		}
+		if p.Status == nil && p.Markup == nil {
+			return nil
+		}
+		return raiseControl(ctx, tx)
+	})
+}

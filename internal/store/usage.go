@@ -1,0 +1,227 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"modelgate"
+)
+
+// usageColumns are in the order of usageValues and scanUsage.
+const usageColumns = `id, client_id, key_id, sub_account_id, provider, model, slug, author, kind, region, door,
+  via_sdk, attribution, status_code, parse_status, quantities, total_tokens, cost, price_label, latency_ms,
+  first_byte_ms, created_at`
+
+const usageColumnCount = 22
+
+// The usage queries differ in the index that they walk: usage_row_client,
+// usage_row_sub_account and the primary key. An empty filter matches all.
+const (
+	sqlUsage = `SELECT ` + usageColumns + `
+FROM usage_row
+WHERE client_id = $1
+  AND ($2 = '' OR provider = $2)
+  AND ($3 = '' OR parse_status = $3)
+  AND created_at >= $4
+  AND (created_at, id) < ($5, $6)
+ORDER BY created_at DESC, id DESC
+LIMIT $7
+-- sqlUsage`
+
+	sqlUsageOfSubAccount = `SELECT ` + usageColumns + `
+FROM usage_row
+WHERE client_id = $1
+  AND sub_account_id = $8
+  AND sub_account_id <> ''
+  AND ($2 = '' OR CASE WHEN slug <> '' THEN author ELSE provider END = $2)
+  AND ($3 = '' OR parse_status = $3)
+  AND created_at >= $4
+  AND (created_at, id) < ($5, $6)
+ORDER BY created_at DESC, id DESC
+LIMIT $7
+-- sqlUsageOfSubAccount`
+
+	sqlUsageByID = `SELECT ` + usageColumns + `
+FROM usage_row
+WHERE id = $1 AND client_id = $2
+-- sqlUsageByID`
+)
+
+// UsageList selects usage rows; zero fields select nothing away.
+type UsageList struct {
+	// SubAccountID restricts the list to an end customer, who sees a row's
+	// author where a reseller sees the provider: Provider is then compared
+	// with the author of rows whose route is catalogued.
+	SubAccountID modelgate.SubAccountID
+	Provider     string
+	ParseStatus  modelgate.ParseStatus
+	ID           modelgate.UsageID
+	Since        time.Time // the oldest created_at that is listed
+	Limit        int       // 0 for all
+	After        *Cursor   // nil for the first page
+}
+
+// Usage lists booked calls, ordered by created_at and id, the newest first,
+// and reports whether more follow. (spec: GET /gw/usage)
+func (db *DB) Usage(ctx context.Context, client modelgate.ClientID, l UsageList) ([]modelgate.UsageRow, bool, error) {
+	if l.ID != "" {
+		return db.usageByID(ctx, client, l)
+	}
+	at, id := l.After.before()
+	query, args := sqlUsage, []any{
+		string(client), l.Provider, string(l.ParseStatus), micros(l.Since), at, id, fetch(l.Limit),
+	}
+	if l.SubAccountID != "" {
+		query, args = sqlUsageOfSubAccount, append(args, string(l.SubAccountID))
+	}
+	rows, err := list(ctx, db.read, scanUsage, query, args...)
+	rows, more := page(rows, l.Limit)
+	return rows, more, wrap("list usage", err)
+}
+
+// usageByID lists one row or none: the other filters are few enough to be
+// applied to it here.
+func (db *DB) usageByID(ctx context.Context, client modelgate.ClientID, l UsageList) ([]modelgate.UsageRow, bool, error) {
+	rows, err := list(ctx, db.read, scanUsage, sqlUsageByID, string(l.ID), string(client))
+	if err != nil || len(rows) == 0 || l.matches(&rows[0]) {
+		return rows, false, wrap("find usage", err)
+	}
+	return []modelgate.UsageRow{}, false, nil
+}
+
+// matches says in Go what the list queries say in SQL.
+func (l *UsageList) matches(r *modelgate.UsageRow) bool {
+	b := &r.CallBegin
+	provider := b.Provider
+	if l.SubAccountID != "" && b.Slug != "" {
+		provider = b.Author
+	}
+	switch {
+	case l.SubAccountID != "" && b.SubAccountID != l.SubAccountID,
+		l.Provider != "" && provider != l.Provider,
+		l.ParseStatus != "" && r.ParseStatus != l.ParseStatus,
+		b.At.Before(l.Since):
+		return false
+	case l.After == nil:
+		return true
+	}
+	at, id := l.After.before()
+	us := micros(b.At)
+	return us < at || us == at && b.ID.String() < id
+}
+
+func scanUsage(s scanner) (modelgate.UsageRow, error) {
+	var r modelgate.UsageRow
+	var id string
+	var total int64 // a column for queries; the row's own sum is Usage.TotalTokens
+	b, e := &r.CallBegin, &r.CallEnd
+	err := s.Scan(&id, &b.ClientID, &b.KeyID, &b.SubAccountID, &b.Provider, &b.Model, &b.Slug, &b.Author, &b.Kind,
+		&b.Region, &b.Door, &b.ViaSDK, document{&b.Attribution}, &e.StatusCode, &e.ParseStatus, document{&e.Usage},
+		&total, &e.Cost, &e.PriceLabel, &e.LatencyMS, &e.FirstByteMS, moment{&b.At})
+	if err != nil {
+		return r, err
+	}
+	parsed, ok := modelgate.ParseUUID(id)
+	if !ok {
+		return r, fmt.Errorf("usage row with the id %q", id)
+	}
+	b.ID = parsed
+	return r, nil
+}
+
+// usageValues appends the columns of a row. It fails, as Poisoned knows, for
+// what no database would take.
+func usageValues(dst []any, r *modelgate.UsageRow) ([]any, error) {
+	b, e := &r.CallBegin, &r.CallEnd
+	pairs := make(map[string]string, len(b.Attribution))
+	for k, v := range b.Attribution {
+		pairs[clean(k)] = clean(v)
+	}
+	attribution, err := text(pairs)
+	if err != nil {
+		return nil, err
+	}
+	quantities, err := text(cleanUsage(e.Usage))
+	if err != nil {
+		return nil, err
+	}
+	if e.Cost < 0 {
+		return nil, fmt.Errorf("usage row %s: %w: cost %s", b.ID, errValue, e.Cost)
+	}
+	return append(dst, b.ID.String(), clean(string(b.ClientID)), clean(string(b.KeyID)), clean(string(b.SubAccountID)),
+		clean(b.Provider), clean(b.Model), clean(b.Slug), clean(b.Author), clean(string(b.Kind)), clean(b.Region),
+		clean(b.Door), b.ViaSDK, attribution, e.StatusCode, clean(string(e.ParseStatus)), quantities,
+		e.Usage.TotalTokens(), int64(e.Cost), clean(e.PriceLabel), e.LatencyMS, e.FirstByteMS, micros(b.At)), nil
+}
+
+func cleanUsage(u modelgate.Usage) modelgate.Usage {
+	for _, s := range []*string{&u.Size, &u.Quality, &u.ServiceTier, &u.Speed, &u.InferenceGeo} {
+		*s = clean(*s)
+	}
+	return u
+}
+
+// insertUsage writes rows in statements of at most rowsPerInsert and calls
+// inserted for each row that was not there before.
+func (db *DB) insertUsage(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {
+	if db.engine.rowsPerInsert == 1 {
+		return insertUsageSingly(ctx, tx, rows, inserted)
+	}
+	args := make([]any, 0, db.engine.rowsPerInsert*usageColumnCount)
+	for len(rows) > 0 {
+		part := rows[:statementRows(len(rows), db.engine.rowsPerInsert)]
+		rows = rows[len(part):]
+		var err error
+		args, byID := args[:0], make(map[string]*modelgate.UsageRow, len(part))
+		for i := range part {
+			if args, err = usageValues(args, &part[i]); err != nil {
+				return err
+			}
+			byID[part[i].CallBegin.ID.String()] = &part[i]
+		}
+		ids, err := list(ctx, tx, scanText, usageInsert(len(part)), args...)
+		if err != nil {
+			return err
+		}
+		for _, id := range ids {
+			inserted(byID[id])
+		}
+	}
+	return nil
+}
+
+func scanText(s scanner) (text string, err error) {
+	err = s.Scan(&text)
+	return text, err
+}
+
+const sqlInsertUsage = `INSERT INTO usage_row (` + usageColumns + `)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
+ON CONFLICT (id) DO NOTHING
+-- sqlInsertUsage`
+
+func insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {
+	stmt, err := tx.PrepareContext(ctx, sqlInsertUsage)
+	if err != nil {
+		return err
+	}
+	defer stmt.Close()
+	args := make([]any, 0, usageColumnCount)
+	for i := range rows {
+		if args, err = usageValues(args[:0], &rows[i]); err != nil {
+			return err
+		}
+		r, err := stmt.ExecContext(ctx, args...)
+		if err != nil {
+			return err
+		}
+		if n, err := r.RowsAffected(); err != nil {
+			return err
+		} else if n == 1 {
+			inserted(&rows[i])
+		}
+	}
+	return nil
+}
