@@ -1,0 +1,300 @@
+package provider
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"modelgate"
+)
+
+// fixture is one recorded shape of a reply. A file of testdata holds several,
+// each begun by a line "=== name". Header lines follow, then "body:" on a
+// line of its own and the body up to the next fixture. Headers:
+//
+//	shape   where the shape comes from, in words
+//	call    format and door path, or format and "METHOD /path" of the proxy
+//	status  HTTP status, 200 if absent
+//	type    Content-Type
+//	asked   what the request said: characters=, size=, quality=
+//	usage   the expected usage: unit=count, and modifiers
+//	seen    nothing, some or all, at full length
+//	price   rates as in the configuration, USD per the unit's usual measure
+//	mult    multipliers, field:value=millionths
+//	cost    nano-USD, then the arithmetic that gives it: 95600 = 56*250 + …
+//	cuts    the most that any cut within the last kilobyte may show; whatever
+//	        it shows, its cost is never above the full one
+type fixture struct {
+	name string
+	head map[string]string
+	body []byte
+}
+
+func loadFixtures(t testing.TB) []fixture {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no fixtures: %v", err)
+	}
+	var all []fixture
+	for _, file := range files {
+		content, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for part := range strings.SplitSeq("\n"+string(content), "\n=== ") {
+			if strings.TrimSpace(part) == "" || strings.HasPrefix(part, "\n#") {
+				continue
+			}
+			all = append(all, parseFixture(t, file, strings.TrimPrefix(part, "\n=== ")))
+		}
+	}
+	return all
+}
+
+func parseFixture(t testing.TB, file, text string) fixture {
+	t.Helper()
+	head, body, ok := strings.Cut(text, "\nbody:\n")
+	if !ok {
+		t.Fatalf("%s: fixture without body: %.60q", file, text)
+	}
+	f := fixture{head: map[string]string{"status": "200"}, body: []byte(body + "\n")} // the separator took one
+	for i, line := range strings.Split(head, "\n") {
+		if i == 0 {
+			f.name = filepath.Base(file) + ": " + line
+			continue
+		}
+		key, value, ok := strings.Cut(line, ": ")
+		if !ok {
+			t.Fatalf("%s: bad line %q", f.name, line)
+		}
+		f.head[strings.TrimSpace(key)] = strings.TrimSpace(value)
+	}
+	if strings.Contains(f.head["type"], "json") && !strings.Contains(f.head["type"], "ndjson") {
+		f.body = []byte(strings.TrimRight(body, "\n"))
+	}
+	return f
+}
+
+// reader finds the usage reader as the relay does: through a provider of the
+// fixture's format.
+func (f fixture) reader(t testing.TB) *Reader {
+	t.Helper()
+	words := strings.Fields(f.head["call"])
+	p, err := New(Config{Name: "p", Format: words[0], BaseURL: "http://127.0.0.1:1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(words) == 2 {
+		d := p.Door(words[1])
+		if d == nil {
+			t.Fatalf("%s: format %s has no door %s", f.name, words[0], words[1])
+		}
+		return d.Reader
+	}
+	r, _ := p.Route(words[1], words[2])
+	if r == nil {
+		t.Fatalf("%s: format %s does not allow %s %s", f.name, words[0], words[1], words[2])
+	}
+	return r.Reader
+}
+
+func (f fixture) meter(t testing.TB, r *Reader) Meter {
+	t.Helper()
+	status, err := strconv.Atoi(f.head["status"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply := Reply{Status: status, ContentType: f.head["type"]}
+	for name, value := range pairs(t, f.head["asked"]) {
+		switch name {
+		case "characters":
+			reply.Asked.Characters = number(t, value)
+		case "size":
+			reply.Asked.Size = value
+		case "quality":
+			reply.Asked.Quality = value
+		default:
+			t.Fatalf("%s: asked %s", f.name, name)
+		}
+	}
+	return r.Meter(reply)
+}
+
+func pairs(t testing.TB, text string) map[string]string {
+	t.Helper()
+	m := make(map[string]string)
+	for _, word := range strings.Fields(text) {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok {
+			t.Fatalf("want name=value, have %q", word)
+		}
+		m[name] = value
+	}
+	return m
+}
+
+func number(t testing.TB, text string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (f fixture) usage(t testing.TB) modelgate.Usage {
+	t.Helper()
+	var u modelgate.Usage
+	counts := map[string]*int64{
+		"input": &u.Input, "cached_input": &u.CachedInput, "cache_write": &u.CacheWrite, "cache_write_1h": &u.CacheWrite1h,
+		"output": &u.Output, "audio_input": &u.AudioInput, "audio_output": &u.AudioOutput, "images": &u.Images,
+		"seconds": &u.Seconds, "characters": &u.Characters, "searches": &u.Searches, "megapixels": &u.Megapixels,
+	}
+	words := map[string]*string{
+		"size": &u.Size, "quality": &u.Quality, "service_tier": &u.ServiceTier, "speed": &u.Speed, "inference_geo": &u.InferenceGeo,
+	}
+	for name, value := range pairs(t, f.head["usage"]) {
+		switch {
+		case counts[name] != nil:
+			*counts[name] = number(t, value)
+		case words[name] != nil:
+			*words[name] = value
+		default:
+			t.Fatalf("%s: usage %s", f.name, name)
+		}
+	}
+	return u
+}
+
+func (f fixture) price(t testing.TB) *modelgate.Price {
+	t.Helper()
+	p := &modelgate.Price{}
+	for name, value := range pairs(t, f.head["price"]) {
+		unit, ok := modelgate.UnitByName(name)
+		usd, err := modelgate.ParseUSD(value)
+		if !ok || err != nil {
+			t.Fatalf("%s: price %s=%s: %v", f.name, name, value, err)
+		}
+		if err := p.Base.Set(unit, usd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, value := range pairs(t, f.head["mult"]) {
+		field, is, _ := strings.Cut(name, ":")
+		p.Multipliers = append(p.Multipliers, modelgate.Multiplier{Field: field, Value: is, Millionths: number(t, value)})
+	}
+	return p
+}
+
+// cost is the stated cost; its arithmetic is checked.
+func (f fixture) cost(t testing.TB) modelgate.Nano {
+	t.Helper()
+	left, right, ok := strings.Cut(f.head["cost"], "=")
+	if !ok {
+		t.Fatalf("%s: cost without arithmetic", f.name)
+	}
+	want, sum := number(t, strings.TrimSpace(left)), int64(0)
+	for term := range strings.SplitSeq(right, "+") {
+		product := int64(1)
+		for factor := range strings.SplitSeq(term, "*") {
+			factor, divisor, divided := strings.Cut(strings.TrimSpace(factor), "/")
+			product *= number(t, factor)
+			if divided {
+				product /= number(t, divisor)
+			}
+		}
+		sum += product
+	}
+	if sum != want {
+		t.Fatalf("%s: cost %d, its arithmetic gives %d", f.name, want, sum)
+	}
+	return modelgate.Nano(want)
+}
+
+var seenNames = map[Seen]string{Nothing: "nothing", Some: "some", All: "all"}
+
+// feed gives the body in the pieces that next asks for and returns the
+// outcome and how often the meter said that the end was there.
+func feed(m Meter, body []byte, next func(left int) int) (u modelgate.Usage, seen Seen, terminal int) {
+	for len(body) > 0 {
+		n := next(len(body))
+		// The piece is overwritten afterwards, as a relay's buffer is.
+		piece := append([]byte(nil), body[:n]...)
+		if m.Feed(piece) {
+			terminal++
+		}
+		clear(piece)
+		body = body[n:]
+	}
+	u, seen = m.Result()
+	m.Close()
+	return u, seen, terminal
+}
+
+func whole(left int) int  { return left }
+func oneByte(int) int     { return 1 }
+func random(left int) int { return 1 + rand.IntN(min(left, 97)) }
+
+func TestFixtures(t *testing.T) {
+	t.Parallel()
+	fixtures := loadFixtures(t)
+	if len(fixtures) < 40 {
+		t.Errorf("%d fixtures, want 40 at least", len(fixtures))
+	}
+	for _, f := range fixtures {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			reader := f.reader(t)
+			for way, next := range map[string]func(int) int{"whole": whole, "bytes": oneByte, "random": random} {
+				u, seen, terminal := feed(f.meter(t, reader), f.body, next)
+				if diff := cmp.Diff(f.usage(t), u); diff != "" {
+					t.Errorf("%s: usage (-want +got)\n%s", way, diff)
+				}
+				if seenNames[seen] != f.head["seen"] {
+					t.Errorf("%s: seen %s, want %s", way, seenNames[seen], f.head["seen"])
+				}
+				if want := f.ends(); terminal != want {
+					t.Errorf("%s: end announced %d times, want %d", way, terminal, want)
+				}
+			}
+			usage := f.usage(t)
+			full, _, _ := f.price(t).Cost(&usage, time.Unix(0, 0))
+			if full != f.cost(t) {
+				t.Errorf("cost %d, want %d", full, f.cost(t))
+			}
+			f.cuts(t, reader, full)
+		})
+	}
+}
+
+// ends is how often a complete body announces its end.
+func (f fixture) ends() int {
+	if f.head["end"] == "silent" {
+		return 0
+	}
+	return 1
+}
+
+// cuts feeds every beginning of the body that ends within its last kilobyte.
+func (f fixture) cuts(t *testing.T, reader *Reader, full modelgate.Nano) {
+	t.Helper()
+	most := Nothing
+	for n := max(0, len(f.body)-1024); n < len(f.body); n++ {
+		u, seen, _ := feed(f.meter(t, reader), f.body[:n], whole)
+		cost, _, _ := f.price(t).Cost(&u, time.Unix(0, 0))
+		if cost > full {
+			t.Errorf("cut at %d costs %d, more than the full %d", n, cost, full)
+		}
+		most = max(most, seen)
+	}
+	if seenNames[most] != f.head["cuts"] {
+		t.Errorf("cuts show %s, want %s", seenNames[most], f.head["cuts"])
+	}
+}

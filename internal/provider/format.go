@@ -1,0 +1,227 @@
+// Package provider knows the providers behind the gateway: a table of their
+// wire formats, what a request says in each, how a request is sent with a
+// credential, and how usage is read out of a reply.
+//
+// A provider is a row of data: see the functions of table.go and its
+// siblings. Code is needed only where replies state usage in a new shape; it
+// lives in a Reader.
+package provider
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Format is one row of the table: all that is particular to a provider's wire
+// format.
+type Format struct {
+	Name string
+	// BaseURL is the provider's public address, for documentation. The proxy
+	// path is what follows it: base_url + the rest of /{provider}/….
+	BaseURL string
+	Auth    Auth
+	// Older is how clients of an older API version authenticate; nil when
+	// there is one way only.
+	Older *OlderAuth
+	// OptionalCredential: calls may go out without one.
+	OptionalCredential bool
+	// Models are the places where a request body may name a model; nil means
+	// the member or form part model.
+	Models []ModelSource
+	// Doors are the gateway's doors that the format serves. The proxy serves
+	// their paths too.
+	Doors []Door
+	// Allow are the other paths of the proxy that tenants may share.
+	Allow []Route
+	// Stored are the top-level body members that refer to objects kept at the
+	// provider, which one account shares.
+	Stored []string
+	// Headers are request headers passed on beside the common ones; a
+	// trailing * matches any ending. Lower case.
+	Headers []string
+	// IncludeUsage: streamed chat states usage only when asked to, and the
+	// provider accepts being asked.
+	IncludeUsage bool
+}
+
+// Place is where a door's upstream wants the model.
+type Place string
+
+// The places. The zero value is the body.
+const (
+	ModelInBody Place = ""     // the member model, rewritten
+	ModelInPath Place = "path" // the path only: the body's member is removed
+)
+
+// Role is what a path does for an asynchronous job.
+type Role string
+
+// The roles; the zero value is none.
+const (
+	AsyncCreate  Role = "create"  // makes a job
+	AsyncPoll    Role = "poll"    // reads its state or result
+	AsyncContent Role = "content" // downloads what it made
+	AsyncCancel  Role = "cancel"  // ends it
+)
+
+// Door is one of the gateway's doors on one provider.
+type Door struct {
+	// Path is the door, such as /v1/chat/completions.
+	Path string
+	// Upstream is the path below the base URL, perhaps with a query; {model}
+	// stands for the provider's model id.
+	Upstream string
+	Place    Place
+	Reader   *Reader
+	Auth     *Auth // nil: the format's
+	Models   []ModelSource
+	Stored   []string
+	// Header is set on the request, over the client's.
+	Header map[string]string
+	// Free: calls cost nothing.
+	Free bool
+	// IncludeUsage: a streamed call must ask for usage.
+	IncludeUsage bool
+	// Async is AsyncCreate for a door that makes jobs. TaskID is where its
+	// reply holds the job's id, as a gjson path.
+	Async  Role
+	TaskID string
+}
+
+// Target is the upstream path, escaped, and query for a model.
+func (d *Door) Target(model string) (path, query string) {
+	path, query, _ = strings.Cut(d.Upstream, "?")
+	if !strings.Contains(d.Upstream, "{model}") {
+		return path, query
+	}
+	segments := strings.Split(model, "/")
+	for i, s := range segments {
+		segments[i] = url.PathEscape(s)
+	}
+	return strings.ReplaceAll(path, "{model}", strings.Join(segments, "/")),
+		strings.ReplaceAll(query, "{model}", url.QueryEscape(model))
+}
+
+// Route is a path of the provider proxy that callers may use.
+type Route struct {
+	// Pattern is a method and a path; see PathPattern.
+	Pattern string
+	// Models are the places where the request names models; the first found
+	// is billed. None: the call names no model.
+	Models []ModelSource
+	Reader *Reader
+	Auth   *Auth // nil: the format's
+	Stored []string
+	// Free: calls cost nothing, as lists and token counts.
+	Free bool
+	// IncludeUsage: a streamed call states usage only when asked to.
+	IncludeUsage bool
+	// Async and TaskID are as for a Door. The id of an existing job is
+	// captured by the pattern as id, or is the query parameter task_id.
+	Async  Role
+	TaskID string
+}
+
+// standardDoor is what a door means wherever a format serves it.
+type standardDoor struct {
+	name, path string
+	reader     *Reader
+	free       bool
+	async      Role
+	taskID     string
+	stored     []string
+}
+
+// standardDoors lists the gateway's doors by the names the configuration
+// uses for them.
+func standardDoors() []standardDoor {
+	return []standardDoor{
+		{name: "chat", path: "/v1/chat/completions", reader: readChat},
+		{name: "completions", path: "/v1/completions", reader: readChat},
+		{name: "messages", path: "/v1/messages", reader: readMessages},
+		{name: "count_tokens", path: "/v1/messages/count_tokens", free: true},
+		// A prompt on this door is a template kept at the provider.
+		{name: "responses", path: "/v1/responses", reader: readResponses, stored: []string{"prompt"}},
+		{name: "images", path: "/v1/images/generations", reader: readImages},
+		{name: "image_edits", path: "/v1/images/edits", reader: readImages},
+		{name: "videos", path: "/v1/videos", async: AsyncCreate, taskID: "id"},
+		{name: "embeddings", path: "/v1/embeddings", reader: readChat},
+		{name: "reranks", path: "/v1/reranks", reader: readChat},
+		{name: "speech", path: "/v1/audio/speech", reader: readSpeech},
+		{name: "transcriptions", path: "/v1/audio/transcriptions", reader: readTranscript},
+		{name: "translations", path: "/v1/audio/translations", reader: readTranscript},
+	}
+}
+
+// doorNamed finds a standard door by name or path.
+func doorNamed(name string) (standardDoor, bool) {
+	doors := standardDoors()
+	i := slices.IndexFunc(doors, func(d standardDoor) bool { return d.name == name || d.path == name })
+	if i < 0 {
+		return standardDoor{}, false
+	}
+	return doors[i], true
+}
+
+// serve is a door at an upstream path, with the door's usual reader.
+func serve(name, upstream string) Door {
+	std, _ := doorNamed(name)
+	d := Door{Path: std.path, Upstream: upstream, Reader: std.reader, Free: std.free,
+		Async: std.async, TaskID: std.taskID, Stored: std.stored}
+	if strings.Contains(upstream, "{model}") {
+		d.Place = ModelInPath
+	}
+	return d
+}
+
+// by is the door with another reader.
+func (d Door) by(r *Reader) Door { d.Reader = r; return d }
+
+// compatible serves doors under their own paths, /v1 replaced by the prefix.
+func compatible(prefix string, names ...string) []Door {
+	doors := make([]Door, len(names))
+	for i, name := range names {
+		std, _ := doorNamed(name)
+		doors[i] = serve(name, prefix+strings.TrimPrefix(std.path, "/v1"))
+	}
+	return doors
+}
+
+// modelLists are the paths that list models and show one.
+func modelLists(path string) []Route {
+	return []Route{
+		{Pattern: "GET " + path, Free: true},
+		{Pattern: "GET " + path + "/{model}", Models: []ModelSource{PathCapture("model")}, Free: true},
+	}
+}
+
+// calls are POST paths that name the model in the body.
+func calls(r *Reader, paths ...string) []Route {
+	routes := make([]Route, len(paths))
+	for i, path := range paths {
+		routes[i] = Route{Pattern: "POST " + path, Models: bodyModel(), Reader: r}
+	}
+	return routes
+}
+
+// free are POST paths that name the model in the body and cost nothing.
+func free(paths ...string) []Route {
+	routes := calls(nil, paths...)
+	for i := range routes {
+		routes[i].Free = true
+	}
+	return routes
+}
+
+// creates is a POST path that makes a job.
+func creates(taskID string, models []ModelSource, path string) Route {
+	return Route{Pattern: "POST " + path, Models: models, Async: AsyncCreate, TaskID: taskID}
+}
+
+// job is a path of an existing job.
+func job(role Role, pattern string) Route {
+	return Route{Pattern: pattern, Async: role, Free: true}
+}
+
+func bodyModel() []ModelSource { return []ModelSource{BodyField("model"), FormField("model")} }

@@ -1,0 +1,197 @@
+package provider
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"modelgate"
+)
+
+// Auth is how a credential travels: in a header, behind a prefix, or in a
+// query parameter. The zero value sends none.
+type Auth struct {
+	Header string // canonical
+	Prefix string // such as "Bearer "
+	Query  string // the name of a parameter; Header is empty then
+}
+
+// OlderAuth replaces Auth for a client whose version header is there and
+// sorts before a version.
+type OlderAuth struct {
+	Header, Before string
+	Auth           Auth
+}
+
+func bearer() Auth            { return Auth{Header: "Authorization", Prefix: "Bearer "} }
+func header(name string) Auth { return Auth{Header: http.CanonicalHeaderKey(name)} }
+
+// AuthNamed is a style by its name in the configuration: bearer, x-api-key,
+// api-key, x-goog-api-key or none.
+func AuthNamed(name string) (Auth, bool) {
+	switch name {
+	case "bearer":
+		return bearer(), true
+	case "x-api-key", "api-key", "x-goog-api-key":
+		return header(name), true
+	case "none":
+		return Auth{}, true
+	}
+	return Auth{}, false
+}
+
+const (
+	// restTime is how long a credential rests that was refused, unless the
+	// provider says otherwise; maxRest bounds what it may say.
+	restTime = 30 * time.Second
+	maxRest  = 10 * time.Minute
+	// fileCheck is how often a credential file is looked at.
+	fileCheck = time.Second
+	// maxCredential bounds a credential, in bytes.
+	maxCredential = 8 << 10
+)
+
+// credential is one secret of a provider.
+type credential struct {
+	value       string
+	fingerprint string // tells credentials apart without revealing them
+	rests       time.Time
+}
+
+func newCredential(value string) *credential {
+	sum := sha256.Sum256([]byte("modelgate credential\x00" + value))
+	return &credential{value: value, fingerprint: hex.EncodeToString(sum[:8])}
+}
+
+// credentials hands out a provider's secrets in turn. Safe for concurrent
+// use.
+type credentials struct {
+	now      func() time.Time
+	file     string
+	optional bool
+
+	mu       sync.Mutex
+	list     []*credential
+	previous []*credential
+	turn     int
+	checked  time.Time // when the file was last looked at
+	modified time.Time
+	size     int64
+}
+
+// pick returns the next credential that does not rest; if all do, the one
+// that wakes first. Where the call needs none and there is none it is nil.
+func (c *credentials) pick() (*credential, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.refresh(); err != nil {
+		return nil, err
+	}
+	if len(c.list) == 0 {
+		if c.optional {
+			return nil, nil
+		}
+		return nil, modelgate.ErrCredential
+	}
+	if len(c.list) == 1 {
+		return c.list[0], nil
+	}
+	now := c.now()
+	best := c.list[c.turn%len(c.list)]
+	for i := range c.list {
+		next := c.list[(c.turn+i)%len(c.list)]
+		if !next.rests.After(now) {
+			best = next
+			break
+		}
+		if next.rests.Before(best.rests) {
+			best = next
+		}
+	}
+	c.turn++
+	return best, nil
+}
+
+// find returns the credential with a fingerprint, previous ones included;
+// modelgate.ErrCredentialGone when there is none.
+func (c *credentials) find(fingerprint string) (*credential, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.refresh(); err != nil {
+		return nil, err
+	}
+	for _, list := range [][]*credential{c.list, c.previous} {
+		for _, known := range list {
+			if known.fingerprint == fingerprint {
+				return known, nil
+			}
+		}
+	}
+	return nil, modelgate.ErrCredentialGone
+}
+
+// refresh reads the file again when it has changed.
+func (c *credentials) refresh() error {
+	now := c.now()
+	if c.file == "" || len(c.list) > 0 && now.Sub(c.checked) < fileCheck && !now.Before(c.checked) {
+		return nil
+	}
+	info, err := os.Stat(c.file)
+	if err != nil {
+		c.list, c.modified = nil, time.Time{}
+		return modelgate.ErrCredential
+	}
+	c.checked = now
+	if len(c.list) > 0 && info.ModTime().Equal(c.modified) && info.Size() == c.size {
+		return nil
+	}
+	c.list = nil
+	if info.Size() > maxCredential {
+		return modelgate.ErrCredential
+	}
+	content, err := os.ReadFile(c.file)
+	value := strings.TrimSpace(string(content))
+	if err != nil || value == "" || !headerSafe(value) {
+		return modelgate.ErrCredential
+	}
+	c.list = []*credential{newCredential(value)}
+	c.modified, c.size = info.ModTime(), info.Size()
+	return nil
+}
+
+// note lets a credential rest that the provider refused or throttled.
+func (c *credentials) note(used *credential, status int, retryAfter string) {
+	if used == nil || status != http.StatusUnauthorized && status != http.StatusTooManyRequests {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	used.rests = now.Add(RetryAfter(retryAfter, now, restTime))
+}
+
+// RetryAfter reads a Retry-After header, seconds or a date, into a duration
+// of at most ten minutes; fallback where it says nothing usable.
+func RetryAfter(value string, now time.Time, fallback time.Duration) time.Duration {
+	if d, err := time.ParseDuration(strings.TrimSpace(value) + "s"); err == nil && d >= 0 {
+		return min(d, maxRest)
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(0, min(at.Sub(now), maxRest))
+	}
+	return fallback
+}
+
+// headerSafe reports whether a value can stand in a header line.
+func headerSafe(value string) bool {
+	for i := range len(value) {
+		if value[i] < ' ' || value[i] == 0x7f {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,416 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"modelgate"
+)
+
+// Timeouts of one provider; a zero field takes the default.
+type Timeouts struct {
+	Connect   time.Duration // TCP and TLS each; default 10 s
+	FirstByte time.Duration // request written to response header; default 600 s
+	Idle      time.Duration // between two pieces of a body; default 180 s
+}
+
+// Disconnect says what becomes of a call whose client has gone.
+type Disconnect string
+
+// The choices; empty is Drain.
+const (
+	Drain  Disconnect = "drain"  // read on until the usage is known
+	Cancel Disconnect = "cancel" // end it: the provider stops charging
+)
+
+// Config describes one provider of the operator's.
+type Config struct {
+	Name    string
+	Format  string // a row of the table
+	BaseURL string // http or https, a host, perhaps a path; no query
+	Region  string
+	// Auth replaces the format's style; nil keeps it.
+	Auth *Auth
+	// Credentials are used in turn. CredentialFile holds one instead, and is
+	// read again when it changes.
+	Credentials         []string
+	CredentialFile      string
+	PreviousCredentials []string // only for jobs that were made with them
+	CAFile              string   // PEM, beside the system's
+	// AllowStoredObjects lets bodies refer to objects kept at the provider.
+	AllowStoredObjects bool
+	// Paths sets a door's upstream path, by the door's path or name; {model}
+	// stands for the model id.
+	Paths map[string]string
+	// Allow are further proxy paths, as PathPattern texts.
+	Allow        []string
+	Headers      map[string]string // set on every request
+	Timeouts     Timeouts
+	OnDisconnect Disconnect
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+}
+
+// Provider is a configured provider: it makes requests, sends them with a
+// credential, and knows its paths. Safe for concurrent use.
+type Provider struct {
+	name, region string
+	format       Format
+	base         url.URL
+	auth         *Auth
+	doors        map[string]*Door
+	routes       []compiledRoute
+	stored       bool
+	allowed      map[string]bool // canonical header names
+	prefixes     []string
+	headers      map[string][]string
+	secrets      credentials
+	transport    *http.Transport
+	timeouts     Timeouts
+	onDisconnect Disconnect
+}
+
+type compiledRoute struct {
+	pattern PathPattern
+	route   *Route
+}
+
+// New checks a configuration and makes the provider. Its errors are for the
+// operator. It does not read the credential file: a call without a credential
+// fails by itself.
+func New(cfg Config) (*Provider, error) {
+	format, ok := FormatNamed(cfg.Format)
+	if !ok {
+		return nil, fmt.Errorf("provider %s: unknown format %q", cfg.Name, cfg.Format)
+	}
+	base, err := parseBase(cfg.BaseURL)
+	if err != nil {
+		return nil, fmt.Errorf("provider %s: base_url: %w", cfg.Name, err)
+	}
+	p := &Provider{
+		name: cfg.Name, region: cfg.Region, format: format, base: *base, auth: cfg.Auth, stored: cfg.AllowStoredObjects,
+		timeouts: cfg.Timeouts.withDefaults(), onDisconnect: cfg.OnDisconnect,
+	}
+	switch cfg.OnDisconnect {
+	case "":
+		p.onDisconnect = Drain
+	case Drain, Cancel:
+	default:
+		return nil, fmt.Errorf("provider %s: on_disconnect: use drain or cancel", cfg.Name)
+	}
+	if err := errors.Join(p.compileDoors(cfg.Paths), p.compileRoutes(cfg.Allow), p.compileHeaders(cfg.Headers)); err != nil {
+		return nil, fmt.Errorf("provider %s: %w", cfg.Name, err)
+	}
+	if err := p.takeCredentials(cfg); err != nil {
+		return nil, fmt.Errorf("provider %s: %w", cfg.Name, err)
+	}
+	if p.transport, err = newTransport(p.timeouts, cfg.CAFile); err != nil {
+		return nil, fmt.Errorf("provider %s: %w", cfg.Name, err)
+	}
+	return p, nil
+}
+
+func (t Timeouts) withDefaults() Timeouts {
+	pick := func(d, or time.Duration) time.Duration {
+		if d > 0 {
+			return d
+		}
+		return or
+	}
+	return Timeouts{pick(t.Connect, 10*time.Second), pick(t.FirstByte, 600*time.Second), pick(t.Idle, 180*time.Second)}
+}
+
+func parseBase(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, errors.New("not a URL")
+	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.Opaque != "":
+		return nil, errors.New("want http:// or https:// and a host")
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, errors.New("must not have user, query or fragment")
+	case forbiddenHost(u.Hostname()):
+		return nil, errors.New("addresses of cloud metadata services are never called")
+	}
+	u.Path, u.RawPath = strings.TrimRight(u.EscapedPath(), "/"), ""
+	return u, nil
+}
+
+// compileDoors takes the format's doors and the operator's paths over them.
+func (p *Provider) compileDoors(paths map[string]string) error {
+	p.doors = make(map[string]*Door, len(p.format.Doors)+len(paths))
+	add := func(d Door) {
+		if d.Models == nil {
+			d.Models = p.models()
+		}
+		d.Stored = append(slices.Clone(d.Stored), p.format.Stored...)
+		d.IncludeUsage = p.format.IncludeUsage && (d.Path == "/v1/chat/completions" || d.Path == "/v1/completions")
+		p.doors[d.Path] = &d
+	}
+	for _, d := range p.format.Doors {
+		add(d)
+	}
+	for name, path := range paths {
+		std, ok := doorNamed(name)
+		if !ok {
+			return fmt.Errorf("paths: unknown door %q", name)
+		}
+		if !strings.HasPrefix(path, "/") {
+			return fmt.Errorf("paths: %s: %q must begin with /", name, path)
+		}
+		door := serve(std.name, path)
+		if known := p.doors[std.path]; known != nil {
+			door.Reader, door.Auth, door.Header, door.TaskID = known.Reader, known.Auth, known.Header, known.TaskID
+		}
+		add(door)
+	}
+	return nil
+}
+
+func (p *Provider) models() []ModelSource {
+	if p.format.Models != nil {
+		return p.format.Models
+	}
+	return bodyModel()
+}
+
+// compileRoutes gathers what the proxy may be asked for: the paths of the
+// doors, the format's others, the operator's.
+func (p *Provider) compileRoutes(allow []string) error {
+	var routes []Route
+	for _, d := range p.doors {
+		path, _, _ := strings.Cut(d.Upstream, "?")
+		route := Route{Pattern: "POST " + path, Models: d.Models, Reader: d.Reader, Auth: d.Auth, Stored: d.Stored,
+			Free: d.Free, IncludeUsage: d.IncludeUsage, Async: d.Async, TaskID: d.TaskID}
+		if strings.Contains(path, "{model}") {
+			route.Models = []ModelSource{PathCapture("model")}
+		}
+		routes = append(routes, route)
+	}
+	// Literal paths go before captures, whatever order the doors came in.
+	slices.SortFunc(routes, func(a, b Route) int {
+		return strings.Compare(strings.ReplaceAll(a.Pattern, "{", "\x7f"), strings.ReplaceAll(b.Pattern, "{", "\x7f"))
+	})
+	for _, r := range p.format.Allow {
+		r.Stored = append(slices.Clone(r.Stored), p.format.Stored...)
+		routes = append(routes, r)
+	}
+	for _, pattern := range allow {
+		routes = append(routes, p.operatorRoute(pattern))
+	}
+	for i := range routes {
+		pattern, err := ParsePathPattern(routes[i].Pattern)
+		if err != nil {
+			return err
+		}
+		p.routes = append(p.routes, compiledRoute{pattern, &routes[i]})
+	}
+	return nil
+}
+
+// operatorRoute is the route of an operator's pattern: nothing is known of it but
+// that reading costs nothing.
+func (p *Provider) operatorRoute(pattern string) Route {
+	r := Route{Pattern: pattern, Models: slices.Clone(p.models()), Reader: readAny, Stored: p.format.Stored}
+	if strings.Contains(pattern, "{model}") {
+		r.Models = append([]ModelSource{PathCapture("model")}, r.Models...)
+	}
+	for _, method := range []string{"GET ", "HEAD ", "DELETE "} {
+		if strings.HasPrefix(pattern, method) {
+			r.Free, r.Reader = true, nil
+		}
+	}
+	return r
+}
+
+func (p *Provider) takeCredentials(cfg Config) error {
+	if len(cfg.Credentials) > 0 && cfg.CredentialFile != "" {
+		return errors.New("give credentials or a credential file, not both")
+	}
+	p.secrets.now = cfg.Now
+	if cfg.Now == nil {
+		p.secrets.now = time.Now
+	}
+	p.secrets.file = cfg.CredentialFile
+	p.secrets.optional = p.format.OptionalCredential || p.auth != nil && *p.auth == Auth{}
+	for i, value := range slices.Concat(cfg.Credentials, cfg.PreviousCredentials) {
+		value = strings.TrimSpace(value)
+		switch {
+		case value == "":
+		case !headerSafe(value) || len(value) > maxCredential:
+			return errors.New("a credential has control characters or is too long")
+		case i < len(cfg.Credentials):
+			p.secrets.list = append(p.secrets.list, newCredential(value))
+		default:
+			p.secrets.previous = append(p.secrets.previous, newCredential(value))
+		}
+	}
+	return nil
+}
+
+// Name is the provider's name in the configuration and in proxy paths.
+func (p *Provider) Name() string { return p.name }
+
+// FormatName is the name of the provider's row of the table.
+func (p *Provider) FormatName() string { return p.format.Name }
+
+// Region is where the operator says the provider computes; "" is unknown.
+func (p *Provider) Region() string { return p.region }
+
+// Timeouts are the provider's, defaults filled in.
+func (p *Provider) Timeouts() Timeouts { return p.timeouts }
+
+// OnDisconnect says what becomes of calls whose client has gone.
+func (p *Provider) OnDisconnect() Disconnect { return p.onDisconnect }
+
+// AllowsStoredObjects reports whether bodies may use the members that Stored
+// of a door or route lists.
+func (p *Provider) AllowsStoredObjects() bool { return p.stored }
+
+// Door is how the provider serves a door, by the door's path; nil when it
+// does not.
+func (p *Provider) Door(path string) *Door { return p.doors[path] }
+
+// Route finds the route of a proxy path, escaped, below the base URL; nil
+// when callers may not share it.
+func (p *Provider) Route(method, escapedPath string) (*Route, Captures) {
+	for _, c := range p.routes {
+		if captures, ok := c.pattern.Match(method, escapedPath); ok {
+			return c.route, captures
+		}
+	}
+	return nil, nil
+}
+
+// BodyNames are the top-level body members that any door or route of the
+// provider reads.
+func (p *Provider) BodyNames() []string {
+	var names []string
+	add := func(models []ModelSource, stored []string) {
+		for _, m := range models {
+			if name := m.BodyName(); name != "" {
+				names = append(names, name)
+			}
+		}
+		names = append(names, stored...)
+	}
+	for _, d := range p.doors {
+		add(d.Models, d.Stored)
+	}
+	for _, r := range p.routes {
+		add(r.route.Models, r.route.Stored)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// Close ends idle connections.
+func (p *Provider) Close() { p.transport.CloseIdleConnections() }
+
+// Call is one request to a provider, as a client made it.
+type Call struct {
+	Method string
+	Path   string // escaped, below the base URL
+	Query  string // raw
+	Header http.Header
+	Body   []byte
+	Auth   *Auth             // of the door or route; nil: the format's
+	Set    map[string]string // headers of the door
+	// Credential is the fingerprint of the credential to use; "" is any.
+	Credential string
+}
+
+// Attempt is a request that is ready to be sent once.
+type Attempt struct {
+	Request *http.Request
+	used    *credential
+}
+
+// Credential is the fingerprint of the credential in use, "" for none.
+func (a *Attempt) Credential() string {
+	if a.used == nil {
+		return ""
+	}
+	return a.used.fingerprint
+}
+
+// Send makes the round trip, without redirects, retries or decompression. A
+// credential that is refused or throttled rests for a while.
+func (p *Provider) Send(a *Attempt) (*http.Response, error) {
+	resp, err := p.transport.RoundTrip(a.Request)
+	if err != nil {
+		return nil, err
+	}
+	p.secrets.note(a.used, resp.StatusCode, resp.Header.Get("Retry-After"))
+	return resp, nil
+}
+
+// Outbound makes the request for a call. Errors: modelgate.ErrCredential,
+// modelgate.ErrCredentialGone, and a bad request where a gateway key stands
+// in a place that would leave.
+func (p *Provider) Outbound(ctx context.Context, call Call) (*Attempt, error) {
+	req, err := p.request(ctx, &call)
+	if err != nil {
+		return nil, err
+	}
+	p.copyHeaders(req.Header, call.Header)
+	for name, value := range call.Set {
+		req.Header.Set(name, value)
+	}
+	for name, values := range p.headers {
+		req.Header[name] = values
+	}
+	if leaks(req) {
+		return nil, modelgate.Errorf(modelgate.BadRequest, "a gateway key stands outside the header for it; send it as Authorization: Bearer <key>")
+	}
+	a := &Attempt{Request: req}
+	if call.Credential != "" {
+		a.used, err = p.secrets.find(call.Credential)
+	} else {
+		a.used, err = p.secrets.pick()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a, p.authenticate(a, &call)
+}
+
+// authenticate sets the credential: last, and only on a request to the
+// configured host.
+func (p *Provider) authenticate(a *Attempt, call *Call) error {
+	req := a.Request
+	if req.URL.Scheme != p.base.Scheme || req.URL.Host != p.base.Host {
+		return fmt.Errorf("provider %s: request to a host that is not its own", p.name)
+	}
+	if a.used == nil {
+		return nil
+	}
+	auth := p.format.Auth
+	switch older := p.format.Older; {
+	case p.auth != nil:
+		auth = *p.auth
+	case call.Auth != nil:
+		auth = *call.Auth
+	case older != nil:
+		if version := req.Header.Get(older.Header); version != "" && version < older.Before {
+			auth = older.Auth
+		}
+	}
+	switch {
+	case auth.Header != "":
+		req.Header[auth.Header] = []string{auth.Prefix + a.used.value}
+	case auth.Query != "":
+		pair := url.QueryEscape(auth.Query) + "=" + url.QueryEscape(a.used.value)
+		if req.URL.RawQuery != "" {
+			pair = req.URL.RawQuery + "&" + pair
+		}
+		req.URL.RawQuery = pair
+	}
+	return nil
+}

@@ -1,0 +1,236 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/textproto"
+	"net/url"
+	"strings"
+
+	"modelgate"
+)
+
+// keyMark begins every gateway key; nothing that holds it may leave in a
+// header or URL.
+const keyMark = "gw_live_"
+
+// request makes a request without headers. Its body cannot be replayed:
+// without GetBody a call that reached the provider is never sent twice.
+func (p *Provider) request(ctx context.Context, call *Call) (*http.Request, error) {
+	if err := JudgeTarget(call.Path); err != nil || strings.Contains(call.Path, "?") {
+		return nil, modelgate.Errorf(modelgate.BadRequest, "request path cannot be sent to a provider")
+	}
+	escaped := p.base.Path + call.Path
+	path, err := url.PathUnescape(escaped)
+	if err != nil {
+		return nil, modelgate.Errorf(modelgate.BadRequest, "request path has a bad percent escape")
+	}
+	req := &http.Request{
+		Method: call.Method,
+		URL:    &url.URL{Scheme: p.base.Scheme, Host: p.base.Host, Path: path, RawPath: escaped, RawQuery: stripQuery(call.Query)},
+		Host:   p.base.Host,
+		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header:        make(http.Header, 16),
+		Body:          http.NoBody,
+		ContentLength: int64(len(call.Body)),
+	}
+	if len(call.Body) > 0 {
+		// A body of this very type lets net/http write it with the header.
+		req.Body = io.NopCloser(bytes.NewReader(call.Body))
+	}
+	return req.WithContext(ctx), nil
+}
+
+// stripQuery removes every parameter in which a client key may travel, and
+// keeps the rest as it is.
+func stripQuery(raw string) string {
+	if raw == "" {
+		return ""
+	}
+	var kept []string
+	for pair := range strings.SplitSeq(raw, "&") {
+		name, _, _ := strings.Cut(pair, "=")
+		if text, err := url.QueryUnescape(name); err == nil {
+			name = text
+		}
+		if !keyParameter(strings.ToLower(name)) {
+			kept = append(kept, pair)
+		}
+	}
+	return strings.Join(kept, "&")
+}
+
+func keyParameter(name string) bool {
+	switch name {
+	case "key", "api_key", "api-key", "apikey", "access_token", "access-token", "token", "auth", "authorization",
+		"x-api-key", "x-goog-api-key", "subscription-key", "ocp-apim-subscription-key", "client_secret", "$key":
+		return true
+	}
+	return false
+}
+
+// leaks reports whether a gateway key stands in the URL or a header.
+func leaks(req *http.Request) bool {
+	if strings.Contains(req.URL.Path, keyMark) || strings.Contains(req.URL.RawQuery, keyMark) {
+		return true
+	}
+	if strings.Contains(req.URL.RawQuery, "%") {
+		if text, err := url.QueryUnescape(req.URL.RawQuery); err != nil || strings.Contains(text, keyMark) {
+			return true
+		}
+	}
+	for name, values := range req.Header {
+		for _, v := range values {
+			if strings.Contains(v, keyMark) {
+				return true
+			}
+		}
+		if strings.Contains(strings.ToLower(name), keyMark) {
+			return true
+		}
+	}
+	return false
+}
+
+// commonHeaders are passed on to every provider; a trailing * matches any
+// ending. None of them can name an account, a credential or a route.
+func commonHeaders() []string {
+	return []string{
+		"accept", "content-type", "user-agent", "x-stainless-*", "x-fern-*", "x-client-request-id",
+		"openai-beta", "anthropic-version", "anthropic-beta", "x-goog-api-client",
+	}
+}
+
+func (p *Provider) compileHeaders(set map[string]string) error {
+	p.allowed = make(map[string]bool)
+	for _, name := range append(commonHeaders(), p.format.Headers...) {
+		if prefix, ok := strings.CutSuffix(name, "*"); ok {
+			p.prefixes = append(p.prefixes, textproto.CanonicalMIMEHeaderKey(prefix))
+		} else {
+			p.allowed[textproto.CanonicalMIMEHeaderKey(name)] = true
+		}
+	}
+	p.headers = make(map[string][]string, len(set)+1)
+	for name, value := range set {
+		key := textproto.CanonicalMIMEHeaderKey(name)
+		if key == "" || key == "Host" || key == "Content-Length" || hopByHop(key) || strings.ContainsAny(name, " \t\r\n:") || !headerSafe(value) {
+			return errors.New("headers: " + name + " cannot be set")
+		}
+		p.headers[key] = []string{value}
+	}
+	p.headers["Accept-Encoding"] = []string{"identity"}
+	return nil
+}
+
+// copyHeaders takes over the client's headers that may leave.
+func (p *Provider) copyHeaders(dst, client http.Header) {
+	named := connectionTokens(client)
+	for name, values := range client {
+		if p.passes(name) && !hopByHop(name) && !named[name] {
+			dst[name] = values
+		}
+	}
+	if len(dst["User-Agent"]) == 0 {
+		dst["User-Agent"] = []string{""} // keeps net/http from naming itself
+	}
+}
+
+func (p *Provider) passes(name string) bool {
+	if p.allowed[name] {
+		return true
+	}
+	for _, prefix := range p.prefixes {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// connectionTokens are the headers that a message's Connection header names;
+// they concern one hop only. Nil for none.
+func connectionTokens(h http.Header) map[string]bool {
+	var named map[string]bool
+	for _, value := range h["Connection"] {
+		for token := range strings.SplitSeq(value, ",") {
+			if token = textproto.TrimString(token); token == "" || strings.EqualFold(token, "close") || strings.EqualFold(token, "keep-alive") {
+				continue
+			}
+			if named == nil {
+				named = make(map[string]bool)
+			}
+			named[textproto.CanonicalMIMEHeaderKey(token)] = true
+		}
+	}
+	return named
+}
+
+// hopByHop reports whether a header concerns one connection only (RFC 9110,
+// 7.6.1).
+func hopByHop(name string) bool {
+	switch name {
+	case "Connection", "Proxy-Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization", "Te", "Trailer",
+		"Transfer-Encoding", "Upgrade":
+		return true
+	}
+	return false
+}
+
+// ResponseHeaders copies a reply's headers for the client: all but those of
+// one hop, those that tell of the operator's account or the provider's
+// front, and those that would act on the gateway's own origin. A redirect
+// stays only where it leads back through the gateway. The values are shared
+// with src.
+func (p *Provider) ResponseHeaders(dst, src http.Header) {
+	named := connectionTokens(src)
+	for name, values := range src {
+		if !hopByHop(name) && !named[name] && !privateHeader(name) {
+			dst[name] = values
+		}
+	}
+	if location := src.Get("Location"); location != "" {
+		if mine, ok := p.location(location); ok {
+			dst["Location"] = []string{mine}
+		}
+	}
+}
+
+func privateHeader(name string) bool {
+	switch name {
+	case "Openai-Organization", "Openai-Project", "Anthropic-Organization-Id", "Anthropic-Workspace-Id",
+		"Set-Cookie", "Set-Cookie2", "Server", "Alt-Svc", "Via", "Location", "Content-Location", "Refresh",
+		"Strict-Transport-Security", "Content-Security-Policy", "Clear-Site-Data", "Nel", "Report-To", "Reporting-Endpoints",
+		"X-Gateway-Request-Id":
+		return true
+	}
+	for _, prefix := range [...]string{"X-Ratelimit-", "Anthropic-Ratelimit-", "Cf-", "Access-Control-"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// location turns a redirect below the provider's base URL into the proxy path
+// of the same target. Any other would lead the client, and perhaps its key,
+// away from the gateway.
+func (p *Provider) location(target string) (string, bool) {
+	u, err := url.Parse(target)
+	if err != nil || u.Opaque != "" || u.User != nil || !strings.HasPrefix(u.Path, "/") {
+		return "", false
+	}
+	if u.Host != "" && (u.Scheme != p.base.Scheme || u.Host != p.base.Host) || u.Host == "" && u.Scheme != "" {
+		return "", false
+	}
+	rest, ok := strings.CutPrefix(u.EscapedPath(), p.base.Path)
+	if !ok || !strings.HasPrefix(rest, "/") || JudgeTarget(rest) != nil {
+		return "", false
+	}
+	if u.RawQuery = stripQuery(u.RawQuery); u.RawQuery != "" {
+		rest += "?" + u.RawQuery
+	}
+	return "/" + p.name + rest, true
+}

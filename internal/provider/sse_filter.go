@@ -1,0 +1,156 @@
+package provider
+
+import (
+	"bytes"
+
+	"github.com/tidwall/gjson"
+)
+
+// maxUsageFrame bounds the event that is taken for the usage chunk; real ones
+// are below a kilobyte.
+const maxUsageFrame = 64 << 10
+
+// UsageChunkFilter takes out of a chat stream the one chunk that the caller
+// did not ask for: the first that has no choices and a usage object. Every
+// other byte passes unchanged and in order. It holds back only the beginning
+// of an event whose end has not come, which a client cannot act on either;
+// one that outgrows any usage chunk is let go too. The zero value is ready.
+// It serves one stream and one goroutine.
+type UsageChunkFilter struct {
+	held    []byte // the beginning of an event
+	out     []byte
+	passing bool // inside an event too large to be the usage chunk
+	afterCR bool // the last byte was a CR; an LF would belong to it
+	column  bool // the line under way is not empty
+	done    bool // the chunk was taken out
+}
+
+// Filter returns what of the stream so far may go to the client. The result
+// is good until the next call and as long as chunk is.
+func (f *UsageChunkFilter) Filter(chunk []byte) []byte {
+	if f.done {
+		if f.afterCR && len(chunk) > 0 {
+			f.afterCR = false
+			chunk = bytes.TrimPrefix(chunk, []byte("\n")) // of the chunk that was taken out
+		}
+		return chunk
+	}
+	f.out = f.out[:0]
+	for len(chunk) > 0 && !f.done {
+		n, complete := f.scan(chunk)
+		part := chunk[:n]
+		chunk = chunk[n:]
+		switch {
+		case f.passing:
+			f.out = append(f.out, part...)
+			f.passing = !complete
+		case complete:
+			event := part
+			if len(f.held) > 0 {
+				f.held = append(f.held, part...)
+				event = f.held
+			}
+			f.emit(event)
+			f.held = f.held[:0]
+		case len(f.held)+n > maxUsageFrame:
+			f.out = append(append(f.out, f.held...), part...)
+			f.held, f.passing = f.held[:0], true
+		default:
+			f.held = append(f.held, part...)
+		}
+	}
+	f.out = append(f.out, chunk...)
+	return f.out
+}
+
+// Rest returns what was held back when the stream came to its end.
+func (f *UsageChunkFilter) Rest() []byte {
+	rest := f.held
+	f.held = nil
+	return rest
+}
+
+// scan finds the end of the event under way: how many bytes of b belong to
+// it, and whether it is complete. An LF that the cut separated from its CR is
+// an event of its own, so that it does not wait.
+func (f *UsageChunkFilter) scan(b []byte) (n int, complete bool) {
+	if f.afterCR {
+		f.afterCR = false
+		if b[0] == '\n' {
+			return 1, !f.passing && len(f.held) == 0
+		}
+	}
+	for n < len(b) {
+		end := bytes.IndexByte(b[n:], '\n')
+		if cr := bytes.IndexByte(b[n:n+until(end, len(b)-n)], '\r'); cr >= 0 {
+			end = cr
+		}
+		if end < 0 {
+			f.column = true
+			return len(b), false
+		}
+		empty := end == 0 && !f.column
+		n += end + 1
+		f.column = false
+		if b[n-1] == '\r' {
+			if n == len(b) {
+				f.afterCR = true
+			} else if b[n] == '\n' {
+				n++
+			}
+		}
+		if empty {
+			return n, true
+		}
+	}
+	return n, false
+}
+
+// emit passes an event on, or, where it is the usage chunk, what of it is not
+// data: comments that happen to stand with it.
+func (f *UsageChunkFilter) emit(event []byte) {
+	if !object(event, []byte(`"usage"`)) || !usageChunk(event) {
+		f.out = append(f.out, event...)
+		return
+	}
+	f.done = true
+	start := len(f.out)
+	for line := range eventLines(event) {
+		if key, _, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":")); string(key) != "data" {
+			f.out = append(f.out, line...)
+		}
+	}
+	if len(bytes.Trim(f.out[start:], "\r\n")) == 0 {
+		f.out = f.out[:start]
+	}
+}
+
+// eventLines yields the lines of an event with their ends.
+func eventLines(event []byte) func(yield func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for len(event) > 0 {
+			n := bytes.IndexAny(event, "\r\n") + 1
+			if n == 0 {
+				n = len(event)
+			}
+			if event[n-1] == '\r' && n < len(event) && event[n] == '\n' {
+				n++
+			}
+			if !yield(event[:n]) {
+				return
+			}
+			event = event[n:]
+		}
+	}
+}
+
+func usageChunk(event []byte) bool {
+	found := false
+	var e events
+	e.push(event, func(_, data []byte) {
+		choices := gjson.GetBytes(data, "choices")
+		found = gjson.ValidBytes(data) && gjson.GetBytes(data, "usage").IsObject() &&
+			choices.IsArray() && len(choices.Array()) == 0
+	})
+	return found
+}

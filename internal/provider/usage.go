@@ -1,0 +1,191 @@
+package provider
+
+import (
+	"bytes"
+	"mime"
+	"strings"
+
+	"modelgate"
+)
+
+// Seen says how much of a reply's usage a meter has read.
+type Seen uint8
+
+// The values, from least to most.
+const (
+	Nothing Seen = iota // no figure at all
+	Some                // figures, but not the last word or not all believable
+	All                 // the reply's own final figures, or all that the request alone decides
+)
+
+// Meter reads the usage out of one reply while it passes. It never changes a
+// byte and never fails: a reply it cannot read yields Nothing. A meter serves
+// one reply and one goroutine.
+type Meter interface {
+	// Feed takes the next bytes of the reply, in pieces of any size. It
+	// reports whether they hold the end of the reply: the last event of a
+	// stream, or the closing bracket of a JSON value. What was charged must be
+	// durable before these bytes reach the client. The meter keeps no
+	// reference to chunk.
+	Feed(chunk []byte) (terminal bool)
+	// Result is the usage as far as it is known. It may be asked for at any
+	// time and again after more bytes.
+	Result() (modelgate.Usage, Seen)
+	// Close releases what the meter holds. Result stays valid.
+	Close()
+}
+
+// Asked is what the request said about quantities, for replies that name
+// none. The zero value says nothing.
+type Asked struct {
+	// Characters are the Unicode code points of a speech request's input.
+	Characters int64
+	// Size and Quality of a picture, as in the request.
+	Size, Quality string
+}
+
+// Reply is what is known of a reply before its body.
+type Reply struct {
+	Status          int
+	ContentType     string // with or without parameters
+	ContentEncoding string // "" and identity are plain
+	Asked           Asked
+}
+
+// Reader knows the shape in which a family of replies states usage, both as
+// one JSON value and as a stream. Readers are immutable.
+type Reader struct {
+	name string
+	// members are quoted names of which one must open an object in an event of a
+	// stream; other events are not parsed.
+	members [][]byte
+	// ends are types of events that end a stream, besides [DONE].
+	ends []string
+	// read takes one JSON document: a whole body (see skimmer for what is
+	// left of it) or the data of an event.
+	read func(*reading, []byte)
+	// finish completes the usage of a successful reply from what was asked;
+	// nil does nothing.
+	finish func(*reading, Asked)
+}
+
+// String names the reader in messages.
+func (r *Reader) String() string { return r.name }
+
+// Meter makes the meter for one reply. A nil reader meters nothing.
+func (r *Reader) Meter(reply Reply) Meter {
+	if r == nil {
+		return nothing{}
+	}
+	m := r.plain(reply)
+	switch strings.ToLower(strings.TrimSpace(reply.ContentEncoding)) {
+	case "", "identity":
+		return m
+	}
+	return newDecoder(reply.ContentEncoding, m)
+}
+
+// counter is the part that the meters of all framings share.
+type counter struct {
+	reader *Reader
+	asked  Asked
+	good   bool // the status says success
+	reading
+}
+
+func (r *Reader) plain(reply Reply) Meter {
+	c := counter{reader: r, asked: reply.Asked, good: reply.Status < 300}
+	switch media(reply.ContentType) {
+	case "text/event-stream":
+		return newStream(c)
+	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/jsonlines":
+		return newDocuments(c, lines)
+	case "", "text/plain":
+		return &sniffer{counter: c}
+	case "application/json", "text/json":
+		return newDocuments(c, single)
+	}
+	if strings.HasSuffix(media(reply.ContentType), "+json") {
+		return newDocuments(c, single)
+	}
+	return &opaque{c}
+}
+
+// media is the media type without its parameters, in lower case.
+func media(contentType string) string {
+	switch contentType {
+	case "application/json", "text/event-stream":
+		return contentType
+	}
+	if t, _, err := mime.ParseMediaType(contentType); err == nil {
+		return t
+	}
+	t, _, _ := strings.Cut(contentType, ";")
+	return strings.ToLower(strings.TrimSpace(t))
+}
+
+// result judges a reading; whole says that the reply came to its end.
+func (c *counter) result(r reading, whole bool) (modelgate.Usage, Seen) {
+	if c.good && c.reader.finish != nil && (whole || r.read) {
+		c.reader.finish(&r, c.asked)
+	}
+	u := r.usage
+	fine := u.Clamp() && !r.flawed
+	switch {
+	case !r.read:
+		return modelgate.Usage{}, Nothing
+	case fine && (r.final || whole):
+		return u, All
+	}
+	return u, Some
+}
+
+// nothing meters a call that cannot cost anything by its reply.
+type nothing struct{}
+
+func (nothing) Feed([]byte) bool                { return false }
+func (nothing) Result() (modelgate.Usage, Seen) { return modelgate.Usage{}, Nothing }
+func (nothing) Close()                          {}
+
+// opaque meters a body that states no usage, such as sound: only what the
+// request decides is known.
+type opaque struct{ counter }
+
+func (o *opaque) Feed([]byte) bool                { return false }
+func (o *opaque) Result() (modelgate.Usage, Seen) { return o.result(o.reading, true) }
+func (o *opaque) Close()                          {}
+
+// sniffer chooses the framing by the first byte that is not white space, for
+// replies whose Content-Type does not tell.
+type sniffer struct {
+	counter
+	meter Meter
+}
+
+func (s *sniffer) Feed(chunk []byte) bool {
+	if s.meter != nil {
+		return s.meter.Feed(chunk)
+	}
+	start := bytes.TrimLeft(chunk, " \t\r\n")
+	if len(start) == 0 {
+		return false
+	}
+	switch start[0] {
+	case '{', '[':
+		s.meter = newDocuments(s.counter, single)
+	case 'd', 'e', 'i', 'r', ':':
+		s.meter = newStream(s.counter)
+	default:
+		s.meter = &opaque{s.counter}
+	}
+	return s.meter.Feed(start)
+}
+
+func (s *sniffer) Result() (modelgate.Usage, Seen) {
+	if s.meter == nil {
+		return s.result(s.reading, true)
+	}
+	return s.meter.Result()
+}
+
+func (s *sniffer) Close() {}

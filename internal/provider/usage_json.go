@@ -1,0 +1,272 @@
+package provider
+
+import (
+	"bytes"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"modelgate"
+)
+
+const (
+	// maxProjection bounds what is kept of one JSON document.
+	maxProjection = 256 << 10
+	// maxText bounds what is kept of one text at the top of a document.
+	maxText = 128
+)
+
+// framing is how documents stand in a body.
+type framing uint8
+
+const (
+	single framing = iota // one value; an array is taken as a list of documents
+	lines                 // one document after another
+)
+
+// documents meters a body of JSON documents.
+type documents struct {
+	counter
+	framing framing
+	skim    skimmer
+	small   [1024]byte // first home of the projection: most need no other
+}
+
+func newDocuments(c counter, f framing) *documents {
+	d := &documents{counter: c, framing: f}
+	d.skim.out = d.small[:0]
+	return d
+}
+
+func (d *documents) Feed(chunk []byte) bool {
+	ended, closed := d.ended, d.skim.closed
+	for len(chunk) > 0 {
+		var complete bool
+		if chunk, complete = d.skim.next(chunk); complete {
+			d.document()
+		}
+	}
+	if d.framing == single {
+		return d.skim.closed && !closed
+	}
+	return d.ended && !ended
+}
+
+func (d *documents) document() {
+	if d.skim.overflow || !gjson.ValidBytes(d.skim.out) {
+		d.flawed = true
+		return
+	}
+	d.reader.read(&d.reading, d.skim.out)
+}
+
+// Result takes a body that was cut before its end as one without usage: a
+// figure further on could have made the call cheaper.
+func (d *documents) Result() (modelgate.Usage, Seen) {
+	if d.framing == single {
+		return d.result(d.reading, d.skim.closed)
+	}
+	return d.result(d.reading, d.ended)
+}
+
+func (d *documents) Close() {}
+
+// skimmer reads JSON in pieces and keeps of each document only what a usage
+// reader can ask for: texts, numbers and literals at its top, whole the few
+// members that hold figures, of any other array its length and of any other
+// object nothing. So a reply of megabytes leaves some hundred bytes. It does
+// not check grammar beyond brackets and quotes.
+type skimmer struct {
+	out      []byte // projection of the document under way
+	base     int    // 1 inside an array of documents, else 0
+	depth    int    // open brackets
+	inString bool
+	escaped  bool // the next byte of the string is taken as it is
+	length   int  // bytes of the string so far
+	key      int  // where in out the key of the member under way begins
+	isKey    bool // the next string at the top of the document is a key
+	whole    bool // the member under way is kept whole
+	elements int  // of the array under way, commas counted
+	filled   bool // that array has an element
+	closed   bool // the outermost value is complete
+	overflow bool // the projection grew too large: it is not to be read
+}
+
+// next takes bytes up to the end of a document; it reports whether one was
+// completed, and returns what follows.
+func (s *skimmer) next(chunk []byte) (rest []byte, complete bool) {
+	for i := 0; i < len(chunk); {
+		if s.inString {
+			i += s.text(chunk[i:])
+			continue
+		}
+		c := chunk[i]
+		i++
+		switch c {
+		case '"':
+			s.quote()
+		case '{', '[':
+			s.open(c)
+		case '}', ']':
+			if s.shut(c) {
+				return chunk[i:], true
+			}
+		case ' ', '\t', '\r', '\n':
+		default:
+			s.other(c)
+		}
+	}
+	return nil, false
+}
+
+// level is how deep in a document the skimmer stands: 0 outside, 1 among its
+// members, 2 inside a member's value.
+func (s *skimmer) level() int { return s.depth - s.base }
+
+func (s *skimmer) keeps() bool { return s.level() == 1 || s.whole }
+
+func (s *skimmer) put(c ...byte) {
+	if len(s.out)+len(c) > maxProjection {
+		s.overflow = true
+		return
+	}
+	s.out = append(s.out, c...)
+}
+
+func (s *skimmer) quote() {
+	s.inString, s.length = true, 0
+	if s.level() == 1 && s.isKey {
+		s.key = len(s.out)
+	}
+	if s.keeps() {
+		s.put('"')
+	}
+	s.filled = s.filled || s.level() == 2
+}
+
+// text takes bytes of a string, its closing quote included, and returns how
+// many.
+func (s *skimmer) text(b []byte) int {
+	n := 0
+	for n < len(b) {
+		if s.escaped {
+			s.escaped = false
+			n++
+			continue
+		}
+		i := bytes.IndexByte(b[n:], '"')
+		if j := bytes.IndexByte(b[n:n+until(i, len(b)-n)], '\\'); j >= 0 {
+			s.escaped = true
+			n += j + 1
+			continue
+		}
+		if i < 0 {
+			n = len(b)
+			break
+		}
+		n += i + 1
+		s.inString = false
+		break
+	}
+	if s.keeps() {
+		s.keepText(b[:n])
+	}
+	return n
+}
+
+func until(i, end int) int {
+	if i < 0 {
+		return end
+	}
+	return i
+}
+
+// keepText copies the beginning of a string. A text that is longer than
+// maxText keeps its quotes only, so that no half escape is left.
+func (s *skimmer) keepText(b []byte) {
+	content := b
+	if !s.inString {
+		content = b[:len(b)-1]
+	}
+	if s.length <= maxText {
+		if s.length+len(content) > maxText {
+			s.out = s.out[:len(s.out)-s.length]
+			s.length = maxText + 1
+		} else {
+			s.put(content...)
+			s.length += len(content)
+		}
+	}
+	if !s.inString {
+		s.put('"')
+	}
+}
+
+func (s *skimmer) open(c byte) {
+	s.depth++
+	if s.depth == 1 && c == '[' {
+		s.base = 1
+		return
+	}
+	switch s.level() {
+	case 1:
+		s.out, s.overflow, s.isKey = append(s.out[:0], c), false, true
+		return
+	case 2:
+		s.whole = !s.overflow && figures(s.out[min(s.key, len(s.out)):])
+		s.elements, s.filled = 0, false
+	default:
+		s.filled = true
+	}
+	if s.whole {
+		s.put(c)
+	}
+}
+
+// shut takes a closing bracket and reports whether it ends a document.
+func (s *skimmer) shut(c byte) bool {
+	level := s.level()
+	s.depth = max(s.depth-1, 0)
+	switch {
+	case level == 1:
+		s.put(c)
+		s.closed = s.depth == 0
+		return true
+	case level <= 0:
+		s.closed, s.base = true, 0
+	case s.whole:
+		s.put(c)
+		s.whole = level > 2
+	case level == 2:
+		n := s.elements
+		if s.filled {
+			n++
+		}
+		s.put(strconv.AppendInt(nil, int64(n), 10)...)
+	}
+	return false
+}
+
+func (s *skimmer) other(c byte) {
+	switch {
+	case s.level() == 1:
+		s.isKey = c == ',' || s.isKey && c != ':'
+		s.put(c)
+	case s.whole:
+		s.put(c)
+	case c == ',' && s.level() == 2:
+		s.elements++
+	default:
+		s.filled = true
+	}
+}
+
+// figures reports whether a key, with its quotes and colon, names an object
+// that holds figures.
+func figures(key []byte) bool {
+	switch string(key) {
+	case `"usage":`, `"usageMetadata":`, `"meta":`, `"metadata":`, `"x_groq":`, `"metrics":`, `"extra_info":`, `"svg_usage":`, `"usage_info":`:
+		return true
+	}
+	return false
+}

@@ -1,0 +1,287 @@
+package provider
+
+import (
+	"github.com/tidwall/gjson"
+)
+
+// The readers of the OpenAI family. Its figures are inclusive: the prompt
+// counts cached, written and audio tokens too, the completion counts
+// reasoning and audio.
+var (
+	// readChat reads chat, text completions, embeddings and rerankings:
+	// prompt_tokens and completion_tokens, or total_tokens alone.
+	readChat = &Reader{name: "chat", members: quoted("usage"), read: chat(nil)}
+	// readChatApart is readChat where completion_tokens leaves reasoning out.
+	readChatApart = &Reader{name: "chat, reasoning apart", members: quoted("usage"), read: chat(reasoningApart)}
+	// readChatTotal is readChat where thinking shows in total_tokens only.
+	readChatTotal = &Reader{name: "chat, thinking in total", members: quoted("usage"), read: chat(restIsOutput)}
+	// readResponses reads the Responses API.
+	readResponses = &Reader{name: "responses", members: quoted("usage"), read: responses,
+		ends: []string{"response.completed", "response.incomplete", "response.failed", "error"}}
+	// readImages reads pictures: tokens where they are stated, and their number.
+	readImages = &Reader{name: "images", members: quoted("usage"), read: images, finish: picture,
+		ends: []string{"image_generation.completed", "image_edit.completed", "error"}}
+	// readSpeech reads speech, which is binary and priced by the request's
+	// characters, or a stream that ends with tokens.
+	readSpeech = &Reader{name: "speech", members: quoted("usage", "extra_info"), read: speech, finish: spoken,
+		ends: []string{"speech.audio.done", "error"}}
+	// readTranscript reads transcriptions and translations: tokens or seconds.
+	readTranscript = &Reader{name: "transcript", members: quoted("usage"), read: transcript,
+		ends: []string{"transcript.text.done", "error"}}
+)
+
+// sums are the figures of an inclusive usage object before they are split.
+type sums struct {
+	prompt, completion, total          int64
+	hasPrompt, hasCompletion, hasTotal bool
+	cached, written, written1h         int64
+	audioIn, cachedAudio, audioOut     int64
+	reasoning                          int64
+	missed                             int64 // prompt tokens not found in the cache
+	hasMissed                          bool
+}
+
+// inclusive reads a usage object of this family. The adjustment, nil for
+// none, corrects the sums by a provider's own rule. It reports whether there
+// was any figure.
+func (r *reading) inclusive(usage gjson.Result, adjust func(*sums)) bool {
+	if !usage.IsObject() {
+		return false
+	}
+	var s sums
+	any := false
+	usage.ForEach(func(key, v gjson.Result) bool {
+		any = r.figure(&s, key.Str, v) || any
+		return true
+	})
+	if adjust != nil {
+		adjust(&s)
+	}
+	if !s.hasPrompt && s.hasMissed {
+		s.prompt, s.hasPrompt = s.cached+s.missed, true
+	}
+	if !s.hasPrompt && s.hasTotal {
+		s.prompt = max(s.total-s.completion, 0)
+	}
+	r.split(&s)
+	r.read = r.read || any
+	return any
+}
+
+// figure takes one member of a usage object; it reports whether it is one
+// that is counted.
+func (r *reading) figure(s *sums, name string, v gjson.Result) bool {
+	switch name {
+	case "prompt_tokens", "input_tokens":
+		s.hasPrompt = r.set(&s.prompt, v)
+		return s.hasPrompt
+	case "completion_tokens", "output_tokens":
+		s.hasCompletion = r.set(&s.completion, v)
+		return s.hasCompletion
+	case "total_tokens":
+		s.hasTotal = r.set(&s.total, v)
+		return s.hasTotal
+	case "prompt_tokens_details", "input_tokens_details", "input_token_details":
+		r.inputDetails(s, v)
+	case "completion_tokens_details", "output_tokens_details", "output_token_details":
+		r.set(&s.audioOut, v.Get("audio_tokens"))
+		r.set(&s.reasoning, v.Get("reasoning_tokens"))
+	case "cached_tokens", "prompt_cache_hit_tokens":
+		r.set(&s.cached, v)
+	case "prompt_cache_miss_tokens":
+		s.hasMissed = r.set(&s.missed, v)
+	case "search_units":
+		return r.set(&r.usage.Searches, v)
+	case "generated_images", "image_count":
+		return r.set(&r.usage.Images, v)
+	case "prompt_audio_seconds", "seconds":
+		r.seconds(v)
+	case "service_tier":
+		word(&r.usage.ServiceTier, v)
+	}
+	return false
+}
+
+func (r *reading) inputDetails(s *sums, v gjson.Result) {
+	v.ForEach(func(key, v gjson.Result) bool {
+		switch key.Str {
+		case "cached_tokens":
+			r.set(&s.cached, v)
+		case "cache_write_tokens", "cache_creation_input_tokens":
+			r.set(&s.written, v)
+		case "cache_write_tokens_details":
+			r.set(&s.written1h, v.Get("ttl_12h_tokens"))
+		case "audio_tokens":
+			r.set(&s.audioIn, v)
+		case "cached_tokens_details":
+			r.set(&s.cachedAudio, v.Get("audio_tokens"))
+		}
+		return true
+	})
+}
+
+// split stores the sums as parts that do not overlap and add up to the
+// provider's own. Parts that exceed their sum are cut down to it.
+func (r *reading) split(s *sums) {
+	left := s.prompt
+	take := func(n int64) int64 {
+		if n > left {
+			r.flawed = true
+			n = left
+		}
+		left -= n
+		return n
+	}
+	u := &r.usage
+	u.CachedInput = take(s.cached)
+	long := min(s.written1h, s.written)
+	u.CacheWrite1h = take(long)
+	u.CacheWrite = take(s.written - long)
+	u.AudioInput = take(s.audioIn - min(s.cachedAudio, s.audioIn))
+	u.Input = left
+
+	left = s.completion
+	u.AudioOutput = take(s.audioOut)
+	u.Output = left
+}
+
+// reasoningApart adds reasoning to a completion that leaves it out. Where
+// cached tokens exceed the prompt they are not part of it either.
+func reasoningApart(s *sums) {
+	s.completion += s.reasoning
+	if s.cached > s.prompt {
+		s.prompt += s.cached
+	}
+}
+
+// restIsOutput takes as output all of the total that is not prompt.
+func restIsOutput(s *sums) {
+	if s.hasTotal && s.hasPrompt {
+		s.completion = max(s.completion, s.total-s.prompt)
+	}
+}
+
+func chat(adjust func(*sums)) func(*reading, []byte) {
+	return func(r *reading, doc []byte) {
+		usage := gjson.GetBytes(doc, "usage")
+		choices := gjson.GetBytes(doc, "choices")
+		if !usage.IsObject() {
+			usage = gjson.GetBytes(doc, "x_groq.usage")
+		}
+		if !usage.IsObject() {
+			usage = choices.Get("0.usage")
+		}
+		word(&r.usage.ServiceTier, gjson.GetBytes(doc, "service_tier"))
+		if r.inclusive(usage, adjust) {
+			r.final = r.final || finished(choices)
+		} else if meta := gjson.GetBytes(doc, "meta.billed_units"); meta.IsObject() {
+			r.billed(meta)
+		}
+	}
+}
+
+// finished reports whether usage beside these choices is the last word: there
+// are none, or one of them is complete. Some servers state running figures on
+// every chunk before.
+func finished(choices gjson.Result) bool {
+	if !choices.IsArray() {
+		return true
+	}
+	running := false
+	complete := false
+	choices.ForEach(func(_, choice gjson.Result) bool {
+		running = true
+		reason := choice.Get("finish_reason")
+		complete = complete || reason.Type == gjson.String && reason.Str != "" && reason.Str != "null"
+		return true
+	})
+	return complete || !running
+}
+
+func responses(r *reading, doc []byte) {
+	usage, tier := gjson.GetBytes(doc, "response.usage"), gjson.GetBytes(doc, "response.service_tier")
+	if !usage.Exists() {
+		usage, tier = gjson.GetBytes(doc, "usage"), gjson.GetBytes(doc, "service_tier")
+	}
+	word(&r.usage.ServiceTier, tier)
+	r.inclusive(usage, nil)
+}
+
+func images(r *reading, doc []byte) {
+	r.inclusive(gjson.GetBytes(doc, "usage"), nil)
+	word(&r.usage.Size, gjson.GetBytes(doc, "size"))
+	word(&r.usage.Quality, gjson.GetBytes(doc, "quality"))
+	if gjson.GetBytes(doc, "svg_usage").IsObject() {
+		r.flawed = true // a second model was charged, at rates of its own
+	}
+	if r.usage.Images > 0 {
+		return
+	}
+	if gjson.GetBytes(doc, "b64_json").Exists() {
+		r.usage.Images, r.read = 1, true
+		return
+	}
+	for _, list := range []string{"data", "images", "predictions", "metadata.success_count"} {
+		if v := gjson.GetBytes(doc, list); v.Type == gjson.Number || v.Type == gjson.String {
+			r.read = r.set(&r.usage.Images, v) || r.read
+			return
+		}
+	}
+}
+
+// picture falls back to the size and quality that were asked for, and
+// measures the pixels where the size tells them.
+func picture(r *reading, asked Asked) {
+	u := &r.usage
+	if u.Size == "" {
+		u.Size = asked.Size
+	}
+	if u.Quality == "" {
+		u.Quality = asked.Quality
+	}
+	if w, h, ok := dimensions(u.Size); ok {
+		u.Megapixels = w * h * min(u.Images, 1000)
+	}
+}
+
+// dimensions reads a size such as 1024x1536, each side at most 99999.
+func dimensions(size string) (w, h int64, ok bool) {
+	sides := [2]int64{}
+	at := 0
+	for i := range len(size) {
+		c := size[i]
+		switch {
+		case c >= '0' && c <= '9' && sides[at] < 10_000:
+			sides[at] = sides[at]*10 + int64(c-'0')
+		case (c == 'x' || c == '*') && at == 0 && i > 0:
+			at = 1
+		default:
+			return 0, 0, false
+		}
+	}
+	return sides[0], sides[1], sides[0] > 0 && sides[1] > 0
+}
+
+func speech(r *reading, doc []byte) {
+	if r.inclusive(gjson.GetBytes(doc, "usage"), nil) {
+		r.usage.AudioOutput, r.usage.Output = r.usage.AudioOutput+r.usage.Output, 0
+	}
+	if r.set(&r.usage.Characters, gjson.GetBytes(doc, "extra_info.usage_characters")) {
+		r.read = true
+	}
+}
+
+// spoken counts the characters that were asked to be read aloud.
+func spoken(r *reading, asked Asked) {
+	if r.usage.Characters == 0 && asked.Characters > 0 {
+		r.usage.Characters, r.read = asked.Characters, true
+	}
+}
+
+func transcript(r *reading, doc []byte) {
+	usage := gjson.GetBytes(doc, "usage")
+	r.inclusive(usage, nil)
+	if r.usage.Seconds == 0 {
+		r.seconds(gjson.GetBytes(doc, "duration"))
+	}
+}
