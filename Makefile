@@ -1,0 +1,26 @@
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench fuzz build clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' Makefile
+
+run: ## start a gateway with simulated providers on this machine
+	go run ./cmd/modelgate dev
+
+test: ## install what tests need, then run all of them
+	scripts/test
+
+check: ## run the linters
+	scripts/check
+
+bench: ## run the benchmarks
+	go test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## run every fuzz target for FUZZTIME (10s)
+	scripts/fuzz
+
+build: ## make bin/modelgate, one static binary
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/modelgate ./cmd/modelgate
+
+clean: ## remove what build and test left
+	rm -rf bin test/sdk/node_modules
