@@ -85,13 +85,13 @@ func TestEveryQueryPrepares(t *testing.T) {
 func TestHotQueriesUseTheirIndexes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db *DB) {
-		client := fill(t, db, 20_000)
+		client := fill(t, db, 6000)
 		at, last := (*Cursor)(nil).before()
 		cursor := &Cursor{At: noon, ID: id(500)}
 		cursorAt, cursorID := cursor.before()
 		d := digest(21)
 		list := func(at int64, id string, more ...any) []any {
-			return append([]any{string(client), "", "", micros(noon.Add(-24 * time.Hour)), at, id, 101}, more...)
+			return append([]any{string(client), "", "", micros(noon.Add(-24 * time.Hour)), at, id, 21}, more...)
 		}
 		day := micros(Day.Start(noon))
 		for _, c := range []struct {
@@ -163,7 +163,7 @@ func fill(t testing.TB, db *DB, n int) modelgate.ClientID {
 	}
 	tx, err := db.write.Begin()
 	must(t, err)
-	for i := range 4000 {
+	for i := range 2000 {
 		k, d, err := admit(i)(newClient(1))
 		must(t, err)
 		k.ClientID, k.Status = clients[i%4], modelgate.KeyActive

@@ -25,9 +25,9 @@ type Difference struct {
 	Have int64  `json:"have"`
 }
 
-const sqlBookedClients = `SELECT client_id FROM usage_row WHERE ($1 = '' OR client_id = $1)
+const sqlBookedClients = `SELECT client_id FROM usage_row
 UNION
-SELECT client_id FROM spend WHERE ($1 = '' OR client_id = $1)
+SELECT client_id FROM spend
 ORDER BY client_id
 -- sqlBookedClients`
 
@@ -58,7 +58,10 @@ WHERE client_id = $1
 func (db *DB) Reconcile(ctx context.Context, client modelgate.ClientID) ([]Difference, error) {
 	out := []Difference{}
 	err := db.snapshot(ctx, "reconcile", func(tx *sql.Tx) error {
-		clients, err := list(ctx, tx, scanText, sqlBookedClients, string(client))
+		clients, err := []string{string(client)}, error(nil)
+		if client == "" {
+			clients, err = list(ctx, tx, scanText, sqlBookedClients)
+		}
 		if err != nil {
 			return err
 		}
