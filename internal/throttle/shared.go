@@ -127,7 +127,7 @@ func (s *Shared) Close() error { return s.client.Close() }
 func (s *Shared) Fallbacks() int64 { return s.fallbacks.Load() }
 
 // Enter is that of Limiter.
-func (s *Shared) Enter(ctx context.Context, key modelgate.KeyID, limits modelgate.Limits, kind Kind) (Pass, error) {
+func (s *Shared) Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind) (Pass, error) {
 	f := bind(limits.Or(s.local.defaults), kind)
 	if f.free() {
 		return Pass{}, nil
@@ -135,7 +135,7 @@ func (s *Shared) Enter(ctx context.Context, key modelgate.KeyID, limits modelgat
 	if s.leftAlone() {
 		return s.fallBack(key, f)
 	}
-	pass, admitted, err := s.ask(ctx, key, f)
+	pass, admitted, err := s.ask(key, f)
 	if err != nil {
 		s.lost(err)
 		return s.fallBack(key, f)
@@ -149,15 +149,16 @@ func (s *Shared) Enter(ctx context.Context, key modelgate.KeyID, limits modelgat
 
 // ask runs the script. Where the answer does not come, the place may have
 // been taken all the same, so its lease is given back by Run.
-func (s *Shared) ask(ctx context.Context, key modelgate.KeyID, f figures) (Pass, bool, error) {
+func (s *Shared) ask(key modelgate.KeyID, f figures) (Pass, bool, error) {
 	// One key's names share a hash tag, so that a cluster keeps them together.
 	names := []string{"modelgate:limit:{" + string(key) + "}:rate", "modelgate:limit:{" + string(key) + "}:calls"}
 	place := &lease{shared: s, places: names[1]}
 	if f.places > 0 {
 		place.member = s.ids.New().String()
 	}
-	// A client that leaves at once must not look like a Redis that is away.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.wait)
+	// Not the call's own context: a client that leaves at once must not look
+	// like a Redis that is away.
+	ctx, cancel := context.WithTimeout(context.Background(), s.wait)
 	defer cancel()
 	micros := float64(f.interval) / float64(time.Microsecond)
 	got, err := s.enter.Run(ctx, s.client, names, micros, f.burst, f.places, leaseFor.Microseconds(), place.member).Int()

@@ -240,7 +240,7 @@ func BenchmarkSharedEnter(b *testing.B) {
 	b.RunParallel(func(pb *testing.PB) {
 		key := newKey()
 		for pb.Next() {
-			if pass, err := l.Enter(b.Context(), key, li, throttle.Call); err == nil {
+			if pass, err := l.Enter(key, li, throttle.Call); err == nil {
 				pass.Release()
 			}
 		}

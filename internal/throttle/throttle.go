@@ -3,7 +3,6 @@
 package throttle
 
 import (
-	"context"
 	"hash/maphash"
 	"sync"
 	"time"
@@ -27,7 +26,7 @@ type Limiter interface {
 	// Enter admits a request of a key or refuses it with ErrRateLimited. A
 	// refused request counts against nothing. The limits are the caller's;
 	// what they leave open is the configuration's.
-	Enter(ctx context.Context, key modelgate.KeyID, limits modelgate.Limits, kind Kind) (Pass, error)
+	Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind) (Pass, error)
 }
 
 // figures are the limits that bind, worked out from what is set.
@@ -125,7 +124,7 @@ func NewLocal(defaults modelgate.Limits, now func() time.Time) *Local {
 }
 
 // Enter is that of Limiter; it never waits.
-func (l *Local) Enter(_ context.Context, key modelgate.KeyID, limits modelgate.Limits, kind Kind) (Pass, error) {
+func (l *Local) Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind) (Pass, error) {
 	return l.enter(key, bind(limits.Or(l.defaults), kind))
 }
 

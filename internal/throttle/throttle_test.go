@@ -23,7 +23,7 @@ func limits(rate, burst, concurrency int) modelgate.Limits {
 func admitted(t *testing.T, l throttle.Limiter, n int, key modelgate.KeyID, li modelgate.Limits, k throttle.Kind) (passes []throttle.Pass) {
 	t.Helper()
 	for range n {
-		switch pass, err := l.Enter(t.Context(), key, li, k); err {
+		switch pass, err := l.Enter(key, li, k); err {
 		case nil:
 			passes = append(passes, pass)
 		case modelgate.ErrRateLimited:
@@ -132,7 +132,7 @@ func TestNeverMoreThanTheLimitsUnderLoad(t *testing.T) {
 	for range 16 {
 		all.Go(func() {
 			for range 500 {
-				pass, err := l.Enter(t.Context(), "k", limits(0, 0, 5), throttle.Call)
+				pass, err := l.Enter("k", limits(0, 0, 5), throttle.Call)
 				if err != nil {
 					continue
 				}
@@ -163,7 +163,7 @@ func TestRateAgainstAModel(t *testing.T) {
 			pause := time.Duration(rapid.IntRange(0, int(2*time.Second)/rate).Draw(r, "pause"))
 			now = now.Add(pause)
 			tokens = min(float64(burst), tokens+pause.Seconds()*float64(rate))
-			_, err := l.Enter(t.Context(), "k", limits(rate, burst, 0), throttle.Request)
+			_, err := l.Enter("k", limits(rate, burst, 0), throttle.Request)
 			const rounding = 1e-4 // an interval is whole nanoseconds
 			if err == nil && tokens < 1-rounding || err != nil && tokens >= 1+rounding {
 				r.Fatalf("admitted %t with %f tokens", err == nil, tokens)
@@ -182,7 +182,7 @@ func TestIdleKeysAreDropped(t *testing.T) {
 	want(t, "held", held, 1)
 	for i := range 200_000 {
 		now.Add(1)
-		if _, err := l.Enter(t.Context(), modelgate.KeyID(fmt.Sprint(i)), limits(1, 1, 1), throttle.Request); err != nil {
+		if _, err := l.Enter(modelgate.KeyID(fmt.Sprint(i)), limits(1, 1, 1), throttle.Request); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -196,7 +196,7 @@ func TestEnterDoesNotAllocate(t *testing.T) {
 	l := throttle.NewLocal(modelgate.Limits{}, time.Now)
 	li := limits(1_000_000_000, 1_000_000, 10)
 	if n := testing.AllocsPerRun(1000, func() {
-		pass, err := l.Enter(t.Context(), "k", li, throttle.Call)
+		pass, err := l.Enter("k", li, throttle.Call)
 		if err != nil {
 			t.Error(err)
 		}
@@ -216,7 +216,7 @@ func BenchmarkEnter(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(pb *testing.PB) {
 		for i := 0; pb.Next(); i++ {
-			if pass, err := l.Enter(b.Context(), keys[i%len(keys)], li, throttle.Call); err == nil {
+			if pass, err := l.Enter(keys[i%len(keys)], li, throttle.Call); err == nil {
 				pass.Release()
 			}
 		}
