@@ -22,13 +22,20 @@ import (
 // client's side cannot widen what is asked for.
 var errNull = errors.New("must not be null")
 
-// Nullable is a member that null clears: null, like "", becomes "".
-type Nullable string
+// Clearable is a member that stays when absent and is cleared by null or "".
+type Clearable struct {
+	Given bool
+	Text  string // "" clears
+}
 
-// nullable marks the types that take null.
-type nullable interface{ takesNull() }
-
-func (*Nullable) takesNull() {}
+// UnmarshalJSONFrom reads a string or null.
+func (c *Clearable) UnmarshalJSONFrom(d *jsontext.Decoder) error {
+	c.Given, c.Text = true, ""
+	if d.PeekKind() == 'n' {
+		return d.SkipValue()
+	}
+	return json.UnmarshalDecode(d, &c.Text)
+}
 
 // DecodeJSON reads a body of the management API into a struct: member names
 // exactly as written, unknown members ignored, pointers for what may be
@@ -40,7 +47,7 @@ func DecodeJSON(body []byte, into any) error {
 		if d.PeekKind() != 'n' {
 			return errors.ErrUnsupported // the next unmarshaler's turn
 		}
-		if _, ok := v.(nullable); ok {
+		if _, ok := v.(*Clearable); ok {
 			return errors.ErrUnsupported
 		}
 		return errNull

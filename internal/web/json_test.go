@@ -19,7 +19,7 @@ type input struct {
 	Markup  *modelgate.Markup       `json:"markup_pct"`
 	Limit   *modelgate.Nano         `json:"limit_usd"`
 	Flag    *bool                   `json:"flag"`
-	Logo    web.Nullable            `json:"logo_url"`
+	Logo    web.Clearable           `json:"logo_url"`
 }
 
 func TestDecodeJSON(t *testing.T) {
@@ -35,8 +35,8 @@ func TestDecodeJSON(t *testing.T) {
 		`{"scopes":[]}`: {Scopes: &scopes},
 		`{"entitlements":[{"provider":"p","model_pattern":"*","effect":"allow"}]}`: {Tuples: &tuples},
 		`{"expires_in_seconds":60,"markup_pct":12.5,"limit_usd":5e0}`:              {Seconds: &seconds, Markup: &markup, Limit: &limit},
-		`{"logo_url":null}`:               {},
-		`{"logo_url":"https://a"}`:        {Logo: "https://a"},
+		`{"logo_url":null}`: {Logo: web.Clearable{Given: true}}, `{"logo_url":""}`: {Logo: web.Clearable{Given: true}},
+		`{"logo_url":"https://a"}`:        {Logo: web.Clearable{Given: true, Text: "https://a"}},
 		`{"name":"\u0078","x":"\\u0000"}`: {Name: &name},
 	} {
 		var got input
