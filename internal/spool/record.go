@@ -77,7 +77,7 @@ func AppendEnd(dst []byte, e *modelgate.CallEnd) []byte {
 	dst = binary.AppendVarint(dst, int64(e.Cost))
 	dst = appendText(dst, string(e.ParseStatus))
 	for _, s := range endTexts(e) {
-		dst = appendText(dst, *s)
+		dst = appendText(dst, (*s)[:min(len(*s), maxEndText)])
 	}
 	return dst
 }
@@ -116,9 +116,16 @@ func endTexts(e *modelgate.CallEnd) [9]*string {
 	}
 }
 
-// maxText bounds every text of a record, so that a record always fits into a
-// frame whatever a provider sends.
-const maxText = 2048
+// Every text of a record is bounded, so that a record always fits into a
+// frame, and an END into the room set aside for it, whatever a provider
+// sends.
+const (
+	maxText    = 512
+	maxEndText = 384
+	// maxEnd is the longest payload of an END: version, numbers, status, cost,
+	// and texts with their lengths.
+	maxEnd = 1 + 16*10 + 10*(2+maxEndText)
+)
 
 func appendText(dst []byte, s string) []byte {
 	if len(s) > maxText {

@@ -1,0 +1,36 @@
+// Package spool is the local append-only file that loses nothing. A call
+// writes a BEGIN entry before its first byte leaves for a provider and an END
+// entry before the last byte of the answer reaches the client; a shipper reads
+// the entries back and books them in the database.
+//
+// # Layout
+//
+// A directory holds numbered segments of equal, preallocated size, a lock file
+// held by the process that owns the directory, the id of the instance, and
+// quarantine/ for bytes that recovery could not read. A frame is
+//
+//	payload length u32 | CRC-32C u32 | type u8 | id [16] | payload
+//
+// with little-endian integers and a checksum over the segment's number, the
+// frame's offset, and everything after the checksum. A frame is therefore
+// valid in its own place only: bytes of an earlier life, or copied from
+// elsewhere, cannot be mistaken for an entry.
+//
+// # Durability
+//
+// Append writes straight from the caller, so an entry survives the death of
+// the process when Append returns. End additionally waits for an fdatasync
+// that covers it, which one goroutine does for all who wait. The room for the
+// END of every accepted BEGIN is set aside in preallocated segments: a full
+// disk refuses new calls and never loses one under way. A failed sync is
+// final: what the disk holds is unknown from then on, so the process must end
+// and replay.
+//
+// # Recovery
+//
+// Open reads every segment. Unreadable bytes at the very end of the last one
+// are a frame that was being written when the process died; nobody was told
+// it was there, and it is cleared. Unreadable bytes anywhere else are damage:
+// they are copied to quarantine/, counted, and reading goes on at the next
+// valid frame. A new life always begins with a new segment.
+package spool

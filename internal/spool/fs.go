@@ -1,0 +1,161 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+// FS is the directory a spool lives in. The real one is Dir; tests use a
+// simulated disk that loses what was not synced.
+type FS interface {
+	// Create makes a file of a size whose every byte is allocated and zero,
+	// durable with its name.
+	Create(name string, size int64) (File, error)
+	Open(name string) (File, error)
+	List() ([]string, error)
+	// Remove deletes a file, durably.
+	Remove(name string) error
+	// Keep writes a small file, durable with its name.
+	Keep(name string, content []byte) error
+	Read(name string) ([]byte, error)
+	// Lock takes the directory for this process; ErrLocked when another has
+	// it. The result releases it.
+	Lock() (func() error, error)
+}
+
+// File is an open file of an FS.
+type File interface {
+	ReadAt(b []byte, off int64) (int, error)
+	WriteAt(b []byte, off int64) (int, error)
+	Size() (int64, error)
+	// Sync makes everything written durable.
+	Sync() error
+	Close() error
+}
+
+// ErrLocked says that another process has the spool directory.
+var ErrLocked = errors.New("spool: directory is in use by another process")
+
+// Dir is a directory of the operating system.
+type Dir string
+
+type osFile struct{ *os.File }
+
+func (f osFile) Sync() error { return syncData(f.File) }
+
+func (f osFile) Size() (int64, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+// Create implements FS.
+func (d Dir) Create(name string, size int64) (File, error) {
+	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = allocate(f, size)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = d.sync()
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
+	}
+	return osFile{f}, nil
+}
+
+// Open implements FS.
+func (d Dir) Open(name string) (File, error) {
+	f, err := os.OpenFile(d.path(name), os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	return osFile{f}, nil
+}
+
+// List implements FS.
+func (d Dir) List() ([]string, error) {
+	entries, err := os.ReadDir(string(d))
+	var names []string
+	for _, e := range entries {
+		if !e.IsDir() {
+			names = append(names, e.Name())
+		}
+	}
+	return names, err
+}
+
+// Remove implements FS.
+func (d Dir) Remove(name string) error {
+	if err := os.Remove(d.path(name)); err != nil {
+		return err
+	}
+	return d.sync()
+}
+
+// Keep implements FS.
+func (d Dir) Keep(name string, content []byte) error {
+	if err := os.MkdirAll(filepath.Dir(d.path(name)), 0o700); err != nil {
+		return err
+	}
+	temporary := d.path(name) + ".tmp"
+	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temporary, d.path(name)); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(d.path(name)))
+}
+
+// Read implements FS.
+func (d Dir) Read(name string) ([]byte, error) { return os.ReadFile(d.path(name)) }
+
+// Lock implements FS. The directory is made if it is not there.
+func (d Dir) Lock() (func() error, error) {
+	if err := os.MkdirAll(string(d), 0o700); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(d.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return nil, fmt.Errorf("%w: %s", ErrLocked, d)
+		}
+		return nil, err
+	}
+	return f.Close, nil
+}
+
+func (d Dir) path(name string) string { return filepath.Join(string(d), name) }
+
+func (d Dir) sync() error { return syncDir(string(d)) }
+
+func syncDir(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
+
+// noSpace reports whether an error says that the disk or the quota is full.
+func noSpace(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }

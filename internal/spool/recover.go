@@ -1,0 +1,144 @@
+package spool
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+const instanceFile = "instance"
+
+// recover reads the directory: its id, its segments, and what in them is
+// valid.
+func (s *Spool) recover() error {
+	if err := s.identify(); err != nil {
+		return err
+	}
+	numbers, err := s.numbers()
+	if err != nil {
+		return err
+	}
+	s.nextNumber = 1
+	last := true // no entry stands in a later segment; there may be empty ones
+	for _, n := range slices.Backward(numbers) {
+		s.nextNumber = max(s.nextNumber, n+1)
+		seg, empty, err := s.recoverSegment(n, last)
+		if err != nil {
+			return fmt.Errorf("spool: segment %d: %w", n, err)
+		}
+		s.segments = append(s.segments, seg)
+		last = last && empty
+	}
+	slices.Reverse(s.segments)
+	return nil
+}
+
+// identify reads the id of the directory, or gives it one.
+func (s *Spool) identify() error {
+	id, err := s.FS.Read(instanceFile)
+	if err == nil && len(bytes.TrimSpace(id)) > 0 {
+		s.instance = strings.TrimSpace(string(id))
+		return nil
+	}
+	if s.ReadOnly {
+		return fmt.Errorf("spool: no instance id in the directory: %w", err)
+	}
+	s.instance = s.NewInstance()
+	return s.FS.Keep(instanceFile, []byte(s.instance+"\n"))
+}
+
+// recoverSegment finds out where the valid part of a segment ends. Damage
+// before a valid frame is quarantined here once and skipped by every reader.
+// Empty says that nothing was ever appended.
+func (s *Spool) recoverSegment(number int64, last bool) (seg *segment, empty bool, err error) {
+	file, err := s.FS.Open(fileName(number))
+	if err != nil {
+		return nil, false, err
+	}
+	size, err := file.Size()
+	if err != nil {
+		return nil, false, err
+	}
+	content := make([]byte, size)
+	if _, err := file.ReadAt(content, 0); err != nil && err != io.EOF {
+		return nil, false, err
+	}
+	seg = &segment{number: number, file: file, limit: size, end: min(segmentHeader, size)}
+	if size >= segmentHeader && !bytes.Equal(content[:segmentHeader], header(number)) && !blank(content[:segmentHeader]) {
+		if string(content[:8]) == segmentMagic && content[8] > formatVersion {
+			return nil, false, fmt.Errorf("written by a newer version (format %d)", content[8])
+		}
+		s.quarantine(number, 0, content[:segmentHeader])
+	}
+	scan(content, number, func(e Entry) { seg.end = e.Next.Offset }, func(from, to int64) {
+		s.quarantine(number, from, content[from:to])
+	})
+	return seg, blank(content[min(segmentHeader, size):]), s.clearTail(seg, content, last)
+}
+
+// clearTail handles what lies behind the last valid frame. In the last
+// segment that is a frame the process died in: it is overwritten with zeros,
+// so that it never looks like damage later. Anywhere else it is damage.
+func (s *Spool) clearTail(seg *segment, content []byte, last bool) error {
+	tail := content[seg.end:]
+	tail = bytes.TrimRight(tail, "\x00")
+	if len(tail) == 0 {
+		return nil
+	}
+	if !last {
+		s.quarantine(seg.number, seg.end, tail)
+	}
+	if _, err := seg.file.WriteAt(make([]byte, len(tail)), seg.end); err != nil {
+		return err
+	}
+	return seg.file.Sync()
+}
+
+func blank(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
+
+// scan calls entry for every valid frame of a segment in order, and damage
+// for every range of other bytes that has a valid frame behind it.
+func scan(content []byte, number int64, entry func(Entry), damage func(from, to int64)) {
+	off := int64(segmentHeader)
+	for off+frameHeader <= int64(len(content)) {
+		e, ok := decodeFrame(content[off:], Position{number, off})
+		if ok {
+			entry(e)
+			off = e.Next.Offset
+			continue
+		}
+		next := resync(content, number, off+1)
+		if next < 0 {
+			return
+		}
+		damage(off, next)
+		off = next
+	}
+}
+
+// resync is the offset of the next valid frame from an offset on, -1 when
+// there is none. A false match needs a CRC-32C that fits by chance.
+func resync(content []byte, number, from int64) int64 {
+	for off := from; off+frameHeader <= int64(len(content)); off++ {
+		if rest := content[off:]; rest[0] == 0 && rest[1] == 0 && rest[2] == 0 && rest[3] == 0 && rest[8] == 0 {
+			continue // zeros are never a frame: its type is not 0
+		}
+		if _, ok := decodeFrame(content[off:], Position{number, off}); ok {
+			return off
+		}
+	}
+	return -1
+}
+
+// quarantine keeps unreadable bytes for a person to look at.
+func (s *Spool) quarantine(number, offset int64, damaged []byte) {
+	s.stats.quarantined.Add(1)
+	s.stats.quarantinedBytes.Add(int64(len(damaged)))
+	name := fmt.Sprintf("quarantine/%010d-%010d.bin", number, offset)
+	s.Log.Error("damage in the spool; the bytes were kept aside", "segment", number, "offset", offset, "bytes", len(damaged), "file", name)
+	if err := s.FS.Keep(name, damaged); err != nil {
+		s.Log.Error("damaged bytes could not be kept aside", "file", name, "error", err)
+	}
+}

@@ -1,0 +1,223 @@
+package spool
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Fsync says when entries become safe from a power cut. A death of the
+// process alone loses nothing in either case.
+type Fsync string
+
+// The choices.
+const (
+	Always   Fsync = "always"   // End waits for the sync that covers it
+	Interval Fsync = "interval" // a sync at least every syncInterval
+)
+
+const (
+	syncInterval = 100 * time.Millisecond
+	// DefaultSegment and DefaultBound are sizes in bytes.
+	DefaultSegment = 64 << 20
+	DefaultBound   = 4 << 30
+	// endRoom is set aside for the END of every open call: the longest END
+	// that AppendEnd makes, and its frame.
+	endRoom = frameHeader + maxEnd
+)
+
+// ErrFull refuses a BEGIN for which there is no room, neither within the bound
+// nor on the disk.
+var ErrFull = errors.New("spool: full")
+
+// Options are what Open needs; zero fields have defaults but FS, Log and
+// Fatal.
+type Options struct {
+	FS    FS
+	Log   *slog.Logger
+	Fsync Fsync // default Always
+	// Segment is the size of one file, Bound that of all together.
+	Segment, Bound int64
+	// Fatal is called once when a sync fails; the process must end.
+	Fatal func(error)
+	// NewInstance makes the id of a directory that has none yet.
+	NewInstance func() string
+	// ReadOnly takes over a directory to ship it: nothing can be appended.
+	ReadOnly bool
+}
+
+// Spool is an open spool directory. It is safe for concurrent use.
+type Spool struct {
+	Options
+	instance string
+	unlock   func() error
+	start    Position // of this life
+
+	mu       sync.Mutex
+	segments []*segment // ascending; the last one is written to
+	spare    *segment   // allocated for later; nil when there is none
+	// nextNumber is what the next segment is called; numbers are never used
+	// twice.
+	nextNumber int64
+	open       int64 // calls begun and not ended in this life
+	scratch    []byte
+	appended   int64 // bytes in this life
+	failed     error // set once; nothing is accepted any more
+
+	syncs   syncer
+	changed chan struct{} // a token when something was appended and a reader waits
+	waiting atomic.Bool
+	stats   counters
+}
+
+// segment is one file. Everything but its number and file is guarded by
+// Spool.mu.
+type segment struct {
+	number int64
+	file   File
+	end    int64 // of what is written
+	limit  int64
+	dirty  bool // written since the last sync began
+}
+
+type counters struct {
+	appends, fsyncs, quarantined, quarantinedBytes atomic.Int64
+	lastSync                                       atomic.Int64 // nanoseconds
+}
+
+// Stats are figures about a spool.
+type Stats struct {
+	Segments         int
+	Bytes            int64 // allocated, the spare segment included
+	Open             int64 // calls begun and not ended
+	Appends          int64
+	Fsyncs           int64
+	LastSync         time.Duration
+	Quarantined      int64 // damaged places found
+	QuarantinedBytes int64
+}
+
+// Open takes the directory, recovers what is in it, and readies it for
+// appending. It fails with ErrLocked when another process has it.
+func Open(o Options) (*Spool, error) {
+	if o.Fsync == "" {
+		o.Fsync = Always
+	}
+	if o.Segment == 0 {
+		o.Segment = DefaultSegment
+	}
+	if o.Bound == 0 {
+		o.Bound = DefaultBound
+	}
+	unlock, err := o.FS.Lock()
+	if err != nil {
+		return nil, err
+	}
+	s := &Spool{Options: o, unlock: unlock, changed: make(chan struct{}, 1)}
+	s.syncs.init()
+	if err := s.recover(); err != nil {
+		return nil, errors.Join(err, s.closeFiles(), unlock())
+	}
+	if !o.ReadOnly {
+		if err := s.roll(); err != nil {
+			return nil, errors.Join(fmt.Errorf("spool: first segment: %w", err), s.closeFiles(), unlock())
+		}
+		go s.syncLoop()
+	}
+	s.start = s.tail()
+	return s, nil
+}
+
+// Instance is the id of the directory. It is made once and outlives
+// restarts.
+func (s *Spool) Instance() string { return s.instance }
+
+// Start is where this life of the spool begins: entries before it are of
+// earlier lives.
+func (s *Spool) Start() Position { return s.start }
+
+// Stats are the figures of the moment.
+func (s *Spool) Stats() Stats {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st := Stats{
+		Segments: len(s.segments), Open: s.open,
+		Appends: s.stats.appends.Load(), Fsyncs: s.stats.fsyncs.Load(), LastSync: time.Duration(s.stats.lastSync.Load()),
+		Quarantined: s.stats.quarantined.Load(), QuarantinedBytes: s.stats.quarantinedBytes.Load(),
+	}
+	for _, seg := range s.segments {
+		st.Bytes += seg.limit
+	}
+	if s.spare != nil {
+		st.Bytes += s.spare.limit
+	}
+	return st
+}
+
+// Close syncs what is written and releases the directory.
+func (s *Spool) Close() error {
+	var err error
+	if !s.ReadOnly {
+		err = s.syncs.stop()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failed == nil {
+		s.failed = errors.New("spool: closed")
+	}
+	return errors.Join(err, s.closeFiles(), s.unlock())
+}
+
+func (s *Spool) closeFiles() error {
+	var errs []error
+	for _, seg := range s.segments {
+		errs = append(errs, seg.file.Close())
+	}
+	if s.spare != nil {
+		errs = append(errs, s.spare.file.Close())
+	}
+	s.segments, s.spare = nil, nil
+	return errors.Join(errs...)
+}
+
+// tail is just behind the last entry.
+func (s *Spool) tail() Position {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.segments) == 0 {
+		return Position{}
+	}
+	last := s.segments[len(s.segments)-1]
+	return Position{last.number, last.end}
+}
+
+// Tail is just behind the last entry appended so far.
+func (s *Spool) Tail() Position { return s.tail() }
+
+const suffix = ".wal"
+
+func fileName(number int64) string { return fmt.Sprintf("%010d%s", number, suffix) }
+
+// numbers lists the segments in the directory, ascending.
+func (s *Spool) numbers() ([]int64, error) {
+	names, err := s.FS.List()
+	if err != nil {
+		return nil, fmt.Errorf("spool: %w", err)
+	}
+	var numbers []int64
+	for _, name := range names {
+		text, found := strings.CutSuffix(name, suffix)
+		n, err := strconv.ParseInt(text, 10, 64)
+		if found && err == nil && n > 0 {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
