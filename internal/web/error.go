@@ -22,6 +22,14 @@ const (
 	Inference  Surface = "inference"
 )
 
+// SurfaceOf is the surface that a request's path belongs to.
+func SurfaceOf(r *http.Request) Surface {
+	if r.URL.Path == "/gw" || strings.HasPrefix(r.URL.Path, "/gw/") {
+		return Management
+	}
+	return Inference
+}
+
 // Type is the wire type of an error's kind on the surface.
 func (s Surface) Type(k modelgate.Kind) string {
 	if s == Management && k.Type() == modelgate.Internal.Type() {

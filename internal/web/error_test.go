@@ -69,3 +69,13 @@ func TestLogFaultLogsOnlyWhatIsKeptBack(t *testing.T) {
 		t.Errorf("log: %s", text)
 	}
 }
+
+func TestSurfaceOf(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]web.Surface{"/gw": web.Management, "/gw/": web.Management, "/gw/me": web.Management,
+		"/gwx": web.Inference, "/v1/models": web.Inference, "/": web.Inference, "/openai/gw/": web.Inference} {
+		if got := web.SurfaceOf(httptest.NewRequest("GET", path, nil)); got != want {
+			t.Errorf("SurfaceOf(%s) = %s, want %s", path, got, want)
+		}
+	}
+}

@@ -26,8 +26,6 @@ type Options struct {
 	IDs     *modelgate.IDs
 	Log     *slog.Logger
 	MaxBody int64 // bytes; a body of exactly this length passes
-	// Surface tells whose spelling of errors a request gets.
-	Surface func(*http.Request) Surface
 }
 
 // Wrap is the first step of every request. It draws the request id and puts
@@ -41,9 +39,9 @@ func Wrap(o Options, next http.Handler) http.Handler {
 		defer o.fence(t, r)
 		switch {
 		case headerSize(r) > maxHeader:
-			WriteError(t, r, modelgate.Errorf(modelgate.HeadersTooLarge, "request headers too large"), o.Surface(r))
+			WriteError(t, r, modelgate.Errorf(modelgate.HeadersTooLarge, "request headers too large"), SurfaceOf(r))
 		case r.ContentLength > o.MaxBody:
-			WriteError(t, r, modelgate.ErrBodyTooLarge, o.Surface(r))
+			WriteError(t, r, modelgate.ErrBodyTooLarge, SurfaceOf(r))
 		default:
 			next.ServeHTTP(t, r)
 		}
@@ -79,7 +77,7 @@ func (o *Options) fence(t *tracker, r *http.Request) {
 	if t.wrote {
 		panic(http.ErrAbortHandler)
 	}
-	WriteError(t, r, modelgate.ErrInternal, o.Surface(r))
+	WriteError(t, r, modelgate.ErrInternal, SurfaceOf(r))
 }
 
 // describe says what a panic was without repeating values that may hold a

@@ -26,7 +26,6 @@ func serve(t *testing.T, h http.HandlerFunc) (string, *bytes.Buffer) {
 		IDs:     modelgate.NewIDs(time.Now),
 		Log:     slog.New(slog.NewTextHandler(&log, nil)),
 		MaxBody: 1000,
-		Surface: func(*http.Request) web.Surface { return web.Management },
 	}, h))
 	server.Config.MaxHeaderBytes = 1 << 20
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
@@ -111,7 +110,7 @@ func TestFenceAnswersAPanic(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			url, log := serve(t, func(http.ResponseWriter, *http.Request) { panic(value) })
-			res, body := get(t, request(t, "GET", url+"/"+secret, nil))
+			res, body := get(t, request(t, "GET", url+"/gw/"+secret, nil))
 			if res.StatusCode != 500 || body != `{"error":{"type":"internal_error","message":"internal error"}}`+"\n" {
 				t.Errorf("answer: %d %s", res.StatusCode, body)
 			}
