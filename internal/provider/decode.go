@@ -60,7 +60,7 @@ func newDecoder(encoding string, m Meter) Meter {
 func opener(encoding string) func(io.Reader) (io.Reader, error) {
 	switch encoding {
 	case "gzip", "x-gzip":
-		return func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }
+		return openGzip
 	case "br":
 		return func(r io.Reader) (io.Reader, error) { return brotli.NewReader(r), nil }
 	case "zstd":
@@ -69,6 +69,40 @@ func opener(encoding string) func(io.Reader) (io.Reader, error) {
 		return openDeflate
 	}
 	return nil
+}
+
+// members reads gzip files one after another, as one stream may hold. Left to
+// itself the standard reader looks for the next file before it hands out the
+// end of the last.
+type members struct {
+	in   *bufio.Reader
+	file *gzip.Reader
+	over bool // the file under way has been read
+}
+
+func openGzip(r io.Reader) (io.Reader, error) {
+	m := &members{in: bufio.NewReader(r)}
+	var err error
+	if m.file, err = gzip.NewReader(m.in); err != nil {
+		return nil, err
+	}
+	m.file.Multistream(false)
+	return m, nil
+}
+
+func (m *members) Read(b []byte) (int, error) {
+	if m.over {
+		if err := m.file.Reset(m.in); err != nil {
+			return 0, err
+		}
+		m.file.Multistream(false)
+		m.over = false
+	}
+	n, err := m.file.Read(b)
+	if errors.Is(err, io.EOF) {
+		m.over, err = true, nil
+	}
+	return n, err
 }
 
 // openZstd decodes within the calling goroutine, which the coroutine needs.

@@ -88,7 +88,8 @@ func leaks(req *http.Request) bool {
 				return true
 			}
 		}
-		if strings.Contains(strings.ToLower(name), keyMark) {
+		// Canonical names have lower case but for the letter after a hyphen.
+		if strings.Contains(name, keyMark[1:]) {
 			return true
 		}
 	}

@@ -5,7 +5,7 @@ import "github.com/tidwall/gjson"
 // readGemini reads generateContent and its kin, streamed as events or as an
 // array. The prompt counts cached tokens; thoughts and tool prompts stand
 // beside the sums. Every chunk may carry running totals.
-var readGemini = &Reader{name: "gemini", members: quoted("usageMetadata", "usage"), read: gemini}
+var readGemini = &Reader{name: "generate content", members: quoted("usageMetadata", "usage"), read: gemini}
 
 // readPredictions counts the pictures of a predict call.
 var readPredictions = &Reader{name: "predictions", members: quoted("usageMetadata"), read: images, finish: picture}

@@ -1,0 +1,221 @@
+package provider
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestEveryRow(t *testing.T) {
+	t.Parallel()
+	want := strings.Fields("openai anthropic gemini azure-openai mistral deepseek xai groq together fireworks openrouter moonshot " +
+		"zhipu dashscope ark minimax cohere jina voyage fal replicate vllm ollama generic")
+	var names []string
+	for _, f := range Formats() {
+		names = append(names, f.Name)
+		base := f.BaseURL
+		if base == "" {
+			base = "http://localhost"
+		}
+		p, err := New(Config{Name: "p", Format: f.Name, BaseURL: base})
+		if err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+			continue
+		}
+		for _, d := range f.Doors {
+			door := p.Door(d.Path)
+			if std, ok := doorNamed(d.Path); !ok || door == nil || std.path != door.Path {
+				t.Errorf("%s: door %q is not one of the gateway's", f.Name, d.Path)
+				continue
+			}
+			if len(door.Models) == 0 || !door.Free && door.Reader == nil && door.Async == "" {
+				t.Errorf("%s: door %s: no model or no way to meter it", f.Name, d.Path)
+			}
+			if door.Async == AsyncCreate && door.TaskID == "" {
+				t.Errorf("%s: door %s: no task id", f.Name, d.Path)
+			}
+			path, _ := door.Target("m")
+			if route, _ := p.Route("POST", path); route == nil || route.Reader != door.Reader || route.Async != door.Async {
+				t.Errorf("%s: the proxy does not take %s as the door does", f.Name, path)
+			}
+		}
+		for _, r := range f.Allow {
+			if r.Reader == nil && !r.Free && r.Async == "" {
+				t.Errorf("%s: %s can cost and is not metered", f.Name, r.Pattern)
+			}
+			if !r.Free && len(r.Models) == 0 {
+				t.Errorf("%s: %s can cost and names no model", f.Name, r.Pattern)
+			}
+		}
+		if dark := p.BodyNames(); !slices.Contains(dark, "model") && f.Name != "fal" {
+			t.Errorf("%s: bodies are not searched for a model: %q", f.Name, dark)
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(want)
+	if !slices.Equal(names, want) {
+		t.Errorf("rows %q, want %q", names, want)
+	}
+}
+
+func TestRoute(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		format, method, path string
+		allowed              bool
+		models               []string
+	}{
+		{"openai", "POST", "/v1/chat/completions", true, nil},
+		{"openai", "GET", "/v1/chat/completions", false, nil},
+		{"openai", "GET", "/v1/models", true, nil},
+		{"openai", "GET", "/v1/models/gpt", true, []string{"gpt"}},
+		{"openai", "GET", "/v1/files", false, nil},
+		{"openai", "POST", "/v1/batches", false, nil},
+		{"openai", "GET", "/v1/responses/resp_1", false, nil},
+		{"openai", "GET", "/v1/videos", false, nil},
+		{"openai", "POST", "/v1/organization/admin_api_keys", false, nil},
+		{"anthropic", "POST", "/v1/messages/count_tokens", true, nil},
+		{"anthropic", "POST", "/v1/messages/batches", false, nil},
+		{"gemini", "POST", "/v1beta/models/gemini-x:generateContent", true, []string{"gemini-x"}},
+		{"gemini", "POST", "/v1beta/tunedModels/t:generateContent", false, nil},
+		{"gemini", "GET", "/v1beta/files", false, nil},
+		{"azure-openai", "POST", "/openai/deployments/mine/chat/completions", true, []string{"mine"}},
+		{"replicate", "POST", "/v1/models/o/n/predictions", true, []string{"o/n"}},
+		{"replicate", "GET", "/v1/predictions", false, nil},
+		{"fal", "POST", "/fal-ai/flux/dev", true, []string{"fal-ai/flux/dev"}},
+		{"fireworks", "GET", "/inference/v1/models/accounts/fireworks/models/x", true, []string{"accounts/fireworks/models/x"}},
+		{"deepseek", "GET", "/user/balance", false, nil},
+		{"ollama", "DELETE", "/api/delete", false, nil},
+		{"ark", "GET", "/api/v3/contents/generations/tasks", false, nil},
+		{"ark", "DELETE", "/api/v3/contents/generations/tasks/cgt-1", true, nil},
+		{"generic", "PATCH", "/anything/at/all", true, nil},
+	}
+	for _, test := range tests {
+		p := setup(t, Config{Format: test.format})
+		route, captures := p.Route(test.method, test.path)
+		if (route != nil) != test.allowed {
+			t.Errorf("%s %s %s: allowed %v, want %v", test.format, test.method, test.path, route != nil, test.allowed)
+		}
+		if route == nil || test.models == nil {
+			continue
+		}
+		if got, err := Models(route.Models, &Request{Path: captures}); err != nil || !slices.Equal(got, test.models) {
+			t.Errorf("%s %s %s: models %q, %v, want %q", test.format, test.method, test.path, got, err, test.models)
+		}
+	}
+}
+
+func TestDoorTarget(t *testing.T) {
+	t.Parallel()
+	tests := []struct{ format, door, override, model, path, query string }{
+		{"openai", "/v1/chat/completions", "", "m", "/v1/chat/completions", ""},
+		{"groq", "/v1/chat/completions", "", "m", "/openai/v1/chat/completions", ""},
+		{"cohere", "/v1/reranks", "", "m", "/v2/rerank", ""},
+		{"dashscope", "/v1/reranks", "", "m", "/compatible-api/v1/reranks", ""},
+		{"replicate", "/v1/videos", "", "o/n", "/v1/models/o/n/predictions", ""},
+		{"azure-openai", "/v1/chat/completions", "/openai/deployments/{model}/chat/completions?api-version=2024-10-21", "a b", "/openai/deployments/a%20b/chat/completions", "api-version=2024-10-21"},
+		{"generic", "/v1/chat/completions", "/chat", "m", "/chat", ""},
+	}
+	for _, test := range tests {
+		cfg := Config{Format: test.format}
+		if test.override != "" {
+			cfg.Paths = map[string]string{"chat": test.override}
+		}
+		p := setup(t, cfg)
+		door := p.Door(test.door)
+		if door == nil {
+			t.Errorf("%s does not serve %s", test.format, test.door)
+			continue
+		}
+		if path, query := door.Target(test.model); path != test.path || query != test.query {
+			t.Errorf("%s %s: %s?%s, want %s?%s", test.format, test.door, path, query, test.path, test.query)
+		}
+		if place := map[bool]Place{true: ModelInPath}[strings.Contains(test.path+test.override, "{model}") || test.format == "replicate"]; door.Place != place {
+			t.Errorf("%s %s: model in %q, want %q", test.format, test.door, door.Place, place)
+		}
+	}
+	if setup(t, Config{Format: "anthropic"}).Door("/v1/chat/completions") != nil {
+		t.Error("a Messages provider serves the chat door")
+	}
+}
+
+func TestFormatsThatAskForUsage(t *testing.T) {
+	t.Parallel()
+	want := map[string]bool{"openai": true, "azure-openai": true, "deepseek": true, "moonshot": true, "dashscope": true, "together": true,
+		"fireworks": true, "xai": true, "vllm": true, "ollama": true, "ark": true, "groq": false, "mistral": false, "openrouter": false}
+	for format, asks := range want {
+		p := setup(t, Config{Format: format})
+		if d := p.Door("/v1/chat/completions"); d.IncludeUsage != asks {
+			t.Errorf("%s: streams must be asked for usage: %v, want %v", format, d.IncludeUsage, asks)
+		}
+		if d := p.Door("/v1/embeddings"); d != nil && d.IncludeUsage {
+			t.Errorf("%s: embeddings are asked for usage", format)
+		}
+	}
+}
+
+func TestOperatorPaths(t *testing.T) {
+	t.Parallel()
+	p := setup(t, Config{Format: "openai", Allow: []string{"GET /v1/files/**", "POST /v1/agents/{model}/run"}})
+	route, _ := p.Route("GET", "/v1/files/f/content")
+	if route == nil || !route.Free {
+		t.Errorf("route %+v, want a free one", route)
+	}
+	route, captures := p.Route("POST", "/v1/agents/x/run")
+	if route == nil || route.Free || route.Reader != readAny {
+		t.Fatalf("route %+v, want one that is metered", route)
+	}
+	if got, err := Models(route.Models, &Request{Path: captures}); err != nil || !slices.Equal(got, []string{"x"}) {
+		t.Errorf("models %q, %v", got, err)
+	}
+	if !slices.Contains(route.Stored, "previous_response_id") {
+		t.Error("the operator's path lets stored objects through")
+	}
+}
+
+// A provider is its row: its name stands in no other source of the package.
+func TestProvidersAreData(t *testing.T) {
+	t.Parallel()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") || strings.HasPrefix(file, "table") {
+			continue
+		}
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range Formats() {
+			quoted := regexp.MustCompile(`"` + regexp.QuoteMeta(f.Name) + `"`)
+			if at := quoted.FindIndex(source); at != nil {
+				t.Errorf("%s names the provider %s: %s", file, f.Name, source[max(0, at[0]-30):at[1]])
+			}
+		}
+	}
+}
+
+func TestViaSDK(t *testing.T) {
+	t.Parallel()
+	tests := map[string]bool{
+		"OpenAI/JS 7.55.0": true, "OpenAI/Python 3.3.1": true, "AsyncOpenAI/Python 3.3.1": true, "AzureOpenAI/JS 7": true, "AsyncAzureOpenAI/Python 3": true,
+		"OpenAI/Go 3.95.0": true, "OpenAI/Java 4": true, "OpenAI/2.1.0 (.NET 9.0)": true, "MyClient/Python 3.3.1": true, "Anthropic/JS 1.11.0": true,
+		"AsyncAnthropic/Python 2.0.0": true, "AnthropicBedrock/JS 1": true, "Anthropic/Go 2.12.0": true, "ai/7.0.173 ai-sdk-provider-utils/5.0.81 node.js/24": true,
+		"ai-sdk-openai/4.0.118 node.js/24": true, "ai-sdk/openai/1.0": true, "langchainjs-openai/1.0.0 ((node/v24.21.0; linux; x64))": true,
+		"google-genai-sdk/3.1.0 gl-node/v24.21.0": true, "cohere-ai/8.1.0": true, "github.com/cohere-ai/cohere-go/2.16.0": true, "voyageai/0.4.0": true,
+		"mistral-client-typescript/2.7.0": true, "Groq/JS 1.6.0": true, "Together/JS 0.52.0": true, "replicate-javascript/1.4.0": true, "@fal-ai/client/1.10.1": true,
+		"speakeasy-sdk/typescript 1.3.19 2.914.0 1.0.0 @openrouter/sdk": true, "claude-cli/2.0.1 (external, cli)": true,
+		"": false, "curl/8.5.0": false, "Go-http-client/1.1": false, "Mozilla/5.0 (X11; Linux)": false, "node": false, "python-requests/2.32": false,
+		"PostmanRuntime/7.4": false, "Java/21": false, "OpenAI": false, "Go Client/1": false,
+	}
+	for agent, want := range tests {
+		if got := ViaSDK(agent); got != want {
+			t.Errorf("ViaSDK(%q) = %v, want %v", agent, got, want)
+		}
+	}
+}
