@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"modelgate"
 )
 
 // Timeouts of one provider; a zero field takes the default.
@@ -312,105 +309,3 @@ func (p *Provider) BodyNames() []string {
 
 // Close ends idle connections.
 func (p *Provider) Close() { p.transport.CloseIdleConnections() }
-
-// Call is one request to a provider, as a client made it.
-type Call struct {
-	Method string
-	Path   string // escaped, below the base URL
-	Query  string // raw
-	Header http.Header
-	Body   []byte
-	Auth   *Auth             // of the door or route; nil: the format's
-	Set    map[string]string // headers of the door
-	// Credential is the fingerprint of the credential to use; "" is any.
-	Credential string
-}
-
-// Attempt is a request that is ready to be sent once.
-type Attempt struct {
-	Request *http.Request
-	used    *credential
-}
-
-// Credential is the fingerprint of the credential in use, "" for none.
-func (a *Attempt) Credential() string {
-	if a.used == nil {
-		return ""
-	}
-	return a.used.fingerprint
-}
-
-// Send makes the round trip, without redirects, retries or decompression. A
-// credential that is refused or throttled rests for a while.
-func (p *Provider) Send(a *Attempt) (*http.Response, error) {
-	resp, err := p.transport.RoundTrip(a.Request)
-	if err != nil {
-		return nil, err
-	}
-	p.secrets.note(a.used, resp.StatusCode, resp.Header.Get("Retry-After"))
-	return resp, nil
-}
-
-// Outbound makes the request for a call. Errors: modelgate.ErrCredential,
-// modelgate.ErrCredentialGone, and a bad request where a gateway key stands
-// in a place that would leave.
-func (p *Provider) Outbound(ctx context.Context, call Call) (*Attempt, error) {
-	req, err := p.request(ctx, &call)
-	if err != nil {
-		return nil, err
-	}
-	p.copyHeaders(req.Header, call.Header)
-	for name, value := range call.Set {
-		req.Header.Set(name, value)
-	}
-	for name, values := range p.headers {
-		req.Header[name] = values
-	}
-	if leaks(req) {
-		return nil, modelgate.Errorf(modelgate.BadRequest, "a gateway key stands outside the header for it; send it as Authorization: Bearer <key>")
-	}
-	a := &Attempt{Request: req}
-	if call.Credential != "" {
-		a.used, err = p.secrets.find(call.Credential)
-	} else {
-		a.used, err = p.secrets.pick()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return a, p.authenticate(a, &call)
-}
-
-// authenticate sets the credential: last, and only on a request to the
-// configured host.
-func (p *Provider) authenticate(a *Attempt, call *Call) error {
-	req := a.Request
-	if req.URL.Scheme != p.base.Scheme || req.URL.Host != p.base.Host {
-		return fmt.Errorf("provider %s: request to a host that is not its own", p.name)
-	}
-	if a.used == nil {
-		return nil
-	}
-	auth := p.format.Auth
-	switch older := p.format.Older; {
-	case p.auth != nil:
-		auth = *p.auth
-	case call.Auth != nil:
-		auth = *call.Auth
-	case older != nil:
-		if version := req.Header.Get(older.Header); version != "" && version < older.Before {
-			auth = older.Auth
-		}
-	}
-	switch {
-	case auth.Header != "":
-		req.Header[auth.Header] = []string{auth.Prefix + a.used.value}
-	case auth.Query != "":
-		pair := url.QueryEscape(auth.Query) + "=" + url.QueryEscape(a.used.value)
-		if req.URL.RawQuery != "" {
-			pair = req.URL.RawQuery + "&" + pair
-		}
-		req.URL.RawQuery = pair
-	}
-	return nil
-}
