@@ -54,12 +54,12 @@ func TestBoundsHoldInEverySchedule(t *testing.T) {
 // schedule is one run and what the promises depend on.
 type schedule struct {
 	*bench
-	promise   time.Duration
-	revoked   time.Time // zero: live
-	away      bool
-	lastAway  time.Time // when the database was last away
-	everAway  bool
-	reactived time.Time
+	promise     time.Duration
+	revoked     time.Time // zero: live
+	away        bool
+	lastAway    time.Time // when the database was last away
+	everAway    bool
+	reactivated time.Time
 }
 
 // play makes one step and says which promise it broke, "" for none.
@@ -70,7 +70,7 @@ func (s *schedule) play(t *testing.T, step int) string {
 		s.revoked = time.Now()
 	case step == 1 && !s.revoked.IsZero() && !s.away:
 		s.db.change(func() { s.db.keys[s.digest] = modelgate.Caller{KeyID: "k1"}; s.db.version++ })
-		s.revoked, s.reactived = time.Time{}, time.Now()
+		s.revoked, s.reactivated = time.Time{}, time.Now()
 	case step == 2:
 		s.away = !s.away
 		s.db.change(func() { s.db.err = nil })
@@ -96,7 +96,7 @@ func (s *schedule) judge(t *testing.T) string {
 		return "a key revoked 90 s ago works"
 	case kind == "" && age >= s.promise && !disturbed && !s.lastAway.After(s.revoked):
 		return "a revoked key works past the promise"
-	case kind == modelgate.Unauthorized && s.revoked.IsZero() && time.Since(s.reactived) > 6*time.Second && !s.away:
+	case kind == modelgate.Unauthorized && s.revoked.IsZero() && time.Since(s.reactivated) > 6*time.Second && !s.away:
 		return "a live key is unauthorized"
 	case kind == modelgate.Unavailable && !disturbed:
 		return "unavailable while the database answers"

@@ -1,0 +1,119 @@
+package manage
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"modelgate"
+	"modelgate/internal/web"
+)
+
+// exchange is one admitted request and where its answer goes.
+type exchange struct {
+	by
+	w       http.ResponseWriter
+	r       *http.Request
+	path    []string // values of the pattern's names
+	maxBody int64
+}
+
+// by is on whose behalf something is done.
+type by struct {
+	*modelgate.Caller
+	requestID string
+}
+
+// input is what an endpoint reads from a request. Errors are bad_request, or
+// not_found for an id that cannot exist.
+type input[T any] interface {
+	*T
+	read(*exchange) error
+}
+
+// call makes an endpoint of a method: it reads the input, calls, and writes
+// the output.
+func call[In any, P input[In], Out any](fn func(*API, context.Context, by, In) (Out, error)) serveFunc {
+	return func(a *API, ctx context.Context, x *exchange) error {
+		var in In
+		if err := P(&in).read(x); err != nil {
+			return err
+		}
+		out, err := fn(a, ctx, x.by, in)
+		if err != nil {
+			return err
+		}
+		return answer(x.w, out)
+	}
+}
+
+// none is the output of an endpoint that answers 204.
+type none struct{}
+
+// page is the output of a list: a flat array, and the cursor of the next
+// page in X-Next-Cursor while there is one.
+type page[T any] struct {
+	rows []T
+	next string
+}
+
+func (p page[T]) split() (any, string) { return p.rows, p.next }
+
+func answer(w http.ResponseWriter, out any) error {
+	switch v := out.(type) {
+	case none:
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	case interface{ split() (any, string) }:
+		rows, next := v.split()
+		if next != "" {
+			w.Header().Set("X-Next-Cursor", next)
+		}
+		return web.WriteJSON(w, rows)
+	}
+	return web.WriteJSON(w, out)
+}
+
+// nothing is the input of an endpoint that takes none.
+type nothing struct{}
+
+func (*nothing) read(*exchange) error { return nil }
+
+// body decodes the request body.
+func (x *exchange) body(into any) error {
+	raw, err := web.ReadBody(x.r, x.maxBody)
+	if err != nil {
+		return err
+	}
+	return web.DecodeJSON(raw, into)
+}
+
+// pathID is the id in the path in its canonical spelling. One that is no UUID
+// cannot exist, and is not told apart from one that does not.
+func (x *exchange) pathID(noun string) (string, error) {
+	id, ok := modelgate.ParseUUID(x.path[0])
+	if !ok {
+		return "", modelgate.Errorf(modelgate.NotFound, "%s not found", noun)
+	}
+	return id.String(), nil
+}
+
+// audit makes the record of a change; what was set is no secret.
+func (a *API) audit(b by, action, target, id string, set any) (modelgate.Audit, error) {
+	record := modelgate.Audit{
+		ID:         a.IDs.New().String(),
+		At:         a.Now(),
+		ClientID:   b.ClientID,
+		Action:     action,
+		Actor:      modelgate.Actor{KeyID: b.KeyID},
+		TargetType: target,
+		TargetID:   id,
+		RequestID:  b.requestID,
+	}
+	if set == nil {
+		return record, nil
+	}
+	var err error
+	record.Change, err = json.Marshal(set)
+	return record, err
+}

@@ -1,0 +1,141 @@
+// Package manage is the self-service API under /gw and the model list of
+// /v1/models. Its table of endpoints is the scope table of the specification;
+// the organization a request acts for is always that of its key.
+package manage
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/keyring"
+	"modelgate/internal/store"
+	"modelgate/internal/throttle"
+	"modelgate/internal/web"
+)
+
+// Options are what New needs; all fields are required.
+type Options struct {
+	Store   *store.DB
+	Keys    *keyring.Keyring
+	Limiter throttle.Limiter
+	// Catalog is the catalog of the running configuration.
+	Catalog func() *modelgate.Catalog
+	// Flushed waits until the calls that this instance has booked can be
+	// read from the database, or until the context ends.
+	Flushed func(context.Context) error
+	Cursors *web.Cursors
+	IDs     *modelgate.IDs
+	Now     func() time.Time
+	Log     *slog.Logger
+	MaxBody int64 // bytes of a request body
+}
+
+// API serves the endpoints. Safe for concurrent use.
+type API struct {
+	Options
+	routes []route
+}
+
+// New makes the API.
+func New(o Options) *API {
+	a := &API{Options: o}
+	for _, e := range endpoints() {
+		a.routes = append(a.routes, e.compile())
+	}
+	return a
+}
+
+const (
+	// patience bounds what one request may ask of the database.
+	patience = 30 * time.Second
+	// flushPatience is how long a read waits for what was just booked.
+	flushPatience = 2 * time.Second
+)
+
+// ServeHTTP answers a request that web.Wrap has let through. It
+// authenticates before it tells an unknown path or method apart.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := a.serve(w, r); err != nil {
+		a.fail(w, r, err)
+	}
+}
+
+// fail answers an error. That the database is away is no fault of the
+// gateway's and passes: the client is told to come again.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if !errors.Is(err, context.Canceled) { // the client left: nobody's fault
+		web.LogFault(a.Log, w, r, err)
+	}
+	if modelgate.KindOf(err) == modelgate.Internal && store.Unreachable(err) {
+		err = modelgate.Errorf(modelgate.Unavailable, "the database does not answer; retry shortly")
+	}
+	web.WriteError(w, r, err, web.SurfaceOf(r))
+}
+
+func (a *API) serve(w http.ResponseWriter, r *http.Request) error {
+	caller, err := a.identify(r)
+	if err != nil {
+		return err
+	}
+	found := a.find(r)
+	if found.endpoint != nil {
+		if err := found.endpoint.admit(caller); err != nil {
+			return err
+		}
+	}
+	pass, err := a.Limiter.Enter(caller.KeyID, caller.Limits, throttle.Request)
+	if err != nil {
+		return err
+	}
+	defer pass.Release()
+	if found.endpoint == nil {
+		return found.refuse(w)
+	}
+	// A change is made or not made, whether or not its client waits for it.
+	ctx := r.Context()
+	if r.Method != http.MethodGet {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return found.endpoint.serve(a, ctx, &exchange{
+		by:      by{caller, web.RequestID(w).String()},
+		w:       w,
+		r:       r,
+		path:    found.values,
+		maxBody: a.MaxBody,
+	})
+}
+
+func (a *API) identify(r *http.Request) (*modelgate.Caller, error) {
+	place := keyring.AnyHeader
+	if web.SurfaceOf(r) == web.Management {
+		place = keyring.AuthorizationOnly
+	}
+	secret, err := keyring.Presented(r.Header, place)
+	if err != nil {
+		return nil, err
+	}
+	return a.Keys.Identify(r.Context(), secret)
+}
+
+// settle waits for this instance's own calls, so that a client reads what it
+// has just caused. What is not there in time is read later.
+func (a *API) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, flushPatience)
+	defer cancel()
+	if err := a.Flushed(ctx); err != nil {
+		a.Log.Debug("reading before all calls are booked", "error", err)
+	}
+}
+
+// filter is what a cursor belongs to: the list, whose it is, and what was
+// asked for.
+func filter(list string, b by, asked ...string) string {
+	return strings.Join(append([]string{list, string(b.ClientID), string(b.SubAccountID)}, asked...), "\x00")
+}

@@ -1,0 +1,143 @@
+package manage
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"modelgate"
+)
+
+// reach says which keys an endpoint is for.
+type reach string
+
+// A key that is bound to a sub-account is its end customer's: it reaches
+// what is its own, and nothing of the organization.
+const (
+	everyone     reach = "everyone"
+	organization reach = "organization"
+)
+
+// endpoint is one line of the scope table.
+type endpoint struct {
+	pattern string // method and path; {name} is one segment, {name...} the rest
+	scope   modelgate.Scope
+	reach   reach
+	serve   serveFunc
+}
+
+type serveFunc func(*API, context.Context, *exchange) error
+
+// endpoints is the scope table of the specification, line for line.
+func endpoints() []endpoint {
+	return []endpoint{
+		{"GET /gw/me", modelgate.AnyKey, everyone, call((*API).me)},
+		{"GET /gw/models", modelgate.AnyKey, everyone, call((*API).models)},
+		{"GET /v1/models", modelgate.AnyKey, everyone, call((*API).openModels)},
+		{"GET /v1/models/{slug...}", modelgate.AnyKey, everyone, call((*API).openModel)},
+
+		{"GET /gw/ceiling", modelgate.KeysManage, everyone, call((*API).ceiling)},
+		{"GET /gw/keys", modelgate.KeysManage, everyone, call((*API).listKeys)},
+		{"POST /gw/keys", modelgate.KeysManage, everyone, call((*API).issueKey)},
+		{"DELETE /gw/keys/{id}", modelgate.KeysManage, everyone, call((*API).revokeKey)},
+
+		{"GET /gw/subaccounts", modelgate.KeysManage, organization, call((*API).listSubAccounts)},
+		{"POST /gw/subaccounts", modelgate.KeysManage, organization, call((*API).createSubAccount)},
+		{"PATCH /gw/subaccounts/{id}", modelgate.KeysManage, organization, call((*API).patchSubAccount)},
+
+		{"GET /gw/branding", modelgate.KeysManage, organization, call((*API).branding)},
+		{"PUT /gw/branding", modelgate.KeysManage, organization, call((*API).putBranding)},
+
+		{"GET /gw/usage", modelgate.StatsRead, everyone, call((*API).usage)},
+	}
+}
+
+// admit refuses a caller without the scope or out of reach.
+func (e *endpoint) admit(c *modelgate.Caller) error {
+	if !c.Has(e.scope) {
+		return modelgate.ErrMissingScope(e.scope)
+	}
+	if e.reach == organization && c.SubAccountID != "" {
+		return modelgate.Errorf(modelgate.Forbidden, "a key bound to a sub-account cannot use this route of the organization")
+	}
+	return nil
+}
+
+// route is an endpoint with its pattern taken apart.
+type route struct {
+	endpoint
+	method   string
+	segments []string
+}
+
+func (e endpoint) compile() route {
+	method, path, _ := strings.Cut(e.pattern, " ")
+	return route{e, method, strings.Split(path, "/")}
+}
+
+// match is the outcome of finding an endpoint: the endpoint and the values
+// of its path, or the methods that the path has, or neither.
+type match struct {
+	endpoint *endpoint
+	values   []string
+	methods  []string
+}
+
+// find compares the path as it was sent, segment by segment; nothing is
+// cleaned, so //gw/keys and /gw/keys/ are other paths.
+func (a *API) find(r *http.Request) match {
+	segments := strings.Split(r.URL.EscapedPath(), "/")
+	var m match
+	for i := range a.routes {
+		route := &a.routes[i]
+		values, ok := route.values(segments)
+		switch {
+		case !ok:
+		case route.method == r.Method:
+			return match{endpoint: &route.endpoint, values: values}
+		default:
+			m.methods = append(m.methods, route.method)
+		}
+	}
+	return m
+}
+
+// values are what the pattern's names stand for, decoded.
+func (t *route) values(segments []string) ([]string, bool) {
+	var values []string
+	for i, want := range t.segments {
+		if i >= len(segments) {
+			return nil, false
+		}
+		got := segments[i]
+		switch {
+		case !strings.HasPrefix(want, "{"):
+			if got != want {
+				return nil, false
+			}
+			continue
+		case strings.HasSuffix(want, "...}"):
+			got = strings.Join(segments[i:], "/")
+			segments = segments[:i+1]
+		}
+		value, err := url.PathUnescape(got)
+		if err != nil || value == "" {
+			return nil, false
+		}
+		values = append(values, value)
+	}
+	return values, len(segments) == len(t.segments)
+}
+
+// refuse answers a path or a method that is not there.
+func (m match) refuse(w http.ResponseWriter) error {
+	if len(m.methods) == 0 {
+		return modelgate.Errorf(modelgate.NotFound, "no such path")
+	}
+	slices.Sort(m.methods)
+	allow := strings.Join(m.methods, ", ")
+	w.Header().Set("Allow", allow)
+	return modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use %s", allow)
+}
