@@ -491,15 +491,14 @@ func TestQueryFromBeforeForgetBringsNothingBack(t *testing.T) {
 		early := make(chan struct{})
 		go func() { _, _ = b.Identify(t.Context(), b.secret); close(early) }()
 		<-b.db.reached // it has read the key as active
+		gate := b.db.gate
+		b.db.change(func() { b.db.gate = nil })
 		b.revoke()
 		b.Forget(b.digest)
-		late := make(chan struct{})
-		go func() { b.want(t, "begun after Forget", modelgate.Unauthorized); close(late) }()
-		<-b.db.reached // it did not join the early query
-		close(b.db.gate)
+		b.want(t, "begun after Forget", modelgate.Unauthorized) // it did not join the early query
+		close(gate)
 		<-early
-		<-late
-		b.want(t, "later", modelgate.Unauthorized)
+		b.want(t, "after the early query came back", modelgate.Unauthorized)
 	})
 }
 
