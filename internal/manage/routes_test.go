@@ -1,6 +1,7 @@
 package manage_test
 
 import (
+	"context"
 	"fmt"
 	"net/http/httptest"
 	"slices"
@@ -201,6 +202,28 @@ func TestRateLimit(t *testing.T) {
 		}
 	}
 	g.do(key, "GET /gw/keys", "").refused(403, "forbidden", "")
+}
+
+func TestClientThatLeft(t *testing.T) {
+	each(t, func(g *gate) {
+		client := g.client(unchanged)
+		key := g.rootKey(client)
+		g.do(key, "GET /gw/me", "").want(200, "")
+		gone, leave := context.WithCancel(g.Context())
+		leave()
+		change := httptest.NewRequestWithContext(gone, "POST", "/gw/subaccounts", strings.NewReader(`{"name":"n","slug":"s"}`))
+		change.Header.Set("Authorization", key)
+		g.send(change).want(200, "")
+		if n := g.count("SELECT COUNT(*) FROM sub_account"); n != 1 {
+			g.Errorf("%d sub-accounts, want the one whose client did not wait", n)
+		}
+		read := httptest.NewRequestWithContext(gone, "GET", "/gw/subaccounts", nil)
+		read.Header.Set("Authorization", key)
+		g.send(read)
+		if g.log.Len() > 0 {
+			g.Errorf("a read whose client left was logged: %s", &g.log)
+		}
+	})
 }
 
 func TestBodyBounds(t *testing.T) {
