@@ -25,6 +25,7 @@ type Call struct {
 // Attempt is a request that is ready to be sent once.
 type Attempt struct {
 	Request *http.Request
+	body    []byte
 	used    *credential
 }
 
@@ -34,17 +35,6 @@ func (a *Attempt) Credential() string {
 		return ""
 	}
 	return a.used.fingerprint
-}
-
-// Send makes the round trip, without redirects, retries or decompression. A
-// credential that is refused or throttled rests for a while.
-func (p *Provider) Send(a *Attempt) (*http.Response, error) {
-	resp, err := p.transport.RoundTrip(a.Request)
-	if err != nil {
-		return nil, err
-	}
-	p.secrets.note(a.used, resp.StatusCode, resp.Header.Get("Retry-After"))
-	return resp, nil
 }
 
 // Outbound makes the request for a call. Errors: modelgate.ErrCredential,
@@ -65,7 +55,7 @@ func (p *Provider) Outbound(ctx context.Context, call Call) (*Attempt, error) {
 	if leaks(req) {
 		return nil, modelgate.Errorf(modelgate.BadRequest, "a gateway key stands outside the header for it; send it as Authorization: Bearer <key>")
 	}
-	a := &Attempt{Request: req}
+	a := &Attempt{Request: req, body: call.Body}
 	if call.Credential != "" {
 		a.used, err = p.secrets.find(call.Credential)
 	} else {

@@ -127,7 +127,7 @@ func seenBy(t *testing.T, cfg Config, call Call) (*http.Request, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp, err := p.Send(a)
+	resp, _, err := p.Send(a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestCredentialsTakeTurnsAndRest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := p.Send(a)
+		resp, _, err := p.Send(a)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -432,7 +432,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := p.Send(a)
+		resp, _, err := p.Send(a)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -471,7 +471,7 @@ func TestPostIsNotSentTwice(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := p.Send(a)
+		resp, _, err := p.Send(a)
 		if (err != nil) != wantErr {
 			t.Errorf("call %d: %v", i, err)
 		}
@@ -560,7 +560,7 @@ func TestCAFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		resp, err := p.Send(a)
+		resp, _, err := p.Send(a)
 		if (err == nil) != works {
 			t.Errorf("with ca_file %q: %v", caFile, err)
 		}

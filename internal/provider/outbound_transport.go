@@ -38,7 +38,7 @@ func newTransport(t Timeouts, caFile string) (*http.Transport, error) {
 	dialer := &net.Dialer{Timeout: t.Connect, KeepAlive: 30 * time.Second, Control: refuseMetadata}
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            dialer.DialContext,
+		DialContext:            counted(dialer.DialContext),
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    t.Connect,
 		ResponseHeaderTimeout:  t.FirstByte,

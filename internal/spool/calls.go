@@ -45,3 +45,9 @@ func (c *Calls) End(id modelgate.UUID, e *modelgate.CallEnd) error {
 	*buf = AppendEnd((*buf)[:0], e)
 	return c.spool.End((*[16]byte)(&id), *buf)
 }
+
+// SetAside keeps bytes that cannot be booked in the quarantine, for a person
+// to look at.
+func (s *Spool) SetAside(name string, content []byte) error {
+	return s.FS.Keep("quarantine/"+name, content)
+}

@@ -164,3 +164,19 @@ func (s *Spool) Release(before Position) error {
 	}
 	return errors.Join(errs...)
 }
+
+// Behind is how many bytes of entries lie behind a position.
+func (s *Spool) Behind(at Position) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	bytes := int64(0)
+	for _, seg := range s.segments {
+		switch {
+		case seg.number == at.Segment:
+			bytes += seg.end - max(at.Offset, segmentHeader)
+		case seg.number > at.Segment:
+			bytes += seg.end - segmentHeader
+		}
+	}
+	return bytes
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+
+	"modelgate"
+	"modelgate/internal/manage"
+	"modelgate/internal/provider"
+	"modelgate/internal/relay"
+	"modelgate/internal/web"
+)
+
+// front sends each request to its surface by the first segment of its path,
+// compared as it was sent. It judges the raw target first, because a path
+// that two servers could read differently must not be routed at all.
+type front struct {
+	manage *manage.API
+	relay  *relay.Relay
+	live   func() *relay.Live
+	health *health
+}
+
+func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, escaped := provider.EscapedSlug(r.RequestURI); !escaped {
+		if err := provider.JudgeTarget(r.RequestURI); err != nil {
+			f.refuse(w, r, modelgate.Errorf(modelgate.BadRequest, "%s", err))
+			return
+		}
+	}
+	path := r.URL.EscapedPath()
+	first, _, _ := strings.Cut(path[1:], "/")
+	switch {
+	case first == "gw", path == "/v1/models", strings.HasPrefix(path, "/v1/models/"):
+		f.manage.ServeHTTP(w, r)
+		return
+	case first == "v1", path == "/v2/rerank":
+		f.relay.Door(w, r)
+		return
+	}
+	if f.health.serve(w, r) {
+		return
+	}
+	if p := f.live().Providers[first]; p != nil {
+		f.relay.Proxy(w, r, p)
+		return
+	}
+	f.refuse(w, r, modelgate.Errorf(modelgate.NotFound, "no such path"))
+}
+
+func (f *front) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	web.WriteError(w, r, err, web.SurfaceOf(r))
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"modelgate"
+	"modelgate/internal/web"
+)
+
+// maxSilence is how old the last good read of the database may be before the
+// instance calls itself not ready: as long as known keys are served without
+// it.
+const maxSilence = 85 * time.Second
+
+// health answers the probes and the metrics.
+type health struct {
+	lastRead func() time.Time // of the database; zero before the first
+	draining atomic.Bool
+	metrics  http.Handler
+	// shared says that metrics are served here, to this machine only.
+	shared bool
+}
+
+func newHealth(lastRead func() time.Time, reg *prometheus.Registry) *health {
+	return &health{lastRead: lastRead, metrics: promhttp.HandlerFor(reg, promhttp.HandlerOpts{})}
+}
+
+// serve answers a probe and reports whether the path is one.
+func (h *health) serve(w http.ResponseWriter, r *http.Request) bool {
+	switch r.URL.Path {
+	case "/healthz":
+		h.answer(w, r, "")
+	case "/readyz":
+		h.answer(w, r, h.unready())
+	case "/metrics":
+		if !h.shared || !loopback(r.RemoteAddr) {
+			return false
+		}
+		h.metrics.ServeHTTP(w, r)
+	default:
+		return false
+	}
+	return true
+}
+
+// unready is why no traffic should come here, "" when it should.
+func (h *health) unready() string {
+	last := h.lastRead()
+	switch {
+	case h.draining.Load():
+		return "draining"
+	case last.IsZero():
+		return "the database has not answered yet"
+	case time.Since(last) > maxSilence:
+		return "the database has not answered for too long"
+	}
+	return ""
+}
+
+func (h *health) answer(w http.ResponseWriter, r *http.Request, trouble string) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		web.WriteError(w, r, modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use GET"), web.Inference)
+		return
+	}
+	if trouble != "" {
+		web.WriteError(w, r, modelgate.Errorf(modelgate.Unavailable, "%s", trouble), web.Inference)
+		return
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, _ = w.Write([]byte("ok\n")) // the prober is gone: nobody is left to tell
+}

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/config"
+	"modelgate/internal/throttle"
+)
+
+// liveLimiter applies the configuration's limits of the moment to keys that
+// have none of their own.
+type liveLimiter struct {
+	throttle.Limiter
+	shared   *throttle.Shared // nil without Redis
+	defaults atomic.Pointer[modelgate.Limits]
+}
+
+func newLimiter(cfg *config.Config, ids *modelgate.IDs, log *slog.Logger) (*liveLimiter, error) {
+	local := throttle.NewLocal(modelgate.Limits{}, time.Now)
+	l := &liveLimiter{Limiter: local}
+	l.configure(cfg)
+	if cfg.Redis.URL.Empty() {
+		return l, nil
+	}
+	shared, err := throttle.NewShared(throttle.SharedOptions{URL: cfg.Redis.URL.Reveal(), Local: local, IDs: ids, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	l.Limiter, l.shared = shared, shared
+	return l, nil
+}
+
+func (l *liveLimiter) configure(cfg *config.Config) {
+	c := cfg.Limits
+	l.defaults.Store(&modelgate.Limits{RequestsPerSecond: &c.RequestsPerSecond, Burst: &c.Burst, Concurrency: &c.Concurrency})
+}
+
+// Enter admits a request of a key or refuses it; see throttle.Limiter.
+func (l *liveLimiter) Enter(key modelgate.KeyID, limits modelgate.Limits, kind throttle.Kind) (throttle.Pass, error) {
+	return l.Limiter.Enter(key, limits.Or(*l.defaults.Load()), kind)
+}
+
+// Run renews what is held in Redis until the context ends.
+func (l *liveLimiter) Run(ctx context.Context) {
+	if l.shared != nil {
+		l.shared.Run(ctx)
+		_ = l.shared.Close() // leases run out by themselves
+	}
+}

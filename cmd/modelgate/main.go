@@ -1,0 +1,133 @@
+// Command modelgate is the gateway and the operator's tools in one binary.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"modelgate"
+)
+
+// commands is the command line, one field a command.
+type commands struct {
+	Dev     devCommand     `cmd:"" help:"Try Modelgate: embedded database, simulated providers, one organization."`
+	Serve   serveCommand   `cmd:"" help:"Run the gateway."`
+	Config  configCommand  `cmd:"" help:"Check the configuration file or print its schema."`
+	Client  clientCommand  `cmd:"" help:"Organizations: create, list, set."`
+	Ceiling ceilingCommand `cmd:"" help:"What an organization's keys can at most be issued with."`
+	Key     keyCommand     `cmd:"" help:"Keys: issue, revoke, limits."`
+	Version versionCommand `cmd:"" help:"Print the version."`
+}
+
+// environment is the outside world a command sees, so that a test can run the
+// whole program in its own process.
+type environment struct {
+	ctx    context.Context
+	stdout io.Writer
+	stderr io.Writer
+	lookup func(string) (string, bool)
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	env := &environment{ctx: ctx, stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv}
+	os.Exit(run(env, os.Args[1:]))
+}
+
+// The exit codes of every command.
+const (
+	exitOK    = 0
+	exitError = 1
+	exitUsage = 2
+)
+
+// errQuiet ends a command with exitError when it has already said why.
+var errQuiet = errors.New("already reported")
+
+// run parses the arguments and runs the command; it returns the exit code.
+func run(env *environment, args []string) int {
+	var cli commands
+	exited := -1
+	parser, err := kong.New(&cli,
+		kong.Name("modelgate"),
+		kong.Description("A self-hosted gateway between clients and model providers."),
+		kong.Writers(env.stdout, env.stderr),
+		kong.Exit(func(code int) { exited = code }),
+		kong.UsageOnError(),
+	)
+	if err != nil {
+		fmt.Fprintln(env.stderr, "modelgate:", err)
+		return exitError
+	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	command, err := parser.Parse(args)
+	if exited >= 0 {
+		return exited
+	}
+	if err != nil {
+		fmt.Fprintln(env.stderr, "modelgate:", err)
+		return exitUsage
+	}
+	if err := command.Run(env); err != nil {
+		if !errors.Is(err, errQuiet) {
+			fmt.Fprintln(env.stderr, "modelgate:", err)
+		}
+		return exitError
+	}
+	return exitOK
+}
+
+// versionCommand is `modelgate version`.
+type versionCommand struct {
+	JSON bool `name:"json" help:"Print JSON."`
+}
+
+// Run prints the version.
+func (c *versionCommand) Run(env *environment) error {
+	out := output{env.stdout, c.JSON}
+	return out.value(struct {
+		Version string `json:"version"`
+		Go      string `json:"go"`
+	}{buildVersion(), goVersion()}, func(w io.Writer) {
+		fmt.Fprintln(w, "modelgate", buildVersion(), goVersion())
+	})
+}
+
+// buildVersion is the module's version or, built from a checkout, the
+// revision.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "devel-" + s.Value[:12]
+		}
+	}
+	return "devel"
+}
+
+func goVersion() string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		return info.GoVersion
+	}
+	return "go"
+}
+
+// operator is the actor of every change that a command makes.
+func operator(command string) modelgate.Actor { return modelgate.Actor{Operator: command} }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net"
+
+	"modelgate/internal/config"
+)
+
+// serveCommand is `modelgate serve`.
+type serveCommand struct {
+	ConfigFile string `name:"config" env:"MODELGATE_CONFIG" required:"" placeholder:"FILE" help:"The configuration file."`
+}
+
+// Run serves until a signal ends the process.
+func (c *serveCommand) Run(env *environment) error {
+	cfg, err := loadConfig(env, c.ConfigFile)
+	if err != nil {
+		return err
+	}
+	s, err := newServer(env, cfg)
+	if err != nil {
+		return err
+	}
+	s.path = c.ConfigFile
+	return s.run(func(addr net.Addr) {
+		s.log.Info("listening", "addr", addr.String(), "version", buildVersion(), "providers", len(cfg.Providers), "models", len(cfg.Catalog))
+	})
+}
+
+// configCommand groups the commands on the configuration file.
+type configCommand struct {
+	Check  configCheck  `cmd:"" help:"Print every fault of a configuration file with its line."`
+	Schema configSchema `cmd:"" help:"Print the JSON Schema of the configuration file."`
+}
+
+type configCheck struct {
+	ConfigFile string `name:"config" env:"MODELGATE_CONFIG" required:"" placeholder:"FILE" help:"The configuration file."`
+	JSON       bool   `name:"json" help:"Print one JSON value and nothing else."`
+}
+
+// Run is `modelgate config check`.
+func (c *configCheck) Run(env *environment) error {
+	faults, warnings := config.Check(c.ConfigFile, env.lookup)
+	if len(faults) == 0 {
+		if cfg, err := config.Load(c.ConfigFile, env.lookup); err != nil {
+			return err
+		} else if _, err := newLive(cfg); err != nil {
+			faults = append(faults, config.Fault{File: c.ConfigFile, Message: err.Error()})
+		}
+	}
+	report := struct {
+		OK       bool           `json:"ok"`
+		Faults   []config.Fault `json:"faults"`
+		Warnings []config.Fault `json:"warnings"`
+	}{len(faults) == 0, append([]config.Fault{}, faults...), append([]config.Fault{}, warnings...)}
+	err := output{env.stdout, c.JSON}.value(report, func(w io.Writer) {
+		for _, f := range faults {
+			fmt.Fprintln(w, "error:", f)
+		}
+		for _, f := range warnings {
+			fmt.Fprintln(w, "warning:", f)
+		}
+		if len(faults) == 0 {
+			fmt.Fprintln(w, "ok:", c.ConfigFile)
+		}
+	})
+	if err == nil && len(faults) > 0 {
+		return errQuiet
+	}
+	return err
+}
+
+type configSchema struct{}
+
+// Run is `modelgate config schema`.
+func (configSchema) Run(env *environment) error {
+	_, err := env.stdout.Write(append(config.Schema(), '\n'))
+	return err
+}

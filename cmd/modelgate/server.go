@@ -1,0 +1,271 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"modelgate"
+	"modelgate/internal/config"
+	"modelgate/internal/keyring"
+	"modelgate/internal/manage"
+	"modelgate/internal/relay"
+	"modelgate/internal/spool"
+	"modelgate/internal/store"
+	"modelgate/internal/web"
+	"modelgate/internal/work"
+)
+
+const (
+	// streamGrace is how long open calls get once the listener is closed, and
+	// closeGrace how long the books then get.
+	streamGrace = 30 * time.Second
+	closeGrace  = 10 * time.Second
+	// hardHeader lies above the bound of the web package, which answers
+	// larger headers with the envelope.
+	hardHeader = 64 << 10
+)
+
+// server is one running instance.
+type server struct {
+	env     *environment
+	path    string // of the configuration file; "" for none
+	log     *slog.Logger
+	level   *slog.LevelVar
+	config  atomic.Pointer[config.Config]
+	live    atomic.Pointer[relay.Live]
+	db      *store.DB
+	spool   *spool.Spool
+	shipper *work.Shipper
+	keys    *keyring.Keyring
+	relay   *relay.Relay
+	health  *health
+	http    *http.Server
+	admin   *http.Server // nil without admin_listen
+	metrics *prometheus.Registry
+	reloads *prometheus.CounterVec
+	limiter *liveLimiter
+	loops   sync.WaitGroup
+}
+
+// newServer opens what an instance needs, in the order in which one thing
+// needs another, and recovers what an earlier life left.
+func newServer(env *environment, cfg *config.Config) (*server, error) {
+	s := &server{env: env, level: new(slog.LevelVar), metrics: prometheus.NewRegistry()}
+	s.config.Store(cfg)
+	s.log = newLog(env, cfg, s.level)
+	live, err := newLive(cfg)
+	if err != nil {
+		return nil, err
+	}
+	s.live.Store(live)
+	if err := os.MkdirAll(cfg.Server.DataDir, 0o700); err != nil {
+		return nil, fmt.Errorf("data_dir: %w", err)
+	}
+	if s.db, err = openStore(env, cfg, store.Exclusive); err != nil {
+		return nil, err
+	}
+	if err := s.openBooks(cfg); err != nil {
+		return nil, errors.Join(err, s.db.Close())
+	}
+	if err := s.mount(cfg); err != nil {
+		return nil, errors.Join(err, s.spool.Close(), s.db.Close())
+	}
+	return s, nil
+}
+
+// openBooks opens the spool and books what is left in it.
+func (s *server) openBooks(cfg *config.Config) error {
+	var err error
+	s.spool, err = spool.Open(spool.Options{
+		FS:          spool.Dir(filepath.Join(cfg.Server.DataDir, "spool")),
+		Log:         s.log,
+		Fsync:       spool.Fsync(cfg.Metering.Fsync),
+		Bound:       int64(cfg.Metering.SpoolMaxBytes),
+		NewInstance: func() string { return modelgate.NewIDs(time.Now).New().String() },
+		Fatal: func(err error) {
+			s.log.Error("the spool's disk failed; ending, so that nothing is served that is not booked", "error", err)
+			os.Exit(exitError)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	s.shipper = work.NewShipper(s.spool, s.db, s.log)
+	if err := s.shipper.Recover(s.env.ctx); err != nil {
+		return errors.Join(fmt.Errorf("recover the spool: %w", err), s.spool.Close())
+	}
+	return nil
+}
+
+// mount puts the surfaces together.
+func (s *server) mount(cfg *config.Config) error {
+	ids := modelgate.NewIDs(time.Now)
+	cursorKey, err := cursorKey(cfg, s.log)
+	if err != nil {
+		return err
+	}
+	if s.limiter, err = newLimiter(cfg, ids, s.log); err != nil {
+		return err
+	}
+	s.keys = keyring.New(keyring.Options{
+		Source: s.db, Unreachable: store.Unreachable, Touch: s.db.TouchKeys, Now: time.Now, Log: s.log,
+	})
+	s.relay = relay.New(relay.Options{
+		Live: s.live.Load, Keys: s.keys, Limiter: s.limiter, Books: spool.NewCalls(s.spool), Log: s.log,
+		Metrics: relay.NewMetrics(s.metrics), MaxBody: int64(cfg.Server.MaxRequestBytes),
+	})
+	api := manage.New(manage.Options{
+		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: func() *modelgate.Catalog { return s.live.Load().Catalog },
+		Flushed: s.shipper.Flush, Cursors: web.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
+		MaxBody: int64(cfg.Server.MaxRequestBytes),
+	})
+	s.registerMetrics()
+	s.health = newHealth(s.keys.LastRead, s.metrics)
+	s.health.shared = cfg.Server.AdminListen == ""
+	handler := web.Wrap(web.Options{IDs: ids, Log: s.log, MaxBody: int64(cfg.Server.MaxRequestBytes)},
+		&front{manage: api, relay: s.relay, live: s.live.Load, health: s.health})
+	s.http = &http.Server{
+		Handler:           s.closing(handler),
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    hardHeader,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	if cfg.Server.AdminListen != "" {
+		mux := http.NewServeMux()
+		mux.Handle("/metrics", s.health.metrics)
+		s.admin = &http.Server{Addr: cfg.Server.AdminListen, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	}
+	return nil
+}
+
+// closing tells clients to come back on a new connection while the instance
+// drains.
+func (s *server) closing(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if s.health.draining.Load() {
+			w.Header().Set("Connection", "close")
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// run serves until the environment's context ends, then drains: new calls for
+// drain_delay, open ones for streamGrace, then the books.
+func (s *server) run(ready func(addr net.Addr)) error {
+	cfg := s.config.Load()
+	listener, err := net.Listen("tcp", cfg.Server.Listen)
+	if err != nil {
+		return errors.Join(err, s.close())
+	}
+	loops, stopLoops := context.WithCancel(context.WithoutCancel(s.env.ctx))
+	defer stopLoops()
+	failed := make(chan error, 3)
+	s.loops.Go(func() { s.keys.Run(loops) })
+	s.loops.Go(func() { s.limiter.Run(loops) })
+	s.loops.Go(func() {
+		if err := s.shipper.Run(loops); err != nil {
+			failed <- fmt.Errorf("shipper: %w", err)
+		}
+	})
+	s.loops.Go(func() { s.watchReload(loops) })
+	go func() { failed <- s.serve(listener, cfg) }()
+	if s.admin != nil {
+		go func() { failed <- s.admin.ListenAndServe() }()
+	}
+	ready(listener.Addr())
+	select {
+	case <-s.env.ctx.Done():
+	case err = <-failed:
+	}
+	s.drain(cfg)
+	stopLoops()
+	s.loops.Wait()
+	return errors.Join(err, s.close())
+}
+
+func (s *server) serve(l net.Listener, cfg *config.Config) error {
+	var err error
+	if cfg.Server.TLS.CertFile != "" {
+		err = s.http.ServeTLS(l, cfg.Server.TLS.CertFile, cfg.Server.TLS.KeyFile)
+	} else {
+		err = s.http.Serve(l)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// drain stops taking calls and waits for those under way.
+func (s *server) drain(cfg *config.Config) {
+	s.health.draining.Store(true)
+	s.log.Info("draining", "delay", cfg.Server.DrainDelay)
+	if d := cfg.Server.DrainDelay; d > 0 {
+		time.Sleep(d)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), streamGrace)
+	defer cancel()
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.log.Warn("calls were cut at the end of the grace", "grace", streamGrace)
+		s.relay.Cut()
+		_ = s.http.Close() // what it could not close is ending anyway
+	}
+	s.relay.Wait()
+	if s.admin != nil {
+		_ = s.admin.Close() // holds nothing that could be lost
+	}
+}
+
+// close books what it can and closes what newServer opened.
+func (s *server) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
+	defer cancel()
+	if err := s.shipper.Drain(ctx); err != nil {
+		s.log.Warn("usage stays in the spool until the next start", "error", err)
+	}
+	for _, p := range s.live.Load().Providers {
+		p.Close()
+	}
+	return errors.Join(s.spool.Close(), s.db.Close())
+}
+
+func (s *server) registerMetrics() {
+	s.reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "modelgate_config_reloads_total", Help: "Reloads of the configuration, by outcome.",
+	}, []string{"outcome"})
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	s.metrics.MustRegister(
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), s.reloads,
+		gauge("modelgate_spool_bytes", "Bytes the spool has allocated.", func() float64 { return float64(s.spool.Stats().Bytes) }),
+		gauge("modelgate_spool_open_calls", "Calls begun and not ended.", func() float64 { return float64(s.spool.Stats().Open) }),
+		gauge("modelgate_spool_backlog_bytes", "Bytes of entries not yet booked in the database.", func() float64 { return float64(s.shipper.Backlog()) }),
+		gauge("modelgate_spool_oldest_seconds", "Age of the oldest finished call that is not booked; 0 while the database keeps up.", func() float64 { return s.shipper.Stats().FailingFor.Seconds() }),
+		gauge("modelgate_spool_last_fsync_seconds", "Duration of the last sync.", func() float64 { return s.spool.Stats().LastSync.Seconds() }),
+		gauge("modelgate_spool_quarantined_total", "Damaged places and entries kept aside.", func() float64 {
+			return float64(s.spool.Stats().Quarantined + s.shipper.Stats().Quarantined)
+		}),
+		gauge("modelgate_rows_booked_total", "Usage rows booked by this process.", func() float64 { return float64(s.shipper.Stats().Rows) }),
+	)
+}
+
+// loopback reports whether an address, with a port, is this machine's own.
+func loopback(address string) bool {
+	a, err := netip.ParseAddrPort(address)
+	return err == nil && a.Addr().Unmap().IsLoopback()
+}

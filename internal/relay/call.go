@@ -1,0 +1,73 @@
+package relay
+
+import (
+	"net/http"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/provider"
+	"modelgate/internal/throttle"
+)
+
+// call is one request on its way. Its fields stand in the order in which the
+// steps fill them, and no step reads what a later one writes.
+type call struct {
+	// listen
+	w     http.ResponseWriter
+	r     *http.Request
+	id    modelgate.UUID
+	start time.Time // with a monotonic reading
+	live  *Live
+
+	// identify
+	caller *modelgate.Caller
+
+	// enter
+	pass throttle.Pass
+
+	// resolve
+	surface     string // the door's path, or the pattern of a proxy path
+	attribution map[string]string
+	bySlug      bool             // a door: the model was named by its slug
+	model       *modelgate.Model // nil where the route is not catalogued
+	free        bool             // cannot cost anything: lists, token counts
+	asked       provider.Asked
+	attempts    []attempt // the routes in order, at least one
+
+	// permit keeps of attempts what may serve the call
+
+	// forward
+	begun     bool // BEGIN is written
+	tried     int  // the attempt under way
+	sent      bool // bytes of the request have left for a provider
+	firstByte time.Time
+	status    int // of the answer to the client; 0 before there is one
+	client    leaving
+	meter     provider.Meter
+	replied   int64 // bytes of the reply so far
+	cut       bool  // the reply did not come to its end
+
+	// record
+	ended bool // END is written
+}
+
+// attempt is one route that may serve a call.
+type attempt struct {
+	name      string // of the provider
+	provider  *provider.Provider
+	wrongDoor bool   // the provider has no path for the door
+	model     string // the provider's own id; "" for a call that names none
+	others    []string
+	price     *modelgate.Price
+	reader    *provider.Reader
+	out       provider.Call
+	inject    bool // the gateway asks for the usage of a stream; see provider.UsageChunkFilter
+}
+
+// kind is what the called model makes, "" where that is unknown.
+func (c *call) kind() modelgate.ModelKind {
+	if c.model == nil {
+		return ""
+	}
+	return c.model.Kind
+}

@@ -1,0 +1,121 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/provider"
+)
+
+// The status of a call whose client left before there was an answer. No
+// client ever sees it.
+const statusClientGone = 499
+
+// forward writes BEGIN, sends the call to one route after another until one
+// answers, and passes the answer on. The upstream call outlives the client's
+// request, so that its usage can still be read.
+func (y *Relay) forward(c *call) error {
+	ctx, cancel := context.WithCancelCause(y.base)
+	defer cancel(nil)
+	expiry := time.AfterFunc(y.Lifetime, func() { cancel(errExpired) })
+	defer expiry.Stop()
+	c.client = leaving{cancel: cancel, drains: y.drains, limit: y.DrainFor, drain: c.attempts[0].provider.OnDisconnect() == provider.Drain}
+
+	first, err := c.attempts[0].provider.Outbound(ctx, c.attempts[0].out)
+	if err != nil {
+		return err
+	}
+	if err := y.begin(c); err != nil {
+		return err
+	}
+	watch := context.AfterFunc(c.r.Context(), c.client.leave)
+	defer watch()
+	y.Metrics.inFlight.Inc()
+	defer y.Metrics.inFlight.Dec()
+
+	resp, err := y.try(ctx, c, first)
+	if err != nil {
+		c.fail(ctx, err)
+		return nil
+	}
+	defer resp.Body.Close()
+	y.pass(c, resp)
+	return nil
+}
+
+// begin writes the BEGIN entry; without it no call is made.
+func (y *Relay) begin(c *call) error {
+	a := &c.attempts[0]
+	begin := modelgate.CallBegin{
+		ID: c.id, At: c.id.Time(), ClientID: c.caller.ClientID, KeyID: c.caller.KeyID, SubAccountID: c.caller.SubAccountID,
+		Provider: a.name, Model: a.model, Region: a.provider.Region(), Door: c.surface, Kind: c.kind(),
+		ViaSDK: provider.ViaSDK(c.r.UserAgent()), Attribution: c.attribution,
+	}
+	if c.model != nil {
+		begin.Slug, begin.Author = c.model.Slug, c.model.Author()
+	}
+	if err := y.Books.Begin(&begin); err != nil {
+		y.Log.Error("call refused: usage cannot be recorded", "request_id", c.id.String(), "error", err)
+		return modelgate.Errorf(modelgate.Unavailable, "usage cannot be recorded right now; retry shortly")
+	}
+	c.begun = true
+	return nil
+}
+
+// try sends the call along its routes: a connection that fails, a 429 and a
+// 5xx move on to the next, before a byte of the reply has been passed on and
+// never twice to the same. The last route's outcome stands.
+func (y *Relay) try(ctx context.Context, c *call, out *provider.Attempt) (*http.Response, error) {
+	for {
+		a := &c.attempts[c.tried]
+		resp, sent, err := a.provider.Send(out)
+		c.sent = c.sent || sent
+		if c.tried == len(c.attempts)-1 || !movesOn(resp, err) || ctx.Err() != nil || c.client.hasLeft() {
+			if err == nil {
+				c.firstByte = time.Now()
+			}
+			return resp, err
+		}
+		next := c.tried + 1
+		following, outErr := c.attempts[next].provider.Outbound(ctx, c.attempts[next].out)
+		if outErr != nil {
+			return resp, err
+		}
+		if resp != nil {
+			resp.Body.Close()
+		}
+		y.Metrics.fellBack(a.name)
+		c.tried, out, c.sent = next, following, false
+	}
+}
+
+// movesOn reports whether an outcome lets another route try.
+func movesOn(resp *http.Response, err error) bool {
+	if err != nil {
+		var op *net.OpError
+		return errors.As(err, &op) && op.Op == "dial"
+	}
+	return resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500
+}
+
+// fail answers a call that got no reply: a status and nothing else (spec:
+// Errors, transport-level failure).
+func (c *call) fail(ctx context.Context, err error) {
+	var timeout net.Error
+	switch {
+	case errors.Is(context.Cause(ctx), errLeft):
+		c.status = statusClientGone
+		return
+	case errors.Is(context.Cause(ctx), errExpired), errors.As(err, &timeout) && timeout.Timeout():
+		c.status = http.StatusGatewayTimeout
+	default:
+		c.status = http.StatusBadGateway
+	}
+	if !c.client.hasLeft() {
+		c.w.Header().Set("Content-Length", "0")
+	}
+}

@@ -1,0 +1,54 @@
+package relay
+
+import (
+	"net/http"
+	"strings"
+
+	"modelgate"
+	"modelgate/internal/provider"
+)
+
+// resolveProxy finds out which models a call on a provider's own path names.
+// Path, query and body go on as they came.
+func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
+	if c.r.Header.Get("Upgrade") != "" {
+		return modelgate.Errorf(modelgate.BadRequest, "protocol upgrades (WebSocket, realtime) are not supported; use the HTTP endpoints")
+	}
+	path := strings.TrimPrefix(c.r.URL.EscapedPath(), "/"+p.Name())
+	if path == "" {
+		path = "/"
+	}
+	way, captures := p.Route(c.r.Method, path)
+	if way == nil || way.Async != "" {
+		return modelgate.ErrPathNotPermitted
+	}
+	q, err := y.read(c)
+	if err != nil {
+		return err
+	}
+	if c.attribution, err = attribution(c.r.Header); err != nil {
+		return err
+	}
+	if err := q.stored(p, way.Stored); err != nil {
+		return err
+	}
+	a := attempt{name: p.Name(), provider: p, reader: way.Reader}
+	if a.model, a.others, err = q.models(way.Models, captures); err != nil {
+		return err
+	}
+	_, template, _ := strings.Cut(way.Pattern, " ")
+	c.surface, c.free, c.asked = "/"+p.Name()+template, way.Free, q.asked()
+	if a.model != "" {
+		a.price = c.live.Catalog.ProxyPrice(a.name, a.model)
+		if known := c.live.Catalog.Serving(a.name, a.model); len(known) > 0 {
+			c.model = known[0]
+		}
+	}
+	a.out = provider.Call{Method: c.r.Method, Path: path, Query: c.r.URL.RawQuery, Header: c.r.Header, Auth: way.Auth}
+	includeUsage := wish(way.IncludeUsage && c.r.Method == http.MethodPost)
+	if a.out.Body, a.inject, err = q.rewrite("", includeUsage); err != nil {
+		return err
+	}
+	c.attempts = []attempt{a}
+	return nil
+}

@@ -1,0 +1,130 @@
+// Package relay is the way of a call: it admits it, resolves what it wants,
+// forwards it to a provider, meters the reply as it passes and books the
+// result. Model doors and provider proxy differ only in how they resolve.
+package relay
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/provider"
+	"modelgate/internal/throttle"
+	"modelgate/internal/web"
+)
+
+// Keyring finds the caller of a presented secret; keyring.Keyring is one.
+type Keyring interface {
+	Identify(ctx context.Context, secret string) (*modelgate.Caller, error)
+}
+
+// Books are where calls are recorded; spool.Calls is one. A call that cannot
+// begin must not be made.
+type Books interface {
+	// Begin returns once the call survives the death of the process.
+	Begin(*modelgate.CallBegin) error
+	// Mark notes what a call has used so far; it never waits.
+	Mark(modelgate.UUID, *modelgate.CallEnd)
+	// End returns once the end is as durable as the configuration asks.
+	End(modelgate.UUID, *modelgate.CallEnd) error
+}
+
+// Options are what a Relay needs. All fields but the last three are required;
+// those have defaults.
+type Options struct {
+	Live    func() *Live
+	Keys    Keyring
+	Limiter throttle.Limiter
+	Books   Books
+	Log     *slog.Logger
+	Metrics *Metrics
+	MaxBody int64 // bytes of a request body
+
+	// MaxDrain replies at once are read on after their clients have left,
+	// each for DrainFor at most; 256 and 60 s.
+	MaxDrain int
+	DrainFor time.Duration
+	// Lifetime bounds an upstream call; one hour.
+	Lifetime time.Duration
+}
+
+// Relay serves doors and provider proxy. It is safe for concurrent use.
+type Relay struct {
+	Options
+	doors   map[string]*door
+	drains  chan struct{}
+	buffers sync.Pool // of *[copyBuffer]byte
+	base    context.Context
+	cut     context.CancelCauseFunc
+	active  sync.WaitGroup
+}
+
+// New makes a relay.
+func New(o Options) *Relay {
+	if o.MaxDrain == 0 {
+		o.MaxDrain = 256
+	}
+	if o.DrainFor == 0 {
+		o.DrainFor = time.Minute
+	}
+	if o.Lifetime == 0 {
+		o.Lifetime = time.Hour
+	}
+	y := &Relay{Options: o, doors: make(map[string]*door), drains: make(chan struct{}, o.MaxDrain)}
+	y.base, y.cut = context.WithCancelCause(context.Background())
+	y.buffers.New = func() any { return new([copyBuffer]byte) }
+	for i := range doors {
+		y.doors[doors[i].path] = &doors[i]
+	}
+	return y
+}
+
+// Cut ends every call under way, for the end of a process. They are booked as
+// far as they came.
+func (y *Relay) Cut() { y.cut(errEnding) }
+
+// Wait returns when no call is under way. No new one may begin meanwhile.
+func (y *Relay) Wait() { y.active.Wait() }
+
+// Door answers a request under /v1/ that is not a model list.
+func (y *Relay) Door(w http.ResponseWriter, r *http.Request) {
+	y.serve(w, r, y.resolveDoor)
+}
+
+// Proxy answers a request on the provider-prefixed route of p.
+func (y *Relay) Proxy(w http.ResponseWriter, r *http.Request, p *provider.Provider) {
+	y.serve(w, r, func(c *call) error { return y.resolveProxy(c, p) })
+}
+
+// serve is the one order of steps on every surface. The deferred exit closes
+// the books whatever happens, panics included.
+func (y *Relay) serve(w http.ResponseWriter, r *http.Request, resolve func(*call) error) {
+	y.active.Add(1)
+	defer y.active.Done()
+	c := &call{w: w, r: r, id: web.RequestID(w), start: time.Now(), live: y.Live()}
+	defer y.finish(c)
+	if err := y.run(c, resolve); err != nil {
+		web.LogFault(y.Log, w, r, err)
+		y.Metrics.refused(modelgate.KindOf(err))
+		web.WriteError(w, r, err, web.Inference)
+	}
+}
+
+func (y *Relay) run(c *call, resolve func(*call) error) error {
+	if err := y.identify(c); err != nil {
+		return err
+	}
+	if err := y.enter(c); err != nil {
+		return err
+	}
+	if err := resolve(c); err != nil {
+		return err
+	}
+	if err := y.permit(c); err != nil {
+		return err
+	}
+	return y.forward(c)
+}

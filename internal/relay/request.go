@@ -1,0 +1,154 @@
+package relay
+
+import (
+	"bytes"
+	"errors"
+	"mime"
+	"slices"
+
+	"modelgate"
+	"modelgate/internal/provider"
+	"modelgate/internal/web"
+)
+
+// request is a client's body, taken apart once.
+type request struct {
+	provider.Request
+	body []byte
+	form bool // multipart/form-data
+	json bool
+}
+
+// read reads and scans the body. A body that begins like a JSON object is
+// judged as one whatever its Content-Type says, because a provider may do the
+// same.
+func (y *Relay) read(c *call) (*request, error) {
+	body, err := web.ReadBody(c.r, y.MaxBody)
+	if err != nil {
+		return nil, err
+	}
+	q := &request{body: body}
+	q.Query = c.r.URL.RawQuery
+	contentType := c.r.Header.Get("Content-Type")
+	if media, _, _ := mime.ParseMediaType(contentType); media == "multipart/form-data" {
+		q.form = true
+		q.Form, err = provider.ScanForm(contentType, body, c.live.names)
+		return q, badRequest(err)
+	}
+	start := bytes.TrimLeft(body, " \t\r\n")
+	declared := len(contentType) >= 16 && contentType[:16] == "application/json"
+	if len(body) > 0 && (declared || len(start) > 0 && (start[0] == '{' || start[0] >= 0x80)) {
+		q.json = true
+		q.Fields, err = provider.Scan(body, c.live.names)
+		return q, badRequest(err)
+	}
+	return q, nil
+}
+
+// badRequest turns what the parsers say into an answer.
+func badRequest(err error) error {
+	if syntax, ok := errors.AsType[*provider.SyntaxError](err); ok {
+		return modelgate.Errorf(modelgate.BadRequest, "%s", syntax.Message)
+	}
+	return err
+}
+
+// slug is the model that a door's body names.
+func (q *request) slug() (string, error) {
+	const missing = `"model" is required: name a catalog slug 'author/model' (see GET /v1/models)`
+	if q.form {
+		text, _, ok := q.Form.Get("model")
+		if !ok || text == "" {
+			return "", modelgate.Errorf(modelgate.BadRequest, missing)
+		}
+		return text, nil
+	}
+	value, ok := q.Fields.Get("model")
+	if !ok {
+		return "", modelgate.Errorf(modelgate.BadRequest, missing)
+	}
+	text, ok := value.Text()
+	if !ok || text == "" {
+		return "", modelgate.Errorf(modelgate.BadRequest, `"model" must be a string: a catalog slug 'author/model' (see GET /v1/models)`)
+	}
+	return text, nil
+}
+
+// stored refuses a body that refers to an object kept at the provider, which
+// all tenants share.
+func (q *request) stored(p *provider.Provider, members []string) error {
+	if p.AllowsStoredObjects() {
+		return nil
+	}
+	for _, name := range members {
+		value, inBody := q.Fields.Get(name)
+		_, _, inForm := q.Form.Get(name)
+		if inBody && value.Kind() != provider.JSONNull || inForm {
+			return modelgate.Errorf(modelgate.Forbidden, "%q refers to an object stored at the provider, which is shared; the operator must allow it (allow_stored_objects)", name)
+		}
+	}
+	return nil
+}
+
+// asked is what the body says about quantities that replies do not state.
+func (q *request) asked() provider.Asked {
+	var a provider.Asked
+	if input, ok := q.Fields.Get("input"); ok {
+		a.Characters = input.CodePoints()
+	}
+	a.Size, a.Quality = q.text("size"), q.text("quality")
+	return a
+}
+
+func (q *request) text(name string) string {
+	if q.form {
+		text, _, _ := q.Form.Get(name)
+		return text
+	}
+	value, _ := q.Fields.Get(name)
+	text, _ := value.Text()
+	return text
+}
+
+// rewrite is the body for a route: the model replaced by the provider's own
+// id, and usage asked for where a stream would not state it. Every other byte
+// is kept.
+func (q *request) rewrite(native string, includeUsage wish) (body []byte, injected bool, err error) {
+	var edits []provider.Edit
+	switch {
+	case q.form && native != "":
+		_, at, _ := q.Form.Get("model")
+		edits = append(edits, provider.Edit{Span: at, Text: []byte(native)})
+	case native != "":
+		value, _ := q.Fields.Get("model")
+		edits = append(edits, provider.Edit{Span: value.Span, Text: provider.ModelValue(native)})
+	}
+	if includeUsage == wanted && q.json {
+		edit, added, err := provider.IncludeUsage(&q.Fields)
+		if err != nil {
+			return nil, false, badRequest(err)
+		}
+		if added {
+			edits, injected = append(edits, edit), true
+		}
+	}
+	if len(edits) == 0 {
+		return q.body, false, nil
+	}
+	return provider.Splice(make([]byte, 0, len(q.body)+64), q.body, edits...), injected, nil
+}
+
+// wish says whether a stream must be asked for its usage.
+type wish bool
+
+const wanted wish = true
+
+// models are all models that a body names besides the first.
+func (q *request) models(sources []provider.ModelSource, path provider.Captures) (first string, others []string, err error) {
+	q.Path = path
+	all, err := provider.Models(sources, &q.Request)
+	if err != nil || len(all) == 0 {
+		return "", nil, badRequest(err)
+	}
+	return all[0], slices.Clone(all[1:]), nil
+}
