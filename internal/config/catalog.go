@@ -1,0 +1,172 @@
+package config
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"modelgate"
+)
+
+// model is one entry of the catalog.
+type model struct {
+	// What clients call the model: author/model, unique. The author is what
+	// precedes the first slash, letters, digits and ._- ; what follows it may
+	// have :@/ too. Required.
+	Slug string `yaml:"slug"`
+
+	// What people call the model. Default: the slug without its author.
+	DisplayName string `yaml:"display_name"`
+
+	// What the model makes: llm, image, video, 3d, embedding, rerank or audio.
+	// Required.
+	Kind modelgate.ModelKind `yaml:"kind"`
+
+	// Tokens that fit into the model's context. 0 means unknown.
+	ContextLength int64 `yaml:"context_length"`
+
+	// Tokens that one answer has at most. 0 means unknown. Strict budgets
+	// reserve as much when a request sets no limit, and the context length
+	// when both are unknown.
+	MaxOutput int64 `yaml:"max_output"`
+
+	// When the model was published, for lists of models. Default: unknown.
+	Created time.Time `yaml:"created"`
+
+	// Where the model runs. The first is where calls go; the rest are tried in
+	// order when it fails. At least one. A route to a provider that is not
+	// configured is a warning: the model is listed, and calls that come to the
+	// route fail with 502.
+	Routes []route `yaml:"routes"`
+
+	// What the model costs. Default: no known price; calls are recorded at
+	// cost 0 and marked partial, and refused where a budget applies.
+	Price *price `yaml:"price"`
+}
+
+// route is one place where a model runs.
+type route struct {
+	// Name of a configured provider. Required.
+	Provider string `yaml:"provider"`
+
+	// The provider's own id of the model. Required.
+	Model string `yaml:"model"`
+
+	// What the model costs on this route. Default: the model's price.
+	Price *price `yaml:"price"`
+}
+
+// listPrice is one entry of the price list.
+type listPrice struct {
+	// Name of a configured provider. Required.
+	Provider string `yaml:"provider"`
+
+	// Glob over the provider's own model ids: `*` stands for any characters,
+	// `/` included, and `?` for one. At most 256 bytes. Required.
+	Model string `yaml:"model"`
+
+	// What the models cost. Required.
+	Price *price `yaml:"price"`
+}
+
+// catalogList gathers the models of several documents.
+type catalogList struct {
+	providers []Provider
+	first     map[string]string // slug to where it came up first
+	models    []*modelgate.Model
+}
+
+// add resolves the models at a key of a document.
+func (l *catalogList) add(d *document, key string, models []model) {
+	for i := range models {
+		path, m := element(key, i), &models[i]
+		if !d.has(path) || d.bad(path) {
+			continue
+		}
+		m.check(d, path)
+		if first := l.first[m.Slug]; first != "" {
+			d.fault(path+".slug", "is in the catalog already, at %s; slugs are unique", first)
+		} else if m.Slug != "" {
+			l.first[m.Slug] = d.file + ":" + itoa(d.places[path].line)
+		}
+		for j := range m.Routes {
+			warnProvider(d, element(path+".routes", j)+".provider", m.Routes[j].Provider, l.providers)
+		}
+		l.models = append(l.models, m.resolve(d, path))
+	}
+}
+
+func (m *model) check(d *document, path string) {
+	required(d, path, "slug", m.Slug)
+	required(d, path, "kind", string(m.Kind))
+	if m.Slug != "" && !modelgate.ValidSlug(m.Slug) {
+		d.fault(path+".slug", "want author/model of letters, digits and ._- (and :@/ after the first slash), beginning with a letter or digit")
+	}
+	if m.Kind != "" && !slices.Contains(modelgate.Kinds(), m.Kind) {
+		d.fault(path+".kind", "want one of %s", joined(modelgate.Kinds()))
+	}
+	notNegative(d, path+".context_length", m.ContextLength)
+	notNegative(d, path+".max_output", m.MaxOutput)
+	if len(m.Routes) == 0 {
+		d.fault(path+".routes", "is missing; a model needs at least one route")
+	}
+	seen := make(map[[2]string]bool)
+	for i, r := range m.Routes {
+		key := element(path+".routes", i)
+		if !d.has(key) || d.bad(key) {
+			continue
+		}
+		required(d, key, "provider", r.Provider)
+		required(d, key, "model", r.Model)
+		if seen[[2]string{r.Provider, r.Model}] {
+			d.fault(key, "is the same provider and model as an earlier route; remove one")
+		}
+		seen[[2]string{r.Provider, r.Model}] = true
+	}
+}
+
+func (m *model) resolve(d *document, path string) *modelgate.Model {
+	made := &modelgate.Model{
+		Slug: m.Slug, DisplayName: m.DisplayName, Kind: m.Kind, ContextLength: m.ContextLength,
+		MaxOutput: m.MaxOutput, Created: m.Created, Price: m.Price.resolve(d, path+".price"),
+	}
+	if made.DisplayName == "" {
+		made.DisplayName = made.Name()
+	}
+	for i, r := range m.Routes {
+		key := element(path+".routes", i)
+		made.Routes = append(made.Routes, modelgate.Route{Provider: r.Provider, Model: r.Model, Price: r.Price.resolve(d, key+".price")})
+	}
+	return made
+}
+
+func (p *listPrice) resolve(d *document, path string, providers []Provider) modelgate.ProxyPrice {
+	if d.has(path) && !d.bad(path) {
+		required(d, path, "provider", p.Provider)
+		required(d, path, "model", p.Model)
+		if p.Price == nil {
+			d.fault(path+".price", "is missing")
+		}
+		checkGlob(d, path+".model", p.Model)
+		warnProvider(d, path+".provider", p.Provider, providers)
+	}
+	return modelgate.ProxyPrice{Provider: p.Provider, Model: p.Model, Price: p.Price.resolve(d, path+".price")}
+}
+
+// checkGlob refuses globs that can match no model id.
+func checkGlob(d *document, key, glob string) {
+	switch {
+	case len(glob) > modelgate.MaxPattern:
+		d.fault(key, "a glob has at most %d bytes", modelgate.MaxPattern)
+	case !isPrintable(glob):
+		d.fault(key, "must not have control characters or invalid UTF-8")
+	case strings.ContainsAny(glob, `[]\`):
+		d.fault(key, "in a glob only * and ? are special; [ ] and \\ match themselves and no model id has them")
+	}
+}
+
+func warnProvider(d *document, key, name string, providers []Provider) {
+	if name != "" && !slices.ContainsFunc(providers, func(p Provider) bool { return p.Name == name }) {
+		d.warn(key, "no provider of this name is configured; calls will fail with 502")
+	}
+}

@@ -1,0 +1,161 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The bounds of settings.
+const (
+	maxRequest    Size = 1 << 30
+	minSpool      Size = 128 << 20
+	maxDrainDelay      = 10 * time.Minute
+)
+
+// check judges what the settings mean.
+func (s *Settings) check(d *document) {
+	s.Server.check(d)
+	s.Database.check(d)
+	s.Redis.check(d)
+	notNegative(d, "limits.requests_per_second", int64(s.Limits.RequestsPerSecond))
+	notNegative(d, "limits.burst", int64(s.Limits.Burst))
+	notNegative(d, "limits.concurrency", int64(s.Limits.Concurrency))
+	oneOf(d, "metering.fsync", s.Metering.Fsync, FsyncAlways, FsyncInterval)
+	if s.Metering.SpoolMaxBytes < minSpool {
+		d.fault("metering.spool_max_bytes", "must be at least %s", minSpool)
+	}
+	oneOf(d, "log.format", s.Log.Format, LogAuto, LogText, LogJSON)
+	seen := make(map[string]int)
+	for i := range s.Providers {
+		path := element("providers", i)
+		s.Providers[i].check(d, path)
+		name := s.Providers[i].Name
+		if first, known := seen[name]; known && name != "" {
+			d.fault(path+".name", "is already the name of the provider in line %d; names are unique", d.places[element("providers", first)].line)
+		} else {
+			seen[name] = i
+		}
+	}
+}
+
+func (s *Server) check(d *document) {
+	checkAddress(d, "server.listen", s.Listen)
+	if s.AdminListen != "" {
+		checkAddress(d, "server.admin_listen", s.AdminListen)
+		if s.AdminListen == s.Listen && !strings.HasSuffix(s.Listen, ":0") {
+			d.fault("server.admin_listen", "must differ from listen; leave it empty to have metrics on the main listener")
+		}
+	}
+	if s.BaseURL != "" {
+		checkURL(d, "server.base_url", s.BaseURL, "")
+	}
+	if s.MaxRequestBytes < 1 || s.MaxRequestBytes > maxRequest {
+		d.fault("server.max_request_bytes", "must be from 1 to %s", maxRequest)
+	}
+	if s.DataDir == "" {
+		d.fault("server.data_dir", "must not be empty")
+	}
+	if s.DrainDelay > maxDrainDelay {
+		d.fault("server.drain_delay", "must be at most 10m")
+	}
+	switch {
+	case s.TLS.CertFile != "" && s.TLS.KeyFile == "":
+		d.fault("server.tls.cert_file", "needs key_file beside it")
+	case s.TLS.KeyFile != "" && s.TLS.CertFile == "":
+		d.fault("server.tls.key_file", "needs cert_file beside it")
+	}
+}
+
+func (db *Database) check(d *document) {
+	text := db.URL.Reveal()
+	if file, ok := strings.CutPrefix(text, "sqlite:"); ok && file != "" && !strings.HasPrefix(file, "//") {
+		return
+	}
+	if u, err := url.Parse(text); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
+		return
+	}
+	d.fault("database.url", "want sqlite:FILE or postgres://user:password@host:5432/name")
+}
+
+func (r *Redis) check(d *document) {
+	if r.URL.Empty() {
+		return
+	}
+	u, err := url.Parse(r.URL.Reveal())
+	if err != nil || u.Scheme != "redis" && u.Scheme != "rediss" || u.Hostname() == "" {
+		d.fault("redis.url", "want redis://host:6379/0 or rediss://…, or leave it empty")
+		return
+	}
+	if database := strings.Trim(u.Path, "/"); database != "" {
+		if n, err := strconv.Atoi(database); err != nil || n < 0 {
+			d.fault("redis.url", "want the number of a database after the host, such as /0")
+		}
+	}
+}
+
+// checkAddress wants host:port; the host may be missing, the port may be 0.
+func checkAddress(d *document, key, address string) {
+	host, port, err := net.SplitHostPort(address)
+	if n, notNumber := strconv.ParseUint(port, 10, 16); err != nil || notNumber != nil || n > 65535 || strings.ContainsAny(host, " /@") {
+		d.fault(key, "want host:port, such as 127.0.0.1:8080, [::1]:8080 or :8080")
+	}
+}
+
+// checkURL wants an http or https address without user, query and fragment,
+// and with one of the paths: "" for none, "*" for any.
+func checkURL(d *document, key, text, path string) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "":
+		d.fault(key, "want http:// or https:// and a host")
+	case u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(text, "#"):
+		d.fault(key, "must not have a user, a query or a fragment")
+	case path == "" && strings.Trim(u.Path, "/") != "":
+		d.fault(key, "must not have a path")
+	case !isPrintable(text):
+		d.fault(key, "must not have control characters")
+	}
+}
+
+// required wants a key that has a value which is not empty.
+func required(d *document, path, name, value string) {
+	key := member(path, name)
+	switch {
+	case !d.has(key):
+		d.fault(key, "is missing")
+	case value == "":
+		d.fault(key, "must not be empty")
+	}
+}
+
+func notNegative(d *document, key string, n int64) {
+	if n < 0 {
+		d.fault(key, "must not be negative")
+	}
+}
+
+func oneOf[T ~string](d *document, key string, value T, choices ...T) {
+	if !slices.Contains(choices, value) {
+		d.fault(key, "want one of %s", joined(choices))
+	}
+}
+
+func joined[T ~string](list []T) string {
+	words := make([]string, len(list))
+	for i := range list {
+		words[i] = string(list[i])
+	}
+	return strings.Join(words, ", ")
+}
+
+// isPrintable reports whether a text has only characters that can be seen and
+// spaces.
+func isPrintable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, unicode.IsControl)
+}

@@ -1,0 +1,206 @@
+package config
+
+import (
+	"net/textproto"
+	"slices"
+	"strings"
+)
+
+// reserved are the first segments of the gateway's own paths.
+var reserved = []string{"gw", "v1", "p", "healthz", "readyz", "metrics", "dashboard", "openapi.json", "webhooks"}
+
+// formats are the wire formats, and which of them can do without a key.
+var formats = []struct {
+	name    string
+	keyless bool
+}{
+	{"openai", false}, {"anthropic", false}, {"gemini", false}, {"azure-openai", false},
+	{"mistral", false}, {"deepseek", false}, {"xai", false}, {"groq", false}, {"together", false},
+	{"fireworks", false}, {"openrouter", false}, {"moonshot", false}, {"zhipu", false},
+	{"dashscope", false}, {"ark", false}, {"minimax", false}, {"cohere", false}, {"jina", false},
+	{"voyage", false}, {"fal", false}, {"replicate", false},
+	{"vllm", true}, {"ollama", true}, {"generic", true},
+}
+
+// doors are the names that paths may give the gateway's doors.
+var doors = []string{
+	"chat", "completions", "messages", "count_tokens", "responses", "images", "image_edits", "videos",
+	"embeddings", "reranks", "speech", "transcriptions", "translations",
+}
+
+func (p *Provider) check(d *document, path string) {
+	if !d.has(path) || d.bad(path) {
+		return
+	}
+	required(d, path, "name", p.Name)
+	required(d, path, "format", p.Format)
+	required(d, path, "base_url", p.BaseURL)
+	switch {
+	case slices.Contains(reserved, p.Name):
+		d.fault(path+".name", "is the first segment of the gateway's own paths; choose another name")
+	case p.Name != "" && !isProviderName(p.Name):
+		d.fault(path+".name", "want 1 to 64 of a-z, 0-9 and -")
+	}
+	known := formatNames()
+	if p.Format != "" && !slices.Contains(known, p.Format) {
+		d.fault(path+".format", "want one of %s", strings.Join(known, ", "))
+	}
+	if p.BaseURL != "" {
+		checkURL(d, path+".base_url", p.BaseURL, "*")
+	}
+	p.checkCredentials(d, path)
+	p.checkPaths(d, path)
+	for name, value := range p.Headers {
+		checkHeader(d, member(path+".headers", name), name, value)
+	}
+	p.Timeouts.fill()
+	oneOf(d, path+".on_disconnect", p.OnDisconnect, Drain, Cancel)
+}
+
+func formatNames() []string {
+	names := make([]string, len(formats))
+	for i, f := range formats {
+		names[i] = f.name
+	}
+	return names
+}
+
+func isProviderName(s string) bool {
+	outside := func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' }
+	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, outside)
+}
+
+// checkCredentials wants one way to a key, and warns where there is none.
+func (p *Provider) checkCredentials(d *document, path string) {
+	var given []string
+	for _, name := range []string{"credential", "credentials", "credential_file"} {
+		if d.has(member(path, name)) {
+			given = append(given, name)
+		}
+	}
+	if len(given) > 1 {
+		d.fault(member(path, given[1]), "excludes %s; keep one of them", given[0])
+	}
+	for i, s := range p.Credentials {
+		checkSecret(d, element(path+".credentials", i), s)
+	}
+	for i, s := range p.PreviousCredentials {
+		checkSecret(d, element(path+".previous_credentials", i), s)
+	}
+	checkSecret(d, path+".credential", p.Credential)
+	keyless := p.Auth != nil && *p.Auth == Auth{}
+	for _, f := range formats {
+		keyless = keyless || f.keyless && f.name == p.Format
+	}
+	if !keyless && p.CredentialFile == "" && len(p.Keys()) == 0 {
+		d.warn(path, "has no credential; its calls will fail with 500 until it has one")
+	}
+}
+
+// maxCredential bounds a key, in bytes.
+const maxCredential = 8192
+
+func checkSecret(d *document, key string, s Secret) {
+	if text := s.Reveal(); !isPrintable(text) || len(text) > maxCredential {
+		d.fault(key, "must not have control characters and at most %d bytes", maxCredential)
+	}
+}
+
+func (p *Provider) checkPaths(d *document, path string) {
+	for door, upstream := range p.Paths {
+		key := member(path+".paths", door)
+		switch {
+		case !slices.Contains(doors, door):
+			d.fault(key, "no door has this name; the doors are %s", strings.Join(doors, ", "))
+		case !strings.HasPrefix(upstream, "/"):
+			d.fault(key, "want a path that begins with /")
+		default:
+			bare, _, _ := strings.Cut(upstream, "?")
+			if problem := pathProblem(strings.ReplaceAll(bare, "{model}", "m")); problem != "" {
+				d.fault(key, "%s", problem)
+			}
+		}
+	}
+	for i, pattern := range p.Allow {
+		if problem := patternProblem(pattern); problem != "" {
+			d.fault(element(path+".allow", i), "%s", problem)
+		}
+	}
+}
+
+// patternProblem says what is wrong with a method and path pattern, "" if
+// nothing is.
+func patternProblem(pattern string) string {
+	method, path, ok := strings.Cut(pattern, " ")
+	path = strings.TrimLeft(path, " ")
+	upper := func(c rune) bool { return c < 'A' || c > 'Z' }
+	if !ok || !strings.HasPrefix(path, "/") || method != "*" && (method == "" || strings.ContainsFunc(method, upper)) {
+		return "want a method (or *), a space and a path that begins with /, such as GET /v1/files/**"
+	}
+	segments := strings.Split(path[1:], "/")
+	names := make(map[string]bool)
+	for i, segment := range segments {
+		if segment == "**" {
+			if i < len(segments)-1 {
+				return "** must come last"
+			}
+			segments[i] = "rest"
+			continue
+		}
+		inner, braced := strings.CutPrefix(segment, "{")
+		if !braced {
+			continue
+		}
+		name, literal, closed := strings.Cut(inner, "}")
+		if !closed || name == "" || names[name] {
+			return "want a name of its own between { and } at the beginning of a segment"
+		}
+		names[name] = true
+		segments[i] = "m" + literal
+	}
+	return pathProblem("/" + strings.Join(segments, "/"))
+}
+
+// pathProblem says why no request could have the path, "" if one could.
+func pathProblem(path string) string {
+	lower := strings.ToLower(path)
+	for _, bad := range []string{"{", "}", "*", "?", "#", "\\", "%2f", "%5c", "%2e", "%00", " "} {
+		if strings.Contains(lower, bad) {
+			return "a path must not have " + bad + " here"
+		}
+	}
+	segments := strings.Split(path[1:], "/")
+	for i, s := range segments {
+		if s == "." || s == ".." || s == "" && i < len(segments)-1 {
+			return "a path must not have . or .. or empty segments"
+		}
+	}
+	if !isPrintable(path) {
+		return "a path must not have control characters"
+	}
+	return ""
+}
+
+// checkHeader refuses headers that belong to the connection. Its messages do
+// not hold the value, which may be a secret.
+func checkHeader(d *document, key, name, value string) {
+	ours := []string{"Host", "Content-Length", "Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer",
+		"Transfer-Encoding", "Upgrade", "Proxy-Authenticate", "Proxy-Authorization"}
+	switch {
+	case !isToken(name):
+		d.fault(key, "is no header name")
+	case slices.Contains(ours, textproto.CanonicalMIMEHeaderKey(name)):
+		d.fault(key, "belongs to the connection and cannot be set")
+	case !isPrintable(value):
+		d.fault(key, "must not have control characters")
+	}
+}
+
+// isToken reports whether s can be the name of a header.
+func isToken(s string) bool {
+	outside := func(c rune) bool {
+		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		return !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
+	}
+	return s != "" && !strings.ContainsFunc(s, outside)
+}

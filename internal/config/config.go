@@ -1,0 +1,168 @@
+// Package config reads the configuration: one strict YAML file, and the lists
+// of models it names, become one value.
+//
+// Strict means that whatever is not understood is a Fault with its line, and
+// that all faults are found at once. The way of a file: parse (document.go),
+// decode into the structs whose yaml tags are the keys (decode.go), with
+// environment variables replaced in the values only (expand.go), then judge
+// what the values mean (check*.go), then make the catalog (catalog.go,
+// price.go).
+//
+// A new section is one struct with yaml tags and manuals as its comments, one
+// field of Settings, perhaps a setDefaults and a check. The schema and the
+// reference manual follow from these; go test -update writes them.
+package config
+
+import (
+	"cmp"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"modelgate"
+)
+
+// Config is a configuration that was found to be right. It is immutable and
+// safe for concurrent use; a reload makes a new one.
+type Config struct {
+	Settings
+	// Catalog holds the models of the file and of its catalog_files, in the
+	// order of the files.
+	Catalog []*modelgate.Model
+	// Prices is the price list of provider-proxy calls, searched in order.
+	Prices []modelgate.ProxyPrice
+	// Warnings are what is probably not meant but harmless, in the order of
+	// the file.
+	Warnings []Fault
+}
+
+// NewCatalog indexes the models and the price list.
+func (c *Config) NewCatalog() (*modelgate.Catalog, error) {
+	return modelgate.NewCatalog(c.Catalog, c.Prices)
+}
+
+// file is the shape of the configuration file.
+type file struct {
+	Settings `yaml:",inline"`
+
+	// The models that clients may name, in addition to those of
+	// catalog_files. Default: none. May change without a restart.
+	Catalog []model `yaml:"catalog"`
+
+	// Files with more models: each holds a list of the same shape as catalog.
+	// An entry is a path or a glob (`*`, `?`, `[a-z]`), relative to the
+	// directory of this file. A path without a glob must exist. A file that
+	// several entries match is read once. A slug may occur only once in all of
+	// them. Default: none. May change without a restart.
+	CatalogFiles []string `yaml:"catalog_files"`
+
+	// Prices of provider-proxy calls of models that no route of the catalog
+	// names. The first entry that matches applies; a call that none matches
+	// has no known price. Default: none. May change without a restart.
+	Prices []listPrice `yaml:"prices"`
+}
+
+// Load reads the file and returns its configuration, or Faults. Environment
+// variables come from env, usually os.LookupEnv; relative paths are relative
+// to the directory of the file.
+func Load(path string, env func(string) (string, bool)) (*Config, error) {
+	l := loader{env: env}
+	cfg := l.load(path)
+	if len(l.faults) > 0 {
+		return nil, Faults(sorted(l.faults))
+	}
+	cfg.Warnings = sorted(l.warnings)
+	return cfg, nil
+}
+
+// Check reads the file as Load does and returns all that is wrong with it, in
+// the order of its lines, and what is probably not meant. A file without
+// faults is one that Load accepts.
+func Check(path string, env func(string) (string, bool)) (faults, warnings []Fault) {
+	l := loader{env: env}
+	l.load(path)
+	return sorted(l.faults), sorted(l.warnings)
+}
+
+// sorted puts faults in the order of their places, file by file as the files
+// first came up.
+func sorted(faults []Fault) []Fault {
+	order := make(map[string]int)
+	for _, f := range faults {
+		if _, known := order[f.File]; !known {
+			order[f.File] = len(order)
+		}
+	}
+	slices.SortStableFunc(faults, func(a, b Fault) int {
+		return cmp.Or(cmp.Compare(order[a.File], order[b.File]), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return faults
+}
+
+// loader is the reading of one configuration with all its files.
+type loader struct {
+	env              func(string) (string, bool)
+	faults, warnings []Fault
+}
+
+func (l *loader) load(path string) *Config {
+	var f file
+	initialise(&f)
+	doc := l.open(path)
+	if doc == nil {
+		return nil
+	}
+	doc.decode(&f)
+	f.Settings.resolvePaths(filepath.Dir(path))
+	f.Settings.check(doc)
+	models := l.models(doc, &f, filepath.Dir(path))
+	cfg := &Config{Settings: f.Settings, Catalog: models}
+	for i := range f.Prices {
+		cfg.Prices = append(cfg.Prices, f.Prices[i].resolve(doc, element("prices", i), f.Providers))
+	}
+	return cfg
+}
+
+// models resolves the catalog of the file and of its catalog files.
+func (l *loader) models(doc *document, f *file, dir string) []*modelgate.Model {
+	list := catalogList{providers: f.Providers, first: make(map[string]string)}
+	list.add(doc, "catalog", f.Catalog)
+	seen := make(map[string]bool)
+	for i, pattern := range f.CatalogFiles {
+		for _, path := range matches(doc, element("catalog_files", i), dir, pattern) {
+			if seen[path] {
+				continue
+			}
+			seen[path] = true
+			more := l.open(path)
+			if more == nil {
+				continue
+			}
+			var models []model
+			more.decode(&models)
+			list.add(more, "", models)
+		}
+	}
+	return list.models
+}
+
+// matches are the files that an entry of catalog_files names, sorted.
+func matches(doc *document, key, dir, pattern string) []string {
+	if pattern == "" {
+		doc.fault(key, "must not be empty")
+		return nil
+	}
+	if !filepath.IsAbs(pattern) {
+		pattern = filepath.Join(dir, pattern)
+	}
+	if !strings.ContainsAny(pattern, `*?[\`) {
+		return []string{pattern}
+	}
+	paths, err := filepath.Glob(pattern)
+	if err != nil {
+		doc.fault(key, "is no valid glob; close every [ and do not end with \\")
+	} else if len(paths) == 0 {
+		doc.warn(key, "matches no file")
+	}
+	return paths
+}

@@ -1,0 +1,310 @@
+package config_test
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"modelgate"
+	"modelgate/internal/config"
+)
+
+// env is an environment in which these variables are set.
+func env(vars map[string]string) func(string) (string, bool) {
+	return func(name string) (string, bool) { v, ok := vars[name]; return v, ok }
+}
+
+// write makes a configuration file and others beside it, and returns the path
+// of the first.
+func write(t *testing.T, text string, others ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	files := append([]string{"modelgate.yaml", text}, others...)
+	for i := 0; i < len(files); i += 2 {
+		path := filepath.Join(dir, files[i])
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(files[i+1]), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return filepath.Join(dir, files[0])
+}
+
+func load(t *testing.T, text string, others ...string) *config.Config {
+	t.Helper()
+	cfg, err := config.Load(write(t, text, others...), env(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return cfg
+}
+
+// shown are faults as line:column: message, with the file where it is another
+// than the main one.
+func shown(dir string, faults []config.Fault) []string {
+	var lines []string
+	for _, f := range faults {
+		file, _ := filepath.Rel(dir, f.File)
+		if file == "modelgate.yaml" {
+			file = ""
+		}
+		text := fmt.Sprintf("%d:%d: %s", f.Line, f.Column, strings.ReplaceAll(f.Message, dir+"/", ""))
+		if file != "" {
+			text = file + ":" + text
+		}
+		lines = append(lines, text)
+	}
+	return lines
+}
+
+func TestEmptyFileIsTheDefaults(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"", "# nothing\n", "server:\nproviders:\nlimits: {burst: ~}\n"} {
+		path := write(t, text)
+		cfg, err := config.Load(path, env(nil))
+		if err != nil {
+			t.Fatalf("%q: %v", text, err)
+		}
+		got := cfg.Settings
+		if url := got.Database.URL.Reveal(); url != "sqlite:modelgate.db" {
+			t.Errorf("database url %q", url)
+		}
+		got.Database, got.Redis = config.Database{}, config.Redis{}
+		want := config.Settings{
+			Server: config.Server{Listen: "127.0.0.1:8080", MaxRequestBytes: 10485760,
+				DataDir: filepath.Join(filepath.Dir(path), "data"), DrainDelay: 5 * time.Second},
+			Limits:   config.Limits{RequestsPerSecond: 50, Burst: 100, Concurrency: 100},
+			Metering: config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30},
+			Log:      config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q (-want +got):\n%s", text, diff)
+		}
+	}
+}
+
+const everySetting = `
+server:
+  listen: ":9090"
+  base_url: https://gate.example
+  max_request_bytes: 20MiB
+  data_dir: /var/lib/modelgate
+  drain_delay: 0
+  admin_listen: 127.0.0.1:9464
+  tls: {cert_file: tls/cert.pem, key_file: /etc/key.pem}
+database: {url: "postgres://gate:pa$$word@db:5432/gate"}
+redis: {url: "rediss://cache:6379/2"}
+limits: {requests_per_second: 0, burst: 7, concurrency: 0}
+metering: {fsync: interval, spool_max_bytes: 268435456}
+log: {level: warn, format: json}
+providers:
+  - name: openai-eu
+    format: openai
+    base_url: https://eu.api.openai.com/base
+    region: eu-west
+    credentials: [one, "two"]
+    previous_credentials: [old]
+    auth: {header: x-my-key, prefix: "Key "}
+    ca_file: ca.pem
+    allow_stored_objects: true
+    paths: {chat: "/v1/chat/completions?api-version=1"}
+    allow: ["GET /v1/files/**", "* /v1/{a}/x"]
+    headers: {OpenAI-Project: proj_1}
+    timeouts: {connect: 2s, idle: 0s}
+    on_disconnect: cancel
+`
+
+func TestEverySetting(t *testing.T) {
+	t.Parallel()
+	path := write(t, everySetting)
+	cfg, err := config.Load(path, env(nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(path)
+	want := config.Settings{
+		Server: config.Server{Listen: ":9090", BaseURL: "https://gate.example", MaxRequestBytes: 20 << 20, DataDir: "/var/lib/modelgate",
+			AdminListen: "127.0.0.1:9464", TLS: config.TLS{CertFile: filepath.Join(dir, "tls/cert.pem"), KeyFile: "/etc/key.pem"}},
+		Database: config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate")},
+		Redis:    config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
+		Limits:   config.Limits{Burst: 7},
+		Metering: config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20},
+		Log:      config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
+		Providers: []config.Provider{{
+			Name: "openai-eu", Format: "openai", BaseURL: "https://eu.api.openai.com/base", Region: "eu-west",
+			Credentials:         []config.Secret{config.NewSecret("one"), config.NewSecret("two")},
+			PreviousCredentials: []config.Secret{config.NewSecret("old")},
+			Auth:                &config.Auth{Header: "X-My-Key", Prefix: "Key "}, CAFile: filepath.Join(dir, "ca.pem"), AllowStoredObjects: true,
+			Paths: map[string]string{"chat": "/v1/chat/completions?api-version=1"}, Allow: []string{"GET /v1/files/**", "* /v1/{a}/x"},
+			Headers:      map[string]string{"OpenAI-Project": "proj_1"},
+			Timeouts:     config.Timeouts{Connect: 2 * time.Second, FirstByte: 10 * time.Minute, Idle: 3 * time.Minute},
+			OnDisconnect: config.Cancel,
+		}},
+	}
+	if diff := cmp.Diff(want, cfg.Settings); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if len(cfg.Warnings) > 0 {
+		t.Errorf("warnings %v", cfg.Warnings)
+	}
+	limits := cfg.Limits.Default()
+	if *limits.RequestsPerSecond != 0 || *limits.Burst != 7 || *limits.Concurrency != 0 {
+		t.Errorf("default limits %d %d %d", *limits.RequestsPerSecond, *limits.Burst, *limits.Concurrency)
+	}
+}
+
+func TestAuthStyles(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]config.Auth{
+		"bearer":         {Header: "Authorization", Prefix: "Bearer "},
+		"x-api-key":      {Header: "X-Api-Key"},
+		"api-key":        {Header: "Api-Key"},
+		"none":           {},
+		"{query: key}":   {Query: "key"},
+		"{header: key-}": {Header: "Key-"},
+	} {
+		cfg := load(t, "providers:\n  - {name: a, format: openai, base_url: http://a, credential: k, auth: "+text+"}\n")
+		if got := cfg.Providers[0].Auth; got == nil || *got != want {
+			t.Errorf("auth %s = %+v, want %+v", text, got, want)
+		}
+	}
+	if cfg := load(t, "providers:\n  - {name: a, format: openai, base_url: http://a, credential: k}\n"); cfg.Providers[0].Auth != nil {
+		t.Errorf("no auth = %+v", cfg.Providers[0].Auth)
+	}
+}
+
+func TestCatalogOfSeveralFiles(t *testing.T) {
+	t.Parallel()
+	one := "- {slug: b/one, kind: llm, created: 2026-01-15, max_output: 9, context_length: 99, routes: [{provider: p1, model: x/y}, {provider: p1, model: z, price: {request: 1}}]}\n"
+	two := "- {slug: a/two, display_name: Two, kind: 3d, routes: [{provider: p1, model: t}]}\n"
+	cfg := load(t, `
+catalog:
+  - {slug: c/three, kind: rerank, routes: [{provider: p1, model: r}], price: {search: 2}}
+catalog_files: [more/*.yaml, more/two.yaml]
+providers: [{name: p1, format: vllm, base_url: "http://x"}]
+prices: [{provider: p1, model: "gpt-4*", price: {input: 2.5}}]
+`, "more/one.yaml", one, "more/two.yaml", two, "more/nothing.yaml", "")
+	var got []string
+	for _, m := range cfg.Catalog {
+		got = append(got, fmt.Sprintf("%s|%s|%s|%d|%d|%s|%d routes", m.Slug, m.DisplayName, m.Kind, m.ContextLength, m.MaxOutput, m.Created.Format(time.DateOnly), len(m.Routes)))
+	}
+	want := []string{
+		"c/three|three|rerank|0|0|0001-01-01|1 routes",
+		"b/one|one|llm|99|9|2026-01-15|2 routes",
+		"a/two|Two|3d|0|0|0001-01-01|1 routes",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	catalog, err := cfg.NewCatalog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := catalog.ProxyPrice("p1", "gpt-4o"); p == nil || p.Base.String() != "input=2.5" {
+		t.Errorf("proxy price %+v", p)
+	}
+	if p := catalog.Find("b/one").PriceOn(1); p == nil || p.Base.String() != "request=1" {
+		t.Errorf("route price %+v", p)
+	}
+	if p := catalog.Find("b/one").PriceOn(0); p != nil {
+		t.Errorf("price %+v of a model without one", p)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	path := write(t, `providers:
+  - {name: a, format: openai, base_url: http://a, credential: "${KEY:-}"}
+  - {name: b, format: openai, base_url: http://b, auth: none}
+  - {name: c, format: ollama, base_url: http://c}
+catalog:
+  - slug: x/y
+    kind: llm
+    routes:
+      - provider: missing
+        model: z
+catalog_files: [none/*.yaml]
+prices:
+  - {provider: gone, model: "*", price: {input: 1}}
+`)
+	faults, warnings := config.Check(path, env(nil))
+	if len(faults) > 0 {
+		t.Fatalf("faults %v", faults)
+	}
+	want := []string{
+		"2:5: providers[0]: has no credential; its calls will fail with 500 until it has one",
+		"9:19: catalog[0].routes[0].provider: no provider of this name is configured; calls will fail with 502",
+		"11:17: catalog_files[0]: matches no file",
+		"13:16: prices[0].provider: no provider of this name is configured; calls will fail with 502",
+	}
+	if diff := cmp.Diff(want, shown(filepath.Dir(path), warnings)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRestartNeeded(t *testing.T) {
+	t.Parallel()
+	old := load(t, "server: {data_dir: /d}\n")
+	same := load(t, `
+server: {data_dir: /d}
+limits: {burst: 1}
+log: {level: debug}
+providers: [{name: a, format: vllm, base_url: "http://a"}]
+catalog: [{slug: a/b, kind: llm, routes: [{provider: a, model: b}]}]
+prices: [{provider: a, model: c, price: {input: 1}}]
+`)
+	if got := config.RestartNeeded(old, same); got != nil {
+		t.Errorf("RestartNeeded = %v, want none", got)
+	}
+	other := load(t, `
+server: {data_dir: /e, listen: "127.0.0.1:1", tls: {cert_file: /a, key_file: /b}}
+database: {url: sqlite:other.db}
+redis: {url: "redis://r:1/0"}
+metering: {fsync: interval}
+log: {format: json}
+`)
+	want := []string{"server.listen", "server.data_dir", "server.tls.cert_file", "server.tls.key_file", "database.url", "redis.url", "metering.fsync", "log.format"}
+	if diff := cmp.Diff(want, config.RestartNeeded(old, other)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSecretNeverPrints(t *testing.T) {
+	t.Parallel()
+	const text = "sk-very-secret"
+	cfg := load(t, "redis: {url: redis://user:"+text+"@h:1/0}\nproviders: [{name: a, format: openai, base_url: http://a, credential: "+text+"}]\n")
+	var log strings.Builder
+	slog.New(slog.NewTextHandler(&log, nil)).Info("x", "secret", cfg.Providers[0].Credential, "all", cfg.Settings)
+	slog.New(slog.NewJSONHandler(&log, nil)).Info("x", "secret", cfg.Providers[0].Credential, "all", cfg.Settings)
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+		fmt.Fprintf(&log, verb+" ", cfg.Providers[0].Credential)
+		fmt.Fprintf(&log, verb+" ", cfg.Settings)
+		fmt.Fprintf(&log, verb+" ", struct{ s config.Secret }{cfg.Providers[0].Credential})
+	}
+	if strings.Contains(log.String(), text) || strings.Contains(log.String(), fmt.Sprintf("%x", text)) {
+		t.Errorf("the secret stands in: %s", log.String())
+	}
+	if got := cfg.Providers[0].Credential.Reveal(); got != text {
+		t.Errorf("Reveal() = %q", got)
+	}
+}
+
+// The price list is searched in the order of the file.
+func TestProxyPriceOrder(t *testing.T) {
+	t.Parallel()
+	cfg := load(t, "prices:\n  - {provider: a, model: 'gpt-*', price: {input: 1}}\n  - {provider: a, model: '*', price: {input: 2}}\n")
+	want := []modelgate.ProxyPrice{{Provider: "a", Model: "gpt-*"}, {Provider: "a", Model: "*"}}
+	for i, p := range cfg.Prices {
+		if p.Provider != want[i].Provider || p.Model != want[i].Model || p.Price.Base.String() != fmt.Sprintf("input=%d", i+1) {
+			t.Errorf("prices[%d] = %s %s %s", i, p.Provider, p.Model, p.Price.Base)
+		}
+	}
+}

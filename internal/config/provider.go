@@ -1,0 +1,195 @@
+package config
+
+import (
+	"net/textproto"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+)
+
+// Provider is one model provider.
+type Provider struct {
+	// What the provider is called here: 1 to 64 of a-z, 0-9 and -, unique.
+	// Its proxy paths begin with /NAME/, so the gateway's own first segments
+	// (gw, v1, p, healthz, readyz, metrics, dashboard, openapi.json,
+	// webhooks) are not allowed. Required.
+	Name string `yaml:"name"`
+
+	// The wire format the provider speaks, which also says which paths
+	// callers may use. Required. One of openai, anthropic, gemini,
+	// azure-openai, mistral, deepseek, xai, groq, together, fireworks,
+	// openrouter, moonshot, zhipu, dashscope, ark, minimax, cohere, jina,
+	// voyage, fal, replicate, vllm, ollama, generic. `generic` allows every
+	// path and serves only the doors that `paths` gives it.
+	Format string `yaml:"format"`
+
+	// Where the provider is: http or https, a host, perhaps a path that goes
+	// before every path of a call. No user, query or fragment. Required.
+	BaseURL string `yaml:"base_url"`
+
+	// Where the provider computes, in words of your own. `eu`, and whatever
+	// begins with `eu-`, counts as in the EU for organizations whose routing
+	// policy is eu_only. Empty means unknown, which is not in the EU.
+	Region string `yaml:"region"`
+
+	// The key that calls are sent with. Excludes credentials and
+	// credential_file. Empty means none: calls fail with 500 unless the format
+	// (vllm, ollama, generic) or `auth: none` needs no key.
+	Credential Secret `yaml:"credential"`
+
+	// Several keys, used in turn; one that the provider refuses or throttles
+	// rests for a while. Excludes credential and credential_file.
+	Credentials []Secret `yaml:"credentials"`
+
+	// Keys that were used before. They serve only the asynchronous jobs that
+	// were made with them, until these are finished.
+	PreviousCredentials []Secret `yaml:"previous_credentials"`
+
+	// File that holds the key, relative to the directory of this file; it is
+	// read again when it changes. While it is missing or empty, calls fail
+	// with 500. Excludes credential and credentials.
+	CredentialFile string `yaml:"credential_file"`
+
+	// How the key is sent: `bearer`, `x-api-key`, `api-key`,
+	// `{header: X-Key, prefix: "Key "}`, `{query: key}`, or `none`. Default:
+	// as the format has it.
+	Auth *Auth `yaml:"auth"`
+
+	// PEM file with certificates to trust for this provider, beside those of
+	// the system, relative to the directory of this file.
+	CAFile string `yaml:"ca_file"`
+
+	// Whether request bodies may refer to objects that are kept at the
+	// provider, such as previous_response_id or container. All organizations
+	// share the provider account, so one that guesses an id could reach
+	// another's objects; leave it false unless there is one organization
+	// only.
+	AllowStoredObjects bool `yaml:"allow_stored_objects"`
+
+	// Upstream paths of the gateway's doors, below base_url, where they differ
+	// from those of the format. Keys: chat, completions, messages,
+	// count_tokens, responses, images, image_edits, videos, embeddings,
+	// reranks, speech, transcriptions, translations. `{model}` in a path stands
+	// for the provider's model id.
+	Paths map[string]string `yaml:"paths"`
+
+	// Further proxy paths that callers may use, each a method (or `*`), a
+	// space and a path below base_url. `{name}` matches one segment, `**` at
+	// the end any number. All organizations share the provider account: allow
+	// what is safe to share.
+	Allow []string `yaml:"allow"`
+
+	// Headers set on every request, over the caller's.
+	Headers map[string]string `yaml:"headers"`
+
+	// How long to wait for the provider.
+	Timeouts Timeouts `yaml:"timeouts"`
+
+	// What becomes of a call whose client has gone. `drain` reads on, for at
+	// most 60 seconds, until the usage is known, because most providers charge
+	// for the whole answer anyway. `cancel` ends the call, for providers that
+	// then stop charging; the row is partial.
+	OnDisconnect Disconnect `yaml:"on_disconnect"`
+}
+
+func (p *Provider) setDefaults() { p.OnDisconnect = Drain }
+
+// Keys are the credential or credentials, those that are not empty.
+func (p *Provider) Keys() []Secret {
+	var keys []Secret
+	for _, s := range append([]Secret{p.Credential}, p.Credentials...) {
+		if !s.Empty() {
+			keys = append(keys, s)
+		}
+	}
+	return keys
+}
+
+// Timeouts are how long to wait for a provider.
+type Timeouts struct {
+	// For the TCP connection and for the TLS handshake, each. 0 means the
+	// default.
+	Connect time.Duration `yaml:"connect"`
+
+	// From the sent request to the header of the answer. 0 means the default.
+	FirstByte time.Duration `yaml:"first_byte"`
+
+	// Between two pieces of an answer. 0 means the default.
+	Idle time.Duration `yaml:"idle"`
+}
+
+func (t *Timeouts) setDefaults() {
+	*t = Timeouts{Connect: 10 * time.Second, FirstByte: 10 * time.Minute, Idle: 3 * time.Minute}
+}
+
+// fill replaces zeros by the defaults.
+func (t *Timeouts) fill() {
+	var usual Timeouts
+	usual.setDefaults()
+	for _, p := range [][2]*time.Duration{{&t.Connect, &usual.Connect}, {&t.FirstByte, &usual.FirstByte}, {&t.Idle, &usual.Idle}} {
+		if *p[0] == 0 {
+			*p[0] = *p[1]
+		}
+	}
+}
+
+// Disconnect says what becomes of a call whose client has gone.
+type Disconnect string
+
+// The choices.
+const (
+	Drain  Disconnect = "drain"
+	Cancel Disconnect = "cancel"
+)
+
+// Auth is how a credential is sent. The zero value sends none.
+type Auth struct {
+	// Name of the header that carries the key. Excludes query.
+	Header string `yaml:"header"`
+
+	// What precedes the key in the header, such as `Bearer ` with its space.
+	Prefix string `yaml:"prefix"`
+
+	// Name of the query parameter that carries the key. Excludes header.
+	Query string `yaml:"query"`
+}
+
+// decodeNode reads the name of a usual way, or a mapping.
+func (a *Auth) decodeNode(d *document, path string, n ast.Node) {
+	if isMapping(n) {
+		type plain Auth
+		d.value(path, n, (*plain)(a))
+		a.check(d, path)
+		return
+	}
+	var name string
+	d.value(path, n, &name)
+	switch name {
+	case "bearer":
+		*a = Auth{Header: "Authorization", Prefix: "Bearer "}
+	case "x-api-key":
+		*a = Auth{Header: "X-Api-Key"}
+	case "api-key":
+		*a = Auth{Header: "Api-Key"}
+	case "none":
+		*a = Auth{}
+	default:
+		d.fault(path, "want bearer, x-api-key, api-key, none, {header: …, prefix: …} or {query: …}")
+	}
+}
+
+func (a *Auth) check(d *document, path string) {
+	switch {
+	case a.Header == "" && a.Query == "":
+		d.fault(path, "name a header or a query parameter; auth: none sends no key")
+	case a.Header != "" && a.Query != "":
+		d.fault(path, "name a header or a query parameter, not both")
+	case a.Header != "" && !isToken(a.Header):
+		d.fault(path+".header", "is no header name")
+	case a.Prefix != "" && a.Header == "":
+		d.fault(path+".prefix", "goes with header only")
+	case !isPrintable(a.Prefix):
+		d.fault(path+".prefix", "must not have control characters")
+	}
+	a.Header = textproto.CanonicalMIMEHeaderKey(a.Header)
+}

@@ -1,0 +1,199 @@
+package config
+
+import (
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"modelgate"
+)
+
+// Settings are the sections of the configuration, all but the catalog.
+type Settings struct {
+	// Where the gateway listens and keeps its files.
+	Server Server `yaml:"server"`
+
+	// Where organizations, keys and usage are kept.
+	Database Database `yaml:"database"`
+
+	// A Redis or Valkey that several instances share, so that rate and
+	// concurrency limits hold for all of them together.
+	Redis Redis `yaml:"redis"`
+
+	// Rate and concurrency limits of each key, unless the operator set others
+	// for its organization or for the key. May change without a restart.
+	Limits Limits `yaml:"limits"`
+
+	// How usage is kept until it is in the database.
+	Metering Metering `yaml:"metering"`
+
+	// What the service writes to standard error.
+	Log Log `yaml:"log"`
+
+	// The model providers that calls go to. The name of each is the first
+	// segment of its proxy paths and what routes refer to. Default: none. May
+	// change without a restart.
+	Providers []Provider `yaml:"providers"`
+}
+
+// Server is where the gateway listens and keeps its files.
+type Server struct {
+	// Address of the main listener, host:port. Port 0 picks a free one, and
+	// the log line that says the service is ready names it. An empty host
+	// listens on all addresses.
+	Listen string `yaml:"listen"`
+
+	// The gateway's address as its clients see it, http or https, without a
+	// path; links in answers and pages begin with it. Empty means the address
+	// it listens on.
+	BaseURL string `yaml:"base_url"`
+
+	// The largest request body that is accepted, on every path; a larger one
+	// is answered 413. Bytes, or with a unit such as 10MiB; from 1 to 1GiB.
+	// Bodies are held in memory while a call is prepared.
+	MaxRequestBytes Size `yaml:"max_request_bytes"`
+
+	// Directory of the spool, the SQLite file and generated secrets; it is
+	// made when it is missing. Relative to the directory of this file. Two
+	// services must not share one.
+	DataDir string `yaml:"data_dir"`
+
+	// How long the service goes on accepting calls after it was told to
+	// stop, while readyz already says no, so that load balancers take notice.
+	// 0 stops accepting at once; at most 10m.
+	DrainDelay time.Duration `yaml:"drain_delay"`
+
+	// Address, host:port, of a second listener for /metrics. Empty means
+	// that metrics are on the main listener, for callers on this machine
+	// only.
+	AdminListen string `yaml:"admin_listen"`
+
+	// Certificate of the main listener. Without it the listener speaks plain
+	// HTTP, for use behind a proxy or on one machine.
+	TLS TLS `yaml:"tls"`
+}
+
+func (s *Server) setDefaults() {
+	s.Listen = "127.0.0.1:8080"
+	s.MaxRequestBytes = 10 << 20
+	s.DataDir = "data"
+	s.DrainDelay = 5 * time.Second
+}
+
+// TLS is the certificate of the main listener.
+type TLS struct {
+	// PEM file with the certificate and its chain, relative to the directory
+	// of this file. Needs key_file. Empty means no TLS.
+	CertFile string `yaml:"cert_file"`
+
+	// PEM file with the certificate's private key, relative to the directory
+	// of this file. Needs cert_file.
+	KeyFile string `yaml:"key_file"`
+}
+
+// Database is where everything durable is kept.
+type Database struct {
+	// `sqlite:FILE` is an embedded database; FILE is relative to data_dir or
+	// absolute, and one service at a time can use it.
+	// `postgres://user:password@host:5432/name` is a PostgreSQL that any
+	// number of instances may share.
+	URL Secret `yaml:"url"`
+}
+
+func (d *Database) setDefaults() { d.URL = NewSecret("sqlite:modelgate.db") }
+
+// Redis is where instances share limits.
+type Redis struct {
+	// `redis://user:password@host:6379/0`, or `rediss://` for TLS. Empty
+	// means that each instance keeps limits by itself, which is exact where
+	// there is only one. While Redis does not answer, limits are kept the
+	// same way.
+	URL Secret `yaml:"url"`
+}
+
+// Limits are those of a key for which nothing else is set.
+type Limits struct {
+	// Calls per second that a key may make in the long run. 0 means
+	// unlimited.
+	RequestsPerSecond int `yaml:"requests_per_second"`
+
+	// Calls that a key may make at once after a pause. 0 means as many as
+	// requests_per_second. Without a rate it means nothing.
+	Burst int `yaml:"burst"`
+
+	// Calls of a key that may be under way at the same time, streams
+	// included. 0 means unlimited.
+	Concurrency int `yaml:"concurrency"`
+}
+
+func (l *Limits) setDefaults() { *l = Limits{RequestsPerSecond: 50, Burst: 100, Concurrency: 100} }
+
+// Default is the limits as what a client's or a key's fall back to.
+func (l Limits) Default() modelgate.Limits {
+	return modelgate.Limits{RequestsPerSecond: &l.RequestsPerSecond, Burst: &l.Burst, Concurrency: &l.Concurrency}
+}
+
+// Fsync says when the spool is forced to disk.
+type Fsync string
+
+// The choices.
+const (
+	FsyncAlways   Fsync = "always"
+	FsyncInterval Fsync = "interval"
+)
+
+// Metering is how usage is kept until it is in the database.
+type Metering struct {
+	// When the local spool is forced to disk. `always`: before the last byte
+	// of an answer leaves, so that not even a power cut loses the usage of an
+	// answer that a client has completely. `interval`: at least every 100
+	// milliseconds; the end of the process loses nothing, a power cut may.
+	Fsync Fsync `yaml:"fsync"`
+
+	// How large the spool may grow while the database does not answer. Once
+	// it is full, calls are refused with 503 before they reach a provider,
+	// because they could not be booked. Bytes, or with a unit such as 4GiB;
+	// at least 128MiB.
+	SpoolMaxBytes Size `yaml:"spool_max_bytes"`
+}
+
+func (m *Metering) setDefaults() {
+	m.Fsync = FsyncAlways
+	m.SpoolMaxBytes = 4 << 30
+}
+
+// LogFormat is how log lines are written.
+type LogFormat string
+
+// The choices.
+const (
+	LogAuto LogFormat = "auto"
+	LogText LogFormat = "text"
+	LogJSON LogFormat = "json"
+)
+
+// Log is what the service writes to standard error.
+type Log struct {
+	// The least level that is written: debug, info, warn or error. May change
+	// without a restart.
+	Level slog.Level `yaml:"level"`
+
+	// `text` is for people, `json` for machines, `auto` is text on a terminal
+	// and json elsewhere.
+	Format LogFormat `yaml:"format"`
+}
+
+func (l *Log) setDefaults() { l.Format = LogAuto }
+
+// resolvePaths makes the paths of files relative to dir.
+func (s *Settings) resolvePaths(dir string) {
+	paths := []*string{&s.Server.DataDir, &s.Server.TLS.CertFile, &s.Server.TLS.KeyFile}
+	for i := range s.Providers {
+		paths = append(paths, &s.Providers[i].CredentialFile, &s.Providers[i].CAFile)
+	}
+	for _, p := range paths {
+		if *p != "" && !filepath.IsAbs(*p) {
+			*p = filepath.Join(dir, *p)
+		}
+	}
+}
