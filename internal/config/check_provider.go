@@ -92,7 +92,7 @@ func (p *Provider) checkCredentials(d *document, path string) {
 	for _, f := range formats {
 		keyless = keyless || f.keyless && f.name == p.Format
 	}
-	if !keyless && p.CredentialFile == "" && len(p.Keys()) == 0 {
+	if !keyless && p.CredentialFile == "" && len(p.keys()) == 0 {
 		d.warn(path, "has no credential; its calls will fail with 500 until it has one")
 	}
 }

@@ -106,16 +106,22 @@ type loader struct {
 }
 
 func (l *loader) load(path string) *Config {
-	var f file
-	initialise(&f)
 	doc := l.open(path)
 	if doc == nil {
 		return nil
 	}
+	return l.read(doc, filepath.Dir(path))
+}
+
+// read makes the configuration of a document whose relative paths begin at
+// dir.
+func (l *loader) read(doc *document, dir string) *Config {
+	var f file
+	initialise(&f)
 	doc.decode(&f)
-	f.Settings.resolvePaths(filepath.Dir(path))
+	f.Settings.resolvePaths(dir)
 	f.Settings.check(doc)
-	models := l.models(doc, &f, filepath.Dir(path))
+	models := l.models(doc, &f, dir)
 	cfg := &Config{Settings: f.Settings, Catalog: models}
 	for i := range f.Prices {
 		cfg.Prices = append(cfg.Prices, f.Prices[i].resolve(doc, element("prices", i), f.Providers))

@@ -59,7 +59,7 @@ func variable(inner string, env func(string) (string, bool)) (string, error) {
 	}
 	value, set := env(name)
 	switch {
-	case optional && value == "":
+	case optional && (!set || value == ""):
 		return fallback, nil
 	case !set:
 		return "", unsetError(name)

@@ -25,7 +25,7 @@ func check(t *testing.T, text string, others ...string) []string {
 	return shown(filepath.Dir(path), faults)
 }
 
-const provider = "providers:\n  - name: a\n    format: openai\n    base_url: https://a\n    credential: k\n"
+const oneProvider = "providers:\n  - name: a\n    format: openai\n    base_url: https://a\n    credential: k\n"
 
 // Each file is wrong in one way.
 func TestFaults(t *testing.T) {
@@ -92,28 +92,28 @@ func TestFaults(t *testing.T) {
 		{"provider without address", "providers:\n  - {name: a, format: openai}\n", "2:5: providers[0].base_url: is missing"},
 		{"empty name", "providers:\n  - {name: \"\", format: openai, base_url: http://a}\n", "2:12: providers[0].name: must not be empty"},
 		{"provider name", "providers:\n  - {name: Open_AI, format: openai, base_url: http://a}\n", "2:12: providers[0].name: want 1 to 64 of a-z, 0-9 and -"},
-		{"same provider", provider + "  - name: a\n    format: vllm\n    base_url: http://b\n", "6:11: providers[1].name: is already the name of the provider in line 2; names are unique"},
+		{"same provider", oneProvider + "  - name: a\n    format: vllm\n    base_url: http://b\n", "6:11: providers[1].name: is already the name of the provider in line 2; names are unique"},
 		{"format", "providers:\n  - {name: a, format: openia, base_url: http://a}\n", "2:23: providers[0].format: want one of openai, anthropic, gemini, azure-openai, mistral, deepseek, xai, groq, together, fireworks, openrouter, moonshot, zhipu, dashscope, ark, minimax, cohere, jina, voyage, fal, replicate, vllm, ollama, generic"},
 		{"provider address", "providers:\n  - {name: a, format: openai, base_url: ftp://a}\n", "2:41: providers[0].base_url: want http:// or https:// and a host"},
 		{"address with query", "providers:\n  - {name: a, format: openai, base_url: \"http://a?b=c\"}\n", "2:41: providers[0].base_url: must not have a user, a query or a fragment"},
-		{"two credentials", provider + "    credential_file: f\n", "6:22: providers[0].credential_file: excludes credential; keep one of them"},
+		{"two credentials", oneProvider + "    credential_file: f\n", "6:22: providers[0].credential_file: excludes credential; keep one of them"},
 		{"credential with line break", "providers:\n  - {name: a, format: openai, base_url: http://a, credentials: [\"a\\nb\"]}\n", "2:65: providers[0].credentials[0]: must not have control characters and at most 8192 bytes"},
-		{"auth", provider + "    auth: basic\n", "6:11: providers[0].auth: want bearer, x-api-key, api-key, none, {header: …, prefix: …} or {query: …}"},
-		{"auth of both", provider + "    auth: {header: a, query: b}\n", "6:5: providers[0].auth: name a header or a query parameter, not both"},
-		{"auth of nothing", provider + "    auth: {}\n", "6:5: providers[0].auth: name a header or a query parameter; auth: none sends no key"},
-		{"auth header", provider + "    auth: {header: a b}\n", "6:20: providers[0].auth.header: is no header name"},
-		{"auth prefix alone", provider + "    auth: {query: a, prefix: b}\n", "6:30: providers[0].auth.prefix: goes with header only"},
-		{"door", provider + "    paths: {chats: /x}\n", "6:20: providers[0].paths.chats: no door has this name; the doors are chat, completions, messages, count_tokens, responses, images, image_edits, videos, embeddings, reranks, speech, transcriptions, translations"},
-		{"door path", provider + "    paths: {chat: x}\n", "6:19: providers[0].paths.chat: want a path that begins with /"},
-		{"door path with dots", provider + "    paths: {chat: /x/../y}\n", "6:19: providers[0].paths.chat: a path must not have . or .. or empty segments"},
-		{"pattern", provider + "    allow: [/v1/files]\n", "6:13: providers[0].allow[0]: want a method (or *), a space and a path that begins with /, such as GET /v1/files/**"},
-		{"pattern with stars", provider + "    allow: [GET /**/x]\n", "6:13: providers[0].allow[0]: ** must come last"},
-		{"pattern with names", provider + "    allow: [\"GET /{a}/{a}\"]\n", "6:13: providers[0].allow[0]: want a name of its own between { and } at the beginning of a segment"},
-		{"header", provider + "    headers: {Host: x}\n", "6:21: providers[0].headers.Host: belongs to the connection and cannot be set"},
-		{"header value", provider + "    headers: {X-A: \"a\\nb\"}\n", "6:20: providers[0].headers.X-A: must not have control characters"},
-		{"header without value", provider + "    headers: {X-A: }\n", "6:15: providers[0].headers.X-A: has no value"},
-		{"timeout", provider + "    timeouts: {connect: -1s}\n", "6:25: providers[0].timeouts.connect: must not be negative"},
-		{"on disconnect", provider + "    on_disconnect: stop\n", "6:20: providers[0].on_disconnect: want one of drain, cancel"},
+		{"auth", oneProvider + "    auth: basic\n", "6:11: providers[0].auth: want bearer, x-api-key, api-key, none, {header: …, prefix: …} or {query: …}"},
+		{"auth of both", oneProvider + "    auth: {header: a, query: b}\n", "6:5: providers[0].auth: name a header or a query parameter, not both"},
+		{"auth of nothing", oneProvider + "    auth: {}\n", "6:5: providers[0].auth: name a header or a query parameter; auth: none sends no key"},
+		{"auth header", oneProvider + "    auth: {header: a b}\n", "6:20: providers[0].auth.header: is no header name"},
+		{"auth prefix alone", oneProvider + "    auth: {query: a, prefix: b}\n", "6:30: providers[0].auth.prefix: goes with header only"},
+		{"door", oneProvider + "    paths: {chats: /x}\n", "6:20: providers[0].paths.chats: no door has this name; the doors are chat, completions, messages, count_tokens, responses, images, image_edits, videos, embeddings, reranks, speech, transcriptions, translations"},
+		{"door path", oneProvider + "    paths: {chat: x}\n", "6:19: providers[0].paths.chat: want a path that begins with /"},
+		{"door path with dots", oneProvider + "    paths: {chat: /x/../y}\n", "6:19: providers[0].paths.chat: a path must not have . or .. or empty segments"},
+		{"pattern", oneProvider + "    allow: [/v1/files]\n", "6:13: providers[0].allow[0]: want a method (or *), a space and a path that begins with /, such as GET /v1/files/**"},
+		{"pattern with stars", oneProvider + "    allow: [GET /**/x]\n", "6:13: providers[0].allow[0]: ** must come last"},
+		{"pattern with names", oneProvider + "    allow: [\"GET /{a}/{a}\"]\n", "6:13: providers[0].allow[0]: want a name of its own between { and } at the beginning of a segment"},
+		{"header", oneProvider + "    headers: {Host: x}\n", "6:21: providers[0].headers.Host: belongs to the connection and cannot be set"},
+		{"header value", oneProvider + "    headers: {X-A: \"a\\nb\"}\n", "6:20: providers[0].headers.X-A: must not have control characters"},
+		{"header without value", oneProvider + "    headers: {X-A: }\n", "6:15: providers[0].headers.X-A: has no value"},
+		{"timeout", oneProvider + "    timeouts: {connect: -1s}\n", "6:25: providers[0].timeouts.connect: must not be negative"},
+		{"on disconnect", oneProvider + "    on_disconnect: stop\n", "6:20: providers[0].on_disconnect: want one of drain, cancel"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -165,6 +165,7 @@ func TestCatalogFaults(t *testing.T) {
 		{"price in quotes", entry + "  price: {input: \"1\"}\n", "4:18: [0].price.input: want a number with at most 9 decimals, without quotes"},
 		{"price too high", entry + "  price: {image: 1000000000}\n", "4:18: [0].price.image: must be from 0 to 1,000,000 USD"},
 		{"price is infinite", entry + "  price: {input: .inf}\n", "4:18: [0].price.input: want a number with at most 9 decimals, without quotes"},
+		{"no pictures", entry + "  price: {image: []}\n", "4:11: [0].price.image: is an empty list; give one number or a price by size and quality"},
 		{"picture without price", entry + "  price:\n    image:\n      - {size: 1x1}\n", "6:9: [0].price.image[0].usd: is missing"},
 		{"negative picture", entry + "  price: {image: [{usd: -1}]}\n", "4:25: [0].price.image[0].usd: must be from 0 to 1,000,000 USD"},
 		{"pictures in a tier", priced + "    tiers: [{above: 5, image: [{usd: 1}]}]\n", "6:24: [0].price.tiers[0].image: a list by size and quality belongs to the price itself; give one number here"},

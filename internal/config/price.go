@@ -142,6 +142,9 @@ type picture struct {
 func (i *pictures) decodeNode(d *document, path string, n ast.Node) {
 	if _, list := n.(*ast.SequenceNode); list {
 		d.value(path, n, &i.table)
+		if len(i.table) == 0 {
+			d.fault(path, "is an empty list; give one number or a price by size and quality")
+		}
 		return
 	}
 	d.value(path, n, &i.each)

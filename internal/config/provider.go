@@ -94,8 +94,8 @@ type Provider struct {
 
 func (p *Provider) setDefaults() { p.OnDisconnect = Drain }
 
-// Keys are the credential or credentials, those that are not empty.
-func (p *Provider) Keys() []Secret {
+// keys are the credential or credentials, those that are not empty.
+func (p *Provider) keys() []Secret {
 	var keys []Secret
 	for _, s := range append([]Secret{p.Credential}, p.Credentials...) {
 		if !s.Empty() {
