@@ -161,6 +161,16 @@ func TestEverySetting(t *testing.T) {
 	}
 }
 
+// Files come with the line ends and the marks of any editor.
+func TestTextsOfAnyEditor(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"\ufefflog: {level: debug}\n", "log:\r\n  level: debug\r\n  format: auto\r\n", "log: {level: debug}", "log:\n  level: >-\n    debug\n", "---\nlog: {level: debug} # words\n...\n"} {
+		if cfg := load(t, text); cfg.Log.Level != slog.LevelDebug {
+			t.Errorf("%q: level %s, want debug", text, cfg.Log.Level)
+		}
+	}
+}
+
 func TestAuthStyles(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]config.Auth{

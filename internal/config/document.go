@@ -1,6 +1,7 @@
 package config
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -101,6 +102,7 @@ func readFile(path string) ([]byte, error) {
 // parse makes a document of a text; nil when it is no YAML.
 func (l *loader) parse(file string, text []byte) *document {
 	d := &document{loader: l, file: file, places: make(map[string]place), faulty: make(map[string]bool)}
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors begin a file with a byte order mark
 	if line := tooDeep(text); line > 0 {
 		l.faults = append(l.faults, Fault{file, line, 1, fmt.Sprintf("is nested more than %d levels deep", maxDepth)})
 		return nil
