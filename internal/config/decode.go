@@ -174,9 +174,6 @@ func (d *document) scalar(path string, n ast.Node, p any) {
 		d.fault(path, "want %s, not %s", wanted(p), describe(n))
 		return
 	}
-	at := d.places[path]
-	at.source = s.text
-	d.places[path] = at
 	text, named, err := expand(s.text, d.loader.env)
 	if err != nil {
 		d.fault(path, "%s", err)

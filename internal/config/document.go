@@ -62,12 +62,8 @@ type document struct {
 	faulty map[string]bool
 }
 
-// place is where a key is written, and its value as written if it is a
-// scalar.
-type place struct {
-	line, column int
-	source       string
-}
+// place is where a key is written.
+type place struct{ line, column int }
 
 // open reads and parses a file; nil when that failed, which is then a fault.
 func (l *loader) open(path string) *document {
@@ -218,9 +214,6 @@ func (d *document) has(key string) bool { _, ok := d.places[key]; return ok }
 
 // bad reports whether a key has a fault already.
 func (d *document) bad(key string) bool { return d.faulty[key] }
-
-// source is a scalar as written in the file.
-func (d *document) source(key string) string { return d.places[key].source }
 
 // member, element and parent make paths.
 func member(path, name string) string {
