@@ -1,6 +1,9 @@
 package spool
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // Begin appends a BEGIN entry and sets aside the room of its END. When it
 // returns nil the entry survives the death of the process. ErrFull means that
@@ -63,7 +66,7 @@ func (s *Spool) append(t Type, id *[16]byte, payload []byte) (int64, error) {
 		return 0, fmt.Errorf("spool: entry of %d bytes is too long", len(payload))
 	}
 	size := int64(frameHeader + len(payload))
-	seg := s.segments[len(s.segments)-1]
+	seg := s.segments[len(s.segments)-1] // Open fails where there is none
 	if seg.end+size > seg.limit {
 		if err := s.roll(); err != nil {
 			return 0, err
@@ -129,7 +132,7 @@ func (s *Spool) allocateSpare() error {
 	}
 	used := int64(0)
 	for _, seg := range s.segments {
-		used += seg.limit
+		used += seg.size
 	}
 	if used+s.Segment > s.Bound {
 		return ErrFull
@@ -140,12 +143,14 @@ func (s *Spool) allocateSpare() error {
 		if noSpace(err) {
 			return ErrFull
 		}
+		s.nextNumber++ // whatever is left under this name must not be in the way
 		return fmt.Errorf("spool: new segment: %w", err)
 	}
+	s.nextNumber++
 	if _, err := file.WriteAt(header(number), 0); err != nil {
+		err = errors.Join(err, file.Close(), s.FS.Remove(fileName(number)))
 		return fmt.Errorf("spool: new segment: %w", err)
 	}
-	s.spare = &segment{number: number, file: file, end: segmentHeader, limit: s.Segment, dirty: true}
-	s.nextNumber = number + 1
+	s.spare = &segment{number: number, file: file, end: segmentHeader, limit: s.Segment, size: s.Segment, dirty: true}
 	return nil
 }

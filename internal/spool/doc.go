@@ -32,5 +32,8 @@
 // are a frame that was being written when the process died; nobody was told
 // it was there, and it is cleared. Unreadable bytes anywhere else are damage:
 // they are copied to quarantine/, counted, and reading goes on at the next
-// valid frame. A new life always begins with a new segment.
+// valid frame. Damage that comes about later is found, and treated alike, by
+// the reader. A new life always begins with a new segment and never writes
+// behind an old one; where the spool is full it begins without one, so that
+// what is there can be shipped.
 package spool

@@ -58,11 +58,17 @@ func appendFrame(dst []byte, at Position, t Type, id *[16]byte, payload []byte) 
 	return dst
 }
 
+// checksum is the CRC-32C of the segment, the offset and the rest. The first
+// two go through the table by hand: a buffer for them would be an allocation
+// for every frame.
 func checksum(at Position, rest []byte) uint32 {
-	var place [16]byte
-	binary.LittleEndian.PutUint64(place[:8], uint64(at.Segment))
-	binary.LittleEndian.PutUint64(place[8:], uint64(at.Offset))
-	return crc32.Update(crc32.Checksum(place[:], castagnoli), castagnoli, rest)
+	crc := ^uint32(0)
+	for _, word := range [...]int64{at.Segment, at.Offset} {
+		for shift := 0; shift < 64; shift += 8 {
+			crc = castagnoli[byte(crc)^byte(word>>shift)] ^ crc>>8
+		}
+	}
+	return crc32.Update(^crc, castagnoli, rest)
 }
 
 // decodeFrame reads the frame at the beginning of b, which stands at a

@@ -12,10 +12,24 @@ import (
 func allocate(f *os.File, size int64) error {
 	for {
 		err := unix.Fallocate(int(f.Fd()), 0, 0, size)
-		if !errors.Is(err, unix.EINTR) {
+		switch {
+		case errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENOSYS):
+			return fillZeros(f, size) // some network and layered file systems
+		case !errors.Is(err, unix.EINTR):
 			return err
 		}
 	}
+}
+
+// fillZeros allocates by writing, where the file system knows no other way.
+func fillZeros(f *os.File, size int64) error {
+	zeros := make([]byte, min(size, 1<<20))
+	for off := int64(0); off < size; off += int64(len(zeros)) {
+		if _, err := f.WriteAt(zeros[:min(size-off, int64(len(zeros)))], off); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // syncData makes the content durable. The size never changes after allocate,

@@ -27,24 +27,26 @@ func (r *Reader) At() Position { return r.at }
 
 // Next returns up to limit entries that are there already, or waits for one.
 // Their payloads stay good until the next call. It ends with the context's
-// error.
+// error, or with ErrClosed.
 func (r *Reader) Next(ctx context.Context, limit int) ([]Entry, error) {
+	if entries, err := r.Poll(limit); err != nil || len(entries) > 0 {
+		return entries, err
+	}
+	r.spool.waiting.Store(true)
+	defer r.spool.waiting.Store(false)
 	for {
-		entries, err := r.Poll(limit)
-		if err != nil || len(entries) > 0 {
+		// Once more, for what was appended before it was known that somebody
+		// waits.
+		if entries, err := r.Poll(limit); err != nil || len(entries) > 0 {
 			return entries, err
-		}
-		r.spool.waiting.Store(true)
-		if r.spool.tail() != r.at {
-			r.spool.waiting.Store(false)
-			continue
 		}
 		select {
 		case <-r.spool.changed:
+		case <-r.spool.closed:
+			return nil, ErrClosed
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
-		r.spool.waiting.Store(false)
 	}
 }
 
@@ -109,19 +111,53 @@ func (r *Reader) read(file File, end int64, limit int) ([]Entry, error) {
 	return entries, nil
 }
 
-// skip moves on over damage that recovery has quarantined, or that came about
-// since.
+// skip moves on over damage: what recovery has quarantined, or what came
+// about since, which is quarantined here.
 func (r *Reader) skip(end int64, file File) error {
+	if next, known := r.spool.damaged(r.at); known {
+		r.at.Offset = next
+		return nil
+	}
 	content := make([]byte, end)
-	if _, err := file.ReadAt(content, 0); err != nil && err != io.EOF {
+	if n, err := file.ReadAt(content, 0); int64(n) < end {
 		return fmt.Errorf("spool: read segment %d: %w", r.at.Segment, err)
 	}
 	next := resync(content, r.at.Segment, r.at.Offset+1)
 	if next < 0 {
 		next = end
 	}
+	r.spool.quarantine(r.at.Segment, r.at.Offset, content[r.at.Offset:next])
+	r.spool.setDamaged(r.at, next)
 	r.at.Offset = next
 	return nil
+}
+
+// damaged is where reading goes on behind damage that is known to begin at a
+// position.
+func (s *Spool) damaged(at Position) (next int64, known bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, seg := range s.segments {
+		if seg.number == at.Segment {
+			next, known = seg.damage[at.Offset]
+		}
+	}
+	return next, known
+}
+
+// setDamaged notes it, so that it is found once however often it is read.
+func (s *Spool) setDamaged(at Position, next int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, seg := range s.segments {
+		if seg.number != at.Segment {
+			continue
+		}
+		if seg.damage == nil {
+			seg.damage = map[int64]int64{}
+		}
+		seg.damage[at.Offset] = next
+	}
 }
 
 // extent is the file and the written end of the segment that a position lies
@@ -160,9 +196,21 @@ func (s *Spool) Release(before Position) error {
 	s.mu.Unlock()
 	var errs []error
 	for _, seg := range gone {
-		errs = append(errs, seg.file.Close(), s.FS.Remove(fileName(seg.number)))
+		errs = append(errs, s.closeReleased(seg.file), s.FS.Remove(fileName(seg.number)))
 	}
 	return errors.Join(errs...)
+}
+
+// closeReleased closes the file of a released segment, at once or after the
+// sync that may be using it.
+func (s *Spool) closeReleased(file File) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.syncing {
+		s.released = append(s.released, file)
+		return nil
+	}
+	return file.Close()
 }
 
 // Behind is how many bytes of entries lie behind a position.

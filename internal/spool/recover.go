@@ -2,8 +2,10 @@ package spool
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"slices"
 	"strings"
 )
@@ -21,10 +23,13 @@ func (s *Spool) recover() error {
 		return err
 	}
 	s.nextNumber = 1
-	last := true // no entry stands in a later segment; there may be empty ones
+	last := true       // no entry stands in a later segment; there may be empty ones
+	var content []byte // of one segment after the other
 	for _, n := range slices.Backward(numbers) {
 		s.nextNumber = max(s.nextNumber, n+1)
-		seg, empty, err := s.recoverSegment(n, last)
+		var seg *segment
+		var empty bool
+		seg, empty, content, err = s.recoverSegment(n, last, content)
 		if err != nil {
 			return fmt.Errorf("spool: segment %d: %w", n, err)
 		}
@@ -42,7 +47,13 @@ func (s *Spool) identify() error {
 		s.instance = strings.TrimSpace(string(id))
 		return nil
 	}
-	if s.ReadOnly {
+	switch {
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		// Another id would detach the entries from what is booked of them.
+		return fmt.Errorf("spool: read the directory's id: %w", err)
+	case s.ReadOnly && err == nil:
+		return errors.New("spool: the directory's id is empty")
+	case s.ReadOnly:
 		return fmt.Errorf("spool: no instance id in the directory: %w", err)
 	}
 	s.instance = s.NewInstance()
@@ -51,31 +62,52 @@ func (s *Spool) identify() error {
 
 // recoverSegment finds out where the valid part of a segment ends. Damage
 // before a valid frame is quarantined here once and skipped by every reader.
-// Empty says that nothing was ever appended.
-func (s *Spool) recoverSegment(number int64, last bool) (seg *segment, empty bool, err error) {
+// Empty says that nothing was ever appended. The buffer is for the content of
+// the file; it is returned for the next one.
+func (s *Spool) recoverSegment(number int64, last bool, buf []byte) (seg *segment, empty bool, content []byte, err error) {
 	file, err := s.FS.Open(fileName(number))
 	if err != nil {
-		return nil, false, err
+		return nil, false, nil, err
 	}
-	size, err := file.Size()
-	if err != nil {
-		return nil, false, err
+	if content, err = readAllInto(buf, file); err != nil {
+		return nil, false, nil, errors.Join(err, file.Close())
 	}
-	content := make([]byte, size)
-	if _, err := file.ReadAt(content, 0); err != nil && err != io.EOF {
-		return nil, false, err
-	}
-	seg = &segment{number: number, file: file, limit: size, end: min(segmentHeader, size)}
+	size := int64(len(content))
+	seg = &segment{number: number, file: file, size: size, end: min(segmentHeader, size), damage: map[int64]int64{}}
 	if size >= segmentHeader && !bytes.Equal(content[:segmentHeader], header(number)) && !blank(content[:segmentHeader]) {
 		if string(content[:8]) == segmentMagic && content[8] > formatVersion {
-			return nil, false, fmt.Errorf("written by a newer version (format %d)", content[8])
+			return nil, false, nil, errors.Join(fmt.Errorf("written by a newer version (format %d)", content[8]), file.Close())
 		}
 		s.quarantine(number, 0, content[:segmentHeader])
 	}
 	scan(content, number, func(e Entry) { seg.end = e.Next.Offset }, func(from, to int64) {
 		s.quarantine(number, from, content[from:to])
+		seg.damage[from] = to
 	})
-	return seg, blank(content[min(segmentHeader, size):]), s.clearTail(seg, content, last)
+	// A new life never writes behind an old one: what a shipper has booked may
+	// reach further than what a power cut left.
+	seg.limit = seg.end
+	empty = blank(content[min(segmentHeader, size):])
+	if err := s.clearTail(seg, content, last); err != nil {
+		return nil, false, nil, errors.Join(err, file.Close())
+	}
+	return seg, empty, content, nil
+}
+
+// readAllInto reads a whole file, into the buffer where that is large enough.
+func readAllInto(buf []byte, file File) ([]byte, error) {
+	size, err := file.Size()
+	if err != nil {
+		return nil, err
+	}
+	if int64(cap(buf)) < size {
+		buf = make([]byte, size)
+	}
+	buf = buf[:size]
+	if n, err := file.ReadAt(buf, 0); int64(n) < size {
+		return nil, errors.Join(err, io.ErrUnexpectedEOF)
+	}
+	return buf, nil
 }
 
 // clearTail handles what lies behind the last valid frame. In the last
@@ -87,8 +119,8 @@ func (s *Spool) clearTail(seg *segment, content []byte, last bool) error {
 	if len(tail) == 0 {
 		return nil
 	}
-	if !last {
-		s.quarantine(seg.number, seg.end, tail)
+	if !last && !s.quarantine(seg.number, seg.end, tail) {
+		return nil // then here is the only copy
 	}
 	if _, err := seg.file.WriteAt(make([]byte, len(tail)), seg.end); err != nil {
 		return err
@@ -132,13 +164,16 @@ func resync(content []byte, number, from int64) int64 {
 	return -1
 }
 
-// quarantine keeps unreadable bytes for a person to look at.
-func (s *Spool) quarantine(number, offset int64, damaged []byte) {
+// quarantine keeps unreadable bytes for a person to look at, and reports
+// whether it could.
+func (s *Spool) quarantine(number, offset int64, damaged []byte) bool {
 	s.stats.quarantined.Add(1)
 	s.stats.quarantinedBytes.Add(int64(len(damaged)))
 	name := fmt.Sprintf("quarantine/%010d-%010d.bin", number, offset)
 	s.Log.Error("damage in the spool; the bytes were kept aside", "segment", number, "offset", offset, "bytes", len(damaged), "file", name)
 	if err := s.FS.Keep(name, damaged); err != nil {
 		s.Log.Error("damaged bytes could not be kept aside", "file", name, "error", err)
+		return false
 	}
+	return true
 }

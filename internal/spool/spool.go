@@ -36,6 +36,9 @@ const (
 // nor on the disk.
 var ErrFull = errors.New("spool: full")
 
+// ErrClosed answers whatever is asked of a spool after Close.
+var ErrClosed = errors.New("spool: closed")
+
 // Options are what Open needs; zero fields have defaults but FS, Log and
 // Fatal.
 type Options struct {
@@ -60,7 +63,7 @@ type Spool struct {
 	start    Position // of this life
 
 	mu       sync.Mutex
-	segments []*segment // ascending; the last one is written to
+	segments []*segment // ascending; the last one is written to unless it has no room
 	spare    *segment   // allocated for later; nil when there is none
 	// nextNumber is what the next segment is called; numbers are never used
 	// twice.
@@ -69,7 +72,13 @@ type Spool struct {
 	scratch    []byte
 	appended   int64 // bytes in this life
 	failed     error // set once; nothing is accepted any more
+	// syncing says that files are being synced. Those of segments released
+	// meanwhile are closed after it: a sync of a closed file fails as that of a
+	// broken disk does, or is one of another file.
+	syncing  bool
+	released []File
 
+	closed  chan struct{}
 	syncs   syncer
 	changed chan struct{} // a token when something was appended and a reader waits
 	waiting atomic.Bool
@@ -82,8 +91,12 @@ type segment struct {
 	number int64
 	file   File
 	end    int64 // of what is written
-	limit  int64
-	dirty  bool // written since the last sync began
+	limit  int64 // of what may be: end in a segment of an earlier life
+	size   int64 // of the file
+	dirty  bool  // written since the last sync began
+	// damage is where unreadable bytes that are kept aside begin, and the next
+	// entry behind them.
+	damage map[int64]int64
 }
 
 type counters struct {
@@ -104,7 +117,9 @@ type Stats struct {
 }
 
 // Open takes the directory, recovers what is in it, and readies it for
-// appending. It fails with ErrLocked when another process has it.
+// appending. It fails with ErrLocked when another process has it. A spool
+// that is full opens all the same, for only shipping can make room: Begin is
+// then refused until Release has deleted something.
 func Open(o Options) (*Spool, error) {
 	if o.Fsync == "" {
 		o.Fsync = Always
@@ -119,13 +134,18 @@ func Open(o Options) (*Spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Spool{Options: o, unlock: unlock, changed: make(chan struct{}, 1)}
+	s := &Spool{Options: o, unlock: unlock, changed: make(chan struct{}, 1), closed: make(chan struct{})}
 	s.syncs.init()
 	if err := s.recover(); err != nil {
 		return nil, errors.Join(err, s.closeFiles(), unlock())
 	}
-	if !o.ReadOnly {
-		if err := s.roll(); err != nil {
+	if o.ReadOnly {
+		s.failed = errors.New("spool: open for reading only")
+	} else {
+		switch err := s.roll(); {
+		case errors.Is(err, ErrFull) && len(s.segments) > 0:
+			s.Log.Warn("the spool is full; calls are refused until it is shipped", "segments", len(s.segments))
+		case err != nil:
 			return nil, errors.Join(fmt.Errorf("spool: first segment: %w", err), s.closeFiles(), unlock())
 		}
 		go s.syncLoop()
@@ -152,15 +172,15 @@ func (s *Spool) Stats() Stats {
 		Quarantined: s.stats.quarantined.Load(), QuarantinedBytes: s.stats.quarantinedBytes.Load(),
 	}
 	for _, seg := range s.segments {
-		st.Bytes += seg.limit
+		st.Bytes += seg.size
 	}
 	if s.spare != nil {
-		st.Bytes += s.spare.limit
+		st.Bytes += s.spare.size
 	}
 	return st
 }
 
-// Close syncs what is written and releases the directory.
+// Close syncs what is written and releases the directory. It is called once.
 func (s *Spool) Close() error {
 	var err error
 	if !s.ReadOnly {
@@ -169,8 +189,9 @@ func (s *Spool) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed == nil {
-		s.failed = errors.New("spool: closed")
+		s.failed = ErrClosed
 	}
+	close(s.closed)
 	return errors.Join(err, s.closeFiles(), s.unlock())
 }
 
@@ -182,7 +203,10 @@ func (s *Spool) closeFiles() error {
 	if s.spare != nil {
 		errs = append(errs, s.spare.file.Close())
 	}
-	s.segments, s.spare = nil, nil
+	for _, file := range s.released {
+		errs = append(errs, file.Close())
+	}
+	s.segments, s.spare, s.released = nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -89,10 +89,9 @@ func (y *syncer) finish(synced int64, err error, last bool) {
 // syncLoop is the one goroutine that syncs. It ends with Close or with the
 // first sync that fails.
 func (s *Spool) syncLoop() {
-	if s.Fsync == Interval {
-		ticker := time.AfterFunc(syncInterval, s.tick)
-		defer ticker.Stop()
-	}
+	// With Always too: nobody waits for the BEGIN of a long call, and it should
+	// not have to wait for another call's END.
+	time.AfterFunc(syncInterval, s.tick)
 	for {
 		spare, last := s.syncs.next()
 		if spare {
@@ -136,6 +135,19 @@ func (s *Spool) tick() {
 	}
 }
 
+// synced closes what was released during a sync.
+func (s *Spool) synced() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.syncing = false
+	for _, file := range s.released {
+		if err := file.Close(); err != nil {
+			s.Log.Warn("released spool segment could not be closed", "error", err)
+		}
+	}
+	s.released = nil
+}
+
 // syncDirty syncs every segment written to since its last sync and returns
 // how many bytes of this life are then durable.
 func (s *Spool) syncDirty() (int64, error) {
@@ -148,7 +160,9 @@ func (s *Spool) syncDirty() (int64, error) {
 			dirty = append(dirty, seg)
 		}
 	}
+	s.syncing = true
 	s.mu.Unlock()
+	defer s.synced()
 	begin := time.Now()
 	for _, seg := range dirty {
 		if err := seg.file.Sync(); err != nil {
