@@ -1,8 +1,8 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench fuzz build clean
+.PHONY: help run test check bench microbench fuzz build clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
 
 run: ## start a gateway with simulated providers on this machine
 	go run ./cmd/modelgate dev
@@ -13,7 +13,10 @@ test: ## install what tests need, then run all of them
 check: ## run the linters
 	scripts/check
 
-bench: ## run the benchmarks
+bench: build ## compare the gateway with a bare proxy and the provider itself
+	go run ./bench
+
+microbench: ## run the benchmarks of every package
 	go test -run '^$$' -bench . -benchmem ./...
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)

@@ -63,6 +63,7 @@ type server struct {
 // newServer opens what an instance needs, in the order in which one thing
 // needs another, and recovers what an earlier life left.
 func newServer(env *environment, cfg *config.Config) (*server, error) {
+	tuneRuntime(env.lookup)
 	s := &server{env: env, level: new(slog.LevelVar), metrics: prometheus.NewRegistry()}
 	s.config.Store(cfg)
 	s.log = newLog(env, cfg, s.level)

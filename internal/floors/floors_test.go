@@ -36,6 +36,7 @@ var floor = map[string]int{
 	"internal/simulate": 2,
 
 	"cmd/modelgate": 3,
+	"bench":         3,
 
 	"internal/gatetest": testOnly,
 	"internal/floors":   testOnly,

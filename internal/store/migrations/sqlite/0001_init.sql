@@ -76,6 +76,9 @@ CREATE TABLE audit (
     request_id  TEXT NOT NULL
 ) STRICT;
 
+-- Rows lie in the order of their ids, which is the order they come in: the
+-- primary key needs no tree of its own.
+--
 -- No foreign keys here: a call that was made is booked whatever has become of
 -- its key, and each reference would cost a look-up per row.
 CREATE TABLE usage_row (
@@ -101,7 +104,7 @@ CREATE TABLE usage_row (
     latency_ms     INTEGER NOT NULL,
     first_byte_ms  INTEGER NOT NULL,
     created_at     INTEGER NOT NULL
-) STRICT;
+) STRICT, WITHOUT ROWID;
 CREATE INDEX usage_row_client ON usage_row (client_id, created_at DESC, id DESC);
 CREATE INDEX usage_row_sub_account ON usage_row (client_id, sub_account_id, created_at DESC, id DESC)
     WHERE sub_account_id <> '';

@@ -1,0 +1,21 @@
+package main
+
+import "runtime/debug"
+
+const (
+	// gcPercent trades memory, of which a gateway needs little, for fewer
+	// collections; gcCeiling is where that trade ends.
+	gcPercent = 400
+	gcCeiling = 1 << 30 // bytes
+)
+
+// tuneRuntime sets the garbage collector for a service, unless the operator
+// has set GOGC or GOMEMLIMIT.
+func tuneRuntime(lookup func(string) (string, bool)) {
+	if _, set := lookup("GOGC"); !set {
+		debug.SetGCPercent(gcPercent)
+	}
+	if _, set := lookup("GOMEMLIMIT"); !set {
+		debug.SetMemoryLimit(gcCeiling)
+	}
+}
