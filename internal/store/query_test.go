@@ -99,10 +99,10 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 			args        []any
 			sqlite, pg  string
 		}{
-			{"first page", sqlUsage, list(at, last), "usage_row_client", "usage_row_client"},
-			{"next page", sqlUsage, list(cursorAt, cursorID), "usage_row_client", "usage_row_client"},
+			{"first page", sqlUsage, list(at, last), "PRIMARY KEY", "usage_row_pkey"},
+			{"next page", sqlUsage, list(cursorAt, cursorID), "PRIMARY KEY", "usage_row_pkey"},
 			{"sub-account", sqlUsageOfSubAccount, list(at, last, "s0"), "usage_row_sub_account", "usage_row_sub_account"},
-			{"by id", sqlUsageByID, []any{id(9), string(client)}, "PRIMARY KEY", "usage_row_pkey"},
+			{"by id", sqlUsageByID, []any{string(client), micros(uuid(9).Time()), id(9)}, "PRIMARY KEY", "usage_row_pkey"},
 			{"caller", sqlCaller, []any{d[:]}, "sqlite_autoindex_api_key_2", "api_key_digest_key"},
 			{"cap", sqlCountLiveKeys, []any{string(client), micros(noon)}, "api_key_live", "api_key_live"},
 			{"keys", sqlKeys, []any{string(client), "", at, last, 101}, "api_key_newest", "api_key_newest"},

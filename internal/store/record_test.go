@@ -203,7 +203,8 @@ func TestRecordersAtOnce(t *testing.T) {
 						if instance > "b" {
 							n = 29 - n
 						}
-						rows = append(rows, row(clients[n%3], batch*20+n))
+						call := batch*20 + n
+						rows = append(rows, row(clients[call%3], call))
 					}
 					_, err := db.Record(t.Context(), Batch{Instance: instance, Rows: rows, Progress: Position{0, int64(batch)}})
 					if err != nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
 	"testing"
 	"time"
@@ -52,10 +53,16 @@ func open(t testing.TB, o Options) *DB {
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 
 // id is a readable UUID that sorts by n.
-func id(n int) string { return fmt.Sprintf("00000000-0000-7000-8000-%012d", n) }
+// id names the n-th thing: a UUIDv7 of n seconds after midnight.
+func id(n int) string { return uuid(n).String() }
 
 func uuid(n int) modelgate.UUID {
-	u, _ := modelgate.ParseUUID(id(n))
+	u := modelgate.UUID{6: 0x70, 8: 0x80}
+	at := noon.Truncate(24 * time.Hour).Add(time.Duration(n) * time.Second)
+	var ms [8]byte
+	binary.BigEndian.PutUint64(ms[:], uint64(at.UnixMilli()))
+	copy(u[:6], ms[2:])
+	binary.BigEndian.PutUint32(u[12:], uint32(n))
 	return u
 }
 
@@ -116,7 +123,7 @@ func issue(t testing.TB, db *DB, client modelgate.ClientID, sub modelgate.SubAcc
 func row(client modelgate.ClientID, n int) modelgate.UsageRow {
 	return modelgate.UsageRow{
 		CallBegin: modelgate.CallBegin{
-			ID: uuid(n), At: noon.Truncate(24 * time.Hour).Add(time.Duration(n) * time.Second), ClientID: client,
+			ID: uuid(n), At: uuid(n).Time(), ClientID: client,
 			KeyID: modelgate.KeyID(id(1)), Provider: "openai", Model: "gpt-5", Slug: "openai/gpt-5", Author: "openai",
 			Kind: modelgate.LLM, Region: "us", Door: "/v1/chat/completions", Attribution: map[string]string{"team": "search"},
 		},

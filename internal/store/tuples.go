@@ -18,7 +18,7 @@ func statementRows(n, most int) int {
 // usageInsert inserts rows and returns the ids of those that were new.
 func usageInsert(rows int) string {
 	return tuples("INSERT INTO usage_row ("+usageColumns+")\nVALUES ", rows, usageColumnCount) +
-		"\nON CONFLICT (id) DO NOTHING\nRETURNING id\n-- usageInsert"
+		"\nON CONFLICT (client_id, created_at, id) DO NOTHING\nRETURNING id\n-- usageInsert"
 }
 
 // spendInsert adds amounts to counters, in the order of the rows.

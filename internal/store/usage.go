@@ -16,8 +16,9 @@ const usageColumns = `id, client_id, key_id, sub_account_id, provider, model, sl
 
 const usageColumnCount = 22
 
-// The usage queries differ in the index that they walk: usage_row_client,
-// usage_row_sub_account and the primary key. An empty filter matches all.
+// The usage queries walk the primary key, which begins with the client and
+// the time, or usage_row_sub_account; IS TRUE keeps SQLite from
+// walking all of the client for that. An empty filter matches all.
 const (
 	sqlUsage = `SELECT ` + usageColumns + `
 FROM usage_row
@@ -32,9 +33,9 @@ LIMIT $7
 
 	sqlUsageOfSubAccount = `SELECT ` + usageColumns + `
 FROM usage_row
-WHERE client_id = $1
-  AND sub_account_id = $8
+WHERE sub_account_id = $8
   AND sub_account_id <> ''
+  AND (client_id = $1) IS TRUE
   AND ($2 = '' OR CASE WHEN slug <> '' THEN author ELSE provider END = $2)
   AND ($3 = '' OR parse_status = $3)
   AND created_at >= $4
@@ -45,7 +46,7 @@ LIMIT $7
 
 	sqlUsageByID = `SELECT ` + usageColumns + `
 FROM usage_row
-WHERE id = $1 AND client_id = $2
+WHERE client_id = $1 AND created_at = $2 AND id = $3
 -- sqlUsageByID`
 )
 
@@ -84,7 +85,11 @@ func (db *DB) Usage(ctx context.Context, client modelgate.ClientID, l UsageList)
 // usageByID lists one row or none: the other filters are few enough to be
 // applied to it here.
 func (db *DB) usageByID(ctx context.Context, client modelgate.ClientID, l UsageList) ([]modelgate.UsageRow, bool, error) {
-	rows, err := list(ctx, db.read, scanUsage, sqlUsageByID, string(l.ID), string(client))
+	id, ok := modelgate.ParseUUID(string(l.ID))
+	if !ok {
+		return []modelgate.UsageRow{}, false, nil
+	}
+	rows, err := list(ctx, db.read, scanUsage, sqlUsageByID, string(client), micros(id.Time()), id.String())
 	if err != nil || len(rows) == 0 || l.matches(&rows[0]) {
 		return rows, false, wrap("find usage", err)
 	}
@@ -199,7 +204,7 @@ func scanText(s scanner) (text string, err error) {
 
 const sqlInsertUsage = `INSERT INTO usage_row (` + usageColumns + `)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22)
-ON CONFLICT (id) DO NOTHING
+ON CONFLICT (client_id, created_at, id) DO NOTHING
 -- sqlInsertUsage`
 
 func insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {

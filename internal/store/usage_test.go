@@ -17,7 +17,7 @@ func TestUsageRoundTrip(t *testing.T) {
 	each(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 1)
 		full := modelgate.Row(modelgate.CallBegin{
-			ID: uuid(7), At: noon, ClientID: client, KeyID: "k", SubAccountID: "s", Provider: "p", Model: "m",
+			ID: uuid(9), At: uuid(9).Time(), ClientID: client, KeyID: "k", SubAccountID: "s", Provider: "p", Model: "m",
 			Slug: "a/m", Author: "a", Kind: modelgate.Video, Region: "eu-west", Door: "/v1/videos", ViaSDK: true,
 			Attribution: map[string]string{"team": "søk", "quote": `"\`},
 		}, modelgate.CallEnd{
@@ -38,7 +38,7 @@ func TestUsageRoundTrip(t *testing.T) {
 		if d := cmp.Diff([]modelgate.UsageRow{full, foul}, got); d != "" {
 			t.Errorf("Usage (-want +got):\n%s", d)
 		}
-		if total := number(t, db, "SELECT total_tokens FROM usage_row WHERE id = $1", id(7)); total != 28 {
+		if total := number(t, db, "SELECT total_tokens FROM usage_row WHERE id = $1", id(9)); total != 28 {
 			t.Errorf("total_tokens = %d, want 28", total)
 		}
 	})
