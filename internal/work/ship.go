@@ -3,11 +3,7 @@ package work
 
 import (
 	"context"
-	"encoding/hex"
-	"errors"
-	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,17 +32,23 @@ type Ledger interface {
 }
 
 // Shipper books what a spool holds: every END becomes a usage row, once.
-// Recover runs first, then Run; Flush and the figures may be called at any
-// time from anywhere.
+// Recover runs first, then Run, then Drain, one after the other; Flush and
+// the figures may be called at any time from anywhere.
 type Shipper struct {
 	spool  *spool.Spool
 	ledger Ledger
 	log    *slog.Logger
+	gather time.Duration                              // shipPause
+	wait   func(context.Context, time.Duration) error // between tries
 
 	reader *spool.Reader
 	booked spool.Position // what the database had committed before this life
 	open   map[modelgate.UUID]*openCall
-	order  []modelgate.UUID // of open, as begun; ended ones drop out in front
+	order  []modelgate.UUID // of open, as begun; ended ones stay until they are in front or too many
+	// pending are rows that were read and are not booked. The reader is past
+	// them, so they are booked before anything else is read: progress that
+	// passed them would hide them from the next life.
+	pending []modelgate.UsageRow
 
 	mu      sync.Mutex
 	shipped spool.Position
@@ -68,7 +70,7 @@ type openCall struct {
 // NewShipper makes the shipper of a spool.
 func NewShipper(s *spool.Spool, ledger Ledger, log *slog.Logger) *Shipper {
 	return &Shipper{
-		spool: s, ledger: ledger, log: log, reader: s.Reader(spool.Position{}),
+		spool: s, ledger: ledger, log: log, gather: shipPause, wait: sleep, reader: s.Reader(spool.Position{}),
 		open: make(map[modelgate.UUID]*openCall), moved: make(chan struct{}), hurry: make(chan struct{}, 1),
 	}
 }
@@ -92,94 +94,59 @@ func (s *Shipper) Stats() ShipperStats {
 	return st
 }
 
-// Recover books what earlier lives left: entries not shipped, and for every
-// call without an END a row that says it was interrupted. It waits for the
-// database as long as the context allows.
-func (s *Shipper) Recover(ctx context.Context) error {
-	var err error
-	if s.booked, err = s.progress(ctx); err != nil {
-		return err
-	}
-	for s.reader.At().Before(s.spool.Start()) {
-		entries, err := s.reader.Poll(shipRows)
-		if err != nil {
-			return err
-		}
-		if len(entries) == 0 {
-			break
-		}
-		if err := s.book(ctx, s.digest(entries), s.reader.At()); err != nil {
-			return err
-		}
-	}
-	var lost []modelgate.UsageRow
-	for _, id := range s.order {
-		if c := s.open[id]; c != nil {
-			lost = append(lost, modelgate.Row(c.begin, modelgate.InterruptedEnd(c.mark)))
-		}
-	}
-	clear(s.open)
-	s.order = nil
-	if len(lost) > 0 {
-		s.log.Warn("calls were interrupted when the process last ended", "calls", len(lost))
-	}
-	for len(lost) > 0 {
-		n := min(len(lost), shipRows)
-		if err := s.book(ctx, lost[:n], s.spool.Start()); err != nil {
-			return err
-		}
-		lost = lost[n:]
-	}
-	return s.spool.Release(s.spool.Start())
-}
-
-// progress asks the database where this spool's earlier life stopped.
-func (s *Shipper) progress(ctx context.Context) (spool.Position, error) {
-	var at store.Position
-	err := s.retry(ctx, func(ctx context.Context) (err error) {
-		at, _, err = s.ledger.SpoolProgress(ctx, s.spool.Instance())
-		return err
-	})
-	return spool.Position(at), err
-}
-
-// Run ships until the context ends, then once more what is there already.
+// Run ships until the context ends. What it has read and not booked by then
+// is left to Drain.
 func (s *Shipper) Run(ctx context.Context) error {
 	for {
-		entries, err := s.reader.Next(ctx, shipRows)
-		if ctx.Err() != nil {
-			return nil
-		}
+		entries, err := s.next(ctx)
 		if err != nil {
-			return err
+			return unlessEnded(ctx, err)
 		}
-		rows := s.digest(entries)
 		began := time.Now()
-		if err := s.book(ctx, rows, s.reader.At()); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
+		s.digest(entries)
+		few := len(s.pending) < shipRows
+		if err := s.ship(ctx); err != nil {
+			return unlessEnded(ctx, err)
 		}
 		if err := s.spool.Release(s.needed()); err != nil {
 			s.log.Error("shipped spool segment could not be deleted", "error", err)
 		}
-		if len(rows) < shipRows {
-			s.rest(ctx, shipPause-time.Since(began))
+		if few {
+			s.rest(ctx, s.gather-time.Since(began))
 		}
 	}
+}
+
+// unlessEnded is nil for an error that the end of the context explains.
+func unlessEnded(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// next is what there is to read; it waits until there is something. Before
+// it waits everything read is booked, also where nothing of it was a row.
+func (s *Shipper) next(ctx context.Context) ([]spool.Entry, error) {
+	entries, err := s.reader.Poll(shipRows)
+	if err != nil || len(entries) > 0 {
+		return entries, err
+	}
+	s.advance(s.reader.At())
+	return s.reader.Next(ctx, shipRows)
 }
 
 // Drain ships everything that is in the spool, for the end of a process.
 func (s *Shipper) Drain(ctx context.Context) error {
 	for {
+		if err := s.ship(ctx); err != nil {
+			return err
+		}
 		entries, err := s.reader.Poll(shipRows)
 		if err != nil || len(entries) == 0 {
 			return err
 		}
-		if err := s.book(ctx, s.digest(entries), s.reader.At()); err != nil {
-			return err
-		}
+		s.digest(entries)
 	}
 }
 
@@ -220,97 +187,6 @@ func (s *Shipper) Flush(ctx context.Context) error {
 	}
 }
 
-// digest takes entries in and returns the rows that they complete.
-func (s *Shipper) digest(entries []spool.Entry) []modelgate.UsageRow {
-	rows := make([]modelgate.UsageRow, 0, len(entries)/2+1)
-	for i := range entries {
-		e := &entries[i]
-		var err error
-		switch e.Type {
-		case spool.Begin:
-			err = s.begin(e)
-		case spool.Mark:
-			err = s.mark(e)
-		case spool.End:
-			var row *modelgate.UsageRow
-			if row, err = s.end(e); row != nil {
-				rows = append(rows, *row)
-			}
-		default:
-			err = fmt.Errorf("entry of unknown type %d", e.Type)
-		}
-		if err != nil {
-			s.setAside(e, err)
-		}
-	}
-	return rows
-}
-
-func (s *Shipper) begin(e *spool.Entry) error {
-	b, err := spool.DecodeBegin(e.ID, e.Payload)
-	if err != nil {
-		return err
-	}
-	s.open[e.ID] = &openCall{begin: b, at: e.At}
-	s.order = append(s.order, e.ID)
-	return nil
-}
-
-func (s *Shipper) mark(e *spool.Entry) error {
-	seen, err := spool.DecodeEnd(e.Payload)
-	if c := s.open[e.ID]; c != nil && err == nil {
-		c.mark = &seen
-	}
-	return err
-}
-
-// end is the row of an END, nil when it is booked already.
-func (s *Shipper) end(e *spool.Entry) (*modelgate.UsageRow, error) {
-	outcome, err := spool.DecodeEnd(e.Payload)
-	if err != nil {
-		return nil, err
-	}
-	c := s.open[e.ID]
-	delete(s.open, e.ID)
-	for len(s.order) > 0 && s.open[s.order[0]] == nil {
-		s.order = s.order[1:]
-	}
-	switch {
-	case e.At.Before(s.booked):
-		return nil, nil
-	case c == nil:
-		return nil, errors.New("the beginning of this call is missing")
-	}
-	row := modelgate.Row(c.begin, outcome)
-	return &row, nil
-}
-
-// needed is the oldest place that an open call or the reader still needs.
-func (s *Shipper) needed() spool.Position {
-	if len(s.order) > 0 {
-		return s.open[s.order[0]].at
-	}
-	return s.reader.At()
-}
-
-// book books rows and moves on to a position, trying again as long as the
-// database does not answer.
-func (s *Shipper) book(ctx context.Context, rows []modelgate.UsageRow, upTo spool.Position) error {
-	if len(rows) > 0 {
-		if err := s.record(ctx, rows, upTo); err != nil {
-			return err
-		}
-	}
-	s.mu.Lock()
-	if s.shipped.Before(upTo) {
-		s.shipped = upTo
-		close(s.moved)
-		s.moved = make(chan struct{})
-	}
-	s.mu.Unlock()
-	return nil
-}
-
 // position is up to where everything is booked.
 func (s *Shipper) position() spool.Position {
 	s.mu.Lock()
@@ -318,83 +194,13 @@ func (s *Shipper) position() spool.Position {
 	return s.shipped
 }
 
-// record books a batch. One that holds a row which no database would take is
-// halved until that row is alone, and it is set aside.
-func (s *Shipper) record(ctx context.Context, rows []modelgate.UsageRow, upTo spool.Position) error {
-	if upTo.Before(s.booked) {
-		upTo = s.booked
+// advance notes that everything before a position is booked.
+func (s *Shipper) advance(to spool.Position) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.shipped.Before(to) {
+		s.shipped = to
+		close(s.moved)
+		s.moved = make(chan struct{})
 	}
-	batch := store.Batch{Instance: s.spool.Instance(), Rows: rows, Progress: store.Position(upTo)}
-	inserted := 0
-	err := s.retry(ctx, func(ctx context.Context) (err error) {
-		inserted, err = s.ledger.Record(ctx, batch)
-		return err
-	})
-	switch {
-	case err == nil:
-		s.rows.Add(int64(inserted))
-		return nil
-	case !store.Poisoned(err):
-		return err
-	case len(rows) == 1:
-		return s.setRowAside(rows[0], err)
-	}
-	half := len(rows) / 2
-	if err := s.record(ctx, rows[:half], s.position()); err != nil {
-		return err
-	}
-	return s.record(ctx, rows[half:], upTo)
-}
-
-// retry runs fn until it succeeds, fails for good, or the context ends.
-func (s *Shipper) retry(ctx context.Context, fn func(context.Context) error) error {
-	pause := firstRetry
-	for {
-		attempt, cancel := context.WithTimeout(ctx, shipTimeout)
-		err := fn(attempt)
-		cancel()
-		if err == nil || store.Poisoned(err) || errors.Is(err, store.ErrBehind) {
-			if since := s.failing.Swap(0); since != 0 {
-				s.log.Info("usage is being booked again", "after", time.Duration(time.Now().UnixNano()-since))
-			}
-			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if s.failing.CompareAndSwap(0, time.Now().UnixNano()) {
-			s.log.Error("usage cannot be booked; it stays in the spool and will be tried again", "error", err)
-		}
-		timer := time.NewTimer(pause/2 + rand.N(pause/2))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		}
-		pause = min(2*pause, lastRetry)
-	}
-}
-
-// setAside keeps an entry that cannot be understood.
-func (s *Shipper) setAside(e *spool.Entry, why error) {
-	s.quarantined.Add(1)
-	name := fmt.Sprintf("entry-%010d-%010d.bin", e.At.Segment, e.At.Offset)
-	s.log.Error("spool entry cannot be booked; it was kept aside", "type", e.Type, "id", hex.EncodeToString(e.ID[:]), "file", name, "error", why)
-	if err := s.spool.SetAside(name, e.Payload); err != nil {
-		s.log.Error("spool entry could not be kept aside", "file", name, "error", err)
-	}
-}
-
-// setRowAside keeps a row that the database refuses. It does not stop the
-// rows behind it.
-func (s *Shipper) setRowAside(r modelgate.UsageRow, why error) error {
-	s.quarantined.Add(1)
-	name := "row-" + r.ID.String() + ".bin"
-	s.log.Error("usage row is refused by the database; it was kept aside", "request_id", r.ID.String(), "file", name, "error", why)
-	payload := spool.AppendEnd(spool.AppendBegin(nil, &r.CallBegin), &r.CallEnd)
-	if err := s.spool.SetAside(name, payload); err != nil {
-		return fmt.Errorf("keep refused usage row aside: %w", err)
-	}
-	return nil
 }
