@@ -119,7 +119,7 @@ type life struct {
 	stop    func()
 }
 
-const segment = 1 << 20
+const segment = 256 << 10 // bytes: room for some sixty open calls
 
 // begin opens the directory as a new process would, without recovering. No
 // pause between tries takes time.
