@@ -44,8 +44,14 @@ type call struct {
 	status    int // of the answer to the client; 0 before there is one
 	client    leaving
 	meter     provider.Meter
-	replied   int64 // bytes of the reply so far
-	cut       bool  // the reply did not come to its end
+	// unreadable: the reply is compressed, so its length tells nothing.
+	unreadable bool
+	stream     bool  // the reply is one of server-sent events
+	replied    int64 // bytes of the reply so far
+	events     int64 // of a stream so far, see eventMark
+	whole      bool  // the reply came to its end
+	cut        bool  // it broke off
+	marks      marks
 
 	// record
 	ended bool // END is written

@@ -90,8 +90,11 @@ func (y *Relay) resolveDoor(c *call) error {
 	c.attempts = make([]attempt, 0, len(c.model.Routes))
 	for i := range c.model.Routes {
 		a, err := c.route(q, d, i)
-		if err != nil {
+		switch {
+		case err != nil && i == 0:
 			return err
+		case err != nil:
+			continue // the body is wrong for this fallback only
 		}
 		c.attempts = append(c.attempts, a)
 	}

@@ -19,10 +19,10 @@ func (y *Relay) finish(c *call) {
 	}
 	c.client.close()
 	replied := c.meter != nil
-	y.end(c)
 	if replied {
-		c.meter.Close()
+		defer c.meter.Close()
 	}
+	y.end(c)
 	switch {
 	case c.cut:
 		panic(http.ErrAbortHandler)
@@ -31,21 +31,26 @@ func (y *Relay) finish(c *call) {
 	}
 }
 
-// end writes the END entry, once.
+// end writes the END entry, once. It is written even where reading the usage
+// panics: a provider's bytes must not keep a call off the books.
 func (y *Relay) end(c *call) {
 	if c.ended {
 		return
 	}
 	c.ended = true
-	end := y.closing(c)
-	if err := y.Books.End(c.id, &end); err != nil {
-		y.Log.Error("usage could not be made durable", "request_id", c.id.String(), "error", err)
-	}
-	y.Metrics.done(c, &end)
+	end := c.outcome()
+	end.ParseStatus = modelgate.ParseUnknown
+	defer func() {
+		if err := y.Books.End(c.id, &end); err != nil {
+			y.Log.Error("usage could not be made durable", "request_id", c.id.String(), "error", err)
+		}
+		y.Metrics.done(c, &end)
+	}()
+	c.charge(&end)
 }
 
-// closing is how the call came out.
-func (y *Relay) closing(c *call) modelgate.CallEnd {
+// outcome is how the call came out, but for what it used.
+func (c *call) outcome() modelgate.CallEnd {
 	a := &c.attempts[c.tried]
 	end := modelgate.CallEnd{StatusCode: c.status, LatencyMS: time.Since(c.start).Milliseconds()}
 	if c.status == 0 {
@@ -57,27 +62,31 @@ func (y *Relay) closing(c *call) modelgate.CallEnd {
 	if c.tried > 0 {
 		end.Provider, end.Model, end.Region = a.name, a.model, a.provider.Region()
 	}
-	if c.free {
-		end.ParseStatus = modelgate.ParseOK
-		return end
-	}
+	return end
+}
+
+// charge fills in what the call used and what that costs.
+func (c *call) charge(end *modelgate.CallEnd) {
 	var source knowledge
-	end.Usage, source = c.usage()
+	if c.free {
+		source = uncharged
+	} else {
+		end.Usage, source = c.usage()
+	}
 	if source == uncharged {
 		end.ParseStatus = modelgate.ParseOK
-		return end
+		return
 	}
 	var priced modelgate.Priced
-	end.Cost, priced, end.PriceLabel = a.price.Cost(&end.Usage, c.id.Time())
+	end.Cost, priced, end.PriceLabel = c.attempts[c.tried].price.Cost(&end.Usage, c.id.Time())
 	switch {
-	case source == blind && priced != modelgate.FullyPriced, source == blind && end.Cost == 0:
+	case source == blind && end.Cost == 0:
 		end.ParseStatus = modelgate.ParseUnknown
 	case source == stated && priced == modelgate.FullyPriced:
 		end.ParseStatus = modelgate.ParseOK
 	default:
 		end.ParseStatus = modelgate.ParsePartial
 	}
-	return end
 }
 
 // knowledge says where a usage comes from.
@@ -87,7 +96,7 @@ const (
 	blind     knowledge = iota // nothing could be read
 	estimated                  // counted from bytes, or only part of the reply's figures
 	stated                     // the reply's own figures, whole
-	uncharged                  // an error without usage, or a request that was not sent
+	uncharged                  // a refusal without usage, or a request that was not sent
 )
 
 // usage is the best supported lower estimate of what the call used: what the
@@ -102,18 +111,39 @@ func (c *call) usage() (modelgate.Usage, knowledge) {
 			return usage, estimated
 		}
 	}
-	if !c.sent || c.meter != nil && c.status >= 400 {
+	if !c.sent || c.meter != nil && c.status >= 300 {
 		return modelgate.Usage{}, uncharged
 	}
 	a := &c.attempts[c.tried]
-	if a.reader == nil || a.model == "" || !tokens(c.kind()) {
+	if a.reader == nil || a.model == "" || !tokens(c.kind()) || c.unreadable {
 		return modelgate.Usage{}, blind
 	}
 	usage := modelgate.Usage{Input: provider.EstimateTokens(int64(len(a.out.Body)))}
-	if c.meter != nil && !c.cut {
-		usage.Output = provider.EstimateTokens(c.replied)
+	if c.model != nil && c.model.ContextLength > 0 {
+		usage.Input = min(usage.Input, c.model.ContextLength) // pictures within a body are not text
+	}
+	if c.whole && c.kind() != modelgate.Embedding {
+		usage.Output = c.estimateOutput()
 	}
 	return usage, estimated
+}
+
+const (
+	// eventMark stands in each event of a stream once, or a little more often
+	// where the text holds it.
+	eventMark = "data:"
+	// silentEvents of a stream carry no text: the first, the one with the
+	// finish reason, and [DONE].
+	silentEvents = 3
+)
+
+// estimateOutput guesses the tokens of a reply that does not state them. The
+// events of a stream are mostly frame, so they count as a token each.
+func (c *call) estimateOutput() int64 {
+	if c.stream {
+		return min(max(c.events-silentEvents, 0), provider.EstimateTokens(c.replied))
+	}
+	return provider.EstimateTokens(c.replied)
 }
 
 // tokens reports whether models of the kind are charged by the token. A

@@ -23,7 +23,7 @@ func (y *Relay) forward(c *call) error {
 	defer cancel(nil)
 	expiry := time.AfterFunc(y.Lifetime, func() { cancel(errExpired) })
 	defer expiry.Stop()
-	c.client = leaving{cancel: cancel, drains: y.drains, limit: y.DrainFor, drain: c.attempts[0].provider.OnDisconnect() == provider.Drain}
+	c.client = leaving{cancel: cancel, drains: y.drains, limit: y.DrainFor, gauge: y.Metrics.drains}
 
 	first, err := c.attempts[0].provider.Outbound(ctx, c.attempts[0].out)
 	if err != nil {
@@ -66,38 +66,55 @@ func (y *Relay) begin(c *call) error {
 	return nil
 }
 
-// try sends the call along its routes: a connection that fails, a 429 and a
-// 5xx move on to the next, before a byte of the reply has been passed on and
-// never twice to the same. The last route's outcome stands.
+// try sends the call along its routes: a request that could not leave, a 429
+// and a 5xx move on to the next, before a byte of the reply has been passed on
+// and never twice to the same. The last route's outcome stands.
 func (y *Relay) try(ctx context.Context, c *call, out *provider.Attempt) (*http.Response, error) {
 	for {
 		a := &c.attempts[c.tried]
+		c.client.when(a.provider.OnDisconnect())
 		resp, sent, err := a.provider.Send(out)
-		c.sent = c.sent || sent
-		if c.tried == len(c.attempts)-1 || !movesOn(resp, err) || ctx.Err() != nil || c.client.hasLeft() {
-			if err == nil {
-				c.firstByte = time.Now()
+		c.sent = sent
+		if err == nil {
+			c.firstByte = time.Now()
+			if resp.StatusCode < 200 {
+				resp.Body.Close()
+				return nil, errSwitched
 			}
+		}
+		if !movesOn(resp, sent) || ctx.Err() != nil || c.client.hasLeft() {
 			return resp, err
 		}
-		next := c.tried + 1
-		following, outErr := c.attempts[next].provider.Outbound(ctx, c.attempts[next].out)
-		if outErr != nil {
+		next, following := c.following(ctx)
+		if following == nil {
 			return resp, err
 		}
 		if resp != nil {
 			resp.Body.Close()
 		}
 		y.Metrics.fellBack(a.name)
-		c.tried, out, c.sent = next, following, false
+		c.tried, out, c.sent, c.firstByte = next, following, false, time.Time{}
 	}
 }
 
+// errSwitched is a reply that changes the protocol, which no call asks for.
+var errSwitched = errors.New("provider answered with another protocol")
+
+// following is the next route that has a credential, and its request; nil
+// when there is none.
+func (c *call) following(ctx context.Context) (int, *provider.Attempt) {
+	for i := c.tried + 1; i < len(c.attempts); i++ {
+		if out, err := c.attempts[i].provider.Outbound(ctx, c.attempts[i].out); err == nil {
+			return i, out
+		}
+	}
+	return 0, nil
+}
+
 // movesOn reports whether an outcome lets another route try.
-func movesOn(resp *http.Response, err error) bool {
-	if err != nil {
-		var op *net.OpError
-		return errors.As(err, &op) && op.Op == "dial"
+func movesOn(resp *http.Response, sent bool) bool {
+	if resp == nil {
+		return !sent
 	}
 	return resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500
 }

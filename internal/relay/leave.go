@@ -4,6 +4,10 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"modelgate/internal/provider"
 )
 
 // leaving watches for the client's departure. From then on the reply is read
@@ -13,12 +17,20 @@ type leaving struct {
 	cancel context.CancelCauseFunc // ends the upstream call
 	drains chan struct{}           // slots of the relay
 	limit  time.Duration
-	drain  bool // the provider's on_disconnect
+	gauge  prometheus.Gauge // drains under way
 
 	mu    sync.Mutex
+	drain bool // the on_disconnect of the provider being tried
 	gone  bool
 	slot  bool
 	timer *time.Timer
+}
+
+// when sets what becomes of the call when its client leaves from now on.
+func (l *leaving) when(d provider.Disconnect) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.drain = d == provider.Drain
 }
 
 // leave notes that the client has gone. It is called from the connection's
@@ -34,6 +46,7 @@ func (l *leaving) leave() {
 		select {
 		case l.drains <- struct{}{}:
 			l.slot = true
+			l.gauge.Inc()
 			l.timer = time.AfterFunc(l.limit, func() { l.cancel(errLeft) })
 			return
 		default:
@@ -58,6 +71,7 @@ func (l *leaving) close() {
 	}
 	if l.slot {
 		l.slot = false
+		l.gauge.Dec()
 		<-l.drains
 	}
 }

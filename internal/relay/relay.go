@@ -4,6 +4,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"net/http"
@@ -32,8 +33,8 @@ type Books interface {
 	End(modelgate.UUID, *modelgate.CallEnd) error
 }
 
-// Options are what a Relay needs. All fields but the last three are required;
-// those have defaults.
+// Options are what a Relay needs. All fields down to MaxBody are required; the
+// others have defaults.
 type Options struct {
 	Live    func() *Live
 	Keys    Keyring
@@ -49,6 +50,21 @@ type Options struct {
 	DrainFor time.Duration
 	// Lifetime bounds an upstream call; one hour.
 	Lifetime time.Duration
+	// MaxReply bounds a reply, in bytes as they came; 1 GiB. What is longer is
+	// cut.
+	MaxReply int64
+	// Stuck is how long a client may take nothing of a reply that has been
+	// written; one minute. Then it has left.
+	Stuck time.Duration
+}
+
+func (o Options) withDefaults() Options {
+	o.MaxDrain = cmp.Or(o.MaxDrain, 256)
+	o.DrainFor = cmp.Or(o.DrainFor, time.Minute)
+	o.Lifetime = cmp.Or(o.Lifetime, time.Hour)
+	o.MaxReply = cmp.Or(o.MaxReply, 1<<30)
+	o.Stuck = cmp.Or(o.Stuck, time.Minute)
+	return o
 }
 
 // Relay serves doors and provider proxy. It is safe for concurrent use.
@@ -64,15 +80,7 @@ type Relay struct {
 
 // New makes a relay.
 func New(o Options) *Relay {
-	if o.MaxDrain == 0 {
-		o.MaxDrain = 256
-	}
-	if o.DrainFor == 0 {
-		o.DrainFor = time.Minute
-	}
-	if o.Lifetime == 0 {
-		o.Lifetime = time.Hour
-	}
+	o = o.withDefaults()
 	y := &Relay{Options: o, doors: make(map[string]*door), drains: make(chan struct{}, o.MaxDrain)}
 	y.base, y.cut = context.WithCancelCause(context.Background())
 	y.buffers.New = func() any { return new([copyBuffer]byte) }

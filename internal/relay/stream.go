@@ -1,11 +1,11 @@
 package relay
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"net/http"
 	"strings"
-	"time"
 
 	"modelgate/internal/provider"
 )
@@ -20,6 +20,14 @@ var (
 	errEnding  = errors.New("the gateway is shutting down")
 )
 
+// passage is a reply on its way to the client.
+type passage struct {
+	*call
+	resp   *http.Response
+	filter *provider.UsageChunkFilter // nil: every event is for the client
+	pace   pace
+}
+
 // pass copies the reply to the client as it comes and feeds the meter. What
 // was charged is booked before the last byte is let go: the last of a body of
 // known length, the bytes that hold a stream's terminal event, or the end of
@@ -32,73 +40,94 @@ func (y *Relay) pass(c *call, resp *http.Response) {
 	})
 	header := c.w.Header()
 	a.provider.ResponseHeaders(header, resp.Header)
-	var filter *provider.UsageChunkFilter
-	if a.inject && resp.StatusCode < 300 && hasMedia(resp, "text/event-stream") && resp.Header.Get("Content-Encoding") == "" {
-		filter = new(provider.UsageChunkFilter)
+	c.stream, c.unreadable = hasMedia(resp, "text/event-stream"), compressed(resp)
+	p := passage{call: c, resp: resp}
+	if a.inject && resp.StatusCode < 300 && c.stream && !c.unreadable {
+		p.filter = new(provider.UsageChunkFilter)
 		header.Del("Content-Length")
 		resp.ContentLength = -1
 	}
 	c.status = resp.StatusCode
 	c.w.WriteHeader(resp.StatusCode)
 
-	y.copy(c, resp, filter)
+	buf := y.buffers.Get().(*[copyBuffer]byte)
+	defer y.buffers.Put(buf)
+	p.pace.start(c, a.provider.Timeouts().Idle, y.Stuck)
+	defer p.pace.stop()
+	y.copy(&p, buf)
+}
+
+// copy is the loop of pass.
+func (y *Relay) copy(p *passage, buf *[copyBuffer]byte) {
+	for {
+		p.pace.reading()
+		n, err := p.resp.Body.Read(buf[:])
+		p.pace.read()
+		if int64(n) > y.MaxReply-p.replied {
+			y.Log.Warn("reply cut: it is too long", "request_id", p.id.String(), "provider", p.attempts[p.tried].name)
+			p.cut = true
+			return
+		}
+		if n > 0 {
+			y.piece(p, buf[:n])
+		}
+		switch {
+		case err == io.EOF:
+			p.whole = true
+			if p.filter != nil {
+				y.end(p.call)
+				p.write(p.filter.Rest(), nil)
+			}
+			return
+		case err != nil:
+			p.cut = true
+			return
+		}
+	}
+}
+
+// piece meters and passes on what one read gave.
+func (y *Relay) piece(p *passage, chunk []byte) {
+	flusher := p.flusher()
+	p.replied += int64(len(chunk))
+	if p.stream {
+		p.events += int64(bytes.Count(chunk, []byte(eventMark)))
+	}
+	terminal := p.meter.Feed(chunk)
+	if p.filter != nil {
+		chunk = p.filter.Filter(chunk)
+	}
+	if terminal || p.replied == p.resp.ContentLength {
+		p.whole = true
+		y.end(p.call)
+	}
+	p.write(chunk, flusher)
+	if p.resp.ContentLength < 0 && !p.ended {
+		y.mark(p.call)
+	}
 }
 
 // flusher is how the client is sent what has been written, nil where that can
 // wait for the end. A JSON value mostly comes in one piece, for which one
 // write is cheaper; one that comes in several may be a stream in disguise.
-func (c *call) flusher(resp *http.Response) http.Flusher {
-	first := c.replied == 0
-	if resp.ContentLength >= 0 || first && hasMedia(resp, "application/json") {
+func (p *passage) flusher() http.Flusher {
+	first := p.replied == 0
+	if p.resp.ContentLength >= 0 || first && hasMedia(p.resp, "application/json") {
 		return nil
 	}
-	f, _ := c.w.(http.Flusher)
+	f, _ := p.w.(http.Flusher)
 	return f
 }
 
-// copy is the loop of pass.
-func (y *Relay) copy(c *call, resp *http.Response, filter *provider.UsageChunkFilter) {
-	buf := y.buffers.Get().(*[copyBuffer]byte)
-	defer y.buffers.Put(buf)
-	idle := c.attempts[c.tried].provider.Timeouts().Idle
-	stall := time.AfterFunc(idle, func() { c.client.cancel(errStalled) })
-	defer stall.Stop()
-	for {
-		n, err := resp.Body.Read(buf[:])
-		if n > 0 {
-			stall.Reset(idle)
-			flusher := c.flusher(resp)
-			c.replied += int64(n)
-			chunk := buf[:n]
-			terminal := c.meter.Feed(chunk)
-			if filter != nil {
-				chunk = filter.Filter(chunk)
-			}
-			if terminal || c.replied == resp.ContentLength {
-				y.end(c)
-			}
-			c.write(chunk, flusher)
-		}
-		switch {
-		case err == io.EOF:
-			if filter != nil {
-				c.write(filter.Rest(), nil)
-			}
-			return
-		case err != nil:
-			c.cut = true
-			return
-		}
-	}
-}
-
 // write passes bytes to the client while there is one.
-func (c *call) write(chunk []byte, flusher http.Flusher) {
-	if len(chunk) == 0 || c.client.hasLeft() {
+func (p *passage) write(chunk []byte, flusher http.Flusher) {
+	if len(chunk) == 0 || p.client.hasLeft() {
 		return
 	}
-	if _, err := c.w.Write(chunk); err != nil {
-		c.client.leave()
+	p.pace.writing()
+	defer p.pace.wrote()
+	if _, err := p.w.Write(chunk); err != nil {
+		p.client.leave()
 		return
 	}
 	if flusher != nil {
@@ -108,4 +137,11 @@ func (c *call) write(chunk []byte, flusher http.Flusher) {
 
 func hasMedia(resp *http.Response, media string) bool {
 	return strings.HasPrefix(resp.Header.Get("Content-Type"), media)
+}
+
+// compressed reports whether the reply's bytes are not those of its media
+// type, although nothing else was asked for.
+func compressed(resp *http.Response) bool {
+	coding := resp.Header.Get("Content-Encoding")
+	return coding != "" && !strings.EqualFold(coding, "identity")
 }
