@@ -1,27 +1,19 @@
 package spool
 
-import (
-	"errors"
-	"fmt"
-)
+import "fmt"
 
 // Begin appends a BEGIN entry and sets aside the room of its END. When it
 // returns nil the entry survives the death of the process. ErrFull means that
-// nothing was written and the call must not be made.
+// nothing was written and the call must not be made. It waits only where a
+// new segment is needed that is still being allocated.
 func (s *Spool) Begin(id *[16]byte, payload []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	size := int64(frameHeader + len(payload))
-	if s.failed != nil {
-		return s.failed
+	if len(payload) > MaxPayload {
+		return tooLong(payload)
 	}
-	if s.free() < size+(s.open+1)*endRoom {
-		if err := s.allocateSpare(); err != nil {
-			return err
-		}
-		if s.free() < size+(s.open+1)*endRoom {
-			return ErrFull
-		}
+	if err := s.makeRoom(int64(frameHeader + len(payload) + endRoom)); err != nil {
+		return err
 	}
 	if _, err := s.append(Begin, id, payload); err != nil {
 		return err
@@ -34,15 +26,19 @@ func (s *Spool) Begin(id *[16]byte, payload []byte) error {
 func (s *Spool) Mark(id *[16]byte, payload []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.failed == nil && s.free() >= int64(frameHeader+len(payload))+s.open*endRoom {
+	if s.failed == nil && len(payload) <= MaxPayload && s.free() >= int64(frameHeader+len(payload)) {
 		_, _ = s.append(Mark, id, payload) // a lost mark makes a recovered row poorer, never wrong
 	}
 }
 
 // End appends the END entry of a call that Begin accepted. With fsync always
-// it waits for the sync that covers it; an error then means that the entry may
-// not be on the disk, and that the process is about to end.
+// it waits for the sync that covers it. An error means that the entry may not
+// be on the disk. It is final, as a failed sync is: only a replay can still
+// book the call.
 func (s *Spool) End(id *[16]byte, payload []byte) error {
+	if len(payload) > maxEnd {
+		return tooLong(payload)
+	}
 	s.mu.Lock()
 	if s.failed != nil {
 		defer s.mu.Unlock()
@@ -53,18 +49,23 @@ func (s *Spool) End(id *[16]byte, payload []byte) error {
 		s.open--
 	}
 	s.mu.Unlock()
-	if err != nil || s.Fsync != Always {
+	if err != nil {
+		s.die(err)
 		return err
+	}
+	if s.Fsync != Always {
+		return nil
 	}
 	return s.syncs.wait(target)
 }
 
-// append writes a frame and returns how many bytes this life has appended
-// with it. The lock is held.
+func tooLong(payload []byte) error {
+	return fmt.Errorf("spool: entry of %d bytes is too long", len(payload))
+}
+
+// append writes a frame for which there is room and returns how many bytes
+// this life has appended with it. The lock is held.
 func (s *Spool) append(t Type, id *[16]byte, payload []byte) (int64, error) {
-	if len(payload) > MaxPayload {
-		return 0, fmt.Errorf("spool: entry of %d bytes is too long", len(payload))
-	}
 	size := int64(frameHeader + len(payload))
 	seg := s.segments[len(s.segments)-1] // Open fails where there is none
 	if seg.end+size > seg.limit {
@@ -75,16 +76,19 @@ func (s *Spool) append(t Type, id *[16]byte, payload []byte) (int64, error) {
 	}
 	s.scratch = appendFrame(s.scratch[:0], Position{seg.number, seg.end}, t, id, payload)
 	if _, err := seg.file.WriteAt(s.scratch, seg.end); err != nil {
-		// The bytes past end are not valid as a frame or will be overwritten by
-		// the next one, so nothing is half there.
+		seg.remains = max(seg.remains, seg.end+size)
+		seg.clean()
+		if noSpace(err) {
+			return 0, fmt.Errorf("%w: %w", ErrFull, err)
+		}
 		return 0, fmt.Errorf("spool: write: %w", err)
 	}
 	seg.end += size
 	seg.dirty = true
 	s.appended += size
 	s.stats.appends.Add(1)
-	if s.spare == nil && seg.end > seg.limit/2 {
-		s.syncs.requestSpare()
+	if len(s.spares) == 0 && seg.end > seg.limit/2 && s.noRoom == nil {
+		s.askSpare()
 	}
 	if s.waiting.Load() {
 		select {
@@ -95,62 +99,15 @@ func (s *Spool) append(t Type, id *[16]byte, payload []byte) (int64, error) {
 	return s.appended, nil
 }
 
-// free is the room in the current and the spare segment. A frame never spans
-// two, so what one of them may waste at its end does not count. The lock is
-// held.
-func (s *Spool) free() int64 {
-	const waste = frameHeader + MaxPayload
-	free := int64(0)
-	if len(s.segments) > 0 {
-		seg := s.segments[len(s.segments)-1]
-		free = seg.limit - seg.end
+// clean overwrites what a failed write may have left behind the last entry:
+// it was refused, and a later Open must neither find it nor take it for
+// damage. Where the disk does not let it, it is tried again later. The lock
+// of the spool is held.
+func (g *segment) clean() {
+	if g.remains <= g.end {
+		return
 	}
-	if s.spare != nil {
-		free = max(free-waste, 0) + s.spare.limit - s.spare.end - waste
+	if _, err := g.file.WriteAt(make([]byte, g.remains-g.end), g.end); err == nil {
+		g.remains, g.dirty = 0, true
 	}
-	return free
-}
-
-// roll goes on to the spare segment. The lock is held, or s is not shared
-// yet.
-func (s *Spool) roll() error {
-	if s.spare == nil {
-		if err := s.allocateSpare(); err != nil {
-			return err
-		}
-	}
-	s.segments = append(s.segments, s.spare)
-	s.spare = nil
-	return nil
-}
-
-// allocateSpare makes the next segment; ErrFull when it would pass the bound
-// or the disk is full. The lock is held, or s is not shared yet.
-func (s *Spool) allocateSpare() error {
-	if s.spare != nil {
-		return nil
-	}
-	used := int64(0)
-	for _, seg := range s.segments {
-		used += seg.size
-	}
-	if used+s.Segment > s.Bound {
-		return ErrFull
-	}
-	number := s.nextNumber
-	file, err := s.FS.Create(fileName(number), s.Segment)
-	if err != nil {
-		if noSpace(err) {
-			return ErrFull
-		}
-		s.nextNumber++ // whatever is left under this name must not be in the way
-		return fmt.Errorf("spool: new segment: %w", err)
-	}
-	s.nextNumber++
-	if _, err := file.WriteAt(header(number), 0); err != nil {
-		err = errors.Join(err, file.Close(), s.FS.Remove(fileName(number)))
-		return fmt.Errorf("spool: new segment: %w", err)
-	}
-	s.spare = &segment{number: number, file: file, end: segmentHeader, limit: s.Segment, size: s.Segment, dirty: true}
-	return nil
 }

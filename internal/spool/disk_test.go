@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"sync"
 )
 
@@ -72,9 +74,10 @@ func (d *disk) step(op, name string) (cut bool, err error) {
 func (d *disk) powerCut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for _, node := range d.files {
-		for i, states := range node.past {
-			states = append(states, append([]byte(nil), node.sector(i)...))
+	for _, name := range slices.Sorted(maps.Keys(d.files)) { // a seed is to mean one history
+		node := d.files[name]
+		for _, i := range slices.Sorted(maps.Keys(node.past)) {
+			states := append(node.past[i], append([]byte(nil), node.sector(i)...))
 			copy(node.sector(i), states[d.rng.IntN(len(states))])
 		}
 		node.past = map[int][][]byte{}
@@ -232,6 +235,12 @@ func (f *diskFile) WriteAt(b []byte, off int64) (int, error) {
 		return 0, errPower
 	}
 	cut, err := f.disk.step("write", f.name)
+	var partial partialWrite
+	if errors.As(err, &partial) {
+		n := min(partial.bytes, len(b))
+		f.node.write(b[:n], off)
+		return n, err
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -245,6 +254,15 @@ func (f *diskFile) WriteAt(b []byte, off int64) (int, error) {
 	f.node.write(b, off)
 	return len(b), nil
 }
+
+// partialWrite as the fault of a write lets its first bytes through.
+type partialWrite struct {
+	bytes int
+	err   error
+}
+
+func (p partialWrite) Error() string { return p.err.Error() }
+func (p partialWrite) Unwrap() error { return p.err }
 
 func (f *diskFile) Size() (int64, error) { return int64(len(f.node.now)), nil }
 

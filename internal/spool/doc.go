@@ -12,7 +12,7 @@
 //	payload length u32 | CRC-32C u32 | type u8 | id [16] | payload
 //
 // with little-endian integers and a checksum over the segment's number, the
-// frame's offset, and everything after the checksum. A frame is therefore
+// frame's offset and length, and everything after the checksum. A frame is therefore
 // valid in its own place only: bytes of an earlier life, or copied from
 // elsewhere, cannot be mistaken for an entry.
 //
@@ -22,17 +22,20 @@
 // the process when Append returns. End additionally waits for an fdatasync
 // that covers it, which one goroutine does for all who wait. The room for the
 // END of every accepted BEGIN is set aside in preallocated segments: a full
-// disk refuses new calls and never loses one under way. A failed sync is
-// final: what the disk holds is unknown from then on, so the process must end
-// and replay.
+// disk refuses new calls and never loses one under way. One goroutine makes
+// segments ahead of need, so that calls wait for a slow disk only where they
+// have used up all room. A failed sync is final, and so is an END that cannot
+// be written: what the disk holds is unknown from then on, so the process must
+// end and replay.
 //
 // # Recovery
 //
 // Open reads every segment. Unreadable bytes at the very end of the last one
-// are a frame that was being written when the process died; nobody was told
-// it was there, and it is cleared. Unreadable bytes anywhere else are damage:
-// they are copied to quarantine/, counted, and reading goes on at the next
-// valid frame. Damage that comes about later is found, and treated alike, by
+// are frames that were being written when the process died; nobody was told
+// they were there, and they are cleared. Unreadable bytes anywhere else are
+// damage: they are counted, and reading goes on at the next valid frame. After
+// a power cut that may include places whose writing nobody was told of, where
+// the disk wrote later ones first. Either is copied to quarantine/. Damage that comes about later is found, and treated alike, by
 // the reader. A new life always begins with a new segment and never writes
 // behind an old one; where the spool is full it begins without one, so that
 // what is there can be shipped.

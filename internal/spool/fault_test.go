@@ -146,7 +146,7 @@ func fill(t *testing.T, s *Spool) {
 			t.Fatal(err)
 		}
 	}
-	if s.spare != nil {
+	if len(s.spares) > 0 {
 		t.Fatal("there is a spare segment already")
 	}
 }

@@ -20,7 +20,8 @@ const (
 	frameHeader = 4 + 4 + 1 + 16
 	// MaxPayload is the longest payload, so that a frame has at most 16 KiB.
 	MaxPayload = 16<<10 - frameHeader
-	// segmentHeader begins every segment: magic, format version, number.
+	// segmentHeader begins every segment: magic, format version u32, CRC-32C
+	// u32 of the rest, number u64.
 	segmentHeader = 24
 	segmentMagic  = "MGSPOOL\x00"
 	formatVersion = 1
@@ -58,12 +59,12 @@ func appendFrame(dst []byte, at Position, t Type, id *[16]byte, payload []byte) 
 	return dst
 }
 
-// checksum is the CRC-32C of the segment, the offset and the rest. The first
-// two go through the table by hand: a buffer for them would be an allocation
-// for every frame.
+// checksum is the CRC-32C of the segment, the offset, the length and the rest.
+// The first three go through the table by hand: a buffer for them would be an
+// allocation for every frame.
 func checksum(at Position, rest []byte) uint32 {
 	crc := ^uint32(0)
-	for _, word := range [...]int64{at.Segment, at.Offset} {
+	for _, word := range [...]int64{at.Segment, at.Offset, int64(len(rest))} {
 		for shift := 0; shift < 64; shift += 8 {
 			crc = castagnoli[byte(crc)^byte(word>>shift)] ^ crc>>8
 		}
@@ -93,6 +94,22 @@ func decodeFrame(b []byte, at Position) (Entry, bool) {
 // header is the beginning of a segment.
 func header(segment int64) []byte {
 	b := append(make([]byte, 0, segmentHeader), segmentMagic...)
-	b = binary.LittleEndian.AppendUint64(b, formatVersion)
-	return binary.LittleEndian.AppendUint64(b, uint64(segment))
+	b = binary.LittleEndian.AppendUint32(b, formatVersion)
+	b = binary.LittleEndian.AppendUint32(b, 0)
+	b = binary.LittleEndian.AppendUint64(b, uint64(segment))
+	binary.LittleEndian.PutUint32(b[12:], headerChecksum(b))
+	return b
+}
+
+func headerChecksum(b []byte) uint32 {
+	return crc32.Update(crc32.Checksum(b[:12], castagnoli), castagnoli, b[16:segmentHeader])
+}
+
+// readHeader reports whether the beginning of a segment is sound, and the
+// format it was written in. One that is not says nothing about a version.
+func readHeader(b []byte, segment int64) (version uint32, sound bool) {
+	sound = string(b[:8]) == segmentMagic &&
+		binary.LittleEndian.Uint32(b[12:]) == headerChecksum(b) &&
+		binary.LittleEndian.Uint64(b[16:]) == uint64(segment)
+	return binary.LittleEndian.Uint32(b[8:]), sound
 }

@@ -105,7 +105,7 @@ func (d Dir) Remove(name string) error {
 
 // Keep implements FS.
 func (d Dir) Keep(name string, content []byte) error {
-	if err := os.MkdirAll(filepath.Dir(d.path(name)), 0o700); err != nil {
+	if err := makeDir(filepath.Dir(d.path(name))); err != nil {
 		return err
 	}
 	temporary := d.path(name) + ".tmp"
@@ -128,7 +128,7 @@ func (d Dir) Read(name string) ([]byte, error) { return os.ReadFile(d.path(name)
 
 // Lock implements FS. The directory is made if it is not there.
 func (d Dir) Lock() (func() error, error) {
-	if err := os.MkdirAll(string(d), 0o700); err != nil {
+	if err := makeDir(string(d)); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(d.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -148,6 +148,18 @@ func (d Dir) Lock() (func() error, error) {
 func (d Dir) path(name string) string { return filepath.Join(string(d), name) }
 
 func (d Dir) sync() error { return syncDir(string(d)) }
+
+// makeDir makes a directory that is not there, durable with its name in its
+// parent.
+func makeDir(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
 
 func syncDir(path string) error {
 	f, err := os.Open(path)

@@ -192,6 +192,7 @@ func (s *Spool) Release(before Position) error {
 	for len(s.segments) > 1 && s.segments[0].number < before.Segment {
 		gone = append(gone, s.segments[0])
 		s.segments = s.segments[1:]
+		s.noRoom = nil
 	}
 	s.mu.Unlock()
 	var errs []error

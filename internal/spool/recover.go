@@ -74,11 +74,14 @@ func (s *Spool) recoverSegment(number int64, last bool, buf []byte) (seg *segmen
 	}
 	size := int64(len(content))
 	seg = &segment{number: number, file: file, size: size, end: min(segmentHeader, size), damage: map[int64]int64{}}
-	if size >= segmentHeader && !bytes.Equal(content[:segmentHeader], header(number)) && !blank(content[:segmentHeader]) {
-		if string(content[:8]) == segmentMagic && content[8] > formatVersion {
-			return nil, false, nil, errors.Join(fmt.Errorf("written by a newer version (format %d)", content[8]), file.Close())
+	if size >= segmentHeader && !blank(content[:segmentHeader]) {
+		version, sound := readHeader(content, number)
+		if sound && version > formatVersion {
+			return nil, false, nil, errors.Join(fmt.Errorf("written by a newer version (format %d)", version), file.Close())
 		}
-		s.quarantine(number, 0, content[:segmentHeader])
+		if !sound {
+			s.quarantine(number, 0, content[:segmentHeader])
+		}
 	}
 	scan(content, number, func(e Entry) { seg.end = e.Next.Offset }, func(from, to int64) {
 		s.quarantine(number, from, content[from:to])
@@ -111,15 +114,23 @@ func readAllInto(buf []byte, file File) ([]byte, error) {
 }
 
 // clearTail handles what lies behind the last valid frame. In the last
-// segment that is a frame the process died in: it is overwritten with zeros,
-// so that it never looks like damage later. Anywhere else it is damage.
+// segment that is what the process died in: no damage, and overwritten with
+// zeros so that it never looks like it later. Anywhere else it is damage.
+// Either way the bytes are kept aside first.
 func (s *Spool) clearTail(seg *segment, content []byte, last bool) error {
 	tail := content[seg.end:]
 	tail = bytes.TrimRight(tail, "\x00")
 	if len(tail) == 0 {
 		return nil
 	}
-	if !last && !s.quarantine(seg.number, seg.end, tail) {
+	kept := false
+	if last {
+		s.Log.Warn("the end of the spool was not written completely; it is cleared", "segment", seg.number, "offset", seg.end, "bytes", len(tail))
+		kept = s.keepAside("torn", seg.number, seg.end, tail)
+	} else {
+		kept = s.quarantine(seg.number, seg.end, tail)
+	}
+	if !kept {
 		return nil // then here is the only copy
 	}
 	if _, err := seg.file.WriteAt(make([]byte, len(tail)), seg.end); err != nil {
@@ -164,16 +175,21 @@ func resync(content []byte, number, from int64) int64 {
 	return -1
 }
 
-// quarantine keeps unreadable bytes for a person to look at, and reports
-// whether it could.
+// quarantine counts damage and keeps the bytes for a person to look at. It
+// reports whether it could.
 func (s *Spool) quarantine(number, offset int64, damaged []byte) bool {
 	s.stats.quarantined.Add(1)
 	s.stats.quarantinedBytes.Add(int64(len(damaged)))
-	name := fmt.Sprintf("quarantine/%010d-%010d.bin", number, offset)
-	s.Log.Error("damage in the spool; the bytes were kept aside", "segment", number, "offset", offset, "bytes", len(damaged), "file", name)
-	if err := s.FS.Keep(name, damaged); err != nil {
-		s.Log.Error("damaged bytes could not be kept aside", "file", name, "error", err)
+	s.Log.Error("damage in the spool", "segment", number, "offset", offset, "bytes", len(damaged))
+	return s.keepAside("damage", number, offset, damaged)
+}
+
+func (s *Spool) keepAside(what string, number, offset int64, b []byte) bool {
+	name := fmt.Sprintf("quarantine/%s-%010d-%010d.bin", what, number, offset)
+	if err := s.FS.Keep(name, b); err != nil {
+		s.Log.Error("unreadable bytes of the spool could not be kept aside", "file", name, "error", err)
 		return false
 	}
+	s.Log.Info("unreadable bytes of the spool were kept aside", "file", name)
 	return true
 }

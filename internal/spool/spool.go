@@ -45,9 +45,11 @@ type Options struct {
 	FS    FS
 	Log   *slog.Logger
 	Fsync Fsync // default Always
-	// Segment is the size of one file, Bound that of all together.
+	// Segment is the size of one file, at least 64 KiB; Bound that of all
+	// together, at least two of them.
 	Segment, Bound int64
-	// Fatal is called once when a sync fails; the process must end.
+	// Fatal is called once when a sync, or the write of an END, fails; the
+	// process must end. It must not call Close.
 	Fatal func(error)
 	// NewInstance makes the id of a directory that has none yet.
 	NewInstance func() string
@@ -64,14 +66,22 @@ type Spool struct {
 
 	mu       sync.Mutex
 	segments []*segment // ascending; the last one is written to unless it has no room
-	spare    *segment   // allocated for later; nil when there is none
+	spares   []*segment // allocated for later
 	// nextNumber is what the next segment is called; numbers are never used
 	// twice.
 	nextNumber int64
 	open       int64 // calls begun and not ended in this life
 	scratch    []byte
 	appended   int64 // bytes in this life
-	failed     error // set once; nothing is accepted any more
+	failed     error // once set, nothing is accepted any more
+	dead       bool  // failed for good, and Fatal knows
+
+	spareAsked bool
+	attempts   int64 // to allocate a segment, whatever came of them
+	noRoom     error // why the last of them failed; nil when it did not
+	roomAsked  sync.Cond
+	roomMade   sync.Cond // attempts, or failed, has changed
+
 	// syncing says that files are being synced. Those of segments released
 	// meanwhile are closed after it: a sync of a closed file fails as that of a
 	// broken disk does, or is one of another file.
@@ -79,6 +89,7 @@ type Spool struct {
 	released []File
 
 	closed  chan struct{}
+	loops   sync.WaitGroup
 	syncs   syncer
 	changed chan struct{} // a token when something was appended and a reader waits
 	waiting atomic.Bool
@@ -94,6 +105,8 @@ type segment struct {
 	limit  int64 // of what may be: end in a segment of an earlier life
 	size   int64 // of the file
 	dirty  bool  // written since the last sync began
+	// remains is up to where a failed write may have left bytes behind end.
+	remains int64
 	// damage is where unreadable bytes that are kept aside begin, and the next
 	// entry behind them.
 	damage map[int64]int64
@@ -107,7 +120,7 @@ type counters struct {
 // Stats are figures about a spool.
 type Stats struct {
 	Segments         int
-	Bytes            int64 // allocated, the spare segment included
+	Bytes            int64 // allocated, spare segments included
 	Open             int64 // calls begun and not ended
 	Appends          int64
 	Fsyncs           int64
@@ -130,28 +143,47 @@ func Open(o Options) (*Spool, error) {
 	if o.Bound == 0 {
 		o.Bound = DefaultBound
 	}
+	if o.Segment < minSegment || o.Bound < 2*o.Segment {
+		return nil, fmt.Errorf("spool: segments of %d bytes in %d bytes are too small", o.Segment, o.Bound)
+	}
 	unlock, err := o.FS.Lock()
 	if err != nil {
 		return nil, err
 	}
 	s := &Spool{Options: o, unlock: unlock, changed: make(chan struct{}, 1), closed: make(chan struct{})}
 	s.syncs.init()
+	s.roomAsked.L, s.roomMade.L = &s.mu, &s.mu
 	if err := s.recover(); err != nil {
 		return nil, errors.Join(err, s.closeFiles(), unlock())
 	}
 	if o.ReadOnly {
 		s.failed = errors.New("spool: open for reading only")
-	} else {
-		switch err := s.roll(); {
-		case errors.Is(err, ErrFull) && len(s.segments) > 0:
-			s.Log.Warn("the spool is full; calls are refused until it is shipped", "segments", len(s.segments))
-		case err != nil:
-			return nil, errors.Join(fmt.Errorf("spool: first segment: %w", err), s.closeFiles(), unlock())
-		}
-		go s.syncLoop()
+	} else if err := s.begin(); err != nil {
+		return nil, errors.Join(fmt.Errorf("spool: first segment: %w", err), s.closeFiles(), unlock())
 	}
 	s.start = s.tail()
 	return s, nil
+}
+
+// begin makes the first segment of this life and starts the loops.
+func (s *Spool) begin() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.allocate()
+	switch {
+	case s.noRoom == nil:
+		if err := s.roll(); err != nil {
+			return err
+		}
+	case errors.Is(s.noRoom, ErrFull) && len(s.segments) > 0:
+		s.Log.Warn("the spool is full; calls are refused until it is shipped", "segments", len(s.segments))
+	default:
+		return s.noRoom
+	}
+	s.loops.Go(s.allocateLoop)
+	s.loops.Go(s.syncLoop)
+	s.loops.Go(s.tickLoop)
+	return nil
 }
 
 // Instance is the id of the directory. It is made once and outlives
@@ -167,31 +199,31 @@ func (s *Spool) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st := Stats{
-		Segments: len(s.segments), Open: s.open,
+		Segments: len(s.segments), Bytes: s.allocated(), Open: s.open,
 		Appends: s.stats.appends.Load(), Fsyncs: s.stats.fsyncs.Load(), LastSync: time.Duration(s.stats.lastSync.Load()),
 		Quarantined: s.stats.quarantined.Load(), QuarantinedBytes: s.stats.quarantinedBytes.Load(),
-	}
-	for _, seg := range s.segments {
-		st.Bytes += seg.size
-	}
-	if s.spare != nil {
-		st.Bytes += s.spare.size
 	}
 	return st
 }
 
-// Close syncs what is written and releases the directory. It is called once.
+// Close refuses further entries, syncs what is written, waits for the
+// spool's goroutines and releases the directory. It is called once.
 func (s *Spool) Close() error {
-	var err error
-	if !s.ReadOnly {
-		err = s.syncs.stop()
-	}
+	close(s.closed)
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.failed == nil {
 		s.failed = ErrClosed
 	}
-	close(s.closed)
+	s.roomAsked.Broadcast()
+	s.roomMade.Broadcast()
+	s.mu.Unlock()
+	var err error
+	if !s.ReadOnly {
+		err = s.syncs.stop()
+		s.loops.Wait()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return errors.Join(err, s.closeFiles(), s.unlock())
 }
 
@@ -200,13 +232,13 @@ func (s *Spool) closeFiles() error {
 	for _, seg := range s.segments {
 		errs = append(errs, seg.file.Close())
 	}
-	if s.spare != nil {
-		errs = append(errs, s.spare.file.Close())
+	for _, seg := range s.spares {
+		errs = append(errs, seg.file.Close())
 	}
 	for _, file := range s.released {
 		errs = append(errs, file.Close())
 	}
-	s.segments, s.spare, s.released = nil, nil, nil
+	s.segments, s.spares, s.released = nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -11,10 +12,9 @@ import (
 type syncer struct {
 	mu      sync.Mutex
 	done    sync.Cond // synced, failed or stopped has changed
-	asked   sync.Cond // wanted, spare or closing has changed
+	asked   sync.Cond // wanted, closing or stopped has changed
 	wanted  int64
 	synced  int64
-	spare   bool // a spare segment is asked for
 	failed  error
 	closing bool
 	stopped bool
@@ -26,27 +26,31 @@ func (y *syncer) init() { y.done.L, y.asked.L = &y.mu, &y.mu }
 func (y *syncer) wait(target int64) error {
 	y.mu.Lock()
 	defer y.mu.Unlock()
+	y.want(target)
+	for y.synced < target && !y.stopped {
+		y.done.Wait()
+	}
+	switch {
+	case y.synced >= target:
+		return nil
+	case y.failed != nil:
+		return y.failed
+	}
+	return errors.New("spool: closed before the entry was synced")
+}
+
+// ask has a sync cover the target, without waiting for it.
+func (y *syncer) ask(target int64) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.want(target)
+}
+
+func (y *syncer) want(target int64) {
 	if target > y.wanted {
 		y.wanted = target
 		y.asked.Signal()
 	}
-	for y.synced < target && y.failed == nil && !y.stopped {
-		y.done.Wait()
-	}
-	if y.synced >= target {
-		return nil
-	}
-	if y.failed != nil {
-		return y.failed
-	}
-	return fmt.Errorf("spool: closed before the entry was synced")
-}
-
-func (y *syncer) requestSpare() {
-	y.mu.Lock()
-	y.spare = true
-	y.mu.Unlock()
-	y.asked.Signal()
 }
 
 // stop ends the loop after a last sync and returns that one's error.
@@ -61,77 +65,95 @@ func (y *syncer) stop() error {
 	return y.failed
 }
 
-// next waits for work. It reports whether a sync is due, whether a spare
-// segment is asked for, and whether this is the last round.
-func (y *syncer) next() (spare, last bool) {
+// abort ends the loop without another sync: who waits gets the error.
+func (y *syncer) abort(err error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	for y.wanted <= y.synced && !y.spare && !y.closing {
-		y.asked.Wait()
-	}
-	spare, y.spare = y.spare, false
-	return spare, y.closing
-}
-
-// finish tells those who wait how a round came out.
-func (y *syncer) finish(synced int64, err error, last bool) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	if err == nil {
-		y.synced = max(y.synced, synced)
-	} else if y.failed == nil {
+	if y.failed == nil {
 		y.failed = err
 	}
-	y.stopped = y.stopped || last || err != nil
+	y.stopped = true
+	y.asked.Signal()
+	y.done.Broadcast()
+}
+
+// next waits until a sync is due. It reports whether that is the last one, or
+// that there is to be none any more.
+func (y *syncer) next() (last, stopped bool) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for y.wanted <= y.synced && !y.closing && !y.stopped {
+		y.asked.Wait()
+	}
+	return y.closing, y.stopped
+}
+
+// finish tells those who wait how far a sync has come.
+func (y *syncer) finish(synced int64, last bool) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.synced = max(y.synced, synced)
+	y.stopped = y.stopped || last
 	y.done.Broadcast()
 }
 
 // syncLoop is the one goroutine that syncs. It ends with Close or with the
-// first sync that fails.
+// first failure.
 func (s *Spool) syncLoop() {
-	// With Always too: nobody waits for the BEGIN of a long call, and it should
-	// not have to wait for another call's END.
-	time.AfterFunc(syncInterval, s.tick)
 	for {
-		spare, last := s.syncs.next()
-		if spare {
-			s.mu.Lock()
-			if err := s.allocateSpare(); err != nil {
-				s.Log.Warn("no spare spool segment", "error", err)
-			}
-			s.mu.Unlock()
+		last, stopped := s.syncs.next()
+		if stopped {
+			return
 		}
 		synced, err := s.syncDirty()
 		if err != nil {
-			err = fmt.Errorf("spool: sync: %w", err)
-			s.mu.Lock()
-			s.failed = err
-			s.mu.Unlock()
+			s.die(fmt.Errorf("spool: sync: %w", err))
+			return
 		}
-		s.syncs.finish(synced, err, last)
-		if err != nil && s.Fatal != nil {
-			s.Fatal(err)
-		}
-		if err != nil || last {
+		s.syncs.finish(synced, last)
+		if last {
 			return
 		}
 	}
 }
 
-// tick asks for a sync of whatever has been appended, and for the next tick.
-func (s *Spool) tick() {
-	s.mu.Lock()
-	appended := s.appended
-	s.mu.Unlock()
-	s.syncs.mu.Lock()
-	stopped := s.syncs.stopped
-	if appended > s.syncs.wanted {
-		s.syncs.wanted = appended
-		s.syncs.asked.Signal()
+// tickLoop has whatever was appended synced within the interval. With Always
+// too: nobody waits for the BEGIN of a long call, and it should not have to
+// wait for another call's END.
+func (s *Spool) tickLoop() {
+	ticker := time.NewTicker(syncInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.mu.Lock()
+			appended := s.appended
+			s.mu.Unlock()
+			s.syncs.ask(appended)
+		case <-s.closed:
+			return
+		}
 	}
-	s.syncs.mu.Unlock()
-	if !stopped {
-		time.AfterFunc(syncInterval, s.tick)
+}
+
+// die makes a failure final: nothing is accepted any more, everybody who
+// waits gets the error, and Fatal is called, once.
+func (s *Spool) die(err error) {
+	s.mu.Lock()
+	again := s.dead
+	s.dead = true
+	if !again {
+		s.failed = err
+	}
+	s.roomAsked.Broadcast()
+	s.roomMade.Broadcast()
+	s.mu.Unlock()
+	if again {
+		return
+	}
+	s.syncs.abort(err)
+	if s.Fatal != nil {
+		s.Fatal(err)
 	}
 }
 
