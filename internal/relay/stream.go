@@ -65,7 +65,7 @@ func (y *Relay) copy(p *passage, buf *[copyBuffer]byte) {
 		p.pace.read()
 		if int64(n) > y.MaxReply-p.replied {
 			y.Log.Warn("reply cut: it is too long", "request_id", p.id.String(), "provider", p.attempts[p.tried].name)
-			p.cut = true
+			p.breakOff()
 			return
 		}
 		if n > 0 {
@@ -80,7 +80,7 @@ func (y *Relay) copy(p *passage, buf *[copyBuffer]byte) {
 			}
 			return
 		case err != nil:
-			p.cut = true
+			p.breakOff()
 			return
 		}
 	}
@@ -117,6 +117,17 @@ func (p *passage) flusher() http.Flusher {
 	}
 	f, _ := p.w.(http.Flusher)
 	return f
+}
+
+// breakOff ends a reply that is not whole. The client gets what has come of
+// it before its connection is cut.
+func (p *passage) breakOff() {
+	p.cut = true
+	if flusher, ok := p.w.(http.Flusher); ok && !p.client.hasLeft() {
+		p.pace.writing()
+		defer p.pace.wrote()
+		flusher.Flush()
+	}
 }
 
 // write passes bytes to the client while there is one.
