@@ -28,8 +28,8 @@ func TestKill(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
 			acked := map[[16]byte]bool{}
-			for round := range 5 {
-				killAfter(t, dir, fsync, round, 500+round*400, acked)
+			for round := range 10 {
+				killAfter(t, dir, fsync, round, 300+round*200, acked)
 			}
 			s := openDir(t, dir, nil)
 			defer s.Close()
@@ -85,10 +85,10 @@ func writeUntilKilled(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
-	for w := range 8 {
+	for w := range 16 {
 		wg.Go(func() {
 			for i := 0; ; i++ {
-				id := entryID(round*10_000_000 + w*1_000_000 + i)
+				id := entryID(round*100_000_000 + w*1_000_000 + i)
 				if s.Begin(id, killPayload(id, 300)) != nil || s.End(id, killPayload(id, 200)) != nil {
 					return
 				}

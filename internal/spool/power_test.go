@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -12,11 +13,11 @@ import (
 	"testing"
 )
 
-// seeds is how many histories or rounds a test tries: SPOOL_SEEDS, or the
+// seeds is how many histories or rounds a test tries: MODELGATE_SEEDS, or the
 // given number without it.
 func seeds(t *testing.T, n uint64) uint64 {
 	t.Helper()
-	v := os.Getenv("SPOOL_SEEDS")
+	v := os.Getenv("MODELGATE_SEEDS")
 	if v == "" {
 		return n
 	}
@@ -29,12 +30,17 @@ func seeds(t *testing.T, n uint64) uint64 {
 
 func TestPowerCuts(t *testing.T) {
 	t.Parallel()
-	histories, acked := seeds(t, 200), 0
+	histories, acked := seeds(t, 300), 0
 	for seed := range histories {
 		h := newHistory(t, seed)
-		for range 4 {
-			h.live()
+		for life := range 4 {
+			if life%2 == 0 {
+				h.live()
+			} else {
+				h.liveAtOnce()
+			}
 			h.disk.powerCut()
+			h.recoverInVain()
 			h.check()
 		}
 		acked += len(h.acked)
@@ -139,6 +145,69 @@ func (h *history) live() {
 		default:
 			h.ship(s, r)
 		}
+	}
+}
+
+// liveAtOnce runs a life in which goroutines write until the power goes, with
+// nothing between them.
+func (h *history) liveAtOnce() {
+	h.disk.mu.Lock()
+	h.disk.left = h.rng.IntN(400)
+	h.disk.mu.Unlock()
+	s := h.open()
+	if s == nil {
+		return
+	}
+	defer s.Close()
+	var (
+		wg sync.WaitGroup
+		mu sync.Mutex
+	)
+	for range 4 {
+		mine := &history{t: h.t, rng: rand.New(rand.NewPCG(h.rng.Uint64(), 0)), tried: map[written][]byte{}, acked: map[[16]byte]bool{}}
+		first := h.ids
+		h.ids += 1000
+		wg.Go(func() {
+			mine.callUntilOff(s, first)
+			mu.Lock()
+			defer mu.Unlock()
+			maps.Copy(h.tried, mine.tried)
+			maps.Copy(h.acked, mine.acked)
+		})
+	}
+	wg.Wait()
+}
+
+func (h *history) callUntilOff(s *Spool, first int) {
+	for n := first; n < first+1000; n++ {
+		id := *entryID(n)
+		begin, mark, end := h.payload(), h.payload(), h.payload()
+		h.tried[written{Begin, id}] = begin
+		if s.Begin(&id, begin) != nil {
+			return
+		}
+		if h.rng.IntN(3) == 0 {
+			h.tried[written{Mark, id}] = mark
+			s.Mark(&id, mark)
+		}
+		h.tried[written{End, id}] = end
+		if s.End(&id, end) != nil {
+			return
+		}
+		h.acked[id] = true
+	}
+}
+
+// recoverInVain has the power go during recovery, a few times.
+func (h *history) recoverInVain() {
+	for range h.rng.IntN(4) {
+		h.disk.mu.Lock()
+		h.disk.left = h.rng.IntN(8)
+		h.disk.mu.Unlock()
+		if s := h.open(); s != nil {
+			s.Close()
+		}
+		h.disk.powerCut()
 	}
 }
 
