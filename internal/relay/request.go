@@ -5,6 +5,7 @@ import (
 	"errors"
 	"mime"
 	"slices"
+	"strings"
 
 	"modelgate"
 	"modelgate/internal/provider"
@@ -30,19 +31,24 @@ func (y *Relay) read(c *call) (*request, error) {
 	q := &request{body: body}
 	q.Query = c.r.URL.RawQuery
 	contentType := c.r.Header.Get("Content-Type")
-	if media, _, _ := mime.ParseMediaType(contentType); media == "multipart/form-data" {
+	declared := strings.HasPrefix(contentType, "application/json")
+	if !declared && formData(contentType) {
 		q.form = true
 		q.Form, err = provider.ScanForm(contentType, body, c.live.names)
 		return q, badRequest(err)
 	}
 	start := bytes.TrimLeft(body, " \t\r\n")
-	declared := len(contentType) >= 16 && contentType[:16] == "application/json"
 	if len(body) > 0 && (declared || len(start) > 0 && (start[0] == '{' || start[0] >= 0x80)) {
 		q.json = true
 		q.Fields, err = provider.Scan(body, c.live.names)
 		return q, badRequest(err)
 	}
 	return q, nil
+}
+
+func formData(contentType string) bool {
+	media, _, _ := mime.ParseMediaType(contentType)
+	return media == "multipart/form-data"
 }
 
 // badRequest turns what the parsers say into an answer.
@@ -114,7 +120,7 @@ func (q *request) text(name string) string {
 // id, and usage asked for where a stream would not state it. Every other byte
 // is kept.
 func (q *request) rewrite(native string, includeUsage wish) (body []byte, injected bool, err error) {
-	var edits []provider.Edit
+	edits := make([]provider.Edit, 0, 2)
 	switch {
 	case q.form && native != "":
 		_, at, _ := q.Form.Get("model")

@@ -60,9 +60,7 @@ func (y *Relay) pass(c *call, resp *http.Response) {
 // copy is the loop of pass.
 func (y *Relay) copy(p *passage, buf *[copyBuffer]byte) {
 	for {
-		p.pace.reading()
 		n, err := p.resp.Body.Read(buf[:])
-		p.pace.read()
 		if int64(n) > y.MaxReply-p.replied {
 			y.Log.Warn("reply cut: it is too long", "request_id", p.id.String(), "provider", p.attempts[p.tried].name)
 			p.breakOff()
@@ -124,8 +122,8 @@ func (p *passage) flusher() http.Flusher {
 func (p *passage) breakOff() {
 	p.cut = true
 	if flusher, ok := p.w.(http.Flusher); ok && !p.client.hasLeft() {
-		p.pace.writing()
-		defer p.pace.wrote()
+		p.pace.turn()
+		defer p.pace.turn()
 		flusher.Flush()
 	}
 }
@@ -135,8 +133,8 @@ func (p *passage) write(chunk []byte, flusher http.Flusher) {
 	if len(chunk) == 0 || p.client.hasLeft() {
 		return
 	}
-	p.pace.writing()
-	defer p.pace.wrote()
+	p.pace.turn()
+	defer p.pace.turn()
 	if _, err := p.w.Write(chunk); err != nil {
 		p.client.leave()
 		return
