@@ -49,3 +49,9 @@ func listen(t testing.TB, h http.Handler) *httptest.Server {
 	})
 	return server
 }
+
+// simulatedUpstream is the provider behind a gateway under test: it takes the
+// gateway's credential only, and keeps what it was sent.
+func simulatedUpstream() simulate.Options {
+	return simulate.Options{Name: "upstream", Credential: "sk-upstream", KeepRequests: true}
+}
