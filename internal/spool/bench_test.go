@@ -54,6 +54,50 @@ func BenchmarkCall(b *testing.B) {
 	}
 }
 
+// One caller with nobody beside it: the whole cost of an entry, the system
+// call included. The END of an interval spool waits for nothing.
+func BenchmarkEntry(b *testing.B) {
+	for _, kind := range []Type{Begin, End} {
+		b.Run(map[Type]string{Begin: "begin", End: "end"}[kind], func(b *testing.B) {
+			s := benchSpool(b, Interval)
+			id, payload := entryID(1), make([]byte, 300)
+			b.ReportAllocs()
+			for n := 1; b.Loop(); n++ {
+				s.mu.Lock()
+				s.open = 1
+				s.mu.Unlock()
+				var err error
+				if kind == Begin {
+					err = s.Begin(id, payload)
+				} else {
+					err = s.End(id, payload)
+				}
+				if err == nil && n%100_000 == 0 {
+					err = s.Release(s.Tail())
+				}
+				if err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// One caller that waits for each END.
+func BenchmarkCallAlone(b *testing.B) {
+	s := benchSpool(b, Always)
+	id, payload := entryID(1), make([]byte, 300)
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Begin(id, payload); err != nil {
+			b.Fatal(err)
+		}
+		if err := s.End(id, payload[:200]); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
 // Opening reads what earlier lives left: here 16 segments of 64 MiB, full.
 func BenchmarkOpenBacklog(b *testing.B) {
 	d := Dir(b.TempDir())

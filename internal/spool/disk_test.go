@@ -1,6 +1,7 @@
 package spool
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -49,6 +50,15 @@ type diskFile struct {
 
 func newDisk(seed uint64) *disk {
 	return &disk{rng: rand.New(rand.NewPCG(seed, 1)), files: map[string]*inode{}, left: -1}
+}
+
+// clone is another disk with the same files, all durable.
+func (d *disk) clone(seed uint64) *disk {
+	c := newDisk(seed)
+	for name, node := range d.files {
+		c.files[name] = &inode{now: bytes.Clone(node.now), past: map[int][][]byte{}}
+	}
+	return c
 }
 
 // step lets an operation happen, or says why not. cut reports that the power

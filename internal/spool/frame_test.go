@@ -2,8 +2,38 @@ package spool
 
 import (
 	"bytes"
+	"math"
 	"testing"
+
+	"pgregory.net/rapid"
 )
+
+func TestFramesRoundTrip(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		at := Position{rapid.Int64Range(1, math.MaxInt64).Draw(t, "segment"), rapid.Int64Range(segmentHeader, 1<<40).Draw(t, "offset")}
+		kind := Type(rapid.IntRange(1, 255).Draw(t, "type"))
+		id := [16]byte(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "id"))
+		payload := rapid.SliceOfN(rapid.Byte(), 0, 2000).Draw(t, "payload")
+		if rapid.IntRange(0, 9).Draw(t, "longest") == 0 {
+			payload = make([]byte, MaxPayload)
+		}
+		behind := rapid.SliceOfN(rapid.Byte(), 0, 50).Draw(t, "behind")
+		before := []byte("before")
+		b := appendFrame(bytes.Clone(before), at, kind, &id, payload)
+		if !bytes.HasPrefix(b, before) {
+			t.Fatal("what was there is changed")
+		}
+		b = b[len(before):]
+		e, ok := decodeFrame(append(bytes.Clone(b), behind...), at)
+		switch {
+		case !ok || e.Type != kind || e.ID != id || !bytes.Equal(e.Payload, payload):
+			t.Fatalf("decodeFrame = %+v, %t", e, ok)
+		case e.At != at || e.Next != (Position{at.Segment, at.Offset + int64(len(b))}):
+			t.Fatalf("from %v to %v, want from %v over %d bytes", e.At, e.Next, at, len(b))
+		}
+	})
+}
 
 func TestFrameIsValidInItsPlaceOnly(t *testing.T) {
 	t.Parallel()
@@ -20,7 +50,7 @@ func TestFrameIsValidInItsPlaceOnly(t *testing.T) {
 	}
 	for i := range b {
 		for bit := range 8 {
-			c := bytes.Clone(b)
+			c := append(bytes.Clone(b), make([]byte, 64<<10)...) // room for a greater length
 			c[i] ^= 1 << bit
 			if _, ok := decodeFrame(c, at); ok {
 				t.Errorf("valid with bit %d of byte %d flipped", bit, i)
@@ -74,4 +104,30 @@ func scanAll(t *testing.T, content []byte) []Entry {
 		behind = to
 	})
 	return entries
+}
+
+// resync leaps over zeros; it must find what trying every offset finds.
+func TestResyncFindsTheNextFrame(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		content := make([]byte, segmentHeader, 1000)
+		for range rapid.IntRange(0, 4).Draw(t, "parts") {
+			content = append(content, make([]byte, rapid.IntRange(0, 70).Draw(t, "zeros"))...)
+			content = append(content, rapid.SliceOfN(rapid.ByteRange(0, 2), 0, 5).Draw(t, "noise")...)
+			if rapid.Bool().Draw(t, "frame") {
+				payload := rapid.SliceOfN(rapid.ByteRange(0, 1), 0, 30).Draw(t, "payload")
+				content = appendFrame(content, Position{3, int64(len(content))}, Begin, new([16]byte), payload)
+			}
+		}
+		from := rapid.Int64Range(0, int64(len(content))).Draw(t, "from")
+		want := int64(-1)
+		for off := from; off < int64(len(content)) && want < 0; off++ {
+			if _, ok := decodeFrame(content[off:], Position{3, off}); ok {
+				want = off
+			}
+		}
+		if got := resync(content, 3, from); got != want {
+			t.Fatalf("resync from %d = %d, want %d", from, got, want)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -139,7 +140,7 @@ func (s *Spool) clearTail(seg *segment, content []byte, last bool) error {
 	return seg.file.Sync()
 }
 
-func blank(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
+func blank(b []byte) bool { return zerosEnd(b, 0) == int64(len(b)) }
 
 // scan calls entry for every valid frame of a segment in order, and damage
 // for every range of other bytes that has a valid frame behind it.
@@ -165,14 +166,31 @@ func scan(content []byte, number int64, entry func(Entry), damage func(from, to 
 // there is none. A false match needs a CRC-32C that fits by chance.
 func resync(content []byte, number, from int64) int64 {
 	for off := from; off+frameHeader <= int64(len(content)); off++ {
-		if rest := content[off:]; rest[0] == 0 && rest[1] == 0 && rest[2] == 0 && rest[3] == 0 && rest[8] == 0 {
-			continue // zeros are never a frame: its type is not 0
+		if binary.LittleEndian.Uint64(content[off:]) == 0 {
+			// The first byte that can be other than zero is the type, eight
+			// bytes in.
+			off = max(off, zerosEnd(content, off)-8)
+			if off+frameHeader > int64(len(content)) {
+				return -1
+			}
 		}
 		if _, ok := decodeFrame(content[off:], Position{number, off}); ok {
 			return off
 		}
 	}
 	return -1
+}
+
+// zerosEnd is the offset of the first byte from an offset on that is not zero,
+// or the length.
+func zerosEnd(content []byte, off int64) int64 {
+	for off+8 <= int64(len(content)) && binary.LittleEndian.Uint64(content[off:]) == 0 {
+		off += 8
+	}
+	for off < int64(len(content)) && content[off] == 0 {
+		off++
+	}
+	return off
 }
 
 // quarantine counts damage and keeps the bytes for a person to look at. It
