@@ -21,6 +21,8 @@ type Form struct {
 	body  []byte
 	names *Names
 	found []field
+	// delimiter is the length of the line before each part, its end included.
+	delimiter int
 }
 
 // ScanForm checks that body is multipart/form-data as RFC 7578 has it and
@@ -41,7 +43,7 @@ func ScanForm(contentType string, body []byte, names *Names) (Form, error) {
 	if !bytes.HasPrefix(rest, delimiter) {
 		return Form{}, formErrorf("it does not begin with its boundary")
 	}
-	form := Form{body: body, names: names}
+	form := Form{body: body, names: names, delimiter: len(delimiter) + len("\r\n")}
 	at := len(body) - len(rest) + len(delimiter)
 	for range maxParts {
 		if bytes.HasPrefix(body[at:], []byte("--")) {
@@ -133,7 +135,7 @@ func (f *Form) keep(part Span) error {
 	if !utf8.Valid(f.body[value.Start:value.End]) {
 		return formErrorf("part %s is not UTF-8", quoteName(head.name))
 	}
-	f.found = append(f.found, field{index, value})
+	f.found = append(f.found, field{index, value, part})
 	return nil
 }
 
@@ -160,11 +162,29 @@ func (f *Form) wanted(name []byte) (int, error) {
 // It reports false when the body has no such part or name was not among the
 // scanned names.
 func (f *Form) Get(name string) (text string, at Span, ok bool) {
+	kept, ok := f.get(name)
+	if !ok {
+		return "", Span{}, false
+	}
+	return string(f.body[kept.value.Start:kept.value.End]), kept.value, true
+}
+
+func (f *Form) get(name string) (field, bool) {
 	index, _ := f.names.find([]byte(name))
 	for _, kept := range f.found {
 		if kept.name == index {
-			return string(f.body[kept.value.Start:kept.value.End]), kept.value, true
+			return kept, true
 		}
 	}
-	return "", Span{}, false
+	return field{}, false
+}
+
+// Remove is the edit that takes the part called name out of the body, with
+// the delimiter before it; an edit of nothing when there is no such part.
+func (f *Form) Remove(name string) Edit {
+	kept, ok := f.get(name)
+	if !ok {
+		return Edit{}
+	}
+	return Edit{Span: Span{kept.whole.Start - f.delimiter, kept.whole.End + len("\r\n")}}
 }

@@ -166,6 +166,30 @@ func TestSpliceForm(t *testing.T) {
 	}
 }
 
+func TestRemoveFromForm(t *testing.T) {
+	t.Parallel()
+	model, seconds := part("a/b", named("model")), part("8", named("seconds"))
+	for _, tt := range []struct{ body, want string }{
+		{filePart + "\r\n" + model + seconds + closing, filePart + "\r\n" + seconds + closing},
+		{model + seconds + closing, seconds + closing},
+		{"\r\n" + seconds + model + closing, "\r\n" + seconds + closing},
+		{model + closing, closing},
+		{seconds + closing, seconds + closing},
+	} {
+		form, err := ScanForm(formType, []byte(tt.body), formNames())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := Splice(nil, []byte(tt.body), form.Remove("model"))
+		if string(got) != tt.want {
+			t.Errorf("%q without its model is %q, want %q", tt.body, got, tt.want)
+		}
+		if _, err := ScanForm(formType, got, formNames()); err != nil {
+			t.Errorf("%q: %v", got, err)
+		}
+	}
+}
+
 // TestScanFormReadsWriters feeds what the standard library writes.
 func TestScanFormReadsWriters(t *testing.T) {
 	t.Parallel()

@@ -30,10 +30,12 @@ type Fields struct {
 	more  []field
 }
 
-// field is one wanted member: its index in the Names and its value.
+// field is one wanted member or part: its index in the Names, its value, and
+// all of it: name and value of a member; the headers and content of a part.
 type field struct {
 	name  int
 	value Span
+	whole Span
 }
 
 // Scan checks that body is one JSON object in UTF-8 and nothing else, and
@@ -129,33 +131,42 @@ func (f *Fields) keep(name []byte, m member) error {
 	if index < 0 {
 		return nil
 	}
+	kept := field{index, m.value, Span{m.name.Start - 1, m.value.End}}
 	if f.count < len(f.found) {
-		f.found[f.count] = field{index, m.value}
+		f.found[f.count] = kept
 		f.count++
 		return nil
 	}
-	f.more = append(f.more, field{index, m.value})
+	f.more = append(f.more, kept)
 	return nil
 }
 
 // Get is the value of the top-level member called name. It reports false
 // when the body has no such member or name was not among the scanned names.
 func (f *Fields) Get(name string) (Value, bool) {
+	kept, ok := f.get(name)
+	if !ok {
+		return Value{}, false
+	}
+	return Value{body: f.body, Span: kept.value}, true
+}
+
+func (f *Fields) get(name string) (field, bool) {
 	index, _ := f.names.find([]byte(name))
 	if index < 0 {
-		return Value{}, false
+		return field{}, false
 	}
 	for _, kept := range f.found[:f.count] {
 		if kept.name == index {
-			return Value{body: f.body, Span: kept.value}, true
+			return kept, true
 		}
 	}
 	for _, kept := range f.more {
 		if kept.name == index {
-			return Value{body: f.body, Span: kept.value}, true
+			return kept, true
 		}
 	}
-	return Value{}, false
+	return field{}, false
 }
 
 // Has reports whether the body has a top-level member called name and name
@@ -178,6 +189,28 @@ func (f *Fields) Insert(text string) Edit {
 		text += ","
 	}
 	return Edit{Span: Span{f.first, f.first}, Text: []byte(text)}
+}
+
+// Remove is the edit that takes the member called name out of the body, with
+// the comma that parts it from its neighbour; an edit of nothing when there is
+// no such member. One body can lose one member only: the commas of two
+// removals could be the same.
+func (f *Fields) Remove(name string) Edit {
+	kept, ok := f.get(name)
+	if !ok {
+		return Edit{}
+	}
+	cut := kept.whole
+	l := lexer{text: f.body}
+	if next := l.space(cut.End); f.body[next] == ',' {
+		cut.End = l.space(next + 1)
+		return Edit{Span: cut}
+	}
+	before := len(bytes.TrimRight(f.body[:cut.Start], " \t\r\n"))
+	if before > 0 && f.body[before-1] == ',' {
+		cut.Start = before - 1
+	}
+	return Edit{Span: cut}
 }
 
 // member is one member of an object: the contents of its name between the

@@ -156,6 +156,7 @@ func checkValue(t failer, fields *Fields, body []byte) {
 		edits = append(edits, Edit{model.Span, ModelValue("new/model")})
 	}
 	edit, added, err := IncludeUsage(fields)
+	checkRemoval(t, fields, body, edit)
 	if added {
 		edits = append(edits, edit)
 	}
@@ -176,6 +177,27 @@ func checkValue(t failer, fields *Fields, body []byte) {
 	options, _ := again.Get("stream_options")
 	if usage, err := options.Member("include_usage"); err != nil || !usage.IsTrue() {
 		t.Fatalf("the edited body %q has include_usage %s, %v", edited, usage.Raw(), err)
+	}
+}
+
+// checkRemoval takes the model out, beside the edit of another member, and
+// compares what is left.
+func checkRemoval(t failer, fields *Fields, body []byte, beside Edit) {
+	t.Helper()
+	left := Splice(nil, body, fields.Remove("model"), beside)
+	before, err := readTop(body)
+	after, leftErr := readTop(left)
+	if err != nil || leftErr != nil {
+		t.Fatalf("%q without its model is %q: %v, %v", body, left, err, leftErr)
+	}
+	delete(before.values, "model")
+	for name, value := range before.values {
+		if name != "stream_options" && after.values[name] != value {
+			t.Fatalf("%q without its model is %q: %s = %s", body, left, name, after.values[name])
+		}
+	}
+	if _, has := after.values["model"]; has || len(after.names) > len(before.names)+1 {
+		t.Fatalf("%q without its model is %q", body, left)
 	}
 }
 

@@ -15,14 +15,14 @@ type Edit struct {
 // Splice appends body to dst with the edits made and every other byte kept,
 // and returns the extended slice. The edits may come in any order and must
 // not overlap; of two insertions at one place the earlier argument stands
-// first. dst must not share memory with body.
+// first, and both before what is replaced there. dst must not share memory with body.
 func Splice(dst, body []byte, edits ...Edit) []byte {
 	size := len(body)
 	for _, e := range edits {
 		size += len(e.Text)
 	}
 	dst = slices.Grow(dst, size)
-	inOrder := func(a, b Edit) int { return cmp.Compare(a.Start, b.Start) }
+	inOrder := func(a, b Edit) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.End, b.End)) }
 	if !slices.IsSortedFunc(edits, inOrder) {
 		edits = slices.Clone(edits)
 		slices.SortStableFunc(edits, inOrder)

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestSpliceModelKeepsEveryOtherByte(t *testing.T) {
@@ -145,6 +147,61 @@ func TestInsertIntoEmptyObject(t *testing.T) {
 		got := string(Splice(nil, []byte(body), fields.Insert(`"n":1`)))
 		if got != want || !json.Valid([]byte(strings.TrimSpace(got))) {
 			t.Errorf("Insert into %s = %s, want %s", body, got, want)
+		}
+	}
+}
+
+func TestRemoveKeepsEveryOtherByte(t *testing.T) {
+	t.Parallel()
+	names := doorNames()
+	for _, tt := range []struct{ body, want string }{
+		{`{"model":"a/b"}`, `{}`},
+		{"{ \"model\" : \"a/b\"\n}", "{ \n}"},
+		{`{"model":"a/b","n":1}`, `{"n":1}`},
+		{`{ "model" : "a/b" , "n":1}`, `{ "n":1}`},
+		{`{"n":1,"model":"a/b"}`, `{"n":1}`},
+		{`{"n":1 , "model":"a/b" }`, `{"n":1  }`},
+		{`{"n":1,"model":"a/b","size":"x"}`, `{"n":1,"size":"x"}`},
+		{`{"mo\u0064el":"a,\"}b","input":{"model":"keep"}}`, `{"input":{"model":"keep"}}`},
+		{`{"n":1}`, `{"n":1}`},
+		{`{}`, `{}`},
+	} {
+		fields, err := Scan([]byte(tt.body), names)
+		if err != nil {
+			t.Fatalf("Scan(%s) = %v", tt.body, err)
+		}
+		got := Splice(nil, []byte(tt.body), fields.Remove("model"))
+		if string(got) != tt.want || !json.Valid(got) {
+			t.Errorf("%s without its model is %s, want %s", tt.body, got, tt.want)
+		}
+	}
+}
+
+// A member put in first and the first member taken out meet at one place.
+func TestRemoveBesideInsert(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{
+		`{"model":"a/b","stream":true}`, `{ "model":"a/b", "stream":true}`, `{"stream":true,"model":"a/b"}`,
+		`{"stream":true,"stream_options":null,"model":"a/b"}`, `{"model":"a/b","stream_options":{},"stream":true}`,
+	} {
+		fields, err := Scan([]byte(body), doorNames())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask, added, err := IncludeUsage(&fields)
+		if err != nil || !added {
+			t.Fatalf("IncludeUsage(%s) = %v, %v", body, added, err)
+		}
+		for _, edits := range [][]Edit{{fields.Remove("model"), ask}, {ask, fields.Remove("model")}} {
+			var got map[string]any
+			text := Splice(nil, []byte(body), edits...)
+			if err := json.Unmarshal(text, &got); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+			want := map[string]any{"stream": true, "stream_options": map[string]any{"include_usage": true}}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s (-want +got)\n%s", text, diff)
+			}
 		}
 	}
 }
