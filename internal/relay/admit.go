@@ -39,6 +39,9 @@ func (y *Relay) permit(c *call) error {
 	if len(kept) == 0 {
 		return c.refusal(&first)
 	}
+	if kept[0].job {
+		kept = kept[:1] // a job that one provider may have taken is not given to another
+	}
 	c.attempts = kept
 	return nil
 }

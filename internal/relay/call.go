@@ -62,6 +62,7 @@ type attempt struct {
 	name      string // of the provider
 	provider  *provider.Provider
 	wrongDoor bool   // the provider has no path for the door
+	job       bool   // makes an asynchronous job
 	model     string // the provider's own id; "" for a call that names none
 	others    []string
 	price     *modelgate.Price

@@ -29,6 +29,7 @@ var doors = [...]door{
 	{path: "/v1/embeddings", kind: modelgate.Embedding},
 	{path: "/v1/images/generations", kind: modelgate.Image},
 	{path: "/v1/images/edits", kind: modelgate.Image},
+	{path: "/v1/videos", kind: modelgate.Video},
 	{path: "/v1/reranks", kind: modelgate.Rerank},
 	{path: "/v1/rerank", kind: modelgate.Rerank, as: "/v1/reranks"},
 	{path: "/v2/rerank", kind: modelgate.Rerank, as: "/v1/reranks"},
@@ -54,10 +55,20 @@ func errNoDoor() error {
 	return modelgate.Errorf(modelgate.NotFound, "no such endpoint; there are POST %s and GET /v1/models", strings.Join(list, ", "))
 }
 
+// videoJobs begins the paths of a video that was asked for earlier.
+const videoJobs = "/v1/videos/"
+
+// errNoVideoJob answers them. Whose job an id is cannot be told without a
+// ledger, and the provider account is shared.
+var errNoVideoJob = modelgate.Errorf(modelgate.NotFound, "video job not found; jobs are not recorded here, so nobody can be told whose they are")
+
 // resolveDoor reads the body, finds the model by its slug and lines up its
 // routes.
 func (y *Relay) resolveDoor(c *call) error {
 	d := y.doors[c.r.URL.Path]
+	if d == nil && strings.HasPrefix(c.r.URL.Path, videoJobs) {
+		return errNoVideoJob
+	}
 	if d == nil {
 		return errNoDoor()
 	}
@@ -86,7 +97,6 @@ func (y *Relay) resolveDoor(c *call) error {
 	if c.model.Kind != d.kind {
 		return modelgate.ErrWrongKind(slug, c.model.Kind, d.kind)
 	}
-	c.asked = q.asked()
 	c.attempts = make([]attempt, 0, len(c.model.Routes))
 	for i := range c.model.Routes {
 		a, err := c.route(q, d, i)
@@ -120,14 +130,19 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	if err != nil {
 		return a, err
 	}
-	a.others, a.reader = others, way.Reader
+	a.others, a.reader, a.job = others, way.Reader, way.Async != ""
 	c.free = c.free || way.Free
+	if way.Reader.Asks() {
+		if c.asked, err = q.Asked(); err != nil {
+			return a, badRequest(err)
+		}
+	}
 	a.out = provider.Call{Method: http.MethodPost, Header: c.r.Header, Auth: way.Auth, Set: way.Header}
 	a.out.Path, a.out.Query = way.Target(r.Model)
 	if a.out.Query == "" {
 		a.out.Query = c.r.URL.RawQuery
 	}
-	a.out.Body, a.inject, err = q.rewrite(r.Model, wish(way.IncludeUsage))
+	a.out.Body, a.inject, err = q.rewrite(way.Place, r.Model, wish(way.IncludeUsage))
 	return a, err
 }
 

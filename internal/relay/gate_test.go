@@ -241,7 +241,6 @@ func liveAt(t testing.TB, upstream string, p plan) *Live {
 		model("acme/gemini", modelgate.LLM, modelgate.Route{Provider: "gemini", Model: "gemini-x"}),
 		model("acme/voice", modelgate.Audio, modelgate.Route{Provider: "openai", Model: "tts"}),
 		model("acme/embed", modelgate.Embedding, modelgate.Route{Provider: "openai", Model: "ada"}),
-		model("acme/picture", modelgate.Image, modelgate.Route{Provider: "openai", Model: "dall"}),
 		model("acme/two", modelgate.LLM, modelgate.Route{Provider: "openai", Model: "gpt-x"}, modelgate.Route{Provider: "backup", Model: "gpt-y"}),
 		free, small,
 	}, nil)

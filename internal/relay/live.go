@@ -16,7 +16,7 @@ type Live struct {
 
 // NewLive puts a catalog and providers together.
 func NewLive(catalog *modelgate.Catalog, providers map[string]*provider.Provider) *Live {
-	names := []string{"model", "stream", "stream_options", "input", "size", "quality"}
+	names := append(provider.AskedNames(), "model", "stream", "stream_options")
 	for _, p := range providers {
 		names = append(names, p.BodyNames()...)
 	}

@@ -184,7 +184,7 @@ func oddUsage() map[string]misbehaviour {
 		"model without a price":    on(value(chatReply, modelgate.ParsePartial, 0), "", strings.Replace(chatBody, "acme/chat", "acme/unpriced", 1)),
 		"more bytes than context":  on(value(`{"choices":[]}`, modelgate.ParsePartial, 5*1000+4*2000), "", strings.Replace(chatBody, "acme/chat", "acme/small", 1)),
 		"embeddings without usage": on(value(empty, modelgate.ParsePartial, asked(embed, "acme/embed", "ada")), "/v1/embeddings", embed),
-		"a picture without one":    on(value(`{}`, modelgate.ParseUnknown, 0), "/v1/images/generations", `{"model":"acme/picture","prompt":"x"}`),
+		"speech of no text":        on(value(`{}`, modelgate.ParseUnknown, 0), "/v1/audio/speech", `{"model":"acme/voice"}`),
 		"a count of tokens":        on(value(`{"input_tokens":3}`, modelgate.ParseOK, 0), "/v1/messages/count_tokens", `{"model":"acme/claude","messages":[]}`),
 	}
 }

@@ -37,7 +37,12 @@ func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
 		return err
 	}
 	_, template, _ := strings.Cut(way.Pattern, " ")
-	c.surface, c.free, c.asked = "/"+p.Name()+template, way.Free, q.asked()
+	c.surface, c.free = "/"+p.Name()+template, way.Free
+	if way.Reader.Asks() {
+		if c.asked, err = q.Asked(); err != nil {
+			return badRequest(err)
+		}
+	}
 	if a.model != "" {
 		a.price = c.live.Catalog.ProxyPrice(a.name, a.model)
 		if known := c.live.Catalog.Serving(a.name, a.model); len(known) > 0 {
@@ -46,7 +51,7 @@ func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
 	}
 	a.out = provider.Call{Method: c.r.Method, Path: path, Query: c.r.URL.RawQuery, Header: c.r.Header, Auth: way.Auth}
 	includeUsage := wish(way.IncludeUsage && c.r.Method == http.MethodPost)
-	if a.out.Body, a.inject, err = q.rewrite("", includeUsage); err != nil {
+	if a.out.Body, a.inject, err = q.rewrite(provider.ModelInBody, "", includeUsage); err != nil {
 		return err
 	}
 	c.attempts = []attempt{a}

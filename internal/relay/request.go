@@ -96,38 +96,29 @@ func (q *request) stored(p *provider.Provider, members []string) error {
 	return nil
 }
 
-// asked is what the body says about quantities that replies do not state.
-func (q *request) asked() provider.Asked {
-	var a provider.Asked
-	if input, ok := q.Fields.Get("input"); ok {
-		a.Characters = input.CodePoints()
-	}
-	a.Size, a.Quality = q.text("size"), q.text("quality")
-	return a
-}
-
-func (q *request) text(name string) string {
-	if q.form {
-		text, _, _ := q.Form.Get(name)
-		return text
-	}
-	value, _ := q.Fields.Get(name)
-	text, _ := value.Text()
-	return text
-}
-
-// rewrite is the body for a route: the model replaced by the provider's own
-// id, and usage asked for where a stream would not state it. Every other byte
-// is kept.
-func (q *request) rewrite(native string, includeUsage wish) (body []byte, injected bool, err error) {
-	edits := make([]provider.Edit, 0, 2)
+// rename is the edit that gives the model the provider's own id, or takes it
+// out of the body where the provider wants it in the path.
+func (q *request) rename(place provider.Place, native string) provider.Edit {
 	switch {
-	case q.form && native != "":
+	case q.form && place == provider.ModelInPath:
+		return q.Form.Remove("model")
+	case q.form:
 		_, at, _ := q.Form.Get("model")
-		edits = append(edits, provider.Edit{Span: at, Text: []byte(native)})
-	case native != "":
-		value, _ := q.Fields.Get("model")
-		edits = append(edits, provider.Edit{Span: value.Span, Text: provider.ModelValue(native)})
+		return provider.Edit{Span: at, Text: []byte(native)}
+	case place == provider.ModelInPath:
+		return q.Fields.Remove("model")
+	}
+	value, _ := q.Fields.Get("model")
+	return provider.Edit{Span: value.Span, Text: provider.ModelValue(native)}
+}
+
+// rewrite is the body for a route: the model renamed where native names one,
+// and usage asked for where a stream would not state it. Every other byte is
+// kept.
+func (q *request) rewrite(place provider.Place, native string, includeUsage wish) (body []byte, injected bool, err error) {
+	edits := make([]provider.Edit, 0, 2)
+	if native != "" {
+		edits = append(edits, q.rename(place, native))
 	}
 	if includeUsage == wanted && q.json {
 		edit, added, err := provider.IncludeUsage(&q.Fields)
