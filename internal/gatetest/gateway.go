@@ -64,6 +64,16 @@ const usualCatalog = `
 
 // Gateway is a running binary. Its process is killed with the test.
 type Gateway struct {
+	*instance
+	t testing.TB
+}
+
+// For is the same gateway on behalf of a subtest, which its failures then
+// end.
+func (g *Gateway) For(t testing.TB) *Gateway { return &Gateway{g.instance, t} }
+
+// instance is what all views of a gateway share.
+type instance struct {
 	// URL is where it listens: http://127.0.0.1:port. A restart may change it.
 	URL string
 	// Upstream is the simulated provider behind it; nil where the options
@@ -72,7 +82,6 @@ type Gateway struct {
 	// ConfigFile is what it was started with.
 	ConfigFile string
 
-	t       testing.TB
 	env     []string
 	process *exec.Cmd
 	exited  chan struct{} // closed when the process is gone
@@ -84,7 +93,7 @@ type Gateway struct {
 // configuration and starts it.
 func StartGateway(t testing.TB, o GatewayOptions) *Gateway {
 	t.Helper()
-	g := &Gateway{t: t, env: append(os.Environ(), o.Env...)}
+	g := &Gateway{&instance{env: append(os.Environ(), o.Env...)}, t}
 	if o.Upstream == "" {
 		g.Upstream = Upstream(t, simulatedUpstream())
 		o.Upstream = g.Upstream.URL
@@ -273,9 +282,10 @@ func (g *Gateway) NewKey(client modelgate.ClientID, flags ...string) (secret str
 
 // build is the binary of this test process.
 type build struct {
-	once sync.Once
-	path string
-	err  error
+	once  sync.Once
+	path  string
+	guard *watchdog // removes it when this process ends
+	err   error
 }
 
 var binary build
@@ -284,32 +294,32 @@ var binary build
 // per test process.
 func Binary(t testing.TB) string {
 	t.Helper()
-	binary.once.Do(func() { binary.path, binary.err = buildBinary() })
+	binary.once.Do(func() { binary.err = binary.make() })
 	if binary.err != nil {
 		t.Fatal(binary.err)
 	}
 	return binary.path
 }
 
-// buildBinary builds into a folder that a watchdog removes when the test
-// process ends.
-func buildBinary() (string, error) {
+// make builds into a folder that a watchdog removes when the test process
+// ends.
+func (b *build) make() error {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
-		return "", fmt.Errorf("find the module: %w", err)
+		return fmt.Errorf("find the module: %w", err)
 	}
 	dir, err := os.MkdirTemp("", "modelgate-binary-")
 	if err != nil {
-		return "", err
+		return err
 	}
-	if _, err := watch(`cat >/dev/null; rm -rf "$0"`, dir, nil); err != nil {
-		return "", err
+	if b.guard, err = watch(`cat >/dev/null; rm -rf "$0"`, dir, nil); err != nil {
+		return err
 	}
-	path := filepath.Join(dir, "modelgate")
-	cmd := exec.Command("go", "build", "-o", path, "./cmd/modelgate")
+	b.path = filepath.Join(dir, "modelgate")
+	cmd := exec.Command("go", "build", "-o", b.path, "./cmd/modelgate")
 	cmd.Dir = strings.TrimSpace(string(root))
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build modelgate: %w\n%s", err, out)
+		return fmt.Errorf("build modelgate: %w\n%s", err, out)
 	}
-	return path, nil
+	return nil
 }
