@@ -22,7 +22,8 @@ import (
 //	call    format and door path, or format and "METHOD /path" of the proxy
 //	status  HTTP status, 200 if absent
 //	type    Content-Type
-//	asked   what the request said: characters=, size=, quality=
+//	asked   what the request said: characters=, size=, quality=, count=, and
+//	        seconds= in millionths
 //	usage   the expected usage: unit=count, and modifiers
 //	seen    nothing, some or all, at full length
 //	price   rates as in the configuration, USD per the unit's usual measure
@@ -120,6 +121,10 @@ func (f fixture) meter(t testing.TB, r *Reader) Meter {
 			reply.Asked.Size = value
 		case "quality":
 			reply.Asked.Quality = value
+		case "seconds":
+			reply.Asked.Seconds = number(t, value)
+		case "count":
+			reply.Asked.Count = number(t, value)
 		default:
 			t.Fatalf("%s: asked %s", f.name, name)
 		}

@@ -145,7 +145,7 @@ func standardDoors() []standardDoor {
 		{name: "responses", path: "/v1/responses", reader: readResponses, stored: []string{"prompt"}},
 		{name: "images", path: "/v1/images/generations", reader: readImages},
 		{name: "image_edits", path: "/v1/images/edits", reader: readImages},
-		{name: "videos", path: "/v1/videos", async: AsyncCreate, taskID: "id"},
+		{name: "videos", path: "/v1/videos", reader: readVideo, async: AsyncCreate, taskID: "id"},
 		{name: "embeddings", path: "/v1/embeddings", reader: readChat},
 		{name: "reranks", path: "/v1/reranks", reader: readChat},
 		{name: "speech", path: "/v1/audio/speech", reader: readSpeech},

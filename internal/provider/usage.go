@@ -35,15 +35,6 @@ type Meter interface {
 	Close()
 }
 
-// Asked is what the request said about quantities, for replies that name
-// none. The zero value says nothing.
-type Asked struct {
-	// Characters are the Unicode code points of a speech request's input.
-	Characters int64
-	// Size and Quality of a picture, as in the request.
-	Size, Quality string
-}
-
 // Reply is what is known of a reply before its body.
 type Reply struct {
 	Status          int
@@ -71,6 +62,9 @@ type Reader struct {
 
 // String names the reader in messages.
 func (r *Reader) String() string { return r.name }
+
+// Asks reports whether the reader needs to know what the request asked for.
+func (r *Reader) Asks() bool { return r != nil && r.finish != nil }
 
 // Meter makes the meter for one reply. A nil reader meters nothing.
 func (r *Reader) Meter(reply Reply) Meter {

@@ -2,6 +2,8 @@ package provider
 
 import (
 	"github.com/tidwall/gjson"
+
+	"modelgate"
 )
 
 // The readers of the OpenAI family. Its figures are inclusive: the prompt
@@ -19,12 +21,15 @@ var (
 	readResponses = &Reader{name: "responses", members: quoted("usage"), read: responses,
 		ends: []string{"response.completed", "response.incomplete", "response.failed", "error"}}
 	// readImages reads pictures: tokens where they are stated, and their number.
-	readImages = &Reader{name: "images", members: quoted("usage"), read: images, finish: picture,
+	readImages = &Reader{name: "images", members: quoted("usage"), read: images, finish: pictures,
 		ends: []string{"image_generation.completed", "image_edit.completed", "error"}}
 	// readSpeech reads speech, which is binary and priced by the request's
 	// characters, or a stream that ends with tokens.
 	readSpeech = &Reader{name: "speech", members: quoted("usage", "extra_info"), read: speech, finish: spoken,
 		ends: []string{"speech.audio.done", "error"}}
+	// readVideo takes what a new job will cost from the request: no provider
+	// states it with the job's id.
+	readVideo = &Reader{name: "video", members: quoted("usage"), read: created, finish: filmed}
 	// readTranscript reads transcriptions and translations: tokens or seconds.
 	readTranscript = &Reader{name: "transcript", members: quoted("usage"), read: transcript,
 		ends: []string{"transcript.text.done", "error"}}
@@ -208,6 +213,7 @@ func responses(r *reading, doc []byte) {
 }
 
 func images(r *reading, doc []byte) {
+	r.refused = r.refused || refused(doc)
 	r.inclusive(gjson.GetBytes(doc, "usage"), nil)
 	word(&r.usage.Size, gjson.GetBytes(doc, "size"))
 	word(&r.usage.Quality, gjson.GetBytes(doc, "quality"))
@@ -221,12 +227,45 @@ func images(r *reading, doc []byte) {
 		r.usage.Images, r.read = 1, true
 		return
 	}
-	for _, list := range []string{"data", "images", "predictions", "metadata.success_count"} {
+	for _, list := range []string{"metadata.success_count", "data", "images", "predictions"} {
 		if v := gjson.GetBytes(doc, list); v.Type == gjson.Number || v.Type == gjson.String {
 			r.read = r.set(&r.usage.Images, v) || r.read
 			return
 		}
 	}
+}
+
+// refused reports whether a reply says that there was no result, whatever its
+// status.
+func refused(doc []byte) bool {
+	if code := gjson.GetBytes(doc, "base_resp.status_code"); code.Type == gjson.Number && code.Num != 0 {
+		return true
+	}
+	failure := gjson.GetBytes(doc, "error")
+	return failure.Exists() && failure.Type != gjson.Null && failure.Type != gjson.False
+}
+
+// pictures takes as many pictures as were asked for where a successful reply
+// has a form that nobody knows. That is a guess, so it flaws the reading.
+func pictures(r *reading, asked Asked) {
+	if !r.read && !r.refused && asked.Count > 0 {
+		r.usage.Images, r.read, r.flawed = asked.Count, true, true
+	}
+	picture(r, asked)
+}
+
+func created(r *reading, doc []byte) { r.refused = r.refused || refused(doc) }
+
+// filmed takes the seconds that were asked for.
+func filmed(r *reading, asked Asked) {
+	if asked.Seconds == 0 || r.refused {
+		return
+	}
+	r.usage.Seconds, r.read = asked.Seconds, true
+	if count := max(asked.Count, 1); asked.Seconds <= modelgate.MaxQuantity/count {
+		r.usage.Seconds *= count
+	}
+	r.usage.Size, r.usage.Quality = asked.Size, asked.Quality
 }
 
 // picture falls back to the size and quality that were asked for, and

@@ -14,12 +14,13 @@ import (
 // reading is what a reader has gathered from a reply so far. It is a plain
 // value: a copy can be read further without touching the original.
 type reading struct {
-	usage  modelgate.Usage
-	read   bool // some figure was there, zero included
-	final  bool // the figures are the provider's last word
-	ended  bool // the event that ends the stream was seen
-	broken bool // the stream ended with an error event
-	flawed bool // a figure was missing its meaning: negative, fractional, absurd, contradictory
+	usage   modelgate.Usage
+	read    bool // some figure was there, zero included
+	final   bool // the figures are the provider's last word
+	ended   bool // the event that ends the stream was seen
+	refused bool // a reply of good status says that there is no result
+	broken  bool // the stream ended with an error event
+	flawed  bool // a figure was missing its meaning: negative, fractional, absurd, contradictory
 
 	// written and written1h are cache writes in all and those for an hour,
 	// where a stream states them apart from each other.
