@@ -12,7 +12,7 @@ var (
 	// readEval reads prompt_eval_count and eval_count of the last line.
 	readEval = &Reader{name: "eval counts", members: nil, read: evalCounts}
 	// readPredict reads the seconds a prediction ran.
-	readPredict = &Reader{name: "prediction", members: quoted("metrics"), read: prediction, ends: []string{"done", "error"}}
+	readPredict = &Reader{name: "prediction", members: quoted("metrics"), read: prediction, ends: []string{"done", "error"}, finish: foreseen}
 	// readAny reads replies of a provider whose format nobody described: the
 	// shape of the reply decides.
 	readAny = &Reader{name: "any", members: quoted("usage", "usageMetadata", "billed_units"), read: anyShape,
@@ -79,6 +79,15 @@ func prediction(r *reading, doc []byte) {
 	r.read = r.set(&r.usage.Input, metrics.Get("input_token_count")) || r.read
 	r.read = r.set(&r.usage.Output, metrics.Get("output_token_count")) || r.read
 	r.read = r.set(&r.usage.Images, metrics.Get("image_count")) || r.read
+}
+
+// foreseen takes the seconds that were asked for while nothing says how long
+// the prediction ran.
+func foreseen(r *reading, asked Asked) {
+	if !r.read {
+		filmed(r, asked)
+		r.flawed = true
+	}
 }
 
 func anyShape(r *reading, doc []byte) {

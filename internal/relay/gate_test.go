@@ -157,6 +157,8 @@ type plan struct {
 	configure func(*provider.Config)
 	// backup is the upstream of the second route of acme/two.
 	backup string
+	// live replaces all of the usual catalog and providers.
+	live *Live
 }
 
 // open starts a gate in front of an upstream.
@@ -164,7 +166,10 @@ func open(t testing.TB, upstream string, p plan) *gate {
 	t.Helper()
 	g := &gate{books: newBooks()}
 	g.caller = &modelgate.Caller{ClientID: "c", KeyID: "k", Scopes: []modelgate.Scope{modelgate.InferenceUse}, Entitlements: modelgate.OpenEntitlements()}
-	live := liveAt(t, upstream, p)
+	live := p.live
+	if live == nil {
+		live = liveAt(t, upstream, p)
+	}
 	o := p.options
 	o.Live, o.Keys, o.Books = func() *Live { return live }, &anyone{*g.caller}, g.books
 	o.Limiter = throttle.NewLocal(modelgate.Limits{}, time.Now)
