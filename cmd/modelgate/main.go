@@ -18,13 +18,15 @@ import (
 
 // commands is the command line, one field a command.
 type commands struct {
-	Dev     devCommand     `cmd:"" help:"Try Modelgate: embedded database, simulated providers, one organization."`
-	Serve   serveCommand   `cmd:"" help:"Run the gateway."`
-	Config  configCommand  `cmd:"" help:"Check the configuration file or print its schema."`
-	Client  clientCommand  `cmd:"" help:"Organizations: create, list, set."`
-	Ceiling ceilingCommand `cmd:"" help:"What an organization's keys can at most be issued with."`
-	Key     keyCommand     `cmd:"" help:"Keys: issue, revoke, limits."`
-	Version versionCommand `cmd:"" help:"Print the version."`
+	Dev       devCommand       `cmd:"" help:"Try Modelgate: embedded database, simulated providers, one organization."`
+	Serve     serveCommand     `cmd:"" help:"Run the gateway."`
+	Config    configCommand    `cmd:"" help:"Check the configuration file or print its schema."`
+	Client    clientCommand    `cmd:"" help:"Organizations: create, list, set."`
+	Ceiling   ceilingCommand   `cmd:"" help:"What an organization's keys can at most be issued with."`
+	Key       keyCommand       `cmd:"" help:"Keys: issue, revoke, limits."`
+	Reconcile reconcileCommand `cmd:"" help:"Recompute the books from the usage rows; fail on any difference."`
+	Spool     spoolCommand     `cmd:"" help:"Book what a lost instance left."`
+	Version   versionCommand   `cmd:"" help:"Print the version."`
 }
 
 // environment is the outside world a command sees, so that a test can run the
@@ -39,6 +41,9 @@ type environment struct {
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	// From the first signal on the next one ends the process as if it had not
+	// been asked for: what is booked is in the spool, and the rest is replayed.
+	context.AfterFunc(ctx, stop)
 	env := &environment{ctx: ctx, stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv}
 	os.Exit(run(env, os.Args[1:]))
 }

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"io"
+
+	"modelgate"
+)
+
+// reconcileCommand is `modelgate reconcile`.
+type reconcileCommand struct {
+	operatorFlags
+	Client string `name:"client" placeholder:"ID" help:"One organization only."`
+}
+
+// Run recomputes what is kept beside the usage rows and prints every
+// difference. Any difference makes the command fail.
+func (c *reconcileCommand) Run(env *environment) error {
+	_, db, err := c.open(env)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	client := modelgate.ClientID(c.Client)
+	found, err := db.Reconcile(env.ctx, client)
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		if client != "" {
+			if _, err := db.Client(env.ctx, client); err != nil {
+				return err // nothing differs because nothing is there
+			}
+		}
+		return c.output(env).value(found, func(w io.Writer) {
+			fmt.Fprintln(w, "No differences: every counter is the sum of its usage rows.")
+		})
+	}
+	err = c.output(env).table(found, "CLIENT\tWHAT\tWHERE\tWANT\tHAVE", func(row func(...any)) {
+		for _, d := range found {
+			row(d.ClientID, d.What, d.Key, d.Want, d.Have)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return errQuiet
+}
