@@ -213,3 +213,47 @@ func TestBoundReleased(t *testing.T) {
 		}
 	}
 }
+
+// A spare that the bound did not allow is made as soon as something is
+// released, not when a call needs it.
+func TestReleaseLetsASpareBeMade(t *testing.T) {
+	t.Parallel()
+	g := newCreateGate(newDisk(1))
+	o := optionsOn(g)
+	o.Bound = 2 * o.Segment
+	s, err := Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func() {
+		t.Helper()
+		if err := s.Begin(entryID(1), make([]byte, 5000)); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.End(entryID(1), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for s.Tail().Segment == 1 && s.Tail().Offset < 40<<10 {
+		call()
+	}
+	<-g.entered
+	g.leave <- nil
+	for s.Tail().Segment < 2 || s.Tail().Offset < 40<<10 {
+		call()
+	}
+	s.mu.Lock()
+	for s.noRoom == nil { // the attempt that the bound forbids
+		s.roomMade.Wait()
+	}
+	s.mu.Unlock()
+	if err := s.Release(s.Tail()); err != nil {
+		t.Fatal(err)
+	}
+	s.Mark(entryID(1), nil)
+	<-g.entered
+	g.leave <- nil
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -214,6 +214,9 @@ func (s *Spool) Close() error {
 	if s.failed == nil {
 		s.failed = ErrClosed
 	}
+	if n := len(s.segments); n > 0 {
+		s.segments[n-1].clean()
+	}
 	s.roomAsked.Broadcast()
 	s.roomMade.Broadcast()
 	s.mu.Unlock()

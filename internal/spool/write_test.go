@@ -58,43 +58,65 @@ func TestFailedBeginLeavesNothing(t *testing.T) {
 	}
 }
 
-// The remains of a failed write at the very end of a segment stay there when
-// the next frame goes to a new one.
-func TestFailedBeginAtTheEndOfASegment(t *testing.T) {
+// faults makes the next writes fail in turn.
+func (d *disk) faults(errs ...error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.fail = func(op, _ string) error {
+		if op != "write" || len(errs) == 0 {
+			return nil
+		}
+		err := errs[0]
+		errs = errs[1:]
+		return err
+	}
+}
+
+// A disk may write all of a BEGIN and fail all the same; what is behind the
+// last entry then looks like one more.
+func TestRefusedBeginIsNotFoundLater(t *testing.T) {
 	t.Parallel()
-	d := newDisk(1)
-	s := openDisk(t, d, nil)
-	for s.Behind(Position{1, 0}) < 60<<10 {
-		if err := s.Begin(entryID(1), make([]byte, 500)); err != nil {
+	written := partialWrite{1 << 20, syscall.EIO}
+	for name, faults := range map[string][]error{
+		"overwritten at once":            {written},
+		"overwritten with the last":      {written, syscall.EIO},
+		"overwritten when it is leaving": {written, syscall.EIO},
+	} {
+		d := newDisk(1)
+		s := openDisk(t, d, nil)
+		for s.Behind(Position{1, 0}) < 60<<10 {
+			if err := s.Begin(entryID(1), make([]byte, 500)); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.End(entryID(1), nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		d.faults(faults...)
+		if err := s.Begin(entryID(2), make([]byte, 500)); !errors.Is(err, syscall.EIO) {
+			t.Fatalf("%s: Begin on a faulty disk: %v, want EIO", name, err)
+		}
+		if name == "overwritten when it is leaving" {
+			if err := s.Begin(entryID(3), make([]byte, 15000)); err != nil { // does not fit behind
+				t.Fatal(err)
+			}
+			if got := s.Tail().Segment; got != 2 {
+				t.Fatalf("%s: the spool is in segment %d, want 2", name, got)
+			}
+		}
+		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.End(entryID(1), nil); err != nil {
-			t.Fatal(err)
+		again := openDisk(t, d, nil)
+		for _, e := range readAll(t, again) {
+			if e.ID == *entryID(2) {
+				t.Errorf("%s: the refused BEGIN is there", name)
+			}
 		}
-	}
-	d.faulty("write", partialWrite{1 << 20, syscall.EIO}) // all of it, and an error
-	if err := s.Begin(entryID(2), make([]byte, 500)); !errors.Is(err, syscall.EIO) {
-		t.Fatalf("Begin on a faulty disk: %v, want EIO", err)
-	}
-	d.faulty("", nil)
-	if err := s.Begin(entryID(3), make([]byte, 15000)); err != nil { // does not fit behind
-		t.Fatal(err)
-	}
-	if got := s.Tail().Segment; got != 2 {
-		t.Fatalf("the spool is in segment %d, want 2", got)
-	}
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	again := openDisk(t, d, nil)
-	defer again.Close()
-	for _, e := range readAll(t, again) {
-		if e.ID == *entryID(2) {
-			t.Error("the refused BEGIN is there")
+		if n := again.Stats().Quarantined; n != 0 {
+			t.Errorf("%s: %d places quarantined, want 0", name, n)
 		}
-	}
-	if n := again.Stats().Quarantined; n != 0 {
-		t.Errorf("%d places quarantined, want 0", n)
+		again.Close()
 	}
 }
 
@@ -241,5 +263,42 @@ func TestTornTailIsKeptAsideAndCleared(t *testing.T) {
 	}
 	if kept != 1 {
 		t.Errorf("%d torn tails kept aside, want 1", kept)
+	}
+}
+
+// What was cleared once stays cleared when the power goes right after the
+// next life's first call.
+func TestClearedTailStaysCleared(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		d := newDisk(seed)
+		s := openDisk(t, d, nil)
+		if err := s.Begin(entryID(1), nil); err != nil {
+			t.Fatal(err)
+		}
+		end := s.Tail().Offset
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for i := range int64(2000) {
+			d.files[fileName(1)].now[end+i] = 0xEE
+		}
+		s = openDisk(t, d, nil)
+		if err := s.Begin(entryID(2), nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.End(entryID(2), nil); err != nil {
+			t.Fatal(err)
+		}
+		d.powerCut()
+		s.Close()
+		s = openDisk(t, d, nil)
+		if n := s.Stats().Quarantined; n != 0 {
+			t.Errorf("seed %d: %d places quarantined, want 0", seed, n)
+		}
+		if got := len(readAll(t, s)); got != 3 {
+			t.Errorf("seed %d: %d entries, want 3", seed, got)
+		}
+		s.Close()
 	}
 }
