@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"modelgate/internal/gatetest"
+)
+
+// startDev runs `modelgate dev` until the test ends or stop is called, and
+// returns what it printed up to the line that it listens.
+func startDev(t *testing.T, data string, env ...string) (printed string, stop func()) {
+	t.Helper()
+	cmd := exec.Command(gatetest.Binary(t), "dev", "--data", data, "--listen", "127.0.0.1:0")
+	cmd.Env = append(os.Environ(), env...)
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stopped := false
+	stop = func() {
+		if !stopped {
+			stopped = true
+			_ = cmd.Process.Signal(syscall.SIGTERM)
+			if err := cmd.Wait(); err != nil {
+				t.Errorf("dev ended with %v", err)
+			}
+		}
+	}
+	t.Cleanup(stop)
+	go func() {
+		for lines := bufio.NewScanner(stderr); lines.Scan(); { // keep the pipe empty
+		}
+	}()
+	var b strings.Builder
+	lines := bufio.NewScanner(stdout)
+	for lines.Scan() {
+		b.WriteString(lines.Text() + "\n")
+		if strings.HasPrefix(lines.Text(), "  client.messages.create(") || strings.Contains(lines.Text(), "modelgate key issue") {
+			break
+		}
+	}
+	return b.String(), stop
+}
+
+// TestNewcomer starts dev, pastes its curl calls into a shell, starts it
+// again and finds key and books kept.
+func TestNewcomer(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	first, stop := startDev(t, data)
+	key := regexp.MustCompile(`gw_live_[0-9a-f]{48}`).FindString(first)
+	if key == "" || !strings.Contains(first, data) {
+		t.Fatalf("the first start printed\n%s", first)
+	}
+	calls := regexp.MustCompile(`(?m)^  (curl (?:.*\\\n)*.*)$`).FindAllStringSubmatch(first, -1)
+	if len(calls) != 2 {
+		t.Fatalf("%d curl calls in\n%s", len(calls), first)
+	}
+	for i, want := range []string{"Hello, gateway", `"model_slug":"simulated/chat"`} {
+		out, err := exec.Command("sh", "-c", strings.Replace(calls[i][1], "curl ", "curl -sS ", 1)).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Fatalf("%s\n%v: %s", calls[i][1], err, out)
+		}
+	}
+	stop()
+
+	second, _ := startDev(t, data)
+	if strings.Contains(second, "gw_live_") || !strings.Contains(second, "modelgate key issue --config") {
+		t.Errorf("the second start printed\n%s", second)
+	}
+	base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(second)
+	out, err := exec.Command("curl", "-sS", base+"/gw/usage", "-H", "Authorization: Bearer "+key).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `"model_slug":"simulated/chat"`) {
+		t.Errorf("the books after a restart: %v %s", err, out)
+	}
+}
+
+// TestRealProvidersJoin lists the starter catalog of the providers whose keys
+// are in the environment.
+func TestRealProvidersJoin(t *testing.T) {
+	t.Parallel()
+	printed, _ := startDev(t, filepath.Join(t.TempDir(), "data"), "OPENAI_API_KEY=sk-none", "ANTHROPIC_API_KEY=", "GEMINI_API_KEY=")
+	key := regexp.MustCompile(`gw_live_[0-9a-f]{48}`).FindString(printed)
+	base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(printed)
+	out, err := exec.Command("curl", "-sS", base+"/v1/models", "-H", "Authorization: Bearer "+key).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `"openai/`) || strings.Contains(string(out), `"anthropic/`) || !strings.Contains(string(out), `"simulated/chat"`) {
+		t.Errorf("%v %s", err, out)
+	}
+}

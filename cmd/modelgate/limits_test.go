@@ -1,0 +1,139 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"modelgate/internal/gatetest"
+)
+
+// TestBodyBoundIsExact passes 10485760 bytes and refuses one more, declared
+// and chunked, on every surface.
+func TestBodyBoundIsExact(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, gatetest.GatewayOptions{})
+	const bound = 10 << 20
+	body := func(head, tail string, size int) string {
+		return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
+	}
+	tests := map[string]struct{ path, head, tail string }{
+		"door":  {"/v1/embeddings", `{"model":"openai/text-embedding-3-small","input":"`, `"}`},
+		"proxy": {"/openai/v1/embeddings", `{"model":"m","input":"`, `"}`},
+		"gw":    {"/gw/subaccounts", `{"name":"n","slug":"s","padding":"`, `"}`},
+	}
+	for name, tt := range tests {
+		for _, way := range []string{"declared", "chunked"} {
+			t.Run(name+" "+way, func(t *testing.T) {
+				for _, size := range []int{bound, bound + 1} {
+					text := body(tt.head, tt.tail, size)
+					var reader io.Reader = strings.NewReader(text)
+					if way == "chunked" {
+						reader = io.MultiReader(reader) // hides the length
+					}
+					req, err := http.NewRequest(http.MethodPost, b.URL+tt.path, reader)
+					if err != nil {
+						t.Fatal(err)
+					}
+					req.Header.Set("Authorization", "Bearer "+b.key)
+					req.Header.Set("Content-Type", "application/json")
+					resp, err := http.DefaultClient.Do(req)
+					if err != nil {
+						t.Fatal(err)
+					}
+					answer, _ := io.ReadAll(resp.Body)
+					resp.Body.Close()
+					if size > bound {
+						want := `{"error":{"type":"request_too_large","message":"request body too large"}}`
+						if resp.StatusCode != 413 || strings.TrimSpace(string(answer)) != want {
+							t.Errorf("one byte too many: %d %.200s", resp.StatusCode, answer)
+						}
+						continue
+					}
+					// A name is shown once, so the second way of the same slug conflicts.
+					if resp.StatusCode != 200 && resp.StatusCode != 409 {
+						t.Errorf("a body at the bound: %d %.200s", resp.StatusCode, answer)
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestHeadersAreBounded refuses more than 32 KiB of headers with the
+// envelope.
+func TestHeadersAreBounded(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, gatetest.GatewayOptions{})
+	resp, answer := b.post(t, "/v1/chat/completions", `{}`, "X-Large", strings.Repeat("a", 33<<10))
+	if resp.StatusCode != 431 || !strings.Contains(answer, `"type":"bad_request"`) || resp.Header.Get("X-Gateway-Request-Id") == "" {
+		t.Errorf("%d %s", resp.StatusCode, answer)
+	}
+	if resp, _ := b.post(t, "/v1/chat/completions", `{}`, "X-Large", strings.Repeat("a", 30<<10)); resp.StatusCode != 400 {
+		t.Errorf("30 KiB of headers: %d, want the 400 of an empty body", resp.StatusCode)
+	}
+}
+
+// TestRateIsLimitedPerKey answers the burst and refuses what comes after it,
+// with the header that SDKs wait by.
+func TestRateIsLimitedPerKey(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, gatetest.GatewayOptions{Limits: "requests_per_second: 1, burst: 3, concurrency: 0"})
+	refused := 0
+	for range 10 {
+		resp, answer := b.get(t, "/gw/me")
+		if resp.StatusCode == 200 {
+			continue
+		}
+		refused++
+		want := `{"error":{"type":"rate_limited","message":"rate limit exceeded"}}`
+		if resp.StatusCode != 429 || strings.TrimSpace(answer) != want || resp.Header.Get("Retry-After") != "1" {
+			t.Fatalf("%d %v %s", resp.StatusCode, resp.Header, answer)
+		}
+	}
+	if refused < 5 {
+		t.Errorf("%d of 10 calls refused at a burst of 3", refused)
+	}
+	other, _ := b.NewKey(b.NewClient("other"))
+	mine := b.key
+	b.key = other
+	if resp, _ := b.get(t, "/gw/me"); resp.StatusCode != 200 {
+		t.Errorf("another key: %d", resp.StatusCode)
+	}
+	b.key = mine
+}
+
+// TestConcurrencyIsLimitedPerKey holds one call open and refuses the second.
+func TestConcurrencyIsLimitedPerKey(t *testing.T) {
+	t.Parallel()
+	inside, release := make(chan struct{}), make(chan struct{})
+	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		inside <- struct{}{}
+		<-release
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`)
+	})
+	b := newBench(t, gatetest.GatewayOptions{Upstream: upstream, Limits: "requests_per_second: 0, concurrency: 1"})
+	const body = `{"model":"openai/gpt-5-mini","messages":[]}`
+	first := make(chan int, 1)
+	go func() {
+		resp, _ := b.post(t, "/v1/chat/completions", body)
+		first <- resp.StatusCode
+	}()
+	<-inside
+	if resp, _ := b.post(t, "/v1/chat/completions", body); resp.StatusCode != 429 {
+		t.Errorf("the second call: %d, want 429", resp.StatusCode)
+	}
+	if resp, _ := b.get(t, "/gw/me"); resp.StatusCode != 200 {
+		t.Errorf("the management API while a call is open: %d", resp.StatusCode)
+	}
+	close(release)
+	if status := <-first; status != 200 {
+		t.Errorf("the first call: %d", status)
+	}
+	go func() { <-inside }()
+	if resp, _ := b.post(t, "/v1/chat/completions", body); resp.StatusCode != 200 {
+		t.Errorf("a call after the first has ended: %d", resp.StatusCode)
+	}
+}
