@@ -58,13 +58,14 @@ type server struct {
 	reloads *prometheus.CounterVec
 	limiter *liveLimiter
 	loops   sync.WaitGroup
+	fail    failpoints
 }
 
 // newServer opens what an instance needs, in the order in which one thing
 // needs another, and recovers what an earlier life left.
 func newServer(env *environment, cfg *config.Config) (*server, error) {
 	tuneRuntime(env.lookup)
-	s := &server{env: env, level: new(slog.LevelVar), metrics: prometheus.NewRegistry()}
+	s := &server{env: env, level: new(slog.LevelVar), metrics: prometheus.NewRegistry(), fail: newFailpoints(env.lookup)}
 	s.config.Store(cfg)
 	s.log = newLog(env, cfg, s.level)
 	live, err := newLive(cfg)
@@ -90,7 +91,7 @@ func newServer(env *environment, cfg *config.Config) (*server, error) {
 // openBooks opens the spool and books what is left in it.
 func (s *server) openBooks(cfg *config.Config) error {
 	var err error
-	s.spool, err = spool.Open(spool.Options{
+	s.spool, err = spool.Open(s.fail.spool(spool.Options{
 		FS:          spool.Dir(filepath.Join(cfg.Server.DataDir, "spool")),
 		Log:         s.log,
 		Fsync:       spool.Fsync(cfg.Metering.Fsync),
@@ -100,11 +101,11 @@ func (s *server) openBooks(cfg *config.Config) error {
 			s.log.Error("the spool's disk failed; ending, so that nothing is served that is not booked", "error", err)
 			os.Exit(exitError)
 		},
-	})
+	}))
 	if err != nil {
 		return err
 	}
-	s.shipper = work.NewShipper(s.spool, s.db, s.log)
+	s.shipper = work.NewShipper(s.spool, s.fail.ledger(s.db), s.log)
 	if err := s.shipper.Recover(s.env.ctx); err != nil {
 		return errors.Join(fmt.Errorf("recover the spool: %w", err), s.spool.Close())
 	}
@@ -125,7 +126,7 @@ func (s *server) mount(cfg *config.Config) error {
 		Source: s.db, Unreachable: store.Unreachable, Touch: s.db.TouchKeys, Now: time.Now, Log: s.log,
 	})
 	s.relay = relay.New(relay.Options{
-		Live: s.live.Load, Keys: s.keys, Limiter: s.limiter, Books: spool.NewCalls(s.spool), Log: s.log,
+		Live: s.live.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
 		Metrics: relay.NewMetrics(s.metrics), MaxBody: int64(cfg.Server.MaxRequestBytes),
 	})
 	api := manage.New(manage.Options{
@@ -139,7 +140,7 @@ func (s *server) mount(cfg *config.Config) error {
 	handler := web.Wrap(web.Options{IDs: ids, Log: s.log, MaxBody: int64(cfg.Server.MaxRequestBytes)},
 		&front{manage: api, relay: s.relay, live: s.live.Load, health: s.health})
 	s.http = &http.Server{
-		Handler:           s.closing(handler),
+		Handler:           s.fail.handler(s.closing(handler)),
 		ReadHeaderTimeout: 10 * time.Second,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    hardHeader,

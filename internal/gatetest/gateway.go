@@ -34,6 +34,8 @@ type GatewayOptions struct {
 	// Providers and Catalog, YAML lists, replace the usual ones.
 	Providers, Catalog string
 	Env                []string
+	// Binary is the path of what to run; "" is that of Binary.
+	Binary string
 	// Dir is the data directory and the place of the configuration; "" is a
 	// fresh one.
 	Dir string
@@ -83,6 +85,7 @@ type instance struct {
 	ConfigFile string
 
 	env     []string
+	binary  string
 	process *exec.Cmd
 	exited  chan struct{} // closed when the process is gone
 	mu      sync.Mutex
@@ -93,7 +96,10 @@ type instance struct {
 // configuration and starts it.
 func StartGateway(t testing.TB, o GatewayOptions) *Gateway {
 	t.Helper()
-	g := &Gateway{&instance{env: append(os.Environ(), o.Env...)}, t}
+	if o.Binary == "" {
+		o.Binary = Binary(t)
+	}
+	g := &Gateway{&instance{env: append(os.Environ(), o.Env...), binary: o.Binary}, t}
 	if o.Upstream == "" {
 		g.Upstream = Upstream(t, simulatedUpstream())
 		o.Upstream = g.Upstream.URL
@@ -146,7 +152,7 @@ var listening = regexp.MustCompile(`msg=listening.* addr=(127\.0\.0\.1:\d+)`)
 // Start starts the process on what is there, and waits until it listens.
 func (g *Gateway) Start() {
 	g.t.Helper()
-	g.process = exec.Command(Binary(g.t), "serve", "--config", g.ConfigFile)
+	g.process = exec.Command(g.binary, "serve", "--config", g.ConfigFile)
 	g.process.Env = g.env
 	stderr, err := g.process.StderrPipe()
 	if err == nil {
@@ -280,7 +286,7 @@ func (g *Gateway) NewKey(client modelgate.ClientID, flags ...string) (secret str
 	return issued.Key, issued.APIKeyID
 }
 
-// build is the binary of this test process.
+// build is a binary of this test process.
 type build struct {
 	once  sync.Once
 	path  string
@@ -288,22 +294,33 @@ type build struct {
 	err   error
 }
 
-var binary build
+var binary, failing build
 
 // Binary is the path of the modelgate binary, built from this checkout once
 // per test process.
 func Binary(t testing.TB) string {
 	t.Helper()
-	binary.once.Do(func() { binary.err = binary.make() })
+	binary.once.Do(func() { binary.err = binary.make("") })
 	if binary.err != nil {
 		t.Fatal(binary.err)
 	}
 	return binary.path
 }
 
+// FailpointBinary is Binary built with the tag failpoint: one that a test can
+// have killed at a chosen place.
+func FailpointBinary(t testing.TB) string {
+	t.Helper()
+	failing.once.Do(func() { failing.err = failing.make("failpoint") })
+	if failing.err != nil {
+		t.Fatal(failing.err)
+	}
+	return failing.path
+}
+
 // make builds into a folder that a watchdog removes when the test process
 // ends.
-func (b *build) make() error {
+func (b *build) make(tags string) error {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		return fmt.Errorf("find the module: %w", err)
@@ -316,7 +333,7 @@ func (b *build) make() error {
 		return err
 	}
 	b.path = filepath.Join(dir, "modelgate")
-	cmd := exec.Command("go", "build", "-o", b.path, "./cmd/modelgate")
+	cmd := exec.Command("go", "build", "-tags", tags, "-o", b.path, "./cmd/modelgate")
 	cmd.Dir = strings.TrimSpace(string(root))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build modelgate: %w\n%s", err, out)

@@ -1,0 +1,224 @@
+//go:build failpoint
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"modelgate"
+	"modelgate/internal/relay"
+	"modelgate/internal/spool"
+	"modelgate/internal/store"
+	"modelgate/internal/work"
+)
+
+// What a test may set in the environment of a build with failpoints.
+const (
+	// failpointFile names a file that says name:count. The process kills
+	// itself when it comes to that place for the count-th time, and removes
+	// the file before, so that its next life goes on.
+	failpointFile = "MODELGATE_FAILPOINT"
+	// failpointSegment and failpointBound make a spool smaller than the
+	// configuration allows; in bytes.
+	failpointSegment = "MODELGATE_FAILPOINT_SEGMENT"
+	failpointBound   = "MODELGATE_FAILPOINT_BOUND"
+)
+
+// failpoints are places in the life of a call at which the process can be
+// made to die: wrappers around what the parts are given, so that the parts
+// know nothing of it.
+type failpoints struct {
+	lookup func(string) (string, bool)
+	file   string
+	name   string // of the armed place; "" is none
+	left   *atomic.Int64
+}
+
+func newFailpoints(lookup func(string) (string, bool)) failpoints {
+	f := failpoints{lookup: lookup, left: new(atomic.Int64)}
+	f.file, _ = lookup(failpointFile)
+	armed, err := os.ReadFile(f.file)
+	if err != nil {
+		return f
+	}
+	name, count, _ := strings.Cut(strings.TrimSpace(string(armed)), ":")
+	if n, err := strconv.ParseInt(count, 10, 64); err == nil {
+		f.name = name
+		f.left.Store(n)
+	}
+	return f
+}
+
+// due reports whether this is the armed place, for the count-th time.
+func (f failpoints) due(name string) bool { return f.name == name && f.left.Add(-1) == 0 }
+
+// at ends the process here if it is to end here.
+func (f failpoints) at(name string) {
+	if f.due(name) {
+		f.die()
+	}
+}
+
+func (f failpoints) die() {
+	_ = os.Remove(f.file)
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {} // nothing may happen between the signal's sending and its effect
+}
+
+func (f failpoints) number(name string, usual int64) int64 {
+	text, _ := f.lookup(name)
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return n
+	}
+	return usual
+}
+
+// spool: write.before, write.torn, write.after, sync.before, sync.after,
+// sync.fail, create.before, create.after, delete.before, delete.after.
+func (f failpoints) spool(o spool.Options) spool.Options {
+	o.Segment, o.Bound = f.number(failpointSegment, o.Segment), f.number(failpointBound, o.Bound)
+	o.FS = failingDisk{o.FS, f}
+	return o
+}
+
+type failingDisk struct {
+	spool.FS
+	fail failpoints
+}
+
+func (d failingDisk) Create(name string, size int64) (spool.File, error) {
+	d.fail.at("create.before")
+	file, err := d.FS.Create(name, size)
+	d.fail.at("create.after")
+	return failingFile{file, d.fail}, err
+}
+
+func (d failingDisk) Open(name string) (spool.File, error) {
+	file, err := d.FS.Open(name)
+	return failingFile{file, d.fail}, err
+}
+
+func (d failingDisk) Remove(name string) error {
+	d.fail.at("delete.before")
+	err := d.FS.Remove(name)
+	d.fail.at("delete.after")
+	return err
+}
+
+type failingFile struct {
+	spool.File
+	fail failpoints
+}
+
+func (f failingFile) WriteAt(b []byte, off int64) (int, error) {
+	f.fail.at("write.before")
+	if f.fail.due("write.torn") {
+		_, _ = f.File.WriteAt(b[:len(b)/2], off)
+		f.fail.die()
+	}
+	n, err := f.File.WriteAt(b, off)
+	f.fail.at("write.after")
+	return n, err
+}
+
+func (f failingFile) Sync() error {
+	f.fail.at("sync.before")
+	if f.fail.due("sync.fail") {
+		_ = os.Remove(f.fail.file)
+		return errors.New("input/output error, as asked for")
+	}
+	err := f.File.Sync()
+	f.fail.at("sync.after")
+	return err
+}
+
+// ledger: ship.before, ship.after.
+func (f failpoints) ledger(l work.Ledger) work.Ledger { return failingLedger{l, f} }
+
+type failingLedger struct {
+	work.Ledger
+	fail failpoints
+}
+
+func (l failingLedger) Record(ctx context.Context, b store.Batch) (int, error) {
+	l.fail.at("ship.before")
+	n, err := l.Ledger.Record(ctx, b)
+	l.fail.at("ship.after")
+	return n, err
+}
+
+// books: begin.before, begin.after, mark.after, end.before, end.after.
+func (f failpoints) books(b relay.Books) relay.Books { return failingBooks{b, f} }
+
+type failingBooks struct {
+	relay.Books
+	fail failpoints
+}
+
+func (b failingBooks) Begin(c *modelgate.CallBegin) error {
+	b.fail.at("begin.before")
+	err := b.Books.Begin(c)
+	b.fail.at("begin.after")
+	return err
+}
+
+func (b failingBooks) Mark(id modelgate.UUID, e *modelgate.CallEnd) {
+	b.Books.Mark(id, e)
+	b.fail.at("mark.after")
+}
+
+func (b failingBooks) End(id modelgate.UUID, e *modelgate.CallEnd) error {
+	b.fail.at("end.before")
+	err := b.Books.End(id, e)
+	b.fail.at("end.after")
+	return err
+}
+
+// handler: reply.first, reply.before-last, reply.last.
+func (f failpoints) handler(h http.Handler) http.Handler {
+	if !strings.HasPrefix(f.name, "reply.") {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			h.ServeHTTP(w, r)
+			return
+		}
+		reply := &failingReply{ResponseWriter: w, fail: f}
+		h.ServeHTTP(reply, r)
+		reply.Flush()
+		f.at("reply.last")
+	})
+}
+
+type failingReply struct {
+	http.ResponseWriter
+	fail    failpoints
+	written int64
+}
+
+func (r *failingReply) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (r *failingReply) Flush() { _ = http.NewResponseController(r.ResponseWriter).Flush() }
+
+func (r *failingReply) Write(b []byte) (int, error) {
+	length := strconv.FormatInt(r.written+int64(len(b)), 10)
+	if r.Header().Get("Content-Length") == length || bytes.Contains(b, []byte("[DONE]")) || bytes.Contains(b, []byte("message_stop")) {
+		r.fail.at("reply.before-last")
+	}
+	n, err := r.ResponseWriter.Write(b)
+	if r.written == 0 {
+		r.Flush()
+		r.fail.at("reply.first")
+	}
+	r.written += int64(n)
+	return n, err
+}

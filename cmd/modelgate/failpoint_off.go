@@ -1,0 +1,22 @@
+//go:build !failpoint
+
+package main
+
+import (
+	"net/http"
+
+	"modelgate/internal/relay"
+	"modelgate/internal/spool"
+	"modelgate/internal/work"
+)
+
+// failpoints are the places at which a build with the tag failpoint can be
+// made to die. This build has none.
+type failpoints struct{}
+
+func newFailpoints(func(string) (string, bool)) failpoints { return failpoints{} }
+
+func (failpoints) spool(o spool.Options) spool.Options { return o }
+func (failpoints) ledger(l work.Ledger) work.Ledger    { return l }
+func (failpoints) books(b relay.Books) relay.Books     { return b }
+func (failpoints) handler(h http.Handler) http.Handler { return h }
