@@ -75,7 +75,8 @@ type Door struct {
 	Place    Place
 	Reader   *Reader
 	Auth     *Auth // nil: the format's
-	Models   []ModelSource
+	Models   []ModelSource // nil: the format's
+	Also     []ModelSource // further places, whatever Models says
 	Stored   []string
 	// Header is set on the request, over the client's.
 	Header map[string]string
@@ -131,6 +132,7 @@ type standardDoor struct {
 	async      Role
 	taskID     string
 	stored     []string
+	also       []ModelSource
 }
 
 // standardDoors lists the gateway's doors by the names the configuration
@@ -139,10 +141,10 @@ func standardDoors() []standardDoor {
 	return []standardDoor{
 		{name: "chat", path: "/v1/chat/completions", reader: readChat},
 		{name: "completions", path: "/v1/completions", reader: readChat},
-		{name: "messages", path: "/v1/messages", reader: readMessages},
+		{name: "messages", path: "/v1/messages", reader: readMessages, also: toolModels()},
 		{name: "count_tokens", path: "/v1/messages/count_tokens", free: true},
 		// A prompt on this door is a template kept at the provider.
-		{name: "responses", path: "/v1/responses", reader: readResponses, stored: []string{"prompt"}},
+		{name: "responses", path: "/v1/responses", reader: readResponses, stored: []string{"prompt"}, also: toolModels()},
 		{name: "images", path: "/v1/images/generations", reader: readImages},
 		{name: "image_edits", path: "/v1/images/edits", reader: readImages},
 		{name: "videos", path: "/v1/videos", reader: readVideo, async: AsyncCreate, taskID: "id"},
@@ -168,7 +170,7 @@ func doorNamed(name string) (standardDoor, bool) {
 func serve(name, upstream string) Door {
 	std, _ := doorNamed(name)
 	d := Door{Path: std.path, Upstream: upstream, Reader: std.reader, Free: std.free,
-		Async: std.async, TaskID: std.taskID, Stored: std.stored}
+		Async: std.async, TaskID: std.taskID, Stored: std.stored, Also: std.also}
 	if strings.Contains(upstream, "{model}") {
 		d.Place = ModelInPath
 	}
@@ -225,3 +227,7 @@ func job(role Role, pattern string) Route {
 }
 
 func bodyModel() []ModelSource { return []ModelSource{BodyField("model"), FormField("model")} }
+
+// toolModels is where tools that run a model of their own name it, such as one
+// that paints.
+func toolModels() []ModelSource { return []ModelSource{BodyPath("tools[].model")} }

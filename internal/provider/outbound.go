@@ -146,6 +146,7 @@ func (p *Provider) compileDoors(paths map[string]string) error {
 		if d.Models == nil {
 			d.Models = p.models()
 		}
+		d.Models = slices.Concat(d.Models, d.Also)
 		d.Stored = append(slices.Clone(d.Stored), p.format.Stored...)
 		d.IncludeUsage = p.format.IncludeUsage && (d.Path == "/v1/chat/completions" || d.Path == "/v1/completions")
 		p.doors[d.Path] = &d

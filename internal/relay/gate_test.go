@@ -159,6 +159,8 @@ type plan struct {
 	backup string
 	// live replaces all of the usual catalog and providers.
 	live *Live
+	// caller is what the caller may use; nil is everything.
+	caller modelgate.Entitlements
 }
 
 // open starts a gate in front of an upstream.
@@ -166,6 +168,9 @@ func open(t testing.TB, upstream string, p plan) *gate {
 	t.Helper()
 	g := &gate{books: newBooks()}
 	g.caller = &modelgate.Caller{ClientID: "c", KeyID: "k", Scopes: []modelgate.Scope{modelgate.InferenceUse}, Entitlements: modelgate.OpenEntitlements()}
+	if p.caller != nil {
+		g.caller.Entitlements = p.caller
+	}
 	live := p.live
 	if live == nil {
 		live = liveAt(t, upstream, p)
