@@ -14,8 +14,9 @@ type Caller struct {
 	SubAccountID  SubAccountID // "" for a key of the organization itself
 	Markup        Markup       // of the sub-account; 0 without one
 	Scopes        []Scope
-	Entitlements  Entitlements // the key's own tuples
-	Denies        Entitlements // the ceiling's deny rules at issuance; they bind too
+	Entitlements  Entitlements   // the key's own tuples
+	Denies        Entitlements   // the ceiling's deny rules at issuance; they bind too
+	Backing       []Entitlements // behind rules of single models; see Grant.Backing
 	RoutingPolicy RoutingPolicy
 	Billing       Billing
 	Limits        Limits    // the key's, else the client's
@@ -31,9 +32,23 @@ func (c *Caller) Live(now time.Time) bool {
 	return c.ExpiresAt.IsZero() || now.Before(c.ExpiresAt)
 }
 
-// Permit reports whether the caller may use the target.
+// Permit reports whether the caller may use the target: its own tuples allow
+// it, no deny rule of its own or of the ceiling matches, and what a rule of a
+// single model opens beyond the model's first route was also open to whoever
+// issued the key.
 func (c *Caller) Permit(t Target) bool {
-	return c.Entitlements.Permit(t) && !c.Denies.deny(t)
+	return c.Entitlements.Permit(t) && !c.Denies.deny(t) && (len(c.Backing) == 0 || c.backed(t))
+}
+
+// backed judges a target that the key's own tuples allow.
+func (c *Caller) backed(t Target) bool {
+	for i := range c.Entitlements {
+		e := &c.Entitlements[i]
+		if e.Effect == Allow && e.matches(t) && (!e.single() || e.leads(t)) {
+			return true
+		}
+	}
+	return !slices.ContainsFunc(c.Backing, func(ceiling Entitlements) bool { return !ceiling.Permit(t) })
 }
 
 // PermitProvider reports whether the caller may use every model of the
@@ -55,7 +70,7 @@ func (c *Caller) Bounds() Ceiling {
 			tuples = append(tuples, d)
 		}
 	}
-	return Ceiling{MaxScopes: c.Scopes, Entitlements: tuples}
+	return Ceiling{MaxScopes: c.Scopes, Entitlements: tuples, Backing: c.Backing}
 }
 
 // InEU reports whether a provider's region counts as in the EU.

@@ -7,6 +7,9 @@ import "slices"
 type Ceiling struct {
 	MaxScopes    []Scope      `json:"max_scopes"`
 	Entitlements Entitlements `json:"entitlements"`
+	// Backing is that of the bound key whose rights the ceiling is; nil for
+	// the ceiling of an organization. It is neither stored nor shown.
+	Backing []Entitlements `json:"-"`
 }
 
 // OpenCeiling allows every scope and every model.
@@ -40,7 +43,18 @@ type Grant struct {
 	// bind the key beside its own tuples, so that leaving them out of a
 	// request cannot widen a key past its ceiling.
 	Denies Entitlements
+	// Backing is what stands behind the allow rules of single models that no
+	// ceiling holds word for word: the allow rules of each ceiling that such a
+	// rule was resolved under. A rule of that kind is admitted for the route
+	// that the model has first; it opens the others only where all of these
+	// do. See Caller.Permit.
+	Backing []Entitlements
 }
+
+// maxBacking bounds the ceilings that are remembered, one for each generation
+// of bound keys that grants further single models. Past that a rule of a
+// single model opens its first route alone.
+const maxBacking = 8
 
 // Admit applies the issuance rules (spec: POST /gw/keys). Requested nil means
 // absent: the key inherits the ceiling; empty means deny-all. The catalog is
@@ -53,7 +67,7 @@ func (c Ceiling) Admit(scopes []Scope, requested *Entitlements, catalog *Catalog
 	}
 	g := Grant{Scopes: uniqueScopes(scopes), Denies: c.Entitlements.Denies()}
 	if requested == nil {
-		g.Entitlements = slices.Clone(c.Entitlements)
+		g.Entitlements, g.Backing = slices.Clone(c.Entitlements), c.Backing
 		return g, nil
 	}
 	tuples := slices.Clone(*requested)
@@ -65,14 +79,29 @@ func (c Ceiling) Admit(scopes []Scope, requested *Entitlements, catalog *Catalog
 			return Grant{}, err
 		}
 	}
-	g.Entitlements = tuples
+	g.Entitlements, g.Backing = tuples, c.backing(tuples)
 	return g, nil
+}
+
+// backing is what must stand behind the tuples, which were admitted. Rules of
+// single models that the ceiling holds itself need what they need there.
+func (c Ceiling) backing(tuples Entitlements) []Entitlements {
+	resolved := func(e Entitlement) bool { return e.single() && !slices.Contains(c.Entitlements, e) }
+	switch {
+	case !slices.ContainsFunc(tuples, Entitlement.single):
+		return nil
+	case !slices.ContainsFunc(tuples, resolved):
+		return c.Backing
+	case len(c.Backing) == maxBacking:
+		return append(c.Backing[:maxBacking-1:maxBacking-1], Entitlements{})
+	}
+	return append(slices.Clone(c.Backing), c.Entitlements.allows())
 }
 
 func (c Ceiling) admitScopes(scopes []Scope) error {
 	for _, s := range scopes {
 		if !s.Valid() {
-			return Errorf(BadRequest, "scopes: unknown scope %q; use inference:use, stats:read or keys:manage", s)
+			return errUnknownScope(s)
 		}
 		if !slices.Contains(c.MaxScopes, s) {
 			return Errorf(Forbidden, "scopes: %s exceeds the ceiling (see GET /gw/ceiling)", s)
@@ -81,12 +110,16 @@ func (c Ceiling) admitScopes(scopes []Scope) error {
 	return nil
 }
 
+func errUnknownScope(s Scope) error {
+	return Errorf(BadRequest, "scopes: unknown scope %q; use inference:use, stats:read or keys:manage", s)
+}
+
 // admitTuple is rules 1 to 6.
 func (c Ceiling) admitTuple(i int, e Entitlement, catalog *Catalog) error {
 	if e.Axis != AxisProvider && e.Effect == Deny {
 		return nil
 	}
-	if e.Axis == AxisVendor && !HasGlob(e.Provider) && !HasGlob(e.ModelPattern) {
+	if e.single() {
 		slug := e.Provider + "/" + e.ModelPattern
 		m := catalog.Find(slug)
 		if m == nil {

@@ -128,6 +128,32 @@ func (es Entitlements) Denies() Entitlements {
 	return out
 }
 
+// allows are the allow rules among es.
+func (es Entitlements) allows() Entitlements {
+	out := Entitlements{}
+	for _, e := range es {
+		if e.Effect == Allow {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// single reports whether the tuple allows one model by its slug, which is
+// what a key may be issued with although its ceiling does not hold the tuple
+// (spec: POST /gw/keys, rule 3).
+func (e Entitlement) single() bool {
+	return e.Axis == AxisVendor && e.Effect == Allow && !HasGlob(e.Provider) && !HasGlob(e.ModelPattern)
+}
+
+// leads reports whether the target is the first route of a model that a
+// vendor rule matches.
+func (e *Entitlement) leads(t Target) bool {
+	return slices.ContainsFunc(t.Catalog, func(m *Model) bool {
+		return e.matchesModel(m) && m.Routes[0].Provider == t.Provider && m.Routes[0].Model == t.Model
+	})
+}
+
 // Validate checks the shape of every tuple and fills the default axis.
 // Errors are bad_request.
 func (es Entitlements) Validate() error {

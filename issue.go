@@ -1,16 +1,37 @@
 package modelgate
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
-// KeyWish is what a new key is asked to be (spec: POST /gw/keys).
+// KeyWish is what a new key is asked to be (spec: POST /gw/keys). As JSON it
+// is what the audit of an issuance keeps.
 type KeyWish struct {
-	Scopes []Scope
+	Scopes []Scope `json:"scopes"`
 	// Entitlements nil means absent: the ceiling is inherited. Empty denies
 	// all inference.
-	Entitlements *Entitlements
-	SubAccountID SubAccountID // "" for a key of the organization
+	Entitlements *Entitlements `json:"entitlements,omitempty"`
+	SubAccountID SubAccountID  `json:"sub_account_id,omitempty"` // "" for a key of the organization
 	// ExpiresInSeconds nil means never.
-	ExpiresInSeconds *int64
+	ExpiresInSeconds *int64 `json:"expires_in_seconds,omitempty"`
+}
+
+// Validate checks what needs no ceiling. Errors are bad_request.
+func (w KeyWish) Validate() error {
+	if w.ExpiresInSeconds != nil && (*w.ExpiresInSeconds < MinKeyTTL || *w.ExpiresInSeconds > MaxKeyTTL) {
+		return Errorf(BadRequest, "expires_in_seconds must be an integer from %d to %d", MinKeyTTL, MaxKeyTTL)
+	}
+	for _, s := range w.Scopes {
+		if !s.Valid() {
+			return errUnknownScope(s)
+		}
+	}
+	if w.Entitlements == nil {
+		return nil
+	}
+	tuples := slices.Clone(*w.Entitlements) // defaults are filled in
+	return tuples.Validate()
 }
 
 // Issue makes the key under a ceiling, with its secret, or says why not:
@@ -18,8 +39,8 @@ type KeyWish struct {
 // Nothing is stored.
 func (w KeyWish) Issue(client ClientID, ceiling Ceiling, catalog *Catalog, id UUID) (Key, Secret, error) {
 	now := id.Time()
-	if w.ExpiresInSeconds != nil && (*w.ExpiresInSeconds < MinKeyTTL || *w.ExpiresInSeconds > MaxKeyTTL) {
-		return Key{}, Secret{}, Errorf(BadRequest, "expires_in_seconds must be from %d to %d", MinKeyTTL, MaxKeyTTL)
+	if err := w.Validate(); err != nil {
+		return Key{}, Secret{}, err
 	}
 	grant, err := ceiling.Admit(w.Scopes, w.Entitlements, catalog)
 	if err != nil {
@@ -29,7 +50,7 @@ func (w KeyWish) Issue(client ClientID, ceiling Ceiling, catalog *Catalog, id UU
 	key := Key{
 		ID: KeyID(id.String()), ClientID: client, Prefix: secret.Prefix(), Status: KeyActive,
 		Scopes: grant.Scopes, SubAccountID: w.SubAccountID, CreatedAt: now,
-		Entitlements: grant.Entitlements, Denies: grant.Denies,
+		Entitlements: grant.Entitlements, Denies: grant.Denies, Backing: grant.Backing,
 	}
 	if w.ExpiresInSeconds != nil {
 		key.ExpiresAt = now.Add(time.Duration(*w.ExpiresInSeconds) * time.Second)

@@ -31,18 +31,19 @@ const (
 // Key is a gateway API key without its secret. It never changes but for its
 // status, its limits and its last use.
 type Key struct {
-	ID           KeyID        `json:"id"`
-	ClientID     ClientID     `json:"-"`
-	Prefix       string       `json:"key_prefix"`
-	Status       KeyStatus    `json:"status"`
-	Scopes       []Scope      `json:"scopes"`
-	SubAccountID SubAccountID `json:"-"`
-	CreatedAt    time.Time    `json:"created_at"`
-	LastUsedAt   time.Time    `json:"-"` // zero until the first use
-	ExpiresAt    time.Time    `json:"-"` // zero: never
-	Entitlements Entitlements `json:"-"`
-	Denies       Entitlements `json:"-"` // see Grant.Denies
-	Limits       Limits       `json:"-"`
+	ID           KeyID          `json:"id"`
+	ClientID     ClientID       `json:"-"`
+	Prefix       string         `json:"key_prefix"`
+	Status       KeyStatus      `json:"status"`
+	Scopes       []Scope        `json:"scopes"`
+	SubAccountID SubAccountID   `json:"-"`
+	CreatedAt    time.Time      `json:"created_at"`
+	LastUsedAt   time.Time      `json:"-"` // zero until the first use
+	ExpiresAt    time.Time      `json:"-"` // zero: never
+	Entitlements Entitlements   `json:"-"`
+	Denies       Entitlements   `json:"-"` // see Grant.Denies
+	Backing      []Entitlements `json:"-"` // see Grant.Backing
+	Limits       Limits         `json:"-"`
 }
 
 const (

@@ -28,7 +28,7 @@ func issueKey(ctx context.Context, db *store.DB, client modelgate.ClientID, wish
 			return key, drawn.Digest(), nil
 		},
 	}
-	record := audit("key issue", "key.create", "key", id.String(), nil)
+	record := audit("key issue", "key.issue", "key", id.String(), wish)
 	key, err := db.IssueKey(ctx, client, request, record)
 	if err != nil {
 		return modelgate.IssuedKey{}, err

@@ -94,57 +94,46 @@ func (k *newKey) read(x *exchange) error {
 	if k.Scopes == nil {
 		return modelgate.Errorf(modelgate.BadRequest, "scopes is required; [] grants none")
 	}
-	if s := k.ExpiresInSeconds; s != nil && (*s < modelgate.MinKeyTTL || *s > modelgate.MaxKeyTTL) {
-		return modelgate.Errorf(modelgate.BadRequest, "expires_in_seconds must be an integer from %d to %d", modelgate.MinKeyTTL, modelgate.MaxKeyTTL)
+	return k.wish("").Validate()
+}
+
+func (k *newKey) wish(subAccount modelgate.SubAccountID) modelgate.KeyWish {
+	return modelgate.KeyWish{
+		Scopes: *k.Scopes, Entitlements: k.Entitlements, SubAccountID: subAccount, ExpiresInSeconds: k.ExpiresInSeconds,
 	}
-	return nil
 }
 
-// issuedKey is the one answer that holds a secret (spec: POST /gw/keys).
-type issuedKey struct {
-	ID           modelgate.KeyID        `json:"api_key_id"`
-	Key          string                 `json:"key"`
-	Scopes       []modelgate.Scope      `json:"scopes"`
-	SubAccountID modelgate.SubAccountID `json:"sub_account_id,omitzero"`
-	ExpiresAt    time.Time              `json:"expires_at,omitzero"`
-}
-
-func (a *API) issueKey(ctx context.Context, b by, in newKey) (issuedKey, error) {
+func (a *API) issueKey(ctx context.Context, b by, in newKey) (modelgate.IssuedKey, error) {
 	subAccount, err := b.bind(in.SubAccountID)
 	if err != nil {
-		return issuedKey{}, err
+		return modelgate.IssuedKey{}, err
 	}
-	secret, now := modelgate.NewSecret(), a.Now()
-	key := modelgate.Key{ID: modelgate.KeyID(a.IDs.New().String()), Prefix: secret.Prefix(), CreatedAt: now}
-	if in.ExpiresInSeconds != nil {
-		key.ExpiresAt = now.Add(time.Duration(*in.ExpiresInSeconds) * time.Second)
-	}
-	record, err := a.audit(b, "key.issue", "key", string(key.ID), struct {
-		Scopes       []modelgate.Scope       `json:"scopes"`
-		Inherits     bool                    `json:"inherits_ceiling"`
-		SubAccountID *modelgate.SubAccountID `json:"sub_account_id"`
-		ExpiresAt    *time.Time              `json:"expires_at"`
-	}{*in.Scopes, in.Entitlements == nil, orNull(subAccount), orNull(key.ExpiresAt)})
+	wish, id := in.wish(subAccount), a.IDs.New()
+	record, err := a.audit(b, "key.issue", "key", id.String(), wish)
 	if err != nil {
-		return issuedKey{}, err
+		return modelgate.IssuedKey{}, err
 	}
 	catalog := a.Catalog()
-	issued, err := a.Store.IssueKey(ctx, b.ClientID, store.IssueRequest{
+	var secret modelgate.Secret
+	key, err := a.Store.IssueKey(ctx, b.ClientID, store.IssueRequest{
 		SubAccountID: subAccount,
 		Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
 			ceiling := c.Ceiling // as it is now, not as the caller's look-up saw it
 			if b.SubAccountID != "" {
 				ceiling = b.Bounds()
 			}
-			grant, err := ceiling.Admit(*in.Scopes, in.Entitlements, catalog)
-			key.Scopes, key.Entitlements, key.Denies = grant.Scopes, grant.Entitlements, grant.Denies
-			return key, secret.Digest(), err
+			key, drawn, err := wish.Issue(b.ClientID, ceiling, catalog, id)
+			if err != nil {
+				return modelgate.Key{}, modelgate.Digest{}, err
+			}
+			secret = drawn
+			return key, drawn.Digest(), nil
 		},
 	}, record)
 	if err != nil {
-		return issuedKey{}, err
+		return modelgate.IssuedKey{}, err
 	}
-	return issuedKey{issued.ID, secret.Reveal(), issued.Scopes, issued.SubAccountID, issued.ExpiresAt}, nil
+	return modelgate.Issued(key, secret), nil
 }
 
 // bind is the sub-account a new key belongs to. A key that is bound issues

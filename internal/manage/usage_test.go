@@ -16,7 +16,7 @@ import (
 
 // row is a booked call, age old.
 func (g *gate) row(client modelgate.ClientID, age time.Duration, change func(*modelgate.UsageRow)) modelgate.UsageRow {
-	at := time.Now().Add(-age).UTC().Truncate(time.Microsecond)
+	at := time.Now().Add(-age).UTC().Truncate(time.Millisecond) // the instant is also in the id
 	r := modelgate.UsageRow{
 		CallBegin: modelgate.CallBegin{
 			ID: modelgate.NewIDs(func() time.Time { return at }).New(), At: at, ClientID: client, KeyID: "k",

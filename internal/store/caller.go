@@ -11,7 +11,7 @@ import (
 // sqlCaller finds nothing for a revoked key and for one whose sub-account is
 // not active, as for a key that never was.
 const sqlCaller = `SELECT k.id, k.client_id, COALESCE(k.sub_account_id, ''), COALESCE(s.markup, 0),
-  k.scopes, k.entitlements, k.denies, k.limit_rps, k.limit_burst, k.limit_concurrency, k.expires_at,
+  k.scopes, k.entitlements, k.denies, k.backing, k.limit_rps, k.limit_burst, k.limit_concurrency, k.expires_at,
   c.routing_policy, c.billing, c.limit_rps, c.limit_burst, c.limit_concurrency, c.ceiling
 FROM api_key k
 JOIN client c ON c.id = k.client_id
@@ -30,7 +30,7 @@ func (db *DB) Caller(ctx context.Context, d modelgate.Digest) (modelgate.Caller,
 	var own, client modelgate.Limits
 	var expiresAt int64
 	err := db.read.QueryRowContext(ctx, sqlCaller, d[:]).Scan(&c.KeyID, &c.ClientID, &c.SubAccountID, &c.Markup,
-		document{&c.Scopes}, document{&c.Entitlements}, document{&c.Denies},
+		document{&c.Scopes}, document{&c.Entitlements}, document{&c.Denies}, document{&c.Backing},
 		&own.RequestsPerSecond, &own.Burst, &own.Concurrency, &expiresAt,
 		&c.RoutingPolicy, &c.Billing, &client.RequestsPerSecond, &client.Burst, &client.Concurrency,
 		document{&c.Ceiling})

@@ -9,8 +9,8 @@ import (
 )
 
 const sqlInsertKey = `INSERT INTO api_key (id, client_id, sub_account_id, digest, prefix, status, scopes,
-  entitlements, denies, limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at)
-VALUES ($1, $2, NULLIF($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+  entitlements, denies, backing, limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at)
+VALUES ($1, $2, NULLIF($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
 -- sqlInsertKey`
 
 // sqlCountLiveKeys is one range of api_key_live.
@@ -88,7 +88,7 @@ func (db *DB) underCap(ctx context.Context, tx *sql.Tx, c modelgate.Client) erro
 }
 
 func insertKey(ctx context.Context, tx *sql.Tx, k modelgate.Key, d modelgate.Digest) (modelgate.Key, error) {
-	k.Scopes, k.Entitlements, k.Denies = some(k.Scopes), some(k.Entitlements), some(k.Denies)
+	k.Scopes, k.Entitlements, k.Denies, k.Backing = some(k.Scopes), some(k.Entitlements), some(k.Denies), some(k.Backing)
 	scopes, err := text(k.Scopes)
 	if err != nil {
 		return k, err
@@ -101,8 +101,12 @@ func insertKey(ctx context.Context, tx *sql.Tx, k modelgate.Key, d modelgate.Dig
 	if err != nil {
 		return k, err
 	}
+	backing, err := text(k.Backing)
+	if err != nil {
+		return k, err
+	}
 	_, err = tx.ExecContext(ctx, sqlInsertKey, k.ID, k.ClientID, string(k.SubAccountID), d[:], k.Prefix, k.Status,
-		scopes, entitlements, denies, k.Limits.RequestsPerSecond, k.Limits.Burst, k.Limits.Concurrency,
+		scopes, entitlements, denies, backing, k.Limits.RequestsPerSecond, k.Limits.Burst, k.Limits.Concurrency,
 		micros(k.CreatedAt), micros(k.LastUsedAt), expiry(k.ExpiresAt))
 	k.CreatedAt, k.LastUsedAt, k.ExpiresAt = stored(k.CreatedAt), stored(k.LastUsedAt), stored(k.ExpiresAt)
 	return k, err

@@ -11,7 +11,7 @@ import (
 	"modelgate"
 )
 
-const keyColumns = `id, client_id, COALESCE(sub_account_id, ''), prefix, status, scopes, entitlements, denies,
+const keyColumns = `id, client_id, COALESCE(sub_account_id, ''), prefix, status, scopes, entitlements, denies, backing,
   limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at`
 
 // sqlKeys walks api_key_newest.
@@ -54,7 +54,7 @@ func scanKey(s scanner) (modelgate.Key, error) {
 	var k modelgate.Key
 	var expiresAt int64
 	err := s.Scan(&k.ID, &k.ClientID, &k.SubAccountID, &k.Prefix, &k.Status, document{&k.Scopes},
-		document{&k.Entitlements}, document{&k.Denies},
+		document{&k.Entitlements}, document{&k.Denies}, document{&k.Backing},
 		&k.Limits.RequestsPerSecond, &k.Limits.Burst, &k.Limits.Concurrency,
 		moment{&k.CreatedAt}, moment{&k.LastUsedAt}, &expiresAt)
 	k.ExpiresAt = expires(expiresAt)

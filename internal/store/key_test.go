@@ -22,6 +22,7 @@ func TestIssueKey(t *testing.T) {
 			k, d, err := admit(21)(c)
 			k.ExpiresAt = noon.Add(time.Hour + 1500*time.Nanosecond)
 			k.Denies = modelgate.Entitlements{{Axis: modelgate.AxisKind, Provider: "video", ModelPattern: "*", Effect: modelgate.Deny}}
+			k.Backing = []modelgate.Entitlements{{}, modelgate.OpenEntitlements()}
 			k.Limits = modelgate.Limits{Concurrency: ptr(2)}
 			return k, d, err
 		}}
@@ -253,7 +254,7 @@ func TestCaller(t *testing.T) {
 
 		want := modelgate.Caller{
 			ClientID: client, KeyID: key.ID, SubAccountID: sub, Markup: 5_000_000, Scopes: key.Scopes,
-			Entitlements: modelgate.OpenEntitlements(), Denies: modelgate.Entitlements{},
+			Entitlements: modelgate.OpenEntitlements(), Denies: modelgate.Entitlements{}, Backing: []modelgate.Entitlements{},
 			RoutingPolicy: modelgate.EUOnly, Billing: modelgate.Manual, Ceiling: modelgate.OpenCeiling(),
 			Limits: modelgate.Limits{RequestsPerSecond: ptr(9), Burst: ptr(0), Concurrency: ptr(4)},
 		}

@@ -42,6 +42,7 @@ CREATE TABLE api_key (
     scopes            TEXT NOT NULL,
     entitlements      TEXT NOT NULL,
     denies            TEXT NOT NULL,
+    backing           TEXT NOT NULL,
     limit_rps         INTEGER,
     limit_burst       INTEGER,
     limit_concurrency INTEGER,
