@@ -90,7 +90,8 @@ type Catalog struct {
 }
 
 // NewCatalog indexes models, sorted by slug. The price list is searched in
-// its order.
+// its order. Two slugs must differ by more than letter case, so that nobody
+// takes one for the other.
 func NewCatalog(models []*Model, prices []ProxyPrice) (*Catalog, error) {
 	c := &Catalog{
 		models:  slices.Clone(models),
@@ -99,6 +100,7 @@ func NewCatalog(models []*Model, prices []ProxyPrice) (*Catalog, error) {
 		byHost:  make(map[string][]*Model),
 		prices:  slices.Clone(prices),
 	}
+	folded := make(map[string]string, len(models))
 	slices.SortFunc(c.models, func(a, b *Model) int { return strings.Compare(a.Slug, b.Slug) })
 	for _, m := range c.models {
 		if err := m.validate(); err != nil {
@@ -107,6 +109,11 @@ func NewCatalog(models []*Model, prices []ProxyPrice) (*Catalog, error) {
 		if c.bySlug[m.Slug] != nil {
 			return nil, fmt.Errorf("catalog: duplicate slug %q", m.Slug)
 		}
+		fold := strings.ToLower(m.Slug)
+		if other := folded[fold]; other != "" {
+			return nil, fmt.Errorf("catalog: %q and %q differ in letter case only", other, m.Slug)
+		}
+		folded[fold] = m.Slug
 		c.bySlug[m.Slug] = m
 		for _, r := range m.Routes {
 			key := [2]string{r.Provider, r.Model}
@@ -133,6 +140,9 @@ func (m *Model) validate() error {
 	for _, r := range m.Routes {
 		if r.Provider == "" || r.Model == "" {
 			return fmt.Errorf("catalog: %s: a route needs provider and model", m.Slug)
+		}
+		if len(r.Model) > MaxPattern {
+			return fmt.Errorf("catalog: %s: the model of a route has at most %d bytes", m.Slug, MaxPattern)
 		}
 	}
 	return nil

@@ -59,11 +59,14 @@ type Client struct {
 	CreatedAt     time.Time     `json:"created_at"`
 }
 
-// Validate checks the fields that an operator sets. Errors are bad_request.
+// Validate checks the fields that an operator sets, and trims the name. Errors
+// are bad_request.
 func (c *Client) Validate() error {
+	var err error
+	if c.Name, err = CleanName(c.Name); err != nil {
+		return err
+	}
 	switch {
-	case c.Name == "" || len(c.Name) > 200:
-		return Errorf(BadRequest, "name must have 1 to 200 bytes")
 	case c.RoutingPolicy != RouteAny && c.RoutingPolicy != EUOnly:
 		return Errorf(BadRequest, "routing policy must be any or eu_only")
 	case c.Billing != Invoiced && c.Billing != Manual:

@@ -48,9 +48,16 @@ func TestNames(t *testing.T) {
 	if got, err := modelgate.CleanName("  Acme  "); err != nil || got != "Acme" {
 		t.Errorf("CleanName = %q, %v", got, err)
 	}
-	for _, s := range []string{"", "  \t\n", strings.Repeat("x", 201)} {
+	for _, s := range []string{"", "  \t\n", strings.Repeat("x", 201), "a\nb", "a\x00b", "a\x1b[31mb", "a\u0085b", "a\u202eb", "a\xffb", "a\u2028b"} {
 		_, err := modelgate.CleanName(s)
 		wantError(t, err, modelgate.BadRequest, "name must")
+		client := modelgate.Client{Name: s, RoutingPolicy: modelgate.RouteAny, Billing: modelgate.Invoiced}
+		wantError(t, client.Validate(), modelgate.BadRequest, "name must")
+	}
+	for _, s := range []string{"Zoë & Söhne", "株式会社", "O'Neil, Inc.", "👩\u200d💻 shop"} {
+		if got, err := modelgate.CleanName(s); err != nil || got != s {
+			t.Errorf("CleanName(%q) = %q, %v", s, got, err)
+		}
 	}
 }
 
@@ -225,6 +232,8 @@ func TestCatalogRefuses(t *testing.T) {
 		{[]*modelgate.Model{{Slug: "a/b", Kind: modelgate.LLM}}, "no routes"},
 		{[]*modelgate.Model{{Slug: "a/b", Kind: modelgate.LLM, Routes: []modelgate.Route{{Provider: "p"}}}}, "needs provider and model"},
 		{[]*modelgate.Model{{Slug: "a/b", Kind: modelgate.LLM, Routes: route}, {Slug: "a/b", Kind: modelgate.LLM, Routes: route}}, "duplicate"},
+		{[]*modelgate.Model{{Slug: "a/GPT", Kind: modelgate.LLM, Routes: route}, {Slug: "A/gpt", Kind: modelgate.LLM, Routes: route}}, `"A/gpt" and "a/GPT" differ in letter case only`},
+		{[]*modelgate.Model{{Slug: "a/b", Kind: modelgate.LLM, Routes: []modelgate.Route{{Provider: "p", Model: strings.Repeat("m", 257)}}}}, "at most 256 bytes"},
 	} {
 		if _, err := modelgate.NewCatalog(c.models, nil); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("NewCatalog = %v, want %q", err, c.want)

@@ -3,6 +3,8 @@ package modelgate
 import (
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // SubAccountStatus is the state of a sub-account.
@@ -34,13 +36,24 @@ type SubAccountPatch struct {
 
 const maxName = 200 // bytes
 
-// CleanName trims a name and checks it. Errors are bad_request.
+// CleanName trims the name of an organization or sub-account and checks it.
+// Errors are bad_request.
 func CleanName(name string) (string, error) {
 	name = strings.TrimSpace(name)
 	if name == "" || len(name) > maxName {
 		return "", Errorf(BadRequest, "name must not be empty and have at most %d bytes", maxName)
 	}
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, steers) {
+		return "", Errorf(BadRequest, "name must be UTF-8 text without control characters")
+	}
 	return name, nil
+}
+
+// steers reports whether a character changes how the text around it is shown
+// or broken into lines: a name with one could pass for another in a table, a
+// log or a terminal.
+func steers(r rune) bool {
+	return unicode.IsControl(r) || unicode.In(r, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
 // CheckSlug checks the slug of a sub-account or portal: [a-z0-9-]{1,64}.

@@ -10,7 +10,7 @@ import (
 
 // model is one entry of the catalog.
 type model struct {
-	// What clients call the model: author/model, unique. The author is what
+	// What clients call the model: author/model, unique beyond letter case. The author is what
 	// precedes the first slash, letters, digits and ._- ; what follows it may
 	// have :@/ too. Required.
 	Slug string `yaml:"slug"`
@@ -72,7 +72,7 @@ type listPrice struct {
 // catalogList gathers the models of several documents.
 type catalogList struct {
 	providers []Provider
-	first     map[string]string // slug to where it came up first
+	first     map[string]string // slug in lower case to where it came up first
 	models    []*modelgate.Model
 }
 
@@ -84,10 +84,11 @@ func (l *catalogList) add(d *document, key string, models []model) {
 			continue
 		}
 		m.check(d, path)
-		if first := l.first[m.Slug]; first != "" {
-			d.fault(path+".slug", "is in the catalog already, at %s; slugs are unique", first)
-		} else if m.Slug != "" {
-			l.first[m.Slug] = d.file + ":" + itoa(d.places[path].line)
+		slug := strings.ToLower(m.Slug)
+		if first := l.first[slug]; first != "" {
+			d.fault(path+".slug", "is in the catalog already, at %s; slugs are unique, letter case aside", first)
+		} else if slug != "" {
+			l.first[slug] = d.file + ":" + itoa(d.places[path].line)
 		}
 		for j := range m.Routes {
 			warnProvider(d, element(path+".routes", j)+".provider", m.Routes[j].Provider, l.providers)
@@ -118,6 +119,9 @@ func (m *model) check(d *document, path string) {
 		}
 		required(d, key, "provider", r.Provider)
 		required(d, key, "model", r.Model)
+		if len(r.Model) > modelgate.MaxPattern {
+			d.fault(key+".model", "has more than %d bytes", modelgate.MaxPattern)
+		}
 		if seen[[2]string{r.Provider, r.Model}] {
 			d.fault(key, "is the same provider and model as an earlier route; remove one")
 		}

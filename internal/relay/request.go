@@ -147,5 +147,10 @@ func (q *request) models(sources []provider.ModelSource, path provider.Captures)
 	if err != nil || len(all) == 0 {
 		return "", nil, badRequest(err)
 	}
+	for _, name := range all {
+		if len(name) > modelgate.MaxPattern {
+			return "", nil, modelgate.Errorf(modelgate.BadRequest, "the name of a model has at most %d bytes", modelgate.MaxPattern)
+		}
+	}
 	return all[0], slices.Clone(all[1:]), nil
 }
