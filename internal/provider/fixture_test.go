@@ -303,3 +303,34 @@ func (f fixture) cuts(t *testing.T, reader *Reader, full modelgate.Nano) {
 		t.Errorf("cuts show %s, want %s", seenNames[most], f.head["cuts"])
 	}
 }
+
+// Every reader that a row uses has a fixture of a whole reply, and one of a
+// stream where its replies can be streamed.
+func TestEveryReaderHasFixtures(t *testing.T) {
+	t.Parallel()
+	whole, streamed := make(map[*Reader]bool), make(map[*Reader]bool)
+	for _, f := range loadFixtures(t) {
+		switch media := f.head["type"]; {
+		case strings.Contains(media, "event-stream"), strings.Contains(media, "ndjson"):
+			streamed[f.reader(t)] = true
+		default:
+			whole[f.reader(t)] = true
+		}
+		if f.head["shape"] == "" {
+			t.Errorf("%s does not say where its shape is from", f.name)
+		}
+	}
+	neverStreamed := map[*Reader]bool{readPredictions: true, readPredict: true, readVideo: true}
+	for _, f := range Formats() {
+		p := setup(t, Config{Format: f.Name})
+		for _, r := range p.routes {
+			reader := r.route.Reader
+			if reader == nil {
+				continue
+			}
+			if !whole[reader] || !streamed[reader] && !neverStreamed[reader] {
+				t.Errorf("%s %s is read by %s: whole %v, streamed %v", f.Name, r.route.Pattern, reader, whole[reader], streamed[reader])
+			}
+		}
+	}
+}

@@ -92,7 +92,7 @@ func (r *Reader) plain(reply Reply) Meter {
 	switch media(reply.ContentType) {
 	case "text/event-stream":
 		return newStream(c)
-	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/jsonlines":
+	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/jsonlines", "application/stream+json":
 		return newDocuments(c, lines)
 	case "", "text/plain":
 		return &sniffer{counter: c}

@@ -265,7 +265,7 @@ func (s *skimmer) other(c byte) {
 // that holds figures.
 func figures(key []byte) bool {
 	switch string(key) {
-	case `"usage":`, `"usageMetadata":`, `"meta":`, `"metadata":`, `"x_groq":`, `"metrics":`, `"extra_info":`, `"svg_usage":`, `"usage_info":`, `"base_resp":`:
+	case `"usage":`, `"usageMetadata":`, `"meta":`, `"metadata":`, `"x_groq":`, `"metrics":`, `"extra_info":`, `"svg_usage":`, `"usage_info":`, `"base_resp":`, `"response":`:
 		return true
 	}
 	return false

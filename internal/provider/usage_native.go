@@ -37,6 +37,9 @@ func (r *reading) billed(units gjson.Result) {
 }
 
 func billedUnits(r *reading, doc []byte) {
+	if gjson.GetBytes(doc, "event_type").Str == "stream-end" { // of version 1, in lines or events without a name
+		r.ended = true
+	}
 	for _, path := range []string{"usage.billed_units", "meta.billed_units", "delta.usage.billed_units", "response.meta.billed_units"} {
 		if units := gjson.GetBytes(doc, path); units.IsObject() {
 			r.billed(units)
