@@ -40,6 +40,7 @@ var floor = map[string]int{
 
 	"internal/gatetest": testOnly,
 	"internal/floors":   testOnly,
+	"internal/prove":    testOnly,
 }
 
 // reserved names who alone may import a package, tests apart.

@@ -1,0 +1,12 @@
+// Package prove holds the promise of the books against a running gateway:
+// whatever dies, every call that reached a provider has exactly one usage
+// row, and a call whose answer a client holds has the exact one.
+//
+// The gateway is the real binary. Callers and the simulated provider live in
+// the test process, so that both survive it: what the provider's ledger says
+// was served, and what the callers say they received, is compared with the
+// rows that the database holds in the end.
+//
+// Each test runs small by default. With the flag -full it runs at the size
+// that the documentation states; see the Makefile's prove-books and soak.
+package prove
