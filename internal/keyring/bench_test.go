@@ -24,7 +24,7 @@ func BenchmarkIdentify(b *testing.B) {
 				s := modelgate.NewSecret()
 				secrets[i] = s.Reveal()
 				db.keys[s.Digest()] = modelgate.Caller{KeyID: modelgate.KeyID(s.Prefix())}
-				if _, err := k.Identify(b.Context(), secrets[i]); err != nil {
+				if _, err := k.Identify(b.Context(), secrets[i], keyring.Origin{}); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -33,7 +33,7 @@ func BenchmarkIdentify(b *testing.B) {
 			b.ResetTimer()
 			b.RunParallel(func(pb *testing.PB) {
 				for i := int(worker.Add(7919)); pb.Next(); i += 7919 {
-					if _, err := k.Identify(b.Context(), secrets[i%size]); err != nil {
+					if _, err := k.Identify(b.Context(), secrets[i%size], keyring.Origin{}); err != nil {
 						b.Error(err)
 					}
 				}
@@ -45,7 +45,7 @@ func BenchmarkIdentify(b *testing.B) {
 func TestIdentifyDoesNotAllocate(t *testing.T) {
 	b := setup(t)
 	b.want(t, "first", "")
-	if n := testing.AllocsPerRun(1000, func() { _, _ = b.Identify(t.Context(), b.secret) }); n > 0 {
+	if n := testing.AllocsPerRun(1000, func() { _, _ = b.Identify(t.Context(), b.secret, keyring.Origin{}) }); n > 0 {
 		t.Errorf("%v allocations for a cached key, want 0", n)
 	}
 }

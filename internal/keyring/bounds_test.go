@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
+	"modelgate/internal/keyring"
 )
 
 // TestBoundsHoldInEverySchedule plays random schedules of revocations and
@@ -87,7 +88,7 @@ func (s *schedule) play(t *testing.T, step int) string {
 }
 
 func (s *schedule) judge(t *testing.T) string {
-	_, err := s.Identify(t.Context(), s.secret)
+	_, err := s.Identify(t.Context(), s.secret, keyring.Origin{})
 	disturbed := s.away || s.everAway && time.Since(s.lastAway) < 5*time.Second
 	age := time.Since(s.revoked)
 	switch kind := modelgate.KindOf(err); {

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -84,6 +85,7 @@ type Keyring struct {
 	again   chan struct{}
 	ahead   chan modelgate.Digest
 	touches touches
+	strange strangers
 }
 
 // errUnverified answers when the database is away and what is known is too
@@ -102,6 +104,7 @@ func New(o Options) *Keyring {
 		again:       make(chan struct{}, laneWidth),
 		ahead:       make(chan modelgate.Digest, aheadQueue),
 		touches:     touches{store: o.Touch, pending: make(map[modelgate.KeyID]time.Time)},
+		strange:     strangers{failures: make(map[netip.Prefix]time.Duration)},
 	}
 	capacity := o.Capacity
 	if capacity == 0 {
@@ -116,7 +119,12 @@ func New(o Options) *Keyring {
 // Identify is the caller behind a secret, which is shared and must not be
 // changed. Errors: unauthorized, unavailable while the database does not
 // answer and nothing recent is known, else internal.
-func (k *Keyring) Identify(ctx context.Context, secret string) (*modelgate.Caller, error) {
+//
+// An address from which many secrets come that are no keys gets the same
+// answer without a look-up, but for a hundred look-ups a second that all such
+// addresses share. A key that this instance knows is not affected by where it
+// comes from.
+func (k *Keyring) Identify(ctx context.Context, secret string, from Origin) (*modelgate.Caller, error) {
 	digest := digestOf(secret)
 	now := k.now()
 	s := k.shard(digest)
@@ -130,7 +138,7 @@ func (k *Keyring) Identify(ctx context.Context, secret string) (*modelgate.Calle
 	if e != nil && now.Sub(e.asked) < hardAge && k.outage.lasts(now.Sub(k.start)) {
 		return k.admit(e, now)
 	}
-	return k.ask(ctx, s, digest)
+	return k.ask(ctx, s, digest, from)
 }
 
 // digestOf is modelgate.DigestOf without the copy on the heap.
@@ -161,11 +169,11 @@ func (k *Keyring) usable(e *entry, digest modelgate.Digest, now time.Time) bool 
 
 // ask queries the database. While that does not answer, what is known counts
 // up to hardAge.
-func (k *Keyring) ask(ctx context.Context, s *shard, digest modelgate.Digest) (*modelgate.Caller, error) {
-	e, err := k.lookup(ctx, s, digest)
+func (k *Keyring) ask(ctx context.Context, s *shard, digest modelgate.Digest, from Origin) (*modelgate.Caller, error) {
+	e, err := k.lookup(ctx, s, digest, from)
 	now := k.now()
 	switch {
-	case err == nil && e.caller == nil:
+	case err == nil && e.caller == nil, errors.Is(err, errSuspect):
 		return nil, modelgate.ErrUnauthorized
 	case err == nil:
 		return k.admit(e, now)

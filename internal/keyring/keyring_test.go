@@ -121,7 +121,7 @@ func (b *bench) run(t *testing.T) {
 // want identifies the key and checks the outcome; "" is a caller.
 func (b *bench) want(t *testing.T, what string, kind modelgate.Kind) {
 	t.Helper()
-	c, err := b.Identify(t.Context(), b.secret)
+	c, err := b.Identify(t.Context(), b.secret, keyring.Origin{})
 	if modelgate.KindOf(err) != kind || (err == nil) != (c != nil) {
 		t.Errorf("%s: %v, %v, want %q", what, c, err, kind)
 	}
@@ -372,7 +372,7 @@ func TestMalformedKeysCostNoQuery(t *testing.T) {
 	for i := range len(b.secret) {
 		changed := []byte(b.secret)
 		changed[i] ^= 1
-		if _, err := b.Identify(t.Context(), string(changed)); err != modelgate.ErrUnauthorized {
+		if _, err := b.Identify(t.Context(), string(changed), keyring.Origin{}); err != modelgate.ErrUnauthorized {
 			t.Errorf("%s: %v, want unauthorized", changed, err)
 		}
 	}
@@ -404,7 +404,7 @@ func TestQueriesAtOnceAreBounded(t *testing.T) {
 		b.db.change(func() { b.db.gate, b.db.reached = make(chan struct{}), make(chan struct{}, 1000) })
 		var all sync.WaitGroup
 		for range 500 {
-			all.Go(func() { _, _ = b.Identify(t.Context(), modelgate.NewSecret().Reveal()) })
+			all.Go(func() { _, _ = b.Identify(t.Context(), modelgate.NewSecret().Reveal(), keyring.Origin{}) })
 		}
 		synctest.Wait()
 		if n := len(b.db.reached); n != 8 {
@@ -427,12 +427,12 @@ func TestClientThatLeavesDoesNotFailTheOthers(t *testing.T) {
 		b.db.gate, b.db.reached = make(chan struct{}), make(chan struct{}, 1)
 		leader, leave := context.WithCancel(t.Context())
 		var all sync.WaitGroup
-		all.Go(func() { _, _ = b.Identify(leader, b.secret) })
+		all.Go(func() { _, _ = b.Identify(leader, b.secret, keyring.Origin{}) })
 		<-b.db.reached
 		all.Go(func() { b.want(t, "waiting behind it", "") })
 		follower, leaveToo := context.WithCancel(t.Context())
 		all.Go(func() {
-			if _, err := b.Identify(follower, b.secret); modelgate.KindOf(err) != modelgate.Unavailable {
+			if _, err := b.Identify(follower, b.secret, keyring.Origin{}); modelgate.KindOf(err) != modelgate.Unavailable {
 				t.Errorf("a follower that left: %v, want unavailable", err)
 			}
 		})
@@ -489,7 +489,7 @@ func TestQueryFromBeforeForgetBringsNothingBack(t *testing.T) {
 		b := setup(t)
 		b.db.gate, b.db.reached = make(chan struct{}), make(chan struct{}, 2)
 		early := make(chan struct{})
-		go func() { _, _ = b.Identify(t.Context(), b.secret); close(early) }()
+		go func() { _, _ = b.Identify(t.Context(), b.secret, keyring.Origin{}); close(early) }()
 		<-b.db.reached // it has read the key as active
 		gate := b.db.gate
 		b.db.change(func() { b.db.gate = nil })
@@ -530,7 +530,7 @@ func TestCapacityIsBounded(t *testing.T) {
 	}
 	for round := range 2 {
 		for _, secret := range secrets {
-			if c, err := k.Identify(t.Context(), secret); err != nil || string(c.KeyID) != secret {
+			if c, err := k.Identify(t.Context(), secret, keyring.Origin{}); err != nil || string(c.KeyID) != secret {
 				t.Fatalf("round %d: %v, %v, want the key's own caller", round, c, err)
 			}
 		}

@@ -13,31 +13,32 @@ import (
 // errNoAnswer says that the database did not answer in time.
 var errNoAnswer = errors.New("the database did not answer")
 
+// errSuspect says that the database was not asked because of where the secret
+// came from.
+var errSuspect = errors.New("too many secrets from one address are no keys")
+
 // flight is one query under way, shared by every call that waits for it. Its
 // result is set before done is closed.
 type flight struct {
 	done       chan struct{}
 	generation uint64
+	known      bool // the key was found before
 	found      *entry
 	err        error
 }
 
-// lookup asks the database once for all calls that need the same key now.
-func (k *Keyring) lookup(ctx context.Context, s *shard, d modelgate.Digest) (*entry, error) {
+// lookup asks the database once for all calls that need the same key now. It
+// is the first of them whose origin counts.
+func (k *Keyring) lookup(ctx context.Context, s *shard, d modelgate.Digest, from Origin) (*entry, error) {
 	s.mu.Lock()
 	f, joined := s.flights[d]
-	known := s.known[d] != nil
 	if !joined {
-		f = &flight{done: make(chan struct{}), generation: s.generation}
+		f = &flight{done: make(chan struct{}), generation: s.generation, known: s.known[d] != nil}
 		s.flights[d] = f
 	}
 	s.mu.Unlock()
 	if !joined {
-		lane := k.first
-		if known {
-			lane = k.again
-		}
-		k.fly(ctx, s, d, f, lane)
+		k.fly(ctx, s, d, f, from)
 		return f.found, f.err
 	}
 	select {
@@ -48,21 +49,63 @@ func (k *Keyring) lookup(ctx context.Context, s *shard, d modelgate.Digest) (*en
 	}
 }
 
-// fly runs the query. It is not bound to the call that happens to lead:
-// others wait for the same answer.
-func (k *Keyring) fly(ctx context.Context, s *shard, d modelgate.Digest, f *flight, lane chan struct{}) {
+// fly runs the query when its lane has a place. It is not bound to the call
+// that happens to lead: others wait for the same answer.
+func (k *Keyring) fly(ctx context.Context, s *shard, d modelgate.Digest, f *flight, from Origin) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queryTimeout)
 	defer cancel()
 	f.err = errNoAnswer // stands if the source panics
 	defer close(f.done)
 	defer s.keep(d, f)
-	select {
-	case lane <- struct{}{}:
-		defer func() { <-lane }()
-	case <-ctx.Done():
+	var release func()
+	var err error
+	if f.known {
+		release, err = take(ctx, k.again)
+	} else {
+		release, err = k.strangeLane(ctx, from)
+	}
+	if err != nil {
+		f.err = err
 		return
 	}
+	defer release()
 	f.found, f.err = k.query(ctx, d)
+	if !f.known && f.err == nil && f.found.caller == nil {
+		k.strange.failed(from.network(), k.now().Sub(k.start))
+	}
+}
+
+// strangeLane is the way for keys seen for the first time. Where they come
+// from is judged with a place in hand, when everything before them has been
+// counted; a suspect gives its place up until it is its turn.
+func (k *Keyring) strangeLane(ctx context.Context, from Origin) (release func(), err error) {
+	release, err = take(ctx, k.first)
+	if err != nil {
+		return nil, err
+	}
+	now := k.now().Sub(k.start)
+	if k.strange.trusts(from.network(), now) {
+		return release, nil
+	}
+	release()
+	wait, ok := k.strange.pace(now)
+	if !ok {
+		return nil, errSuspect
+	}
+	if !sleep(ctx, wait) {
+		return nil, errNoAnswer
+	}
+	return take(ctx, k.first)
+}
+
+// take waits for a place in a lane.
+func take(ctx context.Context, lane chan struct{}) (release func(), err error) {
+	select {
+	case lane <- struct{}{}:
+		return func() { <-lane }, nil
+	case <-ctx.Done():
+		return nil, errNoAnswer
+	}
 }
 
 func (k *Keyring) query(ctx context.Context, d modelgate.Digest) (*entry, error) {

@@ -38,7 +38,7 @@ func (k *Keyring) refreshAhead(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case d := <-k.ahead:
-			if _, err := k.lookup(ctx, k.shard(d), d); err != nil {
+			if _, err := k.lookup(ctx, k.shard(d), d, Origin{}); err != nil {
 				k.log.Debug("refresh of a key failed", "error", err)
 			}
 		}

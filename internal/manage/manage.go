@@ -121,7 +121,7 @@ func (a *API) identify(r *http.Request) (*modelgate.Caller, error) {
 	if err != nil {
 		return nil, err
 	}
-	return a.Keys.Identify(r.Context(), secret)
+	return a.Keys.Identify(r.Context(), secret, keyring.OriginOf(r))
 }
 
 // settle waits for this instance's own calls, so that a client reads what it

@@ -12,7 +12,7 @@ func (y *Relay) identify(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.caller, err = y.Keys.Identify(c.r.Context(), secret)
+	c.caller, err = y.Keys.Identify(c.r.Context(), secret, keyring.OriginOf(c.r))
 	return err
 }
 

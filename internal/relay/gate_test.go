@@ -22,6 +22,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"modelgate"
+	"modelgate/internal/keyring"
 	"modelgate/internal/provider"
 	"modelgate/internal/throttle"
 	"modelgate/internal/web"
@@ -139,7 +140,9 @@ func wait(t testing.TB, c <-chan struct{}, what string) {
 // anyone identifies every secret as the same caller.
 type anyone struct{ caller modelgate.Caller }
 
-func (a *anyone) Identify(context.Context, string) (*modelgate.Caller, error) { return &a.caller, nil }
+func (a *anyone) Identify(context.Context, string, keyring.Origin) (*modelgate.Caller, error) {
+	return &a.caller, nil
+}
 
 // gate is a relay behind a real server, with providers that all live at one
 // upstream.

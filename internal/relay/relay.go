@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/keyring"
 	"modelgate/internal/provider"
 	"modelgate/internal/throttle"
 	"modelgate/internal/web"
@@ -19,7 +20,7 @@ import (
 
 // Keyring finds the caller of a presented secret; keyring.Keyring is one.
 type Keyring interface {
-	Identify(ctx context.Context, secret string) (*modelgate.Caller, error)
+	Identify(ctx context.Context, secret string, from keyring.Origin) (*modelgate.Caller, error)
 }
 
 // Books are where calls are recorded; spool.Calls is one. A call that cannot
