@@ -28,6 +28,7 @@ type call struct {
 	whole  bool // the answer came to its end, or to a stream's last event
 	left   bool // the caller hung up
 	err    error
+	took   time.Duration
 }
 
 // mix says what calls look like.
@@ -94,7 +95,9 @@ const patience = 60 * time.Second
 // do makes the call on a connection and reports whether that can be used
 // again.
 func (c *call) do(conn net.Conn, r *bufio.Reader, key string) (reusable bool) {
-	if c.err = conn.SetDeadline(time.Now().Add(patience)); c.err != nil {
+	began := time.Now()
+	defer func() { c.took = time.Since(began) }()
+	if c.err = conn.SetDeadline(began.Add(patience)); c.err != nil {
 		return false
 	}
 	c.sent = true

@@ -51,6 +51,7 @@ type load struct {
 
 	next atomic.Int64 // of calls begun
 	done atomic.Int64 // of calls that have ended
+	last atomic.Int64 // status of the one that ended last; 0 for none
 	// reached gets how many have ended, whenever that grows and somebody
 	// receives.
 	reached chan int64
@@ -76,6 +77,7 @@ func (l *load) run(ctx context.Context) []*call {
 				c := newCall(l.first+n, l.mix)
 				s.make(ctx, c)
 				byCaller[i] = append(byCaller[i], c)
+				l.last.Store(int64(c.status))
 				select {
 				case l.reached <- l.done.Add(1):
 				default:
