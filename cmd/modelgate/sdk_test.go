@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/base64"
 	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -68,6 +69,20 @@ func TestOpenAIForGo(t *testing.T) {
 	} else if _, err := base64.StdEncoding.DecodeString(image.Data[0].B64JSON); err != nil {
 		t.Errorf("images: %v", err)
 	}
+	speech, err := client.Audio.Speech.New(ctx, openai.AudioSpeechNewParams{Model: "openai/tts-1", Input: "hello", Voice: openai.AudioSpeechNewParamsVoiceUnion{OfString: openai.String("alloy")}})
+	if err != nil {
+		t.Errorf("speech: %v", err)
+	} else {
+		sound, err := io.ReadAll(speech.Body)
+		if speech.Body.Close(); err != nil || len(sound) < 100 || !strings.HasPrefix(speech.Header.Get("Content-Type"), "audio/") {
+			t.Errorf("speech: %d bytes of %s, %v", len(sound), speech.Header.Get("Content-Type"), err)
+		}
+	}
+	file := openai.File(strings.NewReader(strings.Repeat("RIFF", 10_000)), "a.wav", "audio/wav")
+	transcript, err := client.Audio.Transcriptions.New(ctx, openai.AudioTranscriptionNewParams{Model: "openai/whisper-1", File: file})
+	if err != nil || transcript.Text == "" {
+		t.Errorf("transcription: %+v, %v", transcript, err)
+	}
 	models, err := client.Models.List(ctx)
 	if err != nil || len(models.Data) < 5 {
 		t.Errorf("models: %+v, %v", models, err)
@@ -80,7 +95,7 @@ func TestOpenAIForGo(t *testing.T) {
 	if apiErr, ok := errors.AsType[*openai.Error](err); !ok || apiErr.StatusCode != 404 || apiErr.Type != "not_found" {
 		t.Errorf("an unknown slug: %v", err)
 	}
-	b.wantRows(t, 6)
+	b.wantRows(t, 8)
 }
 
 // wantRows finds n rows, all exact and all from an SDK.

@@ -8,7 +8,13 @@ import { createAnthropic } from '@ai-sdk/anthropic';
 import { createOpenAI } from '@ai-sdk/openai';
 import Anthropic from '@anthropic-ai/sdk';
 import Anthropic0 from '@anthropic-ai/sdk-0';
-import { APICallError, embedMany, generateText, streamText } from 'ai';
+import { GoogleGenAI } from '@google/genai';
+import { ChatOpenAI, OpenAIEmbeddings } from '@langchain/openai';
+import {
+  APICallError, embedMany, experimental_generateImage as generateImage, experimental_generateSpeech as generateSpeech,
+  experimental_transcribe as transcribe, generateText, streamText,
+} from 'ai';
+import { CohereClient } from 'cohere-ai';
 import OpenAI from 'openai';
 
 const url = required('GATEWAY_URL').replace(/\/+$/, '');
@@ -16,6 +22,10 @@ const key = required('GATEWAY_KEY');
 const chatModel = process.env.GATEWAY_CHAT_MODEL ?? 'openai/gpt-5-mini';
 const messagesModel = process.env.GATEWAY_MESSAGES_MODEL ?? 'anthropic/claude-haiku-4.5';
 const embeddingModel = process.env.GATEWAY_EMBEDDING_MODEL ?? 'openai/text-embedding-3-small';
+const imageModel = process.env.GATEWAY_IMAGE_MODEL ?? 'openai/gpt-image-1';
+const speechModel = process.env.GATEWAY_SPEECH_MODEL ?? 'openai/tts-1';
+const transcriptionModel = process.env.GATEWAY_TRANSCRIPTION_MODEL ?? 'openai/whisper-1';
+const rerankModel = process.env.GATEWAY_RERANK_MODEL ?? 'cohere/rerank-v3.5';
 
 const prompt = 'hello world';
 const answer = 'This is a simulated answer to: hello world';
@@ -236,4 +246,151 @@ test('ai: errors', async () => {
     assert.match(e.responseBody, /not found in catalog/);
     return true;
   });
+});
+
+// Pictures, sound and films, each in the unit it is charged by.
+test('openai: images', async () => {
+  const result = await openai().images.generate({ model: imageModel, prompt, n: 2, size: '1024x1024' });
+  assert.equal(result.data.length, 2);
+  for (const { b64_json } of result.data) assert.ok(Buffer.from(b64_json, 'base64').subarray(1, 4).equals(Buffer.from('PNG')));
+  assert.equal(result.usage.total_tokens, result.usage.input_tokens + result.usage.output_tokens);
+});
+
+test('openai: image stream', async () => {
+  const stream = await openai().images.generate({ model: imageModel, prompt, stream: true, partial_images: 1 });
+  const types = [];
+  for await (const event of stream) types.push(event.type);
+  assert.equal(types.at(-1), 'image_generation.completed');
+  assert.ok(types.includes('image_generation.partial_image'));
+});
+
+test('openai: image edit', async () => {
+  const image = await OpenAI.toFile(Buffer.from('\x89PNG'), 'a.png', { type: 'image/png' });
+  const result = await openai().images.edit({ model: imageModel, prompt, image });
+  assert.equal(result.data.length, 1);
+});
+
+test('openai: speech', async () => {
+  const response = await openai().audio.speech.create({ model: speechModel, input: prompt, voice: 'alloy' });
+  assert.match(response.headers.get('content-type'), /^audio\//);
+  assert.ok((await response.arrayBuffer()).byteLength > 100);
+});
+
+test('openai: transcription', async () => {
+  const file = await OpenAI.toFile(Buffer.alloc(40_000), 'a.wav', { type: 'audio/wav' });
+  const result = await openai().audio.transcriptions.create({ model: transcriptionModel, file });
+  assert.ok(result.text.length > 0);
+  const translated = await openai().audio.translations.create({ model: transcriptionModel, file });
+  assert.ok(translated.text.length > 0);
+});
+
+test('openai: a kind that the door does not serve', async () => {
+  await assert.rejects(openai().images.generate({ model: chatModel, prompt }), (e) => {
+    assert.equal(e.status, 400);
+    assert.match(e.message, /has kind "llm"; this endpoint serves only image models/);
+    return true;
+  });
+});
+
+// Cohere's own path for rerankings is another name of the door.
+const cohere = (baseUrl) => new CohereClient({ token: key, baseUrl, environment: baseUrl, maxRetries: 0 });
+const documents = ['one', 'hello world', 'three'];
+
+for (const [name, baseUrl, model] of [
+  ['the door', url, rerankModel],
+  ['the provider proxy', `${url}/cohere`, rerankModel.split('/')[1]],
+]) {
+  test(`cohere-ai: rerank through ${name}`, async () => {
+    const result = await cohere(baseUrl).v2.rerank({ model, query: prompt, documents, topN: 2 });
+    assert.equal(result.results.length, 2);
+    assert.equal(result.results[0].index, 1);
+    assert.equal(result.meta.billedUnits.searchUnits, 1);
+  });
+}
+
+test('cohere-ai: errors', async () => {
+  await assert.rejects(cohere(url).v2.rerank({ model: 'nobody/nothing', query: prompt, documents }), (e) => {
+    assert.equal(e.statusCode, 404);
+    assert.equal(e.body.error.type, 'not_found');
+    return true;
+  });
+});
+
+// Gemini's own format goes through the provider proxy, models by their native
+// names.
+const gemini = (apiKey = key) => new GoogleGenAI({ apiKey, httpOptions: { baseUrl: `${url}/gemini` } });
+const geminiModel = 'gemini-2.5-flash';
+
+test('@google/genai: generate', async () => {
+  const result = await gemini().models.generateContent({ model: geminiModel, contents: prompt });
+  assert.equal(result.text, answer);
+  assert.equal(result.usageMetadata.promptTokenCount, spent.input);
+  assert.equal(result.usageMetadata.candidatesTokenCount, spent.output);
+});
+
+test('@google/genai: stream', async () => {
+  let text = '';
+  let usage;
+  for await (const chunk of await gemini().models.generateContentStream({ model: geminiModel, contents: prompt })) {
+    text += chunk.text ?? '';
+    usage = chunk.usageMetadata ?? usage;
+  }
+  assert.equal(text, answer);
+  assert.equal(usage.totalTokenCount, spent.total);
+});
+
+test('@google/genai: count tokens', async () => {
+  const counted = await gemini().models.countTokens({ model: geminiModel, contents: prompt });
+  assert.equal(counted.totalTokens, spent.input);
+});
+
+test('@google/genai: errors', async () => {
+  await assert.rejects(gemini(`${key.slice(0, -1)}x`).models.generateContent({ model: geminiModel, contents: prompt }), (e) => {
+    assert.equal(e.status, 401);
+    assert.match(e.message, /invalid gateway key/);
+    return true;
+  });
+});
+
+const langchain = (fields) => new ChatOpenAI({ model: chatModel, apiKey: key, maxRetries: 0, configuration: { baseURL: `${url}/v1` }, ...fields });
+
+test('langchain: invoke', async () => {
+  const result = await langchain().invoke(prompt);
+  assert.equal(result.content, answer);
+  assert.equal(result.usage_metadata.input_tokens, spent.input);
+});
+
+test('langchain: stream', async () => {
+  let text = '';
+  for await (const chunk of await langchain().stream(prompt)) text += chunk.content;
+  assert.equal(text, answer);
+});
+
+test('langchain: embeddings', async () => {
+  const embeddings = new OpenAIEmbeddings({ model: embeddingModel, apiKey: key, maxRetries: 0, configuration: { baseURL: `${url}/v1` } });
+  const vectors = await embeddings.embedDocuments(['one two', 'three']);
+  assert.equal(vectors.length, 2);
+});
+
+// The SDK adds response_format to calls of models it does not know, and the
+// provider refuses that. It knows the native name, on the provider proxy.
+test('ai: image through the provider proxy', async () => {
+  const native = createOpenAI({ apiKey: key, baseURL: `${url}/openai/v1` });
+  const { images } = await generateImage({ model: native.image(imageModel.split('/')[1]), prompt, maxRetries: 0 });
+  assert.equal(images.length, 1);
+});
+
+test("ai: image through the door shows the provider's refusal", async () => {
+  await assert.rejects(generateImage({ model: aiOpenAI.image(imageModel), prompt, maxRetries: 0 }), (e) => {
+    assert.equal(e.statusCode, 400);
+    assert.match(e.message, /response_format/);
+    return true;
+  });
+});
+
+test('ai: speech and transcription', async () => {
+  const { audio } = await generateSpeech({ model: aiOpenAI.speech(speechModel), text: prompt, maxRetries: 0 });
+  assert.ok(audio.uint8Array.length > 100);
+  const { text } = await transcribe({ model: aiOpenAI.transcription(transcriptionModel), audio: audio.uint8Array, maxRetries: 0 });
+  assert.ok(text.length > 0);
 });
