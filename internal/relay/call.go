@@ -50,7 +50,7 @@ type call struct {
 	replied    int64 // bytes of the reply so far
 	events     int64 // of a stream so far, see eventMark
 	whole      bool  // the reply came to its end
-	cut        bool  // it broke off
+	cut        bool  // it broke off, or its END failed
 	marks      marks
 
 	// record

@@ -11,7 +11,8 @@ import (
 // finish is the one exit of a call. It runs after a panic and after the
 // client has gone, closes the books if the call has begun, and then releases
 // what is left of the answer: the bare status of a transport failure, or the
-// end of the body. A reply that was cut is cut for the client too.
+// end of the body. A reply that was cut is cut for the client too, and so is
+// one whose END failed.
 func (y *Relay) finish(c *call) {
 	defer c.pass.Release()
 	if !c.begun {
@@ -42,6 +43,7 @@ func (y *Relay) end(c *call) {
 	end.ParseStatus = modelgate.ParseUnknown
 	defer func() {
 		if err := y.Books.End(c.id, &end); err != nil {
+			c.cut = true // nobody may hold an answer that is not in the books
 			y.Log.Error("usage could not be made durable", "request_id", c.id.String(), "error", err)
 		}
 		y.Metrics.done(c, &end)

@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -68,6 +69,7 @@ type books struct {
 	ends    []modelgate.CallEnd
 	onBegin func() error // nil accepts
 	onEnd   func()
+	lost    error         // what END fails with; nil: it does not
 	marked  chan struct{} // a token for each mark
 	ended   chan struct{} // a token for each END
 }
@@ -101,13 +103,13 @@ func (b *books) End(id modelgate.UUID, end *modelgate.CallEnd) error {
 	}
 	b.mu.Lock()
 	b.ends = append(b.ends, *end)
-	known := len(b.begins) > 0 && b.begins[len(b.begins)-1].ID == id
+	known := slices.ContainsFunc(b.begins, func(begin modelgate.CallBegin) bool { return begin.ID == id })
 	b.mu.Unlock()
 	b.ended <- struct{}{}
 	if !known {
-		return errors.New("END of a call that was not begun last")
+		return errors.New("END of a call that was not begun")
 	}
-	return nil
+	return b.lost
 }
 
 // only waits for the END of the one call and returns it.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,34 @@ func TestEndIsBookedBeforeTheLastByte(t *testing.T) {
 			if end := g.books.only(t); end.ParseStatus != modelgate.ParseOK || end.Cost != tt.cost {
 				t.Errorf("END %+v, want ok and %d", end, tt.cost)
 			}
+		})
+	}
+}
+
+// A disk that fails may hold nothing of the END: whoever had the answer then
+// would have one that is not booked.
+func TestAnswerIsWithheldWhenEndFails(t *testing.T) {
+	t.Parallel()
+	const event = "Content-Type: text/event-stream\nTransfer-Encoding: chunked"
+	stream := "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":10,\"completion_tokens\":5}}\n\n"
+	for name, tt := range map[string]struct{ body, upstream, last string }{
+		"json, known length": {chatBody, sized("application/json", chatReply), chatReply[len(chatReply)-9:]},
+		"json, chunked":      {chatBody, reply("Content-Type: application/json\nTransfer-Encoding: chunked", chunks(chatReply)+lastChunk), "\r\n0\r\n\r\n"},
+		"stream":             {streamBody, reply(event, chunks(stream, "data: [DONE]\n\n")+lastChunk), "[DONE]"},
+		"usage injected":     {`{"model":"acme/chat","stream":true}`, reply(event, chunks(stream, "data: [DONE]\n\n")+lastChunk), "[DONE]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := open(t, rawUpstream(t, sends(tt.upstream)).URL, plan{})
+			g.books.lost = errors.New("input/output error")
+			x := g.dial(t, "/v1/chat/completions", tt.body)
+			if x.until(tt.last, patience) {
+				t.Errorf("the client has %q although END failed", x.got)
+			}
+			if _, err := x.conn.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("the connection is still there: %v", err)
+			}
+			g.books.only(t)
 		})
 	}
 }

@@ -128,9 +128,10 @@ func (p *passage) breakOff() {
 	}
 }
 
-// write passes bytes to the client while there is one.
+// write passes bytes to the client while there is one, unless the answer is
+// to be withheld.
 func (p *passage) write(chunk []byte, flusher http.Flusher) {
-	if len(chunk) == 0 || p.client.hasLeft() {
+	if len(chunk) == 0 || p.cut || p.client.hasLeft() {
 		return
 	}
 	p.pace.turn()
