@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
@@ -50,8 +51,10 @@ func BenchmarkScanSplice(b *testing.B) {
 			{"100KB", chatBody(100_000, 4_000, order)},
 			{"8MB", imageBody(8<<20, order)},
 		} {
-			dst := make([]byte, 0, len(body.text)+100)
-			native := ModelValue("large-1-2026")
+			// What an edit changes and moves lies within either end.
+			head, tail := min(64, len(body.text)), max(0, len(body.text)-64)
+			first, last := bytes.Clone(body.text[:head]), bytes.Clone(body.text[tail:])
+			native := ModelValue("large-1-2")
 			for _, what := range []string{"scan", "scan+splice"} {
 				b.Run(fmt.Sprintf("%s/%s/model-%s", what, body.size, order), func(b *testing.B) {
 					b.SetBytes(int64(len(body.text)))
@@ -65,10 +68,40 @@ func BenchmarkScanSplice(b *testing.B) {
 							continue
 						}
 						model, _ := fields.Get("model")
-						dst = Splice(dst[:0], body.text, Edit{model.Span, native})
+						if got := SpliceOwned(body.text, Edit{model.Span, native}); len(got) != len(body.text)-3 {
+							b.Fatal(len(got))
+						}
+						copy(body.text, first)
+						copy(body.text[tail:], last)
 					}
 				})
 			}
 		}
+	}
+}
+
+// BenchmarkScanForm takes a form apart whose file is most of it.
+func BenchmarkScanForm(b *testing.B) {
+	names := doorNames()
+	native := []byte("whisper-2026")
+	for _, size := range []int{1 << 10, 100 << 10, 8 << 20} {
+		file := strings.Repeat("RIFF\x00\x01\r\n--", size/10)
+		body := []byte("--XyZ\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.wav\"\r\nContent-Type: audio/wav\r\n\r\n" +
+			file + "\r\n--XyZ\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nacme/whisper\r\n--XyZ--\r\n")
+		tail := len(body) - 64
+		last := bytes.Clone(body[tail:])
+		b.Run(fmt.Sprintf("%dKB", size>>10), func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				form, err := ScanForm("multipart/form-data; boundary=XyZ", body, names)
+				if err != nil {
+					b.Fatal(err)
+				}
+				_, at, _ := form.Get("model")
+				SpliceOwned(body, Edit{at, native})
+				copy(body[tail:], last)
+			}
+		})
 	}
 }

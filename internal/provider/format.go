@@ -74,7 +74,7 @@ type Door struct {
 	Upstream string
 	Place    Place
 	Reader   *Reader
-	Auth     *Auth // nil: the format's
+	Auth     *Auth         // nil: the format's
 	Models   []ModelSource // nil: the format's
 	Also     []ModelSource // further places, whatever Models says
 	Stored   []string

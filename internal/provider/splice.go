@@ -36,6 +36,31 @@ func Splice(dst, body []byte, edits ...Edit) []byte {
 	return append(dst, body[at:]...)
 }
 
+// SpliceOwned is Splice for a body that nobody else needs as it was: an only
+// edit is made in the body's own memory, where there is room, by moving the
+// shorter of its sides. So a large body is neither copied nor held twice. The
+// result begins or ends elsewhere in the same array; body and what was scanned
+// of it are not to be used again.
+func SpliceOwned(body []byte, edits ...Edit) []byte {
+	if len(edits) != 1 {
+		return Splice(nil, body, edits...)
+	}
+	e, size := edits[0], len(body)
+	less := e.End - e.Start - len(e.Text)
+	switch {
+	case size-less > cap(body):
+		return Splice(nil, body, edits...)
+	case less >= 0 && e.Start <= size-e.End:
+		copy(body[less:], body[:e.Start])
+		copy(body[less+e.Start:], e.Text)
+		return body[less:]
+	}
+	whole := body[:max(size, size-less)]
+	copy(whole[e.End-less:], whole[e.End:size])
+	copy(whole[e.Start:], e.Text)
+	return whole[:size-less]
+}
+
 // ModelValue is native as a JSON string, quotes included. Bytes that are not
 // UTF-8 become U+FFFD.
 func ModelValue(native string) []byte {

@@ -205,3 +205,26 @@ func TestRemoveBesideInsert(t *testing.T) {
 		}
 	}
 }
+
+func TestSpliceOwnedIsSplice(t *testing.T) {
+	t.Parallel()
+	const text = "0123456789"
+	for start := range len(text) + 1 {
+		for end := start; end <= len(text); end++ {
+			for _, put := range []string{"", "x", "abc", "abcdefghijkl"} {
+				for _, room := range []int{0, 1, 20} {
+					body := append(make([]byte, 0, len(text)+room), text...)
+					edit := Edit{Span{start, end}, []byte(put)}
+					want := Splice(nil, []byte(text), edit)
+					if got := SpliceOwned(body, edit); string(got) != string(want) {
+						t.Errorf("SpliceOwned [%d,%d) by %q with %d to spare = %s, want %s", start, end, put, room, got, want)
+					}
+				}
+			}
+		}
+	}
+	body := []byte(text)
+	if got := SpliceOwned(body, Edit{Span{0, 1}, []byte("a")}, Edit{Span{9, 10}, nil}); string(got) != "a12345678" || string(body) != text {
+		t.Errorf("two edits = %s of %s", got, body)
+	}
+}

@@ -97,6 +97,7 @@ func (y *Relay) resolveDoor(c *call) error {
 	if c.model.Kind != d.kind {
 		return modelgate.ErrWrongKind(slug, c.model.Kind, d.kind)
 	}
+	q.once = len(c.model.Routes) == 1
 	c.attempts = make([]attempt, 0, len(c.model.Routes))
 	for i := range c.model.Routes {
 		a, err := c.route(q, d, i)

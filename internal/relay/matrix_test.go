@@ -73,7 +73,9 @@ func (g *gate) refusal(t testing.TB, r *http.Request) (status int, kind, message
 	if err != nil {
 		t.Fatal(err)
 	}
-	var envelope struct{ Error struct{ Type, Message string } }
+	var envelope struct {
+		Error struct{ Type, Message string }
+	}
 	if resp.StatusCode != 200 {
 		if err := json.Unmarshal(body, &envelope); err != nil {
 			t.Fatalf("%s %s: %s is no envelope: %v", r.Method, r.URL.Path, body, err)

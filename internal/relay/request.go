@@ -18,6 +18,9 @@ type request struct {
 	body []byte
 	form bool // multipart/form-data
 	json bool
+	// once: the body is rewritten for one route only, and may be rewritten
+	// where it stands. Nothing may be read out of it afterwards.
+	once bool
 }
 
 // read reads and scans the body. A body that begins like a JSON object is
@@ -132,7 +135,10 @@ func (q *request) rewrite(place provider.Place, native string, includeUsage wish
 	if len(edits) == 0 {
 		return q.body, false, nil
 	}
-	return provider.Splice(make([]byte, 0, len(q.body)+64), q.body, edits...), injected, nil
+	if q.once {
+		return provider.SpliceOwned(q.body, edits...), injected, nil
+	}
+	return provider.Splice(nil, q.body, edits...), injected, nil
 }
 
 // wish says whether a stream must be asked for its usage.
