@@ -229,6 +229,9 @@ func (g *Gateway) Kill() {
 // Exited is closed when the process is gone.
 func (g *Gateway) Exited() <-chan struct{} { return g.exited }
 
+// ExitCode is how the process ended, -1 by a signal. It must be gone.
+func (g *Gateway) ExitCode() int { return g.process.ProcessState.ExitCode() }
+
 // Pid is the process's id.
 func (g *Gateway) Pid() int { return g.process.Process.Pid }
 

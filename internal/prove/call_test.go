@@ -33,21 +33,33 @@ type call struct {
 
 // mix says what calls look like.
 type mix struct {
-	// leaving is the share of all calls whose caller hangs up mid-stream;
-	// half of the calls are streams.
+	// leaving is the share of all calls whose caller hangs up mid-stream.
 	leaving float64
 	// slow is the share of streams that take a millisecond a word.
 	slow float64
 	// directives go into every prompt.
 	directives string
-	// onlyStreams makes every call a stream.
-	onlyStreams bool
+	// only is what all calls are; "" is both.
+	only shape
 }
+
+// shape is how an answer comes.
+type shape string
+
+const (
+	whole    shape = "whole"
+	streamed shape = "streamed"
+)
 
 // newCall makes the call with a mark; equal marks give equal calls.
 func newCall(mark int, m mix) *call {
 	random := rand.New(rand.NewPCG(7, uint64(mark)))
-	c := &call{mark: mark, format: "openai", stream: m.onlyStreams || random.IntN(2) == 0, leaveAfter: -1}
+	c := &call{mark: mark, format: "openai", stream: random.IntN(2) == 0, leaveAfter: -1}
+	share := 2 * m.leaving
+	if m.only != "" {
+		c.stream = m.only == streamed
+		share = m.leaving
+	}
 	if random.IntN(3) == 0 {
 		c.format = "anthropic"
 	}
@@ -55,10 +67,6 @@ func newCall(mark int, m mix) *call {
 	text := fmt.Sprintf("[[mark=%d]] [[words=%d]]%s", mark, words, m.directives)
 	if random.IntN(4) == 0 {
 		text += fmt.Sprintf(" [[cached=%d]]", 1+random.IntN(50))
-	}
-	share := m.leaving
-	if !m.onlyStreams {
-		share *= 2
 	}
 	leaves := c.stream && random.Float64() < share
 	if leaves {

@@ -13,7 +13,6 @@ import (
 
 	"modelgate"
 	"modelgate/internal/gatetest"
-	"modelgate/internal/simulate"
 )
 
 var full = flag.Bool("full", false, "run at the size that the documentation states")
@@ -30,7 +29,7 @@ func size[T any](small, large T) T {
 type world struct {
 	*gatetest.Gateway
 	t        *testing.T
-	upstream *gatetest.UpstreamServer
+	upstream *upstream
 	target   *target
 	key      string
 	client   modelgate.ClientID
@@ -56,8 +55,7 @@ func engines(t *testing.T, prove func(t *testing.T, database string)) {
 
 func newWorld(t *testing.T, o gatetest.GatewayOptions) *world {
 	t.Helper()
-	w := &world{t: t, target: newTarget(), driver: "pgx", source: o.Database}
-	w.upstream = gatetest.Upstream(t, simulate.Options{Name: "upstream", Credential: "sk-upstream"})
+	w := &world{t: t, upstream: newUpstream(t), target: newTarget(), driver: "pgx", source: o.Database}
 	o.Upstream = w.upstream.URL
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
@@ -92,14 +90,14 @@ func (w *world) load(l *load) *load {
 func (w *world) settle() {
 	w.t.Helper()
 	w.Stop()
-	w.upstream.Close()
+	w.upstream.close()
 }
 
 // verdict judges what callers saw and checks the counters. The gateway must
 // have ended.
 func (w *world) verdict(calls []*call) *verdict {
 	w.t.Helper()
-	v := judge(w.t, calls, w.upstream.Ledger.All(), readRows(w.t, w.driver, w.source))
+	v := judge(w.t, calls, w.upstream.ledger.All(), readRows(w.t, w.driver, w.source))
 	v.check(w.t)
 	stdout, stderr, code := w.Run("reconcile", "--config", w.ConfigFile)
 	if code != 0 {
