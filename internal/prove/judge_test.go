@@ -213,9 +213,6 @@ func (v *verdict) check(t *testing.T) {
 			t.Errorf("%s: %d calls, such as\n\t%s", f.name, f.n, strings.Join(f.marks, "\n\t"))
 		}
 	}
-	if v.answered == 0 {
-		t.Error("no call was answered: nothing is proved")
-	}
 }
 
 // table writes the figures.

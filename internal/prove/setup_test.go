@@ -94,8 +94,18 @@ func (w *world) settle() {
 }
 
 // verdict judges what callers saw and checks the counters. The gateway must
-// have ended.
+// have ended, and have answered something, or nothing is proved.
 func (w *world) verdict(calls []*call) *verdict {
+	w.t.Helper()
+	v := w.verdictOfCut(calls)
+	if v.answered == 0 {
+		w.t.Error("no call was answered")
+	}
+	return v
+}
+
+// verdictOfCut is verdict where all calls were cut on purpose.
+func (w *world) verdictOfCut(calls []*call) *verdict {
 	w.t.Helper()
 	v := judge(w.t, calls, w.upstream.ledger.All(), readRows(w.t, w.driver, w.source))
 	v.check(w.t)
