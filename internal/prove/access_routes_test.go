@@ -48,7 +48,10 @@ func managementRoutes() []accessRoute {
 			return outcome{status: http.StatusOK}
 		}},
 		{pattern: "GET /gw/ceiling", scope: manageScope, request: anything("GET /gw/ceiling"), expect: always},
-		{pattern: "GET /gw/keys", scope: manageScope, request: func(b *block, c *caller, w whose) (string, string) {
+		{pattern: "GET /gw/keys", scope: manageScope, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == own {
+				return "GET /gw/keys", ""
+			}
 			return "GET /gw/keys?limit=1" + map[whose]string{
 				ofOther: "&cursor=" + b.cursor[ofOther], ofOtherSubAccount: "&cursor=" + b.cursor[ofOtherSubAccount],
 				unknown: "&cursor=AAAA", malformed: "&limit=none", ofOrganization: "&client_id=" + b.id[ofOther].client,
