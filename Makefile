@@ -1,8 +1,8 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench microbench fuzz build clean
+.PHONY: help run test check bench microbench fuzz prove-books soak build clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "%-10s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
 
 run: ## start a gateway with simulated providers on this machine
 	go run ./cmd/modelgate dev
@@ -21,6 +21,12 @@ microbench: ## run the benchmarks of every package
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)
 	scripts/fuzz
+
+prove-books: ## lose nothing and book nothing twice, at full size (half an hour)
+	go test -count=1 -v -timeout 2h -parallel 1 -run 'TestBooks' ./internal/prove -full
+
+soak: ## twenty minutes at 300 calls a second, with reloads and a database that restarts
+	go test -count=1 -v -timeout 1h -run 'TestSoak' ./internal/prove -full
 
 build: ## make bin/modelgate, one static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/modelgate ./cmd/modelgate

@@ -40,7 +40,7 @@ func TestBooksFailpoints(t *testing.T) {
 	engines(t, func(t *testing.T, database string) {
 		f := newFailing(t, database)
 		began := time.Now()
-		for round := range size(1, 50) {
+		for round := range size(1, 25) {
 			for i, p := range places {
 				count := p.first + (7*i+13*round)%p.spread
 				if p.name != "mark.after" { // only streams are marked

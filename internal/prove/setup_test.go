@@ -121,8 +121,7 @@ func (w *world) verdictOfCut(calls []*call) *verdict {
 
 func tail(text string, n int) string { return text[max(0, len(text)-n):] }
 
-// metrics reads the gateway's figures by name; those with labels are left
-// out.
+// metrics reads the gateway's figures by name, labels included.
 func (w *world) metrics() map[string]float64 {
 	w.t.Helper()
 	resp, err := http.Get(w.URL + "/metrics")
