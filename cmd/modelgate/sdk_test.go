@@ -3,11 +3,13 @@ package main
 import (
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	anthropic1 "github.com/anthropics/anthropic-sdk-go"
@@ -157,24 +159,44 @@ func TestAnthropicForGo(t *testing.T) {
 	}
 }
 
+// sdks is the folder of the JavaScript SDKs.
+var sdks = filepath.Join("..", "..", "test", "sdk")
+
+// installSDKs brings them to what the lock file says.
+var installSDKs = sync.OnceValue(func() error {
+	if _, err := exec.LookPath("node"); err != nil {
+		return fmt.Errorf("the SDK tests need Node.js 20 or later: %w", err)
+	}
+	wanted, err := os.Stat(filepath.Join(sdks, "package-lock.json"))
+	if err != nil {
+		return err
+	}
+	if have, err := os.Stat(filepath.Join(sdks, "node_modules", ".package-lock.json")); err == nil && !have.ModTime().Before(wanted.ModTime()) {
+		return nil
+	}
+	install := exec.Command("npm", "ci")
+	install.Dir = sdks
+	if out, err := install.CombinedOutput(); err != nil {
+		return fmt.Errorf("npm ci in %s: %w\n%s", sdks, err, out)
+	}
+	return nil
+})
+
+// nodeModules is a folder in which node finds the SDKs.
+func nodeModules(t *testing.T) string {
+	t.Helper()
+	if err := installSDKs(); err != nil {
+		t.Fatal(err)
+	}
+	return sdks
+}
+
 // TestJavaScriptSDKs runs the JavaScript SDKs' own suite against the gateway.
 func TestJavaScriptSDKs(t *testing.T) {
 	t.Parallel()
-	node, err := exec.LookPath("node")
-	if err != nil {
-		t.Fatal("node is not installed; the SDK tests need Node.js 20 or later")
-	}
-	dir := filepath.Join("..", "..", "test", "sdk")
-	if _, err := os.Stat(filepath.Join(dir, "node_modules")); err != nil {
-		install := exec.Command("npm", "ci")
-		install.Dir = dir
-		if out, err := install.CombinedOutput(); err != nil {
-			t.Fatalf("npm ci in test/sdk: %v\n%s", err, out)
-		}
-	}
+	cmd := exec.Command("node", "--test")
+	cmd.Dir = nodeModules(t)
 	b := newBench(t, gatetest.GatewayOptions{})
-	cmd := exec.Command(node, "--test")
-	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GATEWAY_URL="+b.URL, "GATEWAY_KEY="+b.key)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

@@ -1,0 +1,155 @@
+package provider
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the reference of providers")
+
+const referenceIntro = `# Providers
+
+What each wire format (` + "`format`" + ` of a provider in the configuration) serves. This page is made from the provider table by
+` + "`go test ./internal/provider -run Reference -update`" + `; how to configure a provider is in [providers](../providers.md).
+
+- **Doors** take a catalog slug and are the same for every provider: ` + "`POST {gateway}/v1/…`" + `.
+- **Proxy paths** are the provider's own, below ` + "`{gateway}/{name}`" + `, with the provider's own model names. Any path that is not
+  listed is answered with 403 ` + "`path not permitted for this provider`" + `, because all organizations share the provider account; the
+  operator adds paths with ` + "`allow`" + `.
+- **Free** paths cost nothing and still make a usage row. **Jobs** are asynchronous; their proxy paths are refused with 403,
+  and so is every path of a job that exists, since the gateway cannot tell whose it is.
+- **Members refused** are top-level members of a body that refer to objects kept at the provider, which organizations
+  could reach across, on the door responses also ` + "`prompt`" + `; ` + "`allow_stored_objects`" + ` lets them pass.
+
+## Doors by format
+
+`
+
+// TestReferenceFollowsTheTable holds the published reference against the
+// table; -update writes it again.
+func TestReferenceFollowsTheTable(t *testing.T) {
+	const path = "../../docs/reference/providers.md"
+	formats := Formats()
+	slices.SortFunc(formats, func(a, b Format) int { return strings.Compare(a.Name, b.Name) })
+	var b strings.Builder
+	b.WriteString(referenceIntro)
+	writeMatrix(&b, formats)
+	for _, f := range formats {
+		writeFormat(t, &b, f)
+	}
+	text := b.String()
+	if *update {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(text, string(have)); diff != "" {
+		t.Errorf("%s is not what the table says; run go test ./internal/provider -run Reference -update (-want +got):\n%s", path, diff)
+	}
+}
+
+func writeMatrix(b *strings.Builder, formats []Format) {
+	doors := standardDoors()
+	b.WriteString("| format |")
+	for _, d := range doors {
+		fmt.Fprintf(b, " %s |", strings.ReplaceAll(d.name, "_", " "))
+	}
+	b.WriteString("\n|---|" + strings.Repeat(":-:|", len(doors)) + "\n")
+	for _, f := range formats {
+		fmt.Fprintf(b, "| [%s](#%s) |", f.Name, f.Name)
+		for _, d := range doors {
+			mark := ""
+			if slices.ContainsFunc(f.Doors, func(served Door) bool { return served.Path == d.path }) {
+				mark = "●"
+			}
+			fmt.Fprintf(b, " %s |", mark)
+		}
+		b.WriteString("\n")
+	}
+	b.WriteString("\nThe names above are the keys of `paths`. Their doors:\n\n| door | path | |\n|---|---|---|\n")
+	for _, d := range doors {
+		note := ""
+		switch {
+		case d.free:
+			note = "free"
+		case d.async != "":
+			note = "makes a job"
+		case d.name == "reranks":
+			note = "also `/v1/rerank` and `/v2/rerank`"
+		}
+		fmt.Fprintf(b, "| %s | `POST %s` | %s |\n", d.name, d.path, note)
+	}
+}
+
+func writeFormat(t *testing.T, b *strings.Builder, f Format) {
+	t.Helper()
+	fmt.Fprintf(b, "\n## %s\n\n", f.Name)
+	if f.BaseURL != "" {
+		fmt.Fprintf(b, "- Usual `base_url`: `%s`\n", f.BaseURL)
+	}
+	fmt.Fprintf(b, "- Credential: %s", authText(f.Auth))
+	if f.OptionalCredential {
+		b.WriteString(", may be missing")
+	}
+	if f.Older != nil {
+		fmt.Fprintf(b, "; %s where the client's `%s` is before %s", authText(f.Older.Auth), f.Older.Header, f.Older.Before)
+	}
+	b.WriteString("\n")
+	if f.IncludeUsage {
+		b.WriteString("- Streams are asked for their usage; callers who did not ask do not see it\n")
+	}
+	list(b, "Members refused", f.Stored)
+	list(b, "Request headers passed on beside the common ones", f.Headers)
+	if len(f.Doors) > 0 {
+		b.WriteString("\n| door | upstream path | metered by |\n|---|---|---|\n")
+		for _, d := range f.Doors {
+			std, _ := doorNamed(d.Path)
+			fmt.Fprintf(b, "| %s | `%s` | %s |\n", std.name, d.Upstream, metered(d.Reader, d.Free, d.Async))
+		}
+	}
+	if len(f.Allow) > 0 {
+		b.WriteString("\n| further proxy path | metered by |\n|---|---|\n")
+		for _, r := range f.Allow {
+			fmt.Fprintf(b, "| `%s` | %s |\n", r.Pattern, metered(r.Reader, r.Free, r.Async))
+		}
+	}
+}
+
+func list(b *strings.Builder, title string, names []string) {
+	if len(names) > 0 {
+		fmt.Fprintf(b, "- %s: `%s`\n", title, strings.Join(names, "`, `"))
+	}
+}
+
+func authText(a Auth) string {
+	switch {
+	case a.Query != "":
+		return "query parameter `" + a.Query + "`"
+	case a.Prefix != "":
+		return fmt.Sprintf("`%s: %s…`", a.Header, a.Prefix)
+	}
+	return fmt.Sprintf("`%s: …`", a.Header)
+}
+
+func metered(r *Reader, free bool, role Role) string {
+	switch {
+	case role == AsyncCreate && r != nil:
+		return "job; " + r.String()
+	case role != "":
+		return "job"
+	case free:
+		return "free"
+	}
+	return r.String()
+}
