@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench microbench fuzz prove-books soak build clean
+.PHONY: help run test check bench microbench fuzz prove-books prove-access soak build clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,10 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 
 prove-books: ## lose nothing and book nothing twice, at full size (half an hour)
 	go test -count=1 -v -timeout 2h -parallel 1 -run 'TestBooks' ./internal/prove -full
+
+prove-access: ## who may do what, and how fast a revocation holds, at full size (ten minutes)
+	go test -count=1 -v -rapid.checks 20000 -run 'Admit|Issuance|Permit|SingleModel|Deny' . | grep -v -e '^=== ' -e '^    --- '
+	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestAccess' ./internal/prove -full
 
 soak: ## twenty minutes at 300 calls a second, with reloads and a database that restarts
 	go test -count=1 -v -timeout 1h -run 'TestSoak' ./internal/prove -full
