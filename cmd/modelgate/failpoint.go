@@ -140,7 +140,8 @@ func (f failingFile) Sync() error {
 	return err
 }
 
-// ledger: ship.before, ship.after.
+// ledger: ship.before, ship.after, and ship.lost, where a batch is booked and
+// the answer that says so does not come.
 func (f failpoints) ledger(l work.Ledger) work.Ledger { return failingLedger{l, f} }
 
 type failingLedger struct {
@@ -152,6 +153,10 @@ func (l failingLedger) Record(ctx context.Context, b store.Batch) (int, error) {
 	l.fail.at("ship.before")
 	n, err := l.Ledger.Record(ctx, b)
 	l.fail.at("ship.after")
+	if l.fail.due("ship.lost") {
+		_ = os.Remove(l.fail.file)
+		return 0, errors.Join(err, context.DeadlineExceeded)
+	}
 	return n, err
 }
 

@@ -55,7 +55,7 @@ func TestBooksFailpoints(t *testing.T) {
 		f.settle()
 		v := f.verdict(f.calls)
 		v.table(t.Output(), fmt.Sprintf("kill -9 at failpoints, %s", t.Name()), "places", fmt.Sprint(len(places)+len(early)),
-			"deaths", fmt.Sprint(f.deaths), "seconds", fmt.Sprintf("%.1f", time.Since(began).Seconds()), "reconcile", "no difference")
+			"deaths", fmt.Sprint(f.deaths), "seconds", fmt.Sprintf("%.1f", time.Since(began).Seconds()))
 	})
 }
 
@@ -75,7 +75,30 @@ func TestBooksSyncFails(t *testing.T) {
 	f.restart()
 	f.settle()
 	v := f.verdict(f.calls)
-	v.table(t.Output(), "failed syncs", "failures", fmt.Sprint(f.deaths), "reconcile", "no difference")
+	v.table(t.Output(), "failed syncs", "failures", fmt.Sprint(f.deaths))
+}
+
+// TestBooksAnswerOfCommitLost has the database book a batch and its answer
+// get lost, so that the batch is sent again.
+func TestBooksAnswerOfCommitLost(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, database string) {
+		f := newFailing(t, database)
+		for i := range size(3, 50) {
+			f.arm("ship.lost", 1+i%3)
+			f.restart()
+			l := f.load(&load{callers: 16, first: f.marks, calls: 500, rate: 2000})
+			f.calls = append(f.calls, l.run(t.Context())...)
+			f.marks += l.calls
+			f.eventually("the answer is lost", patience, f.fired)
+		}
+		f.settle()
+		v := f.verdict(f.calls)
+		if v.exact != len(f.calls) {
+			t.Errorf("%d exact rows of %d calls", v.exact, len(f.calls))
+		}
+		v.table(t.Output(), fmt.Sprintf("answers of commits lost, %s", t.Name()))
+	})
 }
 
 // failing is a gateway that is made to die again and again.
@@ -168,7 +191,8 @@ func (f *failing) lives(m mix) {
 func (f *failing) dieRecovering(name string) {
 	f.t.Helper()
 	f.upstreamKills(20)
-	f.lives(mix{only: streamed})
+	// Slow enough for calls to be open that have been marked: they cost.
+	f.lives(mix{only: streamed, directives: " [[gap=5ms]]"})
 	f.upstream.arrived.Store(nil)
 	f.arm(name, 1)
 	cmd := exec.CommandContext(f.t.Context(), gatetest.FailpointBinary(f.t), "serve", "--config", f.ConfigFile)

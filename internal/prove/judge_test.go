@@ -82,6 +82,7 @@ type verdict struct {
 	served, rows                  int
 	exact, partial, unknown       int // rows
 	neverServed                   int // rows of calls that the provider never saw
+	reconciled                    string
 
 	// faults are what must not be.
 	lost, twice, wrong, hits, over, refused fault
@@ -232,6 +233,7 @@ func (v *verdict) table(w io.Writer, title string, more ...string) {
 	for _, f := range v.faults() {
 		line(f.name, f.n)
 	}
+	line("reconcile", v.reconciled)
 	for i := 0; i+1 < len(more); i += 2 {
 		line(more[i], more[i+1])
 	}

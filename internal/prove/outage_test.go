@@ -72,7 +72,7 @@ func (o *outage) end(title string, more ...string) {
 	p := func(share float64) string {
 		return fmt.Sprintf("%.1f ms", calls[int(share*float64(len(calls)-1))].took.Seconds()*1e3)
 	}
-	v.table(o.t.Output(), title, append(more, "reconcile", "no difference", "call p50", p(0.5), "call p99", p(0.99), "call at most", p(1))...)
+	v.table(o.t.Output(), title, append(more, "call p50", p(0.5), "call p99", p(0.99), "call at most", p(1))...)
 }
 
 func TestBooksDatabaseStopped(t *testing.T) {

@@ -60,7 +60,7 @@ func (s *starved) end(title string, recovered time.Duration) {
 		i := slices.IndexFunc(calls, func(c *call) bool { return c.failed() && c.status != http.StatusServiceUnavailable })
 		s.t.Errorf("%d calls failed in another way than by 503, such as %+v", v.failed-refused, calls[i])
 	}
-	v.table(s.t.Output(), title, "refused with 503", fmt.Sprint(refused), "recovered after s", fmt.Sprintf("%.2f", recovered.Seconds()), "reconcile", "no difference")
+	v.table(s.t.Output(), title, "refused with 503", fmt.Sprint(refused), "recovered after s", fmt.Sprintf("%.2f", recovered.Seconds()))
 }
 
 // TestBooksSpoolFull keeps the database away until the spool has reached its

@@ -110,7 +110,9 @@ func (w *world) verdictOfCut(calls []*call) *verdict {
 	v := judge(w.t, calls, w.upstream.ledger.All(), readRows(w.t, w.driver, w.source))
 	v.check(w.t)
 	stdout, stderr, code := w.Run("reconcile", "--config", w.ConfigFile)
+	v.reconciled = "no difference"
 	if code != 0 {
+		v.reconciled = "DIFFERENCES"
 		w.t.Errorf("reconcile: exit %d\n%s%s", code, stdout, stderr)
 	}
 	if w.t.Failed() {
