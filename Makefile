@@ -26,7 +26,7 @@ prove-books: ## lose nothing and book nothing twice, at full size (half an hour)
 	go test -count=1 -v -timeout 2h -parallel 1 -run 'TestBooks' ./internal/prove -full
 
 prove-access: ## who may do what, and how fast a revocation holds, at full size (ten minutes)
-	go test -count=1 -v -rapid.checks 20000 -run 'Admit|Issuance|Permit|SingleModel|Deny' . | grep -v -e '^=== ' -e '^    --- '
+	go test -count=1 -rapid.checks 20000 -run 'Admit|Issuance|Permit|SingleModel|Deny' .
 	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestAccess' ./internal/prove -full
 
 soak: ## twenty minutes at 300 calls a second, with reloads and a database that restarts

@@ -149,6 +149,48 @@ func TestPermit(t *testing.T) {
 	}
 }
 
+// callerOracle reads a caller's rights by the words of Caller.Permit.
+func callerOracle(c *modelgate.Caller, t modelgate.Target) bool {
+	if !permitOracle(c.Entitlements, t) || slices.ContainsFunc(c.Denies, func(e modelgate.Entitlement) bool { return ruleMatches(e, t) }) {
+		return false
+	}
+	open := true // by every ceiling behind the key
+	for _, ceiling := range c.Backing {
+		open = open && permitOracle(ceiling, t)
+	}
+	for _, e := range c.Entitlements {
+		if e.Effect != modelgate.Allow || !ruleMatches(e, t) {
+			continue
+		}
+		if open || e.Axis != modelgate.AxisVendor || strings.ContainsAny(e.Provider+e.ModelPattern, "*?") {
+			return true
+		}
+		for _, m := range t.Catalog {
+			if m.Slug == e.Provider+"/"+e.ModelPattern && m.Routes[0] == (modelgate.Route{Provider: t.Provider, Model: t.Model}) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func TestCallerPermitAgainstAnOracle(t *testing.T) {
+	t.Parallel()
+	c := catalog(t)
+	rapid.Check(t, func(t *rapid.T) {
+		caller := &modelgate.Caller{Entitlements: drawTuples.Draw(t, "tuples"), Denies: drawTuples.Draw(t, "denies").Denies()}
+		for range rapid.IntRange(0, 3).Draw(t, "backing") {
+			allows := slices.DeleteFunc(drawTuples.Draw(t, "ceiling"), func(e modelgate.Entitlement) bool { return e.Effect == modelgate.Deny })
+			caller.Backing = append(caller.Backing, allows)
+		}
+		for _, target := range targets(c) {
+			if got, want := caller.Permit(target), callerOracle(caller, target); got != want {
+				t.Fatalf("%+v permits %s %s: %v, want %v", caller, target.Provider, target.Model, got, want)
+			}
+		}
+	})
+}
+
 // Whoever may make calls that name no model may call every model there,
 // known to the catalog or not.
 func TestPermitProviderMeansEveryModel(t *testing.T) {

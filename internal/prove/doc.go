@@ -7,6 +7,11 @@
 // was served, and what the callers say they received, is compared with the
 // rows that the database holds in the end.
 //
+// Beside the books it proves who may do what: every route as every kind of
+// caller after everyone's things, and several instances that must agree on
+// which keys are good.
+//
 // Each test runs small by default. With the flag -full it runs at the size
-// that the documentation states; see the Makefile's prove-books and soak.
+// that the documentation states; see the targets prove-books, prove-access
+// and soak of the Makefile.
 package prove
