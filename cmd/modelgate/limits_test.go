@@ -39,21 +39,19 @@ func TestBodyBoundIsExact(t *testing.T) {
 					}
 					req.Header.Set("Authorization", "Bearer "+b.key)
 					req.Header.Set("Content-Type", "application/json")
-					resp, err := http.DefaultClient.Do(req)
-					if err != nil {
-						t.Fatal(err)
-					}
-					answer, _ := io.ReadAll(resp.Body)
-					resp.Body.Close()
+					resp, answer := exchange(t, req)
 					if size > bound {
 						want := `{"error":{"type":"request_too_large","message":"request body too large"}}`
-						if resp.StatusCode != 413 || strings.TrimSpace(string(answer)) != want {
+						if resp.StatusCode != 413 || strings.TrimSpace(answer) != want {
 							t.Errorf("one byte too many: %d %.200s", resp.StatusCode, answer)
 						}
 						continue
 					}
-					// A name is shown once, so the second way of the same slug conflicts.
-					if resp.StatusCode != 200 && resp.StatusCode != 409 {
+					want := 200
+					if name == "gw" && way == "chunked" {
+						want = 409 // the first way has taken the slug
+					}
+					if resp.StatusCode != want {
 						t.Errorf("a body at the bound: %d %.200s", resp.StatusCode, answer)
 					}
 				}
@@ -108,7 +106,7 @@ func TestRateIsLimitedPerKey(t *testing.T) {
 // TestConcurrencyIsLimitedPerKey holds one call open and refuses the second.
 func TestConcurrencyIsLimitedPerKey(t *testing.T) {
 	t.Parallel()
-	inside, release := make(chan struct{}), make(chan struct{})
+	inside, release := make(chan struct{}, 100), make(chan struct{})
 	upstream := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		inside <- struct{}{}
 		<-release
@@ -119,10 +117,15 @@ func TestConcurrencyIsLimitedPerKey(t *testing.T) {
 	const body = `{"model":"openai/gpt-5-mini","messages":[]}`
 	first := make(chan int, 1)
 	go func() {
+		defer close(first) // a call that fails ends its goroutine without a status
 		resp, _ := b.post(t, "/v1/chat/completions", body)
 		first <- resp.StatusCode
 	}()
-	<-inside
+	select {
+	case <-inside:
+	case status := <-first:
+		t.Fatalf("the first call ended with %d", status)
+	}
 	if resp, _ := b.post(t, "/v1/chat/completions", body); resp.StatusCode != 429 {
 		t.Errorf("the second call: %d, want 429", resp.StatusCode)
 	}
@@ -133,8 +136,9 @@ func TestConcurrencyIsLimitedPerKey(t *testing.T) {
 	if status := <-first; status != 200 {
 		t.Errorf("the first call: %d", status)
 	}
-	go func() { <-inside }()
-	if resp, _ := b.post(t, "/v1/chat/completions", body); resp.StatusCode != 200 {
-		t.Errorf("a call after the first has ended: %d", resp.StatusCode)
-	}
+	// The slot is free once the call is booked, which may be after its last byte.
+	eventually(t, "a call after the first has ended", func() bool {
+		resp, _ := b.post(t, "/v1/chat/completions", body)
+		return resp.StatusCode == 200
+	})
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"modelgate/internal/gatetest"
 	"modelgate/internal/simulate"
@@ -39,16 +40,7 @@ func (b *bench) post(t *testing.T, path, body string, headers ...string) (*http.
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return resp, string(answer)
+	return exchange(t, req)
 }
 
 // served is the last request that reached the provider.
@@ -182,14 +174,10 @@ func TestUsageIsAskedForAndHidden(t *testing.T) {
 	}
 }
 
-func (b *bench) get(t *testing.T, path string) (*http.Response, string) {
+// exchange makes a call and reads its answer.
+func exchange(t *testing.T, req *http.Request) (*http.Response, string) {
 	t.Helper()
-	req, err := http.NewRequest(http.MethodGet, b.URL+path, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Authorization", "Bearer "+b.key)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := bounded().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,6 +187,20 @@ func (b *bench) get(t *testing.T, path string) (*http.Response, string) {
 		t.Fatal(err)
 	}
 	return resp, string(answer)
+}
+
+// bounded gives up after a while, so that a call that hangs fails its own test
+// and not the whole run.
+func bounded() *http.Client { return &http.Client{Timeout: 30 * time.Second} }
+
+func (b *bench) get(t *testing.T, path string) (*http.Response, string) {
+	t.Helper()
+	req, err := http.NewRequest(http.MethodGet, b.URL+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+b.key)
+	return exchange(t, req)
 }
 
 // TestEveryEventIsFlushed lets the provider send an event only after the
@@ -225,7 +227,7 @@ func TestEveryEventIsFlushed(t *testing.T) {
 		t.Fatal(err)
 	}
 	req.Header.Set("Authorization", "Bearer "+b.key)
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := bounded().Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -238,7 +240,7 @@ func TestEveryEventIsFlushed(t *testing.T) {
 			next <- struct{}{}
 		}
 	}
-	if seen != 5 {
+	if seen != 5 || lines.Err() != nil {
 		t.Fatalf("%d events, want 5 (%v)", seen, lines.Err())
 	}
 }
