@@ -278,6 +278,10 @@ func FuzzMultipart(f *testing.F) {
 			if read := readForm(t, contentType, edited)["model"]; len(read) != 1 || read[0] != "native" {
 				t.Fatalf("the edited form %q reads back as %q", edited, read)
 			}
+			left := Splice(nil, body, form.Remove("model"))
+			if again, err := ScanForm(contentType, left, formNames()); err != nil || len(again.found) != len(form.found)-1 {
+				t.Fatalf("%q without its model is %q: %d wanted parts, %v", body, left, len(again.found), err)
+			}
 		}
 	})
 }
