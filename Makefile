@@ -23,7 +23,7 @@ fuzz: ## run every fuzz target for FUZZTIME (10s)
 	scripts/fuzz
 
 prove-books: ## lose nothing and book nothing twice, at full size (half an hour)
-	go test -count=1 -v -timeout 2h -parallel 1 -run 'TestBooks' ./internal/prove -full
+	go test -count=1 -v -timeout 2h -run 'TestBooks' ./internal/prove -full
 
 prove-access: ## who may do what, and how fast a revocation holds, at full size (ten minutes)
 	go test -count=1 -rapid.checks 20000 -run 'Admit|Issuance|Permit|SingleModel|Deny' .

@@ -52,9 +52,9 @@ func (o *outage) backlog() float64 { return o.metrics()["modelgate_spool_backlog
 
 // drained waits until everything is booked, the load going on. What is on
 // its way at any moment is not backlog.
-func (o *outage) drained(within time.Duration) time.Duration {
+func (o *outage) drained() time.Duration {
 	const onItsWay = 16 << 10
-	return o.eventually("the backlog is booked", within, func() bool { return o.backlog() < onItsWay })
+	return o.eventually("the backlog is booked", size(patience, 10*time.Second), func() bool { return o.backlog() < onItsWay })
 }
 
 // end ends the load, and judges: no call may have failed.
@@ -83,12 +83,38 @@ func TestBooksDatabaseStopped(t *testing.T) {
 	o.lasts(away)
 	backlog := o.backlog()
 	o.cluster.Start(t)
-	took := o.drained(10 * time.Second)
+	took := o.drained()
 	if backlog == 0 {
 		t.Error("nothing was left to book: the database was not away")
 	}
 	o.end(fmt.Sprintf("PostgreSQL stopped for %v at %d calls/s", away, callsPerSecond),
 		"backlog KiB", fmt.Sprintf("%.0f", backlog/1024), "drained after s", fmt.Sprintf("%.2f", took.Seconds()))
+}
+
+// TestBooksEndWithoutDatabase ends the gateway while the database is away:
+// what is not booked waits for the next start.
+func TestBooksEndWithoutDatabase(t *testing.T) {
+	t.Parallel()
+	o := newOutage(t, nil)
+	o.cluster.Stop(t)
+	o.lasts(time.Second)
+	o.stop()
+	calls := <-o.made
+	began := time.Now()
+	o.Stop()
+	ended := time.Since(began)
+	o.cluster.Start(t)
+	before := len(readRows(t, o.driver, o.source))
+	o.restart()
+	o.settle()
+	v := o.verdict(calls)
+	if before == v.rows {
+		t.Error("nothing was left for the next start")
+	}
+	if v.failed > 0 || v.exact != v.rows {
+		t.Errorf("%d calls failed, %d of %d rows are exact", v.failed, v.exact, v.rows)
+	}
+	v.table(t.Output(), "SIGTERM with PostgreSQL away", "ended after s", fmt.Sprintf("%.2f", ended.Seconds()), "rows before the next start", fmt.Sprint(before))
 }
 
 func TestBooksDatabaseFlaps(t *testing.T) {
@@ -101,7 +127,7 @@ func TestBooksDatabaseFlaps(t *testing.T) {
 		o.cluster.Start(t)
 		o.lasts(500 * time.Millisecond)
 	}
-	took := o.drained(10 * time.Second)
+	took := o.drained()
 	o.end(fmt.Sprintf("PostgreSQL stopped and started %d times", times), "drained after s", fmt.Sprintf("%.2f", took.Seconds()))
 }
 
@@ -113,7 +139,7 @@ func TestBooksDatabaseReadOnly(t *testing.T) {
 	o.lasts(away)
 	backlog := o.backlog()
 	o.administer("ALTER SYSTEM RESET default_transaction_read_only")
-	took := o.drained(10 * time.Second)
+	took := o.drained()
 	if backlog == 0 {
 		t.Error("nothing was left to book: the database took writes")
 	}
@@ -144,7 +170,7 @@ func TestBooksDatabaseSlow(t *testing.T) {
 	o.lasts(slow)
 	backlog := o.backlog()
 	d.late.Store(0)
-	took := o.drained(10 * time.Second)
+	took := o.drained()
 	o.end(fmt.Sprintf("PostgreSQL 300 ms late for %v", slow),
 		"backlog KiB", fmt.Sprintf("%.0f", backlog/1024), "drained after s", fmt.Sprintf("%.2f", took.Seconds()))
 }

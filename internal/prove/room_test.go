@@ -76,7 +76,7 @@ func TestBooksSpoolFull(t *testing.T) {
 	s.eventually("calls are refused", time.Minute, s.full)
 	s.l.until(t.Context(), s.l.done.Load()+callsPerSecond)
 	cluster.Start(t)
-	took := s.eventually("calls are served again", 5*time.Second, s.served)
+	took := s.eventually("calls are served again", size(patience, 5*time.Second), s.served)
 	s.l.until(t.Context(), s.l.done.Load()+callsPerSecond/2)
 	s.end("spool of 512 KiB full, the database away", took)
 }
@@ -96,7 +96,7 @@ func TestBooksDiskFull(t *testing.T) {
 	if err := os.Remove(filler); err != nil {
 		t.Fatal(err)
 	}
-	took := s.eventually("calls are served again", 5*time.Second, s.served)
+	took := s.eventually("calls are served again", size(patience, 5*time.Second), s.served)
 	s.l.until(t.Context(), s.l.done.Load()+callsPerSecond/2)
 	s.end("disk of 48 MiB full", took)
 }

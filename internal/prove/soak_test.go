@@ -122,6 +122,5 @@ func TestSoak(t *testing.T) {
 			t.Errorf("%s: the median grew from %.0f to %.0f", f.name, from, to)
 		}
 	}
-	more = append(more)
 	v.table(t.Output(), fmt.Sprintf("soak of %v at %d calls/s", lasts, callsPerSecond), more...)
 }
