@@ -50,11 +50,13 @@ func (o *outage) lasts(d time.Duration) {
 // backlog is how many bytes of finished calls are not booked.
 func (o *outage) backlog() float64 { return o.metrics()["modelgate_spool_backlog_bytes"] }
 
-// drained waits until everything is booked, the load going on. What is on
-// its way at any moment is not backlog.
+// drained waits until as many rows are booked as calls have ended until now;
+// the load goes on.
 func (o *outage) drained() time.Duration {
-	const onItsWay = 16 << 10
-	return o.eventually("the backlog is booked", size(patience, 10*time.Second), func() bool { return o.backlog() < onItsWay })
+	ended := float64(o.l.done.Load())
+	return o.eventually("the backlog is booked", size(patience, 10*time.Second), func() bool {
+		return o.metrics()["modelgate_rows_booked_total"] >= ended
+	})
 }
 
 // end ends the load, and judges: no call may have failed.
