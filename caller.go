@@ -22,6 +22,9 @@ type Caller struct {
 	Limits        Limits    // the key's, else the client's
 	ExpiresAt     time.Time // zero: never
 	Ceiling       Ceiling   // of the organization; see Bounds
+	// Budgets apply to every call, in the order in which refusals are
+	// answered. A manual-billing client's balance is one of them.
+	Budgets []Budget
 }
 
 // Has reports whether the caller holds the scope; AnyKey is always held.

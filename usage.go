@@ -134,6 +134,7 @@ type CallBegin struct {
 	Door         string // path template of the surface, such as /v1/messages
 	ViaSDK       bool
 	Attribution  map[string]string // the caller's own pairs; see Row
+	Holds        Holds             // the budgets that its cost is reserved on
 }
 
 // CallEnd is how a call came out.

@@ -9,9 +9,12 @@ import (
 	"modelgate"
 )
 
-// recordVersion begins every payload. A change of the layout raises it and
-// keeps reading the older ones, because a segment may outlive an upgrade.
-const recordVersion = 1
+// A version begins every payload. A change of the layout raises it and keeps
+// reading the older ones, because a segment may outlive an upgrade.
+const (
+	beginVersion = 2 // 1 had no Holds
+	endVersion   = 1
+)
 
 // errRecord says that a payload with a good checksum cannot be understood:
 // it was written by a newer version or by a faulty one.
@@ -20,7 +23,7 @@ var errRecord = errors.New("spool: malformed record")
 // AppendBegin appends the payload of a BEGIN entry to dst. The id is not part
 // of it: the frame carries the id.
 func AppendBegin(dst []byte, b *modelgate.CallBegin) []byte {
-	dst = append(dst, recordVersion)
+	dst = append(dst, beginVersion)
 	dst = binary.AppendVarint(dst, b.At.UnixMicro())
 	for _, s := range [...]string{
 		string(b.ClientID), string(b.KeyID), string(b.SubAccountID), b.Provider, b.Model, b.Slug,
@@ -32,7 +35,7 @@ func AppendBegin(dst []byte, b *modelgate.CallBegin) []byte {
 	if b.ViaSDK {
 		via = 1
 	}
-	dst = append(dst, via)
+	dst = append(dst, via, byte(b.Holds))
 	dst = binary.AppendUvarint(dst, uint64(len(b.Attribution)))
 	for k, v := range b.Attribution {
 		dst = appendText(appendText(dst, k), v)
@@ -43,7 +46,7 @@ func AppendBegin(dst []byte, b *modelgate.CallBegin) []byte {
 // DecodeBegin reads the payload of a BEGIN entry.
 func DecodeBegin(id [16]byte, payload []byte) (modelgate.CallBegin, error) {
 	d := decoder{rest: payload}
-	d.version()
+	version := d.version(beginVersion)
 	b := modelgate.CallBegin{ID: id, At: time.UnixMicro(d.varint()).UTC()}
 	b.ClientID = modelgate.ClientID(d.text())
 	b.KeyID = modelgate.KeyID(d.text())
@@ -52,6 +55,9 @@ func DecodeBegin(id [16]byte, payload []byte) (modelgate.CallBegin, error) {
 	b.Kind = modelgate.ModelKind(d.text())
 	b.Region, b.Door = d.text(), d.text()
 	b.ViaSDK = d.byte() == 1
+	if version > 1 {
+		b.Holds = modelgate.Holds(d.byte())
+	}
 	n := d.uvarint()
 	if n > uint64(len(d.rest)) {
 		d.failed, n = true, 0
@@ -68,7 +74,7 @@ func DecodeBegin(id [16]byte, payload []byte) (modelgate.CallBegin, error) {
 
 // AppendEnd appends the payload of an END or MARK entry to dst.
 func AppendEnd(dst []byte, e *modelgate.CallEnd) []byte {
-	dst = append(dst, recordVersion)
+	dst = append(dst, endVersion)
 	numbers := endNumbers(e)
 	for _, n := range numbers {
 		dst = binary.AppendVarint(dst, *n)
@@ -85,7 +91,7 @@ func AppendEnd(dst []byte, e *modelgate.CallEnd) []byte {
 // DecodeEnd reads the payload of an END or MARK entry.
 func DecodeEnd(payload []byte) (modelgate.CallEnd, error) {
 	d := decoder{rest: payload}
-	d.version()
+	d.version(endVersion)
 	var e modelgate.CallEnd
 	for _, n := range endNumbers(&e) {
 		*n = d.varint()
@@ -141,10 +147,13 @@ type decoder struct {
 	failed bool
 }
 
-func (d *decoder) version() {
-	if d.byte() != recordVersion {
+// version reads the version, which must be known.
+func (d *decoder) version(newest byte) byte {
+	v := d.byte()
+	if v < 1 || v > newest {
 		d.failed = true
 	}
+	return v
 }
 
 func (d *decoder) byte() byte {

@@ -24,6 +24,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 			Provider:     text.Draw(t, "provider"), Model: text.Draw(t, "model"), Slug: text.Draw(t, "slug"),
 			Author: text.Draw(t, "author"), Kind: modelgate.ModelKind(text.Draw(t, "kind")),
 			Region: text.Draw(t, "region"), Door: text.Draw(t, "door"), ViaSDK: rapid.Bool().Draw(t, "sdk"),
+			Holds: modelgate.Holds(rapid.Byte().Draw(t, "holds")),
 		}
 		if m := rapid.MapOfN(text, text, 0, 18).Draw(t, "attribution"); len(m) > 0 {
 			begin.Attribution = m
@@ -48,6 +49,23 @@ func TestRecordsRoundTrip(t *testing.T) {
 			t.Fatalf("end came back changed (%v):\n%s", err, diff)
 		}
 	})
+}
+
+// A BEGIN of the first version, which had no Holds, is still read.
+func TestOlderBegin(t *testing.T) {
+	t.Parallel()
+	begin := modelgate.CallBegin{ClientID: "c", KeyID: "k", At: time.UnixMicro(7).UTC(), ViaSDK: true, Holds: 3}
+	now := AppendBegin(nil, &begin)
+	tail := len(now) - 2 // Holds, and the number of attribution pairs
+	older := append(append([]byte{1}, now[1:tail]...), now[tail+1:]...)
+	got, err := DecodeBegin([16]byte{}, older)
+	begin.Holds = 0
+	if diff := cmp.Diff(begin, got); err != nil || diff != "" {
+		t.Errorf("begin came back changed (%v):\n%s", err, diff)
+	}
+	if _, err := DecodeBegin([16]byte{}, append([]byte{3}, now[1:]...)); err == nil {
+		t.Error("a version that is not known was read")
+	}
 }
 
 func TestRecordsRefuseDamage(t *testing.T) {

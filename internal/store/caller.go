@@ -41,5 +41,5 @@ func (db *DB) Caller(ctx context.Context, d modelgate.Digest) (modelgate.Caller,
 		return modelgate.Caller{}, wrap("look up caller", err)
 	}
 	c.Limits, c.ExpiresAt = own.Or(client), expires(expiresAt)
-	return c, nil
+	return c, wrap("look up budgets", db.callerBudgets(ctx, &c))
 }

@@ -256,7 +256,8 @@ func TestCaller(t *testing.T) {
 			ClientID: client, KeyID: key.ID, SubAccountID: sub, Markup: 5_000_000, Scopes: key.Scopes,
 			Entitlements: modelgate.OpenEntitlements(), Denies: modelgate.Entitlements{}, Backing: []modelgate.Entitlements{},
 			RoutingPolicy: modelgate.EUOnly, Billing: modelgate.Manual, Ceiling: modelgate.OpenCeiling(),
-			Limits: modelgate.Limits{RequestsPerSecond: ptr(9), Burst: ptr(0), Concurrency: ptr(4)},
+			Limits:  modelgate.Limits{RequestsPerSecond: ptr(9), Burst: ptr(0), Concurrency: ptr(4)},
+			Budgets: []modelgate.Budget{{Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Total}},
 		}
 		got, err := db.Caller(ctx, digest(21))
 		must(t, err)

@@ -62,7 +62,7 @@ func TestEveryQueryPrepares(t *testing.T) {
 		}
 	}
 	each(t, func(t *testing.T, db *DB) {
-		texts := map[string]string{"usageInsert": usageInsert(insertRows), "spendInsert": spendInsert(insertRows)}
+		texts := map[string]string{"usageInsert": usageInsert(insertRows), "spendInsert": spendInsert(insertRows), "alertInsert": alertInsert(insertRows)}
 		for name, query := range all {
 			own := strings.HasPrefix(name, "sqlSQLite") || strings.HasPrefix(name, "sqlPostgres")
 			if !own || strings.HasPrefix(strings.ToLower(name), "sql"+db.engine.folder) {
@@ -93,7 +93,7 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 		list := func(at int64, id string, more ...any) []any {
 			return append([]any{string(client), "", "", micros(noon.Add(-24 * time.Hour)), at, id, 21}, more...)
 		}
-		day := micros(Day.Start(noon))
+		day := micros(modelgate.Day.Start(noon))
 		for _, c := range []struct {
 			name, query string
 			args        []any

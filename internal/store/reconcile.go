@@ -15,7 +15,9 @@ import (
 type Difference struct {
 	ClientID modelgate.ClientID `json:"client_id"`
 	// What names the check: spend (a counter is not the sum of its rows, in
-	// nano-USD), unknown_client, unknown_key or wrong_sub_account (rows that
+	// nano-USD), held (what is reserved of it is not the sum of what the
+	// instances hold), balance (what was credited is not the sum of the
+	// entries), unknown_client, unknown_key or wrong_sub_account (rows that
 	// name a client or key there is not, or not the key's sub-account; a
 	// count of rows, none wanted).
 	What string `json:"what"`
@@ -28,6 +30,8 @@ type Difference struct {
 const sqlBookedClients = `SELECT client_id FROM usage_row
 UNION
 SELECT client_id FROM spend
+UNION
+SELECT client_id FROM budget
 ORDER BY client_id
 -- sqlBookedClients`
 
@@ -40,10 +44,21 @@ WHERE client_id = $1
 GROUP BY sub_account_id, key_id, created_at - created_at % 86400000000
 -- sqlDailyCost`
 
-const sqlSpendOfClient = `SELECT scope, scope_id, period, period_start, settled
+const sqlSpendOfClient = `SELECT scope, scope_id, period, period_start, settled, held
 FROM spend
 WHERE client_id = $1
 -- sqlSpendOfClient`
+
+const sqlSlicesOfClient = `SELECT scope, scope_id, period, period_start, granted
+FROM slice
+WHERE client_id = $1
+-- sqlSlicesOfClient`
+
+// sqlCredits is the sum of the balance entries, and what it is kept as.
+const sqlCredits = `SELECT
+  (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM balance_entry WHERE client_id = $1),
+  (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM budget WHERE client_id = $1 AND period = 'total')
+-- sqlCredits`
 
 const sqlKeyOwners = `SELECT id, COALESCE(sub_account_id, '')
 FROM api_key
@@ -105,6 +120,9 @@ func reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID)
 			return nil, err
 		}
 	}
+	if err := readSlices(ctx, tx, client, want); err != nil {
+		return nil, err
+	}
 	have := amounts{}
 	if err := readSpend(ctx, tx, client, have); err != nil {
 		return nil, err
@@ -113,15 +131,47 @@ func reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID)
 	if err != nil {
 		return nil, err
 	}
-	return append(compareSpend(want, have), owners...), nil
+	balance, err := checkBalance(ctx, tx, client)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Concat(compareSpend(want, have), owners, balance)
+	slices.SortStableFunc(out, func(a, b Difference) int { return cmp.Compare(a.What, b.What) })
+	return out, nil
+}
+
+// readSlices adds what the instances hold to the counters.
+func readSlices(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
+	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+		k := counter{modelgate.Counter{ClientID: client}}
+		var granted modelgate.Nano
+		err := s.Scan(&k.Level, &k.ID, &k.Period, &k.Start, &granted)
+		sum := into[k]
+		sum.held += max(granted, 0)
+		into[k] = sum
+		return struct{}{}, err
+	}, sqlSlicesOfClient, string(client))
+	return err
+}
+
+// checkBalance compares the limit of a client's balance with its entries.
+func checkBalance(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]Difference, error) {
+	var want, have int64
+	if err := tx.QueryRowContext(ctx, sqlCredits, string(client)).Scan(&want, &have); err != nil {
+		return nil, err
+	}
+	if want == have {
+		return nil, nil
+	}
+	return []Difference{{client, "balance", string(client), want, have}}, nil
 }
 
 func readSpend(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
 	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
-		k := counter{client: client}
-		var settled modelgate.Nano
-		err := s.Scan(&k.scope, &k.id, &k.period, &k.start, &settled)
-		into[k] = settled
+		k := modelgate.Counter{ClientID: client}
+		var sum amount
+		err := s.Scan(&k.Level, &k.ID, &k.Period, &k.Start, &sum.settled, &sum.held)
+		into[counter{k}] = sum
 		return struct{}{}, err
 	}, sqlSpendOfClient, string(client))
 	return err
@@ -133,8 +183,12 @@ func compareSpend(want, have amounts) []Difference {
 	all := maps.Clone(want)
 	maps.Copy(all, have)
 	for _, k := range slices.SortedFunc(maps.Keys(all), counter.compare) {
-		if want[k] != have[k] {
-			out = append(out, Difference{k.client, "spend", k.String(), int64(want[k]), int64(have[k])})
+		w, h := want[k], have[k]
+		if w.settled != h.settled {
+			out = append(out, Difference{k.ClientID, "spend", k.String(), int64(w.settled), int64(h.settled)})
+		}
+		if w.held != h.held {
+			out = append(out, Difference{k.ClientID, "held", k.String(), int64(w.held), int64(h.held)})
 		}
 	}
 	return out

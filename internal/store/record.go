@@ -60,13 +60,16 @@ func (db *DB) Record(ctx context.Context, b Batch) (inserted int, err error) {
 		var failed error
 		err := db.insertUsage(ctx, tx, b.Rows, func(r *modelgate.UsageRow) {
 			inserted++
-			c := call{r.ClientID, r.SubAccountID, r.KeyID, r.At}
+			c := call{r.ClientID, r.SubAccountID, r.KeyID, r.At, r.Holds}
 			failed = errors.Join(failed, spent.add(c, r.Cost))
 		})
 		if err := errors.Join(err, failed); err != nil {
 			return err
 		}
-		return db.settle(ctx, tx, spent)
+		if err := db.settle(ctx, tx, b.Instance, spent); err != nil {
+			return err
+		}
+		return db.noteAlerts(ctx, tx, spent)
 	})
 	if err != nil {
 		return 0, err

@@ -28,29 +28,29 @@ func TestRecordSpend(t *testing.T) {
 			t.Errorf("Record = %d, want 3", n)
 		}
 		book(t, db, "i", row(client, 4))
-		day, next := SpendPeriod{Day, Day.Start(noon)}, SpendPeriod{Day, Day.Start(tomorrow.At)}
-		month := SpendPeriod{Month, Month.Start(noon)}
+		day, next := SpendPeriod{modelgate.Day, modelgate.Day.Start(noon)}, SpendPeriod{modelgate.Day, modelgate.Day.Start(tomorrow.At)}
+		month := SpendPeriod{modelgate.Month, modelgate.Month.Start(noon)}
 		for _, c := range []struct {
-			scope  SpendScope
+			scope  modelgate.Level
 			id     string
 			period SpendPeriod
 			want   modelgate.Nano
 		}{
-			{SpendClient, string(client), day, 2000},
-			{SpendClient, string(client), next, 1000},
-			{SpendClient, string(client), month, 2000},
-			{SpendSubAccount, "s", day, 1000},
-			{SpendSubAccount, "s", month, 1000},
-			{SpendKey, id(1), month, 2000},
-			{SpendKey, "idle", month, 0},
-			{SpendKey, "s", month, 0},
+			{modelgate.LevelClient, string(client), day, 2000},
+			{modelgate.LevelClient, string(client), next, 1000},
+			{modelgate.LevelClient, string(client), month, 2000},
+			{modelgate.LevelSubAccount, "s", day, 1000},
+			{modelgate.LevelSubAccount, "s", month, 1000},
+			{modelgate.LevelKey, id(1), month, 2000},
+			{modelgate.LevelKey, "idle", month, 0},
+			{modelgate.LevelKey, "s", month, 0},
 		} {
 			got, err := db.Spend(ctx, client, c.scope, c.id, c.period)
 			if err != nil || got != c.want {
 				t.Errorf("Spend(%s %s, %v) = %d, %v, want %d", c.scope, c.id, c.period, got, err, c.want)
 			}
 		}
-		if got, err := db.Spend(ctx, "other", SpendClient, string(client), day); err != nil || got != 0 {
+		if got, err := db.Spend(ctx, "other", modelgate.LevelClient, string(client), day); err != nil || got != 0 {
 			t.Errorf("another organization reads %d, %v, want 0", got, err)
 		}
 	})
@@ -59,15 +59,15 @@ func TestRecordSpend(t *testing.T) {
 func TestPeriodStart(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2024, 2, 29, 23, 59, 59, 999, time.FixedZone("east", -3600)) // 1 March in UTC
-	for p, want := range map[Period]time.Time{
-		Day:   time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC),
-		Month: time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC),
+	for p, want := range map[modelgate.Period]time.Time{
+		modelgate.Day:   time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC),
+		modelgate.Month: time.Date(2024, 3, 1, 0, 0, 0, 0, time.UTC),
 	} {
 		if got := p.Start(at); !got.Equal(want) {
 			t.Errorf("%s starts %v, want %v", p, got, want)
 		}
 	}
-	if got := Month.Start(noon); !got.Equal(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)) {
+	if got := modelgate.Month.Start(noon); !got.Equal(time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)) {
 		t.Errorf("the month starts %v", got)
 	}
 }
@@ -95,7 +95,7 @@ func TestRecordTwiceAddsNothing(t *testing.T) {
 		if n := book(t, db, "j", rows...); n != 0 {
 			t.Errorf("another instance booked %d rows again", n)
 		}
-		got, err := db.Spend(ctx, client, SpendClient, string(client), SpendPeriod{Day, Day.Start(noon)})
+		got, err := db.Spend(ctx, client, modelgate.LevelClient, string(client), SpendPeriod{modelgate.Day, modelgate.Day.Start(noon)})
 		if err != nil || got != 150_000 || want != 150 {
 			t.Errorf("%d rows and spend %d, %v, want 150 and 150000", want, got, err)
 		}
@@ -283,6 +283,7 @@ func TestReconcile(t *testing.T) {
 			{client, "wrong_sub_account", key, 0, 1},
 			{other, "spend", "client/" + string(other) + "/day/2026-11-30", 0, 1000},
 			{other, "spend", "client/" + string(other) + "/month/2026-11-01", 0, 1000},
+			{other, "spend", "client/" + string(other) + "/total", 0, 1000},
 			{other, "spend", "key/" + key2 + "/day/2026-11-30", 0, 1000},
 			{other, "spend", "key/" + key2 + "/month/2026-11-01", 0, 1000},
 			{other, "unknown_key", key, 0, 1},

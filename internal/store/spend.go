@@ -13,38 +13,9 @@ import (
 	"modelgate"
 )
 
-// SpendScope is what a spend counter belongs to, spelled as in a budget
-// (spec: Budget).
-type SpendScope string
+const spendColumns = `client_id, scope, scope_id, period, period_start, settled, held`
 
-// The scopes.
-const (
-	SpendClient     SpendScope = "client"
-	SpendSubAccount SpendScope = "sub_account"
-	SpendKey        SpendScope = "key"
-)
-
-// Period is the length of a spend counter, spelled as in a budget.
-type Period string
-
-// The periods, both of UTC.
-const (
-	Day   Period = "day"
-	Month Period = "month"
-)
-
-// Start is the first instant of the period that holds t.
-func (p Period) Start(t time.Time) time.Time {
-	y, m, d := t.UTC().Date()
-	if p == Month {
-		d = 1
-	}
-	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
-}
-
-const spendColumns = `client_id, scope, scope_id, period, period_start, settled`
-
-const spendColumnCount = 6
+const spendColumnCount = 7
 
 const sqlSpend = `SELECT settled
 FROM spend
@@ -53,10 +24,10 @@ WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period
 
 // Spend is the settled cost of the period that begins at start (see
 // Period.Start): exactly the sum of the costs of its rows. The id of the
-// scope SpendClient is the client's own.
-func (db *DB) Spend(ctx context.Context, client modelgate.ClientID, scope SpendScope, id string, p SpendPeriod) (modelgate.Nano, error) {
+// level client is the client's own.
+func (db *DB) Spend(ctx context.Context, client modelgate.ClientID, level modelgate.Level, id string, p SpendPeriod) (modelgate.Nano, error) {
 	var n modelgate.Nano
-	err := db.read.QueryRowContext(ctx, sqlSpend, client, scope, id, p.Period, micros(p.Start)).Scan(&n)
+	err := db.read.QueryRowContext(ctx, sqlSpend, client, level, id, p.Period, micros(p.Start)).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -65,27 +36,29 @@ func (db *DB) Spend(ctx context.Context, client modelgate.ClientID, scope SpendS
 
 // SpendPeriod is one period: its length and its first instant.
 type SpendPeriod struct {
-	Period Period
+	Period modelgate.Period
 	Start  time.Time
 }
 
 // counter is the key of a row of spend.
-type counter struct {
-	client modelgate.ClientID
-	scope  SpendScope
-	id     string
-	period Period
-	start  int64
-}
+type counter struct{ modelgate.Counter }
 
 func (c counter) compare(o counter) int {
-	return cmp.Or(cmp.Compare(c.client, o.client), cmp.Compare(c.scope, o.scope), cmp.Compare(c.id, o.id),
-		cmp.Compare(c.period, o.period), cmp.Compare(c.start, o.start))
+	return cmp.Or(cmp.Compare(c.ClientID, o.ClientID), cmp.Compare(c.Level, o.Level), cmp.Compare(c.ID, o.ID),
+		cmp.Compare(c.Period, o.Period), cmp.Compare(c.Start, o.Start))
 }
 
 // String is scope/id/period/date, as Difference.Key spells it.
 func (c counter) String() string {
-	return fmt.Sprintf("%s/%s/%s/%s", c.scope, c.id, c.period, instant(c.start).Format(time.DateOnly))
+	if c.Period == modelgate.Total {
+		return fmt.Sprintf("%s/%s/%s", c.Level, c.ID, c.Period)
+	}
+	return fmt.Sprintf("%s/%s/%s/%s", c.Level, c.ID, c.Period, instant(c.Start).Format(time.DateOnly))
+}
+
+// args appends the columns of the key.
+func (c counter) args(dst []any) []any {
+	return append(dst, clean(string(c.ClientID)), string(c.Level), clean(c.ID), string(c.Period), c.Start)
 }
 
 // call is what a spend counter needs to know of a usage row.
@@ -94,42 +67,62 @@ type call struct {
 	subAccount modelgate.SubAccountID
 	key        modelgate.KeyID
 	at         time.Time
+	holds      modelgate.Holds
+}
+
+// amount is what is to be added to a counter.
+type amount struct {
+	settled modelgate.Nano
+	// held is minus the part of it that was reserved, which moves from what
+	// the instance holds to what is settled.
+	held modelgate.Nano
 }
 
 // amounts collects what is to be added to each counter.
-type amounts map[counter]modelgate.Nano
+type amounts map[counter]amount
 
 // add books a cost with every counter that the call counts towards.
 func (a amounts) add(c call, cost modelgate.Nano) error {
 	if cost == 0 {
 		return nil
 	}
-	for _, p := range [...]Period{Day, Month} {
-		start := micros(p.Start(c.at))
-		for _, k := range [...]counter{
-			{c.client, SpendClient, string(c.client), p, start},
-			{c.client, SpendSubAccount, string(c.subAccount), p, start},
-			{c.client, SpendKey, string(c.key), p, start},
-		} {
-			if k.id == "" {
-				continue
-			}
-			sum := a[k] + cost
-			if sum < a[k] {
-				return fmt.Errorf("spend of %s %s: %w: overflow", k.client, k, errValue)
-			}
-			a[k] = sum
+	day, month := modelgate.Day.Start(c.at).UnixMicro(), modelgate.Month.Start(c.at).UnixMicro()
+	for _, k := range [...]modelgate.Counter{
+		{ClientID: c.client, Level: modelgate.LevelClient, ID: string(c.client), Period: modelgate.Day, Start: day},
+		{ClientID: c.client, Level: modelgate.LevelClient, ID: string(c.client), Period: modelgate.Month, Start: month},
+		{ClientID: c.client, Level: modelgate.LevelClient, ID: string(c.client), Period: modelgate.Total},
+		{ClientID: c.client, Level: modelgate.LevelSubAccount, ID: string(c.subAccount), Period: modelgate.Day, Start: day},
+		{ClientID: c.client, Level: modelgate.LevelSubAccount, ID: string(c.subAccount), Period: modelgate.Month, Start: month},
+		{ClientID: c.client, Level: modelgate.LevelKey, ID: string(c.key), Period: modelgate.Day, Start: day},
+		{ClientID: c.client, Level: modelgate.LevelKey, ID: string(c.key), Period: modelgate.Month, Start: month},
+	} {
+		if k.ID == "" {
+			continue
 		}
+		sum := a[counter{k}]
+		before := sum.settled
+		sum.settled += cost
+		if sum.settled < before {
+			return fmt.Errorf("spend of %s %s: %w: overflow", k.ClientID, counter{k}, errValue)
+		}
+		if c.holds.Has(k.Level, k.Period) {
+			sum.held -= cost
+		}
+		a[counter{k}] = sum
 	}
 	return nil
 }
 
 // settle adds the amounts to the counters. All transactions take the rows in
 // the same order, so that they never wait for each other in a circle.
-func (db *DB) settle(ctx context.Context, tx *sql.Tx, a amounts) error {
+func (db *DB) settle(ctx context.Context, tx *sql.Tx, instance string, a amounts) error {
 	keys := slices.SortedFunc(maps.Keys(a), counter.compare)
+	all := keys
 	if db.engine.rowsPerInsert == 1 {
-		return settleSingly(ctx, tx, keys, a)
+		if err := settleSingly(ctx, tx, keys, a); err != nil {
+			return err
+		}
+		return unhold(ctx, tx, instance, all, a)
 	}
 	for len(keys) > 0 {
 		part := keys[:statementRows(len(keys), db.engine.rowsPerInsert)]
@@ -142,7 +135,7 @@ func (db *DB) settle(ctx context.Context, tx *sql.Tx, a amounts) error {
 			return err
 		}
 	}
-	return nil
+	return unhold(ctx, tx, instance, all, a)
 }
 
 func settleSingly(ctx context.Context, tx *sql.Tx, keys []counter, a amounts) error {
@@ -162,6 +155,6 @@ func settleSingly(ctx context.Context, tx *sql.Tx, keys []counter, a amounts) er
 }
 
 // values appends the columns of the counter with an amount.
-func (c counter) values(dst []any, amount modelgate.Nano) []any {
-	return append(dst, clean(string(c.client)), string(c.scope), clean(c.id), string(c.period), c.start, int64(amount))
+func (c counter) values(dst []any, a amount) []any {
+	return append(c.args(dst), int64(a.settled), int64(a.held))
 }

@@ -17,19 +17,19 @@ func statementRows(n, most int) int {
 
 // usageInsert inserts rows and returns the ids of those that were new.
 func usageInsert(rows int) string {
-	return tuples("INSERT INTO usage_row ("+usageColumns+")\nVALUES ", rows, usageColumnCount) +
+	return tuples("INSERT INTO usage_row ("+usageColumns+")\nVALUES ", rows, usageColumnCount, 1) +
 		"\nON CONFLICT (client_id, created_at, id) DO NOTHING\nRETURNING id\n-- usageInsert"
 }
 
 // spendInsert adds amounts to counters, in the order of the rows.
 func spendInsert(rows int) string {
-	return tuples("INSERT INTO spend ("+spendColumns+")\nVALUES ", rows, spendColumnCount) +
+	return tuples("INSERT INTO spend ("+spendColumns+")\nVALUES ", rows, spendColumnCount, 1) +
 		"\nON CONFLICT (client_id, scope, scope_id, period, period_start) DO UPDATE" +
-		"\nSET settled = spend.settled + excluded.settled\n-- spendInsert"
+		"\nSET settled = spend.settled + excluded.settled, held = spend.held + excluded.held\n-- spendInsert"
 }
 
-// tuples appends ($1, $2), ($3, $4), … to head.
-func tuples(head string, rows, columns int) string {
+// tuples appends ($1, $2), ($3, $4), … to head, counting from first.
+func tuples(head string, rows, columns, first int) string {
 	b := make([]byte, 0, len(head)+rows*columns*7)
 	b = append(b, head...)
 	for i := range rows * columns {
@@ -41,7 +41,7 @@ func tuples(head string, rows, columns int) string {
 		default:
 			b = append(b, ", "...)
 		}
-		b = strconv.AppendInt(append(b, '$'), int64(i)+1, 10)
+		b = strconv.AppendInt(append(b, '$'), int64(i+first), 10)
 	}
 	return string(append(b, ')'))
 }

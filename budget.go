@@ -1,0 +1,184 @@
+package modelgate
+
+import (
+	"slices"
+	"time"
+)
+
+// Level is what a budget or a counter of spend belongs to (spec: Budget). The
+// levels are hierarchical: client, then sub_account, then key.
+type Level string
+
+// The levels.
+const (
+	LevelClient     Level = "client"
+	LevelSubAccount Level = "sub_account"
+	LevelKey        Level = "key"
+)
+
+// Period is the length of a counter of spend.
+type Period string
+
+// The periods. Days and months are those of UTC. Total has no end; a budget
+// of the client over Total is its prepaid balance.
+const (
+	Day   Period = "day"
+	Month Period = "month"
+	Total Period = "total"
+)
+
+// Start is the first instant of the period that holds t; the zero time for
+// Total.
+func (p Period) Start(t time.Time) time.Time {
+	y, m, d := t.UTC().Date()
+	switch p {
+	case Total:
+		return time.Time{}
+	case Month:
+		d = 1
+	}
+	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
+}
+
+// MaxBudget is the largest limit of a budget.
+const MaxBudget = 1_000_000_000 * USD
+
+// Budget is a limit of what a level may spend in a period. A target has at
+// most one for each period.
+type Budget struct {
+	Level  Level
+	ID     string // of the client, sub-account or key
+	Period Period
+	// Limit is more than 0 and at most MaxBudget. That of a balance is what
+	// was ever credited, 0 before the first credit.
+	Limit Nano
+	// Revision grows with each change of the limit, also over a removal. It
+	// tells the newer of two limits.
+	Revision int64
+}
+
+// Validate checks what a client can set. Errors are bad_request.
+func (b *Budget) Validate() error {
+	if !slices.Contains([]Level{LevelClient, LevelSubAccount, LevelKey}, b.Level) {
+		return Errorf(BadRequest, "scope must be client, sub_account or key")
+	}
+	if b.Period != Day && b.Period != Month {
+		return Errorf(BadRequest, "period must be month or day")
+	}
+	if b.Limit <= 0 || b.Limit > MaxBudget {
+		return Errorf(BadRequest, "limit_usd must be more than 0 and at most %s", MaxBudget)
+	}
+	return nil
+}
+
+// IsBalance reports whether the budget is a client's prepaid balance.
+func (b *Budget) IsBalance() bool { return b.Period == Total }
+
+// Refusal is what a call gets that the budget does not let pass.
+func (b *Budget) Refusal() *Error {
+	if b.IsBalance() {
+		return ErrBalance
+	}
+	return ErrBudget
+}
+
+// compareBudgets sorts into the order in which refusals are answered: the
+// balance, then from the client down, and the day before the month.
+func compareBudgets(a, b Budget) int {
+	rank := func(b *Budget) int {
+		if b.IsBalance() {
+			return -1
+		}
+		return int(b.Level.holds(b.Period))
+	}
+	return rank(&a) - rank(&b)
+}
+
+// SortBudgets sorts into the order in which refusals are answered: the
+// balance, then from the client down, and the day before the month.
+func SortBudgets(list []Budget) { slices.SortFunc(list, compareBudgets) }
+
+// Holds says for which budgets of its caller a call has money reserved: one
+// bit for each level and period. A call remembers it, because its cost then
+// comes out of what its instance holds.
+type Holds uint8
+
+// The bits, two levels' periods beside each other.
+func (l Level) holds(p Period) Holds {
+	bit := 0
+	switch l {
+	case LevelSubAccount:
+		bit = 2
+	case LevelKey:
+		bit = 4
+	}
+	switch p {
+	case Month:
+		bit++
+	case Total:
+		bit = 6
+	}
+	return 1 << bit
+}
+
+// Add is h with the budget.
+func (h Holds) Add(b *Budget) Holds { return h | b.Level.holds(b.Period) }
+
+// Has reports whether money is reserved at the level for the period.
+func (h Holds) Has(l Level, p Period) bool { return h&l.holds(p) != 0 }
+
+// Counter names what one level spends in one period: a row of spend. It is
+// comparable.
+type Counter struct {
+	ClientID ClientID
+	Level    Level
+	ID       string
+	Period   Period
+	Start    int64 // unix microseconds, see Period.Start; 0 for Total
+}
+
+// Counter is the budget's counter for the period that holds t.
+func (b *Budget) Counter(c ClientID, t time.Time) Counter {
+	k := Counter{ClientID: c, Level: b.Level, ID: b.ID, Period: b.Period}
+	if b.Period != Total {
+		k.Start = b.Period.Start(t).UnixMicro()
+	}
+	return k
+}
+
+// Ask is what an instance wants to hold of a budget, beside what it holds
+// already.
+type Ask struct {
+	Counter Counter
+	// Least is what there must be, Most what is taken where there is as much;
+	// 0 < Least ≤ Most.
+	Least, Most Nano
+	// Across: Least is granted also where it passes the limit, as long as
+	// something is left (estimate); otherwise never (strict).
+	Across bool
+	// Seq numbers the changes of what the instance holds of the counter. One
+	// that was made already is not made again but answered as it was: where an
+	// answer was lost, the change is sent once more under its number.
+	Seq int64
+}
+
+// Held is the answer to an Ask.
+type Held struct {
+	Granted Nano // 0: refused, unless Gone
+	// Gone: there is no such budget any more, and nothing to reserve. A
+	// balance is never gone.
+	Gone bool
+	// Left is limit - settled - held after it; below 0 where the limit was
+	// passed or lowered.
+	Left Nano
+}
+
+// Return gives back what an instance holds of a budget and does not need.
+type Return struct {
+	Counter Counter
+	Amount  Nano // ≥ 0
+	// Close gives back all there is, for an instance that has nothing under
+	// way on the counter; it has no Amount and no Seq.
+	Close bool
+	Seq   int64 // see Ask
+}

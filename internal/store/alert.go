@@ -1,0 +1,116 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+	"time"
+
+	"modelgate"
+)
+
+// Alert says that a part of a budget is used up. There is one for each
+// budget, period and part, whatever restarts and however many instances run.
+type Alert struct {
+	ClientID modelgate.ClientID
+	Level    modelgate.Level
+	ID       string
+	Period   modelgate.Period
+	Start    time.Time // of the period
+	Percent  int       // 50, 80 or 100
+	Limit    modelgate.Nano
+	Spend    modelgate.Nano // settled when it was noticed
+	At       time.Time
+	Tries    int // how often it was claimed
+}
+
+// alertColumns are in the order of scanAlert.
+const alertColumns = `client_id, scope, scope_id, period, period_start, percent, amount, settled, at, tries`
+
+// alertInsert notes what has been passed of the budgets of some clients ($4
+// and on) at the instant $3, in the day that begins at $1 and its month at $2. The sum is the
+// percentage of the limit, rounded up and without an overflow.
+func alertInsert(clients int) string {
+	return tuples(`INSERT INTO alert (`+alertColumns+`, claimed_until)
+SELECT b.client_id, b.scope, b.scope_id, b.period, s.period_start, p.percent, b.amount, s.settled, CAST($3 AS BIGINT), 0, 0
+FROM budget b
+JOIN spend s ON s.client_id = b.client_id AND s.scope = b.scope AND s.scope_id = b.scope_id AND s.period = b.period
+  AND s.period_start = CASE b.period WHEN 'day' THEN CAST($1 AS BIGINT) ELSE CAST($2 AS BIGINT) END
+JOIN (SELECT 50 AS percent UNION ALL SELECT 80 UNION ALL SELECT 100) p
+  ON s.settled >= b.amount / 100 * p.percent + (b.amount % 100 * p.percent + 99) / 100
+WHERE b.period <> 'total'
+  AND b.client_id IN `, 1, clients, 4) + `
+ON CONFLICT (client_id, scope, scope_id, period, period_start, percent) DO NOTHING
+-- alertInsert`
+}
+
+const sqlClaimAlerts = `UPDATE alert
+SET claimed_until = $2, tries = tries + 1
+WHERE claimed_until <= $1
+  AND (client_id, scope, scope_id, period, period_start, percent) IN (
+    SELECT client_id, scope, scope_id, period, period_start, percent
+    FROM alert
+    WHERE claimed_until <= $1
+    ORDER BY claimed_until
+    LIMIT $3)
+RETURNING ` + alertColumns + `
+-- sqlClaimAlerts`
+
+const sqlFinishAlert = `UPDATE alert
+SET claimed_until = $7
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND percent = $6
+-- sqlFinishAlert`
+
+// noteAlerts looks at the budgets of the clients whose counters were just
+// raised. Their rows are locked, so that two transactions never note the same.
+func (db *DB) noteAlerts(ctx context.Context, tx *sql.Tx, spent amounts) error {
+	byDay := make(map[int64][]string)
+	for k := range spent {
+		if k.Level == modelgate.LevelClient && k.Period == modelgate.Day {
+			byDay[k.Start] = append(byDay[k.Start], clean(string(k.ClientID)))
+		}
+	}
+	for _, day := range slices.Sorted(maps.Keys(byDay)) {
+		clients := byDay[day]
+		month := modelgate.Month.Start(instant(day)).UnixMicro()
+		for len(clients) > 0 {
+			part := clients[:statementRows(len(clients), insertRows)]
+			clients = clients[len(part):]
+			args := []any{day, month, micros(db.now())}
+			for _, c := range part {
+				args = append(args, c)
+			}
+			if _, err := tx.ExecContext(ctx, alertInsert(len(part)), args...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ClaimAlerts takes alerts that nobody has delivered, for lease: after that
+// another may take them.
+func (db *DB) ClaimAlerts(ctx context.Context, most int, lease time.Duration) ([]Alert, error) {
+	var out []Alert
+	now := db.now()
+	err := db.update(ctx, "claim alerts", func(tx *sql.Tx) (err error) {
+		out, err = list(ctx, tx, scanAlert, sqlClaimAlerts, micros(now), micros(now.Add(lease)), most)
+		return err
+	})
+	slices.SortFunc(out, func(a, b Alert) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Percent, b.Percent)) })
+	return out, err
+}
+
+func scanAlert(s scanner) (Alert, error) {
+	var a Alert
+	err := s.Scan(&a.ClientID, &a.Level, &a.ID, &a.Period, moment{&a.Start}, &a.Percent, &a.Limit, &a.Spend, moment{&a.At}, &a.Tries)
+	return a, err
+}
+
+// FinishAlert notes that an alert is delivered, or given up.
+func (db *DB) FinishAlert(ctx context.Context, a Alert) error {
+	_, err := db.write.ExecContext(ctx, sqlFinishAlert, string(a.ClientID), string(a.Level), a.ID, string(a.Period), micros(a.Start), a.Percent, int64(never))
+	return wrap("finish alert", err)
+}

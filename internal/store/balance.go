@@ -1,0 +1,116 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"modelgate"
+)
+
+const sqlInsertEntry = `INSERT INTO balance_entry (id, client_id, at, amount, note)
+VALUES ($1, $2, $3, $4, $5)
+-- sqlInsertEntry`
+
+const sqlAddCredit = `INSERT INTO budget (client_id, scope, scope_id, period, amount, revision)
+VALUES ($1, 'client', $1, 'total', $2, $3)
+ON CONFLICT (client_id, scope, scope_id, period) DO UPDATE
+SET amount = budget.amount + excluded.amount, revision = excluded.revision
+RETURNING amount
+-- sqlAddCredit`
+
+const sqlEntries = `SELECT id, at, amount, note
+FROM balance_entry
+WHERE client_id = $1
+ORDER BY at DESC, id DESC
+LIMIT $2
+-- sqlEntries`
+
+const sqlBalance = `SELECT
+  COALESCE((SELECT amount FROM budget WHERE client_id = $1 AND scope = 'client' AND scope_id = $1 AND period = 'total'), 0),
+  COALESCE((SELECT settled FROM spend WHERE client_id = $1 AND scope = 'client' AND scope_id = $1 AND period = 'total' AND period_start = 0), 0),
+  COALESCE((SELECT held FROM spend WHERE client_id = $1 AND scope = 'client' AND scope_id = $1 AND period = 'total' AND period_start = 0), 0)
+-- sqlBalance`
+
+// BalanceEntry is a credit of a client's prepaid balance; below 0 it takes one
+// back. Entries are never changed: the debits are the usage rows.
+type BalanceEntry struct {
+	ID     string         `json:"id"` // UUID
+	At     time.Time      `json:"at"`
+	Amount modelgate.Nano `json:"amount_usd"`
+	Note   string         `json:"note"`
+}
+
+// Balance is a client's prepaid balance.
+type Balance struct {
+	Credited modelgate.Nano // the sum of all entries
+	Spent    modelgate.Nano // the sum of the costs of all usage rows
+	Held     modelgate.Nano // reserved by calls and instances
+}
+
+// Left is the balance: what was credited and is not spent.
+func (b Balance) Left() modelgate.Nano { return b.Credited - b.Spent }
+
+// Credit adds an entry to a client's balance. It raises the control version.
+// Errors: not_found; conflict for an entry that is there already; bad_request
+// for an amount of 0, or a sum that Nano cannot hold.
+func (db *DB) Credit(ctx context.Context, client modelgate.ClientID, e BalanceEntry, a modelgate.Audit) error {
+	if e.Amount == 0 || e.Amount > modelgate.MaxBudget || e.Amount < -modelgate.MaxBudget {
+		return modelgate.Errorf(modelgate.BadRequest, "the amount must not be 0 and at most %s", modelgate.MaxBudget)
+	}
+	return db.update(ctx, "credit balance", func(tx *sql.Tx) error {
+		if _, err := scanClient(tx.QueryRowContext(ctx, sqlClient, client)); err != nil {
+			return missing(err, "client")
+		}
+		_, err := tx.ExecContext(ctx, sqlInsertEntry, e.ID, string(client), micros(e.At), int64(e.Amount), clean(e.Note))
+		if duplicate(err) {
+			return modelgate.Errorf(modelgate.Conflict, "balance entry %s exists already", e.ID)
+		}
+		if err != nil {
+			return err
+		}
+		if err := db.record(ctx, tx, client, a); err != nil {
+			return err
+		}
+		revision, err := nextControl(ctx, tx)
+		if err != nil {
+			return err
+		}
+		var sum modelgate.Nano
+		if err := tx.QueryRowContext(ctx, sqlAddCredit, string(client), int64(e.Amount), revision).Scan(&sum); err != nil {
+			return err
+		}
+		if sum > 4*modelgate.MaxBudget || sum < -4*modelgate.MaxBudget {
+			return modelgate.Errorf(modelgate.BadRequest, "the balance would be out of range")
+		}
+		return nil
+	})
+}
+
+// Balance reads a client's balance and its newest entries, at most limit; 0
+// means all. Errors: not_found.
+func (db *DB) Balance(ctx context.Context, client modelgate.ClientID, limit int) (Balance, []BalanceEntry, error) {
+	var b Balance
+	var entries []BalanceEntry
+	err := db.snapshot(ctx, "read balance", func(tx *sql.Tx) error {
+		if _, err := scanClient(tx.QueryRowContext(ctx, sqlClient, client)); err != nil {
+			return missing(err, "client")
+		}
+		err := tx.QueryRowContext(ctx, sqlBalance, string(client)).Scan(&b.Credited, &b.Spent, &b.Held)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		most := int64(never)
+		if limit > 0 {
+			most = int64(limit)
+		}
+		entries, err = list(ctx, tx, func(s scanner) (BalanceEntry, error) {
+			var e BalanceEntry
+			err := s.Scan(&e.ID, moment{&e.At}, &e.Amount, &e.Note)
+			return e, err
+		}, sqlEntries, string(client), most)
+		return err
+	})
+	return b, entries, err
+}

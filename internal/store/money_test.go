@@ -1,0 +1,448 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"modelgate"
+)
+
+// clientDay is the counter of a client's day.
+func clientDay(c modelgate.ClientID) modelgate.Counter {
+	b := modelgate.Budget{Level: modelgate.LevelClient, ID: string(c), Period: modelgate.Day}
+	return b.Counter(c, noon)
+}
+
+// putBudget sets a client's budget of the day.
+func putBudget(t testing.TB, db *DB, c modelgate.ClientID, limit modelgate.Nano) {
+	t.Helper()
+	b := modelgate.Budget{Level: modelgate.LevelClient, ID: string(c), Period: modelgate.Day, Limit: limit}
+	must(t, db.PutBudget(t.Context(), c, KeyScope{}, b, audit("budget.put")))
+}
+
+func TestHoldGrantsTheMostThenTheLeast(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		client := createClient(t, db, 1)
+		k := clientDay(client)
+		hold := func(a modelgate.Ask) (modelgate.Held, error) {
+			a.Counter = k
+			got, err := db.Hold(ctx, "i", []modelgate.Ask{a})
+			if len(got) != 1 {
+				t.Fatalf("Hold = %v, %v", got, err)
+			}
+			return got[0], err
+		}
+		if got, err := hold(modelgate.Ask{Least: 1, Most: 1, Seq: 1}); err != nil || got.Granted != 0 || !got.Gone {
+			t.Errorf("Hold without a budget = %v, %v, want it gone", got, err)
+		}
+		putBudget(t, db, client, 100)
+		for i, c := range []struct {
+			least, most   modelgate.Nano
+			across        bool
+			granted, left modelgate.Nano
+		}{
+			{10, 60, false, 60, 40},
+			{10, 60, false, 10, 30},
+			{31, 31, false, 0, 30},
+			{31, 60, true, 31, -1},
+			{1, 1, true, 0, -1},
+		} {
+			got, err := hold(modelgate.Ask{Least: c.least, Most: c.most, Across: c.across, Seq: int64(i + 2)})
+			if got.Granted != c.granted || got.Left != c.left || err != nil {
+				t.Errorf("ask %d: granted %d, left %d, %v; want %d, %d", i, got.Granted, got.Left, err, c.granted, c.left)
+			}
+		}
+	})
+}
+
+// A level that refuses leaves nothing reserved at the others.
+func TestHoldIsAllOrNothing(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 1)
+		key := issue(t, db, client, "", 2)
+		putBudget(t, db, client, 100)
+		small := modelgate.Budget{Level: modelgate.LevelKey, ID: string(key.ID), Period: modelgate.Month, Limit: 5}
+		must(t, db.PutBudget(t.Context(), client, KeyScope{}, small, audit("budget.put")))
+		got, err := db.Hold(t.Context(), "i", []modelgate.Ask{
+			{Counter: small.Counter(client, noon), Least: 6, Most: 6, Seq: 1},
+			{Counter: clientDay(client), Least: 6, Most: 6, Seq: 1},
+		})
+		if err != nil || got[0].Granted != 0 || got[0].Left != 5 || got[1].Granted == 0 {
+			t.Errorf("Hold = %+v, %v; want only the key's refused, with 5 left", got, err)
+		}
+		if n := number(t, db, "SELECT COUNT(*) FROM slice"); n != 0 {
+			t.Errorf("%d slices are left of a refused hold", n)
+		}
+	})
+}
+
+// Two budgets of one limit, many holders at once: no moment beyond it.
+func TestHoldNeverPassesALimit(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 1)
+		putBudget(t, db, client, 1000)
+		var wg sync.WaitGroup
+		var mu sync.Mutex
+		var sum modelgate.Nano
+		var seq atomic.Int64
+		for w := range 8 {
+			wg.Go(func() {
+				for range 40 {
+					got, err := db.Hold(t.Context(), fmt.Sprint("i", w%2), []modelgate.Ask{{Counter: clientDay(client), Least: 7, Most: 13, Seq: seq.Add(1)}})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					sum += got[0].Granted
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		if held := number(t, db, "SELECT held FROM spend WHERE scope = 'client' AND period = 'day'"); sum > 1000 || sum < 994 || held != int64(sum) {
+			t.Errorf("granted %d of 1000, held %d", sum, held)
+		}
+	})
+}
+
+// ledger is what the tables of a client's day must say.
+type ledger struct {
+	limit, settled modelgate.Nano
+	slices         map[string]*slice
+}
+
+type slice struct {
+	granted, amount modelgate.Nano
+	seq             int64
+}
+
+func (l *ledger) held() (sum modelgate.Nano) {
+	for _, s := range l.slices {
+		sum += max(s.granted, 0)
+	}
+	return sum
+}
+
+func (l *ledger) change(instance string, amount modelgate.Nano, seq int64) {
+	s := l.slices[instance]
+	if s == nil {
+		s = &slice{}
+		l.slices[instance] = s
+	}
+	s.granted, s.amount, s.seq = s.granted+amount, amount, seq
+}
+
+// TestSlicesFollowTheModel runs any order of what instances do against the
+// rules written down once more, and checks every answer.
+func TestSlicesFollowTheModel(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		n := 100
+		rapid.Check(t, func(r *rapid.T) {
+			n++
+			client := createClient(t, db, n)
+			l := ledger{slices: map[string]*slice{}}
+			for step := range rapid.IntRange(1, 12).Draw(r, "steps") {
+				l.step(r, t, db, client, step+1)
+				held := number(t, db, "SELECT COALESCE(SUM(held), 0) FROM spend WHERE client_id = $1", string(client))
+				if held != int64(l.held()) {
+					r.Fatalf("held %d, want %d", held, l.held())
+				}
+			}
+			must(t, db.EndSlices(t.Context(), "a"))
+			must(t, db.EndSlices(t.Context(), "b"))
+			if held := number(t, db, "SELECT COALESCE(SUM(held), 0) FROM spend WHERE client_id = $1", string(client)); held != 0 {
+				r.Fatalf("held %d at the end", held)
+			}
+			found, err := db.Reconcile(t.Context(), client)
+			must(t, err)
+			found = slices.DeleteFunc(found, func(d Difference) bool { return d.What == "unknown_key" })
+			if len(found) > 0 {
+				r.Fatalf("Reconcile = %v", found)
+			}
+		})
+	})
+}
+
+func (l *ledger) step(r *rapid.T, t *testing.T, db *DB, client modelgate.ClientID, n int) {
+	instance := rapid.SampledFrom([]string{"a", "b"}).Draw(r, "instance")
+	amount := modelgate.Nano(rapid.IntRange(1, 40).Draw(r, "amount"))
+	k, seq, mine := clientDay(client), int64(n), l.slices[instance]
+	if mine != nil && rapid.IntRange(0, 4).Draw(r, "again") == 0 {
+		seq = mine.seq
+	}
+	switch rapid.SampledFrom([]string{"limit", "hold", "hold", "hold", "row", "row", "back", "close", "end"}).Draw(r, "op") {
+	case "limit":
+		putBudget(t, db, client, amount*3)
+		l.limit = amount * 3
+	case "hold":
+		l.hold(r, db, instance, modelgate.Ask{Counter: k, Least: amount, Most: amount * 2, Across: rapid.Bool().Draw(r, "across"), Seq: seq})
+	case "row":
+		u := row(client, n)
+		u.Cost = amount
+		if rapid.Bool().Draw(r, "reserved") {
+			u.Holds = u.Holds.Add(&modelgate.Budget{Level: modelgate.LevelClient, Period: modelgate.Day})
+			if mine != nil {
+				mine.granted -= amount
+			}
+		}
+		l.settled += amount
+		book(t, db, instance, u)
+	case "back":
+		if mine == nil {
+			return
+		}
+		amount = min(amount, max(mine.granted, 0))
+		must(t, db.GiveBack(t.Context(), instance, []modelgate.Return{{Counter: k, Amount: amount, Seq: seq}}))
+		if seq != mine.seq {
+			l.change(instance, -amount, seq)
+		}
+	case "close":
+		must(t, db.GiveBack(t.Context(), instance, []modelgate.Return{{Counter: k, Close: true}}))
+		delete(l.slices, instance)
+	case "end":
+		must(t, db.EndSlices(t.Context(), instance))
+		delete(l.slices, instance)
+	}
+}
+
+func (l *ledger) hold(r *rapid.T, db *DB, instance string, a modelgate.Ask) {
+	var want modelgate.Held
+	left := l.limit - l.settled - l.held()
+	mine := l.slices[instance]
+	switch {
+	case mine != nil && mine.seq == a.Seq:
+		want.Granted = mine.amount
+	case l.limit > 0 && left >= a.Most:
+		want.Granted = a.Most
+	case l.limit > 0 && (left >= a.Least || a.Across && left > 0):
+		want.Granted = a.Least
+	}
+	if want.Granted > 0 && (mine == nil || mine.seq != a.Seq) {
+		l.change(instance, want.Granted, a.Seq)
+	}
+	want.Left = l.limit - l.settled - l.held()
+	got, err := db.Hold(r.Context(), instance, []modelgate.Ask{a})
+	if want.Granted <= 0 { // refused, or a return that has the number
+		return
+	}
+	if err != nil || len(got) != 1 || got[0] != want {
+		r.Fatalf("Hold(%+v) = %+v, %v, want %+v", a, got, err, want)
+	}
+}
+
+// Only an instance that has been silent for SliceLife loses what it holds.
+func TestExpiredSlicesAreFreed(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		client := createClient(t, db, 1)
+		putBudget(t, db, client, 100)
+		for n, i := range []string{"dead", "alive"} {
+			must(t, db.RenewSlices(ctx, i))
+			_, err := db.Hold(ctx, i, []modelgate.Ask{{Counter: clientDay(client), Least: 40, Most: 40, Seq: int64(n + 1)}})
+			must(t, err)
+		}
+		held := func() int64 { return number(t, db, "SELECT SUM(held) FROM spend") }
+		db.now = func() time.Time { return noon.Add(SliceLife - time.Second) }
+		must(t, db.EndExpiredSlices(ctx))
+		if held() != 80 {
+			t.Errorf("held %d before anything expired, want 80", held())
+		}
+		must(t, db.RenewSlices(ctx, "alive"))
+		db.now = func() time.Time { return noon.Add(SliceLife) }
+		must(t, db.EndExpiredSlices(ctx))
+		if held() != 40 {
+			t.Errorf("held %d, want the 40 of the instance that lives", held())
+		}
+	})
+}
+
+func TestBudgets(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		client, other := createClient(t, db, 1), createClient(t, db, 2)
+		sub := createSubAccount(t, db, client, 11)
+		bound, free := issue(t, db, client, sub.ID, 21), issue(t, db, client, "", 22)
+		foreign := issue(t, db, other, "", 23)
+		put := func(s KeyScope, l modelgate.Level, id string, p modelgate.Period, limit modelgate.Nano) error {
+			return db.PutBudget(ctx, client, s, modelgate.Budget{Level: l, ID: id, Period: p, Limit: limit}, audit("budget.put"))
+		}
+		own := KeyScope{SubAccountID: sub.ID}
+		for _, c := range []struct {
+			what  string
+			scope KeyScope
+			level modelgate.Level
+			id    string
+			limit modelgate.Nano
+			want  modelgate.Kind
+		}{
+			{"client", KeyScope{}, modelgate.LevelClient, string(client), 1, ""},
+			{"another client", KeyScope{}, modelgate.LevelClient, string(other), 1, modelgate.NotFound},
+			{"sub-account", KeyScope{}, modelgate.LevelSubAccount, string(sub.ID), 2, ""},
+			{"no sub-account", KeyScope{}, modelgate.LevelSubAccount, id(99), 2, modelgate.NotFound},
+			{"key", KeyScope{}, modelgate.LevelKey, string(free.ID), 3, ""},
+			{"another client's key", KeyScope{}, modelgate.LevelKey, string(foreign.ID), 3, modelgate.NotFound},
+			{"own key", own, modelgate.LevelKey, string(bound.ID), 4, ""},
+			{"not its own key", own, modelgate.LevelKey, string(free.ID), 4, modelgate.NotFound},
+			{"its client", own, modelgate.LevelClient, string(client), 4, modelgate.NotFound},
+			{"nothing", KeyScope{}, modelgate.LevelClient, string(client), 0, modelgate.BadRequest},
+			{"too much", KeyScope{}, modelgate.LevelClient, string(client), modelgate.MaxBudget + 1, modelgate.BadRequest},
+		} {
+			wantKind(t, c.what, put(c.scope, c.level, c.id, modelgate.Month, c.limit), c.want)
+		}
+		must(t, put(KeyScope{}, modelgate.LevelClient, string(client), modelgate.Day, 9))
+		must(t, put(KeyScope{}, modelgate.LevelClient, string(client), modelgate.Month, 8)) // in place of 1
+		r := row(client, 1)
+		r.KeyID, r.SubAccountID = bound.ID, sub.ID
+		book(t, db, "i", r)
+
+		show := func(l BudgetList) (out []string) {
+			list, err := db.Budgets(ctx, client, l)
+			must(t, err)
+			for _, b := range list {
+				out = append(out, fmt.Sprintf("%s/%s %d of %d", b.Level, b.Period, b.Spend, b.Limit))
+			}
+			slices.Sort(out)
+			return out
+		}
+		all := []string{"client/day 1000 of 9", "client/month 1000 of 8", "key/month 0 of 3", "key/month 1000 of 4", "sub_account/month 1000 of 2"}
+		if d := gocmp.Diff(all, show(BudgetList{})); d != "" {
+			t.Errorf("Budgets (-want +got):\n%s", d)
+		}
+		if d := gocmp.Diff([]string{"key/month 1000 of 4", "sub_account/month 1000 of 2"}, show(BudgetList{SubAccountID: sub.ID})); d != "" {
+			t.Errorf("Budgets of a sub-account (-want +got):\n%s", d)
+		}
+		if got := show(BudgetList{At: noon.Add(24 * time.Hour)}); got[0] != "client/day 0 of 9" || got[1] != "client/month 0 of 8" {
+			t.Errorf("the first of the next month shows %v", got[:2])
+		}
+
+		caller, err := db.Caller(ctx, digest(21))
+		must(t, err)
+		var order []string
+		for _, b := range caller.Budgets {
+			order = append(order, string(b.Level)+"/"+string(b.Period))
+		}
+		if d := gocmp.Diff([]string{"client/day", "client/month", "sub_account/month", "key/month"}, order); d != "" {
+			t.Errorf("a caller's budgets (-want +got):\n%s", d)
+		}
+		if a, b := caller.Budgets[0].Revision, caller.Budgets[1].Revision; a >= b || a == 0 {
+			t.Errorf("revisions %d and %d do not grow", a, b)
+		}
+
+		del := func(s KeyScope, l modelgate.Level, id string) error {
+			return db.DeleteBudget(ctx, client, s, modelgate.Budget{Level: l, ID: id, Period: modelgate.Month}, audit("budget.delete"))
+		}
+		wantKind(t, "delete", del(KeyScope{}, modelgate.LevelKey, string(free.ID)), "")
+		wantKind(t, "delete again", del(KeyScope{}, modelgate.LevelKey, string(free.ID)), modelgate.NotFound)
+		wantKind(t, "delete one that is not its own", del(own, modelgate.LevelSubAccount, string(sub.ID)), "")
+		wantKind(t, "delete a foreign one", db.DeleteBudget(ctx, other, KeyScope{}, modelgate.Budget{Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Day}, audit("budget.delete")), modelgate.NotFound)
+	})
+}
+
+func TestBalance(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		client := createClient(t, db, 1)
+		must(t, db.UpdateClient(ctx, client, func(c *modelgate.Client) error { c.Billing = modelgate.Manual; return nil }, audit("client.set")))
+		issue(t, db, client, "", 21)
+		credit := func(n int, amount modelgate.Nano) error {
+			return db.Credit(ctx, client, BalanceEntry{ID: id(n), At: noon.Add(time.Duration(n) * time.Second), Amount: amount, Note: "top-up"}, audit("balance.credit"))
+		}
+		must(t, credit(1, 5000))
+		must(t, credit(2, -500))
+		wantKind(t, "the same entry", credit(2, 1), modelgate.Conflict)
+		wantKind(t, "nothing", credit(3, 0), modelgate.BadRequest)
+		wantKind(t, "nobody", db.Credit(ctx, "ghost", BalanceEntry{ID: id(4), Amount: 1}, audit("balance.credit")), modelgate.NotFound)
+		r := row(client, 1)
+		r.KeyID = modelgate.KeyID(id(21))
+		book(t, db, "i", r)
+		got, entries, err := db.Balance(ctx, client, 0)
+		must(t, err)
+		if got.Left() != 3500 || got.Credited != 4500 || got.Spent != 1000 || len(entries) != 2 || entries[0].Amount != -500 {
+			t.Errorf("Balance = %+v, %v", got, entries)
+		}
+		caller, err := db.Caller(ctx, digest(21))
+		must(t, err)
+		if len(caller.Budgets) != 1 || !caller.Budgets[0].IsBalance() || caller.Budgets[0].Limit != 4500 {
+			t.Errorf("a caller's balance is %+v", caller.Budgets)
+		}
+		wantReconciled(t, db)
+		_, err = db.write.Exec("DELETE FROM balance_entry WHERE amount < 0")
+		must(t, err)
+		found, err := db.Reconcile(ctx, client)
+		must(t, err)
+		if d := gocmp.Diff([]Difference{{client, "balance", string(client), 5000, 4500}}, found); d != "" {
+			t.Errorf("Reconcile (-want +got):\n%s", d)
+		}
+	})
+}
+
+// Each part of a budget that is used up is noted once, whoever books it.
+func TestAlerts(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		client := createClient(t, db, 1)
+		putBudget(t, db, client, 3001)
+		claim := func() (out []int) {
+			list, err := db.ClaimAlerts(ctx, 10, time.Minute)
+			must(t, err)
+			slices.SortFunc(list, func(a, b Alert) int { return cmp.Compare(a.Percent, b.Percent) })
+			for _, a := range list {
+				out = append(out, a.Percent)
+				if a.ClientID != client || a.Limit != 3001 || !a.Start.Equal(modelgate.Day.Start(noon)) || a.Tries != 1 {
+					t.Errorf("alert %+v", a)
+				}
+				must(t, db.FinishAlert(ctx, a))
+			}
+			return out
+		}
+		for n, want := range [][]int{nil, {50}, {80}, {100}, nil} {
+			cost := []modelgate.Nano{1500, 1, 900, 600, 5000}[n] // 1500, 1501, 2401, 3001, 8001
+			r := row(client, n)
+			r.Cost = cost
+			book(t, db, fmt.Sprint("i", n%2), r)
+			if got := claim(); !slices.Equal(got, want) {
+				t.Errorf("after row %d: alerts %v, want %v", n, got, want)
+			}
+		}
+	})
+}
+
+// An alert that was claimed and not finished comes again, to one claimer.
+func TestAlertsComeAgain(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 1)
+		putBudget(t, db, client, 1000)
+		book(t, db, "i", row(client, 1))
+		claim := func(want int) {
+			t.Helper()
+			list, err := db.ClaimAlerts(t.Context(), 10, time.Minute)
+			must(t, err)
+			if len(list) != want {
+				t.Errorf("%d alerts, want %d", len(list), want)
+			}
+		}
+		claim(3)
+		claim(0)
+		db.now = func() time.Time { return noon.Add(time.Minute) }
+		claim(3)
+	})
+}

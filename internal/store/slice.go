@@ -1,0 +1,377 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"slices"
+	"time"
+
+	"modelgate"
+)
+
+// SliceLife is how long a slice outlives the last sign of life of its
+// instance. A call is shorter than that, so that what an instance still has
+// under way is never given to another.
+const SliceLife = time.Hour
+
+// sqlHold is the one statement that reserves money: its WHERE clause is judged
+// under the lock of the row, so that nothing passes a limit unseen. $7 is what
+// must still be left for that, $6 itself or, to admit the one call that
+// crosses the limit, 1.
+const sqlHold = `UPDATE spend
+SET held = held + $6
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5
+  AND settled + held + $7 <= (
+    SELECT amount
+    FROM budget
+    WHERE budget.client_id = spend.client_id AND budget.scope = spend.scope
+      AND budget.scope_id = spend.scope_id AND budget.period = spend.period)
+RETURNING settled + held
+-- sqlHold`
+
+// sqlUnhold also serves to lock the row, with 0.
+const sqlUnhold = `UPDATE spend
+SET held = held - $6
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5
+RETURNING settled + held
+-- sqlUnhold`
+
+const sqlNewSpend = `INSERT INTO spend (` + spendColumns + `)
+VALUES ($1, $2, $3, $4, $5, 0, 0)
+ON CONFLICT (client_id, scope, scope_id, period, period_start) DO NOTHING
+-- sqlNewSpend`
+
+const sqlLimit = `SELECT amount
+FROM budget
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4
+-- sqlLimit`
+
+// sqlChangeSlice changes nothing when the change was made before.
+const sqlChangeSlice = `INSERT INTO slice (client_id, scope, scope_id, period, period_start, instance, granted, seq, amount)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $7)
+ON CONFLICT (client_id, scope, scope_id, period, period_start, instance) DO UPDATE
+SET granted = slice.granted + excluded.granted, seq = excluded.seq, amount = excluded.amount
+WHERE slice.seq < excluded.seq
+RETURNING granted
+-- sqlChangeSlice`
+
+const sqlMadeChange = `SELECT amount
+FROM slice
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND instance = $6 AND seq = $7
+-- sqlMadeChange`
+
+const sqlSpendSlice = `UPDATE slice
+SET granted = granted - $7
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND instance = $6
+RETURNING granted
+-- sqlSpendSlice`
+
+const sqlEndSlice = `DELETE FROM slice
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND instance = $6
+RETURNING granted
+-- sqlEndSlice`
+
+const sqlSlicesOfInstance = `SELECT client_id, scope, scope_id, period, period_start, instance
+FROM slice
+WHERE instance = $1
+-- sqlSlicesOfInstance`
+
+const sqlExpiredSlices = `SELECT s.client_id, s.scope, s.scope_id, s.period, s.period_start, s.instance
+FROM slice s
+LEFT JOIN slice_holder h ON h.instance = s.instance
+WHERE h.expires_at IS NULL OR h.expires_at <= $1
+-- sqlExpiredSlices`
+
+const sqlRenewSlices = `INSERT INTO slice_holder (instance, expires_at)
+VALUES ($1, $2)
+ON CONFLICT (instance) DO UPDATE
+SET expires_at = excluded.expires_at
+-- sqlRenewSlices`
+
+const sqlForgetHolder = `DELETE FROM slice_holder
+WHERE expires_at <= $1
+-- sqlForgetHolder`
+
+// errRefused ends a transaction in which a budget has said no.
+var errRefused = errors.New("a budget is used up")
+
+// Hold reserves money for an instance on several counters, on all of them or
+// on none: where one answer is a refusal, nothing was granted. The answers are
+// in the order of the asks.
+func (db *DB) Hold(ctx context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error) {
+	var answers []modelgate.Held
+	order := inOrder(asks, func(a *modelgate.Ask) counter { return counter{a.Counter} })
+	err := db.update(ctx, "hold budgets", func(tx *sql.Tx) error {
+		answers = make([]modelgate.Held, len(asks))
+		refused := false
+		for _, i := range order {
+			var err error
+			if answers[i], err = hold(ctx, tx, instance, &asks[i]); err != nil {
+				return err
+			}
+			refused = refused || answers[i].Granted == 0 && !answers[i].Gone
+		}
+		if refused {
+			return errRefused
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errRefused) {
+		return nil, err
+	}
+	return answers, nil
+}
+
+// inOrder is the order in which the counters' rows are taken.
+func inOrder[T any](list []T, key func(*T) counter) []int {
+	order := make([]int, len(list))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return key(&list[a]).compare(key(&list[b])) })
+	return order
+}
+
+func hold(ctx context.Context, tx *sql.Tx, instance string, a *modelgate.Ask) (modelgate.Held, error) {
+	k := counter{a.Counter}
+	granted, used, err := guard(ctx, tx, k, a)
+	if errors.Is(err, sql.ErrNoRows) {
+		// The row may be missing, as in a period without any spending yet.
+		if _, err = tx.ExecContext(ctx, sqlNewSpend, k.args(nil)...); err != nil {
+			return modelgate.Held{}, err
+		}
+		granted, used, err = guard(ctx, tx, k, a)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return refusal(ctx, tx, k, instance, a.Seq)
+	}
+	if err != nil {
+		return modelgate.Held{}, err
+	}
+	limit, err := limitOf(ctx, tx, k)
+	if err != nil {
+		return modelgate.Held{}, err
+	}
+	deficit, err := changeSlice(ctx, tx, k, instance, granted, a.Seq)
+	if errors.Is(err, sql.ErrNoRows) { // made before
+		if err := correct(ctx, tx, k, granted); err != nil {
+			return modelgate.Held{}, err
+		}
+		used -= granted
+		granted, err = madeChange(ctx, tx, k, instance, a.Seq)
+	}
+	return modelgate.Held{Granted: granted, Left: limit - used + deficit}, err
+}
+
+// guard takes the most of an ask, else the least; sql.ErrNoRows refuses.
+func guard(ctx context.Context, tx *sql.Tx, k counter, a *modelgate.Ask) (granted, used modelgate.Nano, err error) {
+	if a.Most > a.Least {
+		err = tx.QueryRowContext(ctx, sqlHold, append(k.args(nil), int64(a.Most), int64(a.Most))...).Scan(&used)
+		if !errors.Is(err, sql.ErrNoRows) {
+			return a.Most, used, err
+		}
+	}
+	room := a.Least
+	if a.Across {
+		room = 1
+	}
+	err = tx.QueryRowContext(ctx, sqlHold, append(k.args(nil), int64(a.Least), int64(room))...).Scan(&used)
+	return a.Least, used, err
+}
+
+// refusal tells how much is left of a budget that refused, unless it did so
+// because it had granted the same ask before.
+func refusal(ctx context.Context, tx *sql.Tx, k counter, instance string, seq int64) (modelgate.Held, error) {
+	var h modelgate.Held
+	var used modelgate.Nano
+	if err := tx.QueryRowContext(ctx, sqlUnhold, append(k.args(nil), 0)...).Scan(&used); err != nil {
+		return h, err
+	}
+	limit, err := limitOf(ctx, tx, k)
+	if err != nil {
+		return h, err
+	}
+	h.Left = limit - used
+	h.Granted, err = madeChange(ctx, tx, k, instance, seq)
+	h.Gone = h.Granted == 0 && limit == 0 && k.Period != modelgate.Total
+	return h, err
+}
+
+// madeChange is the amount of a slice's last change where that has the
+// number, else 0.
+func madeChange(ctx context.Context, tx *sql.Tx, k counter, instance string, seq int64) (modelgate.Nano, error) {
+	var amount modelgate.Nano
+	err := tx.QueryRowContext(ctx, sqlMadeChange, append(k.args(nil), instance, seq)...).Scan(&amount)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return amount, err
+}
+
+// limitOf is 0 where there is no budget (any more).
+func limitOf(ctx context.Context, tx *sql.Tx, k counter) (modelgate.Nano, error) {
+	var limit modelgate.Nano
+	err := tx.QueryRowContext(ctx, sqlLimit, k.args(nil)[:4]...).Scan(&limit)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return limit, err
+}
+
+// changeSlice adds to an instance's slice of a counter whose row of spend is
+// locked and has the amount in held already. Where the slice was below 0 a
+// part of the amount only made up for that, and held gives it back: deficit.
+// sql.ErrNoRows says that the change was made before.
+func changeSlice(ctx context.Context, tx *sql.Tx, k counter, instance string, amount modelgate.Nano, seq int64) (deficit modelgate.Nano, err error) {
+	var now modelgate.Nano
+	if err = tx.QueryRowContext(ctx, sqlChangeSlice, append(k.args(nil), instance, int64(amount), seq)...).Scan(&now); err != nil {
+		return 0, err
+	}
+	deficit = amount - (max(now, 0) - max(now-amount, 0))
+	return deficit, correct(ctx, tx, k, deficit)
+}
+
+// correct takes an amount off held.
+func correct(ctx context.Context, tx *sql.Tx, k counter, amount modelgate.Nano) error {
+	if amount == 0 {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, sqlUnhold, append(k.args(nil), int64(amount))...)
+	return err
+}
+
+// unhold takes what was settled off the slices it was reserved from. The rows
+// of spend are locked and have it taken off held; where the slice is gone, or
+// has not as much, held gets the rest back.
+func unhold(ctx context.Context, tx *sql.Tx, instance string, keys []counter, a amounts) error {
+	for _, k := range keys {
+		spent := -a[k].held
+		if spent == 0 {
+			continue
+		}
+		var now modelgate.Nano
+		err := tx.QueryRowContext(ctx, sqlSpendSlice, append(k.args(nil), instance, int64(spent))...).Scan(&now)
+		taken := max(now+spent, 0) - max(now, 0)
+		if errors.Is(err, sql.ErrNoRows) {
+			taken, err = 0, nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := correct(ctx, tx, k, taken-spent); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// GiveBack returns money that an instance holds and does not need.
+func (db *DB) GiveBack(ctx context.Context, instance string, returns []modelgate.Return) error {
+	order := inOrder(returns, func(r *modelgate.Return) counter { return counter{r.Counter} })
+	return db.update(ctx, "give back budgets", func(tx *sql.Tx) error {
+		for _, i := range order {
+			r := &returns[i]
+			var err error
+			if r.Close {
+				err = endSlice(ctx, tx, counter{r.Counter}, instance)
+			} else {
+				err = giveBack(ctx, tx, instance, r)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func giveBack(ctx context.Context, tx *sql.Tx, instance string, r *modelgate.Return) error {
+	k := counter{r.Counter}
+	var used modelgate.Nano
+	err := tx.QueryRowContext(ctx, sqlUnhold, append(k.args(nil), int64(r.Amount))...).Scan(&used)
+	if err != nil {
+		return err
+	}
+	_, err = changeSlice(ctx, tx, k, instance, -r.Amount, r.Seq)
+	if errors.Is(err, sql.ErrNoRows) { // made before
+		return correct(ctx, tx, k, -r.Amount)
+	}
+	return err
+}
+
+// endSlice frees all that an instance holds of a counter.
+func endSlice(ctx context.Context, tx *sql.Tx, k counter, instance string) error {
+	var used, granted modelgate.Nano
+	err := tx.QueryRowContext(ctx, sqlUnhold, append(k.args(nil), 0)...).Scan(&used)
+	if err == nil {
+		err = tx.QueryRowContext(ctx, sqlEndSlice, append(k.args(nil), instance)...).Scan(&granted)
+	}
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return correct(ctx, tx, k, max(granted, 0))
+}
+
+// EndSlices frees everything that an instance holds. It is for an instance
+// that has nothing under way: at its start once its spool is booked, and at
+// its end.
+func (db *DB) EndSlices(ctx context.Context, instance string) error {
+	return db.endSlices(ctx, "end slices", sqlSlicesOfInstance, instance)
+}
+
+// EndExpiredSlices frees what instances hold that have not shown themselves
+// for SliceLife.
+func (db *DB) EndExpiredSlices(ctx context.Context) error {
+	now := micros(db.now())
+	if err := db.endSlices(ctx, "end expired slices", sqlExpiredSlices, now); err != nil {
+		return err
+	}
+	_, err := db.write.ExecContext(ctx, sqlForgetHolder, now)
+	return wrap("forget expired holders", err)
+}
+
+// sliceName is a slice's key.
+type sliceName struct {
+	counter
+	instance string
+}
+
+// slicesPerTx keeps transactions that end slices short.
+const slicesPerTx = 100
+
+func (db *DB) endSlices(ctx context.Context, op, query string, arg any) error {
+	found, err := list(ctx, db.read, func(s scanner) (sliceName, error) {
+		var n sliceName
+		err := s.Scan(&n.ClientID, &n.Level, &n.ID, &n.Period, &n.Start, &n.instance)
+		return n, err
+	}, query, arg)
+	if err != nil {
+		return wrap(op, err)
+	}
+	slices.SortFunc(found, func(a, b sliceName) int { return a.compare(b.counter) })
+	for part := range slices.Chunk(found, slicesPerTx) {
+		err := db.update(ctx, op, func(tx *sql.Tx) error {
+			for _, n := range part {
+				if err := endSlice(ctx, tx, n.counter, n.instance); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RenewSlices says that an instance lives: it keeps what it holds for another
+// SliceLife.
+func (db *DB) RenewSlices(ctx context.Context, instance string) error {
+	_, err := db.write.ExecContext(ctx, sqlRenewSlices, instance, micros(db.now().Add(SliceLife)))
+	return wrap("renew slices", err)
+}
