@@ -179,6 +179,16 @@ func (n Nano) Billed(m Markup) Nano {
 	return v
 }
 
+// Unbilled is the cost whose billed price is n, as near as a Nano can be, and
+// at least 1 for an n above 0.
+func (n Nano) Unbilled(m Markup) Nano {
+	if m == 0 || n <= 0 {
+		return n
+	}
+	hi, lo := bits.Mul64(uint64(n), uint64(wholeMarkup))
+	return max(divideHalfEven(hi, lo, uint64(wholeMarkup+m)), 1)
+}
+
 // divideHalfEven is hi:lo / d rounded half to even, at most the largest Nano.
 func divideHalfEven(hi, lo, d uint64) Nano {
 	if hi >= d {

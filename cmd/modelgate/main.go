@@ -26,6 +26,8 @@ type commands struct {
 	Key       keyCommand       `cmd:"" help:"Keys: issue, revoke, limits."`
 	Reconcile reconcileCommand `cmd:"" help:"Recompute the books from the usage rows; fail on any difference."`
 	Spool     spoolCommand     `cmd:"" help:"Book what a lost instance left."`
+	Budget    budgetCommand    `cmd:"" help:"Budgets: list, remove."`
+	Balance   balanceCommand   `cmd:"" help:"Prepaid balances: credit, show."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 }
 

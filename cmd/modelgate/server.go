@@ -21,6 +21,7 @@ import (
 	"modelgate/internal/config"
 	"modelgate/internal/keyring"
 	"modelgate/internal/manage"
+	"modelgate/internal/purse"
 	"modelgate/internal/relay"
 	"modelgate/internal/spool"
 	"modelgate/internal/store"
@@ -49,6 +50,8 @@ type server struct {
 	db      *store.DB
 	spool   *spool.Spool
 	shipper *work.Shipper
+	purse   *purse.Purse // nil where nothing is enforced
+	alerter *work.Alerter
 	keys    *keyring.Keyring
 	relay   *relay.Relay
 	health  *health
@@ -109,6 +112,10 @@ func (s *server) openBooks(cfg *config.Config) error {
 	if err := s.shipper.Recover(s.env.ctx); err != nil {
 		return errors.Join(fmt.Errorf("recover the spool: %w", err), s.spool.Close())
 	}
+	if err := s.openPurse(cfg); err != nil {
+		return errors.Join(fmt.Errorf("budgets: %w", err), s.spool.Close())
+	}
+	s.alerter = s.newAlerter(cfg)
 	return nil
 }
 
@@ -123,11 +130,11 @@ func (s *server) mount(cfg *config.Config) error {
 		return err
 	}
 	s.keys = keyring.New(keyring.Options{
-		Source: s.db, Unreachable: store.Unreachable, Touch: s.db.TouchKeys, Now: time.Now, Log: s.log,
+		Source: callers{s.db, cfg.Enforcement}, Unreachable: store.Unreachable, Touch: s.db.TouchKeys, Now: time.Now, Log: s.log,
 	})
 	s.relay = relay.New(relay.Options{
 		Live: s.live.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
-		Metrics: relay.NewMetrics(s.metrics), MaxBody: int64(cfg.Server.MaxRequestBytes),
+		Metrics: relay.NewMetrics(s.metrics), MaxBody: int64(cfg.Server.MaxRequestBytes), Purse: s.purse,
 	})
 	api := manage.New(manage.Options{
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: func() *modelgate.Catalog { return s.live.Load().Catalog },
@@ -184,6 +191,10 @@ func (s *server) run(ready func(addr net.Addr)) error {
 		}
 	})
 	s.loops.Go(func() { s.watchReload(loops) })
+	s.loops.Go(func() { s.alerter.Run(loops) })
+	if s.purse != nil {
+		s.loops.Go(func() { s.purse.Run(loops) })
+	}
 	go func() { failed <- s.serve(listener, cfg) }()
 	if s.admin != nil {
 		go func() { failed <- s.admin.ListenAndServe() }()
@@ -238,6 +249,10 @@ func (s *server) close() error {
 	defer cancel()
 	if err := s.shipper.Drain(ctx); err != nil {
 		s.log.Warn("usage stays in the spool until the next start", "error", err)
+	} else if s.purse != nil {
+		if err := s.purse.End(ctx); err != nil {
+			s.log.Warn("what this instance holds of budgets is free at its next start", "error", err)
+		}
 	}
 	for _, p := range s.live.Load().Providers {
 		p.Close()

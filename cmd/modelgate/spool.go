@@ -31,7 +31,8 @@ type shipped struct {
 	Quarantined int64 `json:"quarantined"`
 }
 
-// Run is `modelgate spool ship`. It may be run any number of times.
+// Run is `modelgate spool ship`. It may be run any number of times. What the
+// instance held of budgets is free once its calls are booked.
 func (c *spoolShip) Run(env *environment) (err error) {
 	// Opening a spool makes its directory, which would hide a wrong name.
 	if info, err := os.Stat(c.Dir); err != nil {
@@ -55,6 +56,9 @@ func (c *spoolShip) Run(env *environment) (err error) {
 	defer func() { err = errors.Join(err, left.Close()) }()
 	shipper := work.NewShipper(left, db, log)
 	if err := shipper.Recover(env.ctx); err != nil {
+		return err
+	}
+	if err := db.EndSlices(env.ctx, left.Instance()); err != nil {
 		return err
 	}
 	done := shipped{left.Instance(), shipper.Stats().Rows, left.Stats().Quarantined + shipper.Stats().Quarantined}

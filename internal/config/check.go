@@ -30,6 +30,7 @@ func (s *Settings) check(d *document) {
 	if s.Metering.SpoolMaxBytes < minSpool {
 		d.fault("metering.spool_max_bytes", "must be at least %s", minSpool)
 	}
+	s.Alerts.check(d)
 	oneOf(d, "log.format", s.Log.Format, LogAuto, LogText, LogJSON)
 	seen := make(map[string]int)
 	for i := range s.Providers {
@@ -96,6 +97,16 @@ func (r *Redis) check(d *document) {
 		if n, err := strconv.Atoi(database); err != nil || n < 0 {
 			d.fault("redis.url", "want the number of a database after the host, such as /0")
 		}
+	}
+}
+
+func (a *Alerts) check(d *document) {
+	if a.WebhookURL == "" {
+		return
+	}
+	checkURL(d, "alerts.webhook_url", a.WebhookURL, "*")
+	if a.Secret.Empty() {
+		d.fault("alerts.secret", "is needed with webhook_url, so that its receiver can tell alerts from forgeries")
 	}
 }
 

@@ -81,9 +81,10 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 		want := config.Settings{
 			Server: config.Server{Listen: "127.0.0.1:8080", MaxRequestBytes: 10485760,
 				DataDir: filepath.Join(filepath.Dir(path), "data"), DrainDelay: 5 * time.Second},
-			Limits:   config.Limits{RequestsPerSecond: 50, Burst: 100, Concurrency: 100},
-			Metering: config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30},
-			Log:      config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
+			Limits:      config.Limits{RequestsPerSecond: 50, Burst: 100, Concurrency: 100},
+			Metering:    config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30},
+			Enforcement: config.Enforcement{Budgets: config.EnforceEstimate, Balance: true},
+			Log:         config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%q (-want +got):\n%s", text, diff)
@@ -104,6 +105,8 @@ database: {url: "postgres://gate:pa$$word@db:5432/gate"}
 redis: {url: "rediss://cache:6379/2"}
 limits: {requests_per_second: 0, burst: 7, concurrency: 0}
 metering: {fsync: interval, spool_max_bytes: 268435456}
+enforcement: {budgets: strict, balance: false}
+alerts: {webhook_url: "https://ops.example/hook", secret: whsec_c2VjcmV0}
 log: {level: warn, format: json}
 providers:
   - name: openai-eu
@@ -133,11 +136,13 @@ func TestEverySetting(t *testing.T) {
 	want := config.Settings{
 		Server: config.Server{Listen: ":9090", BaseURL: "https://gate.example", MaxRequestBytes: 20 << 20, DataDir: "/var/lib/modelgate",
 			AdminListen: "127.0.0.1:9464", TLS: config.TLS{CertFile: filepath.Join(dir, "tls/cert.pem"), KeyFile: "/etc/key.pem"}},
-		Database: config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate")},
-		Redis:    config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
-		Limits:   config.Limits{Burst: 7},
-		Metering: config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20},
-		Log:      config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
+		Database:    config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate")},
+		Redis:       config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
+		Limits:      config.Limits{Burst: 7},
+		Metering:    config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20},
+		Enforcement: config.Enforcement{Budgets: config.EnforceStrict},
+		Alerts:      config.Alerts{WebhookURL: "https://ops.example/hook", Secret: config.NewSecret("whsec_c2VjcmV0")},
+		Log:         config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
 		Providers: []config.Provider{{
 			Name: "openai-eu", Format: "openai", BaseURL: "https://eu.api.openai.com/base", Region: "eu-west",
 			Credentials:         []config.Secret{config.NewSecret("one"), config.NewSecret("two")},
@@ -315,6 +320,19 @@ func TestProxyPriceOrder(t *testing.T) {
 	for i, p := range cfg.Prices {
 		if p.Provider != want[i].Provider || p.Model != want[i].Model || p.Price.Base.String() != fmt.Sprintf("input=%d", i+1) {
 			t.Errorf("prices[%d] = %s %s %s", i, p.Provider, p.Model, p.Price.Base)
+		}
+	}
+}
+
+// Truth values are the short way to say how budgets are enforced.
+func TestEnforcementWords(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]config.Enforce{
+		"true": config.EnforceEstimate, "false": config.EnforceOff, "estimate": config.EnforceEstimate, "strict": config.EnforceStrict, "off": config.EnforceOff,
+	} {
+		cfg, err := config.Load(write(t, "enforcement: {budgets: "+text+"}\n"), env(nil))
+		if err != nil || cfg.Enforcement.Budgets != want {
+			t.Errorf("budgets: %s is %v, %v; want %s", text, cfg, err, want)
 		}
 	}
 }

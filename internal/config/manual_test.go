@@ -163,6 +163,8 @@ func choices(t reflect.Type, path string) []string {
 	switch {
 	case t == reflect.TypeFor[Fsync]():
 		return []string{string(FsyncAlways), string(FsyncInterval)}
+	case t == reflect.TypeFor[Enforce]():
+		return []string{string(EnforceEstimate), string(EnforceStrict), string(EnforceOff)}
 	case t == reflect.TypeFor[LogFormat]():
 		return []string{string(LogAuto), string(LogText), string(LogJSON)}
 	case t == reflect.TypeFor[slog.Level]():
@@ -277,7 +279,7 @@ func (k key) usually() string {
 		text = strings.ToLower(v.String())
 	case time.Duration:
 		text = shortDuration(v)
-	case string, Fsync, LogFormat, Disconnect, Size, int, int64, bool:
+	case string, Fsync, LogFormat, Enforce, Disconnect, Size, int, int64, bool:
 		text = fmt.Sprint(v)
 	default:
 		return "."

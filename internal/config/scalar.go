@@ -63,6 +63,7 @@ const (
 	wantSize     = "a number of bytes such as 10485760 or 10MiB"
 	wantDate     = "a date such as 2026-12-01 or a time such as 2026-12-01T08:00:00Z"
 	wantClock    = "a time of the day, UTC, from 00:00 to 24:00"
+	wantEnforce  = "estimate, strict or off, or true or false"
 	wantLevel    = "debug, info, warn or error"
 )
 
@@ -83,6 +84,8 @@ func wanted(p any) string {
 		return wantDate
 	case *clock:
 		return wantClock
+	case *Enforce:
+		return wantEnforce
 	case *slog.Level:
 		return wantLevel
 	}
@@ -125,6 +128,8 @@ func (s scalar) into(p any) error {
 		*p, ok = parseDate(s.text)
 	case *clock:
 		*p, ok = parseClock(s.text)
+	case *Enforce:
+		*p, ok = parseEnforce(s.text)
 	case *slog.Level:
 		*p, ok = parseLevel(s.text)
 	default:
@@ -181,6 +186,16 @@ func parseClock(s string) (clock, bool) {
 	}
 	t, err := time.Parse("15:04", s)
 	return clock(t.Hour()*60 + t.Minute()), err == nil && len(s) == len("15:04")
+}
+
+func parseEnforce(s string) (Enforce, bool) {
+	switch s {
+	case "true":
+		return EnforceEstimate, true
+	case "false":
+		return EnforceOff, true
+	}
+	return Enforce(s), slices.Contains([]Enforce{EnforceEstimate, EnforceStrict, EnforceOff}, Enforce(s))
 }
 
 func parseLevel(s string) (slog.Level, bool) {

@@ -67,6 +67,9 @@ func anyOf(n, other node) node {
 func (c comments) value(k key, definitions node) node {
 	t := k.typ
 	if words := choices(t, k.path); words != nil {
+		if t == reflect.TypeFor[Enforce]() {
+			return orVariable(anyOf(node{"enum": words}, node{"type": "boolean"}))
+		}
 		return orVariable(node{"enum": words})
 	}
 	if made := scalarSchema(t); made != nil {

@@ -27,6 +27,13 @@ type Settings struct {
 	// How usage is kept until it is in the database.
 	Metering Metering `yaml:"metering"`
 
+	// Whether budgets and prepaid balances stop calls.
+	Enforcement Enforcement `yaml:"enforcement"`
+
+	// Whom to tell that a budget is used up by 50, 80 and 100 percent. Each is
+	// also a line in the log and a count in the metrics.
+	Alerts Alerts `yaml:"alerts"`
+
 	// What the service writes to standard error.
 	Log Log `yaml:"log"`
 
@@ -160,6 +167,47 @@ type Metering struct {
 func (m *Metering) setDefaults() {
 	m.Fsync = FsyncAlways
 	m.SpoolMaxBytes = 4 << 30
+}
+
+// Enforce says how budgets are enforced.
+type Enforce string
+
+// The choices.
+const (
+	EnforceEstimate Enforce = "estimate"
+	EnforceStrict   Enforce = "strict"
+	EnforceOff      Enforce = "off"
+)
+
+// Enforcement is whether budgets and prepaid balances stop calls.
+type Enforcement struct {
+	// How budgets are enforced. `estimate`, or true: a call is admitted while
+	// something is left, so that the call that crosses a limit completes;
+	// limits are passed by that call and by what estimates were short.
+	// `strict`: a call is admitted if the most that it can cost is left, so
+	// that no limit is passed; models need context_length and max_output, and
+	// calls with tools that the provider runs are refused. `off`, or false:
+	// spending is shown and stops nothing.
+	Budgets Enforce `yaml:"budgets"`
+
+	// Whether calls of organizations with manual billing stop when their
+	// prepaid balance is used up. It is judged as budgets are, by estimate
+	// where those are off.
+	Balance bool `yaml:"balance"`
+}
+
+func (e *Enforcement) setDefaults() { *e = Enforcement{Budgets: EnforceEstimate, Balance: true} }
+
+// Alerts is whom to tell about budgets.
+type Alerts struct {
+	// Address that gets a POST for each alert, http or https. Empty means
+	// none.
+	WebhookURL string `yaml:"webhook_url"`
+
+	// Key of the signature in the header webhook-signature, as Standard
+	// Webhooks has it: `whsec_` and base64, or any text. Needed with
+	// webhook_url.
+	Secret Secret `yaml:"secret"`
 }
 
 // LogFormat is how log lines are written.

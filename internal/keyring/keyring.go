@@ -214,6 +214,15 @@ func (k *Keyring) ForgetSubAccount(id modelgate.SubAccountID) {
 	}
 }
 
+// ForgetClient does the same for every key of an organization.
+func (k *Keyring) ForgetClient(id modelgate.ClientID) {
+	for i := range k.shards {
+		k.shards[i].forget(func(_ modelgate.Digest, e *entry) bool {
+			return e.caller != nil && e.caller.ClientID == id
+		})
+	}
+}
+
 // LastRead is when the last database read that succeeded began; the zero
 // time before the first. A gateway whose last read is over 85 s old can
 // identify nobody.

@@ -450,6 +450,7 @@ func TestForget(t *testing.T) {
 	for name, forget := range map[string]func(*bench){
 		"key":         func(b *bench) { b.Forget(b.digest) },
 		"sub-account": func(b *bench) { b.ForgetSubAccount("s1") },
+		"client":      func(b *bench) { b.ForgetClient("c1"); b.Forget(b.digest) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -47,6 +47,10 @@ func endpoints() []endpoint {
 		{"POST /gw/subaccounts", modelgate.KeysManage, organization, call((*API).createSubAccount)},
 		{"PATCH /gw/subaccounts/{id}", modelgate.KeysManage, organization, call((*API).patchSubAccount)},
 
+		{"GET /gw/budgets", modelgate.KeysManage, everyone, call((*API).budgets)},
+		{"PUT /gw/budgets", modelgate.KeysManage, everyone, call((*API).putBudget)},
+		{"DELETE /gw/budgets", modelgate.KeysManage, everyone, call((*API).deleteBudget)},
+
 		{"GET /gw/branding", modelgate.KeysManage, organization, call((*API).branding)},
 		{"PUT /gw/branding", modelgate.KeysManage, organization, call((*API).putBranding)},
 

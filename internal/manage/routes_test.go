@@ -32,6 +32,9 @@ var scopeTable = []struct{ endpoint, scope string }{
 	{"PATCH /gw/subaccounts/" + unknownID, "keys:manage"},
 	{"GET /gw/branding", "keys:manage"},
 	{"PUT /gw/branding", "keys:manage"},
+	{"GET /gw/budgets", "keys:manage"},
+	{"PUT /gw/budgets", "keys:manage"},
+	{"DELETE /gw/budgets", "keys:manage"},
 	{"GET /gw/usage", "stats:read"},
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/provider"
+	"modelgate/internal/purse"
 	"modelgate/internal/throttle"
 )
 
@@ -34,7 +35,12 @@ type call struct {
 	asked       provider.Asked
 	attempts    []attempt // the routes in order, at least one
 
+	demand demand // where the caller's budgets bind
+
 	// permit keeps of attempts what may serve the call
+
+	// afford
+	hold purse.Hold
 
 	// forward
 	begun     bool // BEGIN is written

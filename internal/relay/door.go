@@ -97,6 +97,9 @@ func (y *Relay) resolveDoor(c *call) error {
 	if c.model.Kind != d.kind {
 		return modelgate.ErrWrongKind(slug, c.model.Kind, d.kind)
 	}
+	if y.enforced(c) {
+		c.demand = q.demand(d.path)
+	}
 	q.once = len(c.model.Routes) == 1
 	c.attempts = make([]attempt, 0, len(c.model.Routes))
 	for i := range c.model.Routes {

@@ -16,6 +16,7 @@ import (
 func (y *Relay) finish(c *call) {
 	defer c.pass.Release()
 	if !c.begun {
+		c.hold.Release()
 		return
 	}
 	c.client.close()
@@ -46,6 +47,7 @@ func (y *Relay) end(c *call) {
 			c.cut = true // nobody may hold an answer that is not in the books
 			y.Log.Error("usage could not be made durable", "request_id", c.id.String(), "error", err)
 		}
+		y.settle(c, &end)
 		y.Metrics.done(c, &end)
 	}()
 	c.charge(&end)

@@ -53,7 +53,7 @@ func (y *Relay) begin(c *call) error {
 	begin := modelgate.CallBegin{
 		ID: c.id, At: c.id.Time(), ClientID: c.caller.ClientID, KeyID: c.caller.KeyID, SubAccountID: c.caller.SubAccountID,
 		Provider: a.name, Model: a.model, Region: a.provider.Region(), Door: c.surface, Kind: c.kind(),
-		ViaSDK: provider.ViaSDK(c.r.UserAgent()), Attribution: c.attribution,
+		ViaSDK: provider.ViaSDK(c.r.UserAgent()), Attribution: c.attribution, Holds: c.hold.Holds(),
 	}
 	if c.model != nil {
 		begin.Slug, begin.Author = c.model.Slug, c.model.Author()

@@ -17,6 +17,7 @@ type Live struct {
 // NewLive puts a catalog and providers together.
 func NewLive(catalog *modelgate.Catalog, providers map[string]*provider.Provider) *Live {
 	names := append(provider.AskedNames(), "model", "stream", "stream_options")
+	names = append(names, budgetNames()...)
 	for _, p := range providers {
 		names = append(names, p.BodyNames()...)
 	}

@@ -32,6 +32,9 @@ func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
 	if err := q.stored(p, way.Stored); err != nil {
 		return err
 	}
+	if y.enforced(c) {
+		c.demand = q.demand(path)
+	}
 	a := attempt{name: p.Name(), provider: p, reader: way.Reader}
 	if a.model, a.others, err = q.models(way.Models, captures); err != nil {
 		return err

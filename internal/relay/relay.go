@@ -14,6 +14,7 @@ import (
 	"modelgate"
 	"modelgate/internal/keyring"
 	"modelgate/internal/provider"
+	"modelgate/internal/purse"
 	"modelgate/internal/throttle"
 	"modelgate/internal/web"
 )
@@ -45,6 +46,10 @@ type Options struct {
 	Metrics *Metrics
 	MaxBody int64 // bytes of a request body
 
+	// Purse reserves what calls cost of their caller's budgets; nil enforces
+	// none.
+	Purse *purse.Purse
+
 	// MaxDrain replies at once are read on after their clients have left,
 	// each for DrainFor at most; 256 and 60 s.
 	MaxDrain int
@@ -72,6 +77,7 @@ func (o Options) withDefaults() Options {
 type Relay struct {
 	Options
 	doors   map[string]*door
+	recent  recent
 	drains  chan struct{}
 	buffers sync.Pool // of *[copyBuffer]byte
 	base    context.Context
@@ -85,6 +91,7 @@ func New(o Options) *Relay {
 	y := &Relay{Options: o, doors: make(map[string]*door), drains: make(chan struct{}, o.MaxDrain)}
 	y.base, y.cut = context.WithCancelCause(context.Background())
 	y.buffers.New = func() any { return new([copyBuffer]byte) }
+	y.recent.routes = make(map[routeName]*sample)
 	for i := range doors {
 		y.doors[doors[i].path] = &doors[i]
 	}
@@ -133,6 +140,9 @@ func (y *Relay) run(c *call, resolve func(*call) error) error {
 		return err
 	}
 	if err := y.permit(c); err != nil {
+		return err
+	}
+	if err := y.afford(c); err != nil {
 		return err
 	}
 	return y.forward(c)

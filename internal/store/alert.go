@@ -46,6 +46,12 @@ ON CONFLICT (client_id, scope, scope_id, period, period_start, percent) DO NOTHI
 -- alertInsert`
 }
 
+const sqlAlertsDue = `SELECT EXISTS (
+  SELECT 1
+  FROM alert
+  WHERE claimed_until <= $1)
+-- sqlAlertsDue`
+
 const sqlClaimAlerts = `UPDATE alert
 SET claimed_until = $2, tries = tries + 1
 WHERE claimed_until <= $1
@@ -95,6 +101,10 @@ func (db *DB) noteAlerts(ctx context.Context, tx *sql.Tx, spent amounts) error {
 func (db *DB) ClaimAlerts(ctx context.Context, most int, lease time.Duration) ([]Alert, error) {
 	var out []Alert
 	now := db.now()
+	var due bool
+	if err := db.read.QueryRowContext(ctx, sqlAlertsDue, micros(now)).Scan(&due); err != nil || !due {
+		return nil, wrap("look for alerts", err)
+	}
 	err := db.update(ctx, "claim alerts", func(tx *sql.Tx) (err error) {
 		out, err = list(ctx, tx, scanAlert, sqlClaimAlerts, micros(now), micros(now.Add(lease)), most)
 		return err

@@ -88,6 +88,44 @@ func (db *DB) Credit(ctx context.Context, client modelgate.ClientID, e BalanceEn
 	})
 }
 
+const sqlBecomeInvoiced = `UPDATE client
+SET invoiced_spend = COALESCE((SELECT settled FROM spend
+  WHERE client_id = client.id AND scope = 'client' AND scope_id = client.id AND period = 'total' AND period_start = 0), 0)
+WHERE id = $1
+-- sqlBecomeInvoiced`
+
+const sqlSpentInvoiced = `SELECT COALESCE((SELECT settled FROM spend
+  WHERE client_id = client.id AND scope = 'client' AND scope_id = client.id AND period = 'total' AND period_start = 0), 0) - invoiced_spend
+FROM client
+WHERE id = $1
+-- sqlSpentInvoiced`
+
+// switchBilling keeps what a client spends while it is invoiced out of its
+// balance: when it becomes a manual one that is credited. It raises the
+// control version.
+func (db *DB) switchBilling(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, to modelgate.Billing, a modelgate.Audit) error {
+	if to == modelgate.Invoiced {
+		if _, err := tx.ExecContext(ctx, sqlBecomeInvoiced, string(client)); err != nil {
+			return err
+		}
+		return raiseControl(ctx, tx)
+	}
+	var spent int64
+	if err := tx.QueryRowContext(ctx, sqlSpentInvoiced, string(client)).Scan(&spent); err != nil {
+		return err
+	}
+	revision, err := nextControl(ctx, tx)
+	if err != nil || spent == 0 {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, sqlInsertEntry, a.ID, string(client), micros(db.now()), spent, "spent while invoiced")
+	if err != nil {
+		return err
+	}
+	var sum modelgate.Nano
+	return tx.QueryRowContext(ctx, sqlAddCredit, string(client), spent, revision).Scan(&sum)
+}
+
 // Balance reads a client's balance and its newest entries, at most limit; 0
 // means all. Errors: not_found.
 func (db *DB) Balance(ctx context.Context, client modelgate.ClientID, limit int) (Balance, []BalanceEntry, error) {

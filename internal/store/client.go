@@ -91,6 +91,7 @@ func (db *DB) UpdateClient(ctx context.Context, id modelgate.ClientID, fn func(*
 		if err != nil {
 			return err
 		}
+		billing := c.Billing
 		if err := fn(&c); err != nil {
 			return err
 		}
@@ -108,6 +109,9 @@ func (db *DB) UpdateClient(ctx context.Context, id modelgate.ClientID, fn func(*
 		}
 		if err := db.record(ctx, tx, id, a); err != nil {
 			return err
+		}
+		if c.Billing != billing {
+			return db.switchBilling(ctx, tx, id, c.Billing, a)
 		}
 		return raiseControl(ctx, tx)
 	})

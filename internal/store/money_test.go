@@ -383,11 +383,26 @@ func TestBalance(t *testing.T) {
 			t.Errorf("a caller's balance is %+v", caller.Budgets)
 		}
 		wantReconciled(t, db)
+		bill := func(b modelgate.Billing) {
+			must(t, db.UpdateClient(ctx, client, func(c *modelgate.Client) error { c.Billing = b; return nil }, audit("client.set")))
+		}
+		bill(modelgate.Invoiced)
+		for n := range 2 {
+			r := row(client, 10+n)
+			r.KeyID = modelgate.KeyID(id(21))
+			book(t, db, "i", r)
+		}
+		bill(modelgate.Manual)
+		bill(modelgate.Manual)
+		if got, _, err := db.Balance(ctx, client, 1); err != nil || got.Left() != 3500 {
+			t.Errorf("%d are left, %v; want what was left before the client was invoiced", got.Left(), err)
+		}
+		wantReconciled(t, db)
 		_, err = db.write.Exec("DELETE FROM balance_entry WHERE amount < 0")
 		must(t, err)
 		found, err := db.Reconcile(ctx, client)
 		must(t, err)
-		if d := gocmp.Diff([]Difference{{client, "balance", string(client), 5000, 4500}}, found); d != "" {
+		if d := gocmp.Diff([]Difference{{client, "balance", string(client), 7000, 6500}}, found); d != "" {
 			t.Errorf("Reconcile (-want +got):\n%s", d)
 		}
 	})

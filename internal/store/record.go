@@ -56,20 +56,15 @@ func (db *DB) Record(ctx context.Context, b Batch) (inserted int, err error) {
 		if err := db.saveProgress(ctx, tx, b); err != nil {
 			return err
 		}
-		spent := amounts{}
-		var failed error
+		news := booked{instance: b.Instance}
 		err := db.insertUsage(ctx, tx, b.Rows, func(r *modelgate.UsageRow) {
-			inserted++
-			c := call{r.ClientID, r.SubAccountID, r.KeyID, r.At, r.Holds}
-			failed = errors.Join(failed, spent.add(c, r.Cost))
+			news.rows = append(news.rows, r)
 		})
-		if err := errors.Join(err, failed); err != nil {
+		if err != nil {
 			return err
 		}
-		if err := db.settle(ctx, tx, b.Instance, spent); err != nil {
-			return err
-		}
-		return db.noteAlerts(ctx, tx, spent)
+		inserted = len(news.rows)
+		return db.book(ctx, tx, &news)
 	})
 	if err != nil {
 		return 0, err

@@ -31,6 +31,10 @@ CREATE TABLE balance_entry (
 );
 CREATE INDEX balance_entry_newest ON balance_entry (client_id, at DESC, id DESC);
 
+-- What a client had ever spent when it last became an invoiced one: what it
+-- spends while it is does not count against its balance.
+ALTER TABLE client ADD COLUMN invoiced_spend BIGINT NOT NULL DEFAULT 0;
+
 -- What one instance holds of a counter, below 0 where calls cost more than
 -- was reserved for them. seq and amount are of the last change that the
 -- instance asked for: one that comes again is not made twice. A slice is only changed by who has locked the row of
