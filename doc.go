@@ -27,5 +27,6 @@
 //
 // Where to add things: a provider is a row in internal/provider, a door a row
 // in internal/relay, an endpoint under /gw a row in internal/manage with a
-// query in internal/store, a configuration key a field in internal/config.
+// query in internal/store, a description in internal/contract/api and a script
+// in spec, a configuration key a field in internal/config.
 package modelgate

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"modelgate"
+	"modelgate/internal/contract"
 	"modelgate/internal/manage"
 	"modelgate/internal/provider"
 	"modelgate/internal/relay"
@@ -19,6 +20,7 @@ type front struct {
 	relay  *relay.Relay
 	live   func() *relay.Live
 	health *health
+	api    *contract.Handler
 }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -38,7 +40,7 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		f.relay.Door(w, r)
 		return
 	}
-	if f.health.serve(w, r) {
+	if f.health.serve(w, r) || f.api.Serve(w, r, func(err error) { f.refuse(w, r, err) }) {
 		return
 	}
 	if p := f.live().Providers[first]; p != nil {

@@ -19,6 +19,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/config"
+	"modelgate/internal/contract"
 	"modelgate/internal/keyring"
 	"modelgate/internal/manage"
 	"modelgate/internal/purse"
@@ -145,7 +146,7 @@ func (s *server) mount(cfg *config.Config) error {
 	s.health = newHealth(s.keys.LastRead, s.metrics)
 	s.health.shared = cfg.Server.AdminListen == ""
 	handler := web.Wrap(web.Options{IDs: ids, Log: s.log, MaxBody: int64(cfg.Server.MaxRequestBytes)},
-		&front{manage: api, relay: s.relay, live: s.live.Load, health: s.health})
+		&front{manage: api, relay: s.relay, live: s.live.Load, health: s.health, api: contract.NewHandler()})
 	s.http = &http.Server{
 		Handler:           s.fail.handler(s.closing(handler)),
 		ReadHeaderTimeout: 10 * time.Second,

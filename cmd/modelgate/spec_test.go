@@ -1,6 +1,9 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 
 	"modelgate/internal/gatetest"
@@ -12,6 +15,9 @@ import (
 // (stats:read) and denied (inference:use, no entitlements). Three more belong to
 // others: stranger manages another organization, european one with the policy
 // eu_only, and capped one that may hold two keys.
+//
+// Every exchange is held against the contract, and every operation of the
+// contract must be among them.
 func TestSpec(t *testing.T) {
 	t.Parallel()
 	g := gatetest.StartGateway(t, gatetest.GatewayOptions{})
@@ -19,6 +25,15 @@ func TestSpec(t *testing.T) {
 	eu := g.NewClient("europeans", "--routing-policy", "eu_only")
 	european, _ := g.NewKey(eu)
 	capped, _ := g.NewKey(g.NewClient("small", "--max-keys", "2"))
+	contract := gatetest.NewContract(t, fetch(t, g.URL+"/openapi.json"))
+	t.Cleanup(func() {
+		for _, op := range contract.Missing() {
+			if strings.HasPrefix(op, "proxyDelete ") {
+				continue // what providers let be deleted are jobs
+			}
+			t.Errorf("no script in spec/ has %s answered with success", op)
+		}
+	})
 	gatetest.RunFiles(t, "../../spec/*.txt", func(t *testing.T) *gatetest.Script {
 		g := g.For(t)
 		client := g.NewClient(t.Name())
@@ -26,10 +41,24 @@ func TestSpec(t *testing.T) {
 		caller, callerID := g.NewKey(client, "--scopes", "inference:use")
 		reader, _ := g.NewKey(client, "--scopes", "stats:read")
 		denied, _ := g.NewKey(client, "--scopes", "inference:use", "--entitlements", "[]")
-		return &gatetest.Script{URL: g.URL, Vars: map[string]string{
+		return &gatetest.Script{URL: g.URL, Contract: contract, Vars: map[string]string{
 			"client": string(client), "manager": manager, "manager_id": string(managerID),
 			"caller": caller, "caller_id": string(callerID), "reader": reader, "denied": denied,
 			"stranger": stranger, "european": european, "capped": capped,
 		}}
 	})
+}
+
+func fetch(t *testing.T, url string) []byte {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("GET %s: %d, %v", url, resp.StatusCode, err)
+	}
+	return text
 }

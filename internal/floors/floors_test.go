@@ -28,6 +28,7 @@ var floor = map[string]int{
 	"internal/processor": 1,
 	"internal/seal":      1,
 	"internal/web":       1,
+	"internal/contract":  1,
 
 	"internal/relay":    2,
 	"internal/manage":   2,

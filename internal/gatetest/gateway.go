@@ -59,6 +59,7 @@ const usualCatalog = `
   - {slug: openai/gpt-image-1, kind: image, routes: [{provider: openai, model: gpt-image-1}], price: {input: 5, output: 40}}
   - {slug: openai/tts-1, kind: audio, routes: [{provider: openai, model: tts-1}], price: {characters: 15}}
   - {slug: openai/whisper-1, kind: audio, routes: [{provider: openai, model: whisper-1}], price: {second: 0.0001, input: 2.5, audio_input: 6, output: 10}}
+  - {slug: openai/sora-2, kind: video, routes: [{provider: openai, model: sora-2}], price: {second: 0.1}}
   - {slug: cohere/rerank-v3.5, kind: rerank, routes: [{provider: cohere, model: rerank-v3.5}], price: {search: 2}}
   - {slug: acme/both, kind: llm, routes: [{provider: openai, model: both-us}, {provider: eu, model: both-eu}], price: {input: 1, output: 1}}
   - {slug: acme/nowhere, kind: llm, routes: [{provider: missing, model: x}], price: {input: 1, output: 1}}

@@ -21,7 +21,7 @@ import (
 //	# a comment, shown when a step fails
 //	POST /gw/keys as manager       the Authorization of a named key, "as nobody" for none
 //	> Content-Type: text/plain     a request header; JSON bodies get theirs by themselves
-//	{"scopes":["inference:use"]}   the body: every line up to the first expectation, joined by newlines
+//	{"scopes":["inference:use"]}   the body: every line up to the first expectation, joined by newlines, in forms by CRLF
 //	= 200                          the status
 //	= header X-Next-Cursor         a header is there; with text after the name, it has that value
 //	= no header X-Next-Cursor
@@ -37,6 +37,8 @@ type Script struct {
 	URL    string // of the server
 	Client *http.Client
 	Vars   map[string]string
+	// Contract, unless nil, is what every exchange is held against.
+	Contract *Contract
 }
 
 // step is one request with what is expected of its answer.
@@ -150,6 +152,9 @@ func (s *Script) fill(text string) string {
 
 func (s *Script) play(st step) error {
 	body := s.fill(strings.TrimSuffix(strings.Join(st.body, "\n"), "\n"))
+	if strings.HasPrefix(st.header.Get("Content-Type"), "multipart/") {
+		body = strings.ReplaceAll(body, "\n", "\r\n")
+	}
 	req, err := http.NewRequest(st.method, s.URL+s.fill(st.target), strings.NewReader(body))
 	if err != nil {
 		return err
@@ -180,6 +185,11 @@ func (s *Script) play(st step) error {
 	}
 	if resp.Header.Get("X-Gateway-Request-Id") == "" {
 		return fmt.Errorf("%d without X-Gateway-Request-Id", resp.StatusCode)
+	}
+	if s.Contract != nil {
+		if err := s.Contract.Check(req, []byte(body), resp, answer); err != nil {
+			return err
+		}
 	}
 	for _, e := range st.expect {
 		if err := s.check(s.fill(e.text), resp, answer); err != nil {

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"modelgate/internal/contract"
+)
+
+// routed are the paths and first segments that a source file tells apart in
+// its switches.
+func routed(t *testing.T, file string) (paths []string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(parsed, func(n ast.Node) bool {
+		clause, ok := n.(*ast.CaseClause)
+		if !ok {
+			return true
+		}
+		for _, e := range clause.List {
+			ast.Inspect(e, func(n ast.Node) bool {
+				lit, ok := n.(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING {
+					return true
+				}
+				text, err := strconv.Unquote(lit.Value)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if pathlike.MatchString(text) {
+					paths = append(paths, text)
+				}
+				return true
+			})
+		}
+		return true
+	})
+	return paths
+}
+
+// pathlike is a path, or the first segment of one.
+var pathlike = regexp.MustCompile(`^/?[a-z0-9][a-z0-9./-]*$`)
+
+// TestFrontIsDescribed finds every path that the front tells apart in the
+// description of the API. What is under /gw and the doors, their own packages
+// check.
+func TestFrontIsDescribed(t *testing.T) {
+	t.Parallel()
+	c, err := contract.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := func(path string) bool {
+		return slices.ContainsFunc(c.Operations, func(op contract.Operation) bool {
+			return op.Path == path || strings.HasPrefix(op.Path, "/"+strings.Trim(path, "/")+"/")
+		})
+	}
+	checked := 0
+	for _, file := range []string{"front.go", "health.go", "../../internal/contract/handler.go"} {
+		for _, path := range routed(t, file) {
+			checked++
+			if !known(path) {
+				t.Errorf("%s serves %s, which has no description; add it to internal/contract/api", file, path)
+			}
+		}
+	}
+	if checked < 9 {
+		t.Errorf("only %d paths found", checked)
+	}
+}
