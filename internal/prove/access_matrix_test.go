@@ -79,6 +79,28 @@ func (b *block) victim(c *caller, w whose) string {
 	return id
 }
 
+// budgeted is the id of a key that has a budget, made again where the caller
+// will remove it.
+func (b *block) budgeted(c *caller, w whose) string {
+	if c.reaches(w) && c.live && slices.Contains(c.scopes, manageScope) {
+		b.budget(b.manager, "key", b.id[w].key)
+		b.last = b.state()
+	}
+	return b.id[w].key
+}
+
+// budget sets one that no call of the matrix reaches.
+func (b *block) budget(manager, scope, id string) {
+	b.Helper()
+	body := fmt.Sprintf(`{"scope":%q,"id":%q,"period":"day","limit_usd":1000}`, scope, id)
+	if scope == "client" {
+		body = `{"scope":"client","period":"day","limit_usd":1000}`
+	}
+	if a := b.call(manager, "PUT /gw/budgets", body, ""); a.status != http.StatusNoContent {
+		b.Fatalf("%s: %d %s", body, a.status, a.body)
+	}
+}
+
 // answer is what a request got.
 type answer struct {
 	status int
@@ -137,7 +159,7 @@ func newBlock(t *testing.T) (*block, []caller) {
 	dir := t.TempDir()
 	upstream := gatetest.Upstream(t, simulate.Options{Name: "upstream", Credential: "sk-upstream"})
 	b := &block{T: t, ledger: upstream.Ledger, id: map[whose]ids{}, cursor: map[whose]string{}}
-	b.gateway = gatetest.StartGateway(t, gatetest.GatewayOptions{Dir: dir, Upstream: upstream.URL, Catalog: matrixCatalog})
+	b.gateway = gatetest.StartGateway(t, gatetest.GatewayOptions{Dir: dir, Upstream: upstream.URL, Catalog: matrixCatalog, More: matrixPrices})
 	db, err := sql.Open("sqlite", filepath.Join(dir, "modelgate.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -180,6 +202,13 @@ func newBlock(t *testing.T) (*block, []caller) {
 	b.call(foreignManager, "PUT /gw/branding", `{"portal_slug":"`+foreignPortal+`","product_name":"Product-Marker","allow_self_issue":true}`, "")
 	b.call(b.manager, "PUT /gw/branding", `{"portal_slug":"portal-own","product_name":"Own","allow_self_issue":true}`, "")
 	b.call(b.manager, "PATCH /gw/subaccounts/"+b.id[own].subAccount, `{"markup_pct":50}`, "")
+	b.budget(foreignManager, "client", "")
+	b.budget(foreignManager, "sub_account", b.id[ofOther].subAccount)
+	b.budget(foreignManager, "key", b.id[ofOther].key)
+	b.budget(b.manager, "client", "")
+	b.budget(b.manager, "sub_account", b.id[ofOtherSubAccount].subAccount)
+	b.budget(b.manager, "key", b.id[ofOtherSubAccount].key)
+	b.budget(b.manager, "key", b.id[ofOrganization].key)
 	b.cursor[ofOther] = b.call(foreignManager, "GET /gw/keys?limit=1", "", "").header.Get("X-Next-Cursor")
 	b.cursor[ofOtherSubAccount] = b.call(sibling, "GET /gw/keys?limit=1", "", "").header.Get("X-Next-Cursor")
 
@@ -259,13 +288,20 @@ const matrixCatalog = `
   - {slug: openai/whisper-1, kind: audio, routes: [{provider: openai, model: native-whisper}], price: {second: 0.0001, input: 2.5, output: 10}}
   - {slug: cohere/rerank-v3.5, kind: rerank, routes: [{provider: cohere, model: native-rerank}], price: {search: 2}}`
 
+// matrixPrices are for the proxy: where budgets apply nothing is free.
+const matrixPrices = `prices:
+  - {provider: openai, model: "*", price: {input: 1, output: 1}}
+  - {provider: anthropic, model: "*", price: {input: 1, output: 1}}
+  - {provider: cohere, model: "*", price: {search: 2}}
+`
+
 // state is every row that a change could touch. Usage is booked behind the
 // calls, so its rows are counted at the end.
 func (b *block) state() []string {
 	b.Helper()
 	var rows []string
 	for table, columns := range map[string]string{
-		"control": "version", "client": "*", "sub_account": "*", "branding": "*", "audit": "*",
+		"control": "version", "client": "*", "sub_account": "*", "branding": "*", "audit": "*", "budget": "*",
 		"api_key": "id, client_id, sub_account_id, hex(digest), prefix, status, scopes, entitlements, denies, backing, limit_rps, limit_burst, limit_concurrency, created_at, expires_at",
 	} {
 		rows = append(rows, b.dump(table, columns, "")...)

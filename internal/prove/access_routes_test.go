@@ -91,6 +91,32 @@ func managementRoutes() []accessRoute {
 			}
 			return c.either(w, 204, 404)
 		}},
+		{pattern: "GET /gw/budgets", scope: manageScope, request: anything("GET /gw/budgets"), expect: always},
+		{pattern: "PUT /gw/budgets", scope: manageScope, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "PUT /gw/budgets" + b.spoof(w), fmt.Sprintf(`{"scope":"key","id":%q,"period":"month","limit_usd":5000,"client_id":%q}`, b.id[w].key, b.id[ofOther].client)
+		}, expect: func(c *caller, w whose) outcome { return c.either(w, 204, 404) }},
+		{pattern: "PUT /gw/budgets", scope: manageScope, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "PUT /gw/budgets", fmt.Sprintf(`{"scope":"sub_account","id":%q,"period":"day","limit_usd":5000}`, b.id[w].subAccount)
+		}, expect: func(c *caller, w whose) outcome {
+			switch {
+			case c.bound:
+				return refusal(403)
+			case w == ofOrganization: // no sub-account of its own: the id is a key's
+				return refusal(404)
+			}
+			return c.either(w, 204, 404)
+		}},
+		{pattern: "DELETE /gw/budgets", scope: manageScope, changes: true, request: func(b *block, c *caller, w whose) (string, string) {
+			return "DELETE /gw/budgets?scope=key&period=day&id=" + b.budgeted(c, w), ""
+		}, expect: func(c *caller, w whose) outcome { return c.either(w, 204, 404) }},
+		{pattern: "DELETE /gw/budgets", scope: manageScope, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "DELETE /gw/budgets?scope=client&period=day&id=" + b.id[w].client, ""
+		}, expect: func(c *caller, _ whose) outcome {
+			if c.bound {
+				return refusal(403)
+			}
+			return refusal(400) // the organization is the key's, and is not named
+		}},
 		{pattern: "GET /gw/branding", scope: manageScope, organization: true, request: anything("GET /gw/branding"), expect: always},
 		{pattern: "PUT /gw/branding", scope: manageScope, organization: true, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
 			slug := map[whose]string{ofOther: foreignPortal, malformed: "No Slug"}[w]

@@ -8,13 +8,6 @@ import (
 	"modelgate"
 )
 
-// sqlCallerBudgets walks the primary key of budget: a client has few.
-const sqlCallerBudgets = `SELECT scope, scope_id, period, amount, revision
-FROM budget
-WHERE client_id = $1
-  AND (scope = 'client' OR scope = 'sub_account' AND scope_id = $2 OR scope = 'key' AND scope_id = $3)
--- sqlCallerBudgets`
-
 const sqlBudgets = `SELECT b.client_id, b.scope, b.scope_id, b.period, b.amount, b.revision, COALESCE(s.settled, 0), COALESCE(s.held, 0)
 FROM budget b
 LEFT JOIN spend s ON s.client_id = b.client_id AND s.scope = b.scope AND s.scope_id = b.scope_id
@@ -60,32 +53,6 @@ type BudgetSpend struct {
 	ClientID modelgate.ClientID
 	Spend    modelgate.Nano // settled in the current period
 	Held     modelgate.Nano // reserved by calls and instances
-}
-
-// callerBudgets reads the budgets that apply to a caller. A manual-billing
-// client's balance is among them, also before its first credit.
-func (db *DB) callerBudgets(ctx context.Context, c *modelgate.Caller) error {
-	list, err := list(ctx, db.read, func(s scanner) (modelgate.Budget, error) {
-		var b modelgate.Budget
-		err := s.Scan(&b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision)
-		return b, err
-	}, sqlCallerBudgets, string(c.ClientID), string(c.SubAccountID), string(c.KeyID))
-	if err != nil {
-		return err
-	}
-	balance := modelgate.Budget{Level: modelgate.LevelClient, ID: string(c.ClientID), Period: modelgate.Total}
-	for _, b := range list {
-		if b.IsBalance() {
-			balance = b
-			continue
-		}
-		c.Budgets = append(c.Budgets, b)
-	}
-	if c.Billing == modelgate.Manual {
-		c.Budgets = append(c.Budgets, balance)
-	}
-	modelgate.SortBudgets(c.Budgets)
-	return nil
 }
 
 // BudgetList selects budgets; zero fields select nothing away.

@@ -2,44 +2,85 @@ package store
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 
 	"modelgate"
 )
 
 // sqlCaller finds nothing for a revoked key and for one whose sub-account is
-// not active, as for a key that never was.
+// not active, as for a key that never was. There are rows for each level: one
+// for each of its budgets, by the primary key of budget, or one without.
 const sqlCaller = `SELECT k.id, k.client_id, COALESCE(k.sub_account_id, ''), COALESCE(s.markup, 0),
   k.scopes, k.entitlements, k.denies, k.backing, k.limit_rps, k.limit_burst, k.limit_concurrency, k.expires_at,
-  c.routing_policy, c.billing, c.limit_rps, c.limit_burst, c.limit_concurrency, c.ceiling
+  c.routing_policy, c.billing, c.limit_rps, c.limit_burst, c.limit_concurrency, c.ceiling,
+  COALESCE(b.scope, ''), COALESCE(b.scope_id, ''), COALESCE(b.period, ''), COALESCE(b.amount, 0), COALESCE(b.revision, 0)
 FROM api_key k
 JOIN client c ON c.id = k.client_id
 LEFT JOIN sub_account s ON s.client_id = k.client_id AND s.id = k.sub_account_id
+CROSS JOIN (SELECT 'client' AS scope UNION ALL SELECT 'sub_account' UNION ALL SELECT 'key') l
+LEFT JOIN budget b ON b.client_id = k.client_id AND b.scope = l.scope
+  AND b.scope_id = CASE l.scope WHEN 'client' THEN k.client_id WHEN 'sub_account' THEN k.sub_account_id ELSE k.id END
 WHERE k.digest = $1
   AND k.status = 'active'
   AND (k.sub_account_id IS NULL OR s.status = 'active')
 -- sqlCaller`
 
-// Caller finds who presents the secret with this digest. It answers
-// modelgate.ErrUnauthorized for a key that is unknown, revoked or of a
-// suspended sub-account. An expired key is found: the caller looks at
-// ExpiresAt on every call.
+// Caller finds who presents the secret with this digest, and the budgets that
+// apply. It answers modelgate.ErrUnauthorized for a key that is unknown,
+// revoked or of a suspended sub-account. An expired key is found: the caller
+// looks at ExpiresAt on every call.
 func (db *DB) Caller(ctx context.Context, d modelgate.Digest) (modelgate.Caller, error) {
 	var c modelgate.Caller
 	var own, client modelgate.Limits
 	var expiresAt int64
-	err := db.read.QueryRowContext(ctx, sqlCaller, d[:]).Scan(&c.KeyID, &c.ClientID, &c.SubAccountID, &c.Markup,
+	into := []any{
+		&c.KeyID, &c.ClientID, &c.SubAccountID, &c.Markup,
 		document{&c.Scopes}, document{&c.Entitlements}, document{&c.Denies}, document{&c.Backing},
 		&own.RequestsPerSecond, &own.Burst, &own.Concurrency, &expiresAt,
-		&c.RoutingPolicy, &c.Billing, &client.RequestsPerSecond, &client.Burst, &client.Concurrency,
-		document{&c.Ceiling})
-	if errors.Is(err, sql.ErrNoRows) {
-		return modelgate.Caller{}, modelgate.ErrUnauthorized
+		&c.RoutingPolicy, &c.Billing, &client.RequestsPerSecond, &client.Burst, &client.Concurrency, document{&c.Ceiling},
 	}
+	constant := len(into)
+	found, err := list(ctx, db.read, func(s scanner) (modelgate.Budget, error) {
+		var b modelgate.Budget
+		err := s.Scan(append(into[:constant], &b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision)...)
+		for i := range constant {
+			into[i] = ignored{} // the same in every row
+		}
+		return b, err
+	}, sqlCaller, d[:])
 	if err != nil {
 		return modelgate.Caller{}, wrap("look up caller", err)
 	}
+	if len(found) == 0 {
+		return modelgate.Caller{}, modelgate.ErrUnauthorized
+	}
 	c.Limits, c.ExpiresAt = own.Or(client), expires(expiresAt)
-	return c, wrap("look up budgets", db.callerBudgets(ctx, &c))
+	c.Budgets = applicable(&c, found)
+	return c, nil
+}
+
+// ignored takes a column that is not wanted.
+type ignored struct{}
+
+// Scan implements sql.Scanner.
+func (ignored) Scan(any) error { return nil }
+
+// applicable sorts a caller's budgets. A manual-billing client's balance is
+// among them, also before its first credit; another's is not.
+func applicable(c *modelgate.Caller, found []modelgate.Budget) []modelgate.Budget {
+	var budgets []modelgate.Budget
+	balance := modelgate.Budget{Level: modelgate.LevelClient, ID: string(c.ClientID), Period: modelgate.Total}
+	for _, b := range found {
+		switch {
+		case b.Level == "":
+		case b.IsBalance():
+			balance = b
+		default:
+			budgets = append(budgets, b)
+		}
+	}
+	if c.Billing == modelgate.Manual {
+		budgets = append(budgets, balance)
+	}
+	modelgate.SortBudgets(budgets)
+	return budgets
 }

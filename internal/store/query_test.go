@@ -104,6 +104,7 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 			{"sub-account", sqlUsageOfSubAccount, list(at, last, "s0"), "usage_row_sub_account", "usage_row_sub_account"},
 			{"by id", sqlUsageByID, []any{string(client), micros(uuid(9).Time()), id(9)}, "PRIMARY KEY", "usage_row_pkey"},
 			{"caller", sqlCaller, []any{d[:]}, "sqlite_autoindex_api_key_2", "api_key_digest_key"},
+			{"caller's budgets", sqlCaller, []any{d[:]}, "b USING PRIMARY KEY (client_id=? AND scope=? AND scope_id=?)", "budget_pkey"},
 			{"cap", sqlCountLiveKeys, []any{string(client), micros(noon)}, "api_key_live", "api_key_live"},
 			{"keys", sqlKeys, []any{string(client), "", at, last, 101}, "api_key_newest", "api_key_newest"},
 			{"spend", sqlSpend, []any{string(client), "client", string(client), "day", day}, "USING PRIMARY KEY", "spend_pkey"},
@@ -168,6 +169,8 @@ func fill(t testing.TB, db *DB, n int) modelgate.ClientID {
 		must(t, err)
 		k.ClientID, k.Status = clients[i%4], modelgate.KeyActive
 		_, err = insertKey(t.Context(), tx, k, d)
+		must(t, err)
+		_, err = tx.Exec(sqlPutBudget, string(k.ClientID), "key", string(k.ID), "day", 1, 1)
 		must(t, err)
 	}
 	must(t, tx.Commit())
