@@ -103,6 +103,7 @@ var (
 	ErrUnauthorized     = &Error{Unauthorized, "invalid gateway key"}
 	ErrModelDenied      = &Error{Forbidden, "model not permitted for this client"}
 	ErrKeyCap           = &Error{Forbidden, "active key limit reached for this client: revoke unused keys or ask the operator to raise max_keys"}
+	ErrSelfIssueCap     = &Error{Forbidden, "active key limit reached: revoke a key that is no longer used"}
 	ErrBodyTooLarge     = &Error{TooLarge, "request body too large"}
 	ErrRateLimited      = &Error{RateLimited, "rate limit exceeded"}
 	ErrBudget           = &Error{BudgetExceeded, "budget limit reached"}

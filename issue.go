@@ -76,3 +76,23 @@ func Issued(k Key, s Secret) IssuedKey {
 	}
 	return out
 }
+
+// The terms on which customers of a reseller issue keys in its portal.
+const (
+	// MaxSelfIssued is how many live keys a customer may have when it issues
+	// another, that one included.
+	MaxSelfIssued = 10
+	// MaxSelfIssuedTTL is how long such a key may live, in seconds: 90 days.
+	MaxSelfIssuedTTL = 90 * 24 * 60 * 60
+)
+
+// SelfIssue checks a wish against these terms. Errors are forbidden.
+func (w KeyWish) SelfIssue() error {
+	if len(w.Scopes) != 1 || w.Scopes[0] != InferenceUse {
+		return Errorf(Forbidden, "keys issued in a portal have the scope %s and no other", InferenceUse)
+	}
+	if w.ExpiresInSeconds == nil || *w.ExpiresInSeconds > MaxSelfIssuedTTL {
+		return Errorf(Forbidden, "keys issued in a portal expire after %d seconds at most", MaxSelfIssuedTTL)
+	}
+	return nil
+}

@@ -7,6 +7,7 @@ import (
 	"modelgate"
 	"modelgate/internal/contract"
 	"modelgate/internal/manage"
+	"modelgate/internal/pages"
 	"modelgate/internal/provider"
 	"modelgate/internal/relay"
 	"modelgate/internal/web"
@@ -21,6 +22,7 @@ type front struct {
 	live   func() *relay.Live
 	health *health
 	api    *contract.Handler
+	pages  *pages.Pages
 }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -39,6 +41,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case first == "v1", path == "/v2/rerank":
 		f.relay.Door(w, r)
 		return
+	case pages.Serves(path):
+		f.pages.ServeHTTP(w, r)
+		return
 	}
 	if f.health.serve(w, r) || f.api.Serve(w, r, func(err error) { f.refuse(w, r, err) }) {
 		return
@@ -48,6 +53,16 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f.refuse(w, r, modelgate.Errorf(modelgate.NotFound, "no such path"))
+}
+
+// enter sends a request of a signed-in page to its surface.
+func (f *front) enter(w http.ResponseWriter, r *http.Request, v pages.Visit) {
+	path := r.URL.EscapedPath()
+	if strings.HasPrefix(path, "/gw") || path == "/v1/models" || strings.HasPrefix(path, "/v1/models/") {
+		f.manage.ServeFor(w, r, manage.Session{Caller: v.Caller, Portal: v.Portal})
+		return
+	}
+	f.relay.DoorFor(w, r, v.Caller)
 }
 
 func (f *front) refuse(w http.ResponseWriter, r *http.Request, err error) {

@@ -2,14 +2,11 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -151,26 +148,6 @@ func terminal(w any) bool {
 	}
 	info, err := f.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
-
-// cursorKey is the key that signs page cursors. With SQLite it lies in the
-// data directory; instances on PostgreSQL derive theirs from the database's
-// address, which they have in common.
-func cursorKey(cfg *config.Config, log *slog.Logger) ([]byte, error) {
-	if url := cfg.Database.URL.Reveal(); !strings.HasPrefix(url, "sqlite:") {
-		return []byte(url), nil
-	}
-	path := filepath.Join(cfg.Server.DataDir, "cursor.key")
-	text, err := os.ReadFile(path)
-	if err == nil {
-		if key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text))); err == nil && len(key) == 32 {
-			return key, nil
-		}
-		log.Warn("cursor.key is damaged; a new one is made, and page cursors handed out so far end", "file", path)
-	}
-	key := make([]byte, 32)
-	rand.Read(key) // never fails (crypto/rand)
-	return key, os.WriteFile(path, []byte(base64.StdEncoding.EncodeToString(key)+"\n"), 0o600)
 }
 
 // strictJSON decodes an operator's JSON: unknown and repeated members are

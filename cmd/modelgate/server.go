@@ -145,8 +145,11 @@ func (s *server) mount(cfg *config.Config) error {
 	s.registerMetrics()
 	s.health = newHealth(s.keys.LastRead, s.metrics)
 	s.health.shared = cfg.Server.AdminListen == ""
-	handler := web.Wrap(web.Options{IDs: ids, Log: s.log, MaxBody: int64(cfg.Server.MaxRequestBytes)},
-		&front{manage: api, relay: s.relay, live: s.live.Load, health: s.health, api: contract.NewHandler()})
+	front := &front{manage: api, relay: s.relay, live: s.live.Load, health: s.health, api: contract.NewHandler()}
+	if front.pages, err = s.newPages(cfg, front.enter); err != nil {
+		return err
+	}
+	handler := web.Wrap(web.Options{IDs: ids, Log: s.log, MaxBody: int64(cfg.Server.MaxRequestBytes)}, front)
 	s.http = &http.Server{
 		Handler:           s.fail.handler(s.closing(handler)),
 		ReadHeaderTimeout: 10 * time.Second,

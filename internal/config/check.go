@@ -1,6 +1,7 @@
 package config
 
 import (
+	"encoding/base64"
 	"net"
 	"net/url"
 	"slices"
@@ -31,6 +32,11 @@ func (s *Settings) check(d *document) {
 		d.fault("metering.spool_max_bytes", "must be at least %s", minSpool)
 	}
 	s.Alerts.check(d)
+	if key := s.SessionKey.Reveal(); key != "" {
+		if b, err := base64.StdEncoding.DecodeString(key); err != nil || len(b) != 32 {
+			d.fault("session_key", "must be 32 bytes in base64")
+		}
+	}
 	oneOf(d, "log.format", s.Log.Format, LogAuto, LogText, LogJSON)
 	seen := make(map[string]int)
 	for i := range s.Providers {

@@ -34,6 +34,13 @@ type Settings struct {
 	// also a line in the log and a count in the metrics.
 	Alerts Alerts `yaml:"alerts"`
 
+	// Key that seals the sessions of dashboard and portals, 32 bytes in base64,
+	// such as `openssl rand -base64 32` prints. Instances that share a
+	// PostgreSQL need the same one. Empty means a generated one in data_dir
+	// with SQLite, and that nobody can sign in with PostgreSQL. A new key ends
+	// all sessions.
+	SessionKey Secret `yaml:"session_key"`
+
 	// What the service writes to standard error.
 	Log Log `yaml:"log"`
 

@@ -126,13 +126,28 @@ func New(o Options) *Keyring {
 // comes from.
 func (k *Keyring) Identify(ctx context.Context, secret string, from Origin) (*modelgate.Caller, error) {
 	digest := digestOf(secret)
-	now := k.now()
 	s := k.shard(digest)
 	e := s.get(digest)
+	if e == nil && !modelgate.WellFormed(secret) {
+		return nil, modelgate.ErrUnauthorized
+	}
+	return k.identify(ctx, digest, e, from)
+}
+
+// IdentifyDigest is Identify for who has presented the secret before and is
+// known by its digest since.
+func (k *Keyring) IdentifyDigest(ctx context.Context, digest modelgate.Digest, from Origin) (*modelgate.Caller, error) {
+	return k.identify(ctx, digest, k.shard(digest).get(digest), from)
+}
+
+// identify judges what is known of a key, e, which may be nil.
+func (k *Keyring) identify(ctx context.Context, digest modelgate.Digest, e *entry, from Origin) (*modelgate.Caller, error) {
+	now := k.now()
+	s := k.shard(digest)
 	if e != nil && k.usable(e, digest, now) {
 		return k.admit(e, now)
 	}
-	if e == nil && (!modelgate.WellFormed(secret) || s.unknownSince(digest, now.Add(-unknownAge), k.epoch.Load())) {
+	if e == nil && s.unknownSince(digest, now.Add(-unknownAge), k.epoch.Load()) {
 		return nil, modelgate.ErrUnauthorized
 	}
 	if e != nil && now.Sub(e.asked) < hardAge && k.outage.lasts(now.Sub(k.start)) {

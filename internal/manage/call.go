@@ -22,6 +22,7 @@ type exchange struct {
 type by struct {
 	*modelgate.Caller
 	requestID string
+	portal    bool // see Session
 }
 
 // input is what an endpoint reads from a request. Errors are bad_request, or

@@ -109,6 +109,10 @@ func (a *API) issueKey(ctx context.Context, b by, in newKey) (modelgate.IssuedKe
 		return modelgate.IssuedKey{}, err
 	}
 	wish, id := in.wish(subAccount), a.IDs.New()
+	most, err := a.selfIssue(ctx, b, &wish)
+	if err != nil {
+		return modelgate.IssuedKey{}, err
+	}
 	record, err := a.audit(b, "key.issue", "key", id.String(), wish)
 	if err != nil {
 		return modelgate.IssuedKey{}, err
@@ -117,6 +121,7 @@ func (a *API) issueKey(ctx context.Context, b by, in newKey) (modelgate.IssuedKe
 	var secret modelgate.Secret
 	key, err := a.Store.IssueKey(ctx, b.ClientID, store.IssueRequest{
 		SubAccountID: subAccount,
+		MaxKeys:      most,
 		Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
 			ceiling := c.Ceiling // as it is now, not as the caller's look-up saw it
 			if b.SubAccountID != "" {
@@ -151,6 +156,34 @@ func (b by) bind(asked *string) (modelgate.SubAccountID, error) {
 	return subAccount, nil
 }
 
+// selfIssue holds an issuance from a portal to the terms of one and returns
+// how many keys its customer may have, 0 where that is not bounded.
+func (a *API) selfIssue(ctx context.Context, b by, wish *modelgate.KeyWish) (int, error) {
+	if !b.portal {
+		return 0, nil
+	}
+	if err := a.portalIssues(ctx, b); err != nil {
+		return 0, err
+	}
+	return modelgate.MaxSelfIssued, wish.SelfIssue()
+}
+
+// portalIssues refuses what the reseller has not switched on. The branding is
+// read each time, so that switching it off holds at once.
+func (a *API) portalIssues(ctx context.Context, b by) error {
+	if !b.portal {
+		return nil
+	}
+	branding, err := a.Store.Branding(ctx, b.ClientID)
+	if err != nil && modelgate.KindOf(err) != modelgate.NotFound {
+		return err
+	}
+	if !branding.AllowSelfIssue {
+		return modelgate.Errorf(modelgate.Forbidden, "keys are not issued or revoked in this portal")
+	}
+	return nil
+}
+
 // keyPath is the path of DELETE /gw/keys/{id}.
 type keyPath modelgate.KeyID
 
@@ -161,6 +194,9 @@ func (p *keyPath) read(x *exchange) error {
 }
 
 func (a *API) revokeKey(ctx context.Context, b by, id keyPath) (none, error) {
+	if err := a.portalIssues(ctx, b); err != nil {
+		return none{}, err
+	}
 	record, err := a.audit(b, "key.revoke", "key", string(id), nil)
 	if err != nil {
 		return none{}, err

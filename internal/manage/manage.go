@@ -60,7 +60,28 @@ const (
 // ServeHTTP answers a request that web.Wrap has let through. It
 // authenticates before it tells an unknown path or method apart.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if err := a.serve(w, r); err != nil {
+	caller, err := a.identify(r)
+	if err == nil {
+		err = a.serve(w, r, Session{Caller: caller})
+	}
+	if err != nil {
+		a.fail(w, r, err)
+	}
+}
+
+// Session is on whose behalf a page asks.
+type Session struct {
+	// Caller is the key that signed in, as it is now.
+	Caller *modelgate.Caller
+	// Portal says that it signed in to its reseller's portal, where keys are
+	// issued and revoked on modelgate.SelfIssue's terms only.
+	Portal bool
+}
+
+// ServeFor is ServeHTTP for a session that has been checked; keys in the
+// request's headers are not read.
+func (a *API) ServeFor(w http.ResponseWriter, r *http.Request, s Session) {
+	if err := a.serve(w, r, s); err != nil {
 		a.fail(w, r, err)
 	}
 }
@@ -77,11 +98,8 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	web.WriteError(w, r, err, web.SurfaceOf(r))
 }
 
-func (a *API) serve(w http.ResponseWriter, r *http.Request) error {
-	caller, err := a.identify(r)
-	if err != nil {
-		return err
-	}
+func (a *API) serve(w http.ResponseWriter, r *http.Request, s Session) error {
+	caller := s.Caller
 	found := a.find(r)
 	if found.endpoint != nil {
 		if err := found.endpoint.admit(caller); err != nil {
@@ -104,7 +122,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return found.endpoint.serve(a, ctx, &exchange{
-		by:      by{caller, web.RequestID(w).String()},
+		by:      by{caller, web.RequestID(w).String(), s.Portal},
 		w:       w,
 		r:       r,
 		path:    found.values,

@@ -9,6 +9,7 @@ import (
 type caller struct {
 	name   string
 	key    string // "" presents none
+	cookie string // of a session; "" for none
 	live   bool
 	bound  bool // to the sub-account called mine
 	scopes []string

@@ -6,8 +6,12 @@ import (
 	"modelgate/internal/throttle"
 )
 
-// identify finds the caller behind the presented key.
+// identify finds the caller behind the presented key, unless a session has
+// done so.
 func (y *Relay) identify(c *call) error {
+	if c.caller != nil {
+		return nil
+	}
 	secret, err := keyring.Presented(c.r.Header, keyring.AnyHeader)
 	if err != nil {
 		return err

@@ -107,20 +107,27 @@ func (y *Relay) Wait() { y.active.Wait() }
 
 // Door answers a request under /v1/ that is not a model list.
 func (y *Relay) Door(w http.ResponseWriter, r *http.Request) {
-	y.serve(w, r, y.resolveDoor)
+	y.serve(w, r, nil, y.resolveDoor)
+}
+
+// DoorFor is Door for a caller whose session has been checked; keys in the
+// request's headers are not read.
+func (y *Relay) DoorFor(w http.ResponseWriter, r *http.Request, caller *modelgate.Caller) {
+	y.serve(w, r, caller, y.resolveDoor)
 }
 
 // Proxy answers a request on the provider-prefixed route of p.
 func (y *Relay) Proxy(w http.ResponseWriter, r *http.Request, p *provider.Provider) {
-	y.serve(w, r, func(c *call) error { return y.resolveProxy(c, p) })
+	y.serve(w, r, nil, func(c *call) error { return y.resolveProxy(c, p) })
 }
 
 // serve is the one order of steps on every surface. The deferred exit closes
-// the books whatever happens, panics included.
-func (y *Relay) serve(w http.ResponseWriter, r *http.Request, resolve func(*call) error) {
+// the books whatever happens, panics included. caller is nil where it follows
+// from the request's headers.
+func (y *Relay) serve(w http.ResponseWriter, r *http.Request, caller *modelgate.Caller, resolve func(*call) error) {
 	y.active.Add(1)
 	defer y.active.Done()
-	c := &call{w: w, r: r, id: web.RequestID(w), start: time.Now(), live: y.Live()}
+	c := &call{w: w, r: r, id: web.RequestID(w), start: time.Now(), live: y.Live(), caller: caller}
 	defer y.finish(c)
 	if err := y.run(c, resolve); err != nil {
 		web.LogFault(y.Log, w, r, err)

@@ -19,9 +19,18 @@ FROM api_key
 WHERE client_id = $1 AND status = 'active' AND expires_at > $2
 -- sqlCountLiveKeys`
 
+// sqlCountLiveKeysOf is the same range, narrowed to a sub-account.
+const sqlCountLiveKeysOf = `SELECT COUNT(*)
+FROM api_key
+WHERE client_id = $1 AND status = 'active' AND expires_at > $2 AND sub_account_id = $3
+-- sqlCountLiveKeysOf`
+
 // IssueRequest says which key to issue.
 type IssueRequest struct {
 	SubAccountID modelgate.SubAccountID // "" for a key of the organization itself
+	// MaxKeys is how many live keys the sub-account may have with this one; 0
+	// sets no bound of its own.
+	MaxKeys int
 	// Admit decides with the organization as it is at this moment and returns
 	// the key with its id, prefix, rights and times. It may be called more
 	// than once; only the key that IssueKey returns exists.
@@ -33,7 +42,8 @@ var errSubAccount = &modelgate.Error{Kind: modelgate.Forbidden, Message: "sub-ac
 // IssueKey adds a key and returns it as stored. While Admit runs no other
 // issuance for the client and no change of it can happen. The audit's target
 // is the new key. Errors: not_found for the client, forbidden for the
-// sub-account, what Admit returns, modelgate.ErrKeyCap.
+// sub-account, what Admit returns, modelgate.ErrKeyCap,
+// modelgate.ErrSelfIssueCap.
 // (spec: POST /gw/keys)
 func (db *DB) IssueKey(ctx context.Context, client modelgate.ClientID, r IssueRequest, a modelgate.Audit) (modelgate.Key, error) {
 	var key modelgate.Key
@@ -49,7 +59,7 @@ func (db *DB) IssueKey(ctx context.Context, client modelgate.ClientID, r IssueRe
 		if err != nil {
 			return err
 		}
-		if err := db.underCap(ctx, tx, c); err != nil {
+		if err := db.underCap(ctx, tx, c, r); err != nil {
 			return err
 		}
 		k.ClientID, k.SubAccountID, k.Status = client, r.SubAccountID, modelgate.KeyActive
@@ -76,13 +86,23 @@ func activeSubAccount(ctx context.Context, tx *sql.Tx, client modelgate.ClientID
 	return err
 }
 
-func (db *DB) underCap(ctx context.Context, tx *sql.Tx, c modelgate.Client) error {
+func (db *DB) underCap(ctx context.Context, tx *sql.Tx, c modelgate.Client, r IssueRequest) error {
+	now := micros(db.now())
 	var live int
-	if err := tx.QueryRowContext(ctx, sqlCountLiveKeys, c.ID, micros(db.now())).Scan(&live); err != nil {
+	if err := tx.QueryRowContext(ctx, sqlCountLiveKeys, c.ID, now).Scan(&live); err != nil {
 		return err
 	}
 	if live >= c.MaxKeys {
 		return modelgate.ErrKeyCap
+	}
+	if r.MaxKeys == 0 {
+		return nil
+	}
+	if err := tx.QueryRowContext(ctx, sqlCountLiveKeysOf, c.ID, now, string(r.SubAccountID)).Scan(&live); err != nil {
+		return err
+	}
+	if live >= r.MaxKeys {
+		return modelgate.ErrSelfIssueCap
 	}
 	return nil
 }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"modelgate/internal/config"
+	"modelgate/internal/pages"
+)
+
+// onSQLite reports whether the instance is the only one, so that a secret may
+// lie beside its database.
+func onSQLite(cfg *config.Config) bool {
+	return strings.HasPrefix(cfg.Database.URL.Reveal(), "sqlite:")
+}
+
+// cursorKey is the key that signs page cursors. With SQLite it lies in the
+// data directory; instances on PostgreSQL derive theirs from the database's
+// address, which they have in common.
+func cursorKey(cfg *config.Config, log *slog.Logger) ([]byte, error) {
+	if !onSQLite(cfg) {
+		return []byte(cfg.Database.URL.Reveal()), nil
+	}
+	return generatedKey(cfg, "cursor.key", func(path string) {
+		log.Warn("cursor.key is damaged; a new one is made, and page cursors handed out so far end", "file", path)
+	})
+}
+
+// sessionKey is the key that seals the sessions of dashboard and portals: the
+// configured one, or with SQLite one in the data directory; nil for none.
+func sessionKey(cfg *config.Config, log *slog.Logger) ([]byte, error) {
+	if text := cfg.SessionKey.Reveal(); text != "" {
+		return base64.StdEncoding.DecodeString(text)
+	}
+	if !onSQLite(cfg) {
+		return nil, nil
+	}
+	return generatedKey(cfg, "session.key", func(path string) {
+		log.Warn("session.key is damaged; a new one is made, and everyone has to sign in again", "file", path)
+	})
+}
+
+// generatedKey is a key of 32 bytes in a file of the data directory, made
+// where there is none that can be read.
+func generatedKey(cfg *config.Config, name string, damaged func(path string)) ([]byte, error) {
+	path := filepath.Join(cfg.Server.DataDir, name)
+	text, err := os.ReadFile(path)
+	if err == nil {
+		if key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(string(text))); err == nil && len(key) == 32 {
+			return key, nil
+		}
+		damaged(path)
+	}
+	key := make([]byte, 32)
+	rand.Read(key) // never fails (crypto/rand)
+	return key, os.WriteFile(path, []byte(base64.StdEncoding.EncodeToString(key)+"\n"), 0o600)
+}
+
+// noSessions tells who opens a dashboard what its operator has to do.
+const noSessions = "signing in needs session_key in the configuration, which instances on PostgreSQL share"
+
+// newPages makes dashboard and portals.
+func (s *server) newPages(cfg *config.Config, enter func(http.ResponseWriter, *http.Request, pages.Visit)) (*pages.Pages, error) {
+	key, err := sessionKey(cfg, s.log)
+	if err != nil {
+		return nil, err
+	}
+	if key == nil {
+		s.log.Warn("nobody can sign in to dashboard and portals: " + noSessions)
+	}
+	return pages.New(pages.Options{
+		SessionKey: key, NoSessions: noSessions, BaseURL: cfg.Server.BaseURL,
+		Keys: s.keys, Store: s.db, Enter: enter, Now: time.Now, Log: s.log,
+	})
+}

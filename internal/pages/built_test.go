@@ -1,0 +1,173 @@
+package pages
+
+import (
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"html"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/keyring"
+)
+
+// nobody has no keys and one portal.
+type nobody struct{ brand modelgate.Branding }
+
+func (nobody) Identify(context.Context, string, keyring.Origin) (*modelgate.Caller, error) {
+	return nil, modelgate.ErrUnauthorized
+}
+
+func (nobody) IdentifyDigest(context.Context, modelgate.Digest, keyring.Origin) (*modelgate.Caller, error) {
+	return nil, modelgate.ErrUnauthorized
+}
+
+func (n nobody) BrandingBySlug(_ context.Context, slug string) (modelgate.Branding, error) {
+	if slug != n.brand.PortalSlug {
+		return modelgate.Branding{}, modelgate.Errorf(modelgate.NotFound, "portal not found")
+	}
+	return n.brand, nil
+}
+
+func (nobody) Client(context.Context, modelgate.ClientID) (modelgate.Client, error) {
+	return modelgate.Client{}, nil
+}
+
+func (nobody) SubAccount(context.Context, modelgate.ClientID, modelgate.SubAccountID) (modelgate.SubAccount, error) {
+	return modelgate.SubAccount{}, nil
+}
+
+// newTestPages are pages with a web app of one script.
+func newTestPages(t *testing.T, brand modelgate.Branding, files fstest.MapFS) *Pages {
+	t.Helper()
+	p, err := New(Options{
+		SessionKey: []byte("session key"), Keys: nobody{}, Store: nobody{brand}, Now: time.Now,
+		Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.built, err = readBuilt(files); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func app() fstest.MapFS {
+	return fstest.MapFS{
+		"dist/.keep":              {},
+		"dist/dashboard.html":     {Data: []byte("<!doctype html><!--head--><body>dashboard")},
+		"dist/portal.html":        {Data: []byte("<!doctype html><!--head--><body>portal")},
+		"dist/assets/app-1234.js": {Data: []byte(strings.Repeat("console.log('hello');\n", 100))},
+	}
+}
+
+func get(p *Pages, target string, headers ...string) *httptest.ResponseRecorder {
+	r := httptest.NewRequest("GET", target, nil)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	return w
+}
+
+func TestAssets(t *testing.T) {
+	t.Parallel()
+	p := newTestPages(t, modelgate.Branding{}, app())
+	plain := get(p, "/dashboard/assets/app-1234.js")
+	if plain.Code != 200 || plain.Header().Get("Content-Encoding") != "" || !strings.HasPrefix(plain.Body.String(), "console.log") {
+		t.Errorf("%d %v", plain.Code, plain.Header())
+	}
+	if got := plain.Header().Get("Cache-Control"); !strings.Contains(got, "immutable") {
+		t.Errorf("Cache-Control %q", got)
+	}
+	zipped := get(p, "/dashboard/assets/app-1234.js", "Accept-Encoding", "br, gzip")
+	z, err := gzip.NewReader(zipped.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(z); err != nil || string(text) != plain.Body.String() {
+		t.Errorf("unpacked: %v", err)
+	}
+	for _, target := range []string{"/dashboard/assets/none.js", "/dashboard/assets/dashboard.html", "/dashboard/assets/.keep"} {
+		if w := get(p, target); w.Code != 404 {
+			t.Errorf("%s: %d", target, w.Code)
+		}
+	}
+}
+
+func TestPagesAreGuarded(t *testing.T) {
+	t.Parallel()
+	p := newTestPages(t, modelgate.Branding{PortalSlug: "acme", ProductName: "Acme"}, app())
+	for _, target := range []string{"/dashboard", "/dashboard/", "/dashboard/usage", "/p/acme", "/p/acme/keys"} {
+		w := get(p, target)
+		csp := w.Header().Get("Content-Security-Policy")
+		if w.Code != 200 || !strings.Contains(csp, "default-src 'none'; script-src 'self'; style-src 'self'") || strings.Contains(csp, "unsafe") {
+			t.Errorf("%s: %d %s", target, w.Code, csp)
+		}
+		for name, want := range map[string]string{"X-Frame-Options": "DENY", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-cache"} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s: %s %q", target, name, got)
+			}
+		}
+	}
+	for _, target := range []string{"/p/", "/p", "/p/unknown", "/p/Acme", "/p/acme%00"} {
+		if w := get(p, target); w.Code != 404 || !strings.Contains(w.Body.String(), "<h1>Not found</h1>") {
+			t.Errorf("%s: %d %s", target, w.Code, w.Body)
+		}
+	}
+	if w := get(p, "/dashboard/gw/keys"); w.Code != 401 || !strings.Contains(w.Header().Get("Content-Security-Policy"), "sandbox") {
+		t.Errorf("an answer of the API: %d %v", w.Code, w.Header())
+	}
+}
+
+// A portal's head holds what its reseller typed, and only as text.
+func TestHeadsAreText(t *testing.T) {
+	t.Parallel()
+	logo, colour := `https://x/?"><script>alert(1)</script>`, "#336699"
+	brand := modelgate.Branding{
+		PortalSlug: "acme", ProductName: `</title><script>alert(1)</script>"' &amp; <!--head-->`, LogoURL: &logo, AccentColor: &colour,
+	}
+	w := get(newTestPages(t, brand, app()), "/p/acme")
+	text := w.Body.String()
+	if strings.Contains(text, "<script>") || strings.Count(text, "</title>") != 1 {
+		t.Errorf("markup in %s", text)
+	}
+	content := regexp.MustCompile(`<meta name="brand" content="([^"]*)">`).FindStringSubmatch(text)
+	if content == nil {
+		t.Fatalf("no brand in %s", text)
+	}
+	var got brandView
+	if err := json.Unmarshal([]byte(html.UnescapeString(content[1])), &got); err != nil || got.ProductName != brand.ProductName || *got.LogoURL != logo {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestWithoutABuild(t *testing.T) {
+	t.Parallel()
+	w := get(newTestPages(t, modelgate.Branding{}, fstest.MapFS{"dist/.keep": {}}), "/dashboard")
+	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "make build") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestWithoutASessionKey(t *testing.T) {
+	t.Parallel()
+	p := newTestPages(t, modelgate.Branding{}, app())
+	p.seals, p.NoSessions = nil, "signing in needs a key"
+	r := httptest.NewRequest("POST", "/dashboard/session", strings.NewReader(`{"key":"x"}`))
+	w := httptest.NewRecorder()
+	p.ServeHTTP(w, r)
+	if w.Code != 503 || !strings.Contains(w.Body.String(), p.NoSessions) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
