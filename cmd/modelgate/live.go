@@ -39,7 +39,7 @@ func newLive(cfg *config.Config) (*relay.Live, error) {
 func newProvider(c *config.Provider) (*provider.Provider, error) {
 	out := provider.Config{
 		Name: c.Name, Format: c.Format, BaseURL: c.BaseURL, Region: c.Region,
-		CredentialFile: c.CredentialFile, CAFile: c.CAFile, AllowStoredObjects: c.AllowStoredObjects,
+		CredentialFile: c.CredentialFile, CAFile: c.CAFile, AllowStoredObjects: c.AllowStoredObjects, HTTP2: c.HTTP2,
 		Paths: c.Paths, Allow: c.Allow, Headers: c.Headers,
 		Timeouts:     provider.Timeouts(c.Timeouts),
 		OnDisconnect: provider.Disconnect(c.OnDisconnect),

@@ -66,6 +66,12 @@ type Provider struct {
 	// only.
 	AllowStoredObjects bool `yaml:"allow_stored_objects"`
 
+	// Whether calls share connections where the provider speaks HTTP/2. By
+	// default each has a connection of its own for its time, which costs less
+	// and keeps one from waiting for another. A provider that is reached over
+	// a proxy (HTTPS_PROXY) speaks HTTP/2 where it can.
+	HTTP2 bool `yaml:"http2"`
+
 	// Upstream paths of the gateway's doors, below base_url, where they differ
 	// from those of the format. Keys: chat, completions, messages,
 	// count_tokens, responses, images, image_edits, videos, embeddings,

@@ -164,14 +164,14 @@ func (c *credentials) refresh() error {
 }
 
 // note lets a credential rest that the provider refused or throttled.
-func (c *credentials) note(used *credential, status int, retryAfter string) {
-	if used == nil || status != http.StatusUnauthorized && status != http.StatusTooManyRequests {
+func (c *credentials) note(used *credential, reply *http.Response) {
+	if used == nil || reply.StatusCode != http.StatusUnauthorized && reply.StatusCode != http.StatusTooManyRequests {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()
-	used.rests = now.Add(RetryAfter(retryAfter, now, restTime))
+	used.rests = now.Add(RetryAfter(reply.Header.Get("Retry-After"), now, restTime))
 }
 
 // RetryAfter reads a Retry-After header, seconds or a date, into a duration

@@ -3,7 +3,6 @@ package provider
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -40,6 +39,9 @@ type Config struct {
 	CredentialFile      string
 	PreviousCredentials []string // only for jobs that were made with them
 	CAFile              string   // PEM, beside the system's
+	// HTTP2 lets calls share connections where the provider speaks HTTP/2. By
+	// default each has one of its own for its time, which costs less.
+	HTTP2 bool
 	// AllowStoredObjects lets bodies refer to objects kept at the provider.
 	AllowStoredObjects bool
 	// Paths sets a door's upstream path, by the door's path or name; {model}
@@ -68,7 +70,7 @@ type Provider struct {
 	prefixes     []string
 	headers      map[string][]string
 	secrets      credentials
-	transport    *http.Transport
+	transport    transport
 	timeouts     Timeouts
 	onDisconnect Disconnect
 }
@@ -107,7 +109,7 @@ func New(cfg Config) (*Provider, error) {
 	if err := p.takeCredentials(cfg); err != nil {
 		return nil, fmt.Errorf("provider %s: %w", cfg.Name, err)
 	}
-	if p.transport, err = newTransport(p.timeouts, cfg.CAFile); err != nil {
+	if p.transport, err = newTransportTo(base, &cfg, p.timeouts); err != nil {
 		return nil, fmt.Errorf("provider %s: %w", cfg.Name, err)
 	}
 	return p, nil
@@ -308,5 +310,5 @@ func (p *Provider) BodyNames() []string {
 	return slices.Compact(names)
 }
 
-// Close ends idle connections.
-func (p *Provider) Close() { p.transport.CloseIdleConnections() }
+// Close ends idle connections. Calls under way go on.
+func (p *Provider) Close() { p.transport.close() }

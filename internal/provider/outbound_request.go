@@ -1,10 +1,8 @@
 package provider
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"net/textproto"
 	"net/url"
@@ -36,10 +34,6 @@ func (p *Provider) request(ctx context.Context, call *Call) (*http.Request, erro
 		Header:        make(http.Header, 16),
 		Body:          http.NoBody,
 		ContentLength: int64(len(call.Body)),
-	}
-	if len(call.Body) > 0 {
-		// A body of this very type lets net/http write it with the header.
-		req.Body = io.NopCloser(bytes.NewReader(call.Body))
 	}
 	return req.WithContext(ctx), nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/pem"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -538,31 +539,46 @@ func TestMetadataServicesAreRefused(t *testing.T) {
 			t.Errorf("connecting to %s: %v, want refused %v", address, err, refused)
 		}
 	}
-	p := setup(t, Config{Format: "openai", Credentials: []string{"sk"}})
-	conn, err := p.transport.DialContext(context.Background(), "tcp", "169.254.169.254:80")
-	if !errors.Is(err, errMetadata) {
-		t.Errorf("dialling the metadata service: %v, %v", conn, err)
+	for _, http2 := range []bool{false, true} {
+		p := setup(t, Config{Format: "openai", Credentials: []string{"sk"}, HTTP2: http2})
+		var dial func(context.Context, string, string) (net.Conn, error)
+		switch tr := p.transport.(type) {
+		case *wires:
+			dial = tr.dialer.DialContext
+		case shared:
+			dial = tr.DialContext
+		}
+		conn, err := dial(context.Background(), "tcp", "169.254.169.254:80")
+		if !errors.Is(err, errMetadata) {
+			t.Errorf("dialling the metadata service: %v, %v", conn, err)
+		}
 	}
+}
+
+// caFile is a server's certificate as a ca_file.
+func caFile(t *testing.T, server *httptest.Server) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	if err := os.WriteFile(file, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
 }
 
 func TestCAFile(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	file := filepath.Join(t.TempDir(), "ca.pem")
-	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := os.WriteFile(file, block, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for caFile, works := range map[string]bool{"": false, file: true} {
-		p := setup(t, Config{Format: "openai", BaseURL: server.URL, Credentials: []string{"sk"}, CAFile: caFile})
+	for file, works := range map[string]bool{"": false, caFile(t, server): true} {
+		p := setup(t, Config{Format: "openai", BaseURL: server.URL, Credentials: []string{"sk"}, CAFile: file})
 		a, err := p.Outbound(t.Context(), Call{Method: "GET", Path: "/x"})
 		if err != nil {
 			t.Fatal(err)
 		}
 		resp, _, err := p.Send(a)
 		if (err == nil) != works {
-			t.Errorf("with ca_file %q: %v", caFile, err)
+			t.Errorf("with ca_file %q: %v", file, err)
 		}
 		if err == nil {
 			resp.Body.Close()

@@ -6,52 +6,33 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/netip"
 	"os"
 	"strings"
 	"syscall"
-	"time"
 )
 
 var errMetadata = errors.New("address of a cloud metadata service")
 
-// newTransport makes the connection pool of one provider. It never follows
-// redirects, never decompresses, and refuses cloud metadata services by the
-// address it is about to connect to, whatever name led there.
-func newTransport(t Timeouts, caFile string) (*http.Transport, error) {
+// tlsConfig trusts the system's authorities, and those of a file.
+func tlsConfig(caFile string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if caFile != "" {
-		pool, err := x509.SystemCertPool()
-		if err != nil {
-			pool = x509.NewCertPool()
-		}
-		pem, err := os.ReadFile(caFile)
-		if err != nil {
-			return nil, fmt.Errorf("ca_file: %w", err)
-		}
-		if !pool.AppendCertsFromPEM(pem) {
-			return nil, errors.New("ca_file: no certificate in PEM form")
-		}
-		config.RootCAs = pool
+	if caFile == "" {
+		return config, nil
 	}
-	dialer := &net.Dialer{Timeout: t.Connect, KeepAlive: 30 * time.Second, Control: refuseMetadata}
-	return &http.Transport{
-		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            counted(dialer.DialContext),
-		TLSClientConfig:        config,
-		TLSHandshakeTimeout:    t.Connect,
-		ResponseHeaderTimeout:  t.FirstByte,
-		DisableCompression:     true,
-		ForceAttemptHTTP2:      true,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
-		MaxIdleConns:           8192,
-		MaxIdleConnsPerHost:    1024,
-		IdleConnTimeout:        90 * time.Second,
-		MaxResponseHeaderBytes: 256 << 10,
-		WriteBufferSize:        16 << 10,
-		ReadBufferSize:         16 << 10,
-	}, nil
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	pem, err := os.ReadFile(caFile)
+	if err != nil {
+		return nil, fmt.Errorf("ca_file: %w", err)
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("ca_file: no certificate in PEM form")
+	}
+	config.RootCAs = pool
+	return config, nil
 }
 
 // refuseMetadata is called with the resolved address before each connection.

@@ -9,30 +9,58 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
+	"time"
 )
-
-// maxStale is how many kept connections in a row may turn out to be closed by
-// the provider before a call gives up.
-const maxStale = 3
 
 // Send makes the round trip: no redirects, no decompression, and never
 // twice. Sent reports whether any byte of the request left; where none did
 // because a kept connection had been closed meanwhile, another connection is
 // tried. A credential that is refused or throttled rests for a while.
 func (p *Provider) Send(a *Attempt) (resp *http.Response, sent bool, err error) {
+	resp, sent, err = p.transport.roundTrip(a)
+	if err == nil {
+		p.secrets.note(a.used, resp)
+	}
+	return resp, sent, err
+}
+
+// shared reaches a provider through net/http: over a proxy, or with the calls
+// of all tenants side by side on connections of HTTP/2.
+type shared struct{ *http.Transport }
+
+// newShared makes the connection pool of one provider.
+func newShared(dialer *net.Dialer, config *tls.Config, t Timeouts) shared {
+	return shared{&http.Transport{
+		Proxy:                  http.ProxyFromEnvironment,
+		DialContext:            counted(dialer.DialContext),
+		TLSClientConfig:        config,
+		TLSHandshakeTimeout:    t.Connect,
+		ResponseHeaderTimeout:  t.FirstByte,
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      true,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
+		MaxIdleConnsPerHost:    maxIdle,
+		IdleConnTimeout:        idleTime,
+		MaxResponseHeaderBytes: maxReplyHead,
+	}}
+}
+
+func (s shared) close() { s.CloseIdleConnections() }
+
+func (s shared) roundTrip(a *Attempt) (resp *http.Response, sent bool, err error) {
 	for range maxStale {
 		var track tracker
 		req := a.Request.WithContext(track.watch(a.Request.Context()))
-		resp, err = p.transport.RoundTrip(req)
+		if len(a.body) > 0 {
+			// A body of this very type lets net/http write it with the header.
+			req.Body = io.NopCloser(bytes.NewReader(a.body))
+		}
+		resp, err = s.RoundTrip(req)
 		if err == nil {
-			p.secrets.note(a.used, resp.StatusCode, resp.Header.Get("Retry-After"))
 			return resp, true, nil
 		}
 		if track.wrote() || !track.reused || a.Request.Context().Err() != nil {
 			return nil, track.wrote(), err
-		}
-		if len(a.body) > 0 {
-			a.Request.Body = io.NopCloser(bytes.NewReader(a.body))
 		}
 	}
 	return nil, false, err

@@ -177,12 +177,12 @@ func TestRefusedCredentialRests(t *testing.T) {
 // for the client nor called twice.
 func TestStaleConnections(t *testing.T) {
 	t.Parallel()
-	noticed := make(chan struct{}, 1)
+	closed := make(chan struct{}, 1)
 	u := rawUpstream(t, func(conn net.Conn, _ *http.Request) bool {
 		_, _ = io.WriteString(conn, sized("application/json", chatReply))
 		_ = conn.(*net.TCPConn).CloseWrite()
+		closed <- struct{}{}
 		_, _ = conn.Read(make([]byte, 1)) // until the gateway has closed its side
-		noticed <- struct{}{}
 		return false
 	})
 	g := open(t, u.URL, plan{})
@@ -191,7 +191,7 @@ func TestStaleConnections(t *testing.T) {
 		if resp, answer, err := g.do(t, "/v1/chat/completions", chatBody); resp.StatusCode != 200 || string(answer) != chatReply || err != nil {
 			t.Fatalf("status %d, body %q, %v", resp.StatusCode, answer, err)
 		}
-		wait(t, noticed, "end of the connection")
+		wait(t, closed, "end of the connection")
 	}
 	if hits := u.hits.Load(); hits != calls {
 		t.Errorf("%d hits, want %d", hits, calls)
@@ -212,7 +212,7 @@ func TestHTTP2Provider(t *testing.T) {
 		}
 		return open(t, server.URL, plan{configure: func(c *provider.Config) {
 			if c.Name == "anthropic" || c.Name == "openai" {
-				c.CAFile = ca
+				c.CAFile, c.HTTP2 = ca, true
 			}
 		}})
 	}

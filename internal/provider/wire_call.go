@@ -1,0 +1,272 @@
+package provider
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+const (
+	// maxReplyHead bounds the header of a reply, in bytes.
+	maxReplyHead = 256 << 10
+	// maxInterim is how many 1xx replies may come before the real one.
+	maxInterim = 8
+	// wireBuffer is what is read ahead of a reply's header. Larger pieces of a
+	// body are read past it.
+	wireBuffer = 4 << 10
+	// joined bodies go out in one piece with the header; longer ones than
+	// aside are written beside the reading, because a provider may answer, or
+	// refuse, before it has taken them.
+	joinedBody = 16 << 10
+	asideBody  = 64 << 10
+)
+
+var (
+	errReplyHead = errors.New("provider's reply has too long a header")
+	errInterim   = errors.New("provider sent too many interim replies")
+	errBadHeader = errors.New("request header cannot be sent")
+)
+
+// wire is one connection. It serves one call at a time.
+type wire struct {
+	home   *wires
+	tcp    net.Conn // what carries conn
+	conn   net.Conn // the TLS connection, or tcp itself
+	r      *bufio.Reader
+	left   int64 // bytes that the header under way may still take; -1: no header
+	since  time.Time
+	raw    syscall.RawConn // of tcp; nil where it has none
+	silent bool            // result of peek
+	peek   func(fd uintptr) bool
+}
+
+func newWire(home *wires, tcp, conn net.Conn) *wire {
+	c := &wire{home: home, tcp: tcp, conn: conn, left: -1}
+	c.r = bufio.NewReaderSize(c, wireBuffer)
+	if s, ok := tcp.(syscall.Conn); ok {
+		if raw, err := s.SyscallConn(); err == nil {
+			c.raw = raw
+		}
+	}
+	c.peek = func(fd uintptr) bool {
+		c.silent = nothingToRead(fd)
+		return true
+	}
+	return c
+}
+
+// Read is for the buffered reader alone.
+func (c *wire) Read(b []byte) (int, error) {
+	if c.left < 0 {
+		return c.conn.Read(b)
+	}
+	if c.left == 0 {
+		return 0, errReplyHead
+	}
+	n, err := c.conn.Read(b[:min(int64(len(b)), c.left)])
+	c.left -= int64(n)
+	return n, err
+}
+
+// quiet reports whether a kept connection is open and has nothing to say. One
+// that was closed, or that speaks without having been asked, is of no use.
+func (c *wire) quiet() bool {
+	if c.r.Buffered() > 0 {
+		return false
+	}
+	if c.raw == nil {
+		return true
+	}
+	c.silent = false
+	return c.raw.Read(c.peek) == nil && c.silent
+}
+
+// end closes the connection. The TLS layer is not asked, because it would
+// wait for a write under way.
+func (c *wire) end() { _ = c.tcp.Close() }
+
+// exchange sends the request and reads the reply up to its body, which gives
+// the connection back.
+func (c *wire) exchange(a *Attempt) (*http.Response, bool, error) {
+	stop := context.AfterFunc(a.Request.Context(), c.end)
+	w := &writing{}
+	if err := c.write(a, w); err != nil {
+		stop()
+		c.end()
+		return nil, w.any(), err
+	}
+	resp, err := c.readHead(a.Request)
+	if err != nil {
+		stop()
+		c.end()
+		return nil, true, err
+	}
+	resp.Body = &wireBody{ReadCloser: resp.Body, c: c, stop: stop, writing: w, last: resp.Close || resp.StatusCode < 200}
+	return resp, true, nil
+}
+
+// writing is a request on its way out.
+type writing struct {
+	n     int64
+	aside chan error // of a body that is written beside the reading; nil for none
+}
+
+func (w *writing) any() bool { return w.n > 0 || w.aside != nil }
+
+// done reports whether the request has left whole.
+func (w *writing) done() bool {
+	if w.aside == nil {
+		return true
+	}
+	select {
+	case err := <-w.aside:
+		return err == nil
+	default:
+		return false
+	}
+}
+
+// headBuffer holds a request's header, and a short body behind it.
+type headBuffer struct{ b []byte }
+
+func newHeadBuffer() any { return &headBuffer{b: make([]byte, 0, joinedBody+4<<10)} }
+
+// write sends header and body in as few pieces as possible.
+func (c *wire) write(a *Attempt, w *writing) error {
+	head := c.home.heads.Get().(*headBuffer)
+	defer c.home.heads.Put(head)
+	var err error
+	if head.b, err = appendHead(head.b[:0], a); err != nil {
+		return err
+	}
+	body := a.body
+	if len(body) <= joinedBody {
+		head.b, body = append(head.b, body...), nil
+	}
+	if len(body) == 0 || len(body) > asideBody {
+		n, err := c.conn.Write(head.b)
+		w.n += int64(n)
+		if err != nil || len(body) == 0 {
+			return err
+		}
+		w.aside = make(chan error, 1)
+		go func() {
+			_, err := c.conn.Write(body)
+			w.aside <- err
+		}()
+		return nil
+	}
+	pieces := net.Buffers{head.b, body}
+	w.n, err = pieces.WriteTo(c.conn)
+	return err
+}
+
+// appendHead writes the request line and the header.
+func appendHead(b []byte, a *Attempt) ([]byte, error) {
+	req := a.Request
+	b = append(append(b, req.Method...), ' ')
+	b = append(b, req.URL.RequestURI()...)
+	b = append(b, " HTTP/1.1\r\nHost: "...)
+	b = append(append(b, req.Host...), "\r\n"...)
+	for name, values := range req.Header {
+		for _, v := range values {
+			if !token(name) || !headerSafe(v) {
+				return b, errBadHeader
+			}
+			if name == "User-Agent" && v == "" {
+				continue
+			}
+			b = append(append(b, name...), ": "...)
+			b = append(append(b, v...), "\r\n"...)
+		}
+	}
+	if n := len(a.body); n > 0 || req.Method == http.MethodPost || req.Method == http.MethodPut || req.Method == http.MethodPatch {
+		b = append(b, "Content-Length: "...)
+		b = append(strconv.AppendInt(b, int64(n), 10), "\r\n"...)
+	}
+	return append(b, "\r\n"...), nil
+}
+
+// token reports whether a header's name is one (RFC 9110, 5.6.2).
+func token(name string) bool {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == '!', c == '#', c == '$',
+			c == '%', c == '&', c == '\'', c == '*', c == '+', c == '^', c == '`', c == '|', c == '~':
+		default:
+			return false
+		}
+	}
+	return name != ""
+}
+
+// readHead reads up to the body of the reply that is not an interim one.
+func (c *wire) readHead(req *http.Request) (*http.Response, error) {
+	if err := c.conn.SetReadDeadline(time.Now().Add(c.home.firstByte)); err != nil {
+		return nil, err
+	}
+	c.left = maxReplyHead
+	defer func() { c.left = -1 }()
+	for range maxInterim {
+		resp, err := http.ReadResponse(c.r, req)
+		if err != nil {
+			return nil, headError(err)
+		}
+		if resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
+			return resp, c.conn.SetReadDeadline(time.Time{})
+		}
+	}
+	return nil, errInterim
+}
+
+func headError(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("provider closed the connection before its reply: %w", io.ErrUnexpectedEOF)
+	}
+	return err
+}
+
+// wireBody is the body of a reply. At its end, or when it is closed, the
+// connection goes back or ends.
+type wireBody struct {
+	io.ReadCloser
+	c       *wire // nil once it is gone
+	stop    func() bool
+	writing *writing
+	last    bool // the connection serves no other call
+}
+
+func (b *wireBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.part(err == io.EOF)
+	}
+	return n, err
+}
+
+// Close comes from the goroutine that reads.
+func (b *wireBody) Close() error {
+	b.part(b.ReadCloser == http.NoBody)
+	return nil
+}
+
+// part gives up the connection, and keeps it where the reply came whole.
+func (b *wireBody) part(whole bool) {
+	c := b.c
+	if c == nil {
+		return
+	}
+	b.c = nil
+	if b.stop() && whole && !b.last && b.writing.done() && c.r.Buffered() == 0 {
+		c.home.keep(c)
+		return
+	}
+	c.end()
+}
