@@ -13,8 +13,9 @@ test: ## install what tests need, then run all of them
 check: ## run the linters
 	scripts/check
 
-bench: build ## compare the gateway with a bare proxy and the provider itself
-	go run ./bench
+bench: build ## compare the gateway with a bare proxy, nginx and the provider itself (half an hour)
+	CGO_ENABLED=0 go build -trimpath -tags rowless -ldflags '-s -w' -o bin/modelgate-rowless ./cmd/modelgate
+	go run ./bench -rowless bin/modelgate-rowless -write docs
 
 microbench: ## run the benchmarks of every package
 	go test -run '^$$' -bench . -benchmem ./...

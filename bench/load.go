@@ -23,8 +23,7 @@ type driven struct {
 // drive keeps the scenario's connections busy for a while, one call after the
 // other on each. Every answer is read to its end; anything but a whole 200 is
 // a failure.
-func drive(t *target, sc scenario, d time.Duration) (driven, error) {
-	request := t.request(sc)
+func drive(t *target, sc *scenario, d time.Duration) (driven, error) {
 	deadline := time.Now().Add(d)
 	results := make([][]time.Duration, sc.Connections)
 	failures := make([]error, sc.Connections)
@@ -32,6 +31,7 @@ func drive(t *target, sc scenario, d time.Duration) (driven, error) {
 	var running sync.WaitGroup
 	began := time.Now()
 	for i := range sc.Connections {
+		request := t.request(sc, i)
 		running.Go(func() {
 			for time.Now().Before(deadline) {
 				if err := session(t.address, request, deadline, &results[i]); err != nil {

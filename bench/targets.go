@@ -3,54 +3,71 @@ package main
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
-// roleVariable makes a child process of this program one of the servers.
+// Names of targets that others are compared with.
 const (
-	roleVariable     = "MODELGATE_BENCH_ROLE"
-	upstreamVariable = "MODELGATE_BENCH_UPSTREAM"
+	nameDirect  = "direct"
+	nameProxy   = "bare proxy"
+	nameNginx   = "nginx"
+	nameRowless = "modelgate, no rows"
 )
 
-// target is something that answers chat completions.
+// target is something that answers chat completions, in a process of its own.
 type target struct {
 	name    string
+	gateway bool
 	address string
-	model   string
-	key     string
+	admin   string   // where a gateway serves profiles
+	keys    []string // to present; each connection has one
 	process *exec.Cmd
-}
-
-// request is the bytes of one call.
-func (t *target) request(sc scenario) []byte {
-	body := fmt.Sprintf(`{"model":%q,"stream":%v,"messages":[{"role":"user","content":%q}]}`, t.model, sc.Stream, strings.Repeat("word ", sc.Body/5))
-	if sc.Stream {
-		body = strings.Replace(body, `"stream":true`, `"stream":true,"stream_options":{"include_usage":true}`, 1)
-	}
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nUser-Agent: OpenAI/Go 3.95.0\r\nContent-Length: %d\r\n\r\n%s",
-		t.address, t.key, len(body), body)
-	return b.Bytes()
 }
 
 // cpu is the processor time the target's process has used so far.
 func (t *target) cpu() (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", t.process.Process.Pid))
+	var sum time.Duration
+	for _, pid := range t.pids() {
+		used, err := cpuOf(pid)
+		if err != nil {
+			return 0, err
+		}
+		sum += used
+	}
+	return sum, nil
+}
+
+// pids are the target's process and its children: nginx has a worker.
+func (t *target) pids() []int {
+	pid := t.process.Process.Pid
+	list := []int{pid}
+	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
 	if err != nil {
-		return psTime(t.process.Process.Pid)
+		return list // no /proc: there is no nginx target either
+	}
+	for _, f := range strings.Fields(string(children)) {
+		if child, err := strconv.Atoi(f); err == nil {
+			list = append(list, child)
+		}
+	}
+	return list
+}
+
+func cpuOf(pid int) (time.Duration, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return psTime(pid)
 	}
 	// The name, in parentheses, may hold spaces; utime and stime are the 12th
 	// and 13th fields behind it, in ticks of 10 ms.
@@ -78,41 +95,95 @@ func psTime(pid int) (time.Duration, error) {
 	return time.Duration(m)*time.Minute + time.Duration(s*float64(time.Second)), errors.Join(err1, err2)
 }
 
-// startTargets starts the provider, the bare proxy and the gateway with both
-// ways of syncing.
-func startTargets(o options) ([]*target, func(), error) {
+// status is a figure of the process's memory in bytes, 0 where the system does
+// not say.
+func (t *target) status(name string) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", t.process.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, name+":"); ok {
+			kb, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			return kb << 10
+		}
+	}
+	return 0
+}
+
+func (t *target) rss() int64  { return t.status("VmRSS") }
+func (t *target) peak() int64 { return t.status("VmHWM") }
+
+// resetPeak makes peak begin anew, where the system can.
+func (t *target) resetPeak() {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", t.process.Process.Pid), []byte("5"), 0)
+}
+
+// fleet is what has been started.
+type fleet struct {
+	dir     string
+	targets []*target
+}
+
+func (f *fleet) stop() {
+	for _, t := range f.targets {
+		_ = t.process.Process.Signal(os.Interrupt) // it may have ended by itself
+		_ = t.process.Wait()
+	}
+	_ = os.RemoveAll(f.dir)
+}
+
+// startTargets starts all that take turns: the provider, the bare proxy,
+// nginx where there is one, and the gateway with both ways of syncing and
+// without rows.
+func startTargets(o *options) ([]*target, func(), error) {
 	dir, err := os.MkdirTemp("", "modelgate-bench-")
 	if err != nil {
 		return nil, nil, err
 	}
-	var started []*target
-	stop := func() {
-		for _, t := range started {
-			_ = t.process.Process.Signal(os.Interrupt) // it may have ended by itself
-			_ = t.process.Wait()
-		}
-		_ = os.RemoveAll(dir)
-	}
-	add := func(t *target, err error) error {
-		if err == nil {
-			started = append(started, t)
-		}
-		return err
-	}
-	err = add(startSelf("direct", "upstream", ""))
-	if err == nil {
-		err = add(startSelf("bare proxy", "proxy", started[0].address))
-	}
-	for _, fsync := range []string{"interval", "always"} {
-		if err == nil {
-			err = add(startGateway(o, filepath.Join(dir, fsync), fsync, started[0].address))
-		}
-	}
-	if err != nil {
-		stop()
+	f := &fleet{dir: dir}
+	if err := f.startAll(o); err != nil {
+		f.stop()
 		return nil, nil, err
 	}
-	return started, stop, nil
+	return f.targets, f.stop, nil
+}
+
+func (f *fleet) startAll(o *options) error {
+	if err := f.add(startSelf(nameDirect, "upstream", "")); err != nil {
+		return err
+	}
+	upstream := f.targets[0].address
+	if err := f.add(startSelf(nameProxy, "proxy", upstream)); err != nil {
+		return err
+	}
+	if path, err := exec.LookPath("nginx"); err == nil && o.targets.MatchString(nameNginx) {
+		if err := f.add(startNginx(path, f.dir, upstream)); err != nil {
+			return err
+		}
+	}
+	for _, g := range []gateway{
+		{name: "modelgate, interval", binary: o.binary, fsync: "interval"},
+		{name: "modelgate, always", binary: o.binary, fsync: "always"},
+		{name: nameRowless, binary: o.rowless, fsync: "interval"},
+	} {
+		if g.binary == "" || !o.targets.MatchString(g.name) {
+			continue
+		}
+		g.scale, g.upstream = ordinary(), upstream
+		g.dir = filepath.Join(f.dir, strings.ReplaceAll(g.name, " ", "-"))
+		if err := f.add(g.start()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *fleet) add(t *target, err error) error {
+	if err == nil {
+		f.targets = append(f.targets, t)
+	}
+	return err
 }
 
 // startSelf starts a server of this program in a process of its own.
@@ -123,9 +194,10 @@ func startSelf(name, role, upstream string) (*target, error) {
 	}
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), roleVariable+"="+role, upstreamVariable+"="+upstream)
-	return started(&target{name: name, model: "sim-chat", key: "sk-bench", process: cmd})
+	return started(&target{name: name, keys: []string{"sk-bench"}, process: cmd})
 }
 
+// address finds where a server listens in the line with which it says so.
 var address = regexp.MustCompile(`"?addr"?[=:]"?(127\.0\.0\.1:\d+)`)
 
 // started starts the process and waits for the line that says where it
@@ -154,94 +226,58 @@ func started(t *target) (*target, error) {
 	return nil, fmt.Errorf("%s did not start: %s", t.name, strings.Join(said, "\n"))
 }
 
-const gatewayConfig = `server: {listen: "127.0.0.1:0", data_dir: %q}
-database: {url: "sqlite:modelgate.db"}
-limits: {requests_per_second: 0, concurrency: 0}
-metering: {fsync: %s}
-log: {format: text}
-providers:
-  - {name: openai, format: openai, base_url: "http://%s", credential: sk-bench}
-catalog:
-  - {slug: bench/chat, kind: llm, context_length: 128000, routes: [{provider: openai, model: sim-chat}], price: {input: 1, cached_input: 0.1, output: 2}}
+// freeAddress is a loopback address that nobody listens on.
+func freeAddress() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return l.Addr().String(), l.Close()
+}
+
+const nginxConfig = `daemon off; worker_processes 1; pid %[1]s/nginx.pid; error_log %[1]s/error.log crit;
+events { worker_connections 8192; }
+http {
+  access_log off; client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy;
+  fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
+  client_body_buffer_size 256k; client_max_body_size 20m; keepalive_requests 100000000;
+  upstream provider { server %[3]s; keepalive 1024; keepalive_requests 100000000; }
+  server { listen %[2]s; location / { proxy_pass http://provider; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; proxy_read_timeout 600s; } }
+}
 `
 
-// startGateway starts Modelgate on a database of its own, with one key.
-func startGateway(o options, dir, fsync, upstream string) (*target, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+func startNginx(path, dir, upstream string) (*target, error) {
+	dir = filepath.Join(dir, "nginx")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	file := filepath.Join(dir, "modelgate.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, gatewayConfig, dir, fsync, upstream), 0o600); err != nil {
-		return nil, err
-	}
-	var client struct {
-		ID string `json:"id"`
-	}
-	if err := operate(o, &client, "client", "create", "--config", file, "--name", "bench"); err != nil {
-		return nil, err
-	}
-	var key struct {
-		Key string `json:"key"`
-	}
-	if err := operate(o, &key, "key", "issue", "--config", file, "--client", client.ID); err != nil {
-		return nil, err
-	}
-	cmd := exec.Command(o.binary, "serve", "--config", file)
-	return started(&target{name: "modelgate, fsync " + fsync, model: "bench/chat", key: key.Key, process: cmd})
-}
-
-func operate(o options, into any, args ...string) error {
-	cmd := exec.Command(o.binary, append(args, "--json")...)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
+	addr, err := freeAddress()
 	if err != nil {
-		return fmt.Errorf("%s: %w\n%s", strings.Join(args, " "), err, stderr.String())
+		return nil, err
 	}
-	return json.Unmarshal(out, into)
+	file := filepath.Join(dir, "nginx.conf")
+	if err := os.WriteFile(file, fmt.Appendf(nil, nginxConfig, dir, addr, upstream), 0o600); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(path, "-p", dir, "-c", file, "-e", filepath.Join(dir, "error.log"))
+	cmd.SysProcAttr = &syscall.SysProcAttr{}
+	t := &target{name: nameNginx, address: addr, keys: []string{"sk-bench"}, process: cmd}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	return t, awaitAnswer(addr, "/", 5*time.Second)
 }
 
-// serveRole is what a child process does.
-func serveRole(role string) error {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(os.Stderr, "addr=%s\n", listener.Addr())
-	if role == "upstream" {
-		return serveUpstream(listener)
-	}
-	return http.Serve(listener, bareProxy(os.Getenv(upstreamVariable)))
-}
-
-// bareProxy is the yardstick: the standard library's reverse proxy with a
-// tuned transport, and nothing else.
-func bareProxy(upstream string) http.Handler {
-	to := &url.URL{Scheme: "http", Host: upstream}
-	return &httputil.ReverseProxy{
-		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
-		FlushInterval: -1,
-		BufferPool:    &pool{free: make(chan []byte, 512)},
-		Transport: &http.Transport{
-			MaxIdleConns: 8192, MaxIdleConnsPerHost: 2048, IdleConnTimeout: 90 * time.Second, DisableCompression: true,
-		},
-	}
-}
-
-type pool struct{ free chan []byte }
-
-func (p *pool) Get() []byte {
-	select {
-	case b := <-p.free:
-		return b
-	default:
-		return make([]byte, 16<<10)
-	}
-}
-
-func (p *pool) Put(b []byte) {
-	select {
-	case p.free <- b:
-	default:
+// awaitAnswer waits until something speaks HTTP at the address.
+func awaitAnswer(addr, path string, d time.Duration) error {
+	client := http.Client{Timeout: time.Second}
+	for deadline := time.Now().Add(d); ; time.Sleep(time.Millisecond) {
+		resp, err := client.Get("http://" + addr + path)
+		if err == nil {
+			return resp.Body.Close()
+		}
+		if time.Now().After(deadline) {
+			return err
+		}
 	}
 }

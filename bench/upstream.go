@@ -7,10 +7,12 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // serveUpstream is a provider that costs next to nothing: it parses no more
-// of a request than where it ends, and answers from constants.
+// of a request than where it ends and which model it names, and answers from
+// constants.
 func serveUpstream(l net.Listener) error {
 	whole, stream := cannedAnswer(), cannedStream()
 	for {
@@ -20,17 +22,13 @@ func serveUpstream(l net.Listener) error {
 		}
 		go func() {
 			defer conn.Close()
-			r := bufio.NewReaderSize(conn, 64<<10)
+			r := bufio.NewReaderSize(conn, 256<<10)
 			for {
-				streamed, err := readRequest(r)
+				model, err := readRequest(r)
 				if err != nil {
 					return
 				}
-				answer := whole
-				if streamed {
-					answer = stream
-				}
-				if _, err := conn.Write(answer); err != nil {
+				if err := answer(conn, model, whole, stream); err != nil {
 					return
 				}
 			}
@@ -38,30 +36,64 @@ func serveUpstream(l net.Listener) error {
 	}
 }
 
-// readRequest reads one request and reports whether it asks for a stream.
-func readRequest(r *bufio.Reader) (bool, error) {
+// answer writes what a model says.
+func answer(conn net.Conn, model string, whole []byte, stream [][]byte) error {
+	switch model {
+	case modelSlow:
+		time.Sleep(50 * time.Millisecond)
+	case modelBurst:
+		_, err := conn.Write(bytes.Join(stream, nil))
+		return err
+	case modelPaced:
+		for i, chunk := range stream {
+			if i > 0 {
+				time.Sleep(10 * time.Millisecond)
+			}
+			if _, err := conn.Write(chunk); err != nil {
+				return err
+			}
+		}
+		return nil
+	case modelHeld:
+		if _, err := conn.Write(stream[0]); err != nil {
+			return err
+		}
+		_, err := conn.Read(make([]byte, 1)) // until the other side ends it
+		return err
+	}
+	_, err := conn.Write(whole)
+	return err
+}
+
+// readRequest reads one request and says which model it names.
+func readRequest(r *bufio.Reader) (string, error) {
 	length := 0
 	for {
 		line, err := r.ReadSlice('\n')
 		if err != nil {
-			return false, err
+			return "", err
 		}
 		if len(line) <= 2 {
 			break
 		}
 		if value, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
 			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return false, err
+				return "", err
 			}
 		}
 	}
-	start, err := r.Peek(min(length, 200))
+	start, err := r.Peek(min(length, 60))
 	if err != nil {
-		return false, err
+		return "", err
 	}
-	streamed := bytes.Contains(start, []byte(`"stream":true`))
+	model := modelPlain
+	for _, m := range [...]string{modelSlow, modelBurst, modelPaced, modelHeld} {
+		if bytes.Contains(start, []byte(`"`+m+`"`)) {
+			model = m
+		}
+	}
 	_, err = r.Discard(length)
-	return streamed, err
+	return model, err
 }
 
 func cannedAnswer() []byte {
@@ -70,18 +102,20 @@ func cannedAnswer() []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-func cannedStream() []byte {
-	var b bytes.Buffer
-	b.WriteString("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+// cannedStream is a stream in the pieces in which a provider sends it.
+func cannedStream() [][]byte {
+	pieces := [][]byte{[]byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")}
 	event := func(data string) {
 		frame := "data: " + data + "\n\n"
-		fmt.Fprintf(&b, "%x\r\n%s\r\n", len(frame), frame)
+		pieces = append(pieces, fmt.Appendf(nil, "%x\r\n%s\r\n", len(frame), frame))
 	}
 	for i := range 40 {
 		event(fmt.Sprintf(`{"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1790000000,"model":"sim-chat","choices":[{"index":0,"delta":{"content":"word%d "},"finish_reason":null}],"usage":null}`, i))
 	}
 	event(`{"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1790000000,"model":"sim-chat","choices":[],"usage":{"prompt_tokens":180,"completion_tokens":40,"total_tokens":220}}`)
 	event("[DONE]")
-	b.WriteString("0\r\n\r\n")
-	return b.Bytes()
+	last := len(pieces) - 1
+	pieces[last] = append(pieces[last], "0\r\n\r\n"...)
+	pieces[0] = append(pieces[0], pieces[1]...) // the header comes with the first event
+	return append(pieces[:1], pieces[2:]...)
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/pprof"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -158,11 +159,21 @@ func (s *server) mount(cfg *config.Config) error {
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
 	}
 	if cfg.Server.AdminListen != "" {
-		mux := http.NewServeMux()
-		mux.Handle("/metrics", s.health.metrics)
-		s.admin = &http.Server{Addr: cfg.Server.AdminListen, Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+		s.admin = &http.Server{Addr: cfg.Server.AdminListen, Handler: s.adminSurface(), ReadHeaderTimeout: 10 * time.Second}
 	}
 	return nil
+}
+
+// adminSurface is what only the operator reaches: the metrics, and profiles
+// of the running process.
+func (s *server) adminSurface() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", s.health.metrics)
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	return mux
 }
 
 // closing tells clients to come back on a new connection while the instance

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+)
+
+const gatewayConfig = `server: {listen: "127.0.0.1:0", admin_listen: %q, data_dir: %q}
+database: {url: "sqlite:modelgate.db"}
+limits: {requests_per_second: 0, concurrency: 0}
+enforcement: {budgets: true, balance: true}
+metering: {fsync: %s}
+log: {format: text}
+providers:
+  - {name: openai, format: openai, base_url: "http://%s", credential: sk-bench}
+catalog:
+%s`
+
+// gateway is how a Modelgate is to be started.
+type gateway struct {
+	name, binary, fsync string
+	dir                 string
+	upstream            string
+	scale               scale
+}
+
+// start makes a database and serves it.
+func (g *gateway) start() (*target, error) {
+	if err := os.MkdirAll(g.dir, 0o700); err != nil {
+		return nil, err
+	}
+	keys, err := seed(g.dir, g.scale)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", g.name, err)
+	}
+	t, err := g.serve()
+	if err == nil {
+		t.keys = keys
+	}
+	return t, err
+}
+
+// serve starts the process on the database that is there.
+func (g *gateway) serve() (*target, error) {
+	admin, err := freeAddress()
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(g.dir, "modelgate.yaml")
+	text := fmt.Sprintf(gatewayConfig, admin, g.dir, g.fsync, g.upstream, catalogOf(g.scale.models))
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	return started(&target{name: g.name, gateway: true, admin: admin, process: exec.Command(g.binary, "serve", "--config", file)})
+}

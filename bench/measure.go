@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// turn is one target's figures in one round.
+type turn struct {
+	CPU       float64 // µs per call, of the target's process
+	Rate      float64 // calls per second
+	P50, P99  time.Duration
+	Failures  int
+	FirstFail string
+}
+
+// line is one target's figures over all rounds of a scenario.
+type line struct {
+	Scenario string
+	Target   string
+	Turns    []turn
+	Ratio    float64 // median over the rounds of CPU ÷ the bare proxy's CPU
+	ToNginx  float64 // the same over nginx; 0 without it
+	ToBare   float64 // the same over the gateway without rows; 0 without it
+	RSS      int64   // bytes, the most while the scenario ran
+}
+
+// measure runs the rounds of one scenario.
+func measure(o *options, sc *scenario, targets []*target) ([]line, error) {
+	lines := make([]line, len(targets))
+	for i, t := range targets {
+		lines[i] = line{Scenario: sc.Name, Target: t.name}
+		if _, err := drive(t, sc, o.slice/3); err != nil { // pools fill
+			return nil, fmt.Errorf("%s, %s: %w", sc.Name, t.name, err)
+		}
+		t.resetPeak()
+	}
+	for round := range o.rounds {
+		for i := range targets {
+			at := (i + round) % len(targets) // no target always follows the same one
+			got, err := slice(targets[at], sc, o.slice)
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", sc.Name, targets[at].name, err)
+			}
+			lines[at].Turns = append(lines[at].Turns, got)
+		}
+	}
+	for i, t := range targets {
+		lines[i].RSS = t.peak()
+		lines[i].Ratio = ratio(lines, i, nameProxy)
+		lines[i].ToNginx = ratio(lines, i, nameNginx)
+		lines[i].ToBare = ratio(lines, i, nameRowless)
+	}
+	return lines, nil
+}
+
+// slice is one turn: a moment to warm up, then the measured time.
+func slice(t *target, sc *scenario, d time.Duration) (turn, error) {
+	if _, err := drive(t, sc, d/6); err != nil {
+		return turn{}, err
+	}
+	before, err := t.cpu()
+	if err != nil {
+		return turn{}, err
+	}
+	got, err := drive(t, sc, d)
+	if err != nil {
+		return turn{}, err
+	}
+	after, err := t.cpu()
+	if err != nil {
+		return turn{}, err
+	}
+	got.turn.CPU = float64((after - before).Microseconds()) / float64(max(got.calls, 1))
+	return got.turn, nil
+}
+
+// ratio is the median over the rounds of a target's CPU time over another's;
+// 0 where there is no such other.
+func ratio(lines []line, i int, other string) float64 {
+	base := slices.IndexFunc(lines, func(l line) bool { return l.Target == other })
+	if base < 0 {
+		return 0
+	}
+	var ratios []float64
+	for r, t := range lines[i].Turns {
+		ratios = append(ratios, t.CPU/lines[base].Turns[r].CPU)
+	}
+	return median(ratios)
+}
+
+// median of an even number is the mean of the two in the middle.
+func median[T int | float64 | time.Duration](values []T) T {
+	sorted := slices.Sorted(slices.Values(values))
+	n := len(sorted)
+	return (sorted[(n-1)/2] + sorted[n/2]) / 2
+}

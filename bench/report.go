@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+)
+
+// results are all figures of a run.
+type results struct {
+	Machine   string
+	Fdatasync time.Duration // median of a write of 4 KiB and one fdatasync; 0 where it was not measured
+	Lines     []line
+	Footprint *figures
+}
+
+// machine says what a run ran on.
+func machine() string {
+	model := runtime.GOARCH
+	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
+		for l := range strings.Lines(string(text)) {
+			if name, value, ok := strings.Cut(l, ":"); ok && strings.TrimSpace(name) == "model name" {
+				model = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%d × %s, %s, %s", runtime.NumCPU(), model, runtime.GOOS, runtime.Version())
+}
+
+// fdatasync is what making 4 KiB durable takes on the disk of the data
+// directories.
+func fdatasync() time.Duration {
+	file, err := os.CreateTemp("", "modelgate-bench-")
+	if err != nil {
+		return 0
+	}
+	defer os.Remove(file.Name())
+	defer file.Close()
+	block, took := make([]byte, 4096), make([]time.Duration, 0, 200)
+	for range 200 {
+		began := time.Now()
+		if _, err := file.WriteAt(block, 0); err != nil {
+			return 0
+		}
+		if err := datasync(file); err != nil {
+			return 0
+		}
+		took = append(took, time.Since(began))
+	}
+	return median(took)
+}
+
+// cell is a line's median of one figure.
+func (l *line) cell(f func(turn) float64) float64 {
+	var values []float64
+	for _, t := range l.Turns {
+		values = append(values, f(t))
+	}
+	return median(values)
+}
+
+func (l *line) cpu() float64  { return l.cell(func(t turn) float64 { return t.CPU }) }
+func (l *line) rate() float64 { return l.cell(func(t turn) float64 { return t.Rate }) }
+func (l *line) p50() float64  { return l.cell(func(t turn) float64 { return float64(t.P50) / 1e3 }) }
+func (l *line) p99() float64  { return l.cell(func(t turn) float64 { return float64(t.P99) / 1e3 }) }
+
+func (l *line) failures() int {
+	n := 0
+	for _, t := range l.Turns {
+		n += t.Failures
+	}
+	return n
+}
+
+// rows is the table, its heads first. Latency is what a target adds over the
+// direct call, of the medians over the rounds.
+func (r *results) rows() [][]string {
+	out := [][]string{{"scenario", "target", "CPU µs/call", "÷ bare proxy", "÷ nginx", "÷ no rows", "calls/s", "added p50 µs", "added p99 µs", "peak RSS MB", "failures"}}
+	optional := func(ratio float64) string {
+		if ratio == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%.2f", ratio)
+	}
+	var direct line
+	for _, l := range r.Lines {
+		if l.Target == nameDirect {
+			direct = l
+		}
+		out = append(out, []string{l.Scenario, l.Target, fmt.Sprintf("%.1f", l.cpu()), optional(l.Ratio), optional(l.ToNginx), optional(l.ToBare),
+			fmt.Sprintf("%.0f", l.rate()), fmt.Sprintf("%.0f", l.p50()-direct.p50()), fmt.Sprintf("%.0f", l.p99()-direct.p99()),
+			fmt.Sprintf("%.0f", float64(l.RSS)/1e6), fmt.Sprint(l.failures())})
+	}
+	return out
+}
+
+func (r *results) report(o *options, w io.Writer) error {
+	if o.write != "" {
+		if err := r.writeDocs(o.write); err != nil {
+			return err
+		}
+	}
+	if o.json {
+		return json.NewEncoder(w).Encode(r)
+	}
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
+	for _, row := range r.rows() {
+		fmt.Fprintln(tw, strings.Join(row, "\t")+"\t")
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(w, r.footnotes())
+	return err
+}
+
+// footnotes are the figures that belong to no scenario.
+func (r *results) footnotes() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s; one write of 4 KiB with fdatasync: %d µs\n", r.Machine, r.Fdatasync.Microseconds())
+	if f := r.Footprint; f != nil {
+		fmt.Fprintf(&b, "binary %.1f MiB; ready on an existing database of 10,000 keys after %d ms; idle RSS %.1f MB; an idle stream %.1f KiB (%d open)\n",
+			float64(f.Binary)/(1<<20), f.Start.Milliseconds(), float64(f.Idle)/1e6, float64(f.IdleStream)/1024, idleStreams)
+	}
+	return b.String()
+}
+
+// The generated part of performance.md stands between these lines.
+const (
+	generatedStart = "<!-- figures: written by make bench -->"
+	generatedEnd   = "<!-- end of figures -->"
+)
+
+// writeDocs puts table and chart into the documentation.
+func (r *results) writeDocs(dir string) error {
+	file := filepath.Join(dir, "performance.md")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	start, end := bytes.Index(text, []byte(generatedStart)), bytes.Index(text, []byte(generatedEnd))
+	if start < 0 || end < start {
+		return fmt.Errorf("%s: the lines around the figures are missing", file)
+	}
+	var b bytes.Buffer
+	b.WriteString(generatedStart + "\n\n![CPU time per call over that of a bare proxy](performance.svg)\n\n")
+	for i, row := range r.rows() {
+		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
+		if i == 0 {
+			b.WriteString("|---|---|" + strings.Repeat("--:|", len(row)-2) + "\n")
+		}
+	}
+	fmt.Fprintf(&b, "\n%s\n", r.footnotes())
+	if err := os.WriteFile(file, slices.Concat(text[:start], b.Bytes(), text[end:]), 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "performance.svg"), r.chart(), 0o644)
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"modelgate"
+	"modelgate/internal/store"
+)
+
+// scale is how much there is beside what the load uses.
+type scale struct {
+	keys   int // of the organization
+	tuples int // of each key in use
+	models int // of the catalog
+}
+
+// ordinary is the scale of all scenarios.
+func ordinary() scale { return scale{keys: 10_000, tuples: 5, models: 400} }
+
+// keysInUse is how many keys the load presents; each connection has one.
+const keysInUse = 256
+
+// seed fills a new database: an organization with a budget, a sub-account
+// with a budget, and keys with a budget each. It returns the keys to present.
+func seed(dir string, s scale) ([]string, error) {
+	ctx := context.Background()
+	db, err := store.Open(ctx, store.Options{URL: "sqlite:modelgate.db", DataDir: dir, Mode: store.Exclusive})
+	if err != nil {
+		return nil, err
+	}
+	secrets, template, err := seedRows(ctx, db, s)
+	if err := joined(err, db.Close()); err != nil {
+		return nil, err
+	}
+	return secrets, multiply(filepath.Join(dir, "modelgate.db"), template, s.keys)
+}
+
+func joined(first, second error) error {
+	if first != nil {
+		return first
+	}
+	return second
+}
+
+// seedRows makes all that the load uses, and returns the last of its keys.
+func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.KeyID, error) {
+	ids, now := modelgate.NewIDs(time.Now), time.Now().UTC().Truncate(time.Microsecond)
+	audit := func() modelgate.Audit {
+		return modelgate.Audit{ID: ids.New().String(), At: now, Action: "bench.seed", Actor: modelgate.Actor{Operator: "bench"}}
+	}
+	client := modelgate.Client{
+		ID: modelgate.ClientID(ids.New().String()), Name: "bench", RoutingPolicy: modelgate.RouteAny, Billing: modelgate.Invoiced,
+		MaxKeys: s.keys + keysInUse, Ceiling: modelgate.OpenCeiling(), CreatedAt: now,
+	}
+	sub := modelgate.SubAccount{
+		ID: modelgate.SubAccountID(ids.New().String()), ClientID: client.ID, Name: "bench", Slug: "bench",
+		Status: modelgate.SubAccountActive, CreatedAt: now,
+	}
+	if err := joined(db.CreateClient(ctx, client, audit()), db.CreateSubAccount(ctx, sub, audit())); err != nil {
+		return nil, "", err
+	}
+	limit := func(level modelgate.Level, id string) error {
+		return db.PutBudget(ctx, client.ID, store.KeyScope{}, modelgate.Budget{Level: level, ID: id, Period: modelgate.Month, Limit: modelgate.MaxBudget}, audit())
+	}
+	if err := joined(limit(modelgate.LevelClient, string(client.ID)), limit(modelgate.LevelSubAccount, string(sub.ID))); err != nil {
+		return nil, "", err
+	}
+	var secrets []string
+	var last modelgate.KeyID
+	for range keysInUse {
+		secret := modelgate.NewSecret()
+		key, err := db.IssueKey(ctx, client.ID, store.IssueRequest{SubAccountID: sub.ID, Admit: func(modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
+			return modelgate.Key{
+				ID: modelgate.KeyID(ids.New().String()), Prefix: secret.Prefix(), Scopes: modelgate.AllScopes(),
+				Entitlements: tuples(s.tuples), CreatedAt: now,
+			}, secret.Digest(), nil
+		}}, audit())
+		if err := joined(err, limit(modelgate.LevelKey, string(key.ID))); err != nil {
+			return nil, "", err
+		}
+		secrets, last = append(secrets, secret.Reveal()), key.ID
+	}
+	return secrets, last, nil
+}
+
+// tuples are n rules; the last of them is the one that allows the call.
+func tuples(n int) []modelgate.Entitlement {
+	var list []modelgate.Entitlement
+	for i := range n - 1 {
+		list = append(list, modelgate.Entitlement{Axis: modelgate.AxisProvider, Provider: fmt.Sprintf("other-%d", i), ModelPattern: "model-*", Effect: modelgate.Allow})
+	}
+	return append(list, modelgate.Entitlement{Axis: modelgate.AxisProvider, Provider: "openai", ModelPattern: "*", Effect: modelgate.Allow})
+}
+
+// multiply makes n more keys like one there is, with digests of their own.
+func multiply(file string, template modelgate.KeyID, n int) error {
+	db, err := sql.Open("sqlite", file)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	columns := "client_id, sub_account_id, prefix, status, scopes, entitlements, denies, backing, limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at"
+	_, err = db.Exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+INSERT INTO api_key (id, digest, `+columns+`)
+SELECT printf('00000000-0000-7000-8000-%012x', n.i), randomblob(32), `+columns+` FROM n JOIN api_key ON api_key.id = ?`, n, string(template))
+	return err
+}
+
+// catalogOf is a catalog of n models in YAML, those of the load in its middle.
+func catalogOf(n int) string {
+	var b strings.Builder
+	for i := range n {
+		if i == n/2 {
+			for _, m := range []string{modelPlain, modelSlow, modelBurst, modelPaced, modelHeld} {
+				fmt.Fprintf(&b, "  - {slug: bench/%s, kind: llm, context_length: 128000, max_output: 16000, routes: [{provider: openai, model: %s}], price: {input: 1, cached_input: 0.1, output: 2}}\n", m, m)
+			}
+		}
+		fmt.Fprintf(&b, "  - {slug: author-%d/model-%d, kind: llm, context_length: 128000, routes: [{provider: openai, model: native-%d}], price: {input: 1, output: 2}}\n", i%40, i, i)
+	}
+	return b.String()
+}
