@@ -16,6 +16,7 @@ import (
 	"modelgate/internal/config"
 	"modelgate/internal/provider"
 	"modelgate/internal/relay"
+	"modelgate/internal/seal"
 	"modelgate/internal/store"
 )
 
@@ -117,6 +118,15 @@ func loadConfig(env *environment, path string) (*config.Config, error) {
 		fmt.Fprintln(env.stderr, "warning:", w)
 	}
 	return cfg, nil
+}
+
+// masterKeys are the configuration's, nil without any.
+func masterKeys(cfg *config.Config) (*seal.Keys, error) {
+	var previous []string
+	for _, s := range cfg.PreviousMasterKeys {
+		previous = append(previous, s.Reveal())
+	}
+	return seal.New(cfg.MasterKey.Reveal(), previous...)
 }
 
 const openTimeout = 30 * time.Second

@@ -25,6 +25,7 @@ import (
 	"modelgate/internal/manage"
 	"modelgate/internal/purse"
 	"modelgate/internal/relay"
+	"modelgate/internal/seal"
 	"modelgate/internal/spool"
 	"modelgate/internal/store"
 	"modelgate/internal/web"
@@ -49,6 +50,7 @@ type server struct {
 	level   *slog.LevelVar
 	config  atomic.Pointer[config.Config]
 	live    atomic.Pointer[relay.Live]
+	master  *seal.Keys // nil without a master key
 	db      *store.DB
 	spool   *spool.Spool
 	shipper *work.Shipper
@@ -73,6 +75,10 @@ func newServer(env *environment, cfg *config.Config) (*server, error) {
 	s := &server{env: env, level: new(slog.LevelVar), metrics: prometheus.NewRegistry(), fail: newFailpoints(env.lookup)}
 	s.config.Store(cfg)
 	s.log = newLog(env, cfg, s.level)
+	var err error
+	if s.master, err = masterKeys(cfg); err != nil {
+		return nil, err
+	}
 	live, err := newLive(cfg)
 	if err != nil {
 		return nil, err

@@ -17,6 +17,10 @@ const (
 	maxRequest    Size = 1 << 30
 	minSpool      Size = 128 << 20
 	maxDrainDelay      = 10 * time.Minute
+
+	masterKeySize    = 32  // bytes
+	maxMeterName     = 100 // as the processor allows
+	minWebhookSecret = 16
 )
 
 // check judges what the settings mean.
@@ -37,6 +41,8 @@ func (s *Settings) check(d *document) {
 			d.fault("session_key", "must be 32 bytes in base64")
 		}
 	}
+	s.checkMasterKeys(d)
+	s.Processor.check(d)
 	oneOf(d, "log.format", s.Log.Format, LogAuto, LogText, LogJSON)
 	seen := make(map[string]int)
 	for i := range s.Providers {
@@ -113,6 +119,48 @@ func (a *Alerts) check(d *document) {
 	checkURL(d, "alerts.webhook_url", a.WebhookURL, "*")
 	if a.Secret.Empty() {
 		d.fault("alerts.secret", "is needed with webhook_url, so that its receiver can tell alerts from forgeries")
+	}
+}
+
+func (s *Settings) checkMasterKeys(d *document) {
+	check := func(path string, key Secret) {
+		raw, err := base64.StdEncoding.DecodeString(key.Reveal())
+		if !key.Empty() && (err != nil || len(raw) != masterKeySize) {
+			d.fault(path, "want %d bytes in base64, as openssl rand -base64 %d prints them", masterKeySize, masterKeySize)
+		}
+	}
+	check("master_key", s.MasterKey)
+	for i, key := range s.PreviousMasterKeys {
+		check(element("previous_master_keys", i), key)
+		if s.MasterKey.Empty() && !key.Empty() {
+			d.fault("previous_master_keys", "needs master_key beside it")
+			return
+		}
+	}
+}
+
+func (p *Processor) check(d *document) {
+	checkURL(d, "processor.base_url", p.BaseURL, "")
+	if p.ReturnURL != "" {
+		checkURL(d, "processor.return_url", p.ReturnURL, "*")
+	}
+	if n := len(p.MeterEventName); n == 0 || n > maxMeterName || !isPrintable(p.MeterEventName) {
+		d.fault("processor.meter_event_name", "must have from 1 to %d characters", maxMeterName)
+	}
+	secret := func(path string, s Secret) {
+		if n := len(s.Reveal()); n > 0 && n < minWebhookSecret {
+			d.fault(path, "must have at least %d characters", minWebhookSecret)
+		}
+	}
+	secret("processor.webhook_secret", p.WebhookSecret)
+	for i, s := range p.PreviousWebhookSecrets {
+		secret(element("processor.previous_webhook_secrets", i), s)
+	}
+	switch {
+	case !p.WebhookSecret.Empty() && p.APIKey.Empty():
+		d.warn("processor.webhook_secret", "does nothing without api_key beside it")
+	case p.WebhookSecret.Empty() && !p.APIKey.Empty():
+		d.warn("processor.api_key", "does nothing without webhook_secret beside it: a payment could not be credited")
 	}
 }
 

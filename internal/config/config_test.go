@@ -84,6 +84,7 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 			Limits:      config.Limits{RequestsPerSecond: 50, Burst: 100, Concurrency: 100},
 			Metering:    config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30},
 			Enforcement: config.Enforcement{Budgets: config.EnforceEstimate, Balance: true},
+			Processor:   config.Processor{BaseURL: "https://api.stripe.com", MeterEventName: "modelgate_usage_usd"},
 			Log:         config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -107,6 +108,15 @@ limits: {requests_per_second: 0, burst: 7, concurrency: 0}
 metering: {fsync: interval, spool_max_bytes: 268435456}
 enforcement: {budgets: strict, balance: false}
 alerts: {webhook_url: "https://ops.example/hook", secret: whsec_c2VjcmV0}
+master_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=
+previous_master_keys: [MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=]
+processor:
+  base_url: http://127.0.0.1:12111
+  api_key: sk_live_1
+  webhook_secret: whsec_0123456789abcdef
+  previous_webhook_secrets: [whsec_fedcba9876543210]
+  meter_event_name: usage
+  return_url: https://gate.example/paid
 log: {level: warn, format: json}
 providers:
   - name: openai-eu
@@ -136,13 +146,19 @@ func TestEverySetting(t *testing.T) {
 	want := config.Settings{
 		Server: config.Server{Listen: ":9090", BaseURL: "https://gate.example", MaxRequestBytes: 20 << 20, DataDir: "/var/lib/modelgate",
 			AdminListen: "127.0.0.1:9464", TLS: config.TLS{CertFile: filepath.Join(dir, "tls/cert.pem"), KeyFile: "/etc/key.pem"}},
-		Database:    config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate")},
-		Redis:       config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
-		Limits:      config.Limits{Burst: 7},
-		Metering:    config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20},
-		Enforcement: config.Enforcement{Budgets: config.EnforceStrict},
-		Alerts:      config.Alerts{WebhookURL: "https://ops.example/hook", Secret: config.NewSecret("whsec_c2VjcmV0")},
-		Log:         config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
+		Database:           config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate")},
+		Redis:              config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
+		Limits:             config.Limits{Burst: 7},
+		Metering:           config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20},
+		Enforcement:        config.Enforcement{Budgets: config.EnforceStrict},
+		Alerts:             config.Alerts{WebhookURL: "https://ops.example/hook", Secret: config.NewSecret("whsec_c2VjcmV0")},
+		MasterKey:          config.NewSecret("MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE="),
+		PreviousMasterKeys: []config.Secret{config.NewSecret("MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=")},
+		Processor: config.Processor{BaseURL: "http://127.0.0.1:12111", APIKey: config.NewSecret("sk_live_1"),
+			WebhookSecret:          config.NewSecret("whsec_0123456789abcdef"),
+			PreviousWebhookSecrets: []config.Secret{config.NewSecret("whsec_fedcba9876543210")},
+			MeterEventName:         "usage", ReturnURL: "https://gate.example/paid"},
+		Log: config.Log{Level: slog.LevelWarn, Format: config.LogJSON},
 		Providers: []config.Provider{{
 			Name: "openai-eu", Format: "openai", BaseURL: "https://eu.api.openai.com/base", Region: "eu-west",
 			Credentials:         []config.Secret{config.NewSecret("one"), config.NewSecret("two")},

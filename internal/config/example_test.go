@@ -32,10 +32,13 @@ func TestExampleFile(t *testing.T) {
 func TestExampleFileWithCredentials(t *testing.T) {
 	t.Parallel()
 	cfg, err := Load(examplePath, func(name string) (string, bool) {
-		if !strings.HasSuffix(name, "_API_KEY") {
-			return "", false
+		switch {
+		case strings.HasSuffix(name, "_API_KEY"):
+			return "a key", true
+		case strings.HasSuffix(name, "_WEBHOOK_SECRET"):
+			return "the secret of a webhook", true
 		}
-		return "a key", true
+		return "", false
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -16,6 +16,17 @@ type Settings struct {
 	// Where organizations, keys and usage are kept.
 	Database Database `yaml:"database"`
 
+	// The key under which secrets that the gateway keeps for others are
+	// encrypted: 32 bytes in base64, as `openssl rand -base64 32` prints them.
+	// Without it nothing can be encrypted, and organizations cannot leave the
+	// key of their payment processor. Whoever loses it loses what it protects.
+	MasterKey Secret `yaml:"master_key"`
+
+	// Master keys of before, which still decrypt. One may be removed once
+	// `modelgate master-key rotate` has found nothing more under it. Default:
+	// none.
+	PreviousMasterKeys []Secret `yaml:"previous_master_keys"`
+
 	// A Redis or Valkey that several instances share, so that rate and
 	// concurrency limits hold for all of them together.
 	Redis Redis `yaml:"redis"`
@@ -40,6 +51,10 @@ type Settings struct {
 	// with SQLite, and that nobody can sign in with PostgreSQL. A new key ends
 	// all sessions.
 	SessionKey Secret `yaml:"session_key"`
+
+	// The payment processor: where the usage of end customers is sent, and
+	// where organizations fill their prepaid balance.
+	Processor Processor `yaml:"processor"`
 
 	// What the service writes to standard error.
 	Log Log `yaml:"log"`
@@ -215,6 +230,39 @@ type Alerts struct {
 	// Webhooks has it: `whsec_` and base64, or any text. Needed with
 	// webhook_url.
 	Secret Secret `yaml:"secret"`
+}
+
+// Processor is the payment processor.
+type Processor struct {
+	// Address of the processor's API, http or https, without a path.
+	BaseURL string `yaml:"base_url"`
+
+	// The operator's own key at the processor, for payments into prepaid
+	// balances. Empty means that there are none. Organizations bring their own
+	// keys for the billing of their end customers.
+	APIKey Secret `yaml:"api_key"`
+
+	// The signing secret of the processor's webhook endpoint, whose address
+	// is base_url of the server and `/webhooks/processor`: at least 16
+	// characters. Empty means that the route does not exist, and that payments
+	// into balances are not offered.
+	WebhookSecret Secret `yaml:"webhook_secret"`
+
+	// Signing secrets of before, good until deliveries made with them have
+	// ended. Default: none.
+	PreviousWebhookSecrets []Secret `yaml:"previous_webhook_secrets"`
+
+	// Name of the meter that counts usage, in millionths of a US dollar.
+	MeterEventName string `yaml:"meter_event_name"`
+
+	// Where a payer is sent after a payment, http or https. Empty means
+	// `/dashboard` at the server's base_url.
+	ReturnURL string `yaml:"return_url"`
+}
+
+func (p *Processor) setDefaults() {
+	p.BaseURL = "https://api.stripe.com"
+	p.MeterEventName = "modelgate_usage_usd"
 }
 
 // LogFormat is how log lines are written.
