@@ -37,4 +37,4 @@ build: ## make bin/modelgate, one static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/modelgate ./cmd/modelgate
 
 clean: ## remove what build and test left
-	rm -rf bin test/sdk/node_modules
+	rm -rf bin test/sdk/node_modules clients/typescript/node_modules clients/typescript/dist

@@ -16,7 +16,9 @@ var update = flag.Bool("update", false, "write what is made from the contract an
 // repository.
 func generated(c *Contract) map[string][]byte {
 	return map[string][]byte{
-		"docs/reference/api.md": markdown(c),
+		"docs/reference/api.md":         markdown(c),
+		"client/api.go":                 goClient(c),
+		"clients/typescript/src/api.ts": tsClient(c),
 	}
 }
 

@@ -37,6 +37,8 @@ var floor = map[string]int{
 	"internal/work":     2,
 	"internal/simulate": 2,
 
+	"client": 1,
+
 	"cmd/modelgate": 3,
 
 	"bench":             testOnly,

@@ -1,0 +1,369 @@
+// Code generated from internal/contract/api; DO NOT EDIT.
+//
+// go test ./internal/contract -run Generated -update makes it anew.
+
+package client
+
+import (
+	"context"
+	"io"
+	"iter"
+	"net/url"
+	"time"
+)
+
+var _ io.Reader // not every contract has answers that are read as they come
+
+// Scope: A right of a key.
+type Scope string
+
+// The values of Scope.
+const (
+	ScopeInferenceUse Scope = "inference:use"
+	ScopeStatsRead    Scope = "stats:read"
+	ScopeKeysManage   Scope = "keys:manage"
+)
+
+// Entitlement: One rule of what may be called. Nothing is allowed by default, and any rule that denies wins.
+type Entitlement struct {
+	// What the rule selects by. One of provider, vendor, kind; default provider.
+	Axis string `json:"axis,omitzero"`
+	// Axis provider: the provider's name. Axis vendor: a glob over the author of the slug. Axis kind: a glob over the kind.
+	Provider string `json:"provider"`
+	// Axis provider: a glob over the provider's own model id. Otherwise over the slug after its first slash.
+	ModelPattern string `json:"model_pattern"`
+	// One of allow, deny.
+	Effect string `json:"effect"`
+}
+
+// Me is a value of the API.
+type Me struct {
+	Scopes       []Scope       `json:"scopes"`
+	Entitlements []Entitlement `json:"entitlements"`
+}
+
+// ModelKind: What a model makes.
+type ModelKind string
+
+// The values of ModelKind.
+const (
+	ModelKindLLM       ModelKind = "llm"
+	ModelKindImage     ModelKind = "image"
+	ModelKindVideo     ModelKind = "video"
+	ModelKind3d        ModelKind = "3d"
+	ModelKindEmbedding ModelKind = "embedding"
+	ModelKindRerank    ModelKind = "rerank"
+	ModelKindAudio     ModelKind = "audio"
+)
+
+// Model is a value of the API.
+type Model struct {
+	// author/model, the name that doors take.
+	Slug        string `json:"slug"`
+	DisplayName string `json:"display_name"`
+	// Who made the model, wherever it runs.
+	Author string    `json:"author"`
+	Kind   ModelKind `json:"kind"`
+	// Whether the ceiling permits calling it; the calling key may be allowed less.
+	Allowed bool `json:"allowed"`
+	// Tokens; models of kind llm only.
+	ContextLength int64 `json:"context_length,omitzero"`
+}
+
+// ModelList is a value of the API.
+type ModelList struct {
+	Models []Model `json:"models"`
+}
+
+// Ceiling is a value of the API.
+type Ceiling struct {
+	MaxScopes    []Scope       `json:"max_scopes"`
+	Entitlements []Entitlement `json:"entitlements"`
+}
+
+// Branding is a value of the API.
+type Branding struct {
+	ClientID       string    `json:"client_id"`
+	PortalSlug     string    `json:"portal_slug"`
+	ProductName    string    `json:"product_name"`
+	LogoURL        *string   `json:"logo_url"`
+	AccentColor    *string   `json:"accent_color"`
+	AllowSelfIssue bool      `json:"allow_self_issue"`
+	CreatedAt      time.Time `json:"created_at"`
+	UpdatedAt      time.Time `json:"updated_at"`
+}
+
+// NewBranding is a value of the API.
+type NewBranding struct {
+	// The portal is at /p/{portal_slug}; unique in the service.
+	PortalSlug  string `json:"portal_slug"`
+	ProductName string `json:"product_name"`
+	// Begins with https://; "" or null clears it.
+	LogoURL *string `json:"logo_url,omitzero"`
+	// #RRGGBB; "" or null clears it.
+	AccentColor *string `json:"accent_color,omitzero"`
+	// Whether end customers may issue keys for themselves.
+	AllowSelfIssue *bool `json:"allow_self_issue,omitzero"`
+}
+
+// BudgetScope: Whose spend a budget bounds.
+type BudgetScope string
+
+// The values of BudgetScope.
+const (
+	BudgetScopeClient     BudgetScope = "client"
+	BudgetScopeSubAccount BudgetScope = "sub_account"
+	BudgetScopeKey        BudgetScope = "key"
+)
+
+// Period: A calendar month or day, UTC.
+type Period string
+
+// The values of Period.
+const (
+	PeriodMonth Period = "month"
+	PeriodDay   Period = "day"
+)
+
+// Budget is a value of the API.
+type Budget struct {
+	Scope BudgetScope `json:"scope"`
+	// Absent for scope client.
+	ID       string `json:"id,omitzero"`
+	Period   Period `json:"period"`
+	LimitUSD USD    `json:"limit_usd"`
+	// The exact sum of the period's usage.
+	SpendUSD USD `json:"spend_usd"`
+}
+
+// NewBudget is a value of the API.
+type NewBudget struct {
+	Scope BudgetScope `json:"scope"`
+	// Of the sub-account or key; left out for scope client.
+	ID     *string `json:"id,omitzero"`
+	Period Period  `json:"period"`
+	// At most nine decimals. At most 1000000000.
+	LimitUSD USD `json:"limit_usd"`
+}
+
+// Key is a value of the API.
+type Key struct {
+	ID string `json:"id"`
+	// How the key begins.
+	KeyPrefix string `json:"key_prefix"`
+	// A key that has expired stays active here and authenticates no more. One of active, revoked.
+	Status string  `json:"status"`
+	Scopes []Scope `json:"scopes"`
+	// The sub-account that the key is bound to.
+	SubAccountID *string   `json:"sub_account_id"`
+	CreatedAt    time.Time `json:"created_at"`
+	// To about a minute; null until the first use.
+	LastUsedAt *time.Time `json:"last_used_at"`
+	ExpiresAt  *time.Time `json:"expires_at"`
+}
+
+// NewKey is a value of the API.
+type NewKey struct {
+	// What the key may do; [] for nothing.
+	Scopes []Scope `json:"scopes,omitzero"`
+	// What it may call. Absent all that the ceiling allows.
+	Entitlements []Entitlement `json:"entitlements,omitzero"`
+	// Binds the key to an active sub-account.
+	SubAccountID *string `json:"sub_account_id,omitzero"`
+	// Absent never. 1 to 315360000.
+	ExpiresInSeconds *int64 `json:"expires_in_seconds,omitzero"`
+}
+
+// IssuedKey is a value of the API.
+type IssuedKey struct {
+	APIKeyID string `json:"api_key_id"`
+	// The key itself. It is never shown again.
+	Key          string     `json:"key"`
+	Scopes       []Scope    `json:"scopes"`
+	SubAccountID string     `json:"sub_account_id,omitzero"`
+	ExpiresAt    *time.Time `json:"expires_at,omitzero"`
+}
+
+// SubAccount is a value of the API.
+type SubAccount struct {
+	ID string `json:"id"`
+	// The organization.
+	ClientID string `json:"client_id"`
+	Name     string `json:"name"`
+	Slug     string `json:"slug"`
+	// One of active, suspended.
+	Status string `json:"status"`
+	// What is billed is the cost and so many per cent of it. 0 to 10000.
+	MarkupPct float64   `json:"markup_pct"`
+	CreatedAt time.Time `json:"created_at"`
+}
+
+// NewSubAccount is a value of the API.
+type NewSubAccount struct {
+	Name string `json:"name"`
+	// Unique within the organization.
+	Slug string `json:"slug"`
+}
+
+// SubAccountChange is a value of the API.
+type SubAccountChange struct {
+	// One of active, suspended.
+	Status *string `json:"status,omitzero"`
+	Name   *string `json:"name,omitzero"`
+	// 0 to 10000.
+	MarkupPct *float64 `json:"markup_pct,omitzero"`
+}
+
+// UsageRow is a value of the API.
+type UsageRow struct {
+	// The request id of the call.
+	ID       string `json:"id"`
+	ClientID string `json:"client_id"`
+	// Where the call ran; for a key bound to a sub-account the author.
+	Provider string `json:"provider"`
+	// The provider's own id; for a key bound to a sub-account the slug.
+	Model string `json:"model"`
+	// Absent where the route is not in the catalog.
+	ModelSlug string `json:"model_slug,omitzero"`
+	// Absent where the route is not in the catalog.
+	Author string `json:"author,omitzero"`
+	// The cost; for a key bound to a sub-account the price billed.
+	CostUSD     USD   `json:"cost_usd"`
+	TotalTokens int64 `json:"total_tokens"`
+	StatusCode  int64 `json:"status_code"`
+	LatencyMs   int64 `json:"latency_ms"`
+	// How sure the books are of what was used. One of ok, partial, unknown, provisional, failed, cancelled, expired.
+	ParseStatus string `json:"parse_status"`
+	// Whether the User-Agent names an official SDK; a hint, not a proof.
+	ViaSDK bool `json:"via_sdk"`
+	// What the caller sent in X-Gateway-Attribution, and key_id.
+	Attribution map[string]string `json:"attribution"`
+	CreatedAt   time.Time         `json:"created_at"`
+}
+
+// Me: What the calling key may do. Any valid key.
+func (c *Client) Me(ctx context.Context) (Me, error) {
+	return get[Me](ctx, c, request{method: "GET", path: "/gw/me"})
+}
+
+// Models: The catalog. Any valid key.
+// Every model, with whether the organization may call it. Where it runs is not shown.
+func (c *Client) Models(ctx context.Context) (ModelList, error) {
+	return get[ModelList](ctx, c, request{method: "GET", path: "/gw/models"})
+}
+
+// Ceiling: The most that a key may be issued with. Scope keys:manage.
+// For a key that is bound to a sub-account these are its own rights.
+func (c *Client) Ceiling(ctx context.Context) (Ceiling, error) {
+	return get[Ceiling](ctx, c, request{method: "GET", path: "/gw/ceiling"})
+}
+
+// KeysQuery narrows Client.Keys; what is zero is left out.
+type KeysQuery struct {
+	// Keys a page. 1 to 1000.
+	Limit int64
+}
+
+// Keys: The organization's keys, newest first. Scope keys:manage.
+// Revoked and expired keys too. Without limit all of them at once.
+func (c *Client) Keys(ctx context.Context, q KeysQuery) iter.Seq2[Key, error] {
+	v := values{}
+	v.number("limit", q.Limit)
+	return pages(ctx, c, request{method: "GET", path: "/gw/keys", query: url.Values(v)}, byHeader[Key])
+}
+
+// IssueKey: Issue a key. Scope keys:manage.
+// Scopes and every rule must fit inside the ceiling, or nothing is issued (403). Without entitlements the key gets all
+// of the ceiling; [] denies every model. The key is shown once, in this answer.
+func (c *Client) IssueKey(ctx context.Context, in NewKey) (IssuedKey, error) {
+	return get[IssuedKey](ctx, c, request{method: "POST", path: "/gw/keys", body: in})
+}
+
+// RevokeKey: Revoke a key. Scope keys:manage.
+// At once on the instance that answers, within 30 seconds on all others. Its usage stays.
+func (c *Client) RevokeKey(ctx context.Context, id string) error {
+	return c.do(ctx, request{method: "DELETE", path: "/gw/keys/" + url.PathEscape(id)})
+}
+
+// SubAccounts: The organization's sub-accounts. Scope keys:manage. Not for keys bound to a sub-account.
+func (c *Client) SubAccounts(ctx context.Context) ([]SubAccount, error) {
+	return get[[]SubAccount](ctx, c, request{method: "GET", path: "/gw/subaccounts"})
+}
+
+// CreateSubAccount: Create a sub-account. Scope keys:manage. Not for keys bound to a sub-account.
+// Active, without a markup. A slug that another one has is answered 409.
+func (c *Client) CreateSubAccount(ctx context.Context, in NewSubAccount) (SubAccount, error) {
+	return get[SubAccount](ctx, c, request{method: "POST", path: "/gw/subaccounts", body: in})
+}
+
+// UpdateSubAccount: Change a sub-account. Scope keys:manage. Not for keys bound to a sub-account.
+// All members that are given, or none. Keys of a suspended sub-account are answered 401.
+func (c *Client) UpdateSubAccount(ctx context.Context, id string, in SubAccountChange) error {
+	return c.do(ctx, request{method: "PATCH", path: "/gw/subaccounts/" + url.PathEscape(id), body: in})
+}
+
+// Budgets: Budgets and what is spent of them. Scope keys:manage.
+func (c *Client) Budgets(ctx context.Context) ([]Budget, error) {
+	return get[[]Budget](ctx, c, request{method: "GET", path: "/gw/budgets"})
+}
+
+// PutBudget: Set a budget. Scope keys:manage.
+// One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key
+// that is bound to a sub-account sets those of its own keys.
+func (c *Client) PutBudget(ctx context.Context, in NewBudget) error {
+	return c.do(ctx, request{method: "PUT", path: "/gw/budgets", body: in})
+}
+
+// DeleteBudgetQuery narrows Client.DeleteBudget; what is zero is left out.
+type DeleteBudgetQuery struct {
+	Scope BudgetScope
+	// Of the sub-account or key; left out for scope client.
+	ID     string
+	Period Period
+}
+
+// DeleteBudget: Remove a budget. Scope keys:manage.
+func (c *Client) DeleteBudget(ctx context.Context, q DeleteBudgetQuery) error {
+	v := values{}
+	v.text("scope", string(q.Scope))
+	v.text("id", string(q.ID))
+	v.text("period", string(q.Period))
+	return c.do(ctx, request{method: "DELETE", path: "/gw/budgets", query: url.Values(v)})
+}
+
+// UsageQuery narrows Client.Usage; what is zero is left out.
+type UsageQuery struct {
+	// Exactly this provider.
+	Provider string
+	// Exactly this status.
+	ParseStatus string
+	// How far back: days as 30d, or a duration as 24h or 90m.
+	Since string
+	// The call with this request id.
+	ID string
+	// Rows a page. 1 to 1000; default 100.
+	Limit int64
+}
+
+// Usage: Booked calls, newest first. Scope stats:read.
+// What this instance has answered before the request is among them.
+func (c *Client) Usage(ctx context.Context, q UsageQuery) iter.Seq2[UsageRow, error] {
+	v := values{}
+	v.text("provider", string(q.Provider))
+	v.text("parse_status", string(q.ParseStatus))
+	v.text("since", string(q.Since))
+	v.text("id", string(q.ID))
+	v.number("limit", q.Limit)
+	return pages(ctx, c, request{method: "GET", path: "/gw/usage", query: url.Values(v)}, byHeader[UsageRow])
+}
+
+// Branding: How the portal of end customers looks. Scope keys:manage. Not for keys bound to a sub-account.
+func (c *Client) Branding(ctx context.Context) (Branding, error) {
+	return get[Branding](ctx, c, request{method: "GET", path: "/gw/branding"})
+}
+
+// PutBranding: Set how the portal looks. Scope keys:manage. Not for keys bound to a sub-account.
+// A portal_slug that another organization has is answered 409.
+func (c *Client) PutBranding(ctx context.Context, in NewBranding) (Branding, error) {
+	return get[Branding](ctx, c, request{method: "PUT", path: "/gw/branding", body: in})
+}

@@ -1,0 +1,289 @@
+// Generated from internal/contract/api; do not edit.
+// go test ./internal/contract -run Generated -update makes it anew.
+
+import { Transport } from "./transport.js";
+
+/** A right of a key. */
+export type Scope = "inference:use" | "stats:read" | "keys:manage";
+
+/** One rule of what may be called. Nothing is allowed by default, and any rule that denies wins. */
+export interface Entitlement {
+  /** What the rule selects by. One of provider, vendor, kind; default provider. */
+  axis?: "provider" | "vendor" | "kind";
+  /** Axis provider: the provider's name. Axis vendor: a glob over the author of the slug. Axis kind: a glob over the kind. */
+  provider: string;
+  /** Axis provider: a glob over the provider's own model id. Otherwise over the slug after its first slash. */
+  model_pattern: string;
+  /** One of allow, deny. */
+  effect: "allow" | "deny";
+}
+
+export interface Me {
+  scopes: Array<Scope>;
+  entitlements: Array<Entitlement>;
+}
+
+/** What a model makes. */
+export type ModelKind = "llm" | "image" | "video" | "3d" | "embedding" | "rerank" | "audio";
+
+export interface Model {
+  /** author/model, the name that doors take. */
+  slug: string;
+  display_name: string;
+  /** Who made the model, wherever it runs. */
+  author: string;
+  kind: ModelKind;
+  /** Whether the ceiling permits calling it; the calling key may be allowed less. */
+  allowed: boolean;
+  /** Tokens; models of kind llm only. */
+  context_length?: number;
+}
+
+export interface ModelList {
+  models: Array<Model>;
+}
+
+export interface Ceiling {
+  max_scopes: Array<Scope>;
+  entitlements: Array<Entitlement>;
+}
+
+export interface Branding {
+  client_id: string;
+  portal_slug: string;
+  product_name: string;
+  logo_url: string | null;
+  accent_color: string | null;
+  allow_self_issue: boolean;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface NewBranding {
+  /** The portal is at /p/{portal_slug}; unique in the service. */
+  portal_slug: string;
+  product_name: string;
+  /** Begins with https://; "" or null clears it. */
+  logo_url?: string | null;
+  /** #RRGGBB; "" or null clears it. */
+  accent_color?: string | null;
+  /** Whether end customers may issue keys for themselves. */
+  allow_self_issue?: boolean;
+}
+
+/** Whose spend a budget bounds. */
+export type BudgetScope = "client" | "sub_account" | "key";
+
+/** A calendar month or day, UTC. */
+export type Period = "month" | "day";
+
+export interface Budget {
+  scope: BudgetScope;
+  /** Absent for scope client. */
+  id?: string;
+  period: Period;
+  limit_usd: number;
+  /** The exact sum of the period's usage. */
+  spend_usd: number;
+}
+
+export interface NewBudget {
+  scope: BudgetScope;
+  /** Of the sub-account or key; left out for scope client. */
+  id?: string;
+  period: Period;
+  /** At most nine decimals. At most 1000000000. */
+  limit_usd: number;
+}
+
+export interface Key {
+  id: string;
+  /** How the key begins. */
+  key_prefix: string;
+  /** A key that has expired stays active here and authenticates no more. One of active, revoked. */
+  status: "active" | "revoked";
+  scopes: Array<Scope>;
+  /** The sub-account that the key is bound to. */
+  sub_account_id: string | null;
+  created_at: string;
+  /** To about a minute; null until the first use. */
+  last_used_at: string | null;
+  expires_at: string | null;
+}
+
+export interface NewKey {
+  /** What the key may do; [] for nothing. */
+  scopes: Array<Scope>;
+  /** What it may call. Absent all that the ceiling allows. */
+  entitlements?: Array<Entitlement>;
+  /** Binds the key to an active sub-account. */
+  sub_account_id?: string;
+  /** Absent never. 1 to 315360000. */
+  expires_in_seconds?: number;
+}
+
+export interface IssuedKey {
+  api_key_id: string;
+  /** The key itself. It is never shown again. */
+  key: string;
+  scopes: Array<Scope>;
+  sub_account_id?: string;
+  expires_at?: string;
+}
+
+export interface SubAccount {
+  id: string;
+  /** The organization. */
+  client_id: string;
+  name: string;
+  slug: string;
+  /** One of active, suspended. */
+  status: "active" | "suspended";
+  /** What is billed is the cost and so many per cent of it. 0 to 10000. */
+  markup_pct: number;
+  created_at: string;
+}
+
+export interface NewSubAccount {
+  name: string;
+  /** Unique within the organization. */
+  slug: string;
+}
+
+export interface SubAccountChange {
+  /** One of active, suspended. */
+  status?: "active" | "suspended";
+  name?: string;
+  /** 0 to 10000. */
+  markup_pct?: number;
+}
+
+export interface UsageRow {
+  /** The request id of the call. */
+  id: string;
+  client_id: string;
+  /** Where the call ran; for a key bound to a sub-account the author. */
+  provider: string;
+  /** The provider's own id; for a key bound to a sub-account the slug. */
+  model: string;
+  /** Absent where the route is not in the catalog. */
+  model_slug?: string;
+  /** Absent where the route is not in the catalog. */
+  author?: string;
+  /** The cost; for a key bound to a sub-account the price billed. */
+  cost_usd: number;
+  total_tokens: number;
+  status_code: number;
+  latency_ms: number;
+  /** How sure the books are of what was used. One of ok, partial, unknown, provisional, failed, cancelled, expired. */
+  parse_status: "ok" | "partial" | "unknown" | "provisional" | "failed" | "cancelled" | "expired";
+  /** Whether the User-Agent names an official SDK; a hint, not a proof. */
+  via_sdk: boolean;
+  /** What the caller sent in X-Gateway-Attribution, and key_id. */
+  attribution: Record<string, string>;
+  created_at: string;
+}
+
+export interface KeysQuery {
+  /** Keys a page. 1 to 1000. */
+  limit?: number;
+}
+
+export interface DeleteBudgetQuery {
+  scope: BudgetScope;
+  /** Of the sub-account or key; left out for scope client. */
+  id?: string;
+  period: Period;
+}
+
+export interface UsageQuery {
+  /** Exactly this provider. */
+  provider?: string;
+  /** Exactly this status. */
+  parse_status?: string;
+  /** How far back: days as 30d, or a duration as 24h or 90m. */
+  since?: string;
+  /** The call with this request id. */
+  id?: string;
+  /** Rows a page. 1 to 1000; default 100. */
+  limit?: number;
+}
+
+/** The self-service API, /gw, for one key. */
+export class Modelgate extends Transport {
+  /** What the calling key may do. Any valid key. */
+  me(): Promise<Me> {
+    return this.json("GET", `/gw/me`, undefined, undefined);
+  }
+
+  /** The catalog. Any valid key. Every model, with whether the organization may call it. Where it runs is not shown. */
+  models(): Promise<ModelList> {
+    return this.json("GET", `/gw/models`, undefined, undefined);
+  }
+
+  /** The most that a key may be issued with. Scope `keys:manage`. For a key that is bound to a sub-account these are its own rights. */
+  ceiling(): Promise<Ceiling> {
+    return this.json("GET", `/gw/ceiling`, undefined, undefined);
+  }
+
+  /** The organization's keys, newest first. Scope `keys:manage`. Revoked and expired keys too. Without `limit` all of them at once. */
+  keys(query: KeysQuery = {}): AsyncGenerator<Key> {
+    return this.pages("GET", `/gw/keys`, query, undefined);
+  }
+
+  /** Issue a key. Scope `keys:manage`. Scopes and every rule must fit inside the ceiling, or nothing is issued (403). Without `entitlements` the key gets all of the ceiling; `[]` denies every model. The key is shown once, in this answer. */
+  issueKey(body: NewKey): Promise<IssuedKey> {
+    return this.json("POST", `/gw/keys`, undefined, body);
+  }
+
+  /** Revoke a key. Scope `keys:manage`. At once on the instance that answers, within 30 seconds on all others. Its usage stays. */
+  async revokeKey(id: string): Promise<void> {
+    await this.send("DELETE", `/gw/keys/${encodeURIComponent(id)}`, undefined, undefined);
+  }
+
+  /** The organization's sub-accounts. Scope `keys:manage`. Not for keys bound to a sub-account. */
+  subAccounts(): Promise<Array<SubAccount>> {
+    return this.json("GET", `/gw/subaccounts`, undefined, undefined);
+  }
+
+  /** Create a sub-account. Scope `keys:manage`. Not for keys bound to a sub-account. Active, without a markup. A slug that another one has is answered 409. */
+  createSubAccount(body: NewSubAccount): Promise<SubAccount> {
+    return this.json("POST", `/gw/subaccounts`, undefined, body);
+  }
+
+  /** Change a sub-account. Scope `keys:manage`. Not for keys bound to a sub-account. All members that are given, or none. Keys of a suspended sub-account are answered 401. */
+  async updateSubAccount(id: string, body: SubAccountChange): Promise<void> {
+    await this.send("PATCH", `/gw/subaccounts/${encodeURIComponent(id)}`, undefined, body);
+  }
+
+  /** Budgets and what is spent of them. Scope `keys:manage`. */
+  budgets(): Promise<Array<Budget>> {
+    return this.json("GET", `/gw/budgets`, undefined, undefined);
+  }
+
+  /** Set a budget. Scope `keys:manage`. One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key that is bound to a sub-account sets those of its own keys. */
+  async putBudget(body: NewBudget): Promise<void> {
+    await this.send("PUT", `/gw/budgets`, undefined, body);
+  }
+
+  /** Remove a budget. Scope `keys:manage`. */
+  async deleteBudget(query: DeleteBudgetQuery): Promise<void> {
+    await this.send("DELETE", `/gw/budgets`, query, undefined);
+  }
+
+  /** Booked calls, newest first. Scope `stats:read`. What this instance has answered before the request is among them. */
+  usage(query: UsageQuery = {}): AsyncGenerator<UsageRow> {
+    return this.pages("GET", `/gw/usage`, query, undefined);
+  }
+
+  /** How the portal of end customers looks. Scope `keys:manage`. Not for keys bound to a sub-account. */
+  branding(): Promise<Branding> {
+    return this.json("GET", `/gw/branding`, undefined, undefined);
+  }
+
+  /** Set how the portal looks. Scope `keys:manage`. Not for keys bound to a sub-account. A portal_slug that another organization has is answered 409. */
+  putBranding(body: NewBranding): Promise<Branding> {
+    return this.json("PUT", `/gw/branding`, undefined, body);
+  }
+
+}
