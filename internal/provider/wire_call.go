@@ -45,6 +45,7 @@ type wire struct {
 	raw    syscall.RawConn // of tcp; nil where it has none
 	silent bool            // result of peek
 	peek   func(fd uintptr) bool
+	cut    func() // end, as a value
 }
 
 func newWire(home *wires, tcp, conn net.Conn) *wire {
@@ -55,6 +56,7 @@ func newWire(home *wires, tcp, conn net.Conn) *wire {
 			c.raw = raw
 		}
 	}
+	c.cut = c.end
 	c.peek = func(fd uintptr) bool {
 		c.silent = nothingToRead(fd)
 		return true
@@ -95,7 +97,7 @@ func (c *wire) end() { _ = c.tcp.Close() }
 // exchange sends the request and reads the reply up to its body, which gives
 // the connection back.
 func (c *wire) exchange(a *Attempt) (*http.Response, bool, error) {
-	stop := context.AfterFunc(a.Request.Context(), c.end)
+	stop := afterFunc(a.Request.Context(), c.cut)
 	w := &writing{}
 	if err := c.write(a, w); err != nil {
 		stop()
@@ -110,6 +112,15 @@ func (c *wire) exchange(a *Attempt) (*http.Response, bool, error) {
 	}
 	resp.Body = &wireBody{ReadCloser: resp.Body, c: c, stop: stop, writing: w, last: resp.Close || resp.StatusCode < 200}
 	return resp, true, nil
+}
+
+// afterFunc is context.AfterFunc, which takes a way of its own to a context
+// that knows how to call a function.
+func afterFunc(ctx context.Context, do func()) (stop func() bool) {
+	if own, ok := ctx.(interface{ AfterFunc(func()) func() bool }); ok {
+		return own.AfterFunc(do)
+	}
+	return context.AfterFunc(ctx, do)
 }
 
 // writing is a request on its way out.

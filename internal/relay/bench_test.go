@@ -110,7 +110,7 @@ func BenchmarkPass(b *testing.B) {
 					w: &sink{http.Header{}}, start: time.Now(), live: live, begun: true, sent: true, model: live.Catalog.Find("acme/chat"),
 					surface: "/v1/chat/completions", attempts: []attempt{{name: "openai", provider: p, model: "gpt-x", reader: way.Reader}},
 				}
-				c.client.cancel = func(error) {}
+				c.client.life, c.pace = &c.life, new(pace)
 				y.pass(c, resp)
 				y.finish(c)
 			}

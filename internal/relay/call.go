@@ -43,6 +43,8 @@ type call struct {
 	hold purse.Hold
 
 	// forward
+	life      life // of the upstream call
+	pace      *pace
 	begun     bool // BEGIN is written
 	tried     int  // the attempt under way
 	sent      bool // bytes of the request have left for a provider

@@ -19,32 +19,43 @@ const statusClientGone = 499
 // answers, and passes the answer on. The upstream call outlives the client's
 // request, so that its usage can still be read.
 func (y *Relay) forward(c *call) error {
-	ctx, cancel := context.WithCancelCause(y.base)
-	defer cancel(nil)
-	expiry := time.AfterFunc(y.Lifetime, func() { cancel(errExpired) })
-	defer expiry.Stop()
-	c.client = leaving{cancel: cancel, drains: y.drains, limit: y.DrainFor, gauge: y.Metrics.drains}
-
-	first, err := c.attempts[0].provider.Outbound(ctx, c.attempts[0].out)
+	first, err := c.attempts[0].provider.Outbound(&c.life, c.attempts[0].out)
 	if err != nil {
 		return err
 	}
 	if err := y.begin(c); err != nil {
 		return err
 	}
+	c.client = leaving{life: &c.life, drains: y.drains, limit: y.DrainFor, gauge: y.Metrics.drains}
+	y.lives.add(c.id[len(c.id)-1], &c.life)
+	defer y.lives.remove(c.id[len(c.id)-1], &c.life)
+	c.pace = y.paces.Get().(*pace)
+	defer y.paces.Put(c.pace)
+	c.pace.start(c, y.Lifetime, y.tick(c))
+	defer c.pace.stop()
 	watch := context.AfterFunc(c.r.Context(), c.client.leave)
 	defer watch()
 	y.Metrics.inFlight.Inc()
 	defer y.Metrics.inFlight.Dec()
 
-	resp, err := y.try(ctx, c, first)
+	resp, err := y.try(c, first)
 	if err != nil {
-		c.fail(ctx, err)
+		c.fail(err)
 		return nil
 	}
 	defer resp.Body.Close()
 	y.pass(c, resp)
 	return nil
+}
+
+// tick is how often to look whether a call has stopped: often enough for the
+// shortest of its bounds.
+func (y *Relay) tick(c *call) time.Duration {
+	tick := min(y.Lifetime, y.Stuck)
+	for i := range c.attempts {
+		tick = min(tick, c.attempts[i].provider.Timeouts().Idle)
+	}
+	return tick / 4
 }
 
 // begin writes the BEGIN entry; without it no call is made.
@@ -69,7 +80,7 @@ func (y *Relay) begin(c *call) error {
 // try sends the call along its routes: a request that could not leave, a 429
 // and a 5xx move on to the next, before a byte of the reply has been passed on
 // and never twice to the same. The last route's outcome stands.
-func (y *Relay) try(ctx context.Context, c *call, out *provider.Attempt) (*http.Response, error) {
+func (y *Relay) try(c *call, out *provider.Attempt) (*http.Response, error) {
 	for {
 		a := &c.attempts[c.tried]
 		c.client.when(a.provider.OnDisconnect())
@@ -82,10 +93,10 @@ func (y *Relay) try(ctx context.Context, c *call, out *provider.Attempt) (*http.
 				return nil, errSwitched
 			}
 		}
-		if !movesOn(resp, sent) || ctx.Err() != nil || c.client.hasLeft() {
+		if !movesOn(resp, sent) || c.life.Cause() != nil || c.client.hasLeft() {
 			return resp, err
 		}
-		next, following := c.following(ctx)
+		next, following := c.following()
 		if following == nil {
 			return resp, err
 		}
@@ -102,9 +113,9 @@ var errSwitched = errors.New("provider answered with another protocol")
 
 // following is the next route that has a credential, and its request; nil
 // when there is none.
-func (c *call) following(ctx context.Context) (int, *provider.Attempt) {
+func (c *call) following() (int, *provider.Attempt) {
 	for i := c.tried + 1; i < len(c.attempts); i++ {
-		if out, err := c.attempts[i].provider.Outbound(ctx, c.attempts[i].out); err == nil {
+		if out, err := c.attempts[i].provider.Outbound(&c.life, c.attempts[i].out); err == nil {
 			return i, out
 		}
 	}
@@ -121,13 +132,13 @@ func movesOn(resp *http.Response, sent bool) bool {
 
 // fail answers a call that got no reply: a status and nothing else (spec:
 // Errors, transport-level failure).
-func (c *call) fail(ctx context.Context, err error) {
+func (c *call) fail(err error) {
 	var timeout net.Error
 	switch {
-	case errors.Is(context.Cause(ctx), errLeft):
+	case errors.Is(c.life.Cause(), errLeft):
 		c.status = statusClientGone
 		return
-	case errors.Is(context.Cause(ctx), errExpired), errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(c.life.Cause(), errExpired), errors.As(err, &timeout) && timeout.Timeout():
 		c.status = http.StatusGatewayTimeout
 	default:
 		c.status = http.StatusBadGateway

@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"context"
 	"sync"
 	"time"
 
@@ -14,8 +13,8 @@ import (
 // for the books alone: to its usage where the provider bills an abandoned
 // call anyway, for a bounded time and for a bounded number of calls at once.
 type leaving struct {
-	cancel context.CancelCauseFunc // ends the upstream call
-	drains chan struct{}           // slots of the relay
+	life   *life         // the upstream call's
+	drains chan struct{} // slots of the relay
 	limit  time.Duration
 	gauge  prometheus.Gauge // drains under way
 
@@ -47,12 +46,12 @@ func (l *leaving) leave() {
 		case l.drains <- struct{}{}:
 			l.slot = true
 			l.gauge.Inc()
-			l.timer = time.AfterFunc(l.limit, func() { l.cancel(errLeft) })
+			l.timer = time.AfterFunc(l.limit, func() { l.life.end(errLeft) })
 			return
 		default:
 		}
 	}
-	l.cancel(errLeft)
+	l.life.end(errLeft)
 }
 
 func (l *leaving) hasLeft() bool {

@@ -80,8 +80,8 @@ type Relay struct {
 	recent  recent
 	drains  chan struct{}
 	buffers sync.Pool // of *[copyBuffer]byte
-	base    context.Context
-	cut     context.CancelCauseFunc
+	paces   sync.Pool // of *pace
+	lives   *lives
 	active  sync.WaitGroup
 }
 
@@ -89,7 +89,8 @@ type Relay struct {
 func New(o Options) *Relay {
 	o = o.withDefaults()
 	y := &Relay{Options: o, doors: make(map[string]*door), drains: make(chan struct{}, o.MaxDrain)}
-	y.base, y.cut = context.WithCancelCause(context.Background())
+	y.lives = newLives()
+	y.paces.New = func() any { return new(pace) }
 	y.buffers.New = func() any { return new([copyBuffer]byte) }
 	y.recent.routes = make(map[routeName]*sample)
 	for i := range doors {
@@ -100,7 +101,7 @@ func New(o Options) *Relay {
 
 // Cut ends every call under way, for the end of a process. They are booked as
 // far as they came.
-func (y *Relay) Cut() { y.cut(errEnding) }
+func (y *Relay) Cut() { y.lives.end(errEnding) }
 
 // Wait returns when no call is under way. No new one may begin meanwhile.
 func (y *Relay) Wait() { y.active.Wait() }

@@ -25,7 +25,6 @@ type passage struct {
 	*call
 	resp   *http.Response
 	filter *provider.UsageChunkFilter // nil: every event is for the client
-	pace   pace
 }
 
 // pass copies the reply to the client as it comes and feeds the meter. What
@@ -52,8 +51,7 @@ func (y *Relay) pass(c *call, resp *http.Response) {
 
 	buf := y.buffers.Get().(*[copyBuffer]byte)
 	defer y.buffers.Put(buf)
-	p.pace.start(c, a.provider.Timeouts().Idle, y.Stuck)
-	defer p.pace.stop()
+	c.pace.reply(a.provider.Timeouts().Idle, y.Stuck)
 	y.copy(&p, buf)
 }
 
