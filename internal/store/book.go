@@ -7,21 +7,41 @@ import (
 	"modelgate"
 )
 
-// booked is what one transaction adds to the usage rows.
+// booked is what one transaction changes about the usage rows.
 type booked struct {
 	// instance is whose spool the rows come from.
 	instance string
-	// rows are those that were not there before.
+	// rows are those that were not there before. One of a job is provisional
+	// and comes again in finals: its cost counts as spent from now on, but
+	// whoever tells others about a row waits for the final one.
 	rows []*modelgate.UsageRow
+	// finals are rows that were provisional until now.
+	finals []final
 }
 
-// book carries new rows into everything that is kept about them, in their own
-// transaction: none of it can say anything else than the rows do.
+// final is the row of a job that has come to its end.
+type final struct {
+	row *modelgate.UsageRow // as it is now
+	// change and tokens are its cost and its total tokens, less what they were
+	// while it was provisional; either may be negative.
+	change modelgate.Nano
+	tokens int64
+	// reserve was held of the row's budgets beside its cost, and is free now.
+	reserve modelgate.Nano
+}
+
+// book carries new and final rows into everything that is kept about them, in
+// their own transaction: none of it can say anything else than the rows do.
 func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 	spent := amounts{}
 	for _, r := range b.rows {
-		c := call{r.ClientID, r.SubAccountID, r.KeyID, r.At, r.Holds}
-		if err := spent.add(c, r.Cost); err != nil {
+		if err := spent.add(callOf(r), amount{settled: r.Cost, held: -r.Cost, sliced: r.Cost}); err != nil {
+			return err
+		}
+	}
+	for i := range b.finals {
+		f := &b.finals[i]
+		if err := spent.add(callOf(f.row), amount{settled: f.change, held: -f.reserve}); err != nil {
 			return err
 		}
 	}

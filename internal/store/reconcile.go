@@ -116,7 +116,7 @@ func reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID)
 		if d.call.at.IsZero() {
 			d.call.at = time.UnixMicro(0)
 		}
-		if err := want.add(d.call, d.cost); err != nil {
+		if err := want.add(d.call, amount{settled: d.cost}); err != nil {
 			return nil, err
 		}
 	}

@@ -246,7 +246,7 @@ func correct(ctx context.Context, tx *sql.Tx, k counter, amount modelgate.Nano) 
 // has not as much, held gets the rest back.
 func unhold(ctx context.Context, tx *sql.Tx, instance string, keys []counter, a amounts) error {
 	for _, k := range keys {
-		spent := -a[k].held
+		spent := a[k].sliced
 		if spent == 0 {
 			continue
 		}

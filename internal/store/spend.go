@@ -70,20 +70,27 @@ type call struct {
 	holds      modelgate.Holds
 }
 
+func callOf(r *modelgate.UsageRow) call {
+	return call{r.ClientID, r.SubAccountID, r.KeyID, r.At, r.Holds}
+}
+
 // amount is what is to be added to a counter.
 type amount struct {
 	settled modelgate.Nano
-	// held is minus the part of it that was reserved, which moves from what
-	// the instance holds to what is settled.
+	// held is what is reserved: minus the part of a cost that was, once that
+	// is settled. It counts where the call has reserved something only.
 	held modelgate.Nano
+	// sliced is how much of what was reserved leaves the instance's slice.
+	sliced modelgate.Nano
 }
 
 // amounts collects what is to be added to each counter.
 type amounts map[counter]amount
 
-// add books a cost with every counter that the call counts towards.
-func (a amounts) add(c call, cost modelgate.Nano) error {
-	if cost == 0 {
+// add adds what the call is to be charged to every counter that it counts
+// towards.
+func (a amounts) add(c call, n amount) error {
+	if n == (amount{}) {
 		return nil
 	}
 	day, month := modelgate.Day.Start(c.at).UnixMicro(), modelgate.Month.Start(c.at).UnixMicro()
@@ -101,12 +108,13 @@ func (a amounts) add(c call, cost modelgate.Nano) error {
 		}
 		sum := a[counter{k}]
 		before := sum.settled
-		sum.settled += cost
-		if sum.settled < before {
+		sum.settled += n.settled
+		if n.settled > 0 && sum.settled < before {
 			return fmt.Errorf("spend of %s %s: %w: overflow", k.ClientID, counter{k}, errValue)
 		}
 		if c.holds.Has(k.Level, k.Period) {
-			sum.held -= cost
+			sum.held += n.held
+			sum.sliced += n.sliced
 		}
 		a[counter{k}] = sum
 	}
