@@ -66,6 +66,14 @@ func (p *Price) label(r Rates) string {
 	return r.String()
 }
 
+// At is what holds at an instant for a call of which nothing else is known.
+func (p *Price) At(at time.Time) Rates { return p.effective(&Usage{}, at) }
+
+// Varies reports whether a call can cost more or less than At says.
+func (p *Price) Varies() bool {
+	return len(p.Tiers)+len(p.Windows)+len(p.Multipliers) > 0 || len(p.Images) > 1
+}
+
 // effective overlays what applies to this call.
 func (p *Price) effective(u *Usage, at time.Time) Rates {
 	rates := p.Base

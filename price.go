@@ -143,6 +143,32 @@ func (r Rates) String() string {
 	return string(b)
 }
 
+// Rate is the price of one unit, as it is quoted.
+type Rate struct {
+	Unit Unit
+	Per  int64 // how much of the unit the price is for
+	USD  Nano
+}
+
+// List is the units that have a price of their own.
+func (r Rates) List() []Rate {
+	var out []Rate
+	for u := range unitCount {
+		if !r.has(u) {
+			continue
+		}
+		per := int64(1) // images, seconds, megapixels and requests are quoted by the piece
+		switch {
+		case u <= UnitAudioOutput || u == UnitCharacters:
+			per = 1_000_000
+		case u == UnitSearch:
+			per = 1_000
+		}
+		out = append(out, Rate{u, per, Nano(r.nano[u] / (1_000_000 / unitNames[u].per))})
+	}
+	return out
+}
+
 // Price is what a model costs. It is immutable once in use; nil means that no
 // price is known. What applies is Base, overlaid by the newest Dated entry
 // that has begun, by the highest Tier passed, and by the UTC window the call

@@ -30,11 +30,13 @@ type endpoint struct {
 
 type serveFunc func(*API, context.Context, *exchange) error
 
-// endpoints is the scope table of the specification, line for line.
+// endpoints is the scope table of the specification, line for line, and what
+// the pages need besides.
 func endpoints() []endpoint {
 	return []endpoint{
 		{"GET /gw/me", modelgate.AnyKey, everyone, call((*API).me)},
 		{"GET /gw/models", modelgate.AnyKey, everyone, call((*API).models)},
+		{"GET /gw/prices", modelgate.AnyKey, everyone, call((*API).prices)},
 		{"GET /v1/models", modelgate.AnyKey, everyone, call((*API).openModels)},
 		{"GET /v1/models/{slug...}", modelgate.AnyKey, everyone, call((*API).openModel)},
 
@@ -55,6 +57,7 @@ func endpoints() []endpoint {
 		{"PUT /gw/branding", modelgate.KeysManage, organization, call((*API).putBranding)},
 
 		{"GET /gw/usage", modelgate.StatsRead, everyone, call((*API).usage)},
+		{"GET /gw/series", modelgate.StatsRead, everyone, call((*API).series)},
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 var scopeTable = []struct{ endpoint, scope string }{
 	{"GET /gw/me", ""},
 	{"GET /gw/models", ""},
+	{"GET /gw/prices", ""},
 	{"GET /v1/models", ""},
 	{"GET /v1/models/openai/gpt-5-mini", ""},
 	{"GET /gw/ceiling", "keys:manage"},
@@ -36,6 +37,7 @@ var scopeTable = []struct{ endpoint, scope string }{
 	{"PUT /gw/budgets", "keys:manage"},
 	{"DELETE /gw/budgets", "keys:manage"},
 	{"GET /gw/usage", "stats:read"},
+	{"GET /gw/series", "stats:read"},
 }
 
 const unknownID = "00000000-0000-7000-8000-00000000ffff"

@@ -34,6 +34,7 @@ func managementRoutes() []accessRoute {
 	return []accessRoute{
 		{pattern: "GET /gw/me", request: anything("GET /gw/me"), expect: always},
 		{pattern: "GET /gw/models", request: anything("GET /gw/models"), expect: always},
+		{pattern: "GET /gw/prices", request: anything("GET /gw/prices"), expect: always},
 		{pattern: "GET /v1/models", request: anything("GET /v1/models"), expect: always},
 		{pattern: "GET /v1/models/{slug...}", request: func(b *block, _ *caller, w whose) (string, string) {
 			slug := map[whose]string{unknown: "openai/none", malformed: "none"}[w]
@@ -130,6 +131,12 @@ func managementRoutes() []accessRoute {
 			}
 			return plain(w, 400)
 		}},
+		{pattern: "GET /gw/series", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "GET /gw/series?interval=minute", ""
+			}
+			return "GET /gw/series" + b.spoof(w), ""
+		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
 		{pattern: "GET /gw/usage", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
 			return "GET /gw/usage?id=" + b.id[w].row, ""
 		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},

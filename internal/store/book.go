@@ -33,7 +33,7 @@ type final struct {
 // book carries new and final rows into everything that is kept about them, in
 // their own transaction: none of it can say anything else than the rows do.
 func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
-	spent := amounts{}
+	spent, counted := amounts{}, beats{}
 	for _, r := range b.rows {
 		if err := spent.add(callOf(r), amount{settled: r.Cost, held: -r.Cost, sliced: r.Cost}); err != nil {
 			return err
@@ -44,6 +44,10 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 		if err := spent.add(callOf(f.row), amount{settled: f.change, held: -f.reserve}); err != nil {
 			return err
 		}
+		counted.add(r)
+	}
+	if err := db.beat(ctx, tx, counted); err != nil {
+		return err
 	}
 	if err := db.settle(ctx, tx, b.instance, spent); err != nil {
 		return err

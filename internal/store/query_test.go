@@ -62,7 +62,8 @@ func TestEveryQueryPrepares(t *testing.T) {
 		}
 	}
 	each(t, func(t *testing.T, db *DB) {
-		texts := map[string]string{"usageInsert": usageInsert(insertRows), "spendInsert": spendInsert(insertRows), "alertInsert": alertInsert(insertRows)}
+		texts := map[string]string{"usageInsert": usageInsert(insertRows), "spendInsert": spendInsert(insertRows), "alertInsert": alertInsert(insertRows),
+			"pulseInsert": pulseInsert(insertRows)}
 		for name, query := range all {
 			own := strings.HasPrefix(name, "sqlSQLite") || strings.HasPrefix(name, "sqlPostgres")
 			if !own || strings.HasPrefix(strings.ToLower(name), "sql"+db.engine.folder) {

@@ -17,7 +17,8 @@ type Difference struct {
 	// What names the check: spend (a counter is not the sum of its rows, in
 	// nano-USD), held (what is reserved of it is not the sum of what the
 	// instances hold), balance (what was credited is not the sum of the
-	// entries), unknown_client, unknown_key or wrong_sub_account (rows that
+	// entries), pulse (by how much a count of calls exceeds its rows, nothing
+	// wanted), unknown_client, unknown_key or wrong_sub_account (rows that
 	// name a client or key there is not, or not the key's sub-account; a
 	// count of rows, none wanted).
 	What string `json:"what"`
@@ -135,7 +136,11 @@ func reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID)
 	if err != nil {
 		return nil, err
 	}
-	out := slices.Concat(compareSpend(want, have), owners, balance)
+	pulse, err := checkPulse(ctx, tx, client)
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Concat(compareSpend(want, have), owners, balance, pulse)
 	slices.SortStableFunc(out, func(a, b Difference) int { return cmp.Compare(a.What, b.What) })
 	return out, nil
 }

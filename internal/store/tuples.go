@@ -28,6 +28,15 @@ func spendInsert(rows int) string {
 		"\nSET settled = spend.settled + excluded.settled, held = spend.held + excluded.held\n-- spendInsert"
 }
 
+// pulseInsert adds to the counts of calls, in the order of the rows.
+func pulseInsert(rows int) string {
+	return tuples("INSERT INTO pulse ("+pulseColumns+")\nVALUES ", rows, pulseColumnCount, 1) +
+		"\nON CONFLICT (client_id, scope, scope_id, hour, latency_class) DO UPDATE" +
+		"\nSET requests = pulse.requests + excluded.requests, errors = pulse.errors + excluded.errors," +
+		"\n  total_tokens = pulse.total_tokens + excluded.total_tokens, cost = pulse.cost + excluded.cost," +
+		"\n  latency_ms = pulse.latency_ms + excluded.latency_ms\n-- pulseInsert"
+}
+
 // tuples appends ($1, $2), ($3, $4), … to head, counting from first.
 func tuples(head string, rows, columns, first int) string {
 	b := make([]byte, 0, len(head)+rows*columns*7)

@@ -1,0 +1,71 @@
+package manage_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"modelgate"
+)
+
+// TestSeries shows an organization all its calls at what they cost, and an end
+// customer its own as they are billed.
+func TestSeries(t *testing.T) {
+	each(t, func(g *gate) {
+		client := g.client(unchanged)
+		root := g.rootKey(client)
+		sub := g.subAccount(client, "acme")
+		g.do(root, "PATCH /gw/subaccounts/"+string(sub), `{"markup_pct":50}`).want(204, "")
+		bound := g.key(client, func(k *modelgate.Key) { k.SubAccountID = sub })
+		g.book(
+			g.row(client, 0, asIs),
+			g.row(client, 0, func(r *modelgate.UsageRow) { r.SubAccountID, r.StatusCode, r.LatencyMS = sub, 502, 4000 }),
+			g.row(g.client(unchanged), 0, asIs),
+		)
+		at := time.Now().UTC().Truncate(24 * time.Hour).Format(time.RFC3339)
+		span := func(requests, tokens int, cost string, mean, p50, p95 int) string {
+			return fmt.Sprintf(`[{"at":%q,"requests":%d,"errors":1,"total_tokens":%d,"total_cost_usd":%s,"latency_ms":{"mean":%d,"p50":%d,"p95":%d}}]`,
+				at, requests, tokens, cost, mean, p50, p95)
+		}
+		g.do(root, "GET /gw/series", "").want(200, span(2, 30, "0.003", 2021, 40, 4307))
+		g.do(bound, "GET /gw/series?since=7d&interval=day", "").want(200, span(1, 15, "0.00225", 4000, 4307, 4307))
+		for _, bad := range []string{"since=", "since=0s", "interval=", "interval=week", "since=63d&interval=hour"} {
+			g.do(root, "GET /gw/series?"+bad, "").refused(400, "bad_request", "")
+		}
+	})
+}
+
+// TestPrices shows what models cost, and an end customer what it is billed.
+func TestPrices(t *testing.T) {
+	each(t, func(g *gate) {
+		client := g.client(unchanged)
+		root := g.rootKey(client)
+		sub := g.subAccount(client, "acme")
+		g.do(root, "PATCH /gw/subaccounts/"+string(sub), `{"markup_pct":50}`).want(204, "")
+		bound := g.key(client, func(k *modelgate.Key) { k.SubAccountID = sub })
+		price := new(modelgate.Price)
+		for unit, usd := range map[modelgate.Unit]string{modelgate.UnitInput: "0.25", modelgate.UnitSearch: "2", modelgate.UnitImage: "0.04"} {
+			amount, err := modelgate.ParseUSD(usd)
+			if err == nil {
+				err = price.Base.Set(unit, amount)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		price.Tiers = []modelgate.TierPrice{{Above: 1000, Rates: price.Base}}
+		model := &modelgate.Model{Slug: "a/m", Kind: modelgate.LLM, Routes: []modelgate.Route{{Provider: "p", Model: "n"}}, Price: price}
+		free := &modelgate.Model{Slug: "b/n", Kind: modelgate.LLM, Routes: []modelgate.Route{{Provider: "p", Model: "o"}}}
+		catalog, err := modelgate.NewCatalog([]*modelgate.Model{model, free}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.catalog = catalog
+		list := func(input, image, search string) string {
+			return `[{"slug":"a/m","prices":[{"unit":"input","per":1000000,"usd":` + input + `},{"unit":"image","per":1,"usd":` + image +
+				`},{"unit":"search","per":1000,"usd":` + search + `}],"varies":true},{"slug":"b/n","prices":[],"varies":false}]`
+		}
+		g.do(root, "GET /gw/prices", "").want(200, list("0.25", "0.04", "2"))
+		g.do(bound, "GET /gw/prices", "").want(200, list("0.375", "0.06", "3"))
+	})
+}
