@@ -24,7 +24,7 @@ FROM schema_version
 func tables() []string {
 	return []string{
 		"control", "client", "sub_account", "api_key", "branding", "audit", "usage_row", "spend", "spool_progress",
-		"budget", "balance_entry", "slice", "slice_holder", "alert",
+		"budget", "balance_entry", "slice", "slice_holder", "alert", "pulse",
 	}
 }
 
