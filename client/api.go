@@ -14,6 +14,15 @@ import (
 
 var _ io.Reader // not every contract has answers that are read as they come
 
+// ModelPrices is a value of the API.
+type ModelPrices struct {
+	Slug string `json:"slug"`
+	// Whether a call can cost more or less: by the length of its prompt, the time of day, or what its reply says it was.
+	Varies bool `json:"varies"`
+	// Empty where no price is known.
+	Prices []map[string]string `json:"prices"`
+}
+
 // Scope: A right of a key.
 type Scope string
 
@@ -214,6 +223,19 @@ type SubAccountChange struct {
 	MarkupPct *float64 `json:"markup_pct,omitzero"`
 }
 
+// Span is a value of the API.
+type Span struct {
+	// Where the span begins, UTC.
+	At       time.Time `json:"at"`
+	Requests int64     `json:"requests"`
+	// Requests that were answered with a status of 400 or more.
+	Errors      int64 `json:"errors"`
+	TotalTokens int64 `json:"total_tokens"`
+	// The cost; for a key bound to a sub-account the price billed.
+	TotalCostUSD USD               `json:"total_cost_usd"`
+	LatencyMs    map[string]string `json:"latency_ms"`
+}
+
 // UsageRow is a value of the API.
 type UsageRow struct {
 	// The request id of the call.
@@ -250,6 +272,12 @@ func (c *Client) Me(ctx context.Context) (Me, error) {
 // Every model, with whether the organization may call it. Where it runs is not shown.
 func (c *Client) Models(ctx context.Context) (ModelList, error) {
 	return get[ModelList](ctx, c, request{method: "GET", path: "/gw/models"})
+}
+
+// Prices: What models cost. Any valid key.
+// The prices that hold now for a call of which nothing else is known. For a key bound to a sub-account they are those it is billed.
+func (c *Client) Prices(ctx context.Context) ([]ModelPrices, error) {
+	return get[[]ModelPrices](ctx, c, request{method: "GET", path: "/gw/prices"})
 }
 
 // Ceiling: The most that a key may be issued with. Scope keys:manage.
@@ -355,6 +383,23 @@ func (c *Client) Usage(ctx context.Context, q UsageQuery) iter.Seq2[UsageRow, er
 	v.text("id", string(q.ID))
 	v.number("limit", q.Limit)
 	return pages(ctx, c, request{method: "GET", path: "/gw/usage", query: url.Values(v)}, byHeader[UsageRow])
+}
+
+// SeriesQuery narrows Client.Series; what is zero is left out.
+type SeriesQuery struct {
+	// How far back: days as 30d, or a duration as 24h or 90m. Default 30d.
+	Since string
+	// Length of a span; hour for the last 62 days at most. Unasked, hours for windows up to three days. One of hour, day.
+	Interval string
+}
+
+// Series: How calls fared over time. Scope stats:read.
+// Hours or days with calls, the oldest first; the first one is whole. A call failed when its status is 400 or more. Percentiles are estimates, an eighth up or down.
+func (c *Client) Series(ctx context.Context, q SeriesQuery) ([]Span, error) {
+	v := values{}
+	v.text("since", string(q.Since))
+	v.text("interval", string(q.Interval))
+	return get[[]Span](ctx, c, request{method: "GET", path: "/gw/series", query: url.Values(v)})
 }
 
 // Branding: How the portal of end customers looks. Scope keys:manage. Not for keys bound to a sub-account.

@@ -38,13 +38,14 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 		if err := spent.add(callOf(r), amount{settled: r.Cost, held: -r.Cost, sliced: r.Cost}); err != nil {
 			return err
 		}
+		counted.add(r)
 	}
 	for i := range b.finals {
 		f := &b.finals[i]
 		if err := spent.add(callOf(f.row), amount{settled: f.change, held: -f.reserve}); err != nil {
 			return err
 		}
-		counted.add(r)
+		counted.correct(f)
 	}
 	if err := db.beat(ctx, tx, counted); err != nil {
 		return err

@@ -53,17 +53,26 @@ func (t Tally) plus(o Tally) Tally {
 	return Tally{t.Requests + o.Requests, t.Errors + o.Errors, t.TotalTokens + o.TotalTokens, t.Cost.Add(o.Cost), t.LatencyMS + o.LatencyMS}
 }
 
-// add counts a row for its organization and its sub-account.
+// add counts a row.
 func (b beats) add(r *modelgate.UsageRow) {
 	one := Tally{Requests: 1, TotalTokens: r.Usage.TotalTokens(), Cost: r.Cost, LatencyMS: r.LatencyMS}
 	if r.StatusCode >= 400 {
 		one.Errors = 1
 	}
+	b.plus(r, one)
+}
+
+// correct adds what a job's end changes; how the call that made it was
+// answered, and how fast, stays.
+func (b beats) correct(f *final) { b.plus(f.row, Tally{TotalTokens: f.tokens, Cost: f.change}) }
+
+// plus adds to the counts of a row's organization and sub-account.
+func (b beats) plus(r *modelgate.UsageRow, t Tally) {
 	k := pulseKey{r.ClientID, modelgate.LevelClient, string(r.ClientID), hourOf(micros(r.At)), modelgate.LatencyClass(r.LatencyMS)}
-	b[k] = b[k].plus(one)
+	b[k] = b[k].plus(t)
 	if r.SubAccountID != "" {
 		k.level, k.id = modelgate.LevelSubAccount, string(r.SubAccountID)
-		b[k] = b[k].plus(one)
+		b[k] = b[k].plus(t)
 	}
 }
 

@@ -3,6 +3,14 @@
 
 import { Transport } from "./transport.js";
 
+export interface ModelPrices {
+  slug: string;
+  /** Whether a call can cost more or less: by the length of its prompt, the time of day, or what its reply says it was. */
+  varies: boolean;
+  /** Empty where no price is known. */
+  prices: Array<Record<string, string>>;
+}
+
 /** A right of a key. */
 export type Scope = "inference:use" | "stats:read" | "keys:manage";
 
@@ -158,6 +166,18 @@ export interface SubAccountChange {
   markup_pct?: number;
 }
 
+export interface Span {
+  /** Where the span begins, UTC. */
+  at: string;
+  requests: number;
+  /** Requests that were answered with a status of 400 or more. */
+  errors: number;
+  total_tokens: number;
+  /** The cost; for a key bound to a sub-account the price billed. */
+  total_cost_usd: number;
+  latency_ms: Record<string, string>;
+}
+
 export interface UsageRow {
   /** The request id of the call. */
   id: string;
@@ -209,6 +229,13 @@ export interface UsageQuery {
   limit?: number;
 }
 
+export interface SeriesQuery {
+  /** How far back: days as 30d, or a duration as 24h or 90m. Default 30d. */
+  since?: string;
+  /** Length of a span; hour for the last 62 days at most. Unasked, hours for windows up to three days. One of hour, day. */
+  interval?: "hour" | "day";
+}
+
 /** The self-service API, /gw, for one key. */
 export class Modelgate extends Transport {
   /** What the calling key may do. Any valid key. */
@@ -219,6 +246,11 @@ export class Modelgate extends Transport {
   /** The catalog. Any valid key. Every model, with whether the organization may call it. Where it runs is not shown. */
   models(): Promise<ModelList> {
     return this.json("GET", `/gw/models`, undefined, undefined);
+  }
+
+  /** What models cost. Any valid key. The prices that hold now for a call of which nothing else is known. For a key bound to a sub-account they are those it is billed. */
+  prices(): Promise<Array<ModelPrices>> {
+    return this.json("GET", `/gw/prices`, undefined, undefined);
   }
 
   /** The most that a key may be issued with. Scope `keys:manage`. For a key that is bound to a sub-account these are its own rights. */
@@ -274,6 +306,11 @@ export class Modelgate extends Transport {
   /** Booked calls, newest first. Scope `stats:read`. What this instance has answered before the request is among them. */
   usage(query: UsageQuery = {}): AsyncGenerator<UsageRow> {
     return this.pages("GET", `/gw/usage`, query, undefined);
+  }
+
+  /** How calls fared over time. Scope `stats:read`. Hours or days with calls, the oldest first; the first one is whole. A call failed when its status is 400 or more. Percentiles are estimates, an eighth up or down. */
+  series(query: SeriesQuery = {}): Promise<Array<Span>> {
+    return this.json("GET", `/gw/series`, query, undefined);
   }
 
   /** How the portal of end customers looks. Scope `keys:manage`. Not for keys bound to a sub-account. */
