@@ -29,10 +29,11 @@ type Alert struct {
 // alertColumns are in the order of scanAlert.
 const alertColumns = `client_id, scope, scope_id, period, period_start, percent, amount, settled, at, tries`
 
-// alertInsert notes what has been passed of the budgets of some clients ($4
-// and on) at the instant $3, in the day that begins at $1 and its month at $2. The sum is the
-// percentage of the limit, rounded up and without an overflow.
-func alertInsert(clients int) string {
+// alertInsert notes what has been passed of the budgets of some targets ($4 and
+// on: client, scope and id) at the instant $3, in the day that begins at $1 and
+// its month at $2. The sum is the percentage of the limit, rounded up and
+// without an overflow.
+func alertInsert(targets int) string {
 	return tuples(`INSERT INTO alert (`+alertColumns+`, claimed_until)
 SELECT b.client_id, b.scope, b.scope_id, b.period, s.period_start, p.percent, b.amount, s.settled, CAST($3 AS BIGINT), 0, 0
 FROM budget b
@@ -41,7 +42,7 @@ JOIN spend s ON s.client_id = b.client_id AND s.scope = b.scope AND s.scope_id =
 JOIN (SELECT 50 AS percent UNION ALL SELECT 80 UNION ALL SELECT 100) p
   ON s.settled >= b.amount / 100 * p.percent + (b.amount % 100 * p.percent + 99) / 100
 WHERE b.period <> 'total'
-  AND b.client_id IN `, 1, clients, 4) + `
+  AND (b.client_id, b.scope, b.scope_id) IN (VALUES `, targets, 3, 4) + `)
 ON CONFLICT (client_id, scope, scope_id, period, period_start, percent) DO NOTHING
 -- alertInsert`
 }
@@ -69,31 +70,37 @@ SET claimed_until = $7
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND percent = $6
 -- sqlFinishAlert`
 
-// noteAlerts looks at the budgets of the clients whose counters were just
-// raised. Their rows are locked, so that two transactions never note the same.
+// noteAlerts looks at the budgets whose counters were just raised. Their rows
+// are locked, so that two transactions never note the same.
 func (db *DB) noteAlerts(ctx context.Context, tx *sql.Tx, spent amounts) error {
-	byDay := make(map[int64][]string)
+	byDay := make(map[int64][]counter)
 	for k := range spent {
-		if k.Level == modelgate.LevelClient && k.Period == modelgate.Day {
-			byDay[k.Start] = append(byDay[k.Start], clean(string(k.ClientID)))
+		if k.Period == modelgate.Day {
+			byDay[k.Start] = append(byDay[k.Start], k)
 		}
 	}
 	for _, day := range slices.Sorted(maps.Keys(byDay)) {
-		clients := byDay[day]
-		month := modelgate.Month.Start(instant(day)).UnixMicro()
-		for len(clients) > 0 {
-			part := clients[:statementRows(len(clients), insertRows)]
-			clients = clients[len(part):]
-			args := []any{day, month, micros(db.now())}
-			for _, c := range part {
-				args = append(args, c)
-			}
-			if _, err := tx.ExecContext(ctx, alertInsert(len(part)), args...); err != nil {
+		targets := byDay[day]
+		for len(targets) > 0 {
+			part := targets[:statementRows(len(targets), insertRows)]
+			targets = targets[len(part):]
+			if err := db.noteAlertsOf(ctx, tx, instant(day), part); err != nil {
 				return err
 			}
 		}
 	}
 	return nil
+}
+
+// noteAlertsOf looks at the budgets of some targets in the day and the month
+// that hold an instant.
+func (db *DB) noteAlertsOf(ctx context.Context, tx *sql.Tx, at time.Time, targets []counter) error {
+	args := []any{modelgate.Day.Start(at).UnixMicro(), modelgate.Month.Start(at).UnixMicro(), micros(db.now())}
+	for _, k := range targets {
+		args = append(args, k.args(nil)[:3]...)
+	}
+	_, err := tx.ExecContext(ctx, alertInsert(len(targets)), args...)
+	return err
 }
 
 // ClaimAlerts takes alerts that nobody has delivered, for lease: after that

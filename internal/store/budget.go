@@ -8,11 +8,13 @@ import (
 	"modelgate"
 )
 
+// sqlBudgets lists the budgets of one client, $1 and $5, or of all between
+// them; it walks the primary key of budget.
 const sqlBudgets = `SELECT b.client_id, b.scope, b.scope_id, b.period, b.amount, b.revision, COALESCE(s.settled, 0), COALESCE(s.held, 0)
 FROM budget b
 LEFT JOIN spend s ON s.client_id = b.client_id AND s.scope = b.scope AND s.scope_id = b.scope_id
   AND s.period = b.period AND s.period_start = CASE b.period WHEN 'day' THEN CAST($3 AS BIGINT) ELSE CAST($4 AS BIGINT) END
-WHERE ($1 = '' OR b.client_id = $1)
+WHERE b.client_id >= $1 AND b.client_id <= $5
   AND b.period <> 'total'
   AND ($2 = '' OR b.scope = 'sub_account' AND b.scope_id = $2 OR b.scope = 'key' AND EXISTS (
     SELECT 1
@@ -68,18 +70,23 @@ func (db *DB) Budgets(ctx context.Context, client modelgate.ClientID, l BudgetLi
 	if l.At.IsZero() {
 		l.At = db.now()
 	}
+	last := string(client)
+	if client == "" {
+		last = "~" // behind every id
+	}
 	out, err := list(ctx, db.read, func(s scanner) (BudgetSpend, error) {
 		var b BudgetSpend
 		err := s.Scan(&b.ClientID, &b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision, &b.Spend, &b.Held)
 		return b, err
 	}, sqlBudgets, string(client), string(l.SubAccountID),
-		modelgate.Day.Start(l.At).UnixMicro(), modelgate.Month.Start(l.At).UnixMicro())
+		modelgate.Day.Start(l.At).UnixMicro(), modelgate.Month.Start(l.At).UnixMicro(), last)
 	return out, wrap("list budgets", err)
 }
 
 // PutBudget sets a budget, in place of one of the same target and period. A
 // key or sub-account outside the scope is not_found. It raises the control
-// version. (spec: PUT /gw/budgets)
+// version, and notes alerts where the limit lies below what is spent: there
+// may be no call any more that would. (spec: PUT /gw/budgets)
 func (db *DB) PutBudget(ctx context.Context, client modelgate.ClientID, s KeyScope, b modelgate.Budget, a modelgate.Audit) error {
 	if err := b.Validate(); err != nil {
 		return err
@@ -96,7 +103,11 @@ func (db *DB) PutBudget(ctx context.Context, client modelgate.ClientID, s KeySco
 			return err
 		}
 		_, err = tx.ExecContext(ctx, sqlPutBudget, string(client), string(b.Level), b.ID, string(b.Period), int64(b.Limit), revision)
-		return err
+		if err != nil {
+			return err
+		}
+		target := counter{modelgate.Counter{ClientID: client, Level: b.Level, ID: b.ID}}
+		return db.noteAlertsOf(ctx, tx, db.now(), []counter{target})
 	})
 }
 

@@ -440,6 +440,56 @@ func TestAlerts(t *testing.T) {
 	})
 }
 
+// A limit that is lowered below what is spent may stop all calls: no later one
+// would note it. Each level has alerts of its own, and those of a key without a
+// budget are none.
+func TestAlertsOfALoweredLimit(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		client := createClient(t, db, 1)
+		key, other := issue(t, db, client, "", 21), issue(t, db, client, "", 22)
+		put := func(l modelgate.Level, id string, p modelgate.Period, limit modelgate.Nano) {
+			t.Helper()
+			must(t, db.PutBudget(ctx, client, KeyScope{}, modelgate.Budget{Level: l, ID: id, Period: p, Limit: limit}, audit("budget.put")))
+		}
+		claim := func() (out []string) {
+			t.Helper()
+			list, err := db.ClaimAlerts(ctx, 10, time.Minute)
+			must(t, err)
+			for _, a := range list {
+				out = append(out, fmt.Sprintf("%s %s %d%% of %d", a.Level, a.Period, a.Percent, a.Limit))
+				must(t, db.FinishAlert(ctx, a))
+			}
+			slices.Sort(out)
+			return out
+		}
+		put(modelgate.LevelKey, string(key.ID), modelgate.Month, 2000)
+		put(modelgate.LevelClient, string(client), modelgate.Day, 10_000)
+		mine, others := row(client, 1), row(client, 2)
+		mine.KeyID, others.KeyID = key.ID, other.ID
+		book(t, db, "i", mine, others) // each costs 1000
+		for n, want := range [][]string{
+			{"key month 50% of 2000"},
+			{"client day 50% of 2400", "client day 80% of 2400"},
+			{"key month 100% of 900", "key month 80% of 900"},
+			nil,
+		} {
+			switch n {
+			case 1:
+				put(modelgate.LevelClient, string(client), modelgate.Day, 2400)
+			case 2:
+				put(modelgate.LevelKey, string(key.ID), modelgate.Month, 900)
+			case 3:
+				put(modelgate.LevelKey, string(key.ID), modelgate.Month, 800) // once in a period
+			}
+			if d := gocmp.Diff(want, claim()); d != "" {
+				t.Errorf("step %d: alerts (-want +got):\n%s", n, d)
+			}
+		}
+	})
+}
+
 // An alert that was claimed and not finished comes again, to one claimer.
 func TestAlertsComeAgain(t *testing.T) {
 	t.Parallel()
