@@ -33,11 +33,19 @@ func (a *API) budgets(ctx context.Context, b by, _ nothing) ([]budgetView, error
 			v.ID = ""
 		}
 		if b.SubAccountID != "" {
-			v.Limit, v.Spend = v.Limit.Billed(b.Markup), v.Spend.Billed(b.Markup)
+			v.Limit, v.Spend = billedLimit(v.Limit, b.Markup), v.Spend.Billed(b.Markup)
 		}
 		out = append(out, v)
 	}
 	return out, nil
+}
+
+// billedLimit is a limit as the end customer sees it: in whole millionths of a
+// dollar, because to the nano-dollar what becomes of a limit that it sets
+// itself would tell the surcharge.
+func billedLimit(n modelgate.Nano, m modelgate.Markup) modelgate.Nano {
+	const grain = modelgate.USD / 1_000_000
+	return max(n.Billed(m).Add(grain/2)/grain, 1) * grain
 }
 
 // newBudget is the body of PUT /gw/budgets.

@@ -3,6 +3,7 @@ package purse
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
 
 	"modelgate"
@@ -16,7 +17,8 @@ type bank struct {
 	holds  int // transactions
 	backs  int
 	fail   []loss // of the next transactions
-	meet   func() // called in the middle of each Hold, without the lock
+	// sometimes, where it is there, makes one transaction in twenty fail.
+	sometimes *rand.Rand
 }
 
 type limitKey struct {
@@ -64,7 +66,18 @@ func (s *spend) held() (sum modelgate.Nano) {
 	return sum
 }
 
+// exposed is what is settled and held of a counter.
+func (b *bank) exposed(k modelgate.Counter) modelgate.Nano {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.spend(k)
+	return s.settled + s.held()
+}
+
 func (b *bank) next() loss {
+	if b.sometimes != nil {
+		return []loss{before, after, none}[min(b.sometimes.IntN(40), 2)]
+	}
 	if len(b.fail) == 0 {
 		return none
 	}
@@ -80,9 +93,6 @@ func (b *bank) limit(k modelgate.Counter) (modelgate.Nano, bool) {
 
 // Hold grants all asks or none.
 func (b *bank) Hold(_ context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error) {
-	if b.meet != nil {
-		b.meet()
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.holds++

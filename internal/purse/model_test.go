@@ -3,6 +3,7 @@ package purse
 import (
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"log/slog"
 	"testing"
@@ -235,6 +236,9 @@ func (e *explorer) reserve(w world, i int, fail []loss) {
 				b := e.budget(&w)
 				left := m.left()
 				h, err := m.purse.Reserve(context.Background(), &modelgate.Caller{ClientID: "c", Budgets: []modelgate.Budget{b}}, moment, amount)
+				if err == nil && left+w.unused(i)+m.short <= 0 {
+					e.t.Errorf("admitted %d with %d left: %s", amount, left, &w)
+				}
 				if err == nil {
 					m.requests[n] = request{open, uint8(i), amount, 0}
 					m.crossing = max(m.crossing, amount)
@@ -327,19 +331,28 @@ func (e *explorer) visit(w world) {
 	e.queue = append(e.queue, w)
 }
 
+// under is what calls have of instance i's slice: reserved while they are open,
+// then their costs until these are booked.
+func (w *world) under(i int) (sum modelgate.Nano) {
+	for _, r := range w.requests {
+		if int(r.at) == i && r.phase == open {
+			sum += r.amount
+		}
+		if int(r.at) == i && r.phase == ended {
+			sum += r.cost
+		}
+	}
+	return sum
+}
+
+// unused is what instance i's slice has besides.
+func (w *world) unused(i int) modelgate.Nano { return max(0, w.slices[i].granted-w.under(i)) }
+
 // check holds what can be spent against what may be.
 func (e *explorer) check(w *world) {
 	exposed := w.settled
 	for i := range instances {
-		under := modelgate.Nano(0)
-		for _, r := range w.requests {
-			if int(r.at) == i && r.phase == open {
-				under += r.amount
-			}
-			if int(r.at) == i && r.phase == ended {
-				under += r.cost
-			}
-		}
+		under := w.under(i)
 		exposed += under + max(0, w.pots[i].free)
 		if !w.up[i] || !w.has[i] {
 			continue
@@ -416,14 +429,8 @@ func (w *world) String() string {
 	return fmt.Sprintf("limit %d settled %d slices %+v pots %+v requests %+v", w.limit, w.settled, w.slices, w.pots, w.requests)
 }
 
-// wanted is how many states the check visits of each mode; the spaces are
-// larger.
-func wanted() int {
-	if testing.Short() {
-		return 50_000
-	}
-	return 550_000
-}
+// states is how many the check visits of each mode; the spaces are larger.
+var states = flag.Int("states", 10_000, "states to visit in each mode; make prove-money visits 600000")
 
 func TestEveryOrderOfEvents(t *testing.T) {
 	t.Parallel()
@@ -437,7 +444,7 @@ func TestEveryOrderOfEvents(t *testing.T) {
 				e.visit(world{limit: limit, highest: limit, revision: 1, up: [instances]bool{true, true}})
 			}
 			visited := 0
-			for len(e.queue) > 0 && visited < wanted() && !t.Failed() {
+			for len(e.queue) > 0 && visited < *states && !t.Failed() {
 				// From both ends: short histories all, and some long ones.
 				last := len(e.queue) - 1
 				w := e.queue[last]
@@ -449,7 +456,7 @@ func TestEveryOrderOfEvents(t *testing.T) {
 				e.steps(w)
 			}
 			t.Logf("%d states visited, %d known", visited, len(e.seen))
-			if visited < wanted() {
+			if visited < *states {
 				t.Errorf("the space has %d states only", visited)
 			}
 		})

@@ -101,6 +101,11 @@ func (t *pot) undo(amount modelgate.Nano) {
 // stale reports whether a newer limit is known than free was granted under.
 func (t *pot) stale(b *modelgate.Budget) bool { return b.Revision > t.revision }
 
+// crossed reports whether more is settled and held of the budget than its
+// limit, as of the last answer. What is free then was granted for the call that
+// crossed the limit, and admits no other: it goes back, and the bank decides.
+func (t *pot) crossed() bool { return t.known && t.left < 0 }
+
 // renew notes a new limit. What was free under the old one must be given
 // back: it may be more than the new one leaves.
 func (t *pot) renew(b *modelgate.Budget) {
@@ -175,9 +180,11 @@ func (t *pot) denied(h modelgate.Held, amount modelgate.Nano, now time.Time) {
 	}
 }
 
-// giveBack takes all that is free out, to be returned.
+// giveBack takes all that is free out, to be returned. What is left of the
+// budget then is not known.
 func (t *pot) giveBack() modelgate.Return {
 	t.seq++
+	t.known = false
 	t.owed, t.free = t.free, 0
 	return modelgate.Return{Counter: t.counter, Amount: t.owed, Seq: t.seq}
 }

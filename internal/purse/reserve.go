@@ -54,7 +54,7 @@ func (r *reservation) take() (Hold, bool) {
 			return Hold{}, false
 		case t.gone:
 			continue
-		case t.free < r.amount:
+		case t.free < r.amount, t.crossed():
 			return Hold{}, false
 		}
 		h.add(b, t)
@@ -169,7 +169,10 @@ func (r *reservation) bargain(ctx context.Context) (h Hold, whole bool, err erro
 	if err := r.purse.pay(ctx, r.account, r.overdue()); err != nil {
 		return Hold{}, false, errNoBank
 	}
-	h, asks, asking := r.reserve()
+	h, asks, asking, ok := r.reserve()
+	if !ok {
+		return Hold{}, false, nil
+	}
 	if len(asks) == 0 { // all are gone, or money came back meanwhile
 		h.admit()
 		return h, true, nil
@@ -201,7 +204,7 @@ func (r *reservation) bargain(ctx context.Context) (h Hold, whole bool, err erro
 }
 
 // overdue are the returns that must be made before anything else: those whose
-// answer was lost, and what was granted under an older limit.
+// answer was lost, and what was granted under an older limit or past this one.
 func (r *reservation) overdue() (due []debt) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
@@ -212,10 +215,14 @@ func (r *reservation) overdue() (due []debt) {
 			due = append(due, debt{t, again})
 			continue
 		}
-		if !t.stale(b) || t.state == askLost {
+		if t.state == askLost {
 			continue
 		}
-		t.renew(b)
+		if t.stale(b) {
+			t.renew(b)
+		} else if !t.crossed() {
+			continue
+		}
 		if t.free > 0 {
 			due = append(due, debt{t, t.giveBack()})
 		}
@@ -223,8 +230,9 @@ func (r *reservation) overdue() (due []debt) {
 	return due
 }
 
-// reserve takes the amount from every pot and lists what that lacks.
-func (r *reservation) reserve() (h Hold, asks []modelgate.Ask, asking []*pot) {
+// reserve takes the amount from every pot and lists what that lacks. It is not
+// ok where something is to be returned first.
+func (r *reservation) reserve() (h Hold, asks []modelgate.Ask, asking []*pot, ok bool) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	now := r.purse.Now()
@@ -235,6 +243,10 @@ func (r *reservation) reserve() (h Hold, asks []modelgate.Ask, asking []*pot) {
 		if t.gone && !t.stale(b) {
 			continue
 		}
+		if t.crossed() && t.free > 0 && t.state != askLost { // a call has ended since overdue
+			h.undo()
+			return h, nil, nil, false
+		}
 		h.add(b, t)
 		t.take(r.amount)
 		if t.free < 0 {
@@ -242,7 +254,7 @@ func (r *reservation) reserve() (h Hold, asks []modelgate.Ask, asking []*pot) {
 			asking = append(asking, t)
 		}
 	}
-	return h, asks, asking
+	return h, asks, asking, true
 }
 
 func refused(answers []modelgate.Held) bool {

@@ -1,0 +1,496 @@
+package purse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"modelgate"
+)
+
+// till is one instance's purse with a clock that only moves by hand.
+type till struct {
+	*testing.T
+	*Purse
+	bank *bank
+	now  atomic.Int64 // nanoseconds past moment
+	// unbooked are the calls that have ended.
+	mu       sync.Mutex
+	unbooked []func()
+}
+
+func newTill(t *testing.T, mode Mode, b *bank) *till {
+	x := &till{T: t, bank: b}
+	x.Purse = New(Options{
+		Bank: b, Instance: t.Name(), Mode: mode, Log: slog.New(slog.DiscardHandler),
+		Now:     func() time.Time { return moment.Add(time.Duration(x.now.Load())) },
+		Flushed: func(context.Context) error { x.book(); return nil },
+	})
+	if err := x.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+// book does what the shipper does with the calls that have ended.
+func (x *till) book() {
+	x.mu.Lock()
+	ended := x.unbooked
+	x.unbooked = nil
+	x.mu.Unlock()
+	for _, f := range ended {
+		f()
+	}
+}
+
+// settle ends a call at a cost, which is booked later.
+func (x *till) settle(h *Hold, c *modelgate.Caller, at time.Time, cost modelgate.Nano) {
+	var counters []modelgate.Counter
+	for i := range c.Budgets {
+		if b := &c.Budgets[i]; h.Holds().Has(b.Level, b.Period) {
+			counters = append(counters, b.Counter(c.ClientID, at))
+		}
+	}
+	x.mu.Lock()
+	x.unbooked = append(x.unbooked, func() {
+		for _, k := range counters {
+			x.bank.book(x.Instance, k, cost)
+		}
+	})
+	x.mu.Unlock()
+	h.Settle(cost)
+}
+
+// idle lets so much time pass that everything unused goes back.
+func (x *till) idle() {
+	x.now.Add(int64(2 * idleAge))
+	x.tidy(x.Context())
+}
+
+// held is what the database says is reserved, of all counters together.
+func (x *till) held() (sum modelgate.Nano) {
+	x.bank.mu.Lock()
+	defer x.bank.mu.Unlock()
+	for _, s := range x.bank.spends {
+		sum += s.held()
+	}
+	return sum
+}
+
+// caller has budgets in the order in which refusals are answered, which the
+// bank knows.
+func (b *bank) caller(budgets ...modelgate.Budget) *modelgate.Caller {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range budgets {
+		budgets[i].Revision = max(budgets[i].Revision, 1)
+		b.limits[limitKey{budgets[i].Level, budgets[i].ID, budgets[i].Period}] = budgets[i].Limit
+	}
+	modelgate.SortBudgets(budgets)
+	return &modelgate.Caller{ClientID: "c", SubAccountID: "s", KeyID: "k", Budgets: budgets}
+}
+
+func budget(l modelgate.Level, p modelgate.Period, limit modelgate.Nano) modelgate.Budget {
+	id := map[modelgate.Level]string{modelgate.LevelClient: "c", modelgate.LevelSubAccount: "s", modelgate.LevelKey: "k"}[l]
+	return modelgate.Budget{Level: l, ID: id, Period: p, Limit: limit}
+}
+
+func (x *till) reserve(c *modelgate.Caller, amount modelgate.Nano) (Hold, error) {
+	return x.Reserve(x.Context(), c, moment, amount)
+}
+
+// Every budget has a limit that a call of 6 does not fit into, but for those
+// named; the refusal is that of the first.
+func TestRefusalsComeInOneOrder(t *testing.T) {
+	t.Parallel()
+	order := []modelgate.Budget{
+		budget(modelgate.LevelClient, modelgate.Total, 5), budget(modelgate.LevelClient, modelgate.Day, 5), budget(modelgate.LevelClient, modelgate.Month, 5),
+		budget(modelgate.LevelSubAccount, modelgate.Day, 5), budget(modelgate.LevelSubAccount, modelgate.Month, 5),
+		budget(modelgate.LevelKey, modelgate.Day, 5), budget(modelgate.LevelKey, modelgate.Month, 5),
+	}
+	for n := range len(order) + 1 {
+		t.Run(fmt.Sprint(n), func(t *testing.T) {
+			t.Parallel()
+			b := newBank()
+			budgets := append([]modelgate.Budget(nil), order...)
+			for i := range n {
+				budgets[i].Limit = 100
+			}
+			x := newTill(t, Strict, b)
+			h, err := x.reserve(b.caller(budgets...), 6)
+			want := map[int]error{0: modelgate.ErrBalance, len(order): nil}
+			w, special := want[n]
+			if !special {
+				w = modelgate.ErrBudget
+			}
+			if !errors.Is(err, w) {
+				t.Fatalf("Reserve = %v, want %v", err, w)
+			}
+			if err == nil && h.count != len(order) {
+				t.Errorf("the hold has %d budgets, want all %d", h.count, len(order))
+			}
+			if err != nil && x.held() != 0 {
+				t.Errorf("%d is held after a refusal", x.held())
+			}
+			h.Release()
+			h.Release()
+			x.idle()
+			if x.held() != 0 || len(x.account("c").pots) != 0 {
+				t.Errorf("%d is held at the end, in %d pots", x.held(), len(x.account("c").pots))
+			}
+		})
+	}
+}
+
+// What the call that crosses a limit does not cost admits no other: only the
+// bank does, while something is left.
+func TestOnlyTheBankAdmitsPastALimit(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 4))
+	x := newTill(t, Estimate, b)
+	call := func(amount, cost modelgate.Nano, want error) {
+		t.Helper()
+		x.now.Add(int64(refusalAge))
+		h, err := x.reserve(c, amount)
+		if !errors.Is(err, want) {
+			t.Errorf("Reserve(%d) = %v, want %v", amount, err, want)
+		}
+		x.settle(&h, c, moment, cost)
+	}
+	call(8, 3, nil) // crosses the limit, and leaves 1
+	call(2, 0, nil) // may cross it, for 1 is left
+	call(1, 1, nil)
+	call(1, 0, modelgate.ErrBudget)
+	if asks := x.Stats().Asks; asks != 4 {
+		t.Errorf("the bank was asked %d times, want each time", asks)
+	}
+	x.idle()
+	if x.held() != 0 || b.spend(counter).settled != 4 {
+		t.Errorf("%d held and %d settled, want 0 and 4", x.held(), b.spend(counter).settled)
+	}
+}
+
+func TestStrictAdmitsOnlyWhatFits(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 10))
+	x := newTill(t, Strict, b)
+	first, err := x.reserve(c, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.reserve(c, 4); !errors.Is(err, modelgate.ErrBudget) {
+		t.Errorf("4 of 3: %v", err)
+	}
+	asked := x.Stats().Asks
+	if _, err := x.reserve(c, 5); !errors.Is(err, modelgate.ErrBudget) || x.Stats().Asks != asked {
+		t.Errorf("a dearer call right after a refusal: %v, %d asks", err, x.Stats().Asks-asked)
+	}
+	second, err := x.reserve(c, 3) // a cheaper one may fit
+	if err != nil {
+		t.Errorf("3 of 3: %v", err)
+	}
+	x.settle(&first, c, moment, 1)
+	third, err := x.reserve(c, 6)
+	if err != nil {
+		t.Errorf("what came back is not used: %v", err)
+	}
+	x.settle(&second, c, moment, 3)
+	x.settle(&third, c, moment, 6)
+	x.idle()
+	if s := b.spend(counter); s.settled != 10 || s.held() != 0 {
+		t.Errorf("%d settled and %d held, want 10 and 0", s.settled, s.held())
+	}
+}
+
+// A call belongs to the day and the month of its admission, however long it
+// takes.
+func TestPeriodsEnd(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		last, next     string
+		days, months   int // counters after both calls
+		refusedByMonth bool
+	}{
+		{"2026-11-29T23:59:59.999999999Z", "2026-11-30T00:00:00Z", 2, 1, true},
+		{"2026-11-30T23:59:59.999999999Z", "2026-12-01T00:00:00Z", 2, 2, false},
+		{"2026-12-31T23:59:59.999999999Z", "2027-01-01T00:00:00Z", 2, 2, false},
+		{"2028-02-28T23:59:59.999999999Z", "2028-02-29T00:00:00Z", 2, 1, true},
+		{"2028-02-29T23:59:59.999999999Z", "2028-03-01T00:00:00Z", 2, 2, false},
+		{"2026-06-30T23:59:59.999999999Z", "2026-07-01T01:59:59+02:00", 1, 1, true}, // the same day in UTC
+	} {
+		t.Run(c.last, func(t *testing.T) {
+			t.Parallel()
+			at := func(s string) time.Time {
+				v, err := time.Parse(time.RFC3339Nano, s)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return v
+			}
+			b := newBank()
+			who := b.caller(budget(modelgate.LevelClient, modelgate.Day, 10), budget(modelgate.LevelClient, modelgate.Month, 12))
+			x := newTill(t, Strict, b)
+			old, err := x.Reserve(t.Context(), who, at(c.last), 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = x.Reserve(t.Context(), who, at(c.next), 3)
+			if refused := err != nil; refused != c.refusedByMonth {
+				t.Errorf("3 in the next period: %v", err)
+			}
+			young, err := x.Reserve(t.Context(), who, at(c.next), 2)
+			if refused := err != nil; refused != (c.days == 1) {
+				t.Errorf("2 in the next period: %v", err)
+			}
+			x.settle(&old, who, at(c.last), 9) // after the end of its period
+			x.settle(&young, who, at(c.next), 2)
+			x.book()
+			days, months := 0, 0
+			for k, s := range b.spends {
+				if k.Period == modelgate.Day {
+					days++
+				} else {
+					months++
+				}
+				want := modelgate.Nano(0)
+				if k.Start == k.Period.Start(at(c.last)).UnixMicro() {
+					want += 9
+				}
+				if k.Start == k.Period.Start(at(c.next)).UnixMicro() && c.days == 2 {
+					want += 2
+				}
+				if s.settled != want {
+					t.Errorf("%+v has %d settled, want %d", k, s.settled, want)
+				}
+			}
+			if days != c.days || months != c.months {
+				t.Errorf("%d days and %d months, want %d and %d", days, months, c.days, c.months)
+			}
+		})
+	}
+}
+
+// A limit that is lowered binds at once where it is known; what is spent
+// already stays spent, and a removal lets calls pass.
+func TestLimitsChange(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 1_000_000), budget(modelgate.LevelKey, modelgate.Day, 1_000_000))
+	x := newTill(t, Strict, b)
+	set := func(limit modelgate.Nano) {
+		lowered := budget(modelgate.LevelClient, modelgate.Day, limit)
+		lowered.Revision = c.Budgets[0].Revision + 1
+		c = b.caller(lowered, c.Budgets[1])
+		x.now.Add(int64(refusalAge))
+	}
+	for range 3 { // the slice grows with use
+		x.now.Add(int64(time.Second))
+		h, err := x.reserve(c, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.settle(&h, c, moment, 100)
+	}
+	set(200)
+	if _, err := x.reserve(c, 1); !errors.Is(err, modelgate.ErrBudget) {
+		t.Errorf("1 with 300 of 200 spent: %v", err)
+	}
+	set(301)
+	x.book()
+	if _, err := x.reserve(c, 2); !errors.Is(err, modelgate.ErrBudget) {
+		t.Errorf("2 of 1: %v", err)
+	}
+	h, err := x.reserve(c, 1)
+	if err != nil {
+		t.Errorf("1 of 1: %v", err)
+	}
+	h.Release()
+	b.mu.Lock()
+	delete(b.limits, limitKey{modelgate.LevelClient, "c", modelgate.Day})
+	b.mu.Unlock()
+	x.now.Add(int64(refusalAge))
+	h, err = x.reserve(c, 5000) // a caller that was looked up before the removal
+	if err != nil || h.Holds().Has(modelgate.LevelClient, modelgate.Day) || !h.Holds().Has(modelgate.LevelKey, modelgate.Day) {
+		t.Errorf("after the removal: %v, holds %b", err, h.Holds())
+	}
+	h.Release()
+	set(302) // it is back
+	if _, err := x.reserve(c, 5000); !errors.Is(err, modelgate.ErrBudget) {
+		t.Errorf("5000 of 2: %v", err)
+	}
+}
+
+// While the database is away a purse admits what it holds, and no more.
+func TestBankAway(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 1_000_000))
+	x := newTill(t, Estimate, b)
+	for range 5 {
+		x.now.Add(int64(time.Second))
+		h, err := x.reserve(c, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.settle(&h, c, moment, 1000)
+	}
+	b.fail = make([]loss, 1000)
+	for i := range b.fail {
+		b.fail[i] = before
+	}
+	admitted := 0
+	for ; admitted < 2000; admitted++ {
+		h, err := x.reserve(c, 1000)
+		if err != nil {
+			if modelgate.KindOf(err) != modelgate.Unavailable {
+				t.Fatalf("without a database: %v", err)
+			}
+			break
+		}
+		x.settle(&h, c, moment, 1000)
+	}
+	if admitted < 20 || admitted > 250 {
+		t.Errorf("%d calls were admitted without a database, want what a slice of a quarter holds", admitted)
+	}
+	failures := x.Stats().Failures
+	for range 100 {
+		if _, err := x.reserve(c, 1000); modelgate.KindOf(err) != modelgate.Unavailable {
+			t.Fatalf("without a database: %v", err)
+		}
+	}
+	if n := x.Stats().Failures - failures; n != 0 {
+		t.Errorf("a database that just failed was asked %d times more", n)
+	}
+	b.fail = nil
+	x.now.Add(int64(refusalAge))
+	h, err := x.reserve(c, 1000)
+	if err != nil {
+		t.Errorf("with the database back: %v", err)
+	}
+	h.Release()
+	x.idle()
+	if x.held() != 0 {
+		t.Errorf("%d stays held", x.held())
+	}
+}
+
+// Many calls at once on two instances, with a database whose answers get lost
+// now and then: nothing passes a limit, nothing leaks, nothing is counted twice.
+func TestManyAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []Mode{Strict, Estimate} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			const limit, most = 60_000, 100
+			b := newBank()
+			b.sometimes = rand.New(rand.NewPCG(1, 2))
+			c := b.caller(budget(modelgate.LevelClient, modelgate.Day, limit), budget(modelgate.LevelClient, modelgate.Month, 2*limit), budget(modelgate.LevelKey, modelgate.Day, limit-1))
+			x, y := newTill(t, mode, b), newTill(t, mode, b)
+			y.Instance = "other"
+			var spent, refused, unsure atomic.Int64
+			var calls sync.WaitGroup
+			for i := range 32 {
+				at := []*till{x, y}[i%2]
+				random := rand.New(rand.NewPCG(3, uint64(i)))
+				calls.Go(func() {
+					for range 200 {
+						at.now.Add(int64(50 * time.Millisecond))
+						amount := modelgate.Nano(1 + random.IntN(most))
+						h, err := at.reserve(c, amount)
+						switch modelgate.KindOf(err) {
+						case modelgate.BudgetExceeded:
+							refused.Add(1)
+							continue
+						case modelgate.Unavailable:
+							unsure.Add(1)
+							continue
+						}
+						if s := b.exposed(counter); mode == Strict && s > limit {
+							t.Errorf("%d is settled and held of %d", s, limit)
+						}
+						cost := modelgate.Nano(random.Int64N(int64(amount) + 1))
+						spent.Add(int64(cost))
+						at.settle(&h, c, moment, cost)
+						if random.IntN(8) == 0 {
+							at.book()
+						}
+						if random.IntN(50) == 0 {
+							at.tidy(t.Context())
+						}
+					}
+				})
+			}
+			calls.Wait()
+			b.sometimes = nil
+			x.idle()
+			y.idle()
+			s := b.spend(counter)
+			if int64(s.settled) != spent.Load() || x.held() != 0 {
+				t.Errorf("%d settled and %d held, want %d and 0", s.settled, x.held(), spent.Load())
+			}
+			if over := spent.Load() - limit; over > most {
+				t.Errorf("%d spent past the limit, want at most one call of %d", over, most)
+			}
+			if spent.Load() < limit*99/100 {
+				t.Errorf("%d of %d could be spent", spent.Load(), limit)
+			}
+			t.Logf("%d spent of %d, %d refused, %d without an answer, %d asks", spent.Load(), limit, refused.Load(), unsure.Load(), x.Stats().Asks+y.Stats().Asks)
+		})
+	}
+}
+
+// threeLevels is a caller with a budget of the month at each level.
+func threeLevels(b *bank) *modelgate.Caller {
+	const limit = 1_000_000 * modelgate.USD
+	return b.caller(budget(modelgate.LevelClient, modelgate.Month, limit), budget(modelgate.LevelSubAccount, modelgate.Month, limit), budget(modelgate.LevelKey, modelgate.Month, limit))
+}
+
+func TestReserveAllocatesNothing(t *testing.T) {
+	b := newBank()
+	c := threeLevels(b)
+	x := newTill(t, Estimate, b)
+	call := func() {
+		h, err := x.reserve(c, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Settle(500)
+	}
+	for range 5 {
+		x.now.Add(int64(time.Second))
+		call()
+	}
+	asked := x.Stats().Asks
+	if n := testing.AllocsPerRun(100, call); n != 0 || x.Stats().Asks != asked {
+		t.Errorf("%v allocations a call and %d asks, want none", n, x.Stats().Asks-asked)
+	}
+}
+
+func BenchmarkReserve(b *testing.B) {
+	memory := newBank()
+	c := threeLevels(memory)
+	p := New(Options{
+		Bank: memory, Instance: "i", Mode: Estimate, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		Flushed: func(context.Context) error { return nil },
+	})
+	if err := p.Start(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		h, err := p.Reserve(b.Context(), c, moment, 1000)
+		if err != nil {
+			b.Fatal(err)
+		}
+		h.Settle(1000)
+	}
+	b.ReportMetric(float64(p.Stats().Asks)/float64(b.N), "asks/op")
+}
