@@ -10,8 +10,10 @@ const (
 )
 
 // tuneRuntime sets the garbage collector for a service, unless the operator
-// has set GOGC or GOMEMLIMIT.
+// has set GOGC or GOMEMLIMIT. What starting up has left behind, which the
+// larger percentage would keep for long, goes back to the system first.
 func tuneRuntime(lookup func(string) (string, bool)) {
+	debug.FreeOSMemory()
 	if _, set := lookup("GOGC"); !set {
 		debug.SetGCPercent(gcPercent)
 	}

@@ -71,7 +71,6 @@ type server struct {
 // newServer opens what an instance needs, in the order in which one thing
 // needs another, and recovers what an earlier life left.
 func newServer(env *environment, cfg *config.Config) (*server, error) {
-	tuneRuntime(env.lookup)
 	s := &server{env: env, level: new(slog.LevelVar), metrics: prometheus.NewRegistry(), fail: newFailpoints(env.lookup)}
 	s.config.Store(cfg)
 	s.log = newLog(env, cfg, s.level)
@@ -221,6 +220,7 @@ func (s *server) run(ready func(addr net.Addr)) error {
 		go func() { failed <- s.admin.ListenAndServe() }()
 	}
 	ready(listener.Addr())
+	s.loops.Go(func() { tuneRuntime(s.env.lookup) })
 	select {
 	case <-s.env.ctx.Done():
 	case err = <-failed:
