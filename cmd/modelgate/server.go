@@ -28,6 +28,7 @@ import (
 	"modelgate/internal/seal"
 	"modelgate/internal/spool"
 	"modelgate/internal/store"
+	"modelgate/internal/trace"
 	"modelgate/internal/web"
 	"modelgate/internal/work"
 )
@@ -56,6 +57,7 @@ type server struct {
 	shipper *work.Shipper
 	purse   *purse.Purse // nil where nothing is enforced
 	alerter *work.Alerter
+	traces  *trace.Exporter // nil where nothing is traced
 	keys    *keyring.Keyring
 	relay   *relay.Relay
 	health  *health
@@ -141,7 +143,7 @@ func (s *server) mount(cfg *config.Config) error {
 	})
 	s.relay = relay.New(relay.Options{
 		Live: s.live.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
-		Metrics: relay.NewMetrics(s.metrics), MaxBody: int64(cfg.Server.MaxRequestBytes), Purse: s.purse,
+		Metrics: relay.NewMetrics(s.metrics), MaxBody: int64(cfg.Server.MaxRequestBytes), Purse: s.purse, Tracing: s.openTracing(cfg),
 	})
 	api := manage.New(manage.Options{
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: func() *modelgate.Catalog { return s.live.Load().Catalog },
@@ -212,6 +214,9 @@ func (s *server) run(ready func(addr net.Addr)) error {
 	})
 	s.loops.Go(func() { s.watchReload(loops) })
 	s.loops.Go(func() { s.alerter.Run(loops) })
+	if s.traces != nil {
+		s.loops.Go(func() { s.traces.Run(loops) })
+	}
 	if s.purse != nil {
 		s.loops.Go(func() { s.purse.Run(loops) })
 	}

@@ -43,6 +43,7 @@ func (s *Settings) check(d *document) {
 	}
 	s.checkMasterKeys(d)
 	s.Processor.check(d)
+	s.Telemetry.check(d)
 	oneOf(d, "log.format", s.Log.Format, LogAuto, LogText, LogJSON)
 	seen := make(map[string]int)
 	for i := range s.Providers {
@@ -54,6 +55,15 @@ func (s *Settings) check(d *document) {
 		} else {
 			seen[name] = i
 		}
+	}
+}
+
+func (t *Telemetry) check(d *document) {
+	if t.OTLPEndpoint != "" {
+		checkURL(d, "telemetry.otlp_endpoint", t.OTLPEndpoint, "*")
+	}
+	if t.SamplePercent < 0 || t.SamplePercent > 100 {
+		d.fault("telemetry.sample_percent", "must be from 0 to 100")
 	}
 }
 

@@ -85,6 +85,7 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 			Metering:    config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30},
 			Enforcement: config.Enforcement{Budgets: config.EnforceEstimate, Balance: true},
 			Processor:   config.Processor{BaseURL: "https://api.stripe.com", MeterEventName: "modelgate_usage_usd"},
+			Telemetry:   config.Telemetry{SamplePercent: 100},
 			Log:         config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -110,6 +111,7 @@ enforcement: {budgets: strict, balance: false}
 alerts: {webhook_url: "https://ops.example/hook", secret: whsec_c2VjcmV0}
 master_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=
 previous_master_keys: [MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=]
+telemetry: {otlp_endpoint: "http://127.0.0.1:4318", sample_percent: 5}
 processor:
   base_url: http://127.0.0.1:12111
   api_key: sk_live_1
@@ -154,6 +156,7 @@ func TestEverySetting(t *testing.T) {
 		Alerts:             config.Alerts{WebhookURL: "https://ops.example/hook", Secret: config.NewSecret("whsec_c2VjcmV0")},
 		MasterKey:          config.NewSecret("MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE="),
 		PreviousMasterKeys: []config.Secret{config.NewSecret("MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=")},
+		Telemetry:          config.Telemetry{OTLPEndpoint: "http://127.0.0.1:4318", SamplePercent: 5},
 		Processor: config.Processor{BaseURL: "http://127.0.0.1:12111", APIKey: config.NewSecret("sk_live_1"),
 			WebhookSecret:          config.NewSecret("whsec_0123456789abcdef"),
 			PreviousWebhookSecrets: []config.Secret{config.NewSecret("whsec_fedcba9876543210")},

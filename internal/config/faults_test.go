@@ -58,6 +58,8 @@ func TestFaults(t *testing.T) {
 		{"number with decimals", "limits: {burst: 1.5}\n", "1:17: limits.burst: want a whole number, without quotes"},
 		{"number in hexadecimal", "limits: {burst: 0x10}\n", "1:17: limits.burst: want a whole number, without quotes"},
 		{"enforcement", "enforcement: {budgets: hard}\n", "1:24: enforcement.budgets: want estimate, strict or off, or true or false"},
+		{"traces elsewhere", "telemetry: {otlp_endpoint: \"localhost:4318\"}\n", "1:28: telemetry.otlp_endpoint: want http:// or https:// and a host"},
+		{"too many traces", "telemetry: {sample_percent: 101}\n", "1:29: telemetry.sample_percent: must be from 0 to 100"},
 		{"webhook without a key", "alerts: {webhook_url: \"https://a/b\"}\n", "1:1: alerts.secret: is needed with webhook_url, so that its receiver can tell alerts from forgeries"},
 		{"webhook elsewhere", "alerts: {webhook_url: \"ftp://a\", secret: k}\n", "1:23: alerts.webhook_url: want http:// or https:// and a host"},
 		{"short master key", "master_key: bm90IGxvbmcgZW5vdWdo\n", "1:13: master_key: want 32 bytes in base64, as openssl rand -base64 32 prints them"},

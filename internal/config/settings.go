@@ -56,6 +56,9 @@ type Settings struct {
 	// where organizations fill their prepaid balance.
 	Processor Processor `yaml:"processor"`
 
+	// Where traces of calls are sent.
+	Telemetry Telemetry `yaml:"telemetry"`
+
 	// What the service writes to standard error.
 	Log Log `yaml:"log"`
 
@@ -274,6 +277,21 @@ const (
 	LogText LogFormat = "text"
 	LogJSON LogFormat = "json"
 )
+
+// Telemetry is where traces of calls are sent.
+type Telemetry struct {
+	// Address of an OpenTelemetry collector, http or https, that takes OTLP
+	// over HTTP with protobuf; traces go to its path /v1/traces. Empty means
+	// that no traces are made.
+	OTLPEndpoint string `yaml:"otlp_endpoint"`
+
+	// How many of a hundred traces are kept of those that begin at the
+	// gateway, 0 to 100. One that a client began and keeps, as its traceparent
+	// header says, is kept always, and one that it does not keep, never.
+	SamplePercent int `yaml:"sample_percent"`
+}
+
+func (t *Telemetry) setDefaults() { t.SamplePercent = 100 }
 
 // Log is what the service writes to standard error.
 type Log struct {

@@ -43,6 +43,9 @@ type Format struct {
 	// IncludeUsage: streamed chat states usage only when asked to, and the
 	// provider accepts being asked.
 	IncludeUsage bool
+	// GenAI is what OpenTelemetry's conventions call the provider; "" where it
+	// is Name.
+	GenAI string
 }
 
 // Place is where a door's upstream wants the model.

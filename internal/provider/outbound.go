@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -259,6 +260,10 @@ func (p *Provider) Name() string { return p.name }
 
 // FormatName is the name of the provider's row of the table.
 func (p *Provider) FormatName() string { return p.format.Name }
+
+// GenAIName is what OpenTelemetry's conventions call the provider
+// (gen_ai.provider.name).
+func (p *Provider) GenAIName() string { return cmp.Or(p.format.GenAI, p.format.Name) }
 
 // Region is where the operator says the provider computes; "" is unknown.
 func (p *Provider) Region() string { return p.region }

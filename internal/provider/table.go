@@ -76,6 +76,7 @@ func geminiAPI() Format {
 	}
 	f := Format{
 		Name:    "gemini",
+		GenAI:   "gcp.gemini",
 		BaseURL: "https://generativelanguage.googleapis.com", // proxy path /v1beta/models/…
 		Auth:    header("X-Goog-Api-Key"),
 		Doors:   doors,
@@ -102,6 +103,7 @@ func geminiAPI() Format {
 func azureOpenAI() Format {
 	f := Format{
 		Name:    "azure-openai",
+		GenAI:   "azure.ai.openai",
 		BaseURL: "https://RESOURCE.openai.azure.com", // proxy path /openai/v1/… or /openai/deployments/…
 		Auth:    header("Api-Key"),
 		Doors: compatible("/openai/v1", "chat", "completions", "responses", "images", "image_edits", "videos",

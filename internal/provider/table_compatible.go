@@ -13,6 +13,7 @@ func compatibleFormats() []Format {
 func mistral() Format {
 	return Format{
 		Name:    "mistral",
+		GenAI:   "mistral_ai",
 		BaseURL: "https://api.mistral.ai", // proxy path /v1/…
 		Auth:    bearer(),
 		Doors:   compatible("/v1", "chat", "embeddings", "transcriptions"),
@@ -46,6 +47,7 @@ func xAI() Format {
 	videos.TaskID = "request_id"
 	return Format{
 		Name:    "xai",
+		GenAI:   "x_ai",
 		BaseURL: "https://api.x.ai", // proxy path /v1/…
 		Auth:    bearer(),
 		Doors: append(compatible("/v1", "responses", "images", "image_edits", "embeddings"),

@@ -45,9 +45,10 @@ type call struct {
 	// forward
 	life      life // of the upstream call
 	pace      *pace
-	begun     bool // BEGIN is written
-	tried     int  // the attempt under way
-	sent      bool // bytes of the request have left for a provider
+	begun     bool      // BEGIN is written
+	leaves    time.Time // when the gateway was ready to send it
+	tried     int       // the attempt under way
+	sent      bool      // bytes of the request have left for a provider
 	firstByte time.Time
 	status    int // of the answer to the client; 0 before there is one
 	client    leaving
@@ -62,7 +63,8 @@ type call struct {
 	marks      marks
 
 	// record
-	ended bool // END is written
+	ended   bool      // END is written
+	closing time.Time // when the gateway began to close its books
 }
 
 // attempt is one route that may serve a call.

@@ -39,7 +39,7 @@ func (y *Relay) end(c *call) {
 	if c.ended {
 		return
 	}
-	c.ended = true
+	c.ended, c.closing = true, time.Now()
 	end := c.outcome()
 	end.ParseStatus = modelgate.ParseUnknown
 	defer func() {
@@ -49,6 +49,7 @@ func (y *Relay) end(c *call) {
 		}
 		y.settle(c, &end)
 		y.Metrics.done(c, &end)
+		y.trace(c, &end)
 	}()
 	c.charge(&end)
 }

@@ -73,7 +73,7 @@ func (y *Relay) begin(c *call) error {
 		y.Log.Error("call refused: usage cannot be recorded", "request_id", c.id.String(), "error", err)
 		return modelgate.Errorf(modelgate.Unavailable, "usage cannot be recorded right now; retry shortly")
 	}
-	c.begun = true
+	c.begun, c.leaves = true, time.Now()
 	return nil
 }
 

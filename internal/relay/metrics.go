@@ -19,6 +19,7 @@ type Metrics struct {
 	cost      *prometheus.CounterVec
 	latency   *prometheus.HistogramVec
 	firstByte *prometheus.HistogramVec
+	added     prometheus.Histogram
 	inFlight  prometheus.Gauge
 	drains    prometheus.Gauge
 }
@@ -48,6 +49,10 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		firstByte: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "modelgate_first_byte_seconds", Help: "Admission to the provider's first byte.", Buckets: seconds,
 		}, []string{"provider"}),
+		added: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "modelgate_added_seconds", Help: "What the gateway itself took of a call, apart from its provider: before the request left and while the books were closed.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
+		}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "modelgate_calls_in_flight", Help: "Calls under way towards providers.",
 		}),
@@ -55,7 +60,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "modelgate_drains", Help: "Replies read on for the books after their client has left.",
 		}),
 	}
-	reg.MustRegister(m.calls, m.refusals, m.fallbacks, m.tokens, m.cost, m.latency, m.firstByte, m.inFlight, m.drains)
+	reg.MustRegister(m.calls, m.refusals, m.fallbacks, m.tokens, m.cost, m.latency, m.firstByte, m.added, m.inFlight, m.drains)
 	return m
 }
 
@@ -70,7 +75,9 @@ func (m *Metrics) done(c *call, end *modelgate.CallEnd) {
 	m.tokens.WithLabelValues(name, "in").Add(float64(end.Usage.PromptTokens()))
 	m.tokens.WithLabelValues(name, "out").Add(float64(end.Usage.Output + end.Usage.AudioOutput))
 	m.cost.WithLabelValues(name).Add(float64(end.Cost) / float64(modelgate.USD))
-	m.latency.WithLabelValues(name).Observe(time.Since(c.start).Seconds())
+	now := time.Now()
+	m.latency.WithLabelValues(name).Observe(now.Sub(c.start).Seconds())
+	m.added.Observe((c.leaves.Sub(c.start) + now.Sub(c.closing)).Seconds())
 	if !c.firstByte.IsZero() {
 		m.firstByte.WithLabelValues(name).Observe(c.firstByte.Sub(c.start).Seconds())
 	}

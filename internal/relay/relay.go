@@ -50,6 +50,9 @@ type Options struct {
 	// none.
 	Purse *purse.Purse
 
+	// Tracing makes a trace of each call; nil makes none.
+	Tracing *Tracing
+
 	// MaxDrain replies at once are read on after their clients have left,
 	// each for DrainFor at most; 256 and 60 s.
 	MaxDrain int
@@ -133,6 +136,7 @@ func (y *Relay) serve(w http.ResponseWriter, r *http.Request, caller *modelgate.
 	if err := y.run(c, resolve); err != nil {
 		web.LogFault(y.Log, w, r, err)
 		y.Metrics.refused(modelgate.KindOf(err))
+		y.traceRefusal(c, err)
 		web.WriteError(w, r, err, web.Inference)
 	}
 }

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"modelgate/internal/gatetest"
+)
+
+// TestTraces sends calls to a gateway whose collector is this test.
+func TestTraces(t *testing.T) {
+	t.Parallel()
+	spans := make(chan *otlp.Span, 100)
+	collector := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		var data otlp.TracesData
+		if err != nil || proto.Unmarshal(body, &data) != nil || r.URL.Path != "/v1/traces" {
+			t.Errorf("%s: %v", r.URL, err)
+			return
+		}
+		for _, s := range data.ResourceSpans[0].ScopeSpans[0].Spans {
+			spans <- s
+		}
+	})
+	b := newBench(t, gatetest.GatewayOptions{More: `telemetry: {otlp_endpoint: "` + collector + `"}`})
+	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
+	b.post(t, "/v1/chat/completions", `{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"one two three [[words=5]]"}]}`, "Traceparent", parent)
+	b.post(t, "/v1/messages", `{"model":"anthropic/claude-haiku-4.5","max_tokens":9,"messages":[{"role":"user","content":"[[status=503]]"}]}`)
+	b.post(t, "/v1/chat/completions", `{"model":"bare"}`)
+	byName := map[string]*otlp.Span{}
+	deadline := time.After(30 * time.Second)
+	for len(byName) < 5 {
+		select {
+		case s := <-spans:
+			byName[s.Name+" "+attribute(s, "error.type")] = s
+		case <-deadline:
+			t.Fatalf("only %v came\n%s", slices.Collect(maps.Keys(byName)), b.Log())
+		}
+	}
+	server, call := byName["POST /v1/chat/completions "], byName["chat gpt-5-mini "]
+	if server == nil || call == nil || byName["chat claude-haiku-4-5 503"] == nil || byName["POST /v1/messages 503"] == nil || byName["POST /v1/chat/completions bad_request"] == nil {
+		t.Fatalf("spans %v", slices.Collect(maps.Keys(byName)))
+	}
+	if string(call.ParentSpanId) != string(server.SpanId) || server.ParentSpanId[1] != 0xf0 || server.TraceId[0] != 0x4b || call.StartTimeUnixNano < server.StartTimeUnixNano {
+		t.Errorf("server %v, call %v", server, call)
+	}
+	for key, want := range map[string]string{
+		"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "gpt-5-mini",
+		"gen_ai.usage.input_tokens": "3", "gen_ai.usage.output_tokens": "5", "modelgate.cost_usd": "0.00001075",
+	} {
+		if got := attribute(call, key); got != want {
+			t.Errorf("%s is %q, want %q", key, got, want)
+		}
+	}
+	if failed := byName["chat claude-haiku-4-5 503"]; failed.Status.GetCode() != otlp.Status_STATUS_CODE_ERROR || len(failed.TraceId) != 16 {
+		t.Errorf("failed call %v", failed)
+	}
+}
+
+func attribute(s *otlp.Span, key string) string {
+	for _, a := range s.Attributes {
+		if a.Key == key {
+			return strings.Trim(a.Value.String()[strings.Index(a.Value.String(), ":")+1:], `" `)
+		}
+	}
+	return ""
+}
+
+var metricName = regexp.MustCompile(`\b(?:modelgate|process|go)_[a-z0-9_]+`)
+
+// TestMetricsAreThere looks for every metric that dashboard, rules and guides
+// name in what a gateway says of itself after all kinds of calls.
+func TestMetricsAreThere(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, gatetest.GatewayOptions{
+		Providers: `
+  - {name: openai, format: openai, base_url: "$UPSTREAM", region: us, credential: sk-upstream}
+  - {name: nobody, format: openai, base_url: "http://127.0.0.1:9", region: us, credential: sk-upstream}`,
+		Catalog: `
+  - {slug: a/chat, kind: llm, routes: [{provider: nobody, model: m}, {provider: openai, model: m}], price: {input: 1, output: 2}}`,
+		More: "telemetry: {otlp_endpoint: \"http://127.0.0.1:9\"}\n",
+	})
+	b.post(t, "/v1/chat/completions", `{"model":"a/chat","messages":[{"role":"user","content":"hi"}]}`)
+	b.post(t, "/v1/chat/completions", `{"model":"bare"}`)
+	text := string(fetch(t, b.URL+"/metrics"))
+	there := map[string]bool{}
+	for _, line := range strings.Split(text, "\n") {
+		if name, ok := strings.CutPrefix(line, "# TYPE "); ok {
+			there[strings.Fields(name)[0]] = true
+		}
+	}
+	later := []string{ // counters with labels that these calls do not raise
+		"modelgate_config_reloads_total", "modelgate_budget_alerts_total",
+	}
+	for _, file := range []string{"deploy/grafana/modelgate.json", "deploy/prometheus/rules.yml", "docs/operations.md", "docs/guides/metrics.md"} {
+		content, err := os.ReadFile("../../" + file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := metricName.FindAllString(string(content), -1)
+		if len(names) == 0 {
+			t.Errorf("%s names no metric", file)
+		}
+		for _, name := range names {
+			base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
+			if !there[name] && !there[base] && !slices.Contains(later, name) {
+				t.Errorf("%s names %s, which is not in /metrics", file, name)
+			}
+		}
+	}
+	described, err := os.ReadFile("../../docs/guides/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range there {
+		if strings.HasPrefix(name, "modelgate_") && !strings.Contains(string(described), "`"+name+"`") {
+			t.Errorf("docs/guides/metrics.md does not describe %s", name)
+		}
+	}
+}
+
+// TestDashboard reads the dashboard as Grafana does.
+func TestDashboard(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../deploy/grafana/modelgate.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d struct {
+		UID    string
+		Panels []struct {
+			ID      int
+			Type    string
+			GridPos struct{ X, Y, W, H int }
+			Targets []struct{ Expr string }
+		}
+	}
+	if err := json.Unmarshal(text, &d); err != nil || d.UID == "" || len(d.Panels) < 20 {
+		t.Fatalf("%d panels, %v", len(d.Panels), err)
+	}
+	ids := map[int]bool{}
+	for _, p := range d.Panels {
+		if ids[p.ID] || p.GridPos.X+p.GridPos.W > 24 || p.Type != "row" && len(p.Targets) == 0 {
+			t.Errorf("panel %+v", p)
+		}
+		ids[p.ID] = true
+	}
+}
