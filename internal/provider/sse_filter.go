@@ -109,7 +109,7 @@ func (f *UsageChunkFilter) scan(b []byte) (n int, complete bool) {
 // emit passes an event on, or, where it is the usage chunk, what of it is not
 // data: comments that happen to stand with it.
 func (f *UsageChunkFilter) emit(event []byte) {
-	if !object(event, []byte(`"usage"`)) || !usageChunk(event) {
+	if frameSize(event) > maxUsageFrame || !object(event, []byte(`"usage"`)) || !usageChunk(event) {
 		f.out = append(f.out, event...)
 		return
 	}
@@ -123,6 +123,16 @@ func (f *UsageChunkFilter) emit(event []byte) {
 	if len(bytes.Trim(f.out[start:], "\r\n")) == 0 {
 		f.out = f.out[:start]
 	}
+}
+
+// frameSize is the length of an event without an LF that only completes its
+// last CR, which may come in a piece of its own. So it does not depend on the
+// pieces.
+func frameSize(event []byte) int {
+	if bytes.HasSuffix(event, []byte("\r\n")) {
+		return len(event) - 1
+	}
+	return len(event)
 }
 
 // eventLines yields the lines of an event with their ends.

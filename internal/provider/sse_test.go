@@ -116,6 +116,7 @@ func TestUsageChunkFilter(t *testing.T) {
 		{"spaces", "data: {\"choices\" : [ ] , \"usage\" : { } }\n\nx\n\n", "x\n\n"},
 		{"not events", "{\"error\":1}", "{\"error\":1}"},
 		{"blank lines", "\n\n\r\n\r\n: x\n\n", "\n\n\r\n\r\n: x\n\n"},
+		{"too large to be it", "data: {\"choices\":[],\"usage\":{},\"x\":\"" + strings.Repeat("y", maxUsageFrame) + "\"}\n\n", "data: {\"choices\":[],\"usage\":{},\"x\":\"" + strings.Repeat("y", maxUsageFrame) + "\"}\n\n"},
 		{"large", "data: " + strings.Repeat("y", 3*maxUsageFrame) + "\n\n" + usage + "\n\n", "data: " + strings.Repeat("y", 3*maxUsageFrame) + "\n\n"},
 	}
 	for _, test := range tests {
