@@ -7,7 +7,7 @@ help: ## show this list
 run: ## start a gateway with simulated providers on this machine
 	go run ./cmd/modelgate dev
 
-test: ## install what tests need, then run all of them
+test: ## install what tests need, run all of them, fuzz for a few minutes
 	scripts/test
 
 check: ## run the linters
@@ -20,8 +20,8 @@ bench: build ## compare the gateway with a bare proxy, nginx and the provider it
 microbench: ## run the benchmarks of every package
 	go test -run '^$$' -bench . -benchmem ./...
 
-fuzz: ## run every fuzz target for FUZZTIME (10s)
-	scripts/fuzz
+fuzz: ## run every fuzz target for FUZZTIME (ten million executions)
+	FUZZTIME=$${FUZZTIME:-10000000x} scripts/fuzz
 
 prove-books: ## lose nothing and book nothing twice, at full size (half an hour)
 	go test -count=1 -v -timeout 2h -run 'TestBooks' ./internal/prove -full

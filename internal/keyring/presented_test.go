@@ -2,6 +2,8 @@ package keyring_test
 
 import (
 	"net/http"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,17 +68,58 @@ func TestPresented(t *testing.T) {
 	}
 }
 
-func FuzzPresented(f *testing.F) {
-	f.Add("Bearer gw_live_x", "gw_live_x")
-	f.Add("bearer  a,b", "")
-	f.Add("\tBasic x", "\x00")
-	f.Fuzz(func(t *testing.T, auth, native string) {
-		secret, err := keyring.Presented(http.Header{"Authorization": {auth}, "X-Api-Key": {native}}, keyring.AnyHeader)
-		if err != nil {
-			return
+// reference reads the same headers by the words of the documentation: a
+// secret is 1 to 128 visible ASCII characters without a comma; around it may
+// stand blanks, before it on Authorization the word bearer and blanks.
+func reference(h http.Header, p keyring.Place) string {
+	names := []string{"Authorization"}
+	if p == keyring.AnyHeader {
+		names = append(names, "X-Api-Key", "Api-Key", "X-Goog-Api-Key")
+	}
+	var secrets []string
+	for _, name := range names {
+		for _, value := range h[name] {
+			form := bareForm
+			if name == "Authorization" {
+				form = bearerForm
+			}
+			found := form.FindStringSubmatch(value)
+			if found == nil || len(found[1]) > 128 {
+				return ""
+			}
+			if found[1] != "" {
+				secrets = append(secrets, found[1])
+			}
 		}
-		if !strings.Contains(auth, secret) && !strings.Contains(native, secret) || strings.ContainsAny(secret, ", \x00\n") || len(secret) > 128 {
-			t.Errorf("Presented(%q, %q) = %q", auth, native, secret)
+	}
+	slices.Sort(secrets)
+	if secrets = slices.Compact(secrets); len(secrets) != 1 {
+		return ""
+	}
+	return secrets[0]
+}
+
+var (
+	bareForm   = regexp.MustCompile(`^[ \t]*([!-+\--~]*)[ \t]*$`)
+	bearerForm = regexp.MustCompile(`^[ \t]*(?:(?i:bearer) +|(?i:bearer)[ \t]*$)?([!-+\--~]*)[ \t]*$`)
+)
+
+func FuzzPresented(f *testing.F) {
+	f.Add("Bearer gw_live_x", "gw_live_x", "", "")
+	f.Add("bearer  a,b", "", "", "")
+	f.Add("\tBasic x", "\x00", "", "")
+	f.Add("Bearer", "gw_live_x", "gw_live_x", "gw_live_y")
+	f.Add("BEARER\tx", "", "", "x")
+	f.Add("BEARER\t", "", "", "0")
+	f.Add("bearer bearer", " a", "a\t", "Bearer")
+	f.Add("Bearer \u00a0a", "a\u200b", strings.Repeat("a", 129), "")
+	f.Fuzz(func(t *testing.T, auth, xAPIKey, apiKey, again string) {
+		h := http.Header{"Authorization": {auth, again}, "X-Api-Key": {xAPIKey}, "Api-Key": {apiKey}}
+		for _, place := range []keyring.Place{keyring.AuthorizationOnly, keyring.AnyHeader} {
+			secret, err := keyring.Presented(h, place)
+			if want := reference(h, place); secret != want || (err != nil) != (want == "") {
+				t.Errorf("Presented(%q, %s) = %q, %v, want %q", h, place, secret, err, want)
+			}
 		}
 	})
 }

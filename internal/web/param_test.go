@@ -1,7 +1,10 @@
 package web_test
 
 import (
+	"math/big"
 	"net/http/httptest"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -65,17 +68,51 @@ func TestSince(t *testing.T) {
 	}
 }
 
+// sinceOracle reads a window exactly, in rational numbers; nil is refused.
+func sinceOracle(text string) *big.Rat {
+	units := map[string]int64{"ns": 1, "us": 1e3, "\u00b5s": 1e3, "\u03bcs": 1e3, "ms": 1e6, "s": 1e9, "m": 60e9, "h": 3600e9, "d": 86400e9}
+	form := regexp.MustCompile(`^(?:\+?(?:([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|\x{b5}s|\x{3bc}s|ms|s|m|h))+|([0-9]+\.?[0-9]*|\.[0-9]+)d)$`)
+	if !form.MatchString(text) {
+		return nil
+	}
+	sum := new(big.Rat)
+	for _, part := range regexp.MustCompile(`([0-9.]+)([^0-9.+]+)`).FindAllStringSubmatch(text, -1) {
+		number, ok := new(big.Rat).SetString(strings.TrimSuffix(part[1], "."))
+		if !ok {
+			return nil
+		}
+		sum.Add(sum, number.Mul(number, new(big.Rat).SetInt64(units[part[2]])))
+	}
+	return sum
+}
+
 func FuzzSince(f *testing.F) {
-	for _, s := range []string{"30d", "24h", "90m", "9999999999d", "-1h", "1e309h", "µs"} {
+	for _, s := range []string{"30d", "24h", "90m", "9999999999d", "-1h", "1e309h", "\u00b5s", "1.5d", "1h30m", "+1h", ".5d", "5.d", "3650d", "1ns", "0.1ns", "2540400h10m"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		d, err := web.Since(text)
+		if err != nil && modelgate.KindOf(err) != modelgate.BadRequest {
+			t.Errorf("Since(%q): %v, want bad_request", text, err)
+		}
 		if err == nil && (d <= 0 || d > web.MaxSince) {
 			t.Errorf("Since(%q) = %v, out of range", text, d)
 		}
-		if err != nil && modelgate.KindOf(err) != modelgate.BadRequest {
-			t.Errorf("Since(%q): %v, want bad_request", text, err)
+		exact := sinceOracle(text)
+		if exact == nil {
+			if err == nil {
+				t.Errorf("Since(%q) = %v, which is no duration", text, d)
+			}
+			return
+		}
+		// What is finer than a nanosecond may be cut off in each part.
+		slack := big.NewRat(24*int64(len(text)), 1)
+		low, high := new(big.Rat).Sub(exact, slack), new(big.Rat).Add(exact, slack)
+		switch got := new(big.Rat).SetInt64(int64(d)); {
+		case err == nil && (got.Cmp(low) < 0 || got.Cmp(high) > 0):
+			t.Errorf("Since(%q) = %v, want %s ns", text, d, exact.FloatString(1))
+		case err != nil && low.Sign() > 0 && high.Cmp(new(big.Rat).SetInt64(int64(web.MaxSince))) < 0:
+			t.Errorf("Since(%q) = %v, want %s ns", text, err, exact.FloatString(1))
 		}
 	})
 }
