@@ -43,6 +43,7 @@ var floor = map[string]int{
 	"cmd/modelgate": 3,
 
 	"bench":             testOnly,
+	"internal/attack":   testOnly,
 	"internal/gatetest": testOnly,
 	"internal/floors":   testOnly,
 	"internal/prove":    testOnly,

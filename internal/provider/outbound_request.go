@@ -197,11 +197,15 @@ func privateHeader(name string) bool {
 	switch name {
 	case "Openai-Organization", "Openai-Project", "Anthropic-Organization-Id", "Anthropic-Workspace-Id",
 		"Set-Cookie", "Set-Cookie2", "Server", "Alt-Svc", "Via", "Location", "Content-Location", "Refresh",
-		"Strict-Transport-Security", "Content-Security-Policy", "Clear-Site-Data", "Nel", "Report-To", "Reporting-Endpoints",
+		"Strict-Transport-Security", "Content-Security-Policy", "Content-Security-Policy-Report-Only", "Permissions-Policy", "Feature-Policy",
+		"Clear-Site-Data", "Nel", "Report-To", "Reporting-Endpoints", "Public-Key-Pins", "Public-Key-Pins-Report-Only", "Expect-Ct",
+		"Service-Worker-Allowed", "Origin-Agent-Cluster", "Accept-Ch", "Critical-Ch", "Set-Login", "Speculation-Rules",
+		// The gateway is who a client authenticates to.
+		"Www-Authenticate", "Authentication-Info", "Proxy-Authentication-Info",
 		"X-Gateway-Request-Id":
 		return true
 	}
-	for _, prefix := range [...]string{"X-Ratelimit-", "Anthropic-Ratelimit-", "Cf-", "Access-Control-"} {
+	for _, prefix := range [...]string{"X-Ratelimit-", "Anthropic-Ratelimit-", "Cf-", "Access-Control-", "Cross-Origin-"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}
