@@ -198,13 +198,21 @@ func (p *Provider) compileRoutes(allow []string) error {
 	slices.SortFunc(routes, func(a, b Route) int {
 		return strings.Compare(strings.ReplaceAll(a.Pattern, "{", "\x7f"), strings.ReplaceAll(b.Pattern, "{", "\x7f"))
 	})
+	var rest []Route
 	for _, r := range p.format.Allow {
 		r.Stored = append(slices.Clone(r.Stored), p.format.Stored...)
-		routes = append(routes, r)
+		if strings.HasSuffix(r.Pattern, " /**") {
+			rest = append(rest, r)
+		} else {
+			routes = append(routes, r)
+		}
 	}
 	for _, pattern := range allow {
 		routes = append(routes, p.operatorRoute(pattern))
 	}
+	// What takes any path goes last, or else it would take those of which the
+	// operator has said where they name the model.
+	routes = append(routes, rest...)
 	for i := range routes {
 		pattern, err := ParsePathPattern(routes[i].Pattern)
 		if err != nil {
@@ -283,8 +291,21 @@ func (p *Provider) AllowsStoredObjects() bool { return p.stored }
 func (p *Provider) Door(path string) *Door { return p.doors[path] }
 
 // Route finds the route of a proxy path, escaped, below the base URL; nil
-// when callers may not share it.
+// when callers may not share it, or when it would be another route with its
+// needless escapes resolved: servers take both spellings for one path.
 func (p *Provider) Route(method, escapedPath string) (*Route, Captures) {
+	route, captures := p.route(method, escapedPath)
+	if route == nil || !strings.Contains(escapedPath, "%") {
+		return route, captures
+	}
+	plain := url.URL{Path: unescapePath(escapedPath)}
+	if same, _ := p.route(method, plain.EscapedPath()); same != route {
+		return nil, nil
+	}
+	return route, captures
+}
+
+func (p *Provider) route(method, escapedPath string) (*Route, Captures) {
 	for _, c := range p.routes {
 		if captures, ok := c.pattern.Match(method, escapedPath); ok {
 			return c.route, captures

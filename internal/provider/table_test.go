@@ -174,6 +174,18 @@ func TestOperatorPaths(t *testing.T) {
 	if !slices.Contains(route.Stored, "previous_response_id") {
 		t.Error("the operator's path lets stored objects through")
 	}
+	p = setup(t, Config{Format: "generic", Allow: []string{"POST /model/{model}/invoke"}})
+	if route, captures = p.Route("POST", "/model/x/invoke"); route == nil || captures.Get("model") != "x" {
+		t.Errorf("a path of a generic provider of which the operator has said where its model is: %+v, %v", route, captures)
+	}
+	for _, path := range []string{"/%6dodel/x/invoke", "/model/x/invok%65", "/m%6Fdel/%78/invoke"} {
+		if route, _ = p.Route("POST", path); route != nil {
+			t.Errorf("%s is served as %s", path, route.Pattern)
+		}
+	}
+	if route, captures = p.Route("POST", "/model/a%20b%3A0/invoke"); captures.Get("model") != "a b:0" {
+		t.Errorf("a model that needs escapes: %+v, %v", route, captures)
+	}
 }
 
 // A provider is its row: its name stands in no other source of the package.
