@@ -80,8 +80,11 @@ var sharedLab = sync.OnceValue(func() *lab {
 		fmt.Fprintf(&catalog, "\n  - {slug: lab/%s, kind: llm, routes: [{provider: %s, model: native-%s}], price: {input: 1, output: 2}}", name, name, name)
 	}
 	for _, f := range provider.Formats() {
-		fmt.Fprintf(&providers, "\n  - {name: f-%s, format: %s, base_url: \"%s/f-%s\", region: us, credential: sk-upstream}", f.Name, f.Name, h.URL, f.Name)
+		for _, set := range []string{"f", "h"} {
+			fmt.Fprintf(&providers, "\n  - {name: %s-%s, format: %s, base_url: \"%s/%s-%s\", region: us, credential: sk-upstream}", set, f.Name, f.Name, h.URL, set, f.Name)
+		}
 	}
+	fmt.Fprintf(&providers, "\n  - {name: h-bedrock, format: generic, base_url: \"%s/h-bedrock\", region: us, credential: sk-upstream, allow: [\"POST /model/{model}/invoke\", \"POST /model/{model}/converse\", \"POST /run/{model}:go\"]}", h.URL)
 	l := &lab{provider: h}
 	l.Gateway = gatetest.StartGateway(&suite, gatetest.GatewayOptions{Upstream: h.URL, Providers: providers.String(), Catalog: catalog.String()})
 	l.client = l.NewClient("attacked")
@@ -114,7 +117,9 @@ type seen struct {
 }
 
 // dump is all of a request that can hold a secret.
-func (s seen) dump() string { return fmt.Sprint(s.Method, s.RequestURI, s.Host, s.Header, s.Trailer, s.body) }
+func (s seen) dump() string {
+	return fmt.Sprint(s.Method, s.RequestURI, s.Host, s.Header, s.Trailer, s.body)
+}
 
 // hostile is a provider in which every test has a corner of its own, told
 // apart by the first segment of the path.
