@@ -59,33 +59,36 @@ func (db *DB) Credit(ctx context.Context, client modelgate.ClientID, e BalanceEn
 	if e.Amount == 0 || e.Amount > modelgate.MaxBudget || e.Amount < -modelgate.MaxBudget {
 		return modelgate.Errorf(modelgate.BadRequest, "the amount must not be 0 and at most %s", modelgate.MaxBudget)
 	}
-	return db.update(ctx, "credit balance", func(tx *sql.Tx) error {
-		if _, err := scanClient(tx.QueryRowContext(ctx, sqlClient, client)); err != nil {
-			return missing(err, "client")
-		}
-		_, err := tx.ExecContext(ctx, sqlInsertEntry, e.ID, string(client), micros(e.At), int64(e.Amount), clean(e.Note))
-		if duplicate(err) {
-			return modelgate.Errorf(modelgate.Conflict, "balance entry %s exists already", e.ID)
-		}
-		if err != nil {
-			return err
-		}
-		if err := db.record(ctx, tx, client, a); err != nil {
-			return err
-		}
-		revision, err := nextControl(ctx, tx)
-		if err != nil {
-			return err
-		}
-		var sum modelgate.Nano
-		if err := tx.QueryRowContext(ctx, sqlAddCredit, string(client), int64(e.Amount), revision).Scan(&sum); err != nil {
-			return err
-		}
-		if sum > 4*modelgate.MaxBudget || sum < -4*modelgate.MaxBudget {
-			return modelgate.Errorf(modelgate.BadRequest, "the balance would be out of range")
-		}
-		return nil
-	})
+	return db.update(ctx, "credit balance", func(tx *sql.Tx) error { return db.credit(ctx, tx, client, e, a) })
+}
+
+// credit is Credit in a transaction.
+func (db *DB) credit(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, e BalanceEntry, a modelgate.Audit) error {
+	if _, err := scanClient(tx.QueryRowContext(ctx, sqlClient, client)); err != nil {
+		return missing(err, "client")
+	}
+	_, err := tx.ExecContext(ctx, sqlInsertEntry, e.ID, string(client), micros(e.At), int64(e.Amount), clean(e.Note))
+	if duplicate(err) {
+		return modelgate.Errorf(modelgate.Conflict, "balance entry %s exists already", e.ID)
+	}
+	if err != nil {
+		return err
+	}
+	if err := db.record(ctx, tx, client, a); err != nil {
+		return err
+	}
+	revision, err := nextControl(ctx, tx)
+	if err != nil {
+		return err
+	}
+	var sum modelgate.Nano
+	if err := tx.QueryRowContext(ctx, sqlAddCredit, string(client), int64(e.Amount), revision).Scan(&sum); err != nil {
+		return err
+	}
+	if sum > 4*modelgate.MaxBudget || sum < -4*modelgate.MaxBudget {
+		return modelgate.Errorf(modelgate.BadRequest, "the balance would be out of range")
+	}
+	return nil
 }
 
 const sqlBecomeInvoiced = `UPDATE client

@@ -53,5 +53,8 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 	if err := db.settle(ctx, tx, b.instance, spent); err != nil {
 		return err
 	}
+	if err := db.queueExports(ctx, tx, b); err != nil {
+		return err
+	}
 	return db.noteAlerts(ctx, tx, spent)
 }

@@ -1,0 +1,184 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"modelgate"
+)
+
+const sqlExportCounts = `SELECT
+  (SELECT COUNT(*) FROM processor_event WHERE client_id = $1 AND status = 'pending'),
+  (SELECT COUNT(*) FROM processor_event WHERE client_id = $1 AND status = 'sent' AND sent_at > $2),
+  (SELECT COUNT(*) FROM processor_event WHERE client_id = $1 AND status = 'failed'),
+  (SELECT COALESCE(MIN(queued_at), 0) FROM processor_event WHERE client_id = $1 AND status = 'pending')
+-- sqlExportCounts`
+
+const eventView = `usage_id, client_id, sub_account_id, customer_id, status, attempts, value, created_at, next_attempt_at, sent_at, last_error`
+
+// sqlExportEvents walks the primary key; what is carried is left out of it.
+const sqlExportEvents = `SELECT ` + eventView + `
+FROM processor_event
+WHERE client_id = $1 AND status <> 'carried'
+ORDER BY created_at DESC, usage_id DESC
+LIMIT $2
+-- sqlExportEvents`
+
+const sqlExportEventsOf = `SELECT ` + eventView + `
+FROM processor_event
+WHERE client_id = $1 AND status = $3
+ORDER BY created_at DESC, usage_id DESC
+LIMIT $2
+-- sqlExportEventsOf`
+
+const sqlExportEvent = `SELECT ` + eventView + `, unsure_at
+FROM processor_event
+WHERE client_id = $1 AND created_at = $2 AND usage_id = $3
+-- sqlExportEvent`
+
+const sqlExportOwner = `SELECT client_id
+FROM processor_event
+WHERE usage_id = $1 AND created_at = $2
+-- sqlExportOwner`
+
+const sqlRequeueEvent = `UPDATE processor_event
+SET status = 'pending', attempts = 0, queued_at = $4, next_attempt_at = $4, unsure_at = $5, last_error = ''
+WHERE client_id = $1 AND created_at = $2 AND usage_id = $3 AND status = 'failed'
+-- sqlRequeueEvent`
+
+const sqlExplainEvent = `UPDATE processor_event
+SET last_error = $4
+WHERE client_id = $1 AND created_at = $2 AND usage_id = $3 AND status = 'failed'
+-- sqlExplainEvent`
+
+const sqlExportBacklog = `SELECT COUNT(*), COALESCE(MIN(queued_at), 0)
+FROM processor_event
+WHERE status = 'pending'
+-- sqlExportBacklog`
+
+// sentWindow is the time that sent events are counted for.
+const sentWindow = 24 * time.Hour
+
+// ExportCounts are how many events of an organization are in which state.
+type ExportCounts struct {
+	Pending int64 `json:"pending"`
+	Sent24h int64 `json:"sent_24h"`
+	Failed  int64 `json:"failed"`
+}
+
+// ExportList is a part of an organization's events.
+type ExportList struct {
+	Counts ExportCounts
+	// OldestPending is for how long the oldest pending event has been queued,
+	// 0 where none is.
+	OldestPending time.Duration
+	Events        []modelgate.ExportEvent // the newest first
+}
+
+func scanEvent(s scanner, more ...any) (modelgate.ExportEvent, error) {
+	var e modelgate.ExportEvent
+	err := s.Scan(append([]any{&e.UsageID, &e.ClientID, &e.SubAccountID, &e.CustomerID, &e.Status, &e.Attempts, &e.Value,
+		moment{&e.CreatedAt}, moment{&e.NextAttemptAt}, moment{&e.SentAt}, &e.LastError}, more...)...)
+	return e, err
+}
+
+// ExportEvents lists an organization's events, those of one status or, for "",
+// all. (spec: GET /gw/processor/events)
+func (db *DB) ExportEvents(ctx context.Context, client modelgate.ClientID, status modelgate.ExportStatus, limit int) (ExportList, error) {
+	var l ExportList
+	err := db.snapshot(ctx, "list billing events", func(tx *sql.Tx) error {
+		var oldest int64
+		now := db.now()
+		err := tx.QueryRowContext(ctx, sqlExportCounts, client, micros(now.Add(-sentWindow))).Scan(
+			&l.Counts.Pending, &l.Counts.Sent24h, &l.Counts.Failed, &oldest)
+		if err != nil {
+			return err
+		}
+		l.OldestPending = age(now, oldest)
+		query, args := sqlExportEvents, []any{client, limit}
+		if status != "" {
+			query, args = sqlExportEventsOf, append(args, string(status))
+		}
+		l.Events, err = list(ctx, tx, func(s scanner) (modelgate.ExportEvent, error) { return scanEvent(s) }, query, args...)
+		return err
+	})
+	return l, err
+}
+
+// age is how long ago an instant is, 0 for none.
+func age(now time.Time, us int64) time.Duration {
+	if us == 0 {
+		return 0
+	}
+	return max(now.Sub(instant(us)), 0)
+}
+
+// ExportBacklog is how many events of all organizations are pending, and for
+// how long the oldest of them has been.
+func (db *DB) ExportBacklog(ctx context.Context) (pending int64, oldest time.Duration, err error) {
+	var since int64
+	err = db.read.QueryRowContext(ctx, sqlExportBacklog).Scan(&pending, &since)
+	return pending, age(db.now(), since), wrap("read export backlog", err)
+}
+
+// RetryEvent queues a failed event again, its attempts at 0. One that may
+// have been counted and whose identifier the processor has forgotten by now
+// stays failed and says so: sent again it could be billed twice. Errors:
+// not_found for an event that is not the organization's or has not failed.
+// (spec: POST /gw/processor/events/{usage_record_id}/retry)
+func (db *DB) RetryEvent(ctx context.Context, client modelgate.ClientID, id modelgate.UUID, a modelgate.Audit) error {
+	return db.requeue(ctx, client, id, a, func(unsure time.Time, now time.Time) (time.Time, bool) {
+		return unsure, unsure.IsZero() || now.Sub(unsure) < modelgate.ExportUnsure
+	})
+}
+
+// ResendEvent queues a failed event again whatever became of its earlier
+// tries: the operator has looked at the processor and answers for it. Errors:
+// not_found.
+func (db *DB) ResendEvent(ctx context.Context, id modelgate.UUID, a modelgate.Audit) error {
+	var client modelgate.ClientID
+	err := db.read.QueryRowContext(ctx, sqlExportOwner, id.String(), micros(id.Time())).Scan(&client)
+	if err != nil {
+		return wrap("find billing event", missing(err, "billing event"))
+	}
+	return db.requeue(ctx, client, id, a, func(time.Time, time.Time) (time.Time, bool) { return time.Time{}, true })
+}
+
+// requeue queues a failed event again. judge says since when it is unsure from
+// here on, and whether it may be sent.
+func (db *DB) requeue(ctx context.Context, client modelgate.ClientID, id modelgate.UUID, a modelgate.Audit, judge func(unsure, now time.Time) (time.Time, bool)) error {
+	at, text := micros(id.Time()), id.String()
+	return db.update(ctx, "queue billing event again", func(tx *sql.Tx) error {
+		var unsure time.Time
+		row := tx.QueryRowContext(ctx, sqlExportEvent, client, at, text)
+		e, err := scanEvent(row, moment{&unsure})
+		if errors.Is(err, sql.ErrNoRows) || err == nil && e.Status != modelgate.ExportFailed {
+			return modelgate.Errorf(modelgate.NotFound, "no failed billing event of that id")
+		}
+		if err != nil {
+			return err
+		}
+		now := db.now()
+		unsure, may := judge(unsure, now)
+		if !may {
+			if _, err := tx.ExecContext(ctx, sqlExplainEvent, client, at, text, ReasonAmbiguous); err != nil {
+				return err
+			}
+			return db.record(ctx, tx, client, a)
+		}
+		// The lane first, as whoever sends takes it.
+		if _, err := tx.ExecContext(ctx, sqlWakeLane, client, e.CustomerID, micros(now)); err != nil {
+			return err
+		}
+		r, err := tx.ExecContext(ctx, sqlRequeueEvent, client, at, text, micros(now), micros(unsure))
+		if err != nil {
+			return err
+		}
+		if err := oneRow(r, "failed billing event"); err != nil {
+			return err // another request was faster
+		}
+		return db.record(ctx, tx, client, a)
+	})
+}

@@ -1,0 +1,245 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"time"
+
+	"modelgate"
+)
+
+const sqlLanesDue = `SELECT EXISTS (
+  SELECT 1
+  FROM processor_lane
+  WHERE next_at <= $1 AND claimed_until <= $1)
+-- sqlLanesDue`
+
+const sqlClaimLanes = `UPDATE processor_lane
+SET claimed_until = $2, holder = $3
+WHERE next_at <= $1 AND claimed_until <= $1
+  AND (client_id, customer_id) IN (
+    SELECT client_id, customer_id
+    FROM processor_lane
+    WHERE next_at <= $1 AND claimed_until <= $1
+    ORDER BY next_at
+    LIMIT $4)
+RETURNING client_id, customer_id
+-- sqlClaimLanes`
+
+const sqlFreeLanes = `UPDATE processor_lane
+SET claimed_until = 0
+WHERE holder = $1 AND claimed_until > 0
+-- sqlFreeLanes`
+
+// sqlLockLane keeps whoever queues for a lane out until it has been looked
+// through, and finds out whether it is still the holder's.
+const sqlLockLane = `UPDATE processor_lane
+SET holder = holder
+WHERE client_id = $1 AND customer_id = $2 AND holder = $3 AND claimed_until = $4
+-- sqlLockLane`
+
+const sqlNextInLane = `SELECT COALESCE(MIN(next_attempt_at), $3)
+FROM processor_event
+WHERE client_id = $1 AND customer_id = $2 AND status = 'pending'
+-- sqlNextInLane`
+
+const sqlFreeLane = `UPDATE processor_lane
+SET claimed_until = 0, next_at = $3
+WHERE client_id = $1 AND customer_id = $2
+-- sqlFreeLane`
+
+// sqlPendingEvents walks processor_event_pending.
+const sqlPendingEvents = `SELECT usage_id, sub_account_id, value, created_at, attempts, unsure_at, generation
+FROM processor_event
+WHERE client_id = $1 AND customer_id = $2 AND status = 'pending' AND next_attempt_at <= $3
+ORDER BY next_attempt_at
+LIMIT $4
+-- sqlPendingEvents`
+
+const sqlTryEvent = `UPDATE processor_event
+SET attempts = attempts + 1, unsure_at = CASE WHEN unsure_at = 0 THEN $4 ELSE unsure_at END, generation = $5
+WHERE client_id = $1 AND created_at = $2 AND usage_id = $3 AND status = 'pending'
+-- sqlTryEvent`
+
+// sqlSettleEvent leaves an event alone that is no longer pending: somebody
+// else has settled it.
+const sqlSettleEvent = `UPDATE processor_event
+SET status = $4, attempts = $5, unsure_at = $6, next_attempt_at = $7, sent_at = $8, last_error = $9
+WHERE client_id = $1 AND created_at = $2 AND usage_id = $3 AND status = 'pending'
+-- sqlSettleEvent`
+
+// Lane is a customer of an organization's processor, claimed by one instance:
+// as long as it is, nobody else sends to that customer.
+type Lane struct {
+	ClientID   modelgate.ClientID
+	CustomerID string
+	Holder     string
+	Until      time.Time // when the claim ends by itself
+}
+
+// FreeLanes gives up what an earlier life of an instance has claimed.
+func (db *DB) FreeLanes(ctx context.Context, holder string) error {
+	_, err := db.write.ExecContext(ctx, sqlFreeLanes, holder)
+	return wrap("free lanes", err)
+}
+
+// ClaimLanes takes lanes in which something is due, those that have waited
+// longest first.
+func (db *DB) ClaimLanes(ctx context.Context, holder string, most int, lease time.Duration) ([]Lane, error) {
+	now := db.now()
+	until := stored(now.Add(lease))
+	var due bool
+	if err := db.read.QueryRowContext(ctx, sqlLanesDue, micros(now)).Scan(&due); err != nil || !due {
+		return nil, wrap("look for lanes", err)
+	}
+	var lanes []Lane
+	err := db.update(ctx, "claim lanes", func(tx *sql.Tx) (err error) {
+		lanes, err = list(ctx, tx, func(s scanner) (Lane, error) {
+			l := Lane{Holder: holder, Until: until}
+			err := s.Scan(&l.ClientID, &l.CustomerID)
+			return l, err
+		}, sqlClaimLanes, micros(now), micros(until), holder, most)
+		return err
+	})
+	return lanes, err
+}
+
+// Sending is an event that is about to be sent.
+type Sending struct {
+	UsageID      modelgate.UsageID
+	SubAccountID modelgate.SubAccountID
+	Value        modelgate.Micro
+	CreatedAt    time.Time
+	// Attempts counts this try too.
+	Attempts int
+	// UnsureAt is when the first try was made whose outcome is unknown, zero
+	// where there was none before this one.
+	UnsureAt time.Time
+}
+
+// Settled is what became of a try.
+type Settled struct {
+	Sending
+	// Status is the event's new one; a pending one is sent again.
+	Status modelgate.ExportStatus
+	// At is when it was sent, or when a pending one is tried again.
+	At        time.Time
+	LastError string // "" for none; never holds a secret
+}
+
+// The reasons for which an event fails without another try.
+const (
+	ReasonAmbiguous = "ambiguous: a try without an answer is too long ago to be made again safely"
+	ReasonOtherKey  = "ambiguous: a try without an answer was made with another key"
+	ReasonExpired   = "expired: the call is too old for the processor"
+)
+
+// BeginSending takes the events of a lane that are due, at most so many, and
+// notes that they are being tried with the key of this generation, before any
+// of them is sent: whatever happens from here on, an event that may have
+// reached the processor says so. Those that must not be sent any more have
+// failed with that; their number comes second.
+func (db *DB) BeginSending(ctx context.Context, l Lane, generation int64, most int) (out []Sending, failed int, err error) {
+	err = db.update(ctx, "begin sending", func(tx *sql.Tx) error {
+		out, failed = nil, 0
+		if held, err := lockLane(ctx, tx, l); err != nil || !held {
+			return err
+		}
+		now := db.now()
+		due, err := list(ctx, tx, scanSending, sqlPendingEvents, l.ClientID, l.CustomerID, micros(now), most)
+		if err != nil {
+			return err
+		}
+		for _, d := range due {
+			s := d.Sending
+			if reason := d.refuse(now, generation); reason != "" {
+				failed++
+				err = settleEvent(ctx, tx, l, Settled{Sending: s, Status: modelgate.ExportFailed, LastError: reason})
+			} else {
+				_, err = tx.ExecContext(ctx, sqlTryEvent, l.ClientID, micros(s.CreatedAt), string(s.UsageID), micros(now), generation)
+				s.Attempts++
+				out = append(out, s)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return out, failed, err
+}
+
+// dueEvent is a pending event with the generation of its last try.
+type dueEvent struct {
+	Sending
+	generation int64
+}
+
+func scanSending(s scanner) (dueEvent, error) {
+	var d dueEvent
+	err := s.Scan(&d.UsageID, &d.SubAccountID, &d.Value, moment{&d.CreatedAt}, &d.Attempts, moment{&d.UnsureAt}, &d.generation)
+	return d, err
+}
+
+// refuse is why an event must not be sent any more, "" where it may.
+func (d *dueEvent) refuse(now time.Time, generation int64) string {
+	switch {
+	case !d.UnsureAt.IsZero() && now.Sub(d.UnsureAt) >= modelgate.ExportUnsure:
+		return ReasonAmbiguous
+	case !d.UnsureAt.IsZero() && d.generation != generation:
+		return ReasonOtherKey // maybe another account, which would count it again
+	case now.Sub(d.CreatedAt) >= modelgate.ExportLife:
+		return ReasonExpired
+	}
+	return ""
+}
+
+// FinishSending notes what became of tries and frees the lane, in which
+// nothing is due before the given instant.
+func (db *DB) FinishSending(ctx context.Context, l Lane, settled []Settled, rest time.Time) error {
+	return db.update(ctx, "finish sending", func(tx *sql.Tx) error {
+		// First, and in a statement of its own: what was queued meanwhile is
+		// seen by the ones that follow.
+		held, err := lockLane(ctx, tx, l)
+		if err != nil {
+			return err
+		}
+		for _, s := range settled {
+			if err := settleEvent(ctx, tx, l, s); err != nil {
+				return err
+			}
+		}
+		if !held {
+			return nil
+		}
+		var next int64
+		if err := tx.QueryRowContext(ctx, sqlNextInLane, l.ClientID, l.CustomerID, int64(never)).Scan(&next); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, sqlFreeLane, l.ClientID, l.CustomerID, max(next, micros(rest)))
+		return err
+	})
+}
+
+// lockLane locks a lane and reports whether the claim still stands.
+func lockLane(ctx context.Context, tx *sql.Tx, l Lane) (bool, error) {
+	r, err := tx.ExecContext(ctx, sqlLockLane, l.ClientID, l.CustomerID, l.Holder, micros(l.Until))
+	if err != nil {
+		return false, err
+	}
+	n, err := r.RowsAffected()
+	return n > 0, err
+}
+
+func settleEvent(ctx context.Context, tx *sql.Tx, l Lane, s Settled) error {
+	var next, sent int64
+	switch s.Status {
+	case modelgate.ExportPending:
+		next = micros(s.At)
+	case modelgate.ExportSent:
+		sent = micros(s.At)
+	}
+	_, err := tx.ExecContext(ctx, sqlSettleEvent, l.ClientID, micros(s.CreatedAt), string(s.UsageID), string(s.Status), s.Attempts,
+		micros(s.UnsureAt), next, sent, clean(s.LastError))
+	return err
+}
