@@ -2,6 +2,7 @@ package modelgate
 
 import (
 	"math"
+	"math/big"
 	"math/bits"
 	"time"
 )
@@ -105,4 +106,14 @@ func (n Nano) Bill(m Markup, carried Carry) (Micro, Carry) {
 	lo, over := bits.Add64(lo, uint64(carried), 0)
 	value, rest := bits.Div64(hi+over, lo, wholeCarry) // hi is below 2^33
 	return Micro(value), Carry(rest)
+}
+
+// Exact is a cost's price in units of Carry, not rounded.
+func (n Nano) Exact(m Markup) *big.Int {
+	return new(big.Int).Mul(big.NewInt(int64(n)), big.NewInt(int64(wholeMarkup+m)))
+}
+
+// Exact is the amount in units of Carry.
+func (m Micro) Exact() *big.Int {
+	return new(big.Int).Mul(big.NewInt(int64(m)), new(big.Int).SetUint64(wholeCarry))
 }

@@ -63,11 +63,7 @@ func TestEveryQueryPrepares(t *testing.T) {
 	}
 	each(t, func(t *testing.T, db *DB) {
 		texts := map[string]string{"usageInsert": usageInsert(insertRows), "spendInsert": spendInsert(insertRows), "alertInsert": alertInsert(insertRows),
-<<<<<<< HEAD
-			"pulseInsert": pulseInsert(insertRows)}
-=======
-			"billedTo": billedTo(insertRows), "eventInsert": eventInsert(insertRows)}
->>>>>>> 77ed4ce (store: queue billing events with the rows, and what sends them)
+			"pulseInsert": pulseInsert(insertRows), "billedTo": billedTo(insertRows), "eventInsert": eventInsert(insertRows)}
 		for name, query := range all {
 			own := strings.HasPrefix(name, "sqlSQLite") || strings.HasPrefix(name, "sqlPostgres")
 			if !own || strings.HasPrefix(strings.ToLower(name), "sql"+db.engine.folder) {

@@ -18,7 +18,11 @@ type Difference struct {
 	// nano-USD), held (what is reserved of it is not the sum of what the
 	// instances hold), balance (what was credited is not the sum of the
 	// entries), pulse (by how much a count of calls exceeds its rows, nothing
-	// wanted), unknown_client, unknown_key or wrong_sub_account (rows that
+	// wanted), export (what is billed to a sub-account is not the exact price
+	// of its rows, in micro-USD), export_unknown_row, export_missing and
+	// export_forgotten (events without a row, rows without an event, events
+	// that nobody will send; counts, none wanted), checkout (a paid order is
+	// not an entry of the balance), unknown_client, unknown_key or wrong_sub_account (rows that
 	// name a client or key there is not, or not the key's sub-account; a
 	// count of rows, none wanted).
 	What string `json:"what"`
@@ -33,6 +37,10 @@ UNION
 SELECT client_id FROM spend
 UNION
 SELECT client_id FROM budget
+UNION
+SELECT client_id FROM processor_event
+UNION
+SELECT client_id FROM checkout_order
 ORDER BY client_id
 -- sqlBookedClients`
 
@@ -136,11 +144,15 @@ func reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID)
 	if err != nil {
 		return nil, err
 	}
+	exports, err := checkExports(ctx, tx, client)
+	if err != nil {
+		return nil, err
+	}
 	pulse, err := checkPulse(ctx, tx, client)
 	if err != nil {
 		return nil, err
 	}
-	out := slices.Concat(compareSpend(want, have), owners, balance, pulse)
+	out := slices.Concat(compareSpend(want, have), owners, balance, exports, pulse)
 	slices.SortStableFunc(out, func(a, b Difference) int { return cmp.Compare(a.What, b.What) })
 	return out, nil
 }

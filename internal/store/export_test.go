@@ -1,0 +1,493 @@
+package store
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"modelgate"
+)
+
+// billing is an organization that bills two sub-accounts, the first of which
+// is mapped, at a time that the test sets.
+type billing struct {
+	*testing.T
+	*DB
+	client modelgate.ClientID
+	sub    modelgate.SubAccountID
+	other  modelgate.SubAccountID
+	at     time.Time
+	rows   int
+}
+
+func newBilling(t *testing.T, db *DB) *billing {
+	t.Helper()
+	b := &billing{T: t, DB: db, at: noon}
+	db.now = func() time.Time { return b.at }
+	b.client = createClient(t, db, 1)
+	b.sub, b.other = createSubAccount(t, db, b.client, 2).ID, createSubAccount(t, db, b.client, 3).ID
+	b.putKey(On)
+	b.mapTo("cus_1")
+	return b
+}
+
+func (b *billing) putKey(to Switch) {
+	b.Helper()
+	must(b, b.PutProcessorKey(b.Context(), b.client, Secret{KeyID: "k", Value: []byte("sealed")}, to, audit("processor.config.put")))
+}
+
+func (b *billing) mapTo(customer string) {
+	b.Helper()
+	m := modelgate.Mapping{SubAccountID: b.sub, CustomerID: customer}
+	must(b, b.PutMapping(b.Context(), b.client, m, audit("processor.mapping.put")))
+}
+
+func (b *billing) markup(pct string) {
+	b.Helper()
+	m, err := modelgate.ParseMarkup(pct)
+	must(b, err)
+	must(b, b.PatchSubAccount(b.Context(), b.client, b.sub, modelgate.SubAccountPatch{Markup: &m}, audit("sub_account.update")))
+}
+
+// book books calls of the mapped sub-account that cost so many nano-USD, one
+// after the other, and returns the id of the last.
+func (b *billing) book(costs ...modelgate.Nano) modelgate.UUID {
+	b.Helper()
+	var last modelgate.UUID
+	for _, cost := range costs {
+		b.rows++
+		r := row(b.client, b.rows)
+		r.SubAccountID, r.Cost = b.sub, cost
+		book(b, b.DB, "instance", r)
+		last = r.ID
+	}
+	return last
+}
+
+func (b *billing) list(status modelgate.ExportStatus) ExportList {
+	b.Helper()
+	l, err := b.ExportEvents(b.Context(), b.client, status, 200)
+	must(b, err)
+	return l
+}
+
+// values are the events' amounts, the oldest first.
+func (b *billing) values() (all []modelgate.Micro) {
+	b.Helper()
+	for _, e := range slices.Backward(b.list("").Events) {
+		all = append(all, e.Value)
+	}
+	return all
+}
+
+// claim takes the one lane in which something is due.
+func (b *billing) claim(holder string) Lane {
+	b.Helper()
+	lanes, err := b.ClaimLanes(b.Context(), holder, 10, time.Minute)
+	must(b, err)
+	if len(lanes) != 1 {
+		b.Fatalf("ClaimLanes(%s) = %v, want one lane", holder, lanes)
+	}
+	return lanes[0]
+}
+
+func (b *billing) begin(l Lane, generation int64) ([]Sending, int) {
+	b.Helper()
+	out, failed, err := b.BeginSending(b.Context(), l, generation, 100)
+	must(b, err)
+	return out, failed
+}
+
+func (b *billing) finish(l Lane, s ...Settled) {
+	b.Helper()
+	must(b, b.FinishSending(b.Context(), l, s, time.Time{}))
+}
+
+func (b *billing) reconciled() {
+	b.Helper()
+	found, err := b.Reconcile(b.Context(), b.client)
+	must(b, err)
+	found = slices.DeleteFunc(found, func(d Difference) bool { return d.What == "unknown_key" })
+	if len(found) > 0 {
+		b.Errorf("Reconcile = %v", found)
+	}
+}
+
+func eachBilling(t *testing.T, test func(b *billing)) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) { test(newBilling(t, db)) })
+}
+
+func TestEventsAreQueuedWithTheirRows(t *testing.T) {
+	eachBilling(t, func(b *billing) {
+		b.markup("50")
+		b.book(2000, 0, 300, 400)
+		if got := fmt.Sprint(b.values()); got != "[3 1]" { // 3000; 450 carried; 450+600
+			b.Errorf("values %s, want [3 1]", got)
+		}
+		free := row(b.client, 90) // of the one that is not mapped
+		free.SubAccountID = b.other
+		provisional := row(b.client, 91)
+		provisional.SubAccountID, provisional.ParseStatus = b.sub, modelgate.ParseProvisional
+		book(b, b.DB, "instance", free, provisional, row(b.client, 92))
+		if n := len(b.values()); n != 2 {
+			b.Errorf("%d events, want 2", n)
+		}
+		e := b.list("").Events[1]
+		if e.CustomerID != "cus_1" || e.SubAccountID != b.sub || e.Status != modelgate.ExportPending || e.Attempts != 0 ||
+			!e.CreatedAt.Equal(uuid(1).Time()) || e.UsageID != modelgate.UsageID(id(1)) {
+			b.Errorf("event %+v", e)
+		}
+		// The same batch once more books nothing.
+		again := row(b.client, 1)
+		again.SubAccountID, again.Cost = b.sub, 2000
+		book(b, b.DB, "instance", again)
+		if n := len(b.values()); n != 2 {
+			b.Errorf("%d events after a repeated batch, want 2", n)
+		}
+		b.reconciled()
+	})
+}
+
+func TestWhatIsQueuedStays(t *testing.T) {
+	eachBilling(t, func(b *billing) {
+		b.book(1000)
+		b.markup("100")
+		b.mapTo("cus_2")
+		b.book(1000)
+		suspended := modelgate.SubAccountSuspended
+		must(b, b.PatchSubAccount(b.Context(), b.client, b.sub, modelgate.SubAccountPatch{Status: &suspended}, audit("x")))
+		b.book(1000) // a call that was under way
+		must(b, b.SwitchProcessor(b.Context(), b.client, Off, audit("x")))
+		b.book(1000)
+		must(b, b.SwitchProcessor(b.Context(), b.client, On, audit("x")))
+		must(b, b.DeleteMapping(b.Context(), b.client, b.sub, audit("x")))
+		b.book(1000)
+		if got := fmt.Sprint(b.values()); got != "[1 2 2]" {
+			b.Errorf("values %s, want [1 2 2]", got)
+		}
+		var customers []string
+		for _, e := range slices.Backward(b.list("").Events) {
+			customers = append(customers, e.CustomerID)
+		}
+		if got := fmt.Sprint(customers); got != "[cus_1 cus_2 cus_2]" {
+			b.Errorf("customers %s", got)
+		}
+		lanes, err := b.ClaimLanes(b.Context(), "a", 10, time.Minute)
+		must(b, err)
+		if len(lanes) != 2 {
+			b.Errorf("lanes %v, want those of both customers", lanes)
+		}
+		b.reconciled()
+	})
+}
+
+func TestLanesAreOnesAtATime(t *testing.T) {
+	eachBilling(t, func(b *billing) {
+		b.book(1000)
+		l := b.claim("a")
+		if more, err := b.ClaimLanes(b.Context(), "b", 10, time.Minute); err != nil || len(more) != 0 {
+			b.Errorf("a claimed lane was claimed again: %v, %v", more, err)
+		}
+		sending, _ := b.begin(l, 1)
+		if len(sending) != 1 || sending[0].Attempts != 1 || !sending[0].UnsureAt.IsZero() {
+			b.Fatalf("sending %+v", sending)
+		}
+		b.book(1000) // while the first is under way
+		b.finish(l, Settled{Sending: sending[0], Status: modelgate.ExportSent, At: b.at})
+		l = b.claim("b")
+		second, _ := b.begin(l, 1)
+		if len(second) != 1 || second[0].UsageID != modelgate.UsageID(id(2)) {
+			b.Fatalf("sending %+v, want the second", second)
+		}
+		// The claim runs out, and another takes over; the first one's word
+		// about what it sent still counts, but frees nothing.
+		b.at = b.at.Add(2 * time.Minute)
+		l2 := b.claim("c")
+		b.finish(l, Settled{Sending: second[0], Status: modelgate.ExportSent, At: b.at})
+		if more, err := b.ClaimLanes(b.Context(), "d", 10, time.Minute); err != nil || len(more) != 0 {
+			b.Errorf("the lane of another was freed: %v, %v", more, err)
+		}
+		if none, _ := b.begin(l, 1); none != nil {
+			b.Errorf("a lost claim still sends %v", none)
+		}
+		if none, _ := b.begin(l2, 1); none != nil {
+			b.Errorf("what is sent is sent again: %v", none)
+		}
+		must(b, b.FreeLanes(b.Context(), "c"))
+		b.finish(b.claim("c"))
+		if more, err := b.ClaimLanes(b.Context(), "d", 10, time.Minute); err != nil || len(more) != 0 {
+			b.Errorf("nothing is due, and yet %v, %v", more, err)
+		}
+		if c := b.list("").Counts; c != (ExportCounts{Sent24h: 2}) {
+			b.Errorf("counts %+v", c)
+		}
+		b.at = b.at.Add(25 * time.Hour)
+		if c := b.list("").Counts; c != (ExportCounts{}) {
+			b.Errorf("counts a day later %+v", c)
+		}
+		b.reconciled()
+	})
+}
+
+// What may have been counted is sent again only while the processor remembers
+// it, and with the same key.
+func TestUnsureEvents(t *testing.T) {
+	eachBilling(t, func(b *billing) {
+		id := b.book(1000)
+		try := func(generation int64) ([]Sending, int) { return b.begin(b.claim("a"), generation) }
+		first, _ := try(1) // the process dies here
+		began := b.at
+		b.at = b.at.Add(22 * time.Hour)
+		again, failed := try(1)
+		if len(again) != 1 || failed != 0 || !again[0].UnsureAt.Equal(began) || again[0].Attempts != 2 {
+			b.Fatalf("22 h later: %+v, %d failed", again, failed)
+		}
+		// Refused for now, which says nothing about the try of before.
+		l := Lane{b.client, "cus_1", "a", stored(b.at.Add(time.Minute))}
+		b.finish(l, Settled{Sending: again[0], Status: modelgate.ExportPending, At: b.at.Add(time.Hour)})
+		b.at = b.at.Add(time.Hour)
+		if none, failed := try(1); none != nil || failed != 1 {
+			b.Fatalf("23 h later: %+v, %d failed", none, failed)
+		}
+		check := func(want modelgate.ExportStatus, reason string) {
+			b.Helper()
+			if e := b.list("").Events[0]; e.Status != want || e.LastError != reason {
+				b.Errorf("%s %q, want %s %q", e.Status, e.LastError, want, reason)
+			}
+		}
+		check(modelgate.ExportFailed, ReasonAmbiguous)
+		must(b, b.RetryEvent(b.Context(), b.client, id, audit("x")))
+		check(modelgate.ExportFailed, ReasonAmbiguous)
+		must(b, b.ResendEvent(b.Context(), id, audit("x")))
+		check(modelgate.ExportPending, "")
+		b.at = b.at.Add(2 * time.Minute) // past the claim of the last try
+		forced, failed := try(1)
+		if len(forced) != 1 || failed != 0 || !forced[0].UnsureAt.IsZero() || forced[0].Attempts != 1 {
+			b.Fatalf("forced: %+v, %d failed", forced, failed)
+		}
+		b.at = b.at.Add(2 * time.Minute)
+		if none, failed := try(2); none != nil || failed != 1 {
+			b.Errorf("with another key: %+v, %d failed", none, failed)
+		}
+		check(modelgate.ExportFailed, ReasonOtherKey)
+		_ = first
+		b.reconciled()
+	})
+}
+
+func TestOldEventsFail(t *testing.T) {
+	eachBilling(t, func(b *billing) {
+		id := b.book(1000)
+		b.at = b.at.Add(modelgate.ExportLife)
+		l := b.claim("a")
+		if sending, failed := b.begin(l, 1); sending != nil || failed != 1 {
+			b.Errorf("sending %v, %d failed", sending, failed)
+		}
+		b.finish(l)
+		if e := b.list(modelgate.ExportFailed).Events; len(e) != 1 || e[0].LastError != ReasonExpired {
+			b.Errorf("failed %+v", e)
+		}
+		must(b, b.RetryEvent(b.Context(), b.client, id, audit("x")))
+		if c := b.list("").Counts; c.Pending != 1 {
+			b.Errorf("counts %+v", c)
+		}
+	})
+}
+
+func TestRetryEvent(t *testing.T) {
+	eachBilling(t, func(b *billing) {
+		event := b.book(1000)
+		other := createClient(b, b.DB, 9)
+		wantKind(b, "retry of a pending one", b.RetryEvent(b.Context(), b.client, event, audit("x")), modelgate.NotFound)
+		wantKind(b, "resend of a pending one", b.ResendEvent(b.Context(), event, audit("x")), modelgate.NotFound)
+		l := b.claim("a")
+		sending, _ := b.begin(l, 1)
+		b.finish(l, Settled{Sending: sending[0], Status: modelgate.ExportFailed, LastError: "no such customer"})
+		wantKind(b, "retry by another", b.RetryEvent(b.Context(), other, event, audit("x")), modelgate.NotFound)
+		wantKind(b, "retry of none", b.RetryEvent(b.Context(), b.client, uuid(77), audit("x")), modelgate.NotFound)
+		wantKind(b, "resend of none", b.ResendEvent(b.Context(), uuid(77), audit("x")), modelgate.NotFound)
+		b.at = b.at.Add(time.Hour)
+		must(b, b.RetryEvent(b.Context(), b.client, event, audit("processor.event.retry")))
+		e := b.list("").Events[0]
+		if e.Status != modelgate.ExportPending || e.Attempts != 0 || e.LastError != "" {
+			b.Errorf("event %+v", e)
+		}
+		b.at = b.at.Add(90 * time.Second)
+		if got := b.list("").OldestPending; got != 90*time.Second {
+			b.Errorf("oldest pending %v", got)
+		}
+		if pending, oldest, err := b.ExportBacklog(b.Context()); pending != 1 || oldest != 90*time.Second || err != nil {
+			b.Errorf("backlog %d, %v, %v", pending, oldest, err)
+		}
+		if n := number(b, b.DB, "SELECT COUNT(*) FROM audit WHERE action = 'processor.event.retry'"); n != 1 {
+			b.Errorf("%d audit records", n)
+		}
+		b.claim("a")
+		b.reconciled()
+	})
+}
+
+// The lane rests where the processor is away, however much is due in it.
+func TestLaneRests(t *testing.T) {
+	eachBilling(t, func(b *billing) {
+		b.book(1000, 1000)
+		l := b.claim("a")
+		sending, _ := b.begin(l, 1)
+		later := b.at.Add(time.Minute)
+		var settled []Settled
+		for _, s := range sending {
+			s.Attempts-- // not tried after all
+			settled = append(settled, Settled{Sending: s, Status: modelgate.ExportPending, At: b.at})
+		}
+		must(b, b.FinishSending(b.Context(), l, settled, later))
+		if none, err := b.ClaimLanes(b.Context(), "a", 1, time.Minute); err != nil || none != nil {
+			b.Errorf("a resting lane was claimed: %v, %v", none, err)
+		}
+		b.at = later
+		if again, _ := b.begin(b.claim("a"), 2); len(again) != 2 || again[0].Attempts != 1 {
+			b.Errorf("after the rest: %+v", again)
+		}
+	})
+}
+
+func TestProcessorConfig(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 1)
+		sub := createSubAccount(t, db, client, 2).ID
+		stranger := createClient(t, db, 3)
+		if c, err := db.ProcessorConfig(t.Context(), client); err != nil || c.Enabled || c.Configured() || len(c.Mappings) > 0 {
+			t.Errorf("unset: %+v, %v", c, err)
+		}
+		must(t, db.SwitchProcessor(t.Context(), client, Off, audit("x")))
+		wantKind(t, "enabling without a key", db.SwitchProcessor(t.Context(), client, On, audit("x")), modelgate.BadRequest)
+		_, err := db.ProcessorKey(t.Context(), client)
+		wantKind(t, "no key", err, modelgate.BadRequest)
+		must(t, db.PutProcessorKey(t.Context(), client, Secret{KeyID: "k1", Value: []byte{1, 0, 2}}, Off, audit("x")))
+		must(t, db.PutProcessorKey(t.Context(), client, Secret{KeyID: "k2", Value: []byte{3}}, On, audit("x")))
+		k, err := db.ProcessorKey(t.Context(), client)
+		if err != nil || k.Generation != 2 || k.KeyID != "k2" || len(k.Value) != 1 || k.Name != ProcessorSecret(client) {
+			t.Errorf("key %+v, %v", k, err)
+		}
+		wantKind(t, "foreign sub-account", db.PutMapping(t.Context(), stranger, modelgate.Mapping{SubAccountID: sub, CustomerID: "c"}, audit("x")), modelgate.NotFound)
+		wantKind(t, "nothing to unmap", db.DeleteMapping(t.Context(), client, sub, audit("x")), modelgate.NotFound)
+		must(t, db.PutMapping(t.Context(), client, modelgate.Mapping{SubAccountID: sub, CustomerID: "c1"}, audit("x")))
+		must(t, db.PutMapping(t.Context(), client, modelgate.Mapping{SubAccountID: sub, CustomerID: "c2"}, audit("x")))
+		wantKind(t, "unmapping by another", db.DeleteMapping(t.Context(), stranger, sub, audit("x")), modelgate.NotFound)
+		c, err := db.ProcessorConfig(t.Context(), client)
+		if err != nil || !c.Enabled || !c.Configured() || len(c.Mappings) != 1 || c.Mappings[0].CustomerID != "c2" {
+			t.Errorf("set: %+v, %v", c, err)
+		}
+	})
+}
+
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		_, err := db.Secret(t.Context(), "a")
+		wantKind(t, "no secret", err, modelgate.NotFound)
+		for i, name := range []string{"a", "b", "c"} {
+			kept, err := db.AddSecret(t.Context(), Secret{name, "old", []byte{byte(i)}})
+			if err != nil || kept.KeyID != "old" {
+				t.Fatalf("AddSecret = %+v, %v", kept, err)
+			}
+		}
+		if kept, err := db.AddSecret(t.Context(), Secret{"a", "new", []byte("x")}); err != nil || kept.KeyID != "old" {
+			t.Errorf("a second AddSecret = %+v, %v, want the first", kept, err)
+		}
+		old, err := db.SecretsNotUnder(t.Context(), "new", "a", 1)
+		if err != nil || len(old) != 1 || old[0].Name != "b" {
+			t.Fatalf("SecretsNotUnder = %v, %v", old, err)
+		}
+		n, err := db.ReplaceSecrets(t.Context(), old, []Secret{{"b", "new", []byte("y")}}, audit("secret.rotate"))
+		if err != nil || n != 1 {
+			t.Errorf("ReplaceSecrets = %d, %v", n, err)
+		}
+		n, err = db.ReplaceSecrets(t.Context(), old, []Secret{{"b", "new", []byte("z")}}, audit("secret.rotate"))
+		if err != nil || n != 0 {
+			t.Errorf("ReplaceSecrets of what has changed = %d, %v", n, err)
+		}
+		counts, err := db.CountSecrets(t.Context())
+		if err != nil || fmt.Sprint(counts) != "[{new 1} {old 2}]" {
+			t.Errorf("CountSecrets = %v, %v", counts, err)
+		}
+	})
+}
+
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 1)
+		o := Order{ID: id(50), ClientID: client, Amount: 25 * 1e9, CreatedAt: noon}
+		wantKind(t, "order of an invoiced client", db.CreateOrder(t.Context(), o, audit("x")), modelgate.BadRequest)
+		must(t, db.UpdateClient(t.Context(), client, func(c *modelgate.Client) error { c.Billing = modelgate.Manual; return nil }, audit("x")))
+		must(t, db.CreateOrder(t.Context(), o, audit("checkout.create")))
+		must(t, db.SetOrderSession(t.Context(), o.ID, "cs_1"))
+		must(t, db.SetOrderSession(t.Context(), o.ID, "cs_2"))
+		if got, err := db.Order(t.Context(), o.ID); err != nil || got.SessionID != "cs_1" || got.Status != OrderOpen || got.Amount != o.Amount {
+			t.Errorf("order %+v, %v", got, err)
+		}
+		_, err := db.Order(t.Context(), id(51))
+		wantKind(t, "no order", err, modelgate.NotFound)
+		pay := func(p Payment) bool {
+			t.Helper()
+			paid, err := db.PayOrder(t.Context(), p, audit("balance.topup"))
+			must(t, err)
+			return paid
+		}
+		if pay(Payment{o.ID, "cs_2", "pi_1"}) || pay(Payment{id(51), "cs_1", "pi_1"}) {
+			t.Error("another session or order was paid")
+		}
+		if !pay(Payment{o.ID, "cs_1", "pi_1"}) || pay(Payment{o.ID, "cs_1", "pi_1"}) {
+			t.Error("an order is paid once")
+		}
+		second := Order{ID: id(52), ClientID: client, Amount: 5 * 1e9, CreatedAt: noon}
+		must(t, db.CreateOrder(t.Context(), second, audit("x")))
+		_, err = db.PayOrder(t.Context(), Payment{second.ID, "cs_3", "pi_1"}, audit("x"))
+		wantKind(t, "a payment for two orders", err, modelgate.Conflict)
+		b, entries, err := db.Balance(t.Context(), client, 0)
+		if err != nil || b.Credited != o.Amount || len(entries) != 1 || entries[0].ID != o.ID {
+			t.Errorf("balance %+v, %v, %v", b, entries, err)
+		}
+		if found, err := db.Reconcile(t.Context(), ""); err != nil || len(found) > 0 {
+			t.Errorf("Reconcile = %v, %v", found, err)
+		}
+	})
+}
+
+// Reconcile finds what is not as it should be.
+func TestReconcileExports(t *testing.T) {
+	eachBilling(t, func(b *billing) {
+		b.at = noon.Add(-24 * time.Hour) // so that mapping and export are older than the calls
+		must(b, b.DeleteMapping(b.Context(), b.client, b.sub, audit("x")))
+		must(b, b.SwitchProcessor(b.Context(), b.client, Off, audit("x")))
+		must(b, b.SwitchProcessor(b.Context(), b.client, On, audit("x")))
+		b.mapTo("cus_1")
+		b.at = noon
+		b.book(1500, 1500, 700)
+		b.reconciled()
+		for _, c := range []struct{ harm, want, undo string }{
+			{"UPDATE processor_event SET value = 7 WHERE value = 1", "export 3 9", "UPDATE processor_event SET value = 1 WHERE value = 7"},
+			{"UPDATE processor_carry SET rest = rest + 1", "export 3 3", "UPDATE processor_carry SET rest = rest - 1"},
+			{"UPDATE processor_lane SET next_at = 9223372036854775807", "export_forgotten 0 2", "UPDATE processor_lane SET next_at = 0"},
+			{"UPDATE processor_event SET usage_id = usage_id || 'x' WHERE value = 1", "export_unknown_row 0 1", ""},
+			{"DELETE FROM processor_event WHERE value = 1", "export_missing 0 1", ""},
+		} {
+			_, err := b.write.Exec(c.harm)
+			must(b, err)
+			found, err := b.Reconcile(b.Context(), b.client)
+			must(b, err)
+			var names []string
+			for _, d := range found {
+				names = append(names, fmt.Sprint(d.What, " ", d.Want, " ", d.Have))
+			}
+			if !slices.Contains(names, c.want) {
+				b.Errorf("%s: %q, want %q among them", c.harm, names, c.want)
+			}
+			_, err = b.write.Exec(c.undo)
+			must(b, err)
+		}
+	})
+}
