@@ -236,6 +236,17 @@ type Span struct {
 	LatencyMs    map[string]string `json:"latency_ms"`
 }
 
+// StatsBucket is a value of the API.
+type StatsBucket struct {
+	// The value; a day as YYYY-MM-DD in UTC; other for calls whose route is not in the catalog, unknown for calls without a region, empty for calls without the attribution key.
+	Key string `json:"key"`
+	// Calls, failed ones too.
+	Requests    int64 `json:"requests"`
+	TotalTokens int64 `json:"total_tokens"`
+	// The cost; for a key bound to a sub-account the price billed, rounded once.
+	TotalCostUSD USD `json:"total_cost_usd"`
+}
+
 // UsageRow is a value of the API.
 type UsageRow struct {
 	// The request id of the call.
@@ -357,6 +368,26 @@ func (c *Client) DeleteBudget(ctx context.Context, q DeleteBudgetQuery) error {
 	v.text("id", string(q.ID))
 	v.text("period", string(q.Period))
 	return c.do(ctx, request{method: "DELETE", path: "/gw/budgets", query: url.Values(v)})
+}
+
+// StatsQuery narrows Client.Stats; what is zero is left out.
+type StatsQuery struct {
+	// provider, model, model_slug, author, day, region, or any attribution key. An attribution key that is spelled like one of these cannot be grouped on. Default provider.
+	GroupBy string
+	// How far back: days as 30d, or a duration as 24h or 90m; at most 3650d. Default 30d.
+	Since string
+	// Exactly this provider.
+	Provider string
+}
+
+// Stats: What calls come to, by a dimension. Scope stats:read.
+// Sums of the rows of GET /gw/usage, the dearest first; days in the order of time. What this instance has answered before the request is among them. A key bound to a sub-account sees its own calls: billed prices, the author in place of the provider, the slug in place of the model, and no region.
+func (c *Client) Stats(ctx context.Context, q StatsQuery) ([]StatsBucket, error) {
+	v := values{}
+	v.text("group_by", string(q.GroupBy))
+	v.text("since", string(q.Since))
+	v.text("provider", string(q.Provider))
+	return get[[]StatsBucket](ctx, c, request{method: "GET", path: "/gw/stats", query: url.Values(v)})
 }
 
 // UsageQuery narrows Client.Usage; what is zero is left out.

@@ -56,6 +56,7 @@ func endpoints() []endpoint {
 		{"GET /gw/branding", modelgate.KeysManage, organization, call((*API).branding)},
 		{"PUT /gw/branding", modelgate.KeysManage, organization, call((*API).putBranding)},
 
+		{"GET /gw/stats", modelgate.StatsRead, everyone, call((*API).stats)},
 		{"GET /gw/usage", modelgate.StatsRead, everyone, call((*API).usage)},
 		{"GET /gw/series", modelgate.StatsRead, everyone, call((*API).series)},
 	}

@@ -36,6 +36,7 @@ var scopeTable = []struct{ endpoint, scope string }{
 	{"GET /gw/budgets", "keys:manage"},
 	{"PUT /gw/budgets", "keys:manage"},
 	{"DELETE /gw/budgets", "keys:manage"},
+	{"GET /gw/stats", "stats:read"},
 	{"GET /gw/usage", "stats:read"},
 	{"GET /gw/series", "stats:read"},
 }

@@ -137,6 +137,14 @@ func managementRoutes() []accessRoute {
 			}
 			return "GET /gw/series" + b.spoof(w), ""
 		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
+		{pattern: "GET /gw/stats", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
+			query := map[whose]string{
+				own: "?group_by=provider", ofOther: "?group_by=key_id&client_id=" + b.id[ofOther].client,
+				ofOtherSubAccount: "?group_by=team&sub_account_id=" + b.id[ofOtherSubAccount].subAccount,
+				unknown:           "?group_by=nobody", malformed: "?group_by=no%20key", ofOrganization: "?group_by=sub_account_id",
+			}[w]
+			return "GET /gw/stats" + query, ""
+		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
 		{pattern: "GET /gw/usage", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
 			return "GET /gw/usage?id=" + b.id[w].row, ""
 		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},

@@ -18,7 +18,6 @@ const AttributionHeader = "X-Gateway-Attribution"
 // The bounds of an attribution header.
 const (
 	maxPairs         = 16
-	maxPairKey       = 64
 	maxPairValue     = 256
 	attributionUsage = "X-Gateway-Attribution: send key=value pairs separated by commas with percent-encoded values, or one JSON object of strings; " +
 		"at most 16 pairs, keys [A-Za-z0-9_.-]{1,64}, values of at most 256 bytes"
@@ -63,22 +62,9 @@ func checkPairs(pairs map[string]string) error {
 		if k == modelgate.AttributionKeyID || k == modelgate.AttributionSubAccountID {
 			return modelgate.Errorf(modelgate.BadRequest, "X-Gateway-Attribution: %s is set by the gateway; leave it out", k)
 		}
-		if !pairKey(k) || len(v) > maxPairValue || !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
+		if !modelgate.IsAttributionKey(k) || len(v) > maxPairValue || !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
 			return modelgate.Errorf(modelgate.BadRequest, attributionUsage)
 		}
 	}
 	return nil
-}
-
-func pairKey(k string) bool {
-	if k == "" || len(k) > maxPairKey {
-		return false
-	}
-	for i := range len(k) {
-		c := k[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '-' {
-			return false
-		}
-	}
-	return true
 }

@@ -33,6 +33,9 @@ type final struct {
 // book carries new and final rows into everything that is kept about them, in
 // their own transaction: none of it can say anything else than the rows do.
 func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
+	if err := db.rollUpRows(ctx, tx, b); err != nil {
+		return err
+	}
 	spent, counted := amounts{}, beats{}
 	for _, r := range b.rows {
 		if err := spent.add(callOf(r), amount{settled: r.Cost, held: -r.Cost, sliced: r.Cost}); err != nil {

@@ -63,7 +63,8 @@ func TestEveryQueryPrepares(t *testing.T) {
 	}
 	each(t, func(t *testing.T, db *DB) {
 		texts := map[string]string{"usageInsert": usageInsert(insertRows), "spendInsert": spendInsert(insertRows), "alertInsert": alertInsert(insertRows),
-			"pulseInsert": pulseInsert(insertRows), "billedTo": billedTo(insertRows), "eventInsert": eventInsert(insertRows)}
+			"pulseInsert": pulseInsert(insertRows), "billedTo": billedTo(insertRows), "eventInsert": eventInsert(insertRows),
+			"headInsert": headInsert(insertRows), "rollupInsert": rollupInsert(insertRows), "rollupSelect": rollupSelect(insertRows)}
 		for name, query := range all {
 			own := strings.HasPrefix(name, "sqlSQLite") || strings.HasPrefix(name, "sqlPostgres")
 			if !own || strings.HasPrefix(strings.ToLower(name), "sql"+db.engine.folder) {

@@ -1,9 +1,76 @@
 package store
 
 import (
+	"context"
+	"database/sql"
 	"math/bits"
 	"strconv"
 )
+
+// many is a statement that is to be run for many tuples.
+type many struct {
+	text func(tuples int) string
+	n    int
+	args func(dst []any, i int) []any // appends those of the i-th
+	scan func(scanner) error          // nil where the statement returns nothing
+}
+
+// runMany runs a statement for many tuples, in their order: with as many at
+// once as the engine likes.
+func (db *DB) runMany(ctx context.Context, tx *sql.Tx, m many) error {
+	if m.n == 0 {
+		return nil
+	}
+	if db.engine.rowsPerInsert == 1 {
+		stmt, err := tx.PrepareContext(ctx, m.text(1))
+		if err != nil {
+			return err
+		}
+		defer stmt.Close()
+		var args []any
+		for i := range m.n {
+			args = m.args(args[:0], i)
+			if err := m.run(ctx, stmt.ExecContext, stmt.QueryContext, args); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var args []any
+	for i := 0; i < m.n; {
+		rows := statementRows(m.n-i, db.engine.rowsPerInsert)
+		args = args[:0]
+		for end := i + rows; i < end; i++ {
+			args = m.args(args, i)
+		}
+		text := m.text(rows)
+		exec := func(ctx context.Context, args ...any) (sql.Result, error) { return tx.ExecContext(ctx, text, args...) }
+		query := func(ctx context.Context, args ...any) (*sql.Rows, error) { return tx.QueryContext(ctx, text, args...) }
+		if err := m.run(ctx, exec, query, args); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *many) run(ctx context.Context, exec func(context.Context, ...any) (sql.Result, error),
+	query func(context.Context, ...any) (*sql.Rows, error), args []any) error {
+	if m.scan == nil {
+		_, err := exec(ctx, args...)
+		return err
+	}
+	rows, err := query(ctx, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := m.scan(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
 
 // Statements of many rows are the only ones that are not constants. Their
 // numbers of rows are powers of two, so that there are few different texts
@@ -53,4 +120,31 @@ func tuples(head string, rows, columns, first int) string {
 		b = strconv.AppendInt(append(b, '$'), int64(i+first), 10)
 	}
 	return string(append(b, ')'))
+}
+
+// headInsert locks the heads of clients, in the order of the rows.
+func headInsert(rows int) string {
+	return tuples("INSERT INTO usage_head (client_id, revision, rolled_from, pruned_before, pruned_rows, pruned_cost)\nVALUES ",
+		rows, usageHeadColumnCount, 1) +
+		"\nON CONFLICT (client_id) DO UPDATE SET revision = usage_head.revision + 1" +
+		"\nRETURNING client_id, rolled_from, pruned_before\n-- headInsert"
+}
+
+// rollupInsert writes pages, new ones or in place of what was there.
+func rollupInsert(rows int) string {
+	return tuples("INSERT INTO rollup ("+rollupColumns+")\nVALUES ", rows, rollupColumnCount, 1) +
+		"\nON CONFLICT (client_id, sub_account_id, grain, dimension, start, part) DO UPDATE" +
+		"\nSET data = excluded.data\n-- rollupInsert"
+}
+
+// rollupSelect reads pages by their keys. The first key says what type the
+// others have.
+func rollupSelect(rows int) string {
+	head := "SELECT r.client_id, r.sub_account_id, r.grain, r.dimension, r.start, r.part, r.data\nFROM (VALUES " +
+		"(CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT), CAST($5 AS BIGINT), CAST($6 AS BIGINT))"
+	if rows > 1 {
+		head = tuples(head+", ", rows-1, rollupKeyCount, rollupKeyCount+1)
+	}
+	return head + ") AS k\nJOIN rollup r ON r.client_id = k.column1 AND r.sub_account_id = k.column2 AND r.grain = k.column3" +
+		"\n  AND r.dimension = k.column4 AND r.start = k.column5 AND r.part = k.column6\n-- rollupSelect"
 }

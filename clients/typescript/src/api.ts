@@ -178,6 +178,16 @@ export interface Span {
   latency_ms: Record<string, string>;
 }
 
+export interface StatsBucket {
+  /** The value; a day as YYYY-MM-DD in UTC; `other` for calls whose route is not in the catalog, `unknown` for calls without a region, empty for calls without the attribution key. */
+  key: string;
+  /** Calls, failed ones too. */
+  requests: number;
+  total_tokens: number;
+  /** The cost; for a key bound to a sub-account the price billed, rounded once. */
+  total_cost_usd: number;
+}
+
 export interface UsageRow {
   /** The request id of the call. */
   id: string;
@@ -214,6 +224,15 @@ export interface DeleteBudgetQuery {
   /** Of the sub-account or key; left out for scope client. */
   id?: string;
   period: Period;
+}
+
+export interface StatsQuery {
+  /** `provider`, `model`, `model_slug`, `author`, `day`, `region`, or any attribution key. An attribution key that is spelled like one of these cannot be grouped on. Default provider. */
+  group_by?: string;
+  /** How far back: days as 30d, or a duration as 24h or 90m; at most 3650d. Default 30d. */
+  since?: string;
+  /** Exactly this provider. */
+  provider?: string;
 }
 
 export interface UsageQuery {
@@ -301,6 +320,11 @@ export class Modelgate extends Transport {
   /** Remove a budget. Scope `keys:manage`. */
   async deleteBudget(query: DeleteBudgetQuery): Promise<void> {
     await this.send("DELETE", `/gw/budgets`, query, undefined);
+  }
+
+  /** What calls come to, by a dimension. Scope `stats:read`. Sums of the rows of GET /gw/usage, the dearest first; days in the order of time. What this instance has answered before the request is among them. A key bound to a sub-account sees its own calls: billed prices, the author in place of the provider, the slug in place of the model, and no region. */
+  stats(query: StatsQuery = {}): Promise<Array<StatsBucket>> {
+    return this.json("GET", `/gw/stats`, query, undefined);
   }
 
   /** Booked calls, newest first. Scope `stats:read`. What this instance has answered before the request is among them. */

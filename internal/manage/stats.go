@@ -1,0 +1,83 @@
+package manage
+
+import (
+	"context"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/store"
+	"modelgate/internal/web"
+)
+
+// bucketView is what the calls of one key come to (spec: Stats bucket).
+type bucketView struct {
+	Key         string         `json:"key"`
+	Requests    int64          `json:"requests"`
+	TotalTokens int64          `json:"total_tokens"`
+	Cost        modelgate.Nano `json:"total_cost_usd"`
+}
+
+// statsQuery is the query of GET /gw/stats.
+type statsQuery struct {
+	groupBy  modelgate.GroupBy
+	provider string
+	window   time.Duration
+}
+
+// statsWindow is how far back statistics go unless since says otherwise.
+const statsWindow = "30d"
+
+func (q *statsQuery) read(x *exchange) error {
+	p, err := web.ParseParams(x.r)
+	if err != nil {
+		return err
+	}
+	if q.provider, _, err = p.Text("provider"); err != nil {
+		return err
+	}
+	since, given, err := p.Text("since")
+	if err != nil {
+		return err
+	}
+	if !given {
+		since = statsWindow
+	}
+	if q.window, err = web.Since(since); err != nil {
+		return err
+	}
+	text, given, err := p.Text("group_by")
+	if err != nil {
+		return err
+	}
+	if q.groupBy = modelgate.GroupBy(text); !given {
+		q.groupBy = modelgate.ByProvider
+	}
+	if !q.groupBy.BuiltIn() && !modelgate.IsAttributionKey(text) {
+		return modelgate.Errorf(modelgate.BadRequest,
+			"group_by must be provider, model, model_slug, author, day, region or an attribution key of [A-Za-z0-9_.-]{1,64}")
+	}
+	return nil
+}
+
+// stats sums calls. An end customer sees what they were billed in place of
+// what they cost: the exact costs summed, marked up and rounded once.
+func (a *API) stats(ctx context.Context, b by, q statsQuery) ([]bucketView, error) {
+	a.settle(ctx)
+	buckets, err := a.Store.Stats(ctx, b.ClientID, store.StatsQuery{
+		SubAccountID: b.SubAccountID,
+		GroupBy:      q.groupBy,
+		Provider:     q.provider,
+		Since:        a.Now().Add(-q.window),
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]bucketView, 0, len(buckets))
+	for _, s := range buckets {
+		if b.SubAccountID != "" {
+			s.Cost = s.Cost.Billed(b.Markup)
+		}
+		out = append(out, bucketView(s))
+	}
+	return out, nil
+}

@@ -1,0 +1,175 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"maps"
+	"math"
+	"slices"
+)
+
+// sums are what some calls come to: their number, tokens and nano-USD. Tokens
+// stop at the largest integer; costs cannot get there, because the spend
+// counters would overflow first.
+type sums struct{ requests, tokens, cost int64 }
+
+func (s *sums) add(o sums) {
+	s.requests += o.requests
+	if s.tokens += o.tokens; o.tokens > 0 && s.tokens < 0 {
+		s.tokens = math.MaxInt64
+	}
+	s.cost += o.cost
+}
+
+// rollupPage is the content of a row of rollup, a sorted list of entries. The
+// key of an entry is made of texts, joined by NUL, which no stored text has:
+//
+//	provider dimension      provider
+//	model dimension         model, slug, author, region, provider
+//	an attribution key      value, provider
+//
+// so that the provider is always last. A root page holds entries of many
+// dimensions, with the dimension in front, and what has grown out of it.
+//
+// Encoded it is pageFormat, the number of grown dimensions, their names and
+// counts, the number of entries, and for each entry how many bytes its key has
+// in common with the one before, the rest of the key, and the sums; numbers
+// are varints.
+type rollupPage struct {
+	// grown maps a dimension that has pages of its own to how many values
+	// (first texts) there are in it. Of one with more than maxValues
+	// nothing is kept. noRoom in it says that further dimensions were left
+	// out. Root pages only.
+	grown   map[string]int64
+	entries map[string]sums
+}
+
+// noRoom is no dimension.
+const noRoom = ""
+
+const pageFormat = 1
+
+var errPage = errors.New("a rollup page is damaged")
+
+func newRollupPage() *rollupPage {
+	return &rollupPage{grown: map[string]int64{}, entries: map[string]sums{}}
+}
+
+func (p *rollupPage) add(key string, s sums) {
+	sum := p.entries[key]
+	sum.add(s)
+	p.entries[key] = sum
+}
+
+// values counts the different first texts.
+func (p *rollupPage) values() int64 {
+	seen := make(map[string]struct{}, len(p.entries))
+	for key := range p.entries {
+		seen[firstText(key)] = struct{}{}
+	}
+	return int64(len(seen))
+}
+
+func (p *rollupPage) encode() []byte {
+	b := make([]byte, 0, 32*len(p.entries)+32*len(p.grown)+8)
+	b = append(b, pageFormat)
+	b = binary.AppendUvarint(b, uint64(len(p.grown)))
+	for _, name := range slices.Sorted(maps.Keys(p.grown)) {
+		b = binary.AppendUvarint(b, uint64(len(name)))
+		b = append(b, name...)
+		b = binary.AppendVarint(b, p.grown[name])
+	}
+	b = binary.AppendUvarint(b, uint64(len(p.entries)))
+	last := ""
+	for _, key := range slices.Sorted(maps.Keys(p.entries)) {
+		shared := 0
+		for shared < len(last) && shared < len(key) && last[shared] == key[shared] {
+			shared++
+		}
+		b = binary.AppendUvarint(b, uint64(shared))
+		b = binary.AppendUvarint(b, uint64(len(key)-shared))
+		b = append(b, key[shared:]...)
+		s := p.entries[key]
+		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, s.requests), s.tokens), s.cost)
+		last = key
+	}
+	return b
+}
+
+func decodePage(data []byte) (*rollupPage, error) {
+	p := newRollupPage()
+	err := walkPage(data, func(name []byte, values int64) { p.grown[string(name)] = values },
+		func(key []byte, s sums) { p.entries[string(key)] = s })
+	return p, err
+}
+
+// walkPage reads an encoded page. What the functions get is theirs until they
+// return.
+func walkPage(data []byte, grown func(name []byte, values int64), entry func(key []byte, s sums)) error {
+	r := pageReader{rest: data}
+	if !bytes.HasPrefix(data, []byte{pageFormat}) {
+		return errPage
+	}
+	r.take(1)
+	for n := r.length(); n > 0; n-- {
+		name := r.take(r.length())
+		if values := r.number(); !r.broken {
+			grown(name, values)
+		}
+	}
+	var key []byte
+	for n := r.length(); n > 0; n-- {
+		shared := r.length()
+		rest := r.take(r.length())
+		s := sums{r.number(), r.number(), r.number()}
+		if r.broken || shared > len(key) {
+			return errPage
+		}
+		key = append(key[:shared], rest...)
+		entry(key, s)
+	}
+	if r.broken || len(r.rest) > 0 {
+		return errPage
+	}
+	return nil
+}
+
+// pageReader takes a page apart; once it is broken it reads zeros.
+type pageReader struct {
+	rest   []byte
+	broken bool
+}
+
+func (r *pageReader) number() int64 {
+	v, n := binary.Varint(r.rest)
+	return r.step(v, n)
+}
+
+// length is a count of bytes or entries, each of which takes a byte or more.
+func (r *pageReader) length() int {
+	v, n := binary.Uvarint(r.rest)
+	if v > math.MaxInt32 {
+		n = 0
+	}
+	return int(r.step(int64(v), n))
+}
+
+func (r *pageReader) step(v int64, n int) int64 {
+	if n <= 0 {
+		r.broken, r.rest = true, nil
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *pageReader) take(n int) []byte {
+	if n > len(r.rest) {
+		r.broken, r.rest = true, nil
+		return nil
+	}
+	out := r.rest[:n]
+	r.rest = r.rest[n:]
+	return out
+}

@@ -1,0 +1,369 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"database/sql"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"modelgate"
+)
+
+// StatsQuery selects what statistics are made of.
+type StatsQuery struct {
+	// SubAccountID restricts them to an end customer, who sees a row's author
+	// and slug where a reseller sees provider and model, and no region:
+	// Provider is then compared with what it sees.
+	SubAccountID modelgate.SubAccountID
+	GroupBy      modelgate.GroupBy
+	Provider     string // "" for all
+	Since        time.Time
+}
+
+const sqlUsageHead = `SELECT rolled_from
+FROM usage_head
+WHERE client_id = $1
+-- sqlUsageHead`
+
+// sqlRollups reads the root pages of a time and those of two dimensions.
+const sqlRollups = `SELECT start, dimension, data
+FROM rollup
+WHERE client_id = $1 AND sub_account_id = $2 AND grain = $3 AND dimension IN ('', $4, $5)
+  AND start >= $6 AND start < $7
+-- sqlRollups`
+
+// The queries of rows walk the same indexes as those of GET /gw/usage.
+const (
+	sqlStatsRows = `SELECT created_at, provider, model, slug, author, region, attribution, total_tokens, cost
+FROM usage_row
+WHERE client_id = $1 AND created_at >= $2 AND created_at < $3
+-- sqlStatsRows`
+
+	sqlStatsRowsOfSubAccount = `SELECT created_at, provider, model, slug, author, region, attribution, total_tokens, cost
+FROM usage_row
+WHERE sub_account_id = $4
+  AND sub_account_id <> ''
+  AND (client_id = $1) IS TRUE
+  AND created_at >= $2 AND created_at < $3
+-- sqlStatsRowsOfSubAccount`
+)
+
+// Stats sums the calls since an instant by a dimension. The buckets are in the
+// order of their cost, the dearest first, then of their keys; those of days in
+// the order of time. (spec: GET /gw/stats)
+//
+// Whole days and hours come from rollups; what lies before the first whole
+// hour, hours that are not in the rollups yet, and hours and days with too
+// many values come from the rows.
+func (db *DB) Stats(ctx context.Context, client modelgate.ClientID, q StatsQuery) ([]modelgate.StatsBucket, error) {
+	s := statistics{query: q, client: client, sums: make(map[string]*sums)}
+	err := db.snapshot(ctx, "statistics", func(tx *sql.Tx) error { return s.collect(ctx, tx) })
+	if err != nil {
+		return nil, err
+	}
+	return s.buckets(), nil
+}
+
+// statistics are statistics in the making.
+type statistics struct {
+	query  StatsQuery
+	client modelgate.ClientID
+	sums   map[string]*sums // by the keys of buckets
+	gaps   []gap
+}
+
+// gap is a time, to its end exclusively, that is summed from the rows.
+type gap struct{ from, to int64 }
+
+func (s *statistics) collect(ctx context.Context, tx *sql.Tx) error {
+	var rolledFrom int64
+	err := tx.QueryRowContext(ctx, sqlUsageHead, string(s.client)).Scan(&rolledFrom)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil // nothing was ever booked
+	}
+	if err != nil {
+		return err
+	}
+	since := micros(s.query.Since)
+	hours := max(grainHour.ceil(since), grainHour.ceil(rolledFrom))
+	days := grainDay.ceil(hours)
+	s.gaps = append(s.gaps, gap{since, hours})
+	if err := s.rollups(ctx, tx, grainHour, gap{hours, days}); err != nil {
+		return err
+	}
+	if err := s.rollups(ctx, tx, grainDay, gap{days, math.MaxInt64}); err != nil {
+		return err
+	}
+	for _, g := range joined(s.gaps) {
+		if err := s.rows(ctx, tx, g); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// joined puts gaps that follow each other together.
+func joined(gaps []gap) []gap {
+	slices.SortFunc(gaps, func(a, b gap) int { return cmp.Compare(a.from, b.from) })
+	var out []gap
+	for _, g := range gaps {
+		if n := len(out); n > 0 && out[n-1].to >= g.from {
+			out[n-1].to = max(out[n-1].to, g.to)
+		} else if g.from < g.to {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// dimension is that of the rollups which has the buckets, and whether it is an
+// attribution key.
+func (s *statistics) dimension() (string, bool) {
+	switch g := s.query.GroupBy; g {
+	case modelgate.ByDay, modelgate.ByProvider:
+		return dimProvider, false
+	case modelgate.ByModel, modelgate.ByModelSlug, modelgate.ByAuthor, modelgate.ByRegion:
+		return dimModel, false
+	default:
+		return string(g), true
+	}
+}
+
+// hourOrDay is what the pages of one hour or day come to.
+type hourOrDay struct {
+	root bool
+	// absent: nothing is kept of the dimension, though there may be calls.
+	absent  bool
+	all     sums // of the provider dimension
+	keyed   sums // of the dimension asked for
+	buckets map[string]*sums
+}
+
+// rollups adds what the pages of a time say. Where they do not have all of
+// the dimension the hour or day becomes a gap.
+func (s *statistics) rollups(ctx context.Context, tx *sql.Tx, g grain, when gap) error {
+	if when.from >= when.to {
+		return nil
+	}
+	name, attribution := s.dimension()
+	rows, err := tx.QueryContext(ctx, sqlRollups, string(s.client), string(s.query.SubAccountID), string(g), dimProvider, name, when.from, when.to)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	times := make(map[int64]*hourOrDay)
+	for rows.Next() {
+		var start int64
+		var dimension string
+		var data sql.RawBytes
+		if err := rows.Scan(&start, &dimension, &data); err != nil {
+			return err
+		}
+		t := times[start]
+		if t == nil {
+			t = &hourOrDay{buckets: s.sums}
+			times[start] = t
+			if s.query.GroupBy == modelgate.ByDay {
+				t.buckets = map[string]*sums{}
+			}
+		}
+		if err := s.read(t, dimension, name, data); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return err
+	}
+	for start, t := range times {
+		switch {
+		case t.absent:
+			s.gaps = append(s.gaps, gap{start, start + g.length()})
+		case s.query.GroupBy == modelgate.ByDay:
+			s.bucket(s.sums, []byte(dayOf(start))).add(t.all)
+		case attribution:
+			s.bucket(s.sums, nil).add(sums{t.all.requests - t.keyed.requests, t.all.tokens - t.keyed.tokens, t.all.cost - t.keyed.cost})
+		}
+	}
+	return nil
+}
+
+// read adds one page to what its hour or day comes to.
+func (s *statistics) read(t *hourOrDay, dimension, name string, data []byte) error {
+	seen, full := false, false
+	err := walkPage(data, func(grown []byte, values int64) {
+		switch string(grown) {
+		case noRoom:
+			full = true
+		case name:
+			seen = true
+			t.absent = values > maxValues(name)
+		}
+	}, func(key []byte, sum sums) {
+		own := dimension
+		if dimension == "" {
+			text, rest, _ := bytes.Cut(key, []byte{0})
+			own, key = dimProvider, rest
+			if string(text) != dimProvider {
+				own = ""
+			}
+			if string(text) == name {
+				own, seen = name, true
+			}
+		}
+		s.count(t, own, name, key, sum)
+	})
+	if dimension == "" && full && !seen {
+		t.absent = true // left out, or not used
+	}
+	return err
+}
+
+// count adds an entry of the dimension own.
+func (s *statistics) count(t *hourOrDay, own, name string, key []byte, sum sums) {
+	provider := key[bytes.LastIndexByte(key, 0)+1:]
+	if s.query.Provider != "" && string(provider) != s.query.Provider {
+		return
+	}
+	if own == dimProvider {
+		t.all.add(sum)
+	}
+	if own == name {
+		t.keyed.add(sum)
+		s.bucket(t.buckets, s.bucketKey(key)).add(sum)
+	}
+}
+
+func (s *statistics) bucket(buckets map[string]*sums, key []byte) *sums {
+	sum := buckets[string(key)]
+	if sum == nil {
+		sum = new(sums)
+		buckets[string(key)] = sum
+	}
+	return sum
+}
+
+// bucketKey is the bucket of an entry of a rollup, but for days.
+func (s *statistics) bucketKey(entry []byte) []byte {
+	text, field := entry, 0
+	switch s.query.GroupBy {
+	case modelgate.ByModelSlug:
+		field = 1
+	case modelgate.ByAuthor:
+		field = 2
+	case modelgate.ByRegion:
+		field = 3
+	}
+	for range field {
+		_, text, _ = bytes.Cut(text, []byte{0})
+	}
+	text, _, _ = bytes.Cut(text, []byte{0})
+	if len(text) == 0 {
+		return []byte(emptyBucket(s.query.GroupBy))
+	}
+	return text
+}
+
+// emptyBucket is the bucket of rows that have no key.
+func emptyBucket(g modelgate.GroupBy) string {
+	switch g {
+	case modelgate.ByModelSlug, modelgate.ByAuthor:
+		return modelgate.BucketOther
+	case modelgate.ByRegion:
+		return modelgate.BucketUnknown
+	}
+	return ""
+}
+
+func dayOf(us int64) string { return time.UnixMicro(us).UTC().Format(time.DateOnly) }
+
+// rows adds the rows of a time.
+func (s *statistics) rows(ctx context.Context, tx *sql.Tx, g gap) error {
+	query, args := sqlStatsRows, []any{string(s.client), g.from, g.to}
+	if s.query.SubAccountID != "" {
+		query, args = sqlStatsRowsOfSubAccount, append(args, string(s.query.SubAccountID))
+	}
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var r statsRow
+		err := rows.Scan(&r.at, &r.provider, &r.model, &r.slug, &r.author, &r.region, &r.attribution, &r.tokens, &r.cost)
+		if err != nil {
+			return err
+		}
+		if s.query.SubAccountID != "" {
+			r.region = nil
+			if len(r.slug) > 0 {
+				r.provider, r.model = r.author, r.slug
+			}
+		}
+		if s.query.Provider == "" || string(r.provider) == s.query.Provider {
+			s.bucket(s.sums, r.key(s.query.GroupBy)).add(sums{1, r.tokens, r.cost})
+		}
+	}
+	return rows.Err()
+}
+
+// statsRow is what statistics need of a row. Its texts last until the next.
+type statsRow struct {
+	at, tokens, cost                      int64
+	provider, model, slug, author, region sql.RawBytes
+	attribution                           sql.RawBytes
+}
+
+// key is the row's bucket.
+func (r *statsRow) key(g modelgate.GroupBy) []byte {
+	var text []byte
+	switch g {
+	case modelgate.ByDay:
+		return []byte(dayOf(r.at))
+	case modelgate.ByProvider:
+		return r.provider
+	case modelgate.ByModel:
+		return r.model
+	case modelgate.ByModelSlug:
+		text = r.slug
+	case modelgate.ByAuthor:
+		if len(r.slug) > 0 {
+			text = r.author
+		}
+	case modelgate.ByRegion:
+		text = r.region
+	default:
+		gjson.ParseBytes(r.attribution).ForEach(func(key, value gjson.Result) bool {
+			if key.Str != string(g) {
+				return true
+			}
+			text = []byte(value.Str)
+			return false
+		})
+	}
+	if len(text) == 0 {
+		return []byte(emptyBucket(g))
+	}
+	return text
+}
+
+func (s *statistics) buckets() []modelgate.StatsBucket {
+	out := make([]modelgate.StatsBucket, 0, len(s.sums))
+	for key, sum := range s.sums {
+		if *sum != (sums{}) {
+			out = append(out, modelgate.StatsBucket{Key: key, Requests: sum.requests, TotalTokens: sum.tokens, Cost: modelgate.Nano(sum.cost)})
+		}
+	}
+	slices.SortFunc(out, func(a, b modelgate.StatsBucket) int {
+		if s.query.GroupBy == modelgate.ByDay {
+			return cmp.Compare(a.Key, b.Key)
+		}
+		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key))
+	})
+	return out
+}
