@@ -1,0 +1,55 @@
+package main
+
+import (
+	"fmt"
+	"log/slog"
+
+	"modelgate/internal/store"
+)
+
+// dbCommand groups the commands on whole databases.
+type dbCommand struct {
+	Copy dbCopy `cmd:"" help:"Copy everything into a database that is not in use yet, such as from SQLite to PostgreSQL."`
+}
+
+type dbCopy struct {
+	operatorFlags
+	To string `name:"to" required:"" placeholder:"URL" env:"MODELGATE_COPY_TO" help:"The new database: postgres://user:password@host:5432/name or sqlite:FILE."`
+}
+
+// Run is `modelgate db copy`. The service must be stopped: with SQLite that
+// is checked. All arrives or nothing, and it is compared before it stays.
+func (c *dbCopy) Run(env *environment) error {
+	cfg, err := loadConfig(env, c.ConfigFile)
+	if err != nil {
+		return err
+	}
+	from, err := openStore(env, cfg, store.Exclusive)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := store.Open(env.ctx, store.Options{
+		URL: c.To, DataDir: cfg.Server.DataDir, Mode: store.Exclusive, Log: slog.New(slog.NewTextHandler(env.stderr, nil)),
+	})
+	if err != nil {
+		return err
+	}
+	defer to.Close()
+	copied, err := from.Copy(env.ctx, to)
+	if err != nil {
+		return err
+	}
+	differences, err := to.Reconcile(env.ctx, "")
+	if err != nil {
+		return fmt.Errorf("everything is copied, but could not be reconciled: %w", err)
+	}
+	if len(differences) > 0 {
+		fmt.Fprintf(env.stderr, "warning: %d differences in the books, in the old database as in the new one; modelgate reconcile lists them\n", len(differences))
+	}
+	return c.output(env).table(copied, "TABLE\tROWS", func(row func(...any)) {
+		for _, t := range copied {
+			row(t.Table, t.Rows)
+		}
+	})
+}
