@@ -28,6 +28,7 @@ type commands struct {
 	Spool     spoolCommand     `cmd:"" help:"Book what a lost instance left."`
 	Budget    budgetCommand    `cmd:"" help:"Budgets: list, remove."`
 	Balance   balanceCommand   `cmd:"" help:"Prepaid balances: credit, show."`
+	Catalog   catalogCommand   `cmd:"" help:"The catalog: import."`
 	DB        dbCommand        `cmd:"" help:"Databases: copy."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 }

@@ -30,6 +30,7 @@ var floor = map[string]int{
 	"internal/seal":      1,
 	"internal/web":       1,
 	"internal/contract":  1,
+	"internal/pricefile": 1,
 	"internal/trace":     1,
 
 	"internal/relay":    2,

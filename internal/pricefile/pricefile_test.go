@@ -1,0 +1,117 @@
+package pricefile
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const modelsDevFile = `{
+ "openai": {"id": "openai", "name": "OpenAI", "models": {
+  "gpt-5-mini": {"id": "gpt-5-mini", "name": "GPT-5 Mini", "release_date": "2025-08-07", "modalities": {"input": ["text","image"], "output": ["text"]},
+   "cost": {"input": 0.25, "output": 2, "cache_read": 0.025}, "limit": {"context": 400000, "output": 128000}},
+  "text-embedding-3-small": {"id": "text-embedding-3-small", "modalities": {"output": ["text"]}, "cost": {"input": 0.02, "output": 0}, "limit": {"context": 8191, "output": 1536}},
+  "free-thing": {"id": "free-thing"}}},
+ "google": {"id": "google", "models": {
+  "gemini-2.5-pro": {"id": "gemini-2.5-pro", "name": "Gemini 2.5 Pro", "cost": {"input": 1.25, "output": 10, "cache_read": 0.31, "context_over_200k": {"input": 2.5, "output": 15, "cache_read": 0.625}}, "limit": {"context": 1048576, "output": 65536}}}}}`
+
+const liteLLMFile = `{
+ "sample_spec": {"litellm_provider": "one of https://…", "mode": "one of: chat", "input_cost_per_token": 0},
+ "gpt-5-mini": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 2.5e-07, "cache_read_input_token_cost": 2.5e-08, "output_cost_per_token": 2e-06, "max_input_tokens": 272000, "max_output_tokens": 128000},
+ "xai/grok-4": {"litellm_provider": "xai", "mode": "chat", "input_cost_per_token": 5.46875e-07, "input_cost_per_token_above_128k_tokens": 6e-06, "output_cost_per_token": 1.5e-05},
+ "rerank-v3.5": {"litellm_provider": "cohere", "mode": "rerank", "input_cost_per_token": 0.0, "output_cost_per_token": 0.0, "input_cost_per_query": 0.002},
+ "tts-1": {"litellm_provider": "openai", "mode": "audio_speech", "input_cost_per_character": 1.5e-05},
+ "hostile": {"litellm_provider": "openai", "mode": "chat", "input_cost_per_token": 1e999999999, "output_cost_per_token": -1}}`
+
+func TestRead(t *testing.T) {
+	t.Parallel()
+	got, err := Read([]byte(modelsDevFile))
+	if err != nil || len(got) != 3 {
+		t.Fatalf("%d entries, %v: %+v", len(got), err, got)
+	}
+	want := Entry{Source: "google", Model: "gemini-2.5-pro", Name: "Gemini 2.5 Pro", Kind: "llm", ContextLength: 1048576, MaxOutput: 65536,
+		Prices: []Price{{"input", "1.25"}, {"cached_input", "0.31"}, {"output", "10"}},
+		Tiers:  []Tier{{200000, []Price{{"input", "2.5"}, {"cached_input", "0.625"}, {"output", "15"}}}}}
+	if diff := cmp.Diff(want, got[0]); diff != "" {
+		t.Error(diff)
+	}
+	if got[2].Kind != "embedding" {
+		t.Errorf("%+v", got[2])
+	}
+	got, err = Read([]byte(liteLLMFile))
+	if err != nil || len(got) != 4 {
+		t.Fatalf("%d entries, %v: %+v", len(got), err, got)
+	}
+	for i, want := range []Entry{
+		{Source: "cohere", Model: "rerank-v3.5", Kind: "rerank", Prices: []Price{{"search", "2"}}},
+		{Source: "openai", Model: "gpt-5-mini", Kind: "llm", ContextLength: 272000, MaxOutput: 128000, Prices: []Price{{"input", "0.25"}, {"cached_input", "0.025"}, {"output", "2"}}},
+		{Source: "openai", Model: "tts-1", Kind: "audio", Prices: []Price{{"characters", "15"}}},
+		{Source: "xai", Model: "grok-4", Kind: "llm", Prices: []Price{{"input", "0.546875"}, {"output", "15"}}, Tiers: []Tier{{128000, []Price{{"input", "6"}}}}},
+	} {
+		if diff := cmp.Diff(want, got[i]); diff != "" {
+			t.Errorf("%d: %s", i, diff)
+		}
+	}
+	for _, bad := range []string{"", "[]", "{}", `{"a":{"b":1}}`, "{"} {
+		if _, err := Read([]byte(bad)); err == nil {
+			t.Errorf("Read(%q) found nothing wrong", bad)
+		}
+	}
+}
+
+func TestCatalogAndDiff(t *testing.T) {
+	t.Parallel()
+	entries, err := Read([]byte(modelsDevFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	providers := []Provider{{"openai", "openai", "openai"}, {"gemini", "google", "google"}}
+	none := func(string) bool { return false }
+	first := Catalog(entries, providers, none)
+	if !Owned(first) || !Owned(nil) || Owned([]byte("- slug: a/b\n")) {
+		t.Error("which files may be written anew")
+	}
+	all := Diff(nil, first)
+	if strings.Count(all, "@@ ") != 3 || strings.Contains(all, "\n-") || !strings.Contains(all, "+      - {above: 200000, input: 2.5, cached_input: 0.625, output: 15}") {
+		t.Error(all)
+	}
+	entries[1].Prices[2].USD = "2.4"
+	second := Catalog(slices.Delete(entries, 2, 3), providers, func(slug string) bool { return slug == "google/gemini-2.5-pro" })
+	want := "@@ google/gemini-2.5-pro\n-"
+	change := Diff(first, second)
+	if !strings.HasPrefix(change, want) || !strings.Contains(change, "\n-    output: 2\n+    output: 2.4\n") || !strings.Contains(change, "\n     cached_input: 0.025\n") {
+		t.Error(change)
+	}
+	if d := Diff(second, second); d != "" {
+		t.Errorf("no change is shown as %s", d)
+	}
+}
+
+// FuzzRead feeds lists that anyone may have written: whatever comes out can
+// be written and is no more than what can stand in a line.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(modelsDevFile))
+	f.Add([]byte(liteLLMFile))
+	f.Add([]byte(`{"a":{"models":{"b\n- slug: evil/x":{"cost":{"input":1}}}}}`))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		entries, err := Read(text)
+		if err != nil {
+			return
+		}
+		var providers []Provider
+		for _, e := range entries {
+			providers = append(providers, Provider{"p", e.Source, "p"})
+		}
+		out := string(Catalog(entries, providers, func(string) bool { return false }))
+		for _, line := range strings.Split(out, "\n") {
+			if slug, ok := strings.CutPrefix(line, "- slug: "); ok && !slugged.MatchString(slug) {
+				t.Errorf("line %q", line)
+			}
+		}
+		if strings.Count(out, "\n- slug: ") > len(entries) {
+			t.Errorf("%d entries became\n%s", len(entries), out)
+		}
+	})
+}

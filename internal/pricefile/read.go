@@ -1,0 +1,242 @@
+// Package pricefile reads the public lists of model prices, models.dev's
+// api.json and LiteLLM's model_prices_and_context_window.json, and writes what
+// they say as a catalog file that a person reviews. Nothing here runs while
+// the service does: a public list is no authority on what is billed.
+package pricefile
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"modelgate"
+)
+
+// Entry is a model of a list.
+type Entry struct {
+	Source        string // the list's name of the provider
+	Model         string // the provider's own id
+	Name          string // what people call it, "" where the list does not say
+	Kind          modelgate.ModelKind
+	ContextLength int64  // tokens; 0 unknown
+	MaxOutput     int64  // tokens; 0 unknown
+	Created       string // a day, 2026-01-31; "" unknown
+	Prices        []Price
+	Tiers         []Tier
+	// Notes are what the list says and the catalog cannot, for the reviewer.
+	Notes []string
+}
+
+// Price is what a unit costs, as the catalog spells both.
+type Price struct{ Unit, USD string }
+
+// Tier is a price for prompts of more than so many tokens.
+type Tier struct {
+	Above  int64
+	Prices []Price
+}
+
+// Read reads a list of either kind, which it recognizes. Models without a
+// price are left out.
+func Read(text []byte) ([]Entry, error) {
+	if !gjson.ValidBytes(text) {
+		return nil, errors.New("the price list is no JSON")
+	}
+	root := gjson.ParseBytes(text)
+	if wrapped := root.Get("providers"); wrapped.IsObject() {
+		root = wrapped
+	}
+	var entries []Entry
+	known := false
+	root.ForEach(func(key, value gjson.Result) bool {
+		switch {
+		case value.Get("models").IsObject():
+			known = true
+			value.Get("models").ForEach(func(id, m gjson.Result) bool {
+				entries = appendPriced(entries, modelsDev(key.String(), id.String(), m))
+				return true
+			})
+		case value.Get("litellm_provider").Type == gjson.String:
+			known = true
+			entries = appendPriced(entries, liteLLM(key.String(), value))
+		}
+		return true
+	})
+	if !known {
+		return nil, errors.New("the price list is neither models.dev's api.json nor LiteLLM's model_prices_and_context_window.json")
+	}
+	slices.SortStableFunc(entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Model, b.Model))
+	})
+	return entries, nil
+}
+
+func appendPriced(entries []Entry, e Entry) []Entry {
+	if len(e.Prices) == 0 || e.Kind == "" || e.Model == "" {
+		return entries
+	}
+	return append(entries, e)
+}
+
+// modelsDev reads a model of models.dev: USD per million tokens.
+func modelsDev(provider, id string, m gjson.Result) Entry {
+	e := Entry{
+		Source: provider, Model: id, Name: m.Get("name").String(), Kind: modelsDevKind(m),
+		ContextLength: count(m.Get("limit.context")), MaxOutput: count(m.Get("limit.output")), Created: day(m.Get("release_date").String()),
+	}
+	cost := m.Get("cost")
+	e.Prices = modelsDevPrices(cost)
+	if over := modelsDevPrices(cost.Get("context_over_200k")); len(over) > 0 {
+		e.Tiers = append(e.Tiers, Tier{200_000, over})
+	}
+	if r := cost.Get("reasoning"); r.Exists() && decimal(r, 1) != decimal(cost.Get("output"), 1) {
+		e.Notes = append(e.Notes, "the list prices reasoning at "+decimal(r, 1)+"; the catalog prices it as output")
+	}
+	return e
+}
+
+func modelsDevPrices(cost gjson.Result) []Price {
+	return prices(cost, 1, []Price{
+		{"input", "input"}, {"cached_input", "cache_read"}, {"cache_write", "cache_write"}, {"output", "output"},
+		{"audio_input", "input_audio"}, {"audio_output", "output_audio"},
+	})
+}
+
+// modelsDevKind tells kinds by what a model gives back.
+func modelsDevKind(m gjson.Result) modelgate.ModelKind {
+	var out []string
+	for _, v := range m.Get("modalities.output").Array() {
+		out = append(out, v.String())
+	}
+	switch {
+	case slices.Contains(out, "embedding"), strings.Contains(strings.ToLower(m.Get("id").String()), "embed"):
+		return modelgate.Embedding
+	case len(out) == 0, slices.Contains(out, "text"):
+		return modelgate.LLM
+	case slices.Contains(out, "video"):
+		return modelgate.Video
+	case slices.Contains(out, "image"):
+		return modelgate.Image
+	case slices.Contains(out, "audio"):
+		return modelgate.Audio
+	}
+	return ""
+}
+
+// liteLLM reads a model of LiteLLM's list: USD per token, and others.
+func liteLLM(name string, m gjson.Result) Entry {
+	source := m.Get("litellm_provider").String()
+	e := Entry{
+		Source: source, Model: strings.TrimPrefix(name, source+"/"), Kind: liteLLMKind(m.Get("mode").String()),
+		ContextLength: count(m.Get("max_input_tokens")), MaxOutput: count(m.Get("max_output_tokens")),
+	}
+	const million, thousand = 1_000_000, 1_000
+	tokens := []Price{
+		{"input", "input_cost_per_token"}, {"cached_input", "cache_read_input_token_cost"}, {"cache_write", "cache_creation_input_token_cost"},
+		{"cache_write_1h", "cache_creation_input_token_cost_above_1hr"}, {"output", "output_cost_per_token"},
+		{"audio_input", "input_cost_per_audio_token"}, {"audio_output", "output_cost_per_audio_token"},
+	}
+	e.Prices = slices.Concat(
+		prices(m, million, tokens),
+		prices(m, million, []Price{{"characters", "input_cost_per_character"}}),
+		prices(m, thousand, []Price{{"search", "input_cost_per_query"}}),
+		prices(m, 1, []Price{{"image", "output_cost_per_image"}, {"second", "output_cost_per_second"}}),
+	)
+	if e.Kind == modelgate.Audio && !slices.ContainsFunc(e.Prices, func(p Price) bool { return p.Unit == "second" }) {
+		e.Prices = append(e.Prices, prices(m, 1, []Price{{"second", "input_cost_per_second"}})...)
+	}
+	for _, above := range []int64{128_000, 200_000, 272_000} {
+		suffix := fmt.Sprintf("_above_%dk_tokens", above/1000)
+		long := slices.Clone(tokens)
+		for i := range long {
+			long[i].USD += suffix
+		}
+		if found := prices(m, million, long); len(found) > 0 {
+			e.Tiers = append(e.Tiers, Tier{above, found})
+		}
+	}
+	if e.Kind == modelgate.Embedding || e.Kind == modelgate.Rerank {
+		e.Prices = slices.DeleteFunc(e.Prices, func(p Price) bool { return p.Unit == "output" && p.USD == "0" || p.Unit == "input" && p.USD == "0" })
+	}
+	return e
+}
+
+func liteLLMKind(mode string) modelgate.ModelKind {
+	switch mode {
+	case "chat", "completion", "responses":
+		return modelgate.LLM
+	case "embedding":
+		return modelgate.Embedding
+	case "rerank":
+		return modelgate.Rerank
+	case "image_generation", "image_edit":
+		return modelgate.Image
+	case "video_generation":
+		return modelgate.Video
+	case "audio_speech", "audio_transcription":
+		return modelgate.Audio
+	}
+	return ""
+}
+
+// prices reads members by their names in the list, given as USD.
+func prices(m gjson.Result, factor int64, names []Price) (found []Price) {
+	for _, n := range names {
+		if usd := decimal(m.Get(n.USD), factor); usd != "" {
+			found = append(found, Price{n.Unit, usd})
+		}
+	}
+	return found
+}
+
+// places are the decimals of a price in the catalog.
+const places = 9
+
+// decimal is a number times a factor, exact to nine decimals, without a
+// detour over floating point; "" for none and for one below zero.
+func decimal(v gjson.Result, factor int64) string {
+	const most = 40 // characters; a price has fewer, and an exponent must not grow
+	if v.Type != gjson.Number || len(v.Raw) > most || exponent(v.Raw) > 12 {
+		return ""
+	}
+	r, ok := new(big.Rat).SetString(v.Raw)
+	if !ok || r.Sign() < 0 {
+		return ""
+	}
+	text := r.Mul(r, new(big.Rat).SetInt64(factor)).FloatString(places)
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
+
+// exponent is the size of a number's exponent.
+func exponent(raw string) int {
+	_, e, found := strings.Cut(strings.ToLower(raw), "e")
+	if !found {
+		return 0
+	}
+	n := 0
+	for _, c := range strings.TrimLeft(e, "+-0") {
+		n = min(10*n+int(c-'0'), 1000)
+	}
+	return n
+}
+
+func count(v gjson.Result) int64 {
+	if v.Type != gjson.Number || v.Num < 1 || v.Num > 1e9 {
+		return 0
+	}
+	return v.Int()
+}
+
+// day is a date of the form 2026-01-31, "" for another.
+func day(text string) string {
+	const form = "2006-01-02"
+	if len(text) != len(form) || text[4] != '-' || text[7] != '-' {
+		return ""
+	}
+	return text
+}

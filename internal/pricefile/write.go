@@ -1,0 +1,218 @@
+package pricefile
+
+import (
+	"bytes"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"modelgate"
+)
+
+// head marks a file that was written here and may be written again.
+const head = "# Imported by modelgate catalog import. Review every change: compare prices with the\n# provider's own page before billing by them.\n"
+
+// Provider is a configured provider and what a list calls it.
+type Provider struct {
+	Name   string // in the configuration
+	Source string // in the list
+	Author string // of slugs, where the model's id has none
+}
+
+// Aliases are the lists' names of a format, besides its own, and the author of
+// its models in slugs.
+func Aliases(format string) (sources []string, author string) {
+	switch format {
+	case "gemini":
+		return []string{"google", "gemini"}, "google"
+	case "xai":
+		return []string{"xai"}, "x-ai"
+	case "mistral":
+		return []string{"mistral"}, "mistralai"
+	case "dashscope":
+		return []string{"alibaba", "dashscope"}, "alibaba"
+	case "moonshot":
+		return []string{"moonshotai", "moonshot"}, "moonshotai"
+	case "zhipu":
+		return []string{"zai", "zhipuai"}, "z-ai"
+	case "ark":
+		return []string{"volcengine", "bytedance"}, "bytedance"
+	case "together":
+		return []string{"togetherai", "together_ai"}, "together"
+	case "fireworks":
+		return []string{"fireworks-ai", "fireworks_ai"}, "fireworks"
+	case "azure-openai":
+		return []string{"azure"}, "openai"
+	}
+	return []string{format}, format
+}
+
+// slugged is what a slug may be, see the configuration.
+var slugged = regexp.MustCompile(`^[A-Za-z0-9._-]+/[A-Za-z0-9._:@/-]+$`)
+
+// slug is the catalog's name of a model. Ids that have an author keep it.
+func (p Provider) slug(model string) string {
+	model = strings.ToLower(model)
+	if strings.Contains(model, "/") {
+		return model
+	}
+	return p.Author + "/" + model
+}
+
+// Catalog writes the entries of the providers as a catalog file, by slug.
+// Slugs for which taken is true are left out: another file has them.
+func Catalog(entries []Entry, providers []Provider, taken func(slug string) bool) []byte {
+	blocks := map[string]string{}
+	for _, p := range providers {
+		for _, e := range entries {
+			slug := p.slug(e.Model)
+			if e.Source != p.Source || taken(slug) || !slugged.MatchString(slug) || !plain(e.Model) || blocks[slug] != "" {
+				continue
+			}
+			blocks[slug] = block(slug, p.Name, e)
+		}
+	}
+	var out bytes.Buffer
+	out.WriteString(head)
+	for _, slug := range sorted(blocks) {
+		out.WriteString("\n" + blocks[slug])
+	}
+	return out.Bytes()
+}
+
+func sorted(blocks map[string]string) (slugs []string) {
+	for s := range blocks {
+		slugs = append(slugs, s)
+	}
+	slices.Sort(slugs)
+	return slugs
+}
+
+// plain reports whether an id can stand in the file as it is.
+func plain(id string) bool {
+	return len(id) <= 256 && !strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r == '$' || r > '~' })
+}
+
+func block(slug, provider string, e Entry) string {
+	var b strings.Builder
+	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	for _, n := range e.Notes {
+		line("# %s", n)
+	}
+	line("- slug: %s", slug)
+	if plain(e.Name) && e.Name != "" {
+		line("  display_name: %q", e.Name)
+	}
+	line("  kind: %s", e.Kind)
+	if e.ContextLength > 0 {
+		line("  context_length: %d", e.ContextLength)
+	}
+	if e.MaxOutput > 0 && e.Kind == modelgate.LLM {
+		line("  max_output: %d", e.MaxOutput)
+	}
+	if _, err := time.Parse(time.DateOnly, e.Created); err == nil {
+		line("  created: %s", e.Created)
+	}
+	line("  routes:\n    - {provider: %s, model: %q}", provider, e.Model)
+	line("  price:")
+	for _, p := range e.Prices {
+		line("    %s: %s", p.Unit, p.USD)
+	}
+	if len(e.Tiers) > 0 {
+		line("    tiers:")
+	}
+	for _, t := range e.Tiers {
+		fields := []string{fmt.Sprintf("above: %d", t.Above)}
+		for _, p := range t.Prices {
+			fields = append(fields, p.Unit+": "+p.USD)
+		}
+		line("      - {%s}", strings.Join(fields, ", "))
+	}
+	return b.String()
+}
+
+// Owned reports whether a file may be written anew: it is empty or was
+// written here.
+func Owned(text []byte) bool {
+	first, _, _ := strings.Cut(head, ".")
+	return len(text) == 0 || bytes.HasPrefix(text, []byte(first))
+}
+
+// Diff is how a catalog file changes, model by model: lines with + and -, and
+// the slug of each model that changes above them.
+func Diff(before, after []byte) string {
+	old, fresh := blocksOf(before), blocksOf(after)
+	both := map[string]string{}
+	for s := range old {
+		both[s] = s
+	}
+	for s := range fresh {
+		both[s] = s
+	}
+	var b strings.Builder
+	for _, slug := range sorted(both) {
+		if old[slug] == fresh[slug] {
+			continue
+		}
+		fmt.Fprintf(&b, "@@ %s\n", slug)
+		for _, l := range lines(split(old[slug]), split(fresh[slug])) {
+			b.WriteString(l + "\n")
+		}
+	}
+	return b.String()
+}
+
+func split(block string) []string {
+	if block == "" {
+		return nil
+	}
+	return strings.Split(block, "\n")
+}
+
+// blocksOf takes a file apart into its models.
+func blocksOf(text []byte) map[string]string {
+	out := map[string]string{}
+	for _, part := range strings.Split(string(text), "\n\n") {
+		part = strings.TrimSpace(part)
+		if at := strings.Index(part, "- slug: "); at >= 0 {
+			slug, _, _ := strings.Cut(part[at+len("- slug: "):], "\n")
+			out[slug] = part
+		}
+	}
+	return out
+}
+
+// lines are the longest common lines of two texts with a space before them,
+// and the others with - or +.
+func lines(a, b []string) (out []string) {
+	long := make([][]int, len(a)+1)
+	for i := range long {
+		long[i] = make([]int, len(b)+1)
+	}
+	for i := len(a) - 1; i >= 0; i-- {
+		for j := len(b) - 1; j >= 0; j-- {
+			if a[i] == b[j] {
+				long[i][j] = long[i+1][j+1] + 1
+			} else {
+				long[i][j] = max(long[i+1][j], long[i][j+1])
+			}
+		}
+	}
+	i, j := 0, 0
+	for i < len(a) || j < len(b) {
+		switch {
+		case i < len(a) && j < len(b) && a[i] == b[j]:
+			out = append(out, " "+a[i])
+			i, j = i+1, j+1
+		case j == len(b) || i < len(a) && long[i+1][j] >= long[i][j+1]:
+			out = append(out, "-"+a[i])
+			i++
+		default:
+			out = append(out, "+"+b[j])
+			j++
+		}
+	}
+	return out
+}
