@@ -26,8 +26,8 @@ func fillAll(t *testing.T, db *DB) modelgate.ClientID {
 	return client
 }
 
-// count is how many rows a table has.
-func count(t *testing.T, db *DB, table string) int64 {
+// rowsIn is how many rows a table has.
+func rowsIn(t *testing.T, db *DB, table string) int64 {
 	t.Helper()
 	return number(t, db, "SELECT COUNT(*) FROM "+table)
 }
@@ -46,7 +46,7 @@ func TestCopy(t *testing.T) {
 				names := make([]string, 0, len(copied))
 				for _, c := range copied {
 					names = append(names, c.Table)
-					if have, want := count(t, target, c.Table), count(t, source, c.Table); have != want || c.Rows != want {
+					if have, want := rowsIn(t, target, c.Table), rowsIn(t, source, c.Table); have != want || c.Rows != want {
 						t.Errorf("%s: %d rows, %d reported, want %d", c.Table, have, c.Rows, want)
 					}
 				}
@@ -85,7 +85,7 @@ func TestCopyIntoUse(t *testing.T) {
 		if _, err := source.Copy(t.Context(), target); err == nil || !strings.Contains(err.Error(), "the target is in use") {
 			t.Errorf("Copy = %v, want a refusal", err)
 		}
-		if n := count(t, target, "usage_row"); n != 0 {
+		if n := rowsIn(t, target, "usage_row"); n != 0 {
 			t.Errorf("%d rows were copied all the same", n)
 		}
 	})
