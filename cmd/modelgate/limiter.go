@@ -44,6 +44,15 @@ func (l *liveLimiter) Enter(key modelgate.KeyID, limits modelgate.Limits, kind t
 	return l.Limiter.Enter(key, limits.Or(*l.defaults.Load()), kind)
 }
 
+// fallbacks is how many requests were judged by this instance alone although
+// there is a Redis.
+func (l *liveLimiter) fallbacks() float64 {
+	if l.shared == nil {
+		return 0
+	}
+	return float64(l.shared.Fallbacks())
+}
+
 // Run renews what is held in Redis until the context ends.
 func (l *liveLimiter) Run(ctx context.Context) {
 	if l.shared != nil {

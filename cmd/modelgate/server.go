@@ -303,6 +303,7 @@ func (s *server) registerMetrics() {
 		gauge("modelgate_spool_quarantined_total", "Damaged places and entries kept aside.", func() float64 {
 			return float64(s.spool.Stats().Quarantined + s.shipper.Stats().Quarantined)
 		}),
+		gauge("modelgate_limiter_fallbacks_total", "Requests whose limits this instance judged alone, because Redis did not answer.", s.limiter.fallbacks),
 		gauge("modelgate_rows_booked_total", "Usage rows booked by this process.", func() float64 { return float64(s.shipper.Stats().Rows) }),
 	)
 }

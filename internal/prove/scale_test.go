@@ -1,0 +1,329 @@
+package prove
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/gatetest"
+)
+
+// group is three instances behind a balancer, with one PostgreSQL and one
+// Redis that the proof may stop.
+type group struct {
+	*testing.T
+	database *gatetest.PostgresCluster
+	redis    *gatetest.RedisServer
+	upstream *upstream
+	gates    []*gatetest.Gateway
+	balancer *balancer
+	source   string
+	client   modelgate.ClientID
+}
+
+// drainFor is longer than a balancer takes to look at readiness.
+const drainFor = 2 * time.Second
+
+func newGroup(t *testing.T) *group {
+	t.Helper()
+	g := &group{T: t, database: gatetest.NewPostgresCluster(t), redis: gatetest.NewRedisServer(t), upstream: newUpstream(t), balancer: newBalancer(t)}
+	g.source = g.database.Database(t)
+	for i := range 3 {
+		gate := gatetest.StartGateway(t, gatetest.GatewayOptions{Database: g.source, Upstream: g.upstream.URL, More: fmt.Sprintf("redis: {url: %q}\n", g.redis.URL())})
+		(&world{Gateway: gate, t: t, target: newTarget()}).drainDelay(drainFor)
+		g.gates = append(g.gates, gate)
+		g.balancer.set(i, gate.URL)
+	}
+	g.client = g.gates[0].NewClient("scale")
+	return g
+}
+
+// key issues a key with limits.
+func (g *group) key(limits ...string) string {
+	g.Helper()
+	secret, id := g.gates[0].NewKey(g.client)
+	g.gates[0].Admin(nil, append([]string{"key", "limits", string(id)}, limits...)...)
+	return secret
+}
+
+// limited waits until every instance knows a key and its limits.
+func (g *group) limited(key string) {
+	g.Helper()
+	for _, gate := range g.gates {
+		for began := time.Now(); ; {
+			r, err := http.NewRequest(http.MethodGet, gate.URL+"/gw/me", nil)
+			if err != nil {
+				g.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+key)
+			resp, err := http.DefaultClient.Do(r)
+			if err == nil {
+				resp.Body.Close()
+			}
+			if err == nil && resp.StatusCode == http.StatusOK {
+				break
+			}
+			if time.Since(began) > patience {
+				g.Fatalf("an instance does not know the key: %v", err)
+			}
+		}
+	}
+}
+
+// roll restarts an instance as an upgrade does.
+func (g *group) roll(i int) {
+	g.Helper()
+	g.gates[i].Signal(syscall.SIGTERM)
+	select {
+	case <-g.gates[i].Exited():
+	case <-time.After(patience):
+		g.Fatalf("instance %d does not end", i)
+	}
+	if code := g.gates[i].ExitCode(); code != 0 {
+		g.Errorf("instance %d ended with %d", i, code)
+	}
+	g.gates[i].Start()
+	g.balancer.set(i, g.gates[i].URL)
+}
+
+// settle stops all and judges the books.
+func (g *group) settle(title string, calls []*call, more ...string) {
+	g.Helper()
+	for _, gate := range g.gates {
+		gate.Stop()
+	}
+	g.upstream.close()
+	v := judge(g.T, calls, g.upstream.ledger.All(), readRows(g.T, "pgx", g.source))
+	v.check(g.T)
+	v.reconciled = "no difference"
+	if stdout, stderr, code := g.gates[0].Run("reconcile", "--config", g.gates[0].ConfigFile); code != 0 {
+		v.reconciled = "DIFFERENCES"
+		g.Errorf("reconcile: exit %d\n%s%s", code, stdout, stderr)
+	}
+	if v.failed > 0 {
+		i := slices.IndexFunc(calls, (*call).failed)
+		g.Errorf("%d calls failed, such as %d: status %d, %v", v.failed, calls[i].mark, calls[i].status, calls[i].err)
+	}
+	if v.answered == 0 || v.exact != v.rows {
+		g.Errorf("%d answered, %d of %d rows are exact", v.answered, v.exact, v.rows)
+	}
+	slices.SortFunc(calls, func(a, b *call) int { return int(a.took - b.took) })
+	at := func(share float64) string {
+		return fmt.Sprintf("%.1f ms", calls[int(share*float64(len(calls)-1))].took.Seconds()*1e3)
+	}
+	v.table(g.Output(), title, append(more, "call p50", at(0.5), "call p99", at(0.99), "call at most", at(1))...)
+	if g.Failed() {
+		for i, gate := range g.gates {
+			g.Logf("the log of instance %d ends with\n%s", i, tail(gate.Log(), 1500))
+		}
+	}
+}
+
+// TestScaleRollingRestart keeps a steady load on three instances while each of
+// them is restarted, PostgreSQL is, and Redis is away for a while: no call
+// fails and none is lost. The key has a budget and limits, so that slices and
+// Redis are in use.
+func TestScaleRollingRestart(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t)
+	rate := size(120.0, 1000)
+	key := g.key("--rps", "20000", "--burst", "20000", "--concurrency", "5000")
+	g.limited(key)
+	g.budget(key)
+	l := &load{target: newTarget(), key: key, callers: size(24, 96), rate: rate, mix: mix{slow: 0.1}, reached: make(chan int64)}
+	l.target.set(g.balancer.URL)
+	g.balanced()
+	ctx, stop := context.WithCancel(t.Context())
+	made := make(chan []*call, 1)
+	began := time.Now()
+	go func() { made <- l.run(ctx) }()
+	lasts := func(d time.Duration) { l.until(t.Context(), l.done.Load()+int64(d.Seconds()*rate)) }
+	pause := size(500*time.Millisecond, 5*time.Second)
+	lasts(pause)
+	for i := range g.gates {
+		g.roll(i)
+		lasts(pause)
+	}
+	g.database.Stop(t)
+	lasts(size(time.Second, 5*time.Second))
+	g.database.Start(t)
+	lasts(pause)
+	g.redis.Stop()
+	lasts(size(time.Second, 10*time.Second))
+	g.redis.Start(t)
+	lasts(pause)
+	ended := time.Since(began)
+	stop()
+	calls := <-made
+	g.settle(fmt.Sprintf("three instances at %.0f calls/s: each restarted, PostgreSQL restarted, Redis away", rate), calls,
+		"calls a second", fmt.Sprintf("%.0f", float64(len(calls))/ended.Seconds()))
+}
+
+// budget sets budgets that bind the key and are not used up.
+func (g *group) budget(key string) {
+	g.Helper()
+	r, err := http.NewRequest(http.MethodPut, g.gates[0].URL+"/gw/budgets", strings.NewReader(`{"scope":"client","period":"month","limit_usd":100000}`))
+	if err != nil {
+		g.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil || resp.StatusCode != http.StatusNoContent {
+		g.Fatalf("budget: %v, %v", resp, err)
+	}
+	resp.Body.Close()
+}
+
+// balanced waits until the balancer has found all instances.
+func (g *group) balanced() {
+	g.Helper()
+	for began := time.Now(); len(g.balancer.pick()) < len(g.gates); {
+		if time.Since(began) > patience {
+			g.Fatal("not all instances are ready")
+		}
+	}
+}
+
+// TestScaleSharedRate: a key's rate holds for three instances together, to
+// one per cent, while Redis is up.
+func TestScaleSharedRate(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t)
+	rps, burst := 100, 200
+	lasts := size(4*time.Second, 30*time.Second)
+	for attempt := 1; ; attempt++ {
+		key := g.key("--rps", fmt.Sprint(rps), "--burst", fmt.Sprint(burst))
+		g.limited(key)
+		time.Sleep(time.Duration(burst) * time.Second / time.Duration(rps)) // the bucket is full again
+		admitted, refused, took, alone := g.pour(key, lasts)
+		want := float64(burst) + float64(rps)*took.Seconds()
+		off := math.Abs(float64(admitted)-want) / want
+		t.Logf("%d admitted and %d refused in %v on three instances, want %.0f: %.2f %% off; %.0f judged without Redis", admitted, refused, took, want, 100*off, alone)
+		if alone > 0 && attempt < 3 {
+			continue // this machine was too busy for Redis to answer in time
+		}
+		if most := 0.01 + alone/want; off > most || refused == 0 {
+			t.Errorf("%.2f %% off, want at most %.2f", 100*off, 100*most)
+		}
+		return
+	}
+}
+
+// pour makes as many requests as it can for a while, on all instances, at
+// three times the rate and more. It returns what became of them, from the
+// first answer to the last, and how many were judged by an instance alone.
+func (g *group) pour(key string, lasts time.Duration) (admitted, refused int64, took time.Duration, alone float64) {
+	g.Helper()
+	before := g.alone()
+	var yes, no atomic.Int64
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 32}}
+	defer client.CloseIdleConnections()
+	began := time.Now()
+	var last atomic.Int64 // ns since began, when the last request was judged
+	var all sync.WaitGroup
+	for worker := range 12 {
+		all.Go(func() {
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for time.Since(began) < lasts {
+				r, err := http.NewRequest(http.MethodGet, g.gates[worker%3].URL+"/gw/me", nil)
+				if err != nil {
+					g.Error(err)
+					return
+				}
+				r.Header.Set("Authorization", "Bearer "+key)
+				resp, err := client.Do(r)
+				if err != nil {
+					g.Error(err)
+					return
+				}
+				_, _ = io.Copy(io.Discard, resp.Body) // the connection is wanted again
+				resp.Body.Close()
+				now := int64(time.Since(began))
+				for was := last.Load(); was < now && !last.CompareAndSwap(was, now); was = last.Load() {
+				}
+				switch resp.StatusCode {
+				case http.StatusOK:
+					yes.Add(1)
+				case http.StatusTooManyRequests:
+					no.Add(1)
+				default:
+					g.Errorf("status %d", resp.StatusCode)
+				}
+				<-tick.C
+			}
+		})
+	}
+	all.Wait()
+	return yes.Load(), no.Load(), time.Duration(last.Load()), g.alone() - before
+}
+
+// alone is how many requests the instances judged without Redis.
+func (g *group) alone() (n float64) {
+	for _, gate := range g.gates {
+		n += (&world{Gateway: gate, t: g.T}).metrics()["modelgate_limiter_fallbacks_total"]
+	}
+	return n
+}
+
+// TestScaleSharedConcurrency: so many calls at once on three instances
+// together, and not one more.
+func TestScaleSharedConcurrency(t *testing.T) {
+	t.Parallel()
+	g := newGroup(t)
+	const places, wanted = 30, 90
+	key := g.key("--rps", "0", "--concurrency", fmt.Sprint(places))
+	g.limited(key)
+	var under, most, admitted, refused atomic.Int64
+	fn := func() {
+		n := under.Add(1)
+		for was := most.Load(); was < n && !most.CompareAndSwap(was, n); was = most.Load() {
+		}
+	}
+	g.upstream.arrived.Store(&fn)
+	var all sync.WaitGroup
+	body := fmt.Sprintf(`{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"[[delay=%s]]"}]}`, size("2s", "5s"))
+	for i := range wanted {
+		all.Go(func() {
+			r, err := http.NewRequest(http.MethodPost, g.gates[i%3].URL+"/v1/chat/completions", strings.NewReader(body))
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			r.Header.Set("Authorization", "Bearer "+key)
+			r.Header.Set("Content-Type", "application/json")
+			resp, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			var e struct{ Error struct{ Type string } }
+			switch err := json.NewDecoder(resp.Body).Decode(&e); {
+			case resp.StatusCode == http.StatusOK:
+				admitted.Add(1)
+			case resp.StatusCode == http.StatusTooManyRequests && e.Error.Type == string(modelgate.RateLimited):
+				refused.Add(1)
+			default:
+				t.Errorf("%d %v %v", resp.StatusCode, e, err)
+			}
+		})
+	}
+	all.Wait()
+	alone := g.alone()
+	t.Logf("%d of %d calls at once were admitted on three instances, %d places; %d under way at most; %.0f judged without Redis", admitted.Load(), wanted, places, most.Load(), alone)
+	if alone == 0 && (admitted.Load() != places || refused.Load() != wanted-places) {
+		t.Errorf("%d admitted and %d refused, want %d and %d", admitted.Load(), refused.Load(), places, wanted-places)
+	}
+}
