@@ -153,9 +153,9 @@ type Ask struct {
 	// Least is what there must be, Most what is taken where there is as much;
 	// 0 < Least ≤ Most.
 	Least, Most Nano
-	// Across: Least is granted also where it passes the limit, as long as
-	// something is left (estimate); otherwise never (strict).
-	Across bool
+	// Room is what must be left for Least to be granted: Least itself, or less
+	// to let one call cross the limit; 0 < Room ≤ Least.
+	Room Nano
 	// Seq numbers the changes of what the instance holds of the counter. One
 	// that was made already is not made again but answered as it was: where an
 	// answer was lost, the change is sent once more under its number.

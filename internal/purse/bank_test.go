@@ -129,7 +129,7 @@ func (b *bank) judge(instance string, a *modelgate.Ask) modelgate.Held {
 		return modelgate.Held{Gone: true}
 	case left >= a.Most:
 		return modelgate.Held{Granted: a.Most, Left: left - a.Most}
-	case left >= a.Least, a.Across && left > 0:
+	case left >= a.Room:
 		return modelgate.Held{Granted: a.Least, Left: left - a.Least}
 	}
 	return modelgate.Held{Left: left}

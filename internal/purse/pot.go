@@ -128,9 +128,11 @@ func (t *pot) ask(amount modelgate.Nano, m Mode, now time.Time) modelgate.Ask {
 		t.seq++
 	}
 	least := -t.free
-	return modelgate.Ask{
-		Counter: t.counter, Least: least, Most: t.most(least, amount, now), Across: m == Estimate, Seq: t.seq,
+	room := least
+	if m == Estimate { // what ended calls cost beyond their reservations must fit
+		room = max(least-amount, 0) + 1
 	}
+	return modelgate.Ask{Counter: t.counter, Least: least, Most: t.most(least, amount, now), Room: room, Seq: t.seq}
 }
 
 // most is what the next slice may hold: enough for ahead at the rate of late,

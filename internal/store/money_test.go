@@ -42,22 +42,22 @@ func TestHoldGrantsTheMostThenTheLeast(t *testing.T) {
 			}
 			return got[0], err
 		}
-		if got, err := hold(modelgate.Ask{Least: 1, Most: 1, Seq: 1}); err != nil || got.Granted != 0 || !got.Gone {
+		if got, err := hold(modelgate.Ask{Least: 1, Most: 1, Seq: 1, Room: 1}); err != nil || got.Granted != 0 || !got.Gone {
 			t.Errorf("Hold without a budget = %v, %v, want it gone", got, err)
 		}
 		putBudget(t, db, client, 100)
 		for i, c := range []struct {
-			least, most   modelgate.Nano
-			across        bool
-			granted, left modelgate.Nano
+			least, most, room modelgate.Nano
+			granted, left     modelgate.Nano
 		}{
-			{10, 60, false, 60, 40},
-			{10, 60, false, 10, 30},
-			{31, 31, false, 0, 30},
-			{31, 60, true, 31, -1},
-			{1, 1, true, 0, -1},
+			{10, 60, 10, 60, 40},
+			{10, 60, 10, 10, 30},
+			{31, 31, 31, 0, 30},
+			{39, 60, 31, 0, 30},
+			{31, 60, 30, 31, -1},
+			{1, 1, 1, 0, -1},
 		} {
-			got, err := hold(modelgate.Ask{Least: c.least, Most: c.most, Across: c.across, Seq: int64(i + 2)})
+			got, err := hold(modelgate.Ask{Least: c.least, Most: c.most, Room: c.room, Seq: int64(i + 2)})
 			if got.Granted != c.granted || got.Left != c.left || err != nil {
 				t.Errorf("ask %d: granted %d, left %d, %v; want %d, %d", i, got.Granted, got.Left, err, c.granted, c.left)
 			}
@@ -75,8 +75,8 @@ func TestHoldIsAllOrNothing(t *testing.T) {
 		small := modelgate.Budget{Level: modelgate.LevelKey, ID: string(key.ID), Period: modelgate.Month, Limit: 5}
 		must(t, db.PutBudget(t.Context(), client, KeyScope{}, small, audit("budget.put")))
 		got, err := db.Hold(t.Context(), "i", []modelgate.Ask{
-			{Counter: small.Counter(client, noon), Least: 6, Most: 6, Seq: 1},
-			{Counter: clientDay(client), Least: 6, Most: 6, Seq: 1},
+			{Counter: small.Counter(client, noon), Least: 6, Most: 6, Seq: 1, Room: 6},
+			{Counter: clientDay(client), Least: 6, Most: 6, Seq: 1, Room: 6},
 		})
 		if err != nil || got[0].Granted != 0 || got[0].Left != 5 || got[1].Granted == 0 {
 			t.Errorf("Hold = %+v, %v; want only the key's refused, with 5 left", got, err)
@@ -100,7 +100,7 @@ func TestHoldNeverPassesALimit(t *testing.T) {
 		for w := range 8 {
 			wg.Go(func() {
 				for range 40 {
-					got, err := db.Hold(t.Context(), fmt.Sprint("i", w%2), []modelgate.Ask{{Counter: clientDay(client), Least: 7, Most: 13, Seq: seq.Add(1)}})
+					got, err := db.Hold(t.Context(), fmt.Sprint("i", w%2), []modelgate.Ask{{Counter: clientDay(client), Least: 7, Most: 13, Seq: seq.Add(1), Room: 7}})
 					if err != nil {
 						t.Error(err)
 						return
@@ -189,7 +189,7 @@ func (l *ledger) step(r *rapid.T, t *testing.T, db *DB, client modelgate.ClientI
 		putBudget(t, db, client, amount*3)
 		l.limit = amount * 3
 	case "hold":
-		l.hold(r, db, instance, modelgate.Ask{Counter: k, Least: amount, Most: amount * 2, Across: rapid.Bool().Draw(r, "across"), Seq: seq})
+		l.hold(r, db, instance, modelgate.Ask{Counter: k, Least: amount, Most: amount * 2, Room: rapid.SampledFrom([]modelgate.Nano{1, amount}).Draw(r, "room"), Seq: seq})
 	case "row":
 		u := row(client, n)
 		u.Cost = amount
@@ -228,7 +228,7 @@ func (l *ledger) hold(r *rapid.T, db *DB, instance string, a modelgate.Ask) {
 		want.Granted = mine.amount
 	case l.limit > 0 && left >= a.Most:
 		want.Granted = a.Most
-	case l.limit > 0 && (left >= a.Least || a.Across && left > 0):
+	case l.limit > 0 && left >= a.Room:
 		want.Granted = a.Least
 	}
 	if want.Granted > 0 && (mine == nil || mine.seq != a.Seq) {
@@ -253,7 +253,7 @@ func TestExpiredSlicesAreFreed(t *testing.T) {
 		putBudget(t, db, client, 100)
 		for n, i := range []string{"dead", "alive"} {
 			must(t, db.RenewSlices(ctx, i))
-			_, err := db.Hold(ctx, i, []modelgate.Ask{{Counter: clientDay(client), Least: 40, Most: 40, Seq: int64(n + 1)}})
+			_, err := db.Hold(ctx, i, []modelgate.Ask{{Counter: clientDay(client), Least: 40, Most: 40, Seq: int64(n + 1), Room: 40}})
 			must(t, err)
 		}
 		held := func() int64 { return number(t, db, "SELECT SUM(held) FROM spend") }

@@ -17,8 +17,8 @@ const SliceLife = time.Hour
 
 // sqlHold is the one statement that reserves money: its WHERE clause is judged
 // under the lock of the row, so that nothing passes a limit unseen. $7 is what
-// must still be left for that, $6 itself or, to admit the one call that
-// crosses the limit, 1.
+// must still be left for that: $6 itself or, to admit the one call that
+// crosses the limit, less.
 const sqlHold = `UPDATE spend
 SET held = held + $6
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5
@@ -172,11 +172,7 @@ func guard(ctx context.Context, tx *sql.Tx, k counter, a *modelgate.Ask) (grante
 			return a.Most, used, err
 		}
 	}
-	room := a.Least
-	if a.Across {
-		room = 1
-	}
-	err = tx.QueryRowContext(ctx, sqlHold, append(k.args(nil), int64(a.Least), int64(room))...).Scan(&used)
+	err = tx.QueryRowContext(ctx, sqlHold, append(k.args(nil), int64(a.Least), int64(a.Room))...).Scan(&used)
 	return a.Least, used, err
 }
 
