@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench microbench fuzz prove-books prove-access prove-scale soak build clean
+.PHONY: help run test check bench microbench fuzz prove-books prove-access prove-money prove-scale soak build clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,10 @@ prove-books: ## lose nothing and book nothing twice, at full size (half an hour)
 prove-access: ## who may do what, and how fast a revocation holds, at full size (ten minutes)
 	go test -count=1 -rapid.checks 20000 -run 'Admit|Issuance|Permit|SingleModel|Deny' .
 	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestAccess' ./internal/prove -full
+
+prove-money: ## budgets that hold at every moment, at full size (ten minutes)
+	go test -count=1 -v -timeout 1h -run 'TestEveryOrderOfEvents' ./internal/purse -states 600000
+	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestMoney' ./internal/prove -full
 
 prove-scale: ## three instances at 1,000 calls a second lose nothing while everything restarts (two minutes)
 	go test -count=1 -v -timeout 30m -run 'TestScale' ./internal/prove -full

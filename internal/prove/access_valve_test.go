@@ -13,7 +13,7 @@ import (
 )
 
 // valve is one instance's way to PostgreSQL. It counts how often keys are
-// looked up, and can go dark: then bytes are kept back both ways, connections
+// looked up, and every statement by its name, and can go dark: then bytes are kept back both ways, connections
 // stay open and new ones are taken, as when a network drops packets.
 type valve struct {
 	server  string
@@ -21,6 +21,7 @@ type valve struct {
 
 	mu   sync.Mutex
 	dark chan struct{} // closed when light comes back; nil: light
+	runs map[string]int64
 }
 
 // newValve starts a valve and returns the database's URL by way of it.
@@ -30,7 +31,7 @@ func newValve(t *testing.T, database string) (*valve, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := &valve{server: u.Host}
+	v := &valve{server: u.Host, runs: map[string]int64{}}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -88,12 +89,29 @@ func (v *valve) connect(client net.Conn) {
 		client.Close()
 		server.Close()
 	}()
-	read := &statements{queries: map[string]string{}, run: func(query string) {
-		if strings.Contains(query, "-- sqlCaller") {
-			v.lookups.Add(1)
-		}
-	}}
+	read := &statements{queries: map[string]string{}, run: v.ran}
 	v.copy(server, client, read.see)
+}
+
+// ran counts a statement, whose text ends with its name.
+func (v *valve) ran(query string) {
+	_, name, _ := strings.Cut(query, "\n-- ")
+	if name == "sqlCaller" {
+		v.lookups.Add(1)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.runs[name]++
+}
+
+// count is how often statements of these names ran.
+func (v *valve) count(names ...string) (n int64) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, name := range names {
+		n += v.runs[name]
+	}
+	return n
 }
 
 // copy hands pieces on until either side ends.

@@ -27,7 +27,11 @@ WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period
     FROM budget
     WHERE budget.client_id = spend.client_id AND budget.scope = spend.scope
       AND budget.scope_id = spend.scope_id AND budget.period = spend.period)
-RETURNING settled + held
+RETURNING settled + held, (
+    SELECT amount
+    FROM budget
+    WHERE budget.client_id = spend.client_id AND budget.scope = spend.scope
+      AND budget.scope_id = spend.scope_id AND budget.period = spend.period)
 -- sqlHold`
 
 // sqlUnhold also serves to lock the row, with 0.
@@ -135,21 +139,17 @@ func inOrder[T any](list []T, key func(*T) counter) []int {
 
 func hold(ctx context.Context, tx *sql.Tx, instance string, a *modelgate.Ask) (modelgate.Held, error) {
 	k := counter{a.Counter}
-	granted, used, err := guard(ctx, tx, k, a)
+	granted, left, err := guard(ctx, tx, k, a)
 	if errors.Is(err, sql.ErrNoRows) {
 		// The row may be missing, as in a period without any spending yet.
 		if _, err = tx.ExecContext(ctx, sqlNewSpend, k.args(nil)...); err != nil {
 			return modelgate.Held{}, err
 		}
-		granted, used, err = guard(ctx, tx, k, a)
+		granted, left, err = guard(ctx, tx, k, a)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return refusal(ctx, tx, k, instance, a.Seq)
 	}
-	if err != nil {
-		return modelgate.Held{}, err
-	}
-	limit, err := limitOf(ctx, tx, k)
 	if err != nil {
 		return modelgate.Held{}, err
 	}
@@ -158,22 +158,23 @@ func hold(ctx context.Context, tx *sql.Tx, instance string, a *modelgate.Ask) (m
 		if err := correct(ctx, tx, k, granted); err != nil {
 			return modelgate.Held{}, err
 		}
-		used -= granted
+		left += granted
 		granted, err = madeChange(ctx, tx, k, instance, a.Seq)
 	}
-	return modelgate.Held{Granted: granted, Left: limit - used + deficit}, err
+	return modelgate.Held{Granted: granted, Left: left + deficit}, err
 }
 
 // guard takes the most of an ask, else the least; sql.ErrNoRows refuses.
-func guard(ctx context.Context, tx *sql.Tx, k counter, a *modelgate.Ask) (granted, used modelgate.Nano, err error) {
+func guard(ctx context.Context, tx *sql.Tx, k counter, a *modelgate.Ask) (granted, left modelgate.Nano, err error) {
+	var used, limit modelgate.Nano
 	if a.Most > a.Least {
-		err = tx.QueryRowContext(ctx, sqlHold, append(k.args(nil), int64(a.Most), int64(a.Most))...).Scan(&used)
+		err = tx.QueryRowContext(ctx, sqlHold, append(k.args(nil), int64(a.Most), int64(a.Most))...).Scan(&used, &limit)
 		if !errors.Is(err, sql.ErrNoRows) {
-			return a.Most, used, err
+			return a.Most, limit - used, err
 		}
 	}
-	err = tx.QueryRowContext(ctx, sqlHold, append(k.args(nil), int64(a.Least), int64(a.Room))...).Scan(&used)
-	return a.Least, used, err
+	err = tx.QueryRowContext(ctx, sqlHold, append(k.args(nil), int64(a.Least), int64(a.Room))...).Scan(&used, &limit)
+	return a.Least, limit - used, err
 }
 
 // refusal tells how much is left of a budget that refused, unless it did so
