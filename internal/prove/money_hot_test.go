@@ -61,36 +61,29 @@ func TestMoneyHot(t *testing.T) {
 	}
 	var samples []remainder
 	var plenty time.Duration // how long there was more than near
-	var asked, calm int64    // statements by then, and before the limit was lowered
+	var asked int64          // statements by then
 	began, before := time.Now(), count()
-	// In the middle the limit is lowered, so that it is used up after four
-	// fifths of the time.
-	lower := time.AfterFunc(length/2, func() {
-		limit = m.settled() + limit*3/10
-		m.budgets(limit, 0, 0)
-	})
-	defer lower.Stop()
 	watched := m.watch(func(at time.Time, all []position) {
 		s := remainder{at: at, left: map[string]int64{}}
 		for _, p := range all {
 			s.left[p.scope+p.id] = p.limit - p.settled - p.held
 		}
 		samples = append(samples, s)
-		if at.Sub(began) < length/2 {
-			calm = count() - before
-		}
 		if plenty == 0 && s.left["client"+string(m.client)] <= near {
 			plenty, asked = at.Sub(began), count()-before
 		}
 	})
-	paced(int(calls))
+	paced(int(calls / 2))
+	calm, calmTime := count()-before, time.Since(began)
+	limit = m.settled() + limit*3/10 // is used up after three fifths of what follows
+	m.budgets(limit, 0, 0)
+	paced(int(calls / 2))
 	took, rest := time.Since(began), count()-before-asked
 	watched()
 	if plenty == 0 {
 		t.Fatal("the budget was never used up")
 	}
 	m.nothingHeld(10 * time.Second)
-	m.close()
 	refused, passed, wrong := 0, 0, 0
 	for _, a := range m.made {
 		switch a.status {
@@ -105,10 +98,11 @@ func TestMoneyHot(t *testing.T) {
 			t.Errorf("a call had the outcome %d", a.status)
 		}
 	}
+	m.close()
 	if wrong > 0 {
 		t.Errorf("%d of %d refusals came while more than 20 reservations were left", wrong, refused)
 	}
-	perSecond, calmPerSecond := float64(asked)/plenty.Seconds(), float64(calm)/(length/2).Seconds()
+	perSecond, calmPerSecond := float64(asked)/plenty.Seconds(), float64(calm)/calmTime.Seconds()
 	if worst := size(calmPerSecond, max(perSecond, calmPerSecond)); worst > 20 { // a small limit has no middle
 		t.Errorf("%.1f budget statements a second, want at most 20", worst)
 	}

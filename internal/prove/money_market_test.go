@@ -335,6 +335,11 @@ func (m *market) close() {
 	if stdout, stderr, code := m.gateways[0].Run("reconcile", "--config", m.gateways[0].ConfigFile); code != 0 {
 		m.Errorf("reconcile: exit %d\n%s%s", code, stdout, stderr)
 	}
+	for _, g := range m.gateways {
+		if m.Failed() {
+			m.Logf("a gateway's log ends with\n%s", tail(g.Log(), 2000))
+		}
+	}
 }
 
 // report writes figures, a name and a value in turn.
