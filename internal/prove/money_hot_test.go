@@ -95,7 +95,7 @@ func TestMoneyHot(t *testing.T) {
 				wrong++
 			}
 		default:
-			t.Errorf("a call had the outcome %d", a.status)
+			t.Errorf("a call had the outcome %d after %v: %s", a.status, a.over.Sub(a.begun), a.answer)
 		}
 	}
 	m.close()

@@ -50,7 +50,8 @@ type attempt struct {
 	limit       int64 // max_tokens
 	output      int64 // what the provider makes of it
 	begun, over time.Time
-	status      int           // 0: no answer
+	status      int // 0: no answer
+	answer      string
 	said        string        // further directives
 	leaves      time.Duration // the caller goes after this long; 0: it stays
 }
@@ -187,8 +188,8 @@ func (m *market) call(instance int, a *attempt) {
 	if err != nil {
 		return
 	}
-	a.status = resp.StatusCode
-	if a.status == http.StatusPaymentRequired && strings.TrimSpace(string(text)) != `{"error":{"type":"budget_exceeded","message":"budget limit reached"}}` {
+	a.status, a.answer = resp.StatusCode, strings.TrimSpace(string(text))
+	if a.status == http.StatusPaymentRequired && a.answer != `{"error":{"type":"budget_exceeded","message":"budget limit reached"}}` {
 		m.Errorf("402 with %s", text)
 	}
 }
