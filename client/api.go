@@ -20,7 +20,16 @@ type ModelPrices struct {
 	// Whether a call can cost more or less: by the length of its prompt, the time of day, or what its reply says it was.
 	Varies bool `json:"varies"`
 	// Empty where no price is known.
-	Prices []map[string]string `json:"prices"`
+	Prices []UnitPrice `json:"prices"`
+}
+
+// UnitPrice is a value of the API.
+type UnitPrice struct {
+	// One of input, cached_input, cache_write, cache_write_1h, output, audio_input, audio_output, image, second, characters, search, megapixel, request.
+	Unit string `json:"unit"`
+	// How much of the unit the price is for.
+	Per int64 `json:"per"`
+	USD USD   `json:"usd"`
 }
 
 // Scope: A right of a key.
@@ -232,8 +241,17 @@ type Span struct {
 	Errors      int64 `json:"errors"`
 	TotalTokens int64 `json:"total_tokens"`
 	// The cost; for a key bound to a sub-account the price billed.
-	TotalCostUSD USD               `json:"total_cost_usd"`
-	LatencyMs    map[string]string `json:"latency_ms"`
+	TotalCostUSD USD     `json:"total_cost_usd"`
+	LatencyMs    Latency `json:"latency_ms"`
+}
+
+// Latency: In whole milliseconds.
+type Latency struct {
+	Mean int64 `json:"mean"`
+	// Half of the requests took no longer; an estimate.
+	P50 int64 `json:"p50"`
+	// 95 of 100 requests took no longer; an estimate.
+	P95 int64 `json:"p95"`
 }
 
 // StatsBucket is a value of the API.

@@ -8,7 +8,15 @@ export interface ModelPrices {
   /** Whether a call can cost more or less: by the length of its prompt, the time of day, or what its reply says it was. */
   varies: boolean;
   /** Empty where no price is known. */
-  prices: Array<Record<string, string>>;
+  prices: Array<UnitPrice>;
+}
+
+export interface UnitPrice {
+  /** One of input, cached_input, cache_write, cache_write_1h, output, audio_input, audio_output, image, second, characters, search, megapixel, request. */
+  unit: "input" | "cached_input" | "cache_write" | "cache_write_1h" | "output" | "audio_input" | "audio_output" | "image" | "second" | "characters" | "search" | "megapixel" | "request";
+  /** How much of the unit the price is for. */
+  per: number;
+  usd: number;
 }
 
 /** A right of a key. */
@@ -175,7 +183,16 @@ export interface Span {
   total_tokens: number;
   /** The cost; for a key bound to a sub-account the price billed. */
   total_cost_usd: number;
-  latency_ms: Record<string, string>;
+  latency_ms: Latency;
+}
+
+/** In whole milliseconds. */
+export interface Latency {
+  mean: number;
+  /** Half of the requests took no longer; an estimate. */
+  p50: number;
+  /** 95 of 100 requests took no longer; an estimate. */
+  p95: number;
 }
 
 export interface StatsBucket {
