@@ -1,0 +1,105 @@
+import { StrictMode, useEffect, useState, type ReactNode } from "react";
+import { createRoot } from "react-dom/client";
+import "../style.css";
+import mark from "../mark.svg";
+import { get, type Scope, type SubAccount } from "../shared/api";
+import { Link, useRoute } from "../shared/route";
+import { paint } from "../shared/theme";
+import { useAsked, useMedia } from "../shared/use";
+import { Icon } from "../ui/icons";
+import { Button, Empty, Page, Trouble } from "../ui/kit";
+import { AppContext, type App } from "../views/app";
+import { Billing } from "../views/billing";
+import { Branding } from "../views/branding";
+import { Budgets } from "../views/budgets";
+import { Customer, Customers } from "../views/customers";
+import { Evidence } from "../views/evidence";
+import { Jobs } from "../views/jobs";
+import { Keys } from "../views/keys";
+import { Models } from "../views/models";
+import { Overview } from "../views/overview";
+import { useSession, type Signed } from "../views/session";
+import { SignIn } from "../views/signin";
+import { ThemeButton } from "../views/theme";
+import { Usage } from "../views/usage";
+
+const places: { title: string; list: [path: string, name: string, icon: string, view: () => ReactNode][] }[] = [
+  { title: "", list: [["/", "Overview", "overview", () => <Overview />], ["/usage", "Usage", "usage", () => <Usage />], ["/models", "Models", "models", () => <Models />], ["/jobs", "Jobs", "jobs", () => <Jobs />]] },
+  { title: "Access", list: [["/keys", "Keys", "keys", () => <Keys />], ["/budgets", "Budgets", "budgets", () => <Budgets />]] },
+  { title: "Reselling", list: [["/customers", "Customers", "customers", () => <Customers />], ["/branding", "Branding", "branding", () => <Branding />], ["/billing", "Billing", "billing", () => <Billing />]] },
+  { title: "Audit", list: [["/evidence", "Evidence", "evidence", () => <Evidence />]] },
+];
+
+function view(path: string): { name: string; body: ReactNode } {
+  for (const group of places) {
+    for (const [p, name, , body] of group.list) if (p === path) return { name, body: body() };
+  }
+  const customer = /^\/customers\/([^/]+)$/.exec(path);
+  if (customer?.[1]) return { name: "Customer", body: <Customer key={customer[1]} id={customer[1]} /> };
+  return { name: "Not found", body: <Page title="Not found"><div className="card"><Empty icon="search" title="There is nothing at this address" action={<Link className="button" to="/">Overview</Link>} /></div></Page> };
+}
+
+function Shell({ signed }: { signed: Signed }) {
+  const session = signed.session!;
+  const { path } = useRoute();
+  const [open, setOpen] = useState(false);
+  const narrow = useMedia("(max-width: 800px)");
+  const can = (s: Scope) => session.scopes.includes(s);
+  const customers = useAsked<SubAccount[]>(can("keys:manage") ? "subaccounts" : undefined, () => get("/gw/subaccounts"));
+  const names = new Map(customers.data?.map((c) => [c.id, c.name]));
+  const app: App = { session, base: session.base_url || location.origin, can, nameOf: (id) => names.get(id) };
+  const { name, body } = view(path);
+  useEffect(() => {
+    setOpen(false);
+    document.title = `${name} · ${session.name}`;
+  }, [path, name, session.name]);
+  const current = path.startsWith("/customers") ? "/customers" : path;
+  return (
+    <AppContext value={app}>
+      <a className="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById("content")?.focus(); }}>Skip to content</a>
+      <div className="bar">
+        <Button look="quiet" icon="menu" aria-label="Menu" aria-expanded={open} onClick={() => setOpen(!open)} />
+        <img className="mark" src={mark} alt="" width={26} height={26} />
+        <b className="cut">{session.name}</b>
+      </div>
+      <div className="frame">
+        <nav className={"side" + (open ? " open" : "")} aria-label="Dashboard" onKeyDown={(e) => e.key === "Escape" && setOpen(false)}>
+          <div className="who">
+            <img className="mark" src={mark} alt="" width={30} height={30} />
+            <div className="grow"><b className="cut">{session.name}</b><span className="note">Modelgate</span></div>
+          </div>
+          {places.map((group) => (
+            <div key={group.title}>
+              {group.title && <h2>{group.title}</h2>}
+              {group.list.map(([to, title, icon]) => (
+                <Link key={to} to={to === "/" ? "" : to} aria-current={current === to ? "page" : undefined} onClick={() => setOpen(false)}><Icon name={icon} />{title}</Link>
+              ))}
+            </div>
+          ))}
+          <div className="foot row apart">
+            <Button look="quiet" icon="out" onClick={signed.leave}>Sign out</Button>
+            <ThemeButton />
+          </div>
+        </nav>
+        {narrow && open && <button type="button" className="scrim" aria-label="Close the menu" onClick={() => setOpen(false)} />}
+        <main id="content" tabIndex={-1}>{body}</main>
+      </div>
+    </AppContext>
+  );
+}
+
+function Root() {
+  const signed = useSession();
+  if (!signed.known) return null;
+  if (signed.failure) return <main className="door"><div><Trouble failure={signed.failure} again={() => location.reload()} /></div></main>;
+  if (signed.session) return <Shell signed={signed} />;
+  return (
+    <SignIn
+      title="Sign in to Modelgate" mark={<img className="mark" src={mark} alt="" width={44} height={44} />} ended={signed.ended} onDone={signed.enter}
+      note={<p>Sign in with a key of your organization. It is checked, not kept: the browser holds a sealed session of at most 12 hours. What you see follows the key's scopes. No key yet? The operator issues one with <code>modelgate key issue</code>.</p>}
+    />
+  );
+}
+
+paint(document.documentElement, null);
+createRoot(document.getElementById("app")!).render(<StrictMode><Root /></StrictMode>);

@@ -1,0 +1,88 @@
+import { StrictMode, useEffect, type ReactNode } from "react";
+import { createRoot } from "react-dom/client";
+import "../style.css";
+import type { Scope } from "../shared/api";
+import { Link, useRoute } from "../shared/route";
+import { paint } from "../shared/theme";
+import { Button, Empty, Page, Trouble } from "../ui/kit";
+import { AppContext, type App } from "../views/app";
+import { Logo } from "../views/brand";
+import { Budgets } from "../views/budgets";
+import { Jobs } from "../views/jobs";
+import { Keys } from "../views/keys";
+import { Models } from "../views/models";
+import { Overview } from "../views/overview";
+import { useSession, type Signed } from "../views/session";
+import { SignIn } from "../views/signin";
+import { Start } from "../views/start";
+import { ThemeButton } from "../views/theme";
+import { Usage } from "../views/usage";
+
+interface Brand {
+  product_name: string;
+  logo_url: string | null;
+  accent_color: string | null;
+}
+
+// The gateway writes the brand into the page, so that the first thing that is
+// painted is the reseller's.
+const brand = JSON.parse(document.querySelector<HTMLMetaElement>('meta[name="brand"]')?.content ?? '{"product_name":"","logo_url":null,"accent_color":null}') as Brand;
+
+const places: [path: string, name: string, view: () => ReactNode][] = [
+  ["/", "Overview", () => <Overview />],
+  ["/usage", "Usage", () => <Usage />],
+  ["/keys", "Keys", () => <Keys />],
+  ["/budgets", "Budgets", () => <Budgets />],
+  ["/models", "Models", () => <Models />],
+  ["/jobs", "Jobs", () => <Jobs />],
+  ["/start", "Quick start", () => <Start />],
+];
+
+function Shell({ signed }: { signed: Signed }) {
+  const session = signed.session!;
+  const { path } = useRoute();
+  const found = places.find(([p]) => p === path);
+  const app: App = { session, base: session.base_url || location.origin, can: (s: Scope) => session.scopes.includes(s), nameOf: () => session.name, product: brand.product_name };
+  useEffect(() => {
+    document.title = `${found?.[1] ?? "Not found"} · ${brand.product_name}`;
+  }, [found]);
+  return (
+    <AppContext value={app}>
+      <a className="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById("content")?.focus(); }}>Skip to content</a>
+      <header className="top">
+        <div>
+          <div className="brandrow">
+            <Logo name={brand.product_name} url={brand.logo_url} />
+            <b className="cut">{brand.product_name}</b>
+            <span className="grow" />
+            <span className="note narrow cut">{session.name}</span>
+            <ThemeButton />
+            <Button look="quiet" icon="out" aria-label="Sign out" title="Sign out" onClick={signed.leave} />
+          </div>
+          <nav className="tabs" aria-label={brand.product_name}>
+            {places.map(([to, name]) => <Link key={to} to={to === "/" ? "" : to} aria-current={to === path ? "page" : undefined}>{name}</Link>)}
+          </nav>
+        </div>
+      </header>
+      <main id="content" className="below" tabIndex={-1}>
+        {found ? found[2]() : <Page title="Not found"><div className="card"><Empty icon="search" title="There is nothing at this address" action={<Link className="button" to="">Overview</Link>} /></div></Page>}
+      </main>
+    </AppContext>
+  );
+}
+
+function Root() {
+  const signed = useSession();
+  if (!signed.known) return null;
+  if (signed.failure) return <main className="door"><div><Trouble failure={signed.failure} again={() => location.reload()} /></div></main>;
+  if (signed.session) return <Shell signed={signed} />;
+  return (
+    <SignIn
+      title={brand.product_name} mark={<Logo name={brand.product_name} url={brand.logo_url} />} ended={signed.ended} onDone={signed.enter}
+      note={<p>Sign in with the key that {brand.product_name} gave you. It is checked, not kept: you stay signed in for at most 12 hours.</p>}
+    />
+  );
+}
+
+paint(document.documentElement, brand.accent_color);
+createRoot(document.getElementById("app")!).render(<StrictMode><Root /></StrictMode>);

@@ -1,0 +1,133 @@
+// How figures read. Times are UTC everywhere, as days and months of the books
+// are.
+
+const cents = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD" });
+const whole = new Intl.NumberFormat("en-US");
+
+/** usd shows an amount with as many decimals as it needs to say something, cents at least. */
+export function usd(value: number): string {
+  const size = Math.abs(value);
+  if (size === 0 || size >= 100) return cents.format(value);
+  const decimals = size >= 1 ? 2 : Math.min(9, Math.max(2, 2 - Math.floor(Math.log10(size)) + 0));
+  return new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", minimumFractionDigits: 2, maximumFractionDigits: decimals }).format(value);
+}
+
+/** usdExact shows an amount to the nano-dollar. */
+export function usdExact(value: number): string {
+  return new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", minimumFractionDigits: 2, maximumFractionDigits: 9 }).format(value);
+}
+
+/** usdColumn shows amounts that stand under each other. */
+export function usdColumn(value: number): string {
+  return new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", minimumFractionDigits: 6, maximumFractionDigits: 6 }).format(value);
+}
+
+/** usdShort is for axes. */
+export function usdShort(value: number): string {
+  if (value >= 1000) return "$" + count(value);
+  if (value >= 10 || value === 0) return "$" + Math.round(value);
+  return usd(value);
+}
+
+const compact = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+
+/** count shortens large numbers: 12.3K. */
+export function count(value: number): string {
+  return Math.abs(value) < 10_000 ? whole.format(Math.round(value * 100) / 100) : compact.format(value);
+}
+
+/** integer shows every digit. */
+export function integer(value: number): string {
+  return whole.format(value);
+}
+
+/** percent shows a share, with a decimal where it is small. */
+export function percent(share: number): string {
+  if (!isFinite(share)) return "–";
+  const value = share * 100;
+  return (value !== 0 && Math.abs(value) < 10 ? value.toFixed(value < 0.1 ? 2 : 1) : Math.round(value).toString()) + "%";
+}
+
+/** duration shows milliseconds. */
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
+}
+
+const monthDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
+const fullDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" });
+const minute = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
+
+export function day(text: string | Date): string {
+  return fullDay.format(new Date(text));
+}
+
+export function shortDay(text: string | Date): string {
+  return monthDay.format(new Date(text));
+}
+
+export function hourOfDay(text: string | Date): string {
+  return minute.format(new Date(text));
+}
+
+/** moment is day and time to the second, without the zone, which the column names. */
+export function moment(text: string): string {
+  const at = new Date(text);
+  return `${monthDay.format(at)} ${clock.format(at)}`;
+}
+
+/** momentUTC says everything. */
+export function momentUTC(text: string): string {
+  const at = new Date(text);
+  return `${fullDay.format(at)}, ${clock.format(at)} UTC`;
+}
+
+/** ago says how long since, or until. */
+export function ago(text: string, now = Date.now()): string {
+  const seconds = (now - new Date(text).getTime()) / 1000;
+  const size = Math.abs(seconds);
+  const said =
+    size < 60 ? "a moment" : size < 3600 ? `${Math.round(size / 60)} min` : size < 86_400 ? `${Math.round(size / 3600)} h` : `${Math.round(size / 86_400)} days`.replace(/^1 days$/, "1 day");
+  return seconds >= 0 ? `${said} ago` : `in ${said}`;
+}
+
+/** unitPrice spells a price of the catalog. */
+export function unitPrice(p: { unit: string; per: number; usd: number }): string {
+  const per: Record<string, string> = { image: "image", second: "second", megapixel: "megapixel", request: "request", search: "1K searches", characters: "1M characters" };
+  return `${usd(p.usd)} / ${per[p.unit] ?? "1M tokens"}`;
+}
+
+/** unitName spells a unit. */
+export function unitName(unit: string): string {
+  const names: Record<string, string> = {
+    input: "Input", cached_input: "Cached input", cache_write: "Cache write, 5 min", cache_write_1h: "Cache write, 1 h", output: "Output",
+    audio_input: "Audio input", audio_output: "Audio output", image: "Image", second: "Second", characters: "Characters",
+    search: "Search", megapixel: "Megapixel", request: "Request",
+  };
+  return names[unit] ?? unit;
+}
+
+/** csv makes a file's text of rows; what a spreadsheet could take for a formula is kept a text. */
+export function csv(rows: (string | number | null | undefined)[][]): string {
+  const cell = (v: string | number | null | undefined) => {
+    if (v === null || v === undefined) return "";
+    if (typeof v === "number") return String(v);
+    const text = /^[=+\-@\t\r]/.test(v) ? "'" + v : v;
+    return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
+  };
+  return rows.map((r) => r.map(cell).join(",")).join("\r\n") + "\r\n";
+}
+
+/** save hands a file to the browser's downloads. */
+export function save(name: string, content: Blob | string, type = "text/csv;charset=utf-8"): void {
+  const blob = typeof content === "string" ? new Blob([content], { type }) : content;
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  document.body.append(link);
+  link.click();
+  link.remove();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

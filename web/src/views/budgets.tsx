@@ -1,0 +1,148 @@
+import { useState } from "react";
+import { get, portal, query, send, type Budget, type BudgetScope } from "../shared/api";
+import { percent, usd } from "../shared/format";
+import { Link } from "../shared/route";
+import { refresh, useAction, useAsked } from "../shared/use";
+import { Badge, Bones, Button, Card, Choice, Confirm, Dialog, Empty, Field, Menu, Meter, Page, Text, Trouble } from "../ui/kit";
+import { Download } from "../ui/table";
+import { useApp } from "./app";
+import { useCustomers } from "./customers";
+import { NoScope } from "./gate";
+import { useKeys } from "./keys";
+
+export function Budgets() {
+  const app = useApp();
+  const may = app.can("keys:manage");
+  const budgets = useAsked<Budget[]>(may ? "budgets" : undefined, () => get("/gw/budgets"));
+  const keys = useKeys(may);
+  const [setting, setSetting] = useState(false);
+  if (!may) return <Page title="Budgets"><NoScope scope="keys:manage" what="budgets" /></Page>;
+  const nameOf = (b: Budget) => {
+    if (b.scope === "client") return app.session.name;
+    if (b.scope === "sub_account") return portal ? app.session.name : (app.nameOf(b.id ?? "") ?? b.id ?? "");
+    const key = keys.data?.find((k) => k.id === b.id);
+    return key ? key.key_prefix + "…" : (b.id ?? "");
+  };
+  const groups: [BudgetScope, string, string][] = [
+    ["client", "Organization", "Everything that is spent counts here."],
+    ["sub_account", portal ? "Account" : "Customers", portal ? "Everything you spend counts here." : "What each customer's calls cost."],
+    ["key", "Keys", "What is spent with one key."],
+  ];
+  const columns = [
+    { title: "Scope", cell: () => null, text: (b: Budget) => b.scope },
+    { title: "Of", cell: () => null, text: nameOf },
+    { title: "Period", cell: () => null, text: (b: Budget) => b.period },
+    { title: "Spent", cell: () => null, text: (b: Budget) => b.spend_usd },
+    { title: "Limit", cell: () => null, text: (b: Budget) => b.limit_usd },
+  ];
+  return (
+    <Page
+      title="Budgets" note={`A call is refused when any budget above it is used up. Days and months are UTC${portal ? ", amounts are what you are billed" : ", amounts are costs"}.`}
+      actions={<><Download name="budgets" columns={columns} rows={budgets.data} /><Button look="primary" icon="plus" onClick={() => setSetting(true)}>Set budget</Button></>}
+    >
+      {budgets.failure ? (
+        <Trouble failure={budgets.failure} again={budgets.again} />
+      ) : !budgets.data ? (
+        <div className="budgets">{[0, 1, 2].map((i) => <Bones key={i} height={126} />)}</div>
+      ) : budgets.data.length === 0 ? (
+        <div className="card">
+          <Empty icon="budgets" title="No budgets" action={<Button look="primary" icon="plus" onClick={() => setSetting(true)}>Set budget</Button>}>
+            {portal ? "None is set on your account. You can set one for each of your keys." : "Set one so that spending stops by itself: for the organization, a customer or a key."}
+          </Empty>
+        </div>
+      ) : (
+        groups.map(([scope, title, note]) => {
+          const list = budgets.data?.filter((b) => b.scope === scope) ?? [];
+          return (
+            list.length > 0 && (
+              <Card key={scope} title={title} note={note}>
+                <div className="budgets">{list.map((b) => <BudgetCard key={(b.id ?? "") + b.period} budget={b} name={nameOf(b)} fixed={portal && scope !== "key"} />)}</div>
+              </Card>
+            )
+          );
+        })
+      )}
+      {setting && <PutBudget onClose={() => setSetting(false)} />}
+    </Page>
+  );
+}
+
+/** BudgetCard shows how full a budget is; a fixed one is somebody else's to change. */
+export function BudgetCard({ budget, name, fixed }: { budget: Budget; name: string; fixed?: boolean }) {
+  const [dialog, setDialog] = useState<"edit" | "remove">();
+  const share = budget.spend_usd / budget.limit_usd;
+  return (
+    <div className="budget">
+      <div className="row apart" style={{ flexWrap: "nowrap" }}>
+        <span className="grow">
+          {budget.scope === "sub_account" && !portal ? <Link className="cut" style={{ display: "block" }} to={"/customers/" + budget.id}>{name}</Link> : <b className={"cut" + (budget.scope === "key" ? " mono" : "")} style={{ display: "block" }}>{name}</b>}
+        </span>
+        <Badge>{budget.period === "day" ? "Today" : "This month"}</Badge>
+        {!fixed && <Menu label={`Actions for the budget of ${name} by the ${budget.period}`} items={[{ label: "Change limit…", run: () => setDialog("edit") }, { label: "Remove…", danger: true, run: () => setDialog("remove") }]} />}
+      </div>
+      <span><span className="figure">{usd(budget.spend_usd)}</span> <span className="note num">of {usd(budget.limit_usd)}</span></span>
+      <Meter value={budget.spend_usd} limit={budget.limit_usd} label={`Budget of ${name} by the ${budget.period}`} />
+      <span className="note num">{share >= 1 ? <Badge tone="bad">Used up: calls are refused</Badge> : `${percent(share)} used, ${usd(budget.limit_usd - budget.spend_usd)} left`}</span>
+      {dialog === "edit" && <PutBudget scope={budget.scope} id={budget.id} period={budget.period} limit={budget.limit_usd} name={name} onClose={() => setDialog(undefined)} />}
+      {dialog === "remove" && <Remove budget={budget} name={name} onClose={() => setDialog(undefined)} />}
+    </div>
+  );
+}
+
+function Remove({ budget, name, onClose }: { budget: Budget; name: string; onClose: () => void }) {
+  const action = useAction();
+  const yes = async () => {
+    if (await action.run(async () => void (await send("DELETE", `/gw/budgets${query({ scope: budget.scope, id: budget.id, period: budget.period })}`)))) {
+      refresh("budgets");
+      onClose();
+    }
+  };
+  return (
+    <Confirm title="Remove this budget?" action="Remove" busy={action.busy} failure={action.failure} onYes={yes} onClose={onClose}>
+      <p>What {name} spends by the {budget.period} is no longer limited here. Budgets above it still hold.</p>
+    </Confirm>
+  );
+}
+
+/** PutBudget sets a budget; what is given is fixed. */
+export function PutBudget({ scope, id, period, limit, name, onClose }: { scope?: BudgetScope; id?: string; period?: "day" | "month"; limit?: number; name?: string; onClose: () => void }) {
+  const app = useApp();
+  const customers = useCustomers(!scope && !portal);
+  const keys = useKeys(!scope);
+  const [level, setLevel] = useState<BudgetScope>(scope ?? (portal ? "key" : "client"));
+  const [target, setTarget] = useState(id ?? "");
+  const [every, setEvery] = useState(period ?? "month");
+  const [amount, setAmount] = useState(limit === undefined ? "" : String(limit));
+  const action = useAction();
+  const value = Number(amount);
+  const wrong = amount && !(value > 0 && value <= 1e9) ? "More than 0 and at most 1,000,000,000." : undefined;
+  const live = keys.data?.filter((k) => k.status === "active") ?? [];
+  const options: [string, string][] = level === "key" ? live.map((k) => [k.id, `${k.key_prefix}…${k.sub_account_id && !portal ? " · " + (app.nameOf(k.sub_account_id) ?? "") : ""}`]) : (customers.data ?? []).map((c) => [c.id, c.name]);
+  const submit = async () => {
+    const done = await action.run(async () => {
+      await send("PUT", "/gw/budgets", { scope: level, ...(level === "client" ? {} : { id: target }), period: every, limit_usd: value });
+    });
+    if (done) {
+      refresh("budgets");
+      onClose();
+    }
+  };
+  return (
+    <Dialog title={name ? `Budget of ${name}` : "Set budget"} onClose={onClose}>
+      <form className="stack" onSubmit={(e) => { e.preventDefault(); void submit(); }}>
+        {!scope && !portal && (
+          <Field label="For">{(ids) => <Choice {...ids} value={level} onChange={(v) => { setLevel(v as BudgetScope); setTarget(""); }} options={[["client", "The organization"], ["sub_account", "A customer"], ["key", "A key"]]} />}</Field>
+        )}
+        {!scope && level !== "client" && (
+          <Field label={level === "key" ? "Key" : "Customer"}>{(ids) => <Choice {...ids} required value={target} onChange={setTarget} options={[["", "Choose…"], ...options]} />}</Field>
+        )}
+        <div className="formgrid">
+          <Field label="Each">{(ids) => <Choice {...ids} value={every} disabled={!!period} onChange={(v) => setEvery(v as "day" | "month")} options={[["month", "Month"], ["day", "Day"]]} />}</Field>
+          <Text label="Limit" lead="$" inputMode="decimal" value={amount} required wrong={wrong} onChange={setAmount} />
+        </div>
+        {action.failure && <Trouble failure={action.failure} />}
+        <div className="row end"><Button onClick={onClose}>Cancel</Button><Button type="submit" look="primary" busy={action.busy} disabled={!(value > 0) || !!wrong || (level !== "client" && !target)}>Save</Button></div>
+      </form>
+    </Dialog>
+  );
+}

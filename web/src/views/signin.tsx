@@ -1,0 +1,26 @@
+import { useState, type ReactNode } from "react";
+import { send, type Session } from "../shared/api";
+import { useAction } from "../shared/use";
+import { Button, Text, Trouble } from "../ui/kit";
+
+/** SignIn asks for a key; the gateway answers with a session. */
+export function SignIn({ title, mark, note, ended, onDone }: { title: string; mark: ReactNode; note: ReactNode; ended: boolean; onDone: (session: Session) => void }) {
+  const [key, setKey] = useState("");
+  const action = useAction();
+  const submit = () => action.run(async () => onDone((await send<Session>("POST", "/session", { key: key.trim() })).data));
+  return (
+    <main className="door">
+      <div>
+        <div className="title">{mark}<h1>{title}</h1></div>
+        <form className="card stack" onSubmit={(e) => { e.preventDefault(); void submit(); }}>
+          {ended && !action.failure && <p className="note" role="status">The session has ended. Sign in again to go on.</p>}
+          <Text label="Key" type="password" name="key" autoComplete="current-password" autoFocus spellCheck={false} required placeholder="gw_live_…" value={key} onChange={setKey} wrong={action.failure?.status === 401 ? "This key is not good here." : undefined} />
+          {action.failure && action.failure.status !== 401 && <Trouble failure={action.failure} />}
+          {action.failure?.status === 401 && action.failure.requestID && <p className="note break">Request <code>{action.failure.requestID}</code></p>}
+          <Button type="submit" look="primary" busy={action.busy} disabled={!key.trim()}>Sign in</Button>
+        </form>
+        <div className="note prose">{note}</div>
+      </div>
+    </main>
+  );
+}

@@ -1,0 +1,159 @@
+import { useEffect, useState } from "react";
+import { get, portal, query, send, type UsageRow } from "../shared/api";
+import { duration, integer, moment, momentUTC, usdColumn, usdExact } from "../shared/format";
+import { go, useFilter } from "../shared/route";
+import { useAction, useAsked } from "../shared/use";
+import { Icon } from "../ui/icons";
+import { Badge, Bones, Button, Card, Choice, Copy, Dialog, Empty, Page, Trouble } from "../ui/kit";
+import { Download, Table, type Column } from "../ui/table";
+import { useApp } from "./app";
+import { NoScope } from "./gate";
+
+export function Status({ code }: { code: number }) {
+  return <Badge tone={code >= 500 ? "bad" : code >= 400 ? "warn" : "good"}>{code}</Badge>;
+}
+
+const sure: Record<string, string> = {
+  ok: "Usage was read and priced exactly.",
+  partial: "Something was estimated, or no price is known.",
+  unknown: "No usage could be read.",
+  provisional: "An estimate until the job ends.",
+  failed: "The job failed.",
+  cancelled: "The job was cancelled.",
+  expired: "The job came to no end in time.",
+};
+
+const columns: Column<UsageRow>[] = [
+  { title: "Time (UTC)", tight: true, cell: (r) => moment(r.created_at), text: (r) => r.created_at },
+  {
+    title: "Model",
+    cell: (r) => (
+      <span className="two">
+        <span className="cut">{r.model_slug ?? r.model}</span>
+        <small className="cut">{r.model_slug && !portal ? `${r.provider} · ${r.model}` : r.provider}</small>
+      </span>
+    ),
+    text: (r) => r.model_slug ?? r.model,
+  },
+  { title: "Status", tight: true, cell: (r) => <Status code={r.status_code} />, text: (r) => r.status_code },
+  { title: "Books", hide: "middle", tight: true, cell: (r) => <span title={sure[r.parse_status]}><Badge tone={r.parse_status === "ok" ? "plain" : "warn"}>{r.parse_status}</Badge></span>, text: (r) => r.parse_status },
+  { title: "Tokens", end: true, hide: "narrow", cell: (r) => integer(r.total_tokens), text: (r) => r.total_tokens },
+  { title: "Latency", end: true, hide: "narrow", cell: (r) => duration(r.latency_ms), text: (r) => r.latency_ms },
+  { title: portal ? "Billed" : "Cost", end: true, cell: (r) => usdColumn(r.cost_usd), text: (r) => r.cost_usd },
+  { title: "Attribution", hide: "middle", cell: (r) => <Attribution pairs={r.attribution} />, text: (r) => Object.entries(r.attribution).map(([k, v]) => `${k}=${v}`).join(" ") },
+];
+
+function Attribution({ pairs }: { pairs: Record<string, string> }) {
+  const shown = Object.entries(pairs).filter(([k]) => k !== "key_id" && k !== "sub_account_id");
+  return <span className="badges">{shown.slice(0, 2).map(([k, v]) => <Badge key={k}>{k}={v.length > 18 ? v.slice(0, 17) + "…" : v}</Badge>)}{shown.length > 2 && <Badge>+{shown.length - 2}</Badge>}</span>;
+}
+
+export function Usage() {
+  const app = useApp();
+  const [since, setSince] = useFilter("since", "7d");
+  const [provider, setProvider] = useFilter("provider");
+  const [status, setStatus] = useFilter("books");
+  const [id, setID] = useFilter("id");
+  const [asked, setAsked] = useState({ provider, id });
+  const key = `usage:${since}:${provider}:${status}:${id}`;
+  const readable = app.can("stats:read");
+  const filters = id ? { id } : { since: since === "all" ? undefined : since, provider, parse_status: status };
+  const first = useAsked(readable ? key : undefined, () => send<UsageRow[]>("GET", `/gw/usage${query({ ...filters, limit: 100 })}`));
+  const [rest, setRest] = useState<{ key: string; rows: UsageRow[]; next: string }>();
+  const more = useAction();
+  const [open, setOpen] = useFilter("row");
+  useEffect(() => setAsked({ provider, id }), [provider, id]);
+  if (!readable) return <Page title="Usage"><NoScope scope="stats:read" what="usage" /></Page>;
+
+  const tail = rest?.key === key ? rest : undefined;
+  const rows = first.data && [...first.data.data, ...(tail?.rows ?? [])];
+  const next = tail ? tail.next : first.data?.next;
+  const load = () =>
+    more.run(async () => {
+      const answer = await send<UsageRow[]>("GET", `/gw/usage${query({ ...filters, limit: 200, cursor: next })}`);
+      setRest({ key, rows: [...(tail?.rows ?? []), ...answer.data], next: answer.next });
+    });
+  const filtered = provider || status || id || since !== "7d";
+  return (
+    <Page title="Usage" note={`Every call, newest first${portal ? ", at the price it is billed" : ""}.`} actions={<Download name="usage" columns={[{ title: "ID", cell: () => null, text: (r) => r.id }, ...columns]} rows={rows} />}>
+      <Card flush>
+        <form
+          className="filters" role="search" aria-label="Filter calls"
+          onSubmit={(e) => {
+            e.preventDefault();
+            setProvider(asked.provider.trim());
+            setID(asked.id.trim());
+          }}
+        >
+          <Choice aria-label="Period" value={since} onChange={setSince} options={[["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"], ["90d", "Last 90 days"], ["all", "All time"]]} />
+          <Choice aria-label="State of the books" value={status} onChange={setStatus} options={[["", "Any books"], ...Object.keys(sure).map((s) => [s, s] as [string, string])]} />
+          <span className="find" style={{ maxWidth: 190 }}>
+            <Icon name="search" />
+            <input aria-label={portal ? "Author" : "Provider"} placeholder={portal ? "Author" : "Provider"} value={asked.provider} onChange={(e) => setAsked({ ...asked, provider: e.target.value })} />
+          </span>
+          <span className="find">
+            <Icon name="search" />
+            <input aria-label="Request id" placeholder="Request id" value={asked.id} onChange={(e) => setAsked({ ...asked, id: e.target.value })} />
+          </span>
+          <Button type="submit">Filter</Button>
+          {filtered && <Button look="quiet" onClick={() => go("/usage", "replace")}>Clear</Button>}
+        </form>
+        <Table
+          label="Calls" columns={[...columns, { title: "Details", quiet: true, tight: true, cell: (r) => <Button look="quiet" icon="right" aria-label={`Details of the call at ${moment(r.created_at)}`} onClick={() => setOpen(r.id)} /> }]}
+          rows={rows} failure={first.failure} again={first.again} id={(r) => r.id} page={0} bones={10} onOpen={(r) => setOpen(r.id)}
+          empty={
+            <Empty icon="usage" title={filtered ? "No call matches" : "No calls in the last 7 days"} action={filtered ? <Button onClick={() => go("/usage?since=all", "replace")}>Show all calls</Button> : undefined}>
+              {filtered ? "Another filter or a longer period may show some." : "Calls appear here within seconds of their end."}
+            </Empty>
+          }
+          foot={
+            rows && (
+              <>
+                {more.failure && <Trouble failure={more.failure} />}
+                <span className="note" role="status">{integer(rows.length)} calls{next ? "" : ", all of them"}</span>
+                {next && <Button busy={more.busy} onClick={load}>Load more</Button>}
+              </>
+            )
+          }
+        />
+      </Card>
+      {open && <Details id={open} row={rows?.find((r) => r.id === open)} onClose={() => setOpen("")} />}
+    </Page>
+  );
+}
+
+function Details({ id, row, onClose }: { id: string; row: UsageRow | undefined; onClose: () => void }) {
+  const app = useApp();
+  const found = useAsked<UsageRow[]>(row ? undefined : "usagerow:" + id, () => get(`/gw/usage${query({ id })}`));
+  const r = row ?? found.data?.[0];
+  return (
+    <Dialog title="Call" onClose={onClose}>
+      {found.failure ? (
+        <Trouble failure={found.failure} again={found.again} />
+      ) : !r ? (
+        found.busy ? <Bones height={220} /> : <Empty icon="usage" title="There is no such call" />
+      ) : (
+        <dl className="facts">
+          <dt>Request</dt><dd className="row"><code>{r.id}</code><Copy text={r.id} label="" look="quiet" /></dd>
+          <dt>Time</dt><dd>{momentUTC(r.created_at)}</dd>
+          <dt>Model</dt><dd>{r.model_slug ?? r.model}</dd>
+          {!portal && <><dt>Ran as</dt><dd>{r.provider} · <code>{r.model}</code></dd></>}
+          {r.author && <><dt>Author</dt><dd>{r.author}</dd></>}
+          <dt>Status</dt><dd><Status code={r.status_code} /></dd>
+          <dt>{portal ? "Billed" : "Cost"}</dt><dd>{usdExact(r.cost_usd)}</dd>
+          <dt>Tokens</dt><dd>{integer(r.total_tokens)}</dd>
+          <dt>Latency</dt><dd>{duration(r.latency_ms)}</dd>
+          <dt>Books</dt><dd><Badge tone={r.parse_status === "ok" ? "good" : "warn"}>{r.parse_status}</Badge> <span className="note">{sure[r.parse_status]}</span></dd>
+          <dt>Client</dt><dd>{r.via_sdk ? "An official SDK, by its own account" : "Not an official SDK"}</dd>
+          {Object.entries(r.attribution).map(([k, v]) => (
+            <FactPair key={k} name={k} value={k === "sub_account_id" ? (app.nameOf(v) ?? v) : v} />
+          ))}
+        </dl>
+      )}
+    </Dialog>
+  );
+}
+
+function FactPair({ name, value }: { name: string; value: string }) {
+  return <><dt><code>{name}</code></dt><dd>{value}</dd></>;
+}
