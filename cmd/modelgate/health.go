@@ -38,7 +38,7 @@ func (h *health) serve(w http.ResponseWriter, r *http.Request) bool {
 	case "/readyz":
 		h.answer(w, r, h.unready())
 	case "/metrics":
-		if !h.shared || !loopback(r.RemoteAddr) {
+		if !h.shared || !loopback(r.RemoteAddr) || forwarded(r) {
 			return false
 		}
 		h.metrics.ServeHTTP(w, r)
@@ -46,6 +46,17 @@ func (h *health) serve(w http.ResponseWriter, r *http.Request) bool {
 		return false
 	}
 	return true
+}
+
+// forwarded reports whether a reverse proxy says that a request comes from
+// somewhere else than its connection.
+func forwarded(r *http.Request) bool {
+	for _, name := range [...]string{"X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Forwarded", "Via"} {
+		if len(r.Header[name]) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // unready is why no traffic should come here, "" when it should.

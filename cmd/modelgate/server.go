@@ -73,6 +73,7 @@ type server struct {
 // newServer opens what an instance needs, in the order in which one thing
 // needs another, and recovers what an earlier life left.
 func newServer(env *environment, cfg *config.Config) (*server, error) {
+	harden()
 	s := &server{env: env, level: new(slog.LevelVar), metrics: prometheus.NewRegistry(), fail: newFailpoints(env.lookup)}
 	s.config.Store(cfg)
 	s.log = newLog(env, cfg, s.level)
@@ -131,6 +132,7 @@ func (s *server) openBooks(cfg *config.Config) error {
 // mount puts the surfaces together.
 func (s *server) mount(cfg *config.Config) error {
 	ids := modelgate.NewIDs(time.Now)
+	room := web.NewRoom(bodyMemory(s.env.lookup))
 	cursorKey, err := cursorKey(cfg, s.log)
 	if err != nil {
 		return err
@@ -143,12 +145,12 @@ func (s *server) mount(cfg *config.Config) error {
 	})
 	s.relay = relay.New(relay.Options{
 		Live: s.live.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
-		Metrics: relay.NewMetrics(s.metrics), MaxBody: int64(cfg.Server.MaxRequestBytes), Purse: s.purse, Tracing: s.openTracing(cfg),
+		Metrics: relay.NewMetrics(s.metrics), MaxBody: int64(cfg.Server.MaxRequestBytes), Room: room, Purse: s.purse, Tracing: s.openTracing(cfg),
 	})
 	api := manage.New(manage.Options{
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: func() *modelgate.Catalog { return s.live.Load().Catalog },
 		Flushed: s.shipper.Flush, Cursors: web.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
-		MaxBody: int64(cfg.Server.MaxRequestBytes),
+		MaxBody: int64(cfg.Server.MaxRequestBytes), Room: room,
 	})
 	s.registerMetrics()
 	s.health = newHealth(s.keys.LastRead, s.metrics)
@@ -164,6 +166,8 @@ func (s *server) mount(cfg *config.Config) error {
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    hardHeader,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		// Left to itself the server answers OPTIONS * without the request id.
+		DisableGeneralOptionsHandler: true,
 	}
 	if cfg.Server.AdminListen != "" {
 		s.admin = &http.Server{Addr: cfg.Server.AdminListen, Handler: s.adminSurface(), ReadHeaderTimeout: 10 * time.Second}
@@ -202,6 +206,7 @@ func (s *server) run(ready func(addr net.Addr)) error {
 	if err != nil {
 		return errors.Join(err, s.close())
 	}
+	listener = boundConnections(listener)
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(s.env.ctx))
 	defer stopLoops()
 	failed := make(chan error, 3)

@@ -16,6 +16,7 @@ type exchange struct {
 	r       *http.Request
 	path    []string // values of the pattern's names
 	maxBody int64
+	room    *web.Room
 }
 
 // by is on whose behalf something is done.
@@ -82,7 +83,9 @@ func (*nothing) read(*exchange) error { return nil }
 
 // body decodes the request body.
 func (x *exchange) body(into any) error {
-	raw, err := web.ReadBody(x.r, x.maxBody)
+	place := x.room.For(string(x.by.ClientID))
+	defer place.Leave()
+	raw, err := web.ReadBody(x.r, x.maxBody, &place)
 	if err != nil {
 		return err
 	}

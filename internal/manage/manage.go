@@ -18,7 +18,7 @@ import (
 	"modelgate/internal/web"
 )
 
-// Options are what New needs; all fields are required.
+// Options are what New needs; all fields down to MaxBody are required.
 type Options struct {
 	Store   *store.DB
 	Keys    *keyring.Keyring
@@ -33,6 +33,9 @@ type Options struct {
 	Now     func() time.Time
 	Log     *slog.Logger
 	MaxBody int64 // bytes of a request body
+
+	// Room bounds the memory of request bodies; nil has no bound.
+	Room *web.Room
 }
 
 // API serves the endpoints. Safe for concurrent use.
@@ -127,6 +130,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, s Session) error {
 		r:       r,
 		path:    found.values,
 		maxBody: a.MaxBody,
+		room:    a.Room,
 	})
 }
 

@@ -66,7 +66,7 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *place) error 
 	if p.seals == nil {
 		return modelgate.Errorf(modelgate.Unavailable, "%s", p.NoSessions)
 	}
-	body, err := web.ReadBody(r, maxCredentials)
+	body, err := web.ReadBody(r, maxCredentials, nil)
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"modelgate/internal/provider"
 	"modelgate/internal/purse"
 	"modelgate/internal/throttle"
+	"modelgate/internal/web"
 )
 
 // call is one request on its way. Its fields stand in the order in which the
@@ -29,6 +30,7 @@ type call struct {
 	// resolve
 	surface     string // the door's path, or the pattern of a proxy path
 	attribution map[string]string
+	room        web.Place        // what the body takes, to the end of the call
 	bySlug      bool             // a door: the model was named by its slug
 	model       *modelgate.Model // nil where the route is not catalogued
 	free        bool             // cannot cost anything: lists, token counts

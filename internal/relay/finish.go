@@ -15,6 +15,7 @@ import (
 // one whose END failed.
 func (y *Relay) finish(c *call) {
 	defer c.pass.Release()
+	defer c.room.Leave()
 	if !c.begun {
 		c.hold.Release()
 		return

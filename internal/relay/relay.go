@@ -53,6 +53,9 @@ type Options struct {
 	// Tracing makes a trace of each call; nil makes none.
 	Tracing *Tracing
 
+	// Room bounds the memory of request bodies; nil has no bound.
+	Room *web.Room
+
 	// MaxDrain replies at once are read on after their clients have left,
 	// each for DrainFor at most; 256 and 60 s.
 	MaxDrain int

@@ -27,12 +27,16 @@ type request struct {
 // judged as one whatever its Content-Type says, because a provider may do the
 // same.
 func (y *Relay) read(c *call) (*request, error) {
-	body, err := web.ReadBody(c.r, y.MaxBody)
+	c.room = y.Room.For(string(c.caller.ClientID))
+	body, err := web.ReadBody(c.r, y.MaxBody, &c.room)
 	if err != nil {
 		return nil, err
 	}
 	q := &request{body: body}
 	q.Query = c.r.URL.RawQuery
+	if len(c.r.Header["Content-Type"]) > 1 {
+		return nil, modelgate.Errorf(modelgate.BadRequest, "Content-Type must be given once")
+	}
 	contentType := c.r.Header.Get("Content-Type")
 	declared := strings.HasPrefix(contentType, "application/json")
 	if !declared && formData(contentType) {

@@ -13,9 +13,9 @@ import (
 const firstRead = 512 << 10
 
 // ReadBody reads a whole request body of at most limit bytes, declared or
-// chunked. One byte more is request_too_large; a body that is compressed, or
-// that breaks off, is bad_request.
-func ReadBody(r *http.Request, limit int64) ([]byte, error) {
+// chunked, that finds room in its place. One byte more is request_too_large; a
+// body that is compressed, or that breaks off, is bad_request.
+func ReadBody(r *http.Request, limit int64, place *Place) ([]byte, error) {
 	if err := checkEncoding(r.Header); err != nil {
 		return nil, err
 	}
@@ -28,6 +28,9 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 	room := int64(4 << 10)
 	if r.ContentLength > 0 {
 		room = r.ContentLength + 1 // one more, so that the end is seen without growing
+	}
+	if err := place.hold(min(room, firstRead)); err != nil {
+		return nil, err
 	}
 	body := make([]byte, 0, min(room, firstRead))
 	for {
@@ -42,14 +45,18 @@ func ReadBody(r *http.Request, limit int64) ([]byte, error) {
 			return nil, modelgate.Errorf(modelgate.BadRequest, "request body could not be read to its end")
 		}
 		if len(body) == cap(body) {
-			body = grow(body, limit)
+			size := min(2*int64(cap(body)), limit+1)
+			if err := place.hold(size); err != nil {
+				return nil, err
+			}
+			body = grow(body, size)
 		}
 	}
 }
 
-// grow doubles the room, up to one byte past the limit.
-func grow(body []byte, limit int64) []byte {
-	larger := make([]byte, len(body), min(2*int64(cap(body)), limit+1))
+// grow moves the body to where it may have so many bytes.
+func grow(body []byte, size int64) []byte {
+	larger := make([]byte, len(body), size)
 	copy(larger, body)
 	return larger
 }

@@ -21,7 +21,7 @@ func TestReadBodyBoundIsExact(t *testing.T) {
 		for _, declared := range []int64{int64(size), -1} {
 			r := httptest.NewRequest("POST", "/", bytes.NewReader(whole[:size]))
 			r.ContentLength = declared
-			got, err := web.ReadBody(r, limit)
+			got, err := web.ReadBody(r, limit, nil)
 			if size > limit {
 				if err != modelgate.ErrBodyTooLarge {
 					t.Errorf("%d bytes, declared %d: %v, want too large", size, declared, err)
@@ -39,7 +39,7 @@ func TestReadBodyOneByteAtATime(t *testing.T) {
 	t.Parallel()
 	text := strings.Repeat("ab", 5000)
 	r := httptest.NewRequest("POST", "/", iotest.OneByteReader(strings.NewReader(text)))
-	if got, err := web.ReadBody(r, 10000); err != nil || string(got) != text {
+	if got, err := web.ReadBody(r, 10000, nil); err != nil || string(got) != text {
 		t.Errorf("ReadBody = %d bytes, %v", len(got), err)
 	}
 }
@@ -47,14 +47,14 @@ func TestReadBodyOneByteAtATime(t *testing.T) {
 func TestReadBodyRefuses(t *testing.T) {
 	t.Parallel()
 	cut := httptest.NewRequest("POST", "/", iotest.ErrReader(io.ErrUnexpectedEOF))
-	if _, err := web.ReadBody(cut, 10); modelgate.KindOf(err) != modelgate.BadRequest {
+	if _, err := web.ReadBody(cut, 10, nil); modelgate.KindOf(err) != modelgate.BadRequest {
 		t.Errorf("a body cut short: %v, want bad_request", err)
 	}
 	for coding, want := range map[string]modelgate.Kind{"gzip": modelgate.BadRequest, "identity, br": modelgate.BadRequest,
 		"Identity": "", "": "", "identity,": ""} {
 		r := httptest.NewRequest("POST", "/", strings.NewReader("x"))
 		r.Header.Set("Content-Encoding", coding)
-		if _, err := web.ReadBody(r, 10); modelgate.KindOf(err) != want {
+		if _, err := web.ReadBody(r, 10, nil); modelgate.KindOf(err) != want {
 			t.Errorf("Content-Encoding %q: %v, want %q", coding, err, want)
 		}
 	}
@@ -66,7 +66,7 @@ func TestReadBodyGivesMemoryForBytesNotForClaims(t *testing.T) {
 	r.ContentLength = 10 << 20
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	_, err := web.ReadBody(r, 10<<20)
+	_, err := web.ReadBody(r, 10<<20, nil)
 	runtime.ReadMemStats(&after)
 	if spent := after.TotalAlloc - before.TotalAlloc; err == nil || spent > 1<<20 {
 		t.Errorf("a claim of 10 MiB without a byte took %d bytes, %v", spent, err)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"time"
 
 	"modelgate"
 )
@@ -30,13 +31,15 @@ type Options struct {
 
 // Wrap is the first step of every request. It draws the request id and puts
 // it on the response, refuses headers over 32 KiB (431) and a declared body
-// over the bound (413) before anything is read, and answers a panic of next
-// with 500, or cuts the connection where the response has already begun.
+// over the bound (413) before anything is read, bounds how slowly a body may
+// come and an answer be taken, and answers a panic of next with 500, or cuts the connection where the response has already begun.
 func Wrap(o Options, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(RequestIDHeader, o.IDs.New().String())
-		t := &tracker{ResponseWriter: w}
+		t := &tracker{ResponseWriter: w, http2: r.ProtoMajor > 1}
 		defer o.fence(t, r)
+		t.patient()
+		paceBody(w, r)
 		switch {
 		case headerSize(r) > maxHeader:
 			WriteError(t, r, modelgate.Errorf(modelgate.HeadersTooLarge, "request headers too large"), SurfaceOf(r))
@@ -115,21 +118,26 @@ func headerSize(r *http.Request) int {
 	return size
 }
 
-// tracker notes whether a response has begun.
+// tracker notes whether a response has begun, and bounds how long its client
+// may take nothing of it.
 type tracker struct {
 	http.ResponseWriter
 	wrote bool
+	http2 bool
+	until time.Time // see patient
 }
 
 // WriteHeader notes the final status; a 1xx is not one.
 func (t *tracker) WriteHeader(status int) {
 	t.wrote = t.wrote || status >= 200
+	t.patient()
 	t.ResponseWriter.WriteHeader(status)
 }
 
 // Write notes that the body has begun.
 func (t *tracker) Write(b []byte) (int, error) {
 	t.wrote = true
+	t.patient()
 	return t.ResponseWriter.Write(b)
 }
 
@@ -139,6 +147,7 @@ func (t *tracker) Flush() { _ = t.FlushError() }
 // FlushError is Flush for http.ResponseController.
 func (t *tracker) FlushError() error {
 	t.wrote = true
+	t.patient()
 	return http.NewResponseController(t.ResponseWriter).Flush()
 }
 

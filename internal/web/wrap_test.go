@@ -92,7 +92,7 @@ func TestWrapRefusesBeforeTheHandler(t *testing.T) {
 func TestWrapPassesUpToTheBounds(t *testing.T) {
 	t.Parallel()
 	url, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		if body, err := web.ReadBody(r, 1000); err != nil || len(body) != 1000 {
+		if body, err := web.ReadBody(r, 1000, nil); err != nil || len(body) != 1000 {
 			t.Errorf("ReadBody = %d bytes, %v", len(body), err)
 		}
 	})
