@@ -210,6 +210,11 @@ func TestS24AmbiguousJSON(t *testing.T) {
 			}
 		}
 	}
+	for _, more := range []string{"Content-Type: application/json", "Content-Type: multipart/form-data; boundary=x"} {
+		if a := l.raw(t, l.request("POST", "/s24/v1/chat/completions", chat("m"), more)); a == nil || a.StatusCode != 400 {
+			t.Errorf("two content types: %v", a)
+		}
+	}
 	if got := l.provider.corner("s24").take(); len(got) > 0 {
 		t.Errorf("%d calls of a key that may not reached the provider: %s", len(got), got[0].dump())
 	}

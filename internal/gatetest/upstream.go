@@ -38,6 +38,10 @@ func (u *UpstreamServer) Close() {
 	u.server.Close()
 }
 
+// CloseIdle ends the connections that are kept, so that later calls need new
+// ones.
+func (u *UpstreamServer) CloseIdle() { u.server.CloseClientConnections() }
+
 // listen serves h on loopback until the test ends. Clients that a test left
 // hanging are cut off, for the server would wait for them.
 func listen(t testing.TB, h http.Handler) *httptest.Server {
