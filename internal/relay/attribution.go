@@ -32,8 +32,15 @@ func attribution(h http.Header) (map[string]string, error) {
 	}
 	pairs := make(map[string]string)
 	if trimmed := strings.TrimSpace(lines[0]); strings.HasPrefix(trimmed, "{") {
-		if len(lines) > 1 || json.Unmarshal([]byte(trimmed), &pairs) != nil {
+		var object map[string]*string // a null is no string
+		if len(lines) > 1 || json.Unmarshal([]byte(trimmed), &object) != nil {
 			return nil, modelgate.Errorf(modelgate.BadRequest, attributionUsage)
+		}
+		for key, value := range object {
+			if value == nil {
+				return nil, modelgate.Errorf(modelgate.BadRequest, attributionUsage)
+			}
+			pairs[key] = *value
 		}
 		return pairs, checkPairs(pairs)
 	}

@@ -45,6 +45,7 @@ func TestAttribution(t *testing.T) {
 		"twice":            {[]string{"a=1,a=2"}, nil},
 		"twice over lines": {[]string{"a=1", "a=2"}, nil},
 		"json number":      {[]string{`{"a":1}`}, nil},
+		"json null":        {[]string{`{"a":null}`}, nil},
 		"json duplicate":   {[]string{`{"a":"1","a":"2"}`}, nil},
 		"json nested":      {[]string{`{"a":{}}`}, nil},
 		"json and pairs":   {[]string{`{"a":"1"}`, "b=2"}, nil},
