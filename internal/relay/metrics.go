@@ -2,6 +2,7 @@ package relay
 
 import (
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,12 +23,31 @@ type Metrics struct {
 	added     prometheus.Histogram
 	inFlight  prometheus.Gauge
 	drains    prometheus.Gauge
+
+	mu      sync.RWMutex
+	tallies map[string]*tally // of each provider that has been called
+}
+
+// tally is a provider's part of the metrics, so that a call need not look its
+// labels up one by one.
+type tally struct {
+	answers            map[answer]prometheus.Counter // guarded by Metrics.mu
+	input, output      prometheus.Counter
+	cost               prometheus.Counter
+	latency, firstByte prometheus.Observer
+}
+
+// answer is what calls are counted by, beside the provider.
+type answer struct {
+	surface string
+	status  int
 }
 
 // NewMetrics registers the metrics of a relay.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	seconds := prometheus.ExponentialBuckets(0.005, 2.5, 12)
 	m := &Metrics{
+		tallies: make(map[string]*tally),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "modelgate_calls_total", Help: "Calls sent towards a provider, by how they were answered.",
 		}, []string{"surface", "provider", "status"}),
@@ -70,15 +90,45 @@ func (m *Metrics) fellBack(provider string) { m.fallbacks.WithLabelValues(provid
 
 // done counts a call whose books are closed.
 func (m *Metrics) done(c *call, end *modelgate.CallEnd) {
-	name := c.attempts[c.tried].provider.Name()
-	m.calls.WithLabelValues(c.surface, name, strconv.Itoa(end.StatusCode)).Inc()
-	m.tokens.WithLabelValues(name, "in").Add(float64(end.Usage.PromptTokens()))
-	m.tokens.WithLabelValues(name, "out").Add(float64(end.Usage.Output + end.Usage.AudioOutput))
-	m.cost.WithLabelValues(name).Add(float64(end.Cost) / float64(modelgate.USD))
+	t, calls := m.tally(c.attempts[c.tried].provider.Name(), answer{c.surface, end.StatusCode})
+	calls.Inc()
+	t.input.Add(float64(end.Usage.PromptTokens()))
+	t.output.Add(float64(end.Usage.Output + end.Usage.AudioOutput))
+	t.cost.Add(float64(end.Cost) / float64(modelgate.USD))
 	now := time.Now()
-	m.latency.WithLabelValues(name).Observe(now.Sub(c.start).Seconds())
+	t.latency.Observe(now.Sub(c.start).Seconds())
 	m.added.Observe((c.leaves.Sub(c.start) + now.Sub(c.closing)).Seconds())
 	if !c.firstByte.IsZero() {
-		m.firstByte.WithLabelValues(name).Observe(c.firstByte.Sub(c.start).Seconds())
+		t.firstByte.Observe(c.firstByte.Sub(c.start).Seconds())
 	}
+}
+
+// tally is a provider's, and in it the counter of the calls that were answered
+// so.
+func (m *Metrics) tally(provider string, a answer) (*tally, prometheus.Counter) {
+	m.mu.RLock()
+	t := m.tallies[provider]
+	if t != nil {
+		if calls := t.answers[a]; calls != nil {
+			m.mu.RUnlock()
+			return t, calls
+		}
+	}
+	m.mu.RUnlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t = m.tallies[provider]; t == nil {
+		t = &tally{
+			answers: make(map[answer]prometheus.Counter), cost: m.cost.WithLabelValues(provider),
+			input: m.tokens.WithLabelValues(provider, "in"), output: m.tokens.WithLabelValues(provider, "out"),
+			latency: m.latency.WithLabelValues(provider), firstByte: m.firstByte.WithLabelValues(provider),
+		}
+		m.tallies[provider] = t
+	}
+	calls := t.answers[a]
+	if calls == nil {
+		calls = m.calls.WithLabelValues(a.surface, provider, strconv.Itoa(a.status))
+		t.answers[a] = calls
+	}
+	return t, calls
 }
