@@ -202,6 +202,103 @@ type IssuedKey struct {
 	ExpiresAt    *time.Time `json:"expires_at,omitzero"`
 }
 
+// ExportStatus: State of a billing event.
+type ExportStatus string
+
+// The values of ExportStatus.
+const (
+	ExportStatusPending ExportStatus = "pending"
+	ExportStatusSent    ExportStatus = "sent"
+	ExportStatusFailed  ExportStatus = "failed"
+)
+
+// Mapping is a value of the API.
+type Mapping struct {
+	SubAccountID     string `json:"sub_account_id"`
+	StripeCustomerID string `json:"stripe_customer_id"`
+}
+
+// ProcessorConfig is a value of the API.
+type ProcessorConfig struct {
+	// Whether usage of mapped sub-accounts is queued.
+	Enabled bool `json:"enabled"`
+	// Whether the organization has left a key.
+	Configured bool      `json:"configured"`
+	Mappings   []Mapping `json:"mappings"`
+}
+
+// NewProcessorConfig is a value of the API.
+type NewProcessorConfig struct {
+	Enabled bool `json:"enabled"`
+	// Of the payment processor; write-only.
+	APIKey *string `json:"api_key,omitzero"`
+}
+
+// NewMapping is a value of the API.
+type NewMapping struct {
+	StripeCustomerID string `json:"stripe_customer_id"`
+}
+
+// NewCustomer is a value of the API.
+type NewCustomer struct {
+	// Must be active.
+	SubAccountID string `json:"sub_account_id"`
+	// The sub-account's name where it is left out.
+	Name *string `json:"name,omitzero"`
+}
+
+// Customer is a value of the API.
+type Customer struct {
+	StripeCustomerID string `json:"stripe_customer_id"`
+}
+
+// ExportCounts is a value of the API.
+type ExportCounts struct {
+	Pending int64 `json:"pending"`
+	// Sent in the last 24 hours.
+	Sent24h int64 `json:"sent_24h"`
+	Failed  int64 `json:"failed"`
+}
+
+// ExportEvent is a value of the API.
+type ExportEvent struct {
+	// Of the usage row; the event's identifier at the processor.
+	UsageRecordID string `json:"usage_record_id"`
+	SubAccountID  string `json:"sub_account_id"`
+	// As it was mapped when the event was queued.
+	StripeCustomerID string       `json:"stripe_customer_id"`
+	Status           ExportStatus `json:"status"`
+	Attempts         int64        `json:"attempts"`
+	// As billed, in whole millionths of a dollar.
+	AmountUSD USD `json:"amount_usd"`
+	// When the call was made.
+	CreatedAt     time.Time  `json:"created_at"`
+	NextAttemptAt *time.Time `json:"next_attempt_at"`
+	SentAt        *time.Time `json:"sent_at"`
+	LastError     *string    `json:"last_error"`
+}
+
+// ExportEvents is a value of the API.
+type ExportEvents struct {
+	Counts ExportCounts `json:"counts"`
+	// 0 where nothing is pending.
+	OldestPendingAgeSeconds int64         `json:"oldest_pending_age_seconds"`
+	Events                  []ExportEvent `json:"events"`
+}
+
+// NewCheckout is a value of the API.
+type NewCheckout struct {
+	// Whole cents. 5 to 10000.
+	AmountUSD USD `json:"amount_usd"`
+}
+
+// Checkout is a value of the API.
+type Checkout struct {
+	CheckoutURL string    `json:"checkout_url"`
+	OrderID     string    `json:"order_id"`
+	ExpiresAt   time.Time `json:"expires_at"`
+}
+
 // SubAccount is a value of the API.
 type SubAccount struct {
 	ID string `json:"id"`
@@ -388,6 +485,14 @@ func (c *Client) DeleteBudget(ctx context.Context, q DeleteBudgetQuery) error {
 	return c.do(ctx, request{method: "DELETE", path: "/gw/budgets", query: url.Values(v)})
 }
 
+// Checkout: Begin a payment into the prepaid balance. Scope keys:manage. Not for keys bound to a sub-account.
+// Send the payer to checkout_url. The balance is credited once the processor says that the payment is in. 400 for an
+// organization that is invoiced; 503 where the gateway takes no payments or the processor does not answer, 502 where it answers
+// anything but success.
+func (c *Client) Checkout(ctx context.Context, in NewCheckout) (Checkout, error) {
+	return get[Checkout](ctx, c, request{method: "POST", path: "/gw/billing/checkout", body: in})
+}
+
 // StatsQuery narrows Client.Stats; what is zero is left out.
 type StatsQuery struct {
 	// provider, model, model_slug, author, day, region, or any attribution key. An attribution key that is spelled like one of these cannot be grouped on. Default provider.
@@ -449,6 +554,60 @@ func (c *Client) Series(ctx context.Context, q SeriesQuery) ([]Span, error) {
 	v.text("since", string(q.Since))
 	v.text("interval", string(q.Interval))
 	return get[[]Span](ctx, c, request{method: "GET", path: "/gw/series", query: url.Values(v)})
+}
+
+// ProcessorConfig: Whether usage is exported, and whose. Scope stats:read. Not for keys bound to a sub-account.
+// Without any configuration the answer is 200 with everything false. The key is never shown, in no part.
+func (c *Client) ProcessorConfig(ctx context.Context) (ProcessorConfig, error) {
+	return get[ProcessorConfig](ctx, c, request{method: "GET", path: "/gw/processor/config"})
+}
+
+// PutProcessorConfig: Leave the key of the payment processor, turn the export on or off. Scope keys:manage. Not for keys bound to a sub-account.
+// With api_key the key is stored encrypted; 503 where the gateway has no master key. Without it only enabled changes: 400
+// when there is no key to enable. While the export is off nothing is queued; what is queued is still sent.
+func (c *Client) PutProcessorConfig(ctx context.Context, in NewProcessorConfig) error {
+	return c.do(ctx, request{method: "PUT", path: "/gw/processor/config", body: in})
+}
+
+// PutMapping: Map a sub-account to a customer of the processor. Scope keys:manage. Not for keys bound to a sub-account.
+// From here on its usage is queued, with the markup of the moment. 404 for a sub-account that is not the organization's.
+func (c *Client) PutMapping(ctx context.Context, subAccountID string, in NewMapping) error {
+	return c.do(ctx, request{method: "PUT", path: "/gw/processor/mappings/" + url.PathEscape(subAccountID), body: in})
+}
+
+// DeleteMapping: Unmap a sub-account. Scope keys:manage. Not for keys bound to a sub-account.
+// What is queued is still sent.
+func (c *Client) DeleteMapping(ctx context.Context, subAccountID string) error {
+	return c.do(ctx, request{method: "DELETE", path: "/gw/processor/mappings/" + url.PathEscape(subAccountID)})
+}
+
+// CreateCustomer: Make a customer at the processor and map a sub-account to it. Scope keys:manage. Not for keys bound to a sub-account.
+// The same request again within a day makes no second customer. 400 for a sub-account that is not active; 503 where the
+// processor does not answer, 502 where it answers anything but success.
+func (c *Client) CreateCustomer(ctx context.Context, in NewCustomer) (Customer, error) {
+	return get[Customer](ctx, c, request{method: "POST", path: "/gw/processor/customers", body: in})
+}
+
+// ProcessorEventsQuery narrows Client.ProcessorEvents; what is zero is left out.
+type ProcessorEventsQuery struct {
+	Status ExportStatus
+	// 1 to 200; default 50.
+	Limit int64
+}
+
+// ProcessorEvents: What was billed, the newest first. Scope stats:read. Not for keys bound to a sub-account.
+func (c *Client) ProcessorEvents(ctx context.Context, q ProcessorEventsQuery) (ExportEvents, error) {
+	v := values{}
+	v.text("status", string(q.Status))
+	v.number("limit", q.Limit)
+	return get[ExportEvents](ctx, c, request{method: "GET", path: "/gw/processor/events", query: url.Values(v)})
+}
+
+// RetryEvent: Queue a failed event again. Scope keys:manage. Not for keys bound to a sub-account.
+// 404 for an event that is not the organization's or has not failed. An event that the processor may have counted more than a
+// day ago stays failed, and last_error says so: sent again it could be billed twice.
+func (c *Client) RetryEvent(ctx context.Context, usageRecordID string) error {
+	return c.do(ctx, request{method: "POST", path: "/gw/processor/events/" + url.PathEscape(usageRecordID) + "/retry"})
 }
 
 // Branding: How the portal of end customers looks. Scope keys:manage. Not for keys bound to a sub-account.

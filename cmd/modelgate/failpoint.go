@@ -12,8 +12,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"modelgate"
+	"modelgate/internal/processor"
 	"modelgate/internal/relay"
 	"modelgate/internal/spool"
 	"modelgate/internal/store"
@@ -30,6 +32,9 @@ const (
 	// configuration allows; in bytes.
 	failpointSegment = "MODELGATE_FAILPOINT_SEGMENT"
 	failpointBound   = "MODELGATE_FAILPOINT_BOUND"
+	// failpointPause is the first pause of a billing event that is sent again,
+	// in milliseconds, doubled each time.
+	failpointPause = "MODELGATE_FAILPOINT_EXPORT_PAUSE"
 )
 
 // failpoints are places in the life of a call at which the process can be
@@ -158,6 +163,36 @@ func (l failingLedger) Record(ctx context.Context, b store.Batch) (int, error) {
 		return 0, errors.Join(err, context.DeadlineExceeded)
 	}
 	return n, err
+}
+
+// exporter: report.before, report.after, settle.before, settle.after.
+func (f failpoints) exporter(e *work.Exporter) *work.Exporter {
+	if ms := f.number(failpointPause, 0); ms > 0 {
+		e.Pause = func(attempts int) time.Duration {
+			return time.Duration(ms) * time.Millisecond << min(max(attempts-1, 0), 5)
+		}
+	}
+	report := e.Report
+	e.Report = func(ctx context.Context, key string, event processor.Event) error {
+		f.at("report.before")
+		err := report(ctx, key, event)
+		f.at("report.after")
+		return err
+	}
+	e.Ledger = failingExports{e.Ledger, f}
+	return e
+}
+
+type failingExports struct {
+	work.ExportLedger
+	fail failpoints
+}
+
+func (l failingExports) FinishSending(ctx context.Context, lane store.Lane, settled []store.Settled, rest time.Time) error {
+	l.fail.at("settle.before")
+	err := l.ExportLedger.FinishSending(ctx, lane, settled, rest)
+	l.fail.at("settle.after")
+	return err
 }
 
 // books: begin.before, begin.after, mark.after, end.before, end.after.

@@ -16,7 +16,8 @@ type failpoints struct{}
 
 func newFailpoints(func(string) (string, bool)) failpoints { return failpoints{} }
 
-func (failpoints) spool(o spool.Options) spool.Options { return o }
-func (failpoints) ledger(l work.Ledger) work.Ledger    { return l }
-func (failpoints) books(b relay.Books) relay.Books     { return b }
-func (failpoints) handler(h http.Handler) http.Handler { return h }
+func (failpoints) spool(o spool.Options) spool.Options      { return o }
+func (failpoints) ledger(l work.Ledger) work.Ledger         { return l }
+func (failpoints) books(b relay.Books) relay.Books          { return b }
+func (failpoints) handler(h http.Handler) http.Handler      { return h }
+func (failpoints) exporter(e *work.Exporter) *work.Exporter { return e }

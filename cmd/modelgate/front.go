@@ -23,6 +23,8 @@ type front struct {
 	health *health
 	api    *contract.Handler
 	pages  *pages.Pages
+	// webhook says that the processor's deliveries are taken.
+	webhook bool
 }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -40,6 +42,9 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	case first == "v1", path == "/v2/rerank":
 		f.relay.Door(w, r)
+		return
+	case f.webhook && path == "/webhooks/processor":
+		f.manage.ServeWebhook(w, r)
 		return
 	case pages.Serves(path):
 		f.pages.ServeHTTP(w, r)

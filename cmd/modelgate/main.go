@@ -30,6 +30,8 @@ type commands struct {
 	Balance   balanceCommand   `cmd:"" help:"Prepaid balances: credit, show."`
 	Catalog   catalogCommand   `cmd:"" help:"The catalog: import."`
 	DB        dbCommand        `cmd:"" help:"Databases: copy."`
+	Export    exportCommand    `cmd:"" help:"Billing events: resend."`
+	MasterKey masterKeyCommand `cmd:"" name:"master-key" help:"The key that stored secrets are sealed under: rotate."`
 	Version   versionCommand   `cmd:"" help:"Print the version."`
 }
 

@@ -45,29 +45,30 @@ const (
 
 // server is one running instance.
 type server struct {
-	env     *environment
-	path    string // of the configuration file; "" for none
-	log     *slog.Logger
-	level   *slog.LevelVar
-	config  atomic.Pointer[config.Config]
-	live    atomic.Pointer[relay.Live]
-	master  *seal.Keys // nil without a master key
-	db      *store.DB
-	spool   *spool.Spool
-	shipper *work.Shipper
-	purse   *purse.Purse // nil where nothing is enforced
-	alerter *work.Alerter
-	traces  *trace.Exporter // nil where nothing is traced
-	keys    *keyring.Keyring
-	relay   *relay.Relay
-	health  *health
-	http    *http.Server
-	admin   *http.Server // nil without admin_listen
-	metrics *prometheus.Registry
-	reloads *prometheus.CounterVec
-	limiter *liveLimiter
-	loops   sync.WaitGroup
-	fail    failpoints
+	env      *environment
+	path     string // of the configuration file; "" for none
+	log      *slog.Logger
+	level    *slog.LevelVar
+	config   atomic.Pointer[config.Config]
+	live     atomic.Pointer[relay.Live]
+	master   *seal.Keys // nil without a master key
+	db       *store.DB
+	spool    *spool.Spool
+	shipper  *work.Shipper
+	purse    *purse.Purse // nil where nothing is enforced
+	alerter  *work.Alerter
+	exporter *work.Exporter
+	traces   *trace.Exporter // nil where nothing is traced
+	keys     *keyring.Keyring
+	relay    *relay.Relay
+	health   *health
+	http     *http.Server
+	admin    *http.Server // nil without admin_listen
+	metrics  *prometheus.Registry
+	reloads  *prometheus.CounterVec
+	limiter  *liveLimiter
+	loops    sync.WaitGroup
+	fail     failpoints
 }
 
 // newServer opens what an instance needs, in the order in which one thing
@@ -147,15 +148,18 @@ func (s *server) mount(cfg *config.Config) error {
 		Live: s.live.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
 		Metrics: relay.NewMetrics(s.metrics), MaxBody: int64(cfg.Server.MaxRequestBytes), Room: room, Purse: s.purse, Tracing: s.openTracing(cfg),
 	})
+	client := newProcessor(cfg)
+	s.exporter = s.newExporter(client)
+	checkout := newCheckout(cfg)
 	api := manage.New(manage.Options{
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: func() *modelgate.Catalog { return s.live.Load().Catalog },
 		Flushed: s.shipper.Flush, Cursors: web.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
-		MaxBody: int64(cfg.Server.MaxRequestBytes), Room: room,
+		MaxBody: int64(cfg.Server.MaxRequestBytes), Room: room, Processor: client, Master: s.master, Checkout: checkout,
 	})
 	s.registerMetrics()
 	s.health = newHealth(s.keys.LastRead, s.metrics)
 	s.health.shared = cfg.Server.AdminListen == ""
-	front := &front{manage: api, relay: s.relay, live: s.live.Load, health: s.health, api: contract.NewHandler()}
+	front := &front{manage: api, webhook: checkout.Offered(), relay: s.relay, live: s.live.Load, health: s.health, api: contract.NewHandler()}
 	if front.pages, err = s.newPages(cfg, front.enter); err != nil {
 		return err
 	}
@@ -219,6 +223,7 @@ func (s *server) run(ready func(addr net.Addr)) error {
 	})
 	s.loops.Go(func() { s.watchReload(loops) })
 	s.loops.Go(func() { s.alerter.Run(loops) })
+	s.loops.Go(func() { s.exporter.Run(loops) })
 	if s.traces != nil {
 		s.loops.Go(func() { s.traces.Run(loops) })
 	}

@@ -109,6 +109,14 @@ func NewProcessor(t testing.TB, keys ...string) *Processor {
 	return p
 }
 
+// Config is the part of a gateway's configuration that makes this its
+// processor, with a master key and the operator's own key; YAML for
+// GatewayOptions.More.
+func (p *Processor) Config(operator string) string {
+	return fmt.Sprintf("master_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=\n"+
+		"processor: {base_url: %q, api_key: %q, webhook_secret: %q}\n", p.URL, operator, p.Secret)
+}
+
 // SetNow sets the processor's clock.
 func (p *Processor) SetNow(now func() time.Time) {
 	p.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,7 @@ import (
 //	= json key ~ ^gw_live_         … matches a regular expression
 //	= no json key                  … is absent
 //	= set child key                keeps a value under a name
+//	= wait                         the request is made again until all of this holds, for ten seconds
 //
 // ${name} anywhere is replaced by what was kept or by vars. Keys named in
 // "as" are vars as well.
@@ -150,7 +152,24 @@ func (s *Script) fill(text string) string {
 	})
 }
 
+// play makes a request, and a waiting one until it is answered as expected.
 func (s *Script) play(st step) error {
+	err := s.attempt(st)
+	if err == nil || !slices.ContainsFunc(st.expect, func(e expectation) bool { return e.text == "wait" }) {
+		return err
+	}
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for range 200 { // ten seconds
+		<-tick.C
+		if err = s.attempt(st); err == nil {
+			break
+		}
+	}
+	return err
+}
+
+func (s *Script) attempt(st step) error {
 	body := s.fill(strings.TrimSuffix(strings.Join(st.body, "\n"), "\n"))
 	if strings.HasPrefix(st.header.Get("Content-Type"), "multipart/") {
 		body = strings.ReplaceAll(body, "\n", "\r\n")
@@ -202,6 +221,7 @@ func (s *Script) play(st step) error {
 func (s *Script) check(want string, resp *http.Response, answer []byte) error {
 	verb, rest, _ := strings.Cut(want, " ")
 	switch verb {
+	case "wait":
 	case "body":
 		if got := strings.TrimSuffix(string(answer), "\n"); got != rest {
 			return fmt.Errorf("body is not %q", rest)

@@ -13,6 +13,8 @@ import (
 
 	"modelgate"
 	"modelgate/internal/keyring"
+	"modelgate/internal/processor"
+	"modelgate/internal/seal"
 	"modelgate/internal/store"
 	"modelgate/internal/throttle"
 	"modelgate/internal/web"
@@ -36,6 +38,14 @@ type Options struct {
 
 	// Room bounds the memory of request bodies; nil has no bound.
 	Room *web.Room
+	// Processor is the payment processor; nil where no route of it is called.
+	Processor *processor.Client
+	// Master seals the keys that organizations have there; nil is no master
+	// key.
+	Master *seal.Keys
+	// Checkout is how organizations pay into their balance; the zero value
+	// offers no payments.
+	Checkout Checkout
 }
 
 // API serves the endpoints. Safe for concurrent use.

@@ -57,6 +57,16 @@ func endpoints() []endpoint {
 		{"PUT /gw/branding", modelgate.KeysManage, organization, call((*API).putBranding)},
 
 		{"GET /gw/stats", modelgate.StatsRead, everyone, call((*API).stats)},
+		{"POST /gw/billing/checkout", modelgate.KeysManage, organization, call((*API).checkout)},
+
+		{"GET /gw/processor/config", modelgate.StatsRead, organization, call((*API).processorConfig)},
+		{"PUT /gw/processor/config", modelgate.KeysManage, organization, call((*API).putProcessor)},
+		{"PUT /gw/processor/mappings/{sub_account_id}", modelgate.KeysManage, organization, call((*API).putMapping)},
+		{"DELETE /gw/processor/mappings/{sub_account_id}", modelgate.KeysManage, organization, call((*API).deleteMapping)},
+		{"POST /gw/processor/customers", modelgate.KeysManage, organization, call((*API).createCustomer)},
+		{"GET /gw/processor/events", modelgate.StatsRead, organization, call((*API).processorEvents)},
+		{"POST /gw/processor/events/{usage_record_id}/retry", modelgate.KeysManage, organization, call((*API).retryEvent)},
+
 		{"GET /gw/usage", modelgate.StatsRead, everyone, call((*API).usage)},
 		{"GET /gw/series", modelgate.StatsRead, everyone, call((*API).series)},
 	}

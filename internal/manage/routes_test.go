@@ -36,6 +36,14 @@ var scopeTable = []struct{ endpoint, scope string }{
 	{"GET /gw/budgets", "keys:manage"},
 	{"PUT /gw/budgets", "keys:manage"},
 	{"DELETE /gw/budgets", "keys:manage"},
+	{"POST /gw/billing/checkout", "keys:manage"},
+	{"GET /gw/processor/config", "stats:read"},
+	{"PUT /gw/processor/config", "keys:manage"},
+	{"PUT /gw/processor/mappings/" + unknownID, "keys:manage"},
+	{"DELETE /gw/processor/mappings/" + unknownID, "keys:manage"},
+	{"POST /gw/processor/customers", "keys:manage"},
+	{"GET /gw/processor/events", "stats:read"},
+	{"POST /gw/processor/events/" + unknownID + "/retry", "keys:manage"},
 	{"GET /gw/stats", "stats:read"},
 	{"GET /gw/usage", "stats:read"},
 	{"GET /gw/series", "stats:read"},
@@ -49,7 +57,7 @@ func TestScopeTableIsWhole(t *testing.T) {
 	t.Parallel()
 	var listed []string
 	for _, row := range scopeTable {
-		path := strings.NewReplacer(unknownID, "{id}", "openai/gpt-5-mini", "{slug...}").Replace(row.endpoint)
+		path := strings.NewReplacer("mappings/"+unknownID, "mappings/{sub_account_id}", "events/"+unknownID, "events/{usage_record_id}", unknownID, "{id}", "openai/gpt-5-mini", "{slug...}").Replace(row.endpoint)
 		listed = append(listed, path)
 	}
 	served := manage.Patterns()

@@ -18,6 +18,7 @@ import (
 	"modelgate/internal/gatetest"
 	"modelgate/internal/keyring"
 	"modelgate/internal/manage"
+	"modelgate/internal/processor"
 	"modelgate/internal/store"
 	"modelgate/internal/throttle"
 	"modelgate/internal/web"
@@ -78,16 +79,17 @@ func open(t *testing.T, o store.Options, driver, source string) *gate {
 	g.setFlushed(func(context.Context) error { return nil })
 	standing := time.Now() // no token comes in while a test runs, however slow
 	g.handler = web.Wrap(web.Options{IDs: g.ids, Log: log, MaxBody: 10 << 20}, manage.New(manage.Options{
-		Store:   db,
-		Keys:    g.keys,
-		Limiter: throttle.NewLocal(modelgate.Limits{}, func() time.Time { return standing }),
-		Catalog: func() *modelgate.Catalog { return g.catalog },
-		Flushed: func(ctx context.Context) error { return (*g.flushed.Load())(ctx) },
-		Cursors: web.NewCursors([]byte("test")),
-		IDs:     g.ids,
-		Now:     time.Now,
-		Log:     log,
-		MaxBody: 10 << 20,
+		Store:     db,
+		Keys:      g.keys,
+		Limiter:   throttle.NewLocal(modelgate.Limits{}, func() time.Time { return standing }),
+		Catalog:   func() *modelgate.Catalog { return g.catalog },
+		Flushed:   func(ctx context.Context) error { return (*g.flushed.Load())(ctx) },
+		Cursors:   web.NewCursors([]byte("test")),
+		IDs:       g.ids,
+		Now:       time.Now,
+		Log:       log,
+		MaxBody:   10 << 20,
+		Processor: processor.New(processor.Options{BaseURL: "http://127.0.0.1:1", Meter: "m"}),
 	}))
 	return g
 }

@@ -89,6 +89,33 @@ func (b *block) budgeted(c *caller, w whose) string {
 	return b.id[w].key
 }
 
+// mapped is the id of a sub-account that is mapped, again where the caller will
+// unmap it.
+func (b *block) mapped(c *caller, w whose) string {
+	b.Helper()
+	if w != ofOrganization && c.reaches(w) && !c.bound && c.live && slices.Contains(c.scopes, manageScope) {
+		if a := b.call(b.manager, "PUT /gw/processor/mappings/"+b.id[w].subAccount, `{"stripe_customer_id":"cus_again"}`, ""); a.status != 204 {
+			b.Fatalf("map %s: %d %s", b.id[w].subAccount, a.status, a.body)
+		}
+		b.last = b.state()
+	}
+	return b.id[w].subAccount
+}
+
+// failedEvent is the id of a row whose billing event has failed, again where
+// the caller will have it sent.
+func (b *block) failedEvent(_ *caller, w whose) string {
+	b.Helper()
+	if u, ok := modelgate.ParseUUID(b.id[w].row); ok && w != unknown {
+		_, err := b.db.ExecContext(b.Context(), `INSERT INTO processor_event VALUES ($1, $2, $3, $4, 'cus_gone', 0, 1, 'failed', 1, 0, 0, 0, 1, 0, 'no such customer')
+			ON CONFLICT DO UPDATE SET status = 'failed'`, b.id[w].client, u.Time().UnixMicro(), b.id[w].row, b.id[w].subAccount)
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	return b.id[w].row
+}
+
 // budget sets one that no call of the matrix reaches.
 func (b *block) budget(manager, scope, id string) {
 	b.Helper()
@@ -168,8 +195,10 @@ func (b *block) member(a answer, name string) string {
 func newBlock(t *testing.T) (*block, []caller) {
 	dir := t.TempDir()
 	upstream := gatetest.Upstream(t, simulate.Options{Name: "upstream", Credential: "sk-upstream"})
+	const payerKey = "sk_test_matrix_of_access"
+	payer := gatetest.NewProcessor(t, payerKey)
 	b := &block{T: t, ledger: upstream.Ledger, id: map[whose]ids{}, cursor: map[whose]string{}}
-	b.gateway = gatetest.StartGateway(t, gatetest.GatewayOptions{Dir: dir, Upstream: upstream.URL, Catalog: matrixCatalog, More: matrixPrices})
+	b.gateway = gatetest.StartGateway(t, gatetest.GatewayOptions{Dir: dir, Upstream: upstream.URL, Catalog: matrixCatalog, More: matrixPrices + payer.Config(payerKey)})
 	db, err := sql.Open("sqlite", filepath.Join(dir, "modelgate.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -212,6 +241,12 @@ func newBlock(t *testing.T) (*block, []caller) {
 	b.call(foreignManager, "PUT /gw/branding", `{"portal_slug":"`+foreignPortal+`","product_name":"Product-Marker","allow_self_issue":true}`, "")
 	b.call(b.manager, "PUT /gw/branding", `{"portal_slug":"portal-own","product_name":"Own","allow_self_issue":true}`, "")
 	b.call(b.manager, "PATCH /gw/subaccounts/"+b.id[own].subAccount, `{"markup_pct":50}`, "")
+	for _, manager := range []string{b.manager, foreignManager} {
+		if a := b.call(manager, "PUT /gw/processor/config", `{"enabled":false,"api_key":"`+payerKey+`"}`, ""); a.status != 204 {
+			t.Fatalf("processor: %d %s", a.status, a.body)
+		}
+	}
+	b.call(foreignManager, "PUT /gw/processor/mappings/"+b.id[ofOther].subAccount, `{"stripe_customer_id":"cus_of_the_neighbour"}`, "")
 	b.budget(foreignManager, "client", "")
 	b.budget(foreignManager, "sub_account", b.id[ofOther].subAccount)
 	b.budget(foreignManager, "key", b.id[ofOther].key)
@@ -223,7 +258,7 @@ func newBlock(t *testing.T) (*block, []caller) {
 	b.cursor[ofOtherSubAccount] = b.call(sibling, "GET /gw/keys?limit=1", "", "").header.Get("X-Next-Cursor")
 
 	b.foreign = []string{string(theirs), b.id[ofOther].subAccount, b.id[ofOther].key, b.id[ofOther].row, "Marker organization", "Foreign Marker",
-		"foreign-marker", "Product-Marker", foreignManager[:16], foreign[:16]}
+		"foreign-marker", "Product-Marker", "cus_of_the_neighbour", payerKey, foreignManager[:16], foreign[:16]}
 	b.neighbour = []string{b.id[ofOtherSubAccount].subAccount, b.id[ofOtherSubAccount].key, b.id[ofOtherSubAccount].row, "Sibling Marker", "sibling-marker",
 		sibling[:16], b.manager[:16], b.id[ofOrganization].key, b.id[ofOrganization].row, "markup", b.cost(b.id[own].row)}
 	b.routes = []string{"native-", `"region"`}
@@ -312,6 +347,7 @@ func (b *block) state() []string {
 	var rows []string
 	for table, columns := range map[string]string{
 		"control": "version", "client": "*", "sub_account": "*", "branding": "*", "audit": "*", "budget": "*",
+		"processor_config": "*", "processor_mapping": "*",
 		"api_key": "id, client_id, sub_account_id, hex(digest), prefix, status, scopes, entitlements, denies, backing, limit_rps, limit_burst, limit_concurrency, created_at, expires_at",
 	} {
 		rows = append(rows, b.dump(table, columns, "")...)

@@ -145,6 +145,54 @@ func managementRoutes() []accessRoute {
 			}[w]
 			return "GET /gw/stats" + query, ""
 		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
+		{pattern: "POST /gw/billing/checkout", scope: manageScope, organization: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "POST /gw/billing/checkout" + b.spoof(w), fmt.Sprintf(`{"amount_usd":10,"client_id":%q}`, b.id[ofOther].client)
+		}, expect: func(*caller, whose) outcome { return refusal(400) }}, // an invoiced organization
+		{pattern: "GET /gw/processor/config", scope: statsScope, organization: true, request: anything("GET /gw/processor/config"), expect: always},
+		{pattern: "PUT /gw/processor/config", scope: manageScope, organization: true, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "PUT /gw/processor/config", `{"enabled":1}`
+			}
+			return "PUT /gw/processor/config" + b.spoof(w), fmt.Sprintf(`{"enabled":false,"client_id":%q}`, b.id[ofOther].client)
+		}, expect: func(_ *caller, w whose) outcome {
+			if w == malformed {
+				return refusal(400)
+			}
+			return outcome{status: http.StatusNoContent}
+		}},
+		{pattern: "PUT /gw/processor/mappings/{sub_account_id}", scope: manageScope, organization: true, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "PUT /gw/processor/mappings/" + b.id[w].subAccount, fmt.Sprintf(`{"stripe_customer_id":%q}`, b.fresh("cus"))
+		}, expect: func(c *caller, w whose) outcome {
+			if w == ofOrganization { // no sub-account of its own: the path names a key
+				return refusal(404)
+			}
+			return c.either(w, 204, 404)
+		}},
+		{pattern: "DELETE /gw/processor/mappings/{sub_account_id}", scope: manageScope, organization: true, changes: true, request: func(b *block, c *caller, w whose) (string, string) {
+			return "DELETE /gw/processor/mappings/" + b.mapped(c, w), ""
+		}, expect: func(c *caller, w whose) outcome {
+			if w == ofOrganization { // no sub-account of its own: the path names a key
+				return refusal(404)
+			}
+			return c.either(w, 204, 404)
+		}},
+		{pattern: "POST /gw/processor/customers", scope: manageScope, organization: true, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "POST /gw/processor/customers", fmt.Sprintf(`{"sub_account_id":%q,"name":%q}`, b.id[w].subAccount, b.fresh("customer"))
+		}, expect: func(c *caller, w whose) outcome {
+			if w == ofOrganization { // no sub-account of its own: the path names a key
+				return refusal(404)
+			}
+			return c.either(w, 200, 404)
+		}},
+		{pattern: "GET /gw/processor/events", scope: statsScope, organization: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "GET /gw/processor/events?limit=none", ""
+			}
+			return "GET /gw/processor/events" + b.spoof(w), ""
+		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
+		{pattern: "POST /gw/processor/events/{usage_record_id}/retry", scope: manageScope, organization: true, changes: true, request: func(b *block, c *caller, w whose) (string, string) {
+			return "POST /gw/processor/events/" + b.failedEvent(c, w) + "/retry", ""
+		}, expect: func(c *caller, w whose) outcome { return c.either(w, 204, 404) }},
 		{pattern: "GET /gw/usage", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
 			return "GET /gw/usage?id=" + b.id[w].row, ""
 		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},

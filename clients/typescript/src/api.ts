@@ -147,6 +147,85 @@ export interface IssuedKey {
   expires_at?: string;
 }
 
+/** State of a billing event. */
+export type ExportStatus = "pending" | "sent" | "failed";
+
+export interface Mapping {
+  sub_account_id: string;
+  stripe_customer_id: string;
+}
+
+export interface ProcessorConfig {
+  /** Whether usage of mapped sub-accounts is queued. */
+  enabled: boolean;
+  /** Whether the organization has left a key. */
+  configured: boolean;
+  mappings: Array<Mapping>;
+}
+
+export interface NewProcessorConfig {
+  enabled: boolean;
+  /** Of the payment processor; write-only. */
+  api_key?: string;
+}
+
+export interface NewMapping {
+  stripe_customer_id: string;
+}
+
+export interface NewCustomer {
+  /** Must be active. */
+  sub_account_id: string;
+  /** The sub-account's name where it is left out. */
+  name?: string;
+}
+
+export interface Customer {
+  stripe_customer_id: string;
+}
+
+export interface ExportCounts {
+  pending: number;
+  /** Sent in the last 24 hours. */
+  sent_24h: number;
+  failed: number;
+}
+
+export interface ExportEvent {
+  /** Of the usage row; the event's identifier at the processor. */
+  usage_record_id: string;
+  sub_account_id: string;
+  /** As it was mapped when the event was queued. */
+  stripe_customer_id: string;
+  status: ExportStatus;
+  attempts: number;
+  /** As billed, in whole millionths of a dollar. */
+  amount_usd: number;
+  /** When the call was made. */
+  created_at: string;
+  next_attempt_at: string | null;
+  sent_at: string | null;
+  last_error: string | null;
+}
+
+export interface ExportEvents {
+  counts: ExportCounts;
+  /** 0 where nothing is pending. */
+  oldest_pending_age_seconds: number;
+  events: Array<ExportEvent>;
+}
+
+export interface NewCheckout {
+  /** Whole cents. 5 to 10000. */
+  amount_usd: number;
+}
+
+export interface Checkout {
+  checkout_url: string;
+  order_id: string;
+  expires_at: string;
+}
+
 export interface SubAccount {
   id: string;
   /** The organization. */
@@ -272,6 +351,12 @@ export interface SeriesQuery {
   interval?: "hour" | "day";
 }
 
+export interface ProcessorEventsQuery {
+  status?: ExportStatus;
+  /** 1 to 200; default 50. */
+  limit?: number;
+}
+
 /** The self-service API, /gw, for one key. */
 export class Modelgate extends Transport {
   /** What the calling key may do. Any valid key. */
@@ -339,6 +424,11 @@ export class Modelgate extends Transport {
     await this.send("DELETE", `/gw/budgets`, query, undefined);
   }
 
+  /** Begin a payment into the prepaid balance. Scope `keys:manage`. Not for keys bound to a sub-account. Send the payer to `checkout_url`. The balance is credited once the processor says that the payment is in. 400 for an organization that is invoiced; 503 where the gateway takes no payments or the processor does not answer, 502 where it answers anything but success. */
+  checkout(body: NewCheckout): Promise<Checkout> {
+    return this.json("POST", `/gw/billing/checkout`, undefined, body);
+  }
+
   /** What calls come to, by a dimension. Scope `stats:read`. Sums of the rows of GET /gw/usage, the dearest first; days in the order of time. What this instance has answered before the request is among them. A key bound to a sub-account sees its own calls: billed prices, the author in place of the provider, the slug in place of the model, and no region. */
   stats(query: StatsQuery = {}): Promise<Array<StatsBucket>> {
     return this.json("GET", `/gw/stats`, query, undefined);
@@ -352,6 +442,41 @@ export class Modelgate extends Transport {
   /** How calls fared over time. Scope `stats:read`. Hours or days with calls, the oldest first; the first one is whole. A call failed when its status is 400 or more. Percentiles are estimates, an eighth up or down. */
   series(query: SeriesQuery = {}): Promise<Array<Span>> {
     return this.json("GET", `/gw/series`, query, undefined);
+  }
+
+  /** Whether usage is exported, and whose. Scope `stats:read`. Not for keys bound to a sub-account. Without any configuration the answer is 200 with everything false. The key is never shown, in no part. */
+  processorConfig(): Promise<ProcessorConfig> {
+    return this.json("GET", `/gw/processor/config`, undefined, undefined);
+  }
+
+  /** Leave the key of the payment processor, turn the export on or off. Scope `keys:manage`. Not for keys bound to a sub-account. With `api_key` the key is stored encrypted; 503 where the gateway has no master key. Without it only `enabled` changes: 400 when there is no key to enable. While the export is off nothing is queued; what is queued is still sent. */
+  async putProcessorConfig(body: NewProcessorConfig): Promise<void> {
+    await this.send("PUT", `/gw/processor/config`, undefined, body);
+  }
+
+  /** Map a sub-account to a customer of the processor. Scope `keys:manage`. Not for keys bound to a sub-account. From here on its usage is queued, with the markup of the moment. 404 for a sub-account that is not the organization's. */
+  async putMapping(subAccountID: string, body: NewMapping): Promise<void> {
+    await this.send("PUT", `/gw/processor/mappings/${encodeURIComponent(subAccountID)}`, undefined, body);
+  }
+
+  /** Unmap a sub-account. Scope `keys:manage`. Not for keys bound to a sub-account. What is queued is still sent. */
+  async deleteMapping(subAccountID: string): Promise<void> {
+    await this.send("DELETE", `/gw/processor/mappings/${encodeURIComponent(subAccountID)}`, undefined, undefined);
+  }
+
+  /** Make a customer at the processor and map a sub-account to it. Scope `keys:manage`. Not for keys bound to a sub-account. The same request again within a day makes no second customer. 400 for a sub-account that is not active; 503 where the processor does not answer, 502 where it answers anything but success. */
+  createCustomer(body: NewCustomer): Promise<Customer> {
+    return this.json("POST", `/gw/processor/customers`, undefined, body);
+  }
+
+  /** What was billed, the newest first. Scope `stats:read`. Not for keys bound to a sub-account. */
+  processorEvents(query: ProcessorEventsQuery = {}): Promise<ExportEvents> {
+    return this.json("GET", `/gw/processor/events`, query, undefined);
+  }
+
+  /** Queue a failed event again. Scope `keys:manage`. Not for keys bound to a sub-account. 404 for an event that is not the organization's or has not failed. An event that the processor may have counted more than a day ago stays failed, and `last_error` says so: sent again it could be billed twice. */
+  async retryEvent(usageRecordID: string): Promise<void> {
+    await this.send("POST", `/gw/processor/events/${encodeURIComponent(usageRecordID)}/retry`, undefined, undefined);
   }
 
   /** How the portal of end customers looks. Scope `keys:manage`. Not for keys bound to a sub-account. */

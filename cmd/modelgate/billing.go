@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"modelgate"
+	"modelgate/internal/config"
+	"modelgate/internal/manage"
+	"modelgate/internal/processor"
+	"modelgate/internal/seal"
+	"modelgate/internal/store"
+	"modelgate/internal/work"
+)
+
+// newProcessor makes the client of the payment processor.
+func newProcessor(cfg *config.Config) *processor.Client {
+	return processor.New(processor.Options{BaseURL: cfg.Processor.BaseURL, Meter: cfg.Processor.MeterEventName})
+}
+
+// newCheckout is how balances are paid into, as configured.
+func newCheckout(cfg *config.Config) manage.Checkout {
+	p := cfg.Processor
+	c := manage.Checkout{Key: p.APIKey.Reveal(), ReturnURL: p.ReturnURL}
+	for _, s := range append([]config.Secret{p.WebhookSecret}, p.PreviousWebhookSecrets...) {
+		if !p.WebhookSecret.Empty() && !s.Empty() {
+			c.Secrets = append(c.Secrets, s.Reveal())
+		}
+	}
+	if c.ReturnURL == "" {
+		base := cfg.Server.BaseURL
+		if base == "" {
+			base = "http://" + cfg.Server.Listen
+		}
+		c.ReturnURL = base + "/dashboard"
+	}
+	return c
+}
+
+// newExporter makes the loop that sends billing events.
+func (s *server) newExporter(client *processor.Client) *work.Exporter {
+	tries := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "modelgate_export_tries_total", Help: "Tries to send a billing event, by outcome.",
+	}, []string{"outcome"})
+	for _, outcome := range []string{"sent", "again", "unsure", "failed"} {
+		tries.WithLabelValues(outcome)
+	}
+	s.metrics.MustRegister(tries, backlog{s.db, backlogGauges()})
+	keys := exportKeys{s.db, s.master}
+	return s.fail.exporter(&work.Exporter{
+		Ledger: s.db, Report: client.Report, Key: keys.key, Holder: s.spool.Instance(), Now: time.Now, Log: s.log,
+		Count: func(outcome string) { tries.WithLabelValues(outcome).Inc() },
+	})
+}
+
+// exportKeys opens the keys that organizations have left.
+type exportKeys struct {
+	db     *store.DB
+	master *seal.Keys
+}
+
+func (k exportKeys) key(ctx context.Context, client modelgate.ClientID) (work.ExportKey, error) {
+	sealed, err := k.db.ProcessorKey(ctx, client)
+	if err != nil {
+		return work.ExportKey{}, err
+	}
+	key, err := k.master.Open(manage.ProcessorPlace(client), sealed.Value)
+	return work.ExportKey{Secret: string(key), Generation: sealed.Generation}, err
+}
+
+// backlog reads how much waits to be sent whenever metrics are asked for. It
+// says nothing while the database does not answer.
+type backlog struct {
+	db     *store.DB
+	gauges [2]*prometheus.Desc
+}
+
+func backlogGauges() [2]*prometheus.Desc {
+	return [2]*prometheus.Desc{
+		prometheus.NewDesc("modelgate_export_pending", "Billing events that wait to be sent, of all instances.", nil, nil),
+		prometheus.NewDesc("modelgate_export_oldest_pending_seconds", "For how long the oldest of them has waited; 0 for none.", nil, nil),
+	}
+}
+
+const backlogPatience = 2 * time.Second
+
+// Describe implements prometheus.Collector.
+func (b backlog) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range b.gauges {
+		out <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (b backlog) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), backlogPatience)
+	defer cancel()
+	pending, oldest, err := b.db.ExportBacklog(ctx)
+	if err != nil {
+		return
+	}
+	out <- prometheus.MustNewConstMetric(b.gauges[0], prometheus.GaugeValue, float64(pending))
+	out <- prometheus.MustNewConstMetric(b.gauges[1], prometheus.GaugeValue, oldest.Seconds())
+}

@@ -1,0 +1,139 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/seal"
+	"modelgate/internal/store"
+)
+
+// masterKeyCommand groups the commands on the master key.
+type masterKeyCommand struct {
+	Rotate masterKeyRotate `cmd:"" help:"Seal every stored secret under the master key of the configuration."`
+}
+
+type masterKeyRotate struct {
+	operatorFlags
+}
+
+// rotateBatch is how many secrets move in one transaction.
+const rotateBatch = 100
+
+// rotation is what a rotation did, and what is left to do.
+type rotation struct {
+	KeyID   string              `json:"key_id"` // of the master key
+	Rotated int                 `json:"rotated"`
+	Secrets []store.SecretCount `json:"secrets"` // by master key
+}
+
+// Run is `modelgate master-key rotate`. It can be stopped and begun again at
+// any moment: a secret is under the one key or the other, and both open it as
+// long as both are in the configuration.
+func (c *masterKeyRotate) Run(env *environment) error {
+	cfg, db, err := c.open(env)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	keys, err := masterKeys(cfg)
+	if err != nil {
+		return err
+	}
+	if keys == nil {
+		return errors.New("master_key is not set")
+	}
+	out := rotation{KeyID: keys.Primary()}
+	for after := ""; ; {
+		old, err := db.SecretsNotUnder(env.ctx, keys.Primary(), after, rotateBatch)
+		if err != nil {
+			return err
+		}
+		if len(old) == 0 {
+			break
+		}
+		after = old[len(old)-1].Name
+		fresh, err := reseal(keys, old)
+		if err != nil {
+			return err
+		}
+		record := audit("master-key rotate", "master_key.rotate", "master_key", keys.Primary(), map[string]any{"secrets": len(fresh)})
+		n, err := db.ReplaceSecrets(env.ctx, old, fresh, record)
+		if err != nil {
+			return err
+		}
+		out.Rotated += n
+	}
+	if out.Secrets, err = db.CountSecrets(env.ctx); err != nil {
+		return err
+	}
+	return c.output(env).value(out, func(w io.Writer) {
+		fmt.Fprintf(w, "%d secrets were sealed anew under the master key %s.\n", out.Rotated, out.KeyID)
+		for _, n := range out.Secrets {
+			if n.KeyID != out.KeyID {
+				fmt.Fprintf(w, "%d are still under %s; run this again.\n", n.Count, n.KeyID)
+				return
+			}
+		}
+		fmt.Fprintln(w, "Nothing is left under another key: previous_master_keys can be removed.")
+	})
+}
+
+// reseal seals secrets under the primary key, and opens each again before it
+// takes the place of the old one.
+func reseal(keys *seal.Keys, old []store.Secret) ([]store.Secret, error) {
+	fresh := make([]store.Secret, 0, len(old))
+	for _, s := range old {
+		place := seal.Place{Table: store.SecretTable, Row: s.Name, Column: store.SecretColumn}
+		text, err := keys.Open(place, s.Value)
+		if err != nil {
+			return nil, fmt.Errorf("secret %s, under the master key %s: %w", s.Name, s.KeyID, err)
+		}
+		value, err := keys.Seal(place, text)
+		if err != nil {
+			return nil, err
+		}
+		if again, err := keys.Open(place, value); err != nil || string(again) != string(text) {
+			return nil, fmt.Errorf("secret %s does not open again after it was sealed: %w", s.Name, err)
+		}
+		fresh = append(fresh, store.Secret{Name: s.Name, KeyID: keys.Primary(), Value: value})
+	}
+	return fresh, nil
+}
+
+// exportCommand groups the commands on billing events.
+type exportCommand struct {
+	Resend exportResend `cmd:"" help:"Send a failed billing event again, even one that may have been counted."`
+}
+
+type exportResend struct {
+	operatorFlags
+	ID string `arg:"" help:"The usage row's id."`
+}
+
+// Run is `modelgate export resend`.
+func (c *exportResend) Run(env *environment) error {
+	id, ok := modelgate.ParseUUID(c.ID)
+	if !ok {
+		return fmt.Errorf("%q is not the id of a usage row", c.ID)
+	}
+	_, db, err := c.open(env)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	record := audit("export resend", "processor.event.resend", "usage_row", id.String(), nil)
+	if err := db.ResendEvent(env.ctx, id, record); err != nil {
+		return err
+	}
+	queued := struct {
+		ID       string    `json:"usage_record_id"`
+		QueuedAt time.Time `json:"queued_at"`
+	}{id.String(), time.Now().UTC()}
+	return c.output(env).value(queued, func(w io.Writer) {
+		fmt.Fprintf(w, "%s is queued. Where the processor has counted it more than a day ago, it is counted twice.\n", queued.ID)
+	})
+}
