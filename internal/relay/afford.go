@@ -34,6 +34,21 @@ func (y *Relay) afford(c *call) error {
 	return err
 }
 
+// moneyFirst is the refusal of a call that cannot go anywhere: where money
+// would refuse it too, that comes before the missing route.
+func (y *Relay) moneyFirst(c *call, refusal error) error {
+	if modelgate.KindOf(refusal) != modelgate.BadGateway {
+		return refusal
+	}
+	err := y.afford(c)
+	c.hold.Release()
+	switch modelgate.KindOf(err) {
+	case modelgate.InsufficientBalance, modelgate.BudgetExceeded, modelgate.Forbidden:
+		return err
+	}
+	return refusal
+}
+
 // costless reports whether nothing that the call does is charged.
 func (c *call) costless() bool {
 	if c.free {
@@ -55,7 +70,8 @@ func (y *Relay) amount(c *call) (modelgate.Nano, error) {
 	amount, ok := c.bound()
 	if !ok {
 		y.Log.Info("call refused: nothing bounds its cost, and budgets are strict", "request_id", c.id.String(), "model", c.attempts[0].model)
-		return 0, c.caller.Budgets[0].Refusal()
+		last := len(c.caller.Budgets) - 1 // the balance comes first
+		return 0, c.caller.Budgets[last].Refusal()
 	}
 	return amount, nil
 }

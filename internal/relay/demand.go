@@ -58,7 +58,8 @@ func (q *request) demand(path string) demand {
 			continue
 		}
 		for _, name := range l.members {
-			d.output = max(d.output, q.number(name))
+			value, _ := q.Fields.Get(name)
+			d.output = max(d.output, bounding(value))
 		}
 		break
 	}
@@ -67,7 +68,10 @@ func (q *request) demand(path string) demand {
 		if !ok {
 			continue
 		}
-		d.output = max(d.output, memberInt(config, "maxOutputTokens"), memberInt(config, "max_output_tokens"))
+		for _, name := range []string{"maxOutputTokens", "max_output_tokens"} {
+			value, _ := config.Member(name) // the zero value where it is not one
+			d.output = max(d.output, bounding(value))
+		}
 		d.choices = max(d.choices, memberInt(config, "candidateCount"), memberInt(config, "candidate_count"))
 	}
 	if _, ok := q.Fields.Get("web_search_options"); ok {
@@ -78,6 +82,16 @@ func (q *request) demand(path string) demand {
 		d.tools = d.tools || !clientTool(tool)
 	}
 	return d
+}
+
+// bounding is a number that limits what a call costs; 0 for anything but a JSON
+// number, which a provider might not read as the gateway does.
+func bounding(v provider.Value) int64 {
+	if v.Kind() != provider.JSONNumber {
+		return 0
+	}
+	n, _ := v.Int()
+	return n
 }
 
 func (q *request) number(name string) int64 {

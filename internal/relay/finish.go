@@ -43,12 +43,12 @@ func (y *Relay) end(c *call) {
 	c.ended, c.closing = true, time.Now()
 	end := c.outcome()
 	end.ParseStatus = modelgate.ParseUnknown
+	defer y.settle(c, &end)
 	defer func() {
 		if err := y.Books.End(c.id, &end); err != nil {
 			c.cut = true // nobody may hold an answer that is not in the books
 			y.Log.Error("usage could not be made durable", "request_id", c.id.String(), "error", err)
 		}
-		y.settle(c, &end)
 		y.Metrics.done(c, &end)
 		y.trace(c, &end)
 	}()

@@ -166,6 +166,8 @@ type plan struct {
 	live *Live
 	// caller is what the caller may use; nil is everything.
 	caller modelgate.Entitlements
+	// who replaces the usual caller.
+	who *modelgate.Caller
 }
 
 // open starts a gate in front of an upstream.
@@ -173,6 +175,9 @@ func open(t testing.TB, upstream string, p plan) *gate {
 	t.Helper()
 	g := &gate{books: newBooks()}
 	g.caller = &modelgate.Caller{ClientID: "c", KeyID: "k", Scopes: []modelgate.Scope{modelgate.InferenceUse}, Entitlements: modelgate.OpenEntitlements()}
+	if p.who != nil {
+		g.caller = p.who
+	}
 	if p.caller != nil {
 		g.caller.Entitlements = p.caller
 	}
@@ -250,7 +255,19 @@ func liveAt(t testing.TB, upstream string, p plan) *Live {
 	free.Price = nil
 	small := model("acme/small", modelgate.LLM, modelgate.Route{Provider: "openai", Model: "gpt-s"})
 	small.ContextLength = 5
+	bounded := model("acme/bounded", modelgate.LLM, modelgate.Route{Provider: "openai", Model: "gpt-b"})
+	bounded.ContextLength, bounded.MaxOutput, bounded.Price = 1000, 400, new(modelgate.Price)
+	tenfold := new(modelgate.Price)
+	for p, times := range map[*modelgate.Price]modelgate.Nano{bounded.Price: 1, tenfold: 10} {
+		if err := errors.Join(p.Base.Set(modelgate.UnitInput, times*modelgate.USD), p.Base.Set(modelgate.UnitOutput, 2*times*modelgate.USD)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	catalog, err := modelgate.NewCatalog([]*modelgate.Model{
+		bounded,
+		model("acme/dear", modelgate.LLM, modelgate.Route{Provider: "openai", Model: "gpt-d"}, modelgate.Route{Provider: "backup", Model: "gpt-e", Price: tenfold}),
+		model("acme/half", modelgate.LLM, modelgate.Route{Provider: "openai", Model: "gpt-h", Price: new(modelgate.Price)}, modelgate.Route{Provider: "backup", Model: "gpt-i"}),
+		model("acme/nowhere", modelgate.LLM, modelgate.Route{Provider: "missing", Model: "gpt-n"}),
 		model("acme/chat", modelgate.LLM, modelgate.Route{Provider: "openai", Model: "gpt-x"}),
 		model("acme/claude", modelgate.LLM, modelgate.Route{Provider: "anthropic", Model: "claude-x"}),
 		model("acme/gemini", modelgate.LLM, modelgate.Route{Provider: "gemini", Model: "gemini-x"}),

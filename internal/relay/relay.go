@@ -155,7 +155,7 @@ func (y *Relay) run(c *call, resolve func(*call) error) error {
 		return err
 	}
 	if err := y.permit(c); err != nil {
-		return err
+		return y.moneyFirst(c, err)
 	}
 	if err := y.afford(c); err != nil {
 		return err
