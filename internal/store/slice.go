@@ -41,15 +41,21 @@ WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period
 RETURNING settled + held
 -- sqlUnhold`
 
+// sqlLeft locks the row of a budget that refused.
+const sqlLeft = `UPDATE spend
+SET held = held
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5
+RETURNING settled + held, COALESCE((
+    SELECT amount
+    FROM budget
+    WHERE budget.client_id = spend.client_id AND budget.scope = spend.scope
+      AND budget.scope_id = spend.scope_id AND budget.period = spend.period), 0)
+-- sqlLeft`
+
 const sqlNewSpend = `INSERT INTO spend (` + spendColumns + `)
 VALUES ($1, $2, $3, $4, $5, 0, 0)
 ON CONFLICT (client_id, scope, scope_id, period, period_start) DO NOTHING
 -- sqlNewSpend`
-
-const sqlLimit = `SELECT amount
-FROM budget
-WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4
--- sqlLimit`
 
 // sqlChangeSlice changes nothing when the change was made before.
 const sqlChangeSlice = `INSERT INTO slice (client_id, scope, scope_id, period, period_start, instance, granted, seq, amount)
@@ -141,7 +147,11 @@ func hold(ctx context.Context, tx *sql.Tx, instance string, a *modelgate.Ask) (m
 	k := counter{a.Counter}
 	granted, left, err := guard(ctx, tx, k, a)
 	if errors.Is(err, sql.ErrNoRows) {
-		// The row may be missing, as in a period without any spending yet.
+		h, missing := refusal(ctx, tx, k, instance, a.Seq)
+		if !errors.Is(missing, sql.ErrNoRows) {
+			return h, missing
+		}
+		// There is no row, as in a period without any spending yet.
 		if _, err = tx.ExecContext(ctx, sqlNewSpend, k.args(nil)...); err != nil {
 			return modelgate.Held{}, err
 		}
@@ -178,14 +188,12 @@ func guard(ctx context.Context, tx *sql.Tx, k counter, a *modelgate.Ask) (grante
 }
 
 // refusal tells how much is left of a budget that refused, unless it did so
-// because it had granted the same ask before.
+// because it had granted the same ask before. sql.ErrNoRows: nothing was ever
+// spent or held of it.
 func refusal(ctx context.Context, tx *sql.Tx, k counter, instance string, seq int64) (modelgate.Held, error) {
 	var h modelgate.Held
-	var used modelgate.Nano
-	if err := tx.QueryRowContext(ctx, sqlUnhold, append(k.args(nil), 0)...).Scan(&used); err != nil {
-		return h, err
-	}
-	limit, err := limitOf(ctx, tx, k)
+	var used, limit modelgate.Nano
+	err := tx.QueryRowContext(ctx, sqlLeft, k.args(nil)...).Scan(&used, &limit)
 	if err != nil {
 		return h, err
 	}
@@ -204,16 +212,6 @@ func madeChange(ctx context.Context, tx *sql.Tx, k counter, instance string, seq
 		return 0, nil
 	}
 	return amount, err
-}
-
-// limitOf is 0 where there is no budget (any more).
-func limitOf(ctx context.Context, tx *sql.Tx, k counter) (modelgate.Nano, error) {
-	var limit modelgate.Nano
-	err := tx.QueryRowContext(ctx, sqlLimit, k.args(nil)[:4]...).Scan(&limit)
-	if errors.Is(err, sql.ErrNoRows) {
-		return 0, nil
-	}
-	return limit, err
 }
 
 // changeSlice adds to an instance's slice of a counter whose row of spend is
