@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"sort"
 	"testing"
 	"time"
 
@@ -117,16 +118,18 @@ func TestMoneyHot(t *testing.T) {
 }
 
 // wasNear reports whether, while the call was made or as long before as a
-// refusal is remembered, any of its budgets had no more than near left.
+// refusal is remembered, any of its budgets had no more than near left. The
+// samples around that count too, for what was between them.
 func (m *market) wasNear(samples []remainder, a *attempt, near int64) bool {
 	key := m.keys[a.key]
-	from, to := a.begun.Add(-300*time.Millisecond), a.over.Add(20*time.Millisecond)
-	for _, s := range samples {
-		if s.at.Before(from) || s.at.After(to) {
-			continue
-		}
+	from, to := a.begun.Add(-300*time.Millisecond), a.over
+	first := sort.Search(len(samples), func(i int) bool { return samples[i].at.After(from) })
+	for _, s := range samples[max(first-1, 0):] {
 		if min(s.left["client"+string(m.client)], s.left["sub_account"+m.subs[key.sub]], s.left["key"+key.id]) <= near {
 			return true
+		}
+		if s.at.After(to) {
+			break
 		}
 	}
 	return false
