@@ -93,7 +93,7 @@ type balanceCommand struct {
 type balanceCredit struct {
 	operatorFlags
 	Client string `name:"client" required:"" placeholder:"ID" help:"The organization's id."`
-	USD    string `name:"usd" required:"" placeholder:"AMOUNT" help:"How much, such as 25 or 0.5; below 0 takes back a credit made in error."`
+	USD    string `name:"usd" required:"" placeholder:"AMOUNT" help:"How much, such as 25 or 0.5; --usd=-5 takes back a credit made in error."`
 	Note   string `name:"note" help:"What for."`
 }
 
