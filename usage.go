@@ -19,6 +19,11 @@ const (
 	ParseExpired     ParseStatus = "expired"
 )
 
+// AllParseStatuses are all there are.
+func AllParseStatuses() []ParseStatus {
+	return []ParseStatus{ParseOK, ParsePartial, ParseUnknown, ParseProvisional, ParseFailed, ParseCancelled, ParseExpired}
+}
+
 // MaxQuantity is the largest count of anything in one call that is believed;
 // a larger or negative figure is clamped and makes the row partial.
 const MaxQuantity = 1_000_000_000_000

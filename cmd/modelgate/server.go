@@ -58,6 +58,7 @@ type server struct {
 	purse    *purse.Purse // nil where nothing is enforced
 	alerter  *work.Alerter
 	exporter *work.Exporter
+	keeper   *work.Keeper
 	traces   *trace.Exporter // nil where nothing is traced
 	keys     *keyring.Keyring
 	relay    *relay.Relay
@@ -127,6 +128,7 @@ func (s *server) openBooks(cfg *config.Config) error {
 		return errors.Join(fmt.Errorf("budgets: %w", err), s.spool.Close())
 	}
 	s.alerter = s.newAlerter(cfg)
+	s.keeper = s.newKeeper(cfg)
 	return nil
 }
 

@@ -16,6 +16,8 @@ import (
 const (
 	maxRequest    Size = 1 << 30
 	minSpool      Size = 128 << 20
+	minRetention       = 62 // days: this month and the last
+	maxRetention       = 36500
 	maxDrainDelay      = 10 * time.Minute
 
 	masterKeySize    = 32  // bytes
@@ -32,6 +34,9 @@ func (s *Settings) check(d *document) {
 	notNegative(d, "limits.burst", int64(s.Limits.Burst))
 	notNegative(d, "limits.concurrency", int64(s.Limits.Concurrency))
 	oneOf(d, "metering.fsync", s.Metering.Fsync, FsyncAlways, FsyncInterval)
+	if days := s.Metering.RetentionDays; days != 0 && (days < minRetention || days > maxRetention) {
+		d.fault("metering.retention_days", "must be 0, or from %d to %d", minRetention, maxRetention)
+	}
 	if s.Metering.SpoolMaxBytes < minSpool {
 		d.fault("metering.spool_max_bytes", "must be at least %s", minSpool)
 	}

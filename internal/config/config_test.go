@@ -82,7 +82,7 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 			Server: config.Server{Listen: "127.0.0.1:8080", MaxRequestBytes: 10485760,
 				DataDir: filepath.Join(filepath.Dir(path), "data"), DrainDelay: 5 * time.Second},
 			Limits:      config.Limits{RequestsPerSecond: 50, Burst: 100, Concurrency: 100},
-			Metering:    config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30},
+			Metering:    config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30, RetentionDays: 400},
 			Enforcement: config.Enforcement{Budgets: config.EnforceEstimate, Balance: true},
 			Processor:   config.Processor{BaseURL: "https://api.stripe.com", MeterEventName: "modelgate_usage_usd"},
 			Telemetry:   config.Telemetry{SamplePercent: 100},
@@ -106,7 +106,7 @@ server:
 database: {url: "postgres://gate:pa$$word@db:5432/gate"}
 redis: {url: "rediss://cache:6379/2"}
 limits: {requests_per_second: 0, burst: 7, concurrency: 0}
-metering: {fsync: interval, spool_max_bytes: 268435456}
+metering: {fsync: interval, spool_max_bytes: 268435456, retention_days: 90}
 enforcement: {budgets: strict, balance: false}
 alerts: {webhook_url: "https://ops.example/hook", secret: whsec_c2VjcmV0}
 master_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=
@@ -151,7 +151,7 @@ func TestEverySetting(t *testing.T) {
 		Database:           config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate")},
 		Redis:              config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
 		Limits:             config.Limits{Burst: 7},
-		Metering:           config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20},
+		Metering:           config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20, RetentionDays: 90},
 		Enforcement:        config.Enforcement{Budgets: config.EnforceStrict},
 		Alerts:             config.Alerts{WebhookURL: "https://ops.example/hook", Secret: config.NewSecret("whsec_c2VjcmV0")},
 		MasterKey:          config.NewSecret("MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE="),

@@ -76,6 +76,8 @@ func TestFaults(t *testing.T) {
 		{"size past all bounds", "server: {max_request_bytes: 8000000TiB}\n", "1:29: server.max_request_bytes: must be from 1 to 1GiB"},
 		{"size that overflows", "server: {max_request_bytes: 9000000000TiB}\n", "1:29: server.max_request_bytes: want a number of bytes such as 10485760 or 10MiB"},
 		{"zero size", "server: {max_request_bytes: 0}\n", "1:29: server.max_request_bytes: must be from 1 to 1GiB"},
+		{"short retention", "metering: {retention_days: 61}\n", "1:28: metering.retention_days: must be 0, or from 62 to 36500"},
+		{"negative retention", "metering: {retention_days: -1}\n", "1:28: metering.retention_days: must be 0, or from 62 to 36500"},
 		{"small spool", "metering: {spool_max_bytes: 1MiB}\n", "1:29: metering.spool_max_bytes: must be at least 128MiB"},
 		{"choice", "metering: {fsync: never}\n", "1:19: metering.fsync: want one of always, interval"},
 		{"log level", "log: {level: verbose}\n", "1:14: log.level: want debug, info, warn or error"},

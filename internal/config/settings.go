@@ -187,11 +187,17 @@ type Metering struct {
 	// because they could not be booked. Bytes, or with a unit such as 4GiB;
 	// at least 128MiB.
 	SpoolMaxBytes Size `yaml:"spool_max_bytes"`
+
+	// For how many days usage rows, statistics and billing events are kept. What is older is
+	// deleted little by little. 0 keeps them for ever; else at least 62, so that
+	// the rows of this month and the last are there.
+	RetentionDays int `yaml:"retention_days"`
 }
 
 func (m *Metering) setDefaults() {
 	m.Fsync = FsyncAlways
 	m.SpoolMaxBytes = 4 << 30
+	m.RetentionDays = 400
 }
 
 // Enforce says how budgets are enforced.

@@ -25,6 +25,11 @@ FROM processor_carry
 WHERE client_id = $1
 -- sqlCarries`
 
+const sqlPrunedRests = `SELECT sub_account_id, rest
+FROM pruned_export
+WHERE client_id = $1
+-- sqlPrunedRests`
+
 // sqlUnqueued counts rows that were made while their sub-account was mapped
 // and the export enabled, and that have no event. $2 is how far the clocks of
 // instances may be apart.
@@ -140,6 +145,17 @@ func exportSums(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) (map
 		e.have.Add(&e.have, big.NewInt(int64(rest)))
 		return struct{}{}, err
 	}, sqlCarries, client)
+	if err != nil {
+		return nil, err
+	}
+	_, err = list(ctx, tx, func(s scanner) (struct{}, error) {
+		var sub string
+		var rest int64
+		err := s.Scan(&sub, &rest)
+		e := of(sub)
+		e.want.Add(&e.want, big.NewInt(rest))
+		return struct{}{}, err
+	}, sqlPrunedRests, client)
 	return sums, err
 }
 

@@ -16,25 +16,26 @@ const sqlPulseSurplus = `SELECT scope, scope_id, hour, CAST(SUM(requests) AS BIG
 FROM (
   SELECT scope, scope_id, hour, requests, errors, total_tokens, cost, latency_ms
   FROM pulse
-  WHERE client_id = $1
+  WHERE client_id = $1 AND hour >= $2
   UNION ALL
   SELECT 'client', client_id, created_at - created_at % 3600000000, -1,
     CASE WHEN status_code >= 400 THEN -1 ELSE 0 END, -total_tokens, -cost, -latency_ms
   FROM usage_row
-  WHERE client_id = $1
+  WHERE client_id = $1 AND created_at >= $2
   UNION ALL
   SELECT 'sub_account', sub_account_id, created_at - created_at % 3600000000, -1,
     CASE WHEN status_code >= 400 THEN -1 ELSE 0 END, -total_tokens, -cost, -latency_ms
   FROM usage_row
-  WHERE client_id = $1 AND sub_account_id <> ''
+  WHERE client_id = $1 AND created_at >= $2 AND sub_account_id <> ''
 ) AS counted
 GROUP BY scope, scope_id, hour
 HAVING SUM(requests) <> 0 OR SUM(errors) <> 0 OR SUM(total_tokens) <> 0 OR SUM(cost) <> 0 OR SUM(latency_ms) <> 0
 ORDER BY scope, scope_id, hour
 -- sqlPulseSurplus`
 
-// checkPulse names each count that is not the sum of its rows.
-func checkPulse(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]Difference, error) {
+// checkPulse names each count that is not the sum of its rows, from an instant
+// on.
+func checkPulse(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, from int64) ([]Difference, error) {
 	var out []Difference
 	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
 		var scope, id string
@@ -49,6 +50,6 @@ func checkPulse(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]D
 			out = append(out, Difference{ClientID: client, What: "pulse", Key: key, Have: surplus[i]})
 		}
 		return struct{}{}, err
-	}, sqlPulseSurplus, string(client))
+	}, sqlPulseSurplus, string(client), from)
 	return out, err
 }

@@ -88,7 +88,7 @@ func TestReconcileFindsWrongPulses(t *testing.T) {
 			must(t, err)
 			_, err = tx.ExecContext(t.Context(), change)
 			must(t, err)
-			found, err := checkPulse(t.Context(), tx, client)
+			found, err := checkPulse(t.Context(), tx, client, 0)
 			must(t, err)
 			must(t, tx.Rollback())
 			ok := false

@@ -65,6 +65,7 @@ func TestEveryQueryPrepares(t *testing.T) {
 		texts := map[string]string{"usageInsert": usageInsert(insertRows), "spendInsert": spendInsert(insertRows), "alertInsert": alertInsert(insertRows),
 			"pulseInsert": pulseInsert(insertRows), "billedTo": billedTo(insertRows), "eventInsert": eventInsert(insertRows),
 			"headInsert": headInsert(insertRows), "rollupInsert": rollupInsert(insertRows), "rollupSelect": rollupSelect(insertRows)}
+		texts["usageFiltered"], texts["usageFiltered, shown"] = usageFiltered(false, 2, 3), usageFiltered(true, 2, 3)
 		for name, query := range all {
 			own := strings.HasPrefix(name, "sqlSQLite") || strings.HasPrefix(name, "sqlPostgres")
 			if !own || strings.HasPrefix(strings.ToLower(name), "sql"+db.engine.folder) {
@@ -93,7 +94,10 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 		cursorAt, cursorID := cursor.before()
 		d := digest(21)
 		list := func(at int64, id string, more ...any) []any {
-			return append([]any{string(client), "", "", micros(noon.Add(-24 * time.Hour)), at, id, 21}, more...)
+			return append([]any{string(client), micros(noon.Add(-24 * time.Hour)), at, id, 21}, more...)
+		}
+		filtered := func(sub string) []any {
+			return []any{string(client), sub, micros(noon.Add(-24 * time.Hour)), cursorAt, cursorID, 21, "openai", "azure", "ok", "partial"}
 		}
 		day := micros(modelgate.Day.Start(noon))
 		for _, c := range []struct {
@@ -104,6 +108,8 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 			{"first page", sqlUsage, list(at, last), "PRIMARY KEY", "usage_row_pkey"},
 			{"next page", sqlUsage, list(cursorAt, cursorID), "PRIMARY KEY", "usage_row_pkey"},
 			{"sub-account", sqlUsageOfSubAccount, list(at, last, "s0"), "usage_row_sub_account", "usage_row_sub_account"},
+			{"filtered", usageFiltered(false, 2, 2), filtered(""), "usage_row_provider", "usage_row_provider"},
+			{"filtered, sub-account", usageFiltered(true, 2, 2), filtered("s0"), "usage_row_shown", "usage_row_shown"},
 			{"by id", sqlUsageByID, []any{string(client), micros(uuid(9).Time()), id(9)}, "PRIMARY KEY", "usage_row_pkey"},
 			{"caller", sqlCaller, []any{d[:]}, "sqlite_autoindex_api_key_2", "api_key_digest_key"},
 			{"caller's budgets", sqlCaller, []any{d[:]}, "b USING PRIMARY KEY (client_id=? AND scope=? AND scope_id=?)", "budget_pkey"},
@@ -116,7 +122,11 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 				want, explain = c.pg, "EXPLAIN "
 			}
 			plan := strings.Join(explained(t, db, explain+c.query, c.args...), "\n")
-			if !strings.Contains(plan, want) || strings.Contains(plan, "Sort") || strings.Contains(plan, "TEMP B-TREE") {
+			sorts := strings.Contains(plan, "Sort") || strings.Contains(plan, "TEMP B-TREE")
+			if strings.HasPrefix(c.name, "filtered") { // sorts what few entries have, not what an index has
+				sorts = strings.Count(plan, want) != 4
+			}
+			if !strings.Contains(plan, want) || sorts {
 				t.Errorf("%s: the plan does not rest on %s:\n%s", c.name, want, plan)
 			}
 		}

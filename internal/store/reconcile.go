@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"maps"
 	"slices"
 	"time"
@@ -18,7 +19,8 @@ type Difference struct {
 	// nano-USD), held (what is reserved of it is not the sum of what the
 	// instances hold), balance (what was credited is not the sum of the
 	// entries), pulse (by how much a count of calls exceeds its rows, nothing
-	// wanted), export (what is billed to a sub-account is not the exact price
+	// wanted), rollup (a sum of calls by hour or day is not that of its rows,
+	// in requests, tokens or nano-USD), export (what is billed to a sub-account is not the exact price
 	// of its rows, in micro-USD), export_unknown_row, export_missing and
 	// export_forgotten (events without a row, rows without an event, events
 	// that nobody will send; counts, none wanted), checkout (a paid order is
@@ -120,7 +122,15 @@ func reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID)
 	if err != nil {
 		return nil, err
 	}
+	h, err := readHead(ctx, tx, client)
+	if err != nil {
+		return nil, err
+	}
 	want := amounts{}
+	if h.prunedCost > 0 {
+		ever := modelgate.Counter{ClientID: client, Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Total}
+		want[counter{ever}] = amount{settled: h.prunedCost}
+	}
 	for _, d := range days {
 		if d.call.at.IsZero() {
 			d.call.at = time.UnixMicro(0)
@@ -148,13 +158,40 @@ func reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID)
 	if err != nil {
 		return nil, err
 	}
-	pulse, err := checkPulse(ctx, tx, client)
+	pulse, err := checkPulse(ctx, tx, client, h.prunedBefore)
 	if err != nil {
 		return nil, err
 	}
-	out := slices.Concat(compareSpend(want, have), owners, balance, exports, pulse)
+	rollups, err := checkRollups(ctx, tx, client, h)
+	if err != nil {
+		return nil, err
+	}
+	forgetPruned(want, have, h.prunedBefore)
+	out := slices.Concat(compareSpend(want, have), owners, balance, exports, pulse, rollups)
 	slices.SortStableFunc(out, func(a, b Difference) int { return cmp.Compare(a.What, b.What) })
 	return out, nil
+}
+
+// forgetPruned leaves out the counters of days and months of which rows are
+// pruned.
+func forgetPruned(want, have amounts, before int64) {
+	gone := func(k counter, _ amount) bool { return k.Period != modelgate.Total && k.Start < before }
+	maps.DeleteFunc(want, gone)
+	maps.DeleteFunc(have, gone)
+}
+
+const sqlHeadOfClient = `SELECT rolled_from, pruned_before, pruned_cost
+FROM usage_head
+WHERE client_id = $1
+-- sqlHeadOfClient`
+
+func readHead(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) (head, error) {
+	var h head
+	err := tx.QueryRowContext(ctx, sqlHeadOfClient, string(client)).Scan(&h.rolledFrom, &h.prunedBefore, &h.prunedCost)
+	if errors.Is(err, sql.ErrNoRows) {
+		return head{}, nil
+	}
+	return h, err
 }
 
 // readSlices adds what the instances hold to the counters.

@@ -78,6 +78,7 @@ func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
 type head struct {
 	rolledFrom   int64
 	prunedBefore int64
+	prunedCost   modelgate.Nano // filled in by readHead only
 }
 
 const usageHeadColumnCount = 6

@@ -101,6 +101,9 @@ func randomRow(rt *rapid.T, clients []modelgate.ClientID, n int) modelgate.Usage
 	}
 	b := &r.CallBegin
 	b.SubAccountID = modelgate.SubAccountID(pick("sub-account", "", "s1", "s2"))
+	if b.SubAccountID != "" {
+		b.SubAccountID += modelgate.SubAccountID(b.ClientID[len(b.ClientID)-1:]) // is of one client only
+	}
 	b.KeyID = modelgate.KeyID(pick("key", "k1", "k2", "k3"))
 	b.Provider, b.Region = pick("provider", "openai", "azure", "x"), pick("region", "", "us", "eu")
 	b.Model = pick("model", "m1", "m2", "gpt\x00\xff")
@@ -129,7 +132,7 @@ func randomRow(rt *rapid.T, clients []modelgate.ClientID, n int) modelgate.Usage
 
 func drawQuery(rt *rapid.T) StatsQuery {
 	return StatsQuery{
-		SubAccountID: modelgate.SubAccountID(rapid.SampledFrom([]string{"", "", "s1", "s2"}).Draw(rt, "of")),
+		SubAccountID: modelgate.SubAccountID(rapid.SampledFrom([]string{"", "", "", "s11", "s12", "s21", "s22"}).Draw(rt, "of")),
 		GroupBy: rapid.SampledFrom([]modelgate.GroupBy{"provider", "model", "model_slug", "author", "day", "region",
 			"team", "env", "a.b", "user", "key_id", "sub_account_id", "nobody"}).Draw(rt, "group by"),
 		Provider: rapid.SampledFrom([]string{"", "", "openai", "azure", "meta", "nobody"}).Draw(rt, "of provider"),

@@ -18,30 +18,26 @@ const usageColumnCount = 22
 
 // The usage queries walk the primary key, which begins with the client and
 // the time, or usage_row_sub_account; IS TRUE keeps SQLite from
-// walking all of the client for that. An empty filter matches all.
+// walking all of the client for that. Filters are in usage_filter.go.
 const (
 	sqlUsage = `SELECT ` + usageColumns + `
 FROM usage_row
 WHERE client_id = $1
-  AND ($2 = '' OR provider = $2)
-  AND ($3 = '' OR parse_status = $3)
-  AND created_at >= $4
-  AND (created_at, id) < ($5, $6)
+  AND created_at >= $2
+  AND (created_at, id) < ($3, $4)
 ORDER BY created_at DESC, id DESC
-LIMIT $7
+LIMIT $5
 -- sqlUsage`
 
 	sqlUsageOfSubAccount = `SELECT ` + usageColumns + `
 FROM usage_row
-WHERE sub_account_id = $8
+WHERE sub_account_id = $6
   AND sub_account_id <> ''
   AND (client_id = $1) IS TRUE
-  AND ($2 = '' OR CASE WHEN slug <> '' THEN author ELSE provider END = $2)
-  AND ($3 = '' OR parse_status = $3)
-  AND created_at >= $4
-  AND (created_at, id) < ($5, $6)
+  AND created_at >= $2
+  AND (created_at, id) < ($3, $4)
 ORDER BY created_at DESC, id DESC
-LIMIT $7
+LIMIT $5
 -- sqlUsageOfSubAccount`
 
 	sqlUsageByID = `SELECT ` + usageColumns + `
@@ -70,10 +66,13 @@ func (db *DB) Usage(ctx context.Context, client modelgate.ClientID, l UsageList)
 	if l.ID != "" {
 		return db.usageByID(ctx, client, l)
 	}
-	at, id := l.After.before()
-	query, args := sqlUsage, []any{
-		string(client), l.Provider, string(l.ParseStatus), micros(l.Since), at, id, fetch(l.Limit),
+	if l.Provider != "" || l.ParseStatus != "" {
+		rows, err := db.filteredUsage(ctx, client, l)
+		rows, more := page(rows, l.Limit)
+		return rows, more, wrap("list filtered usage", err)
 	}
+	at, id := l.After.before()
+	query, args := sqlUsage, []any{string(client), micros(l.Since), at, id, fetch(l.Limit)}
 	if l.SubAccountID != "" {
 		query, args = sqlUsageOfSubAccount, append(args, string(l.SubAccountID))
 	}

@@ -1,0 +1,206 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"modelgate"
+)
+
+// sqlPrunable probes the first entry of two indexes for each client.
+const sqlPrunable = `SELECT h.client_id
+FROM usage_head h
+WHERE EXISTS (SELECT 1 FROM usage_row r WHERE r.client_id = h.client_id AND r.created_at < $1)
+   OR EXISTS (SELECT 1 FROM rollup u WHERE u.client_id = h.client_id AND u.start < $1)
+ORDER BY h.client_id
+-- sqlPrunable`
+
+// sqlPruneBound is the first row that stays when $3 go.
+const sqlPruneBound = `SELECT created_at, id
+FROM usage_row
+WHERE client_id = $1 AND created_at < $2
+ORDER BY created_at, id
+LIMIT 1 OFFSET $3
+-- sqlPruneBound`
+
+const sqlPruneSum = `SELECT COUNT(*), CAST(COALESCE(SUM(cost), 0) AS BIGINT)
+FROM usage_row
+WHERE client_id = $1 AND (created_at, id) < ($2, $3)
+-- sqlPruneSum`
+
+const sqlPruneRows = `DELETE FROM usage_row
+WHERE client_id = $1 AND (created_at, id) < ($2, $3)
+-- sqlPruneRows`
+
+const sqlPruneHead = `UPDATE usage_head
+SET pruned_before = CASE WHEN pruned_before < $2 THEN $2 ELSE pruned_before END,
+  pruned_rows = pruned_rows + $3, pruned_cost = pruned_cost + $4
+WHERE client_id = $1
+-- sqlPruneHead`
+
+const sqlOldestRollup = `SELECT start
+FROM rollup
+WHERE client_id = $1 AND start < $2
+ORDER BY start
+LIMIT 1
+-- sqlOldestRollup`
+
+const sqlPruneRollups = `DELETE FROM rollup
+WHERE client_id = $1 AND start = $2
+-- sqlPruneRollups`
+
+// pruned is what one transaction takes away from the usage rows of a client:
+// those that come before (at, id) in the order of the primary key. None is of
+// the day that before begins, or later.
+type pruned struct {
+	client modelgate.ClientID
+	before int64 // µs, a whole day
+	at     int64
+	id     string
+	rows   int64
+	cost   modelgate.Nano
+}
+
+// forget carries what is about to be deleted into everything that is kept
+// about the rows, in the same transaction.
+func (db *DB) forget(ctx context.Context, tx *sql.Tx, p *pruned) error {
+	if err := forgetEvents(ctx, tx, p); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, sqlPruneHead, string(p.client), p.before, p.rows, int64(p.cost))
+	return err
+}
+
+// Cutoff is the beginning of the UTC day of an instant. Rows before one are
+// pruned, so that no day is there in part.
+func Cutoff(t time.Time) time.Time { return instant(grainDay.floor(micros(t))) }
+
+// Prunable are the clients that have rows or rollups from before a cutoff.
+func (db *DB) Prunable(ctx context.Context, before time.Time) ([]modelgate.ClientID, error) {
+	out, err := list(ctx, db.read, scanClientID, sqlPrunable, micros(Cutoff(before)))
+	return out, wrap("list what can be pruned", err)
+}
+
+// Prune deletes the oldest rows of a client from before a cutoff, at most so
+// many, and then what rollups and counts of calls have of that time. It
+// returns how many rows went, and whether there is more to do. Several
+// instances may prune the same client: they take turns.
+//
+// The cutoff is noted before the first row goes; Reconcile compares nothing
+// from before it, but what the client ever spent.
+func (db *DB) Prune(ctx context.Context, client modelgate.ClientID, before time.Time, most int) (rows int64, more bool, err error) {
+	cutoff := micros(Cutoff(before))
+	err = db.update(ctx, "prune usage", func(tx *sql.Tx) error {
+		rows, more = 0, false
+		if err := db.lockHeads(ctx, tx, map[modelgate.ClientID]head{client: {}}); err != nil {
+			return err
+		}
+		p := pruned{client: client, before: cutoff, at: cutoff}
+		err := tx.QueryRowContext(ctx, sqlPruneBound, string(client), cutoff, most).Scan(&p.at, &p.id)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		more = err == nil
+		if err := tx.QueryRowContext(ctx, sqlPruneSum, string(client), p.at, p.id).Scan(&p.rows, &p.cost); err != nil {
+			return err
+		}
+		if err := db.forget(ctx, tx, &p); err != nil {
+			return err
+		}
+		if rows = p.rows; rows > 0 {
+			_, err := tx.ExecContext(ctx, sqlPruneRows, string(client), p.at, p.id)
+			return err
+		}
+		more, err = prunePages(ctx, tx, client, cutoff)
+		return err
+	})
+	return rows, more || rows > 0, err
+}
+
+// prunePages deletes the rollups of the oldest hour or day, and reports
+// whether there were any.
+func prunePages(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, cutoff int64) (bool, error) {
+	var start int64
+	err := tx.QueryRowContext(ctx, sqlOldestRollup, string(client), cutoff).Scan(&start)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, prunePulse(ctx, tx, client, cutoff)
+	}
+	if err != nil {
+		return false, err
+	}
+	_, err = tx.ExecContext(ctx, sqlPruneRollups, string(client), start)
+	return true, err
+}
+
+const sqlPulseScopes = `SELECT id
+FROM sub_account
+WHERE client_id = $1
+-- sqlPulseScopes`
+
+const sqlPrunePulse = `DELETE FROM pulse
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND hour < $4
+-- sqlPrunePulse`
+
+// prunePulse deletes counts of calls; each scope is a range of the primary
+// key.
+func prunePulse(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, cutoff int64) error {
+	subs, err := list(ctx, tx, scanText, sqlPulseScopes, string(client))
+	if err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, sqlPrunePulse, string(client), modelgate.LevelClient, string(client), cutoff); err != nil {
+		return err
+	}
+	for _, sub := range subs {
+		if _, err := tx.ExecContext(ctx, sqlPrunePulse, string(client), modelgate.LevelSubAccount, sub, cutoff); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sqlPrunedEvents sums what is billed for rows, by what it is billed at.
+const sqlPrunedEvents = `SELECT e.sub_account_id, e.markup, CAST(SUM(r.cost) AS BIGINT), CAST(SUM(e.value) AS BIGINT)
+FROM processor_event e
+JOIN usage_row r ON r.client_id = e.client_id AND r.created_at = e.created_at AND r.id = e.usage_id
+WHERE e.client_id = $1 AND (e.created_at, e.usage_id) < ($2, $3)
+GROUP BY e.sub_account_id, e.markup
+-- sqlPrunedEvents`
+
+const sqlNotePrunedEvents = `INSERT INTO pruned_export (client_id, sub_account_id, rest)
+VALUES ($1, $2, $3)
+ON CONFLICT (client_id, sub_account_id) DO UPDATE SET rest = pruned_export.rest + excluded.rest
+-- sqlNotePrunedEvents`
+
+const sqlPruneEvents = `DELETE FROM processor_event
+WHERE client_id = $1 AND (created_at, usage_id) < ($2, $3)
+-- sqlPruneEvents`
+
+// forgetEvents deletes the billing events of rows, none of which is sent any
+// more, and keeps what they leave to the carry of their sub-account, so that
+// the rest can still be compared to the last part of a micro-USD.
+func forgetEvents(ctx context.Context, tx *sql.Tx, p *pruned) error {
+	rests := make(map[string]int64)
+	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+		var sub string
+		var markup modelgate.Markup
+		var cost modelgate.Nano
+		var value modelgate.Micro
+		err := s.Scan(&sub, &markup, &cost, &value)
+		exact := cost.Exact(markup)
+		rests[sub] += exact.Sub(exact, value.Exact()).Int64()
+		return struct{}{}, err
+	}, sqlPrunedEvents, string(p.client), p.at, p.id)
+	if err != nil || len(rests) == 0 {
+		return err
+	}
+	for sub, rest := range rests {
+		if _, err := tx.ExecContext(ctx, sqlNotePrunedEvents, string(p.client), sub, rest); err != nil {
+			return err
+		}
+	}
+	_, err = tx.ExecContext(ctx, sqlPruneEvents, string(p.client), p.at, p.id)
+	return err
+}

@@ -1,0 +1,293 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"modelgate"
+)
+
+// TestPrune takes the oldest rows away in small steps. The books hold and
+// statistics are the sum of what is left, throughout.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client, other := createClient(t, db, 1), createClient(t, db, 2)
+		sub := createSubAccount(t, db, client, 11).ID
+		key, plain := issue(t, db, client, sub, 21).ID, issue(t, db, other, "", 22).ID
+		var rows []modelgate.UsageRow
+		for n := range 120 {
+			r := row(client, n)
+			r.At, r.KeyID, r.SubAccountID = noon.Add(-time.Duration(n)*time.Hour), key, sub
+			r.Attribution = map[string]string{"user": fmt.Sprint(n % 40)}
+			rows = append(rows, r)
+		}
+		young := row(other, 500)
+		young.KeyID = plain
+		book(t, db, "i", append(rows, young)...)
+		before := noon.Add(-30 * time.Hour) // its day is 2026-11-29
+		for _, want := range [][]modelgate.ClientID{{client}, {}} {
+			got, err := db.Prunable(t.Context(), before)
+			must(t, err)
+			if !slices.Equal(got, want) {
+				t.Errorf("Prunable = %v, want %v", got, want)
+			}
+			gone := int64(0)
+			for more, steps := len(want) > 0, 0; more; steps++ {
+				var n int64
+				n, more, err = db.Prune(t.Context(), client, before, 25)
+				must(t, err)
+				if gone += n; n > 25 || steps > 400 {
+					t.Fatalf("step %d took %d rows", steps, n)
+				}
+				wantReconciled(t, db)
+				wantStats(t, db, client, StatsQuery{GroupBy: "user", Since: noon.Add(-20 * time.Hour)})
+			}
+			if len(want) > 0 && gone != 120-37 {
+				t.Errorf("%d rows went, want 83: those before 2026-11-29", gone)
+			}
+		}
+		for _, g := range []modelgate.GroupBy{"day", "user", "provider"} {
+			wantStats(t, db, client, StatsQuery{GroupBy: g, Since: noon.Add(-1000 * time.Hour)})
+			wantStats(t, db, client, StatsQuery{GroupBy: g, SubAccountID: sub, Since: noon.Add(-1000 * time.Hour)})
+		}
+		for _, table := range []string{"rollup WHERE start", "pulse WHERE hour", "usage_row WHERE created_at"} {
+			if n := number(t, db, "SELECT COUNT(*) FROM "+table+" < $1", micros(Cutoff(before))); n != 0 {
+				t.Errorf("%d of %s lie before the cutoff", n, table)
+			}
+		}
+		if n, _, err := db.Prune(t.Context(), other, before, 25); n != 0 || err != nil {
+			t.Errorf("Prune of what is young = %d, %v", n, err)
+		}
+		ever, err := db.Spend(t.Context(), client, modelgate.LevelClient, string(client), SpendPeriod{Period: modelgate.Total})
+		must(t, err)
+		if ever != 120*1000 {
+			t.Errorf("what was ever spent = %v after pruning", ever)
+		}
+	})
+}
+
+// TestRollUp counts rows that were booked before there were rollups, while
+// new ones come in.
+func TestRollUp(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 1)
+		calls := 0
+		more := func(rows int) {
+			var batch []modelgate.UsageRow
+			for range rows {
+				calls++
+				r := row(client, calls)
+				r.At = noon.Add(-time.Duration(calls*7919%5000) * time.Minute)
+				r.Attribution = map[string]string{"user": fmt.Sprint(calls % 50)}
+				batch = append(batch, r)
+			}
+			book(t, db, "i", batch...)
+		}
+		more(400)
+		_, err := db.write.Exec("DELETE FROM rollup")
+		must(t, err)
+		_, err = db.write.Exec("UPDATE usage_head SET rolled_from = $1", micros(noon.Add(time.Hour)))
+		must(t, err)
+		check := func() {
+			t.Helper()
+			for _, g := range []modelgate.GroupBy{"user", "day", "model"} {
+				for _, age := range []time.Duration{30 * time.Minute, 25 * time.Hour, 1000 * time.Hour} {
+					wantStats(t, db, client, StatsQuery{GroupBy: g, Since: noon.Add(-age)})
+				}
+			}
+			wantReconciled(t, db, "unknown_key")
+		}
+		check()
+		steps := 0
+		for left := true; left; steps++ {
+			clients, err := db.UnrolledClients(t.Context())
+			must(t, err)
+			if !slices.Equal(clients, []modelgate.ClientID{client}) {
+				t.Fatalf("UnrolledClients = %v in step %d", clients, steps)
+			}
+			left, err = db.RollUp(t.Context(), client, 60)
+			must(t, err)
+			more(5)
+			check()
+		}
+		if clients, err := db.UnrolledClients(t.Context()); err != nil || len(clients) != 0 {
+			t.Errorf("UnrolledClients = %v, %v at the end", clients, err)
+		}
+		if steps < 4 {
+			t.Errorf("all was counted in %d steps", steps)
+		}
+	})
+}
+
+// TestReconcileFindsWrongRollups damages rollups in every way.
+func TestReconcileFindsWrongRollups(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 1)
+		key := issue(t, db, client, "", 21).ID
+		var rows []modelgate.UsageRow
+		for n := range 60 {
+			r := row(client, n*60)
+			r.KeyID, r.Attribution = key, map[string]string{"user": fmt.Sprint(n % 40), "team": "search"}
+			rows = append(rows, r)
+		}
+		book(t, db, "i", rows...)
+		wantReconciled(t, db)
+		wrong := newRollupPage()
+		wrong.add("user7\x00openai", sums{1, 1, 1})
+		for name, damage := range map[string]func() error{
+			"a page is gone": func() error {
+				return exec(db, "DELETE FROM rollup WHERE grain = 'day' AND dimension = 'user' AND part = 3")
+			},
+			"a root is gone": func() error { return exec(db, "DELETE FROM rollup WHERE grain = 'hour' AND dimension = ''") },
+			"a page is another": func() error {
+				return exec(db, "UPDATE rollup SET data = $1 WHERE dimension = 'user' AND part = 5 AND grain = 'day'", wrong.encode())
+			},
+			"an hour is another": func() error { return exec(db, "UPDATE rollup SET start = start + 7200000000 WHERE grain = 'hour'") },
+			"a row is gone":      func() error { return exec(db, "DELETE FROM usage_row WHERE id = $1", rows[5].CallBegin.ID.String()) },
+			"a row costs more": func() error {
+				return exec(db, "UPDATE usage_row SET cost = cost + 1 WHERE id = $1", rows[6].CallBegin.ID.String())
+			},
+		} {
+			must(t, exec(db, "CREATE TABLE kept AS SELECT * FROM rollup"))
+			must(t, exec(db, "CREATE TABLE kept_row AS SELECT * FROM usage_row"))
+			must(t, damage())
+			found, err := db.Reconcile(t.Context(), client)
+			must(t, err)
+			n := 0
+			for _, d := range found {
+				if d.What == "rollup" {
+					n++
+				}
+			}
+			if n == 0 {
+				t.Errorf("%s: Reconcile = %v", name, found)
+			}
+			for _, restore := range []string{"DELETE FROM rollup", "INSERT INTO rollup SELECT * FROM kept", "DROP TABLE kept",
+				"DELETE FROM usage_row", "INSERT INTO usage_row SELECT * FROM kept_row", "DROP TABLE kept_row"} {
+				must(t, exec(db, restore))
+			}
+		}
+		wantReconciled(t, db)
+		must(t, exec(db, "UPDATE rollup SET data = $1", []byte("?")))
+		if _, err := db.Reconcile(t.Context(), client); err == nil {
+			t.Error("Reconcile of damaged pages succeeds")
+		}
+		if _, err := db.Stats(t.Context(), client, StatsQuery{GroupBy: "day", Since: noon.Add(-30 * time.Hour)}); err == nil {
+			t.Error("Stats of damaged pages succeeds")
+		}
+	})
+}
+
+func exec(db *DB, query string, args ...any) error {
+	_, err := db.write.ExecContext(context.Background(), query, args...)
+	return err
+}
+
+// TestRollupPages round-trips, and takes no bytes for a page that are none.
+func TestRollupPages(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		p := newRollupPage()
+		for _, k := range rapid.SliceOf(rapid.StringMatching(`[a-c\x00]{0,6}`)).Draw(rt, "keys") {
+			p.add(k, sums{rapid.Int64().Draw(rt, "requests"), rapid.Int64Range(0, 9).Draw(rt, "tokens"), rapid.Int64().Draw(rt, "cost")})
+		}
+		for _, k := range rapid.SliceOf(rapid.StringMatching(`[a-z]{0,3}`)).Draw(rt, "grown") {
+			p.grown[k] = rapid.Int64Range(0, 1<<40).Draw(rt, "values")
+		}
+		data := p.encode()
+		got, err := decodePage(data)
+		if d := cmp.Diff(p, got, cmp.AllowUnexported(rollupPage{}, sums{})); err != nil || d != "" {
+			rt.Fatalf("%v (-want +got):\n%s", err, d)
+		}
+		if n := len(data); n > 0 {
+			if _, err := decodePage(data[:rapid.IntRange(0, n-1).Draw(rt, "cut")]); err == nil {
+				rt.Fatalf("a page that is cut is read")
+			}
+		}
+		if _, err := decodePage(append(data, 0)); err == nil {
+			rt.Fatalf("a page with more behind it is read")
+		}
+	})
+}
+
+// FuzzRollupPage reads what may be any bytes.
+func FuzzRollupPage(f *testing.F) {
+	p := newRollupPage()
+	p.add("team\x00search\x00openai", sums{1, 2, 3})
+	p.grown["user"] = 7
+	f.Add(p.encode())
+	f.Add([]byte{1, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := decodePage(data)
+		if err != nil {
+			return
+		}
+		again, err := decodePage(p.encode())
+		if d := cmp.Diff(p, again, cmp.AllowUnexported(rollupPage{}, sums{})); err != nil || d != "" {
+			t.Errorf("%v (-want +got):\n%s", err, d)
+		}
+	})
+}
+
+// TestFilteredUsageIsThatOfAll holds pages with filters against the whole
+// list.
+func TestFilteredUsageIsThatOfAll(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		clients := []modelgate.ClientID{createClient(t, db, 1), createClient(t, db, 2)}
+		calls, offset := 0, int64(0)
+		rapid.Check(t, func(rt *rapid.T) {
+			var rows []modelgate.UsageRow
+			for range rapid.IntRange(0, 20).Draw(rt, "rows") {
+				calls++
+				r := randomRow(rt, clients, calls%5000)
+				r.ParseStatus = rapid.SampledFrom(modelgate.AllParseStatuses()).Draw(rt, "status")
+				rows = append(rows, r)
+			}
+			offset++
+			if _, err := db.Record(t.Context(), Batch{Instance: "i", Rows: rows, Progress: Position{0, offset}}); err != nil {
+				rt.Fatalf("Record = %v", err)
+			}
+			q := drawQuery(rt)
+			client := rapid.SampledFrom(clients).Draw(rt, "whose")
+			l := UsageList{
+				SubAccountID: q.SubAccountID, Provider: q.Provider, Since: q.Since,
+				ParseStatus: modelgate.ParseStatus(rapid.SampledFrom([]string{"", "ok", "partial", "fine"}).Draw(rt, "of status")),
+			}
+			all, _, err := db.Usage(t.Context(), client, UsageList{})
+			if err != nil {
+				rt.Fatal(err)
+			}
+			var want []modelgate.UUID
+			for i := range all {
+				if l.matches(&all[i]) {
+					want = append(want, all[i].CallBegin.ID)
+				}
+			}
+			var got []modelgate.UUID
+			l.Limit = rapid.IntRange(1, 9).Draw(rt, "limit")
+			for more := true; more; {
+				var part []modelgate.UsageRow
+				if part, more, err = db.Usage(t.Context(), client, l); err != nil {
+					rt.Fatal(err)
+				}
+				for _, r := range part {
+					got = append(got, r.CallBegin.ID)
+					l.After = &Cursor{At: r.At, ID: r.CallBegin.ID.String()}
+				}
+			}
+			if !slices.Equal(got, want) {
+				rt.Fatalf("%+v: %d rows, want %d", l, len(got), len(want))
+			}
+		})
+	})
+}

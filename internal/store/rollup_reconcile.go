@@ -1,0 +1,190 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"database/sql"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"modelgate"
+)
+
+const sqlRollupDays = `SELECT created_at - created_at % 86400000000 AS day
+FROM usage_row
+WHERE client_id = $1 AND created_at >= $2
+UNION
+SELECT start - start % 86400000000
+FROM rollup
+WHERE client_id = $1 AND start >= $2
+ORDER BY day
+-- sqlRollupDays`
+
+const sqlRollupsOfDay = `SELECT client_id, sub_account_id, grain, dimension, start, part, data
+FROM rollup
+WHERE client_id = $1 AND start >= $2 AND start < $3
+-- sqlRollupsOfDay`
+
+// checkRollups compares the rollups of a client with its rows, a day at a
+// time: as much memory as the values of a day take.
+func checkRollups(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, h head) ([]Difference, error) {
+	from := h.prunedBefore
+	if from == 0 {
+		from = math.MinInt64
+	}
+	days, err := list(ctx, tx, func(s scanner) (day int64, err error) {
+		err = s.Scan(&day)
+		return grainDay.floor(day), err // rounded towards 1970 by the query
+	}, sqlRollupDays, string(client), from)
+	if err != nil {
+		return nil, err
+	}
+	var out []Difference
+	for _, day := range slices.Compact(days) {
+		c := rollupCheck{client: client, rolledFrom: h.rolledFrom, want: make(tally), have: make(map[span]*keptSpan)}
+		until := day + dayMicros
+		if err := eachCounted(ctx, tx, client, gap{day, until}, c.want.add); err != nil {
+			return nil, err
+		}
+		maps.Copy(c.want, c.want.days())
+		if err := c.read(ctx, tx, gap{day, until}); err != nil {
+			return nil, err
+		}
+		out = append(out, c.compare()...)
+	}
+	return out, nil
+}
+
+// rollupCheck compares the rollups of a day.
+type rollupCheck struct {
+	client     modelgate.ClientID
+	rolledFrom int64
+	want       tally
+	have       map[span]*keptSpan
+}
+
+// keptSpan is what the pages of an hour or day hold together.
+type keptSpan struct {
+	grown   map[string]int64
+	entries map[string]map[string]sums
+}
+
+func (c *rollupCheck) read(ctx context.Context, tx *sql.Tx, g gap) error {
+	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+		k, data, err := scanPage(s)
+		if err != nil {
+			return struct{}{}, err
+		}
+		kept := c.have[k.span]
+		if kept == nil {
+			kept = &keptSpan{grown: map[string]int64{}, entries: map[string]map[string]sums{}}
+			c.have[k.span] = kept
+		}
+		p, err := decodePage(data)
+		if err != nil {
+			return struct{}{}, err
+		}
+		maps.Copy(kept.grown, p.grown)
+		for key, sum := range p.entries {
+			name, entry := k.dimension, key
+			if name == "" {
+				name, entry, _ = strings.Cut(key, "\x00")
+			}
+			if kept.entries[name] == nil {
+				kept.entries[name] = map[string]sums{}
+			}
+			kept.entries[name][entry] = sum
+		}
+		return struct{}{}, nil
+	}, sqlRollupsOfDay, string(c.client), g.from, g.to)
+	return err
+}
+
+func (c *rollupCheck) compare() []Difference {
+	spans := make(map[span]bool)
+	for at := range c.want {
+		spans[at] = true
+	}
+	for at := range c.have {
+		spans[at] = true
+	}
+	var out []Difference
+	for at := range spans {
+		if at.start < at.grain.ceil(c.rolledFrom) {
+			continue // summed from rows
+		}
+		kept := c.have[at]
+		if kept == nil {
+			kept = &keptSpan{}
+		}
+		names := make(map[string]bool)
+		for name := range c.want[at] {
+			names[name] = true
+		}
+		for name := range kept.entries {
+			names[name] = true
+		}
+		for name := range names {
+			out = append(out, c.compareDimension(at, name, c.want[at][name], kept)...)
+		}
+	}
+	return out
+}
+
+func (c *rollupCheck) compareDimension(at span, name string, want map[string]*sums, kept *keptSpan) []Difference {
+	have := kept.entries[name]
+	count, grown := kept.grown[name]
+	p := newRollupPage()
+	for key := range want {
+		p.entries[key] = sums{}
+	}
+	values := p.values()
+	switch {
+	case have == nil && !grown && kept.grown[noRoom] > 0:
+		return nil // left out
+	case count > maxValues(name) && values > maxValues(name):
+		return nil // too much to keep
+	}
+	var out []Difference
+	if grown && count != values {
+		out = append(out, Difference{c.client, "rollup", at.String() + "/" + name + "/values", values, count})
+	}
+	keys := make(map[string]bool, len(want))
+	for key := range want {
+		keys[key] = true
+	}
+	for key := range have {
+		keys[key] = true
+	}
+	for key := range keys {
+		var w sums
+		if want[key] != nil {
+			w = *want[key]
+		}
+		h := have[key]
+		where := at.String() + "/" + name + "/" + strings.ReplaceAll(key, "\x00", "/")
+		for _, f := range [...]struct {
+			name       string
+			want, have int64
+		}{{"requests", w.requests, h.requests}, {"tokens", w.tokens, h.tokens}, {"cost", w.cost, h.cost}} {
+			if f.want != f.have {
+				out = append(out, Difference{c.client, "rollup", where + "/" + f.name, f.want, f.have})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b Difference) int { return cmp.Compare(a.Key, b.Key) })
+	return out
+}
+
+// String is grain/time or sub_account/id/grain/time, as Difference.Key spells
+// it.
+func (s span) String() string {
+	text := string(s.grain) + "/" + time.UnixMicro(s.start).UTC().Format("2006-01-02T15")
+	if s.subAccount != "" {
+		text = "sub_account/" + string(s.subAccount) + "/" + text
+	}
+	return text
+}
