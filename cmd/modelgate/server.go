@@ -226,6 +226,7 @@ func (s *server) run(ready func(addr net.Addr)) error {
 	s.loops.Go(func() { s.watchReload(loops) })
 	s.loops.Go(func() { s.alerter.Run(loops) })
 	s.loops.Go(func() { s.exporter.Run(loops) })
+	s.loops.Go(func() { s.keeper.Run(loops) })
 	if s.traces != nil {
 		s.loops.Go(func() { s.traces.Run(loops) })
 	}
