@@ -12,6 +12,7 @@
 //	enter     internal/relay     scope, then rate and concurrency
 //	resolve   internal/relay     door: slug → route; proxy: path and body → native model
 //	permit    internal/relay     entitlements, region policy
+//	afford    internal/purse     money reserved on balance and budgets
 //	forward   internal/relay     credential of a live provider, streaming copy
 //	meter     internal/provider  usage read out of the bytes as they pass
 //	record    internal/spool     one durable entry; internal/work ships it into internal/store

@@ -6,7 +6,7 @@
 // target's process, throughput, latency and memory, and the medians of the
 // per-round ratios; single figures depend on the machine, ratios hardly.
 //
-//	go run ./bench [-rounds 4] [-slice 3s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP]
+//	go run ./bench [-rounds 4] [-slice 3s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted]
 //	               [-write docs] [-json] [-profile FILE]
 package main
 
@@ -28,6 +28,7 @@ func main() {
 	flag.DurationVar(&o.slice, "slice", 3*time.Second, "length of a turn")
 	flag.StringVar(&o.binary, "binary", "bin/modelgate", "the gateway")
 	flag.StringVar(&o.rowless, "rowless", "", "the gateway built with -tags rowless, for what the rows cost; empty leaves it out")
+	flag.BoolVar(&o.unbudgeted, "unbudgeted", false, "also a gateway whose organization has no budgets, for what they cost")
 	flag.StringVar(&only, "only", "", "scenarios whose names match")
 	flag.StringVar(&targets, "targets", "", "targets whose names match, beside the bare proxy")
 	flag.StringVar(&o.write, "write", "", "folder for performance.md and performance.svg")
@@ -58,6 +59,7 @@ type options struct {
 	binary, rowless string
 	only, targets   *regexp.Regexp
 	write, profile  string
+	unbudgeted      bool
 	json            bool
 }
 

@@ -91,6 +91,10 @@ func (r *results) rows() [][]string {
 		}
 		return fmt.Sprintf("%.2f", ratio)
 	}
+	compared := slices.ContainsFunc(r.Lines, func(l line) bool { return l.ToFree != 0 })
+	if compared {
+		out[0] = append(out[0], "÷ no budgets")
+	}
 	var direct line
 	for _, l := range r.Lines {
 		if l.Target == nameDirect {
@@ -99,6 +103,9 @@ func (r *results) rows() [][]string {
 		out = append(out, []string{l.Scenario, l.Target, fmt.Sprintf("%.1f", l.cpu()), optional(l.Ratio), optional(l.ToNginx), optional(l.ToBare),
 			fmt.Sprintf("%.0f", l.rate()), fmt.Sprintf("%.0f", l.p50()-direct.p50()), fmt.Sprintf("%.0f", l.p99()-direct.p99()),
 			fmt.Sprintf("%.0f", float64(l.RSS)/1e6), fmt.Sprint(l.failures())})
+		if last := len(out) - 1; compared {
+			out[last] = append(out[last], optional(l.ToFree))
+		}
 	}
 	return out
 }

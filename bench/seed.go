@@ -19,6 +19,8 @@ type scale struct {
 	keys   int // of the organization
 	tuples int // of each key in use
 	models int // of the catalog
+	// unlimited: there are no budgets.
+	unlimited bool
 }
 
 // ordinary is the scale of all scenarios.
@@ -67,6 +69,9 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 		return nil, "", err
 	}
 	limit := func(level modelgate.Level, id string) error {
+		if s.unlimited {
+			return nil
+		}
 		return db.PutBudget(ctx, client.ID, store.KeyScope{}, modelgate.Budget{Level: level, ID: id, Period: modelgate.Month, Limit: modelgate.MaxBudget}, audit())
 	}
 	if err := joined(limit(modelgate.LevelClient, string(client.ID)), limit(modelgate.LevelSubAccount, string(sub.ID))); err != nil {

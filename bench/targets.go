@@ -23,6 +23,8 @@ const (
 	nameProxy   = "bare proxy"
 	nameNginx   = "nginx"
 	nameRowless = "modelgate, no rows"
+	// nameUnbudgeted is a gateway whose organization has no budgets.
+	nameUnbudgeted = "modelgate, no budgets"
 )
 
 // target is something that answers chat completions, in a process of its own.
@@ -166,11 +168,16 @@ func (f *fleet) startAll(o *options) error {
 		{name: "modelgate, interval", binary: o.binary, fsync: "interval"},
 		{name: "modelgate, always", binary: o.binary, fsync: "always"},
 		{name: nameRowless, binary: o.rowless, fsync: "interval"},
+		{name: nameUnbudgeted, binary: o.binary, fsync: "interval"},
 	} {
+		if g.name == nameUnbudgeted && !o.unbudgeted {
+			continue
+		}
 		if g.binary == "" || !o.targets.MatchString(g.name) {
 			continue
 		}
 		g.scale, g.upstream = ordinary(), upstream
+		g.scale.unlimited = g.name == nameUnbudgeted
 		g.dir = filepath.Join(f.dir, strings.ReplaceAll(g.name, " ", "-"))
 		if err := f.add(g.start()); err != nil {
 			return err
