@@ -76,14 +76,7 @@ func (p *Price) Varies() bool {
 
 // effective overlays what applies to this call.
 func (p *Price) effective(u *Usage, at time.Time) Rates {
-	rates := p.Base
-	var newest time.Time
-	for _, d := range p.Dated {
-		if !at.Before(d.From) && !d.From.Before(newest) {
-			newest = d.From
-			rates = d.Rates.over(p.Base)
-		}
-	}
+	rates := p.dated(at)
 	prompt, passed := u.PromptTokens(), int64(-1)
 	base := rates
 	for _, t := range p.Tiers {
@@ -92,13 +85,32 @@ func (p *Price) effective(u *Usage, at time.Time) Rates {
 			rates = t.Rates.over(base)
 		}
 	}
+	rates = p.windowed(at, rates)
+	p.picture(u, &rates)
+	return rates
+}
+
+// dated is the base as it is at the instant.
+func (p *Price) dated(at time.Time) Rates {
+	rates := p.Base
+	var newest time.Time
+	for _, d := range p.Dated {
+		if !at.Before(d.From) && !d.From.Before(newest) {
+			newest = d.From
+			rates = d.Rates.over(p.Base)
+		}
+	}
+	return rates
+}
+
+// windowed lays the windows that hold at the instant over rates.
+func (p *Price) windowed(at time.Time, rates Rates) Rates {
 	minute := at.UTC().Hour()*60 + at.UTC().Minute()
 	for _, w := range p.Windows {
 		if w.From <= w.To && minute >= w.From && minute < w.To || w.From > w.To && (minute >= w.From || minute < w.To) {
 			rates = w.Rates.over(rates)
 		}
 	}
-	p.picture(u, &rates)
 	return rates
 }
 

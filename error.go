@@ -109,6 +109,7 @@ var (
 	ErrBudget           = &Error{BudgetExceeded, "budget limit reached"}
 	ErrBalance          = &Error{InsufficientBalance, "account balance exhausted; top up to continue"}
 	ErrCredentialGone   = &Error{Gone, "credential rotated after task creation; re-issue the task"}
+	ErrNoTask           = &Error{NotFound, "async task not found"}
 	ErrInternal         = &Error{Internal, "internal error"}
 	ErrCredential       = &Error{Internal, "credential resolution failed"}
 	ErrPathNotPermitted = &Error{Forbidden, "path not permitted for this provider"}

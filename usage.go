@@ -112,14 +112,44 @@ func (u *Usage) modifier(field string) string {
 // there already.
 func (u *Usage) Clamp() bool {
 	fine := true
-	for _, v := range []*int64{&u.Input, &u.CachedInput, &u.CacheWrite, &u.CacheWrite1h, &u.Output, &u.AudioInput,
-		&u.AudioOutput, &u.Images, &u.Seconds, &u.Characters, &u.Searches, &u.Megapixels} {
+	for _, v := range u.all() {
 		if *v < 0 || *v > MaxQuantity {
 			*v = min(max(*v, 0), MaxQuantity)
 			fine = false
 		}
 	}
 	return fine
+}
+
+// counts reports whether there is any count.
+func (u *Usage) counts() bool {
+	for _, v := range u.all() {
+		if *v != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// or is u with the counts and words of other where it has none.
+func (u Usage) or(other Usage) Usage {
+	mine, others := u.all(), other.all()
+	for i := range mine {
+		if *mine[i] == 0 {
+			*mine[i] = *others[i]
+		}
+	}
+	for _, w := range [...][2]*string{{&u.Size, &other.Size}, {&u.Quality, &other.Quality}, {&u.ServiceTier, &other.ServiceTier}} {
+		if *w[0] == "" {
+			*w[0] = *w[1]
+		}
+	}
+	return u
+}
+
+func (u *Usage) all() [12]*int64 {
+	return [...]*int64{&u.Input, &u.CachedInput, &u.CacheWrite, &u.CacheWrite1h, &u.Output, &u.AudioInput,
+		&u.AudioOutput, &u.Images, &u.Seconds, &u.Characters, &u.Searches, &u.Megapixels}
 }
 
 // CallBegin is what is known of a call before its first byte goes to a
@@ -154,6 +184,8 @@ type CallEnd struct {
 	// Route, Model and Region replace those of the begin when a fallback
 	// route answered; all are empty otherwise.
 	Provider, Model, Region string
+	// Job is the asynchronous job that the call made; nil for none.
+	Job *NewJob
 }
 
 // UsageRow is one booked call (spec: Usage row).

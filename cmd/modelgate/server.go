@@ -57,6 +57,7 @@ type server struct {
 	shipper  *work.Shipper
 	purse    *purse.Purse // nil where nothing is enforced
 	alerter  *work.Alerter
+	poller   *work.Poller
 	exporter *work.Exporter
 	keeper   *work.Keeper
 	traces   *trace.Exporter // nil where nothing is traced
@@ -149,10 +150,12 @@ func (s *server) mount(cfg *config.Config) error {
 	s.relay = relay.New(relay.Options{
 		Live: s.live.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
 		Metrics: relay.NewMetrics(s.metrics), MaxBody: int64(cfg.Server.MaxRequestBytes), Room: room, Purse: s.purse, Tracing: s.openTracing(cfg),
+		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(),
 	})
 	client := newProcessor(cfg)
 	s.exporter = s.newExporter(client)
 	checkout := newCheckout(cfg)
+	s.poller = s.newPoller()
 	api := manage.New(manage.Options{
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: func() *modelgate.Catalog { return s.live.Load().Catalog },
 		Flushed: s.shipper.Flush, Cursors: web.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
@@ -230,6 +233,7 @@ func (s *server) run(ready func(addr net.Addr)) error {
 	if s.traces != nil {
 		s.loops.Go(func() { s.traces.Run(loops) })
 	}
+	s.loops.Go(func() { s.poller.Run(loops) })
 	if s.purse != nil {
 		s.loops.Go(func() { s.purse.Run(loops) })
 	}

@@ -69,6 +69,7 @@ func endpoints() []endpoint {
 
 		{"GET /gw/usage", modelgate.StatsRead, everyone, call((*API).usage)},
 		{"GET /gw/series", modelgate.StatsRead, everyone, call((*API).series)},
+		{"GET /gw/async", modelgate.StatsRead, everyone, call((*API).jobs)},
 	}
 }
 

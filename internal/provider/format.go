@@ -11,6 +11,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"modelgate"
 )
 
 // Format is one row of the table: all that is particular to a provider's wire
@@ -63,7 +65,8 @@ type Role string
 // The roles; the zero value is none.
 const (
 	AsyncCreate  Role = "create"  // makes a job
-	AsyncPoll    Role = "poll"    // reads its state or result
+	AsyncPoll    Role = "poll"    // reads its state
+	AsyncResult  Role = "result"  // reads what came of it, where its state does not say
 	AsyncContent Role = "content" // downloads what it made
 	AsyncCancel  Role = "cancel"  // ends it
 )
@@ -87,10 +90,9 @@ type Door struct {
 	Free bool
 	// IncludeUsage: a streamed call must ask for usage.
 	IncludeUsage bool
-	// Async is AsyncCreate for a door that makes jobs. TaskID is where its
-	// reply holds the job's id, as a gjson path.
-	Async  Role
-	TaskID string
+	// Way is how the jobs that the door makes are followed; nil for a door
+	// that makes none.
+	Way *Way
 }
 
 // Target is the upstream path, escaped, and query for a model.
@@ -121,10 +123,12 @@ type Route struct {
 	Free bool
 	// IncludeUsage: a streamed call states usage only when asked to.
 	IncludeUsage bool
-	// Async and TaskID are as for a Door. The id of an existing job is
-	// captured by the pattern as id, or is the query parameter task_id.
-	Async  Role
-	TaskID string
+	// Async is what the path does for a job, and Way how the job is followed.
+	// Kind is what a job makes whose model the catalog does not know; "" is
+	// video.
+	Async Role
+	Way   *Way
+	Kind  modelgate.ModelKind
 }
 
 // standardDoor is what a door means wherever a format serves it.
@@ -132,8 +136,6 @@ type standardDoor struct {
 	name, path string
 	reader     *Reader
 	free       bool
-	async      Role
-	taskID     string
 	stored     []string
 	also       []ModelSource
 }
@@ -150,7 +152,7 @@ func standardDoors() []standardDoor {
 		{name: "responses", path: "/v1/responses", reader: readResponses, stored: []string{"prompt"}, also: toolModels()},
 		{name: "images", path: "/v1/images/generations", reader: readImages},
 		{name: "image_edits", path: "/v1/images/edits", reader: readImages},
-		{name: "videos", path: "/v1/videos", reader: readVideo, async: AsyncCreate, taskID: "id"},
+		{name: "videos", path: "/v1/videos", reader: readVideo},
 		{name: "embeddings", path: "/v1/embeddings", reader: readChat},
 		{name: "reranks", path: "/v1/reranks", reader: readChat},
 		{name: "speech", path: "/v1/audio/speech", reader: readSpeech},
@@ -172,13 +174,18 @@ func doorNamed(name string) (standardDoor, bool) {
 // serve is a door at an upstream path, with the door's usual reader.
 func serve(name, upstream string) Door {
 	std, _ := doorNamed(name)
-	d := Door{Path: std.path, Upstream: upstream, Reader: std.reader, Free: std.free,
-		Async: std.async, TaskID: std.taskID, Stored: std.stored, Also: std.also}
+	d := Door{Path: std.path, Upstream: upstream, Reader: std.reader, Free: std.free, Stored: std.stored, Also: std.also}
+	if std.name == "videos" {
+		d.Way = openAIJobs(upstream)
+	}
 	if strings.Contains(upstream, "{model}") {
 		d.Place = ModelInPath
 	}
 	return d
 }
+
+// made is the door with another way to follow its jobs.
+func (d Door) made(w *Way) Door { d.Way = w; return d }
 
 // by is the door with another reader.
 func (d Door) by(r *Reader) Door { d.Reader = r; return d }
@@ -219,15 +226,13 @@ func free(paths ...string) []Route {
 	return routes
 }
 
-// creates is a POST path that makes a job.
-func creates(taskID string, models []ModelSource, path string) Route {
-	return Route{Pattern: "POST " + path, Models: models, Async: AsyncCreate, TaskID: taskID}
+// creates is a POST path that makes a job of the kind.
+func creates(w *Way, kind modelgate.ModelKind, models []ModelSource, path string) Route {
+	return Route{Pattern: "POST " + path, Models: models, Reader: readVideo, Async: AsyncCreate, Way: w, Kind: kind}
 }
 
-// job is a path of an existing job.
-func job(role Role, pattern string) Route {
-	return Route{Pattern: pattern, Async: role, Free: true}
-}
+// by is the route with another reader.
+func (r Route) by(reader *Reader) Route { r.Reader = reader; return r }
 
 func bodyModel() []ModelSource { return []ModelSource{BodyField("model"), FormField("model")} }
 

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"modelgate"
 )
 
 // Timeouts of one provider; a zero field takes the default.
@@ -66,6 +68,7 @@ type Provider struct {
 	auth         *Auth
 	doors        map[string]*Door
 	routes       []compiledRoute
+	ways         []*Way
 	stored       bool
 	allowed      map[string]bool // canonical header names
 	prefixes     []string
@@ -167,7 +170,7 @@ func (p *Provider) compileDoors(paths map[string]string) error {
 		}
 		door := serve(std.name, path)
 		if known := p.doors[std.path]; known != nil {
-			door.Reader, door.Auth, door.Header, door.TaskID = known.Reader, known.Auth, known.Header, known.TaskID
+			door.Reader, door.Auth, door.Header, door.Way = known.Reader, known.Auth, known.Header, known.Way
 		}
 		add(door)
 	}
@@ -188,7 +191,10 @@ func (p *Provider) compileRoutes(allow []string) error {
 	for _, d := range p.doors {
 		path, _, _ := strings.Cut(d.Upstream, "?")
 		route := Route{Pattern: "POST " + path, Models: d.Models, Reader: d.Reader, Auth: d.Auth, Stored: d.Stored,
-			Free: d.Free, IncludeUsage: d.IncludeUsage, Async: d.Async, TaskID: d.TaskID}
+			Free: d.Free, IncludeUsage: d.IncludeUsage, Way: d.Way, Kind: modelgate.Video}
+		if d.Way != nil {
+			route.Async = AsyncCreate
+		}
 		if strings.Contains(path, "{model}") {
 			route.Models = []ModelSource{PathCapture("model")}
 		}
@@ -213,6 +219,15 @@ func (p *Provider) compileRoutes(allow []string) error {
 	// What takes any path goes last, or else it would take those of which the
 	// operator has said where they name the model.
 	routes = append(routes, rest...)
+	for _, r := range routes {
+		p.addWay(r.Way)
+	}
+	// Whatever else is allowed: a job's paths are its owner's.
+	var jobs []Route
+	for _, w := range p.ways {
+		jobs = append(jobs, w.routes()...)
+	}
+	routes = append(jobs, routes...)
 	for i := range routes {
 		pattern, err := ParsePathPattern(routes[i].Pattern)
 		if err != nil {

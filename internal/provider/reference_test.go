@@ -83,7 +83,7 @@ func writeMatrix(b *strings.Builder, formats []Format) {
 		switch {
 		case d.free:
 			note = "free"
-		case d.async != "":
+		case d.name == "videos":
 			note = "makes a job"
 		case d.name == "reranks":
 			note = "also `/v1/rerank` and `/v2/rerank`"
@@ -115,13 +115,26 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 		b.WriteString("\n| door | upstream path | metered by |\n|---|---|---|\n")
 		for _, d := range f.Doors {
 			std, _ := doorNamed(d.Path)
-			fmt.Fprintf(b, "| %s | `%s` | %s |\n", std.name, d.Upstream, metered(d.Reader, d.Free, d.Async))
+			fmt.Fprintf(b, "| %s | `%s` | %s |\n", std.name, d.Upstream, metered(d.Reader, d.Free, d.Way))
 		}
 	}
 	if len(f.Allow) > 0 {
 		b.WriteString("\n| further proxy path | metered by |\n|---|---|\n")
 		for _, r := range f.Allow {
-			fmt.Fprintf(b, "| `%s` | %s |\n", r.Pattern, metered(r.Reader, r.Free, r.Async))
+			fmt.Fprintf(b, "| `%s` | %s |\n", r.Pattern, metered(r.Reader, r.Free, r.Way))
+		}
+	}
+	p, err := New(Config{Name: "p", Format: f.Name, BaseURL: "http://localhost"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(p.ways) == 0 {
+		return
+	}
+	b.WriteString("\n| path of a job, for who made it | does |\n|---|---|\n")
+	for _, w := range p.ways {
+		for _, r := range w.routes() {
+			fmt.Fprintf(b, "| `%s` | %s |\n", r.Pattern, r.Async)
 		}
 	}
 }
@@ -142,12 +155,10 @@ func authText(a Auth) string {
 	return fmt.Sprintf("`%s: …`", a.Header)
 }
 
-func metered(r *Reader, free bool, role Role) string {
+func metered(r *Reader, free bool, w *Way) string {
 	switch {
-	case role == AsyncCreate && r != nil:
-		return "job; " + r.String()
-	case role != "":
-		return "job"
+	case w != nil:
+		return "job, by its reply to a poll and what was asked for"
 	case free:
 		return "free"
 	}

@@ -2,6 +2,9 @@ package provider
 
 import (
 	"slices"
+	"strings"
+
+	"modelgate"
 )
 
 // Formats lists the rows of the table, in no particular order. Each call
@@ -36,12 +39,7 @@ func openAI() Format {
 			calls(readImages, "/v1/images/variations"),
 			calls(readResponses, "/v1/responses/compact"),
 			free("/v1/responses/input_tokens", "/v1/moderations"),
-			modelLists("/v1/models"),
-			[]Route{
-				job(AsyncPoll, "GET /v1/videos/{id}"),
-				job(AsyncContent, "GET /v1/videos/{id}/content"),
-				job(AsyncCancel, "DELETE /v1/videos/{id}"),
-			}),
+			modelLists("/v1/models")),
 		Stored:       []string{"previous_response_id", "conversation"},
 		IncludeUsage: true,
 	}
@@ -74,6 +72,7 @@ func geminiAPI() Format {
 	for i := range doors {
 		doors[i].Auth = &key
 	}
+	doors = append(doors, serve("videos", "/v1beta/models/{model}:predictLongRunning").made(geminiJobs("/v1beta")))
 	f := Format{
 		Name:    "gemini",
 		GenAI:   "gcp.gemini",
@@ -92,12 +91,20 @@ func geminiAPI() Format {
 			Route{Pattern: path + "batchEmbedContents", Models: model, Reader: readGemini},
 			Route{Pattern: path + "countTokens", Models: model, Free: true},
 			Route{Pattern: path + "predict", Models: model, Reader: readPredictions},
-			Route{Pattern: path + "predictLongRunning", Models: model, Async: AsyncCreate, TaskID: "name"},
-			job(AsyncPoll, "GET "+version+"/models/{model}/operations/{id}"),
+			creates(geminiJobs(version), modelgate.Video, model, strings.TrimPrefix(path, "POST ")+"predictLongRunning"),
 		)
 		f.Allow = append(f.Allow, modelLists(version+"/models")...)
 	}
 	return f
+}
+
+// geminiJobs follows long-running operations, whose ids are paths. They state
+// no usage: what was asked for is charged.
+func geminiJobs(version string) *Way {
+	return &Way{
+		Name: "operations" + strings.ReplaceAll(version, "/", "-"), TaskID: "name", Stem: "models/{model}/operations/",
+		Poll: "GET " + version + "/{task}", Shape: Shape{Done: "done", Error: "error"},
+	}
 }
 
 func azureOpenAI() Format {
@@ -108,10 +115,7 @@ func azureOpenAI() Format {
 		Auth:    header("Api-Key"),
 		Doors: compatible("/openai/v1", "chat", "completions", "responses", "images", "image_edits", "videos",
 			"embeddings", "speech", "transcriptions", "translations"),
-		Allow: append(modelLists("/openai/v1/models"),
-			job(AsyncPoll, "GET /openai/v1/videos/{id}"),
-			job(AsyncContent, "GET /openai/v1/videos/{id}/content"),
-			job(AsyncCancel, "DELETE /openai/v1/videos/{id}")),
+		Allow:        modelLists("/openai/v1/models"),
 		Stored:       []string{"previous_response_id", "conversation", "data_sources"},
 		Headers:      []string{"x-ms-client-request-id"},
 		IncludeUsage: true,

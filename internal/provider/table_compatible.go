@@ -1,6 +1,10 @@
 package provider
 
-import "slices"
+import (
+	"slices"
+
+	"modelgate"
+)
 
 // compatibleFormats speak OpenAI's formats, each with its own paths and
 // quirks.
@@ -43,8 +47,11 @@ func deepSeek() Format {
 
 // xAI leaves reasoning out of completion_tokens.
 func xAI() Format {
-	videos := serve("videos", "/v1/videos/generations")
-	videos.TaskID = "request_id"
+	jobs := &Way{
+		Name: "videos", TaskID: "request_id", Poll: "GET /v1/videos/{id}",
+		Shape: Shape{State: []string{"status"}, Made: "video.url", Rejected: "video.respect_moderation",
+			Seconds: []string{"video.duration"}, Ticks: "usage.cost_in_usd_ticks"},
+	}
 	return Format{
 		Name:    "xai",
 		GenAI:   "x_ai",
@@ -53,12 +60,11 @@ func xAI() Format {
 		Doors: append(compatible("/v1", "responses", "images", "image_edits", "embeddings"),
 			serve("chat", "/v1/chat/completions").by(readChatApart),
 			serve("completions", "/v1/completions").by(readChatApart),
-			videos),
+			serve("videos", "/v1/videos/generations").made(jobs)),
 		Allow: slices.Concat(
 			[]Route{
-				creates("request_id", bodyModel(), "/v1/videos/edits"),
-				creates("request_id", bodyModel(), "/v1/videos/extensions"),
-				job(AsyncPoll, "GET /v1/videos/{id}"),
+				creates(jobs, modelgate.Video, bodyModel(), "/v1/videos/edits"),
+				creates(jobs, modelgate.Video, bodyModel(), "/v1/videos/extensions"),
 			},
 			modelLists("/v1/models"), modelLists("/v1/language-models"), modelLists("/v1/image-generation-models")),
 		Stored:       []string{"previous_response_id", "conversation"},
@@ -85,8 +91,11 @@ func together() Format {
 		Auth:    bearer(),
 		Doors: append(compatible("/v1", "chat", "completions", "embeddings", "images", "speech", "transcriptions", "translations"),
 			serve("reranks", "/v1/rerank"),
-			serve("videos", "/v2/videos")),
-		Allow:        append(slashedModels("/v1/models"), job(AsyncPoll, "GET /v2/videos/{id}")),
+			serve("videos", "/v2/videos").made(&Way{
+				Name: "videos", TaskID: "id", Poll: "GET /v2/videos/{id}",
+				Shape: Shape{State: []string{"status"}, Length: []string{"seconds"}, Size: "size", USD: "outputs.cost"},
+			})),
+		Allow:        slashedModels("/v1/models"),
 		IncludeUsage: true,
 	}
 }
@@ -106,18 +115,16 @@ func fireworks() Format {
 
 // openRouter states usage in every stream. A request may name fallbacks.
 func openRouter() Format {
+	videos := serve("videos", "/api/v1/videos")
+	videos.Way.Cancel, videos.Way.USD = "", "usage.cost"
 	return Format{
 		Name:    "openrouter",
 		BaseURL: "https://openrouter.ai", // proxy path /api/v1/…
 		Auth:    bearer(),
 		Models:  append(bodyModel(), BodyArray("models"), BodyArray("fallbacks")),
-		Doors: append(compatible("/api/v1", "chat", "completions", "responses", "messages", "embeddings", "videos"),
-			serve("reranks", "/api/v1/rerank")),
-		Allow: []Route{
-			{Pattern: "GET /api/v1/models", Free: true},
-			job(AsyncPoll, "GET /api/v1/videos/{id}"),
-			job(AsyncContent, "GET /api/v1/videos/{id}/content"),
-		},
+		Doors: append(compatible("/api/v1", "chat", "completions", "responses", "messages", "embeddings"),
+			serve("reranks", "/api/v1/rerank"), videos),
+		Allow:   []Route{{Pattern: "GET /api/v1/models", Free: true}},
 		Stored:  []string{"preset", "previous_response_id", "conversation"},
 		Headers: []string{"http-referer", "x-title", "x-openrouter-*"},
 	}
@@ -142,9 +149,11 @@ func zhipu() Format {
 		Auth:    bearer(),
 		Doors: append(compatible("/api/paas/v4", "chat", "embeddings", "images", "speech", "transcriptions"),
 			serve("reranks", "/api/paas/v4/rerank"),
-			serve("videos", "/api/paas/v4/videos/generations"),
+			serve("videos", "/api/paas/v4/videos/generations").made(&Way{
+				Name: "videos", TaskID: "id", Poll: "GET /api/paas/v4/async-result/{id}", Shape: Shape{State: []string{"task_status"}},
+			}),
 			serve("messages", "/api/anthropic/v1/messages")),
-		Allow: append(modelLists("/api/paas/v4/models"), job(AsyncPoll, "GET /api/paas/v4/async-result/{id}")),
+		Allow: modelLists("/api/paas/v4/models"),
 	}
 }
 

@@ -1,6 +1,11 @@
 package provider
 
-import "slices"
+import (
+	"slices"
+	"time"
+
+	"modelgate"
+)
 
 // mediaFormats have native formats of their own beside or instead of
 // OpenAI's.
@@ -10,8 +15,15 @@ func mediaFormats() []Format {
 
 func dashScope() Format {
 	const services = "/api/v1/services/"
-	videos := serve("videos", services+"aigc/video-generation/video-synthesis")
-	videos.TaskID = "output.task_id"
+	tasks := &Way{
+		Name: "tasks", TaskID: "output.task_id", Poll: "GET /api/v1/tasks/{id}", Cancel: "POST /api/v1/tasks/{id}/cancel",
+		Shape: Shape{
+			State: []string{"output.task_status"}, Words: map[string]modelgate.JobEvent{"unknown": modelgate.JobLapses}, // the task is gone
+			Seconds: []string{"usage.output_video_duration", "usage.video_duration", "usage.duration"},
+			Images:  []string{"usage.image_count"}, Size: "usage.size",
+		},
+	}
+	videos := serve("videos", services+"aigc/video-generation/video-synthesis").made(tasks)
 	videos.Header = map[string]string{"X-Dashscope-Async": "enable"} // jobs are refused without it
 	return Format{
 		Name:    "dashscope",
@@ -27,12 +39,11 @@ func dashScope() Format {
 				services+"embeddings/multimodal-embedding/multimodal-embedding",
 				services+"rerank/text-rerank/text-rerank"),
 			[]Route{
-				creates("output.task_id", bodyModel(), services+"aigc/text2image/image-synthesis"),
-				creates("output.task_id", bodyModel(), services+"aigc/image2image/image-synthesis"),
-				creates("output.task_id", bodyModel(), services+"aigc/image-generation/generation"),
-				creates("output.task_id", bodyModel(), services+"aigc/image2video/video-synthesis"),
-				job(AsyncPoll, "GET /api/v1/tasks/{id}"),
-				job(AsyncCancel, "POST /api/v1/tasks/{id}/cancel"),
+				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/text2image/image-synthesis"),
+				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/image2image/image-synthesis"),
+				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/image-generation/generation"),
+				creates(tasks, modelgate.Video, bodyModel(), services+"aigc/image2video/video-synthesis"),
+				creates(tasks, modelgate.Audio, bodyModel(), services+"audio/asr/transcription"),
 			},
 			modelLists("/compatible-mode/v1/models")),
 		Headers:      []string{"x-dashscope-async", "x-dashscope-sse", "x-dashscope-datainspection", "x-dashscope-ossresourceresolve"},
@@ -42,27 +53,36 @@ func dashScope() Format {
 
 func ark() Format {
 	const tasks = "/api/v3/contents/generations/tasks"
+	jobs := &Way{
+		Name: "tasks", TaskID: "id", Poll: "GET " + tasks + "/{id}", Cancel: "DELETE " + tasks + "/{id}",
+		Life: 73 * time.Hour, // its own limit is 72 at most, and 48 unless asked
+		Shape: Shape{State: []string{"status"}, Output: []string{"usage.completion_tokens"},
+			Searches: []string{"usage.tool_usage.web_search"}, ServiceTier: "service_tier"},
+	}
 	return Format{
 		Name:    "ark",
 		BaseURL: "https://ark.ap-southeast.bytepluses.com", // proxy path /api/v3/…
 		Auth:    bearer(),
 		Doors: append(compatible("/api/v3", "chat", "responses", "images", "embeddings"),
-			serve("videos", tasks)),
+			serve("videos", tasks).made(jobs)),
 		Allow: slices.Concat(
 			calls(readChat, "/api/v3/embeddings/multimodal"),
-			free("/api/v3/tokenization"),
-			[]Route{
-				job(AsyncPoll, "GET "+tasks+"/{id}"),
-				job(AsyncCancel, "DELETE "+tasks+"/{id}"),
-			}),
+			free("/api/v3/tokenization")),
 		Stored:       []string{"context_id", "previous_response_id"},
 		IncludeUsage: true,
 	}
 }
 
 func miniMax() Format {
-	videos := serve("videos", "/v2/video_generation")
-	videos.TaskID = "task_id"
+	videos := serve("videos", "/v2/video_generation").made(&Way{
+		Name: "v2", TaskID: "task_id", Poll: "GET /v2/query/video_generation/{id}",
+		Shape: Shape{State: []string{"task.status"}, Seconds: []string{"task.usage.total_seconds", "task.usage.output_seconds"},
+			Length: []string{"task.duration"}, Size: "task.resolution"},
+	})
+	older := &Way{
+		Name: "v1", TaskID: "task_id", Poll: "GET /v1/query/video_generation?task_id={id}",
+		Shape: Shape{State: []string{"status"}},
+	}
 	return Format{
 		Name:    "minimax",
 		BaseURL: "https://api.minimax.io", // proxy path /v1/…, /v2/…, /anthropic/…
@@ -74,9 +94,7 @@ func miniMax() Format {
 			calls(readSpeech, "/v1/t2a_v2"),
 			calls(readImages, "/v1/image_generation"),
 			[]Route{
-				creates("task_id", bodyModel(), "/v1/video_generation"),
-				job(AsyncPoll, "GET /v1/query/video_generation"),
-				job(AsyncPoll, "GET /v2/query/video_generation/{id}"),
+				creates(older, modelgate.Video, bodyModel(), "/v1/video_generation"),
 			}),
 		Stored: []string{"previous_response_id"},
 	}
@@ -121,42 +139,36 @@ func voyage() Format {
 // fal runs models by path: at queue.fal.run as jobs, at fal.run while the
 // client waits.
 func fal() Format {
-	videos := serve("videos", "/{model}")
-	videos.TaskID = "request_id"
-	create := creates("request_id", []ModelSource{PathCapture("**")}, "/**")
-	create.Reader = readImages
+	const request = "/{app}/requests/{id}"
+	jobs := &Way{
+		Name: "requests", TaskID: "request_id", Asks: true,
+		Poll: "GET " + request + "/status", Result: "GET " + request, Cancel: "PUT " + request + "/cancel",
+		Shape: Shape{State: []string{"status"}, Seconds: []string{"video.duration", "audio.duration"}, Images: []string{"images.#"}},
+	}
 	return Format{
 		Name:    "fal",
 		BaseURL: "https://queue.fal.run", // proxy path /{app}
 		Auth:    Auth{Header: "Authorization", Prefix: "Key "},
-		Doors:   []Door{videos},
-		Allow: []Route{
-			job(AsyncPoll, "GET /{owner}/{app}/requests/{id}/status"),
-			job(AsyncPoll, "GET /{owner}/{app}/requests/{id}"),
-			job(AsyncCancel, "PUT /{owner}/{app}/requests/{id}/cancel"),
-			create,
-		},
+		Doors:   []Door{serve("videos", "/{model}").made(jobs)},
+		Allow:   []Route{creates(jobs, "", []ModelSource{PathCapture("**")}, "/**").by(readImages)},
 		Headers: []string{"x-fal-request-timeout", "x-fal-queue-priority", "x-fal-runner-hint", "x-fal-no-retry"},
 	}
 }
 
 func replicate() Format {
-	create := func(models []ModelSource, path string) Route {
-		r := creates("id", models, path)
-		r.Reader = readPredict
-		return r
+	jobs := &Way{
+		Name: "predictions", TaskID: "id", Poll: "GET /v1/predictions/{id}", Cancel: "POST /v1/predictions/{id}/cancel",
+		Shape: Shape{State: []string{"status"}, Seconds: []string{"metrics.predict_time"},
+			Images: []string{"metrics.image_count"}, Output: []string{"metrics.output_token_count"}},
 	}
-	videos := serve("videos", "/v1/models/{model}/predictions").by(readPredict)
 	return Format{
 		Name:    "replicate",
 		BaseURL: "https://api.replicate.com", // proxy path /v1/…
 		Auth:    bearer(),
-		Doors:   []Door{videos},
+		Doors:   []Door{serve("videos", "/v1/models/{model}/predictions").made(jobs).by(readPredict)},
 		Allow: []Route{
-			create([]ModelSource{PathCapture("owner", "name")}, "/v1/models/{owner}/{name}/predictions"),
-			create([]ModelSource{BodyField("version")}, "/v1/predictions"),
-			job(AsyncPoll, "GET /v1/predictions/{id}"),
-			job(AsyncCancel, "POST /v1/predictions/{id}/cancel"),
+			creates(jobs, "", []ModelSource{PathCapture("owner", "name")}, "/v1/models/{owner}/{name}/predictions").by(readPredict),
+			creates(jobs, "", []ModelSource{BodyField("version")}, "/v1/predictions").by(readPredict),
 			{Pattern: "GET /v1/models", Free: true},
 			{Pattern: "GET /v1/models/{owner}/{name}", Models: []ModelSource{PathCapture("owner", "name")}, Free: true},
 		},

@@ -31,14 +31,14 @@ func TestEveryRow(t *testing.T) {
 				t.Errorf("%s: door %q is not one of the gateway's", f.Name, d.Path)
 				continue
 			}
-			if len(door.Models) == 0 || !door.Free && door.Reader == nil && door.Async == "" {
+			if len(door.Models) == 0 || !door.Free && door.Reader == nil && door.Way == nil {
 				t.Errorf("%s: door %s: no model or no way to meter it", f.Name, d.Path)
 			}
-			if door.Async == AsyncCreate && door.TaskID == "" {
-				t.Errorf("%s: door %s: no task id", f.Name, d.Path)
+			if (door.Path == "/v1/videos") != (door.Way != nil) {
+				t.Errorf("%s: door %s: the way of its jobs is %v", f.Name, d.Path, door.Way)
 			}
 			path, _ := door.Target("m")
-			if route, _ := p.Route("POST", path); route == nil || route.Reader != door.Reader || route.Async != door.Async {
+			if route, _ := p.Route("POST", path); route == nil || route.Reader != door.Reader || route.Way != door.Way {
 				t.Errorf("%s: the proxy does not take %s as the door does", f.Name, path)
 			}
 		}

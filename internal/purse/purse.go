@@ -111,7 +111,16 @@ type Hold struct {
 // Holds says which budgets the call has reserved on, for its BEGIN.
 func (h *Hold) Holds() modelgate.Holds { return h.holds }
 
-// Settle ends the reservation of a call that was booked at a cost. It comes
+// Amount is how much the call has reserved of each of its budgets.
+func (h *Hold) Amount() modelgate.Nano {
+	if h.holds == 0 {
+		return 0
+	}
+	return h.amount
+}
+
+// Settle ends the reservation of a call that was booked at a cost, what its
+// job keeps reserved included. It comes
 // after the END is written, and does nothing the second time.
 func (h *Hold) Settle(cost modelgate.Nano) { h.end(cost) }
 

@@ -43,7 +43,7 @@ func (y *Relay) permit(c *call) error {
 	if len(kept) == 0 {
 		return c.refusal(&first)
 	}
-	if kept[0].job {
+	if kept[0].way != nil {
 		kept = kept[:1] // a job that one provider may have taken is not given to another
 	}
 	c.attempts = kept

@@ -81,6 +81,10 @@ func (y *Relay) settle(c *call, end *modelgate.CallEnd) {
 	if c.hold.Holds() == 0 {
 		return
 	}
+	if end.Job != nil {
+		c.hold.Settle(end.Cost + end.Job.Reserve)
+		return
+	}
 	c.hold.Settle(end.Cost)
 	y.recent.note(&c.attempts[c.tried], c.kind(), end)
 }

@@ -35,7 +35,7 @@ func benchRelay(b *testing.B) (*Relay, *Live) {
 	live := liveAt(b, "http://127.0.0.1:1", plan{})
 	caller := modelgate.Caller{ClientID: "c", KeyID: "k", Scopes: []modelgate.Scope{modelgate.InferenceUse}, Entitlements: modelgate.OpenEntitlements()}
 	return New(Options{
-		Live: func() *Live { return live }, Keys: &anyone{caller}, Limiter: throttle.NewLocal(modelgate.Limits{}, time.Now),
+		Live: func() *Live { return live }, Keys: known(caller), Limiter: throttle.NewLocal(modelgate.Limits{}, time.Now),
 		Books: ledgerless{}, Log: slog.New(slog.DiscardHandler), Metrics: NewMetrics(prometheus.NewRegistry()), MaxBody: 1 << 20,
 	}), live
 }

@@ -30,10 +30,12 @@ type call struct {
 	// resolve
 	surface     string // the door's path, or the pattern of a proxy path
 	attribution map[string]string
-	room        web.Place        // what the body takes, to the end of the call
-	bySlug      bool             // a door: the model was named by its slug
-	model       *modelgate.Model // nil where the route is not catalogued
-	free        bool             // cannot cost anything: lists, token counts
+	room        web.Place           // what the body takes, to the end of the call
+	bySlug      bool                // a door: the model was named by its slug
+	model       *modelgate.Model    // nil where the route is not catalogued
+	free        bool                // cannot cost anything: lists, token counts
+	makes       modelgate.ModelKind // of the job, where the call makes one
+	errand      *errand             // the call is about a job; then it has no attempts
 	asked       provider.Asked
 	attempts    []attempt // the routes in order, at least one
 
@@ -64,6 +66,10 @@ type call struct {
 	cut        bool  // it broke off, or its END failed
 	marks      marks
 
+	made     *modelgate.NewJob
+	jobUsage modelgate.Usage // that it will probably have
+	sentWith string          // the fingerprint of the credential
+
 	// record
 	ended   bool      // END is written
 	closing time.Time // when the gateway began to close its books
@@ -73,9 +79,9 @@ type call struct {
 type attempt struct {
 	name      string // of the provider
 	provider  *provider.Provider
-	wrongDoor bool   // the provider has no path for the door
-	job       bool   // makes an asynchronous job
-	model     string // the provider's own id; "" for a call that names none
+	wrongDoor bool          // the provider has no path for the door
+	way       *provider.Way // follows the job that the call makes; nil for none
+	model     string        // the provider's own id; "" for a call that names none
 	others    []string
 	price     *modelgate.Price
 	reader    *provider.Reader
@@ -86,7 +92,7 @@ type attempt struct {
 // kind is what the called model makes, "" where that is unknown.
 func (c *call) kind() modelgate.ModelKind {
 	if c.model == nil {
-		return ""
+		return c.makes
 	}
 	return c.model.Kind
 }

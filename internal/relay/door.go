@@ -55,19 +55,12 @@ func errNoDoor() error {
 	return modelgate.Errorf(modelgate.NotFound, "no such endpoint; there are POST %s and GET /v1/models", strings.Join(list, ", "))
 }
 
-// videoJobs begins the paths of a video that was asked for earlier.
-const videoJobs = "/v1/videos/"
-
-// errNoVideoJob answers them. Whose job an id is cannot be told without a
-// ledger, and the provider account is shared.
-var errNoVideoJob = modelgate.Errorf(modelgate.NotFound, "video job not found; jobs are not recorded here, so nobody can be told whose they are")
-
 // resolveDoor reads the body, finds the model by its slug and lines up its
 // routes.
 func (y *Relay) resolveDoor(c *call) error {
 	d := y.doors[c.r.URL.Path]
-	if d == nil && strings.HasPrefix(c.r.URL.Path, videoJobs) {
-		return errNoVideoJob
+	if task, ok := strings.CutPrefix(c.r.URL.Path, videoJobs); d == nil && ok && task != "" {
+		return y.resolveTask(c, task)
 	}
 	if d == nil {
 		return errNoDoor()
@@ -134,8 +127,11 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	if err != nil {
 		return a, err
 	}
-	a.others, a.reader, a.job = others, way.Reader, way.Async != ""
+	a.others, a.reader, a.way = others, way.Reader, way.Way
 	c.free = c.free || way.Free
+	if way.Way != nil {
+		c.makes = jobKind(c.model, d.kind)
+	}
 	if way.Reader.Asks() {
 		if c.asked, err = q.Asked(); err != nil {
 			return a, badRequest(err)

@@ -18,7 +18,9 @@ func (y *Relay) finish(c *call) {
 	defer c.room.Leave()
 	if !c.begun {
 		c.hold.Release()
-		return
+		if c.errand == nil {
+			return
+		}
 	}
 	c.client.close()
 	replied := c.meter != nil
@@ -37,7 +39,7 @@ func (y *Relay) finish(c *call) {
 // end writes the END entry, once. It is written even where reading the usage
 // panics: a provider's bytes must not keep a call off the books.
 func (y *Relay) end(c *call) {
-	if c.ended {
+	if c.ended || !c.begun { // an errand is not booked
 		return
 	}
 	c.ended, c.closing = true, time.Now()
@@ -53,6 +55,7 @@ func (y *Relay) end(c *call) {
 		y.trace(c, &end)
 	}()
 	c.charge(&end)
+	c.provide(&end)
 }
 
 // outcome is how the call came out, but for what it used.

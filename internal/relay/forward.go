@@ -26,15 +26,7 @@ func (y *Relay) forward(c *call) error {
 	if err := y.begin(c); err != nil {
 		return err
 	}
-	c.client = leaving{life: &c.life, drains: y.drains, limit: y.DrainFor, gauge: y.Metrics.drains}
-	y.lives.add(c.id[len(c.id)-1], &c.life)
-	defer y.lives.remove(c.id[len(c.id)-1], &c.life)
-	c.pace = y.paces.Get().(*pace)
-	defer y.paces.Put(c.pace)
-	c.pace.start(c, y.Lifetime, y.tick(c))
-	defer c.pace.stop()
-	watch := context.AfterFunc(c.r.Context(), c.client.leave)
-	defer watch()
+	defer y.watch(c)()
 	y.Metrics.inFlight.Inc()
 	defer y.Metrics.inFlight.Dec()
 
@@ -46,6 +38,22 @@ func (y *Relay) forward(c *call) error {
 	defer resp.Body.Close()
 	y.pass(c, resp)
 	return nil
+}
+
+// watch bounds the upstream call of c: by its client, its provider and the
+// life of the relay. What it returns ends that.
+func (y *Relay) watch(c *call) (stop func()) {
+	c.client = leaving{life: &c.life, drains: y.drains, limit: y.DrainFor, gauge: y.Metrics.drains}
+	y.lives.add(c.id[len(c.id)-1], &c.life)
+	c.pace = y.paces.Get().(*pace)
+	c.pace.start(c, y.Lifetime, y.tick(c))
+	forget := context.AfterFunc(c.r.Context(), c.client.leave)
+	return func() {
+		forget()
+		c.pace.stop()
+		y.paces.Put(c.pace)
+		y.lives.remove(c.id[len(c.id)-1], &c.life)
+	}
 }
 
 // tick is how often to look whether a call has stopped: often enough for the
@@ -83,6 +91,7 @@ func (y *Relay) begin(c *call) error {
 func (y *Relay) try(c *call, out *provider.Attempt) (*http.Response, error) {
 	for {
 		a := &c.attempts[c.tried]
+		c.sentWith = out.Credential()
 		c.client.when(a.provider.OnDisconnect())
 		resp, sent, err := a.provider.Send(out)
 		c.sent = sent
@@ -145,5 +154,14 @@ func (c *call) fail(err error) {
 	}
 	if !c.client.hasLeft() {
 		c.w.Header().Set("Content-Length", "0")
+		c.advise(c.status)
+	}
+}
+
+// advise tells SDKs not to ask again for a job that the provider may have
+// made all the same.
+func (c *call) advise(status int) {
+	if c.sent && c.errand == nil && c.attempts[c.tried].way != nil && (status >= 500 || status == http.StatusRequestTimeout) {
+		c.w.Header().Set("X-Should-Retry", "false")
 	}
 }

@@ -140,10 +140,20 @@ func wait(t testing.TB, c <-chan struct{}, what string) {
 }
 
 // anyone identifies every secret as the same caller.
-type anyone struct{ caller modelgate.Caller }
+type anyone struct {
+	caller atomic.Pointer[modelgate.Caller]
+}
+
+func known(c modelgate.Caller) *anyone {
+	a := new(anyone)
+	a.set(c)
+	return a
+}
+
+func (a *anyone) set(c modelgate.Caller) { a.caller.Store(&c) }
 
 func (a *anyone) Identify(context.Context, string, keyring.Origin) (*modelgate.Caller, error) {
-	return &a.caller, nil
+	return a.caller.Load(), nil
 }
 
 // gate is a relay behind a real server, with providers that all live at one
@@ -152,6 +162,9 @@ type gate struct {
 	*httptest.Server
 	relay  *Relay
 	books  *books
+	jobs   *ledger
+	live   atomic.Pointer[Live]
+	keys   *anyone
 	caller *modelgate.Caller
 	client *http.Client
 }
@@ -174,6 +187,7 @@ type plan struct {
 func open(t testing.TB, upstream string, p plan) *gate {
 	t.Helper()
 	g := &gate{books: newBooks()}
+	g.jobs = newLedger(g.books)
 	g.caller = &modelgate.Caller{ClientID: "c", KeyID: "k", Scopes: []modelgate.Scope{modelgate.InferenceUse}, Entitlements: modelgate.OpenEntitlements()}
 	if p.who != nil {
 		g.caller = p.who
@@ -186,7 +200,12 @@ func open(t testing.TB, upstream string, p plan) *gate {
 		live = liveAt(t, upstream, p)
 	}
 	o := p.options
-	o.Live, o.Keys, o.Books = func() *Live { return live }, &anyone{*g.caller}, g.books
+	g.keys = known(*g.caller)
+	g.live.Store(live)
+	o.Live, o.Keys, o.Books, o.Jobs = g.live.Load, g.keys, g.books, g.jobs
+	if o.Flushed == nil {
+		o.Flushed = func(context.Context) error { return nil }
+	}
 	o.Limiter = throttle.NewLocal(modelgate.Limits{}, time.Now)
 	o.Log, o.Metrics, o.MaxBody = slog.New(slog.DiscardHandler), NewMetrics(prometheus.NewRegistry()), 1<<20
 	g.relay = New(o)

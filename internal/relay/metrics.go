@@ -21,6 +21,9 @@ type Metrics struct {
 	latency   *prometheus.HistogramVec
 	firstByte *prometheus.HistogramVec
 	added     prometheus.Histogram
+	errands   *prometheus.CounterVec
+	jobs      *prometheus.CounterVec
+	jobCost   *prometheus.CounterVec
 	inFlight  prometheus.Gauge
 	drains    prometheus.Gauge
 
@@ -73,6 +76,15 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "modelgate_added_seconds", Help: "What the gateway itself took of a call, apart from its provider: before the request left and while the books were closed.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
 		}),
+		errands: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "modelgate_job_requests_total", Help: "Polls, downloads and cancellations that clients asked for, by how the provider answered.",
+		}, []string{"provider", "does", "status"}),
+		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "modelgate_jobs_ended_total", Help: "Asynchronous jobs that this instance saw end, by how.",
+		}, []string{"provider", "status"}),
+		jobCost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "modelgate_job_cost_usd_total", Help: "Final cost of the jobs that this instance saw end, in USD.",
+		}, []string{"provider"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "modelgate_calls_in_flight", Help: "Calls under way towards providers.",
 		}),
@@ -80,13 +92,22 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "modelgate_drains", Help: "Replies read on for the books after their client has left.",
 		}),
 	}
-	reg.MustRegister(m.calls, m.refusals, m.fallbacks, m.tokens, m.cost, m.latency, m.firstByte, m.added, m.inFlight, m.drains)
+	reg.MustRegister(m.calls, m.refusals, m.fallbacks, m.tokens, m.cost, m.latency, m.firstByte, m.added, m.errands, m.jobs, m.jobCost, m.inFlight, m.drains)
 	return m
 }
 
 func (m *Metrics) refused(kind modelgate.Kind) { m.refusals.WithLabelValues(kind.Type()).Inc() }
 
 func (m *Metrics) fellBack(provider string) { m.fallbacks.WithLabelValues(provider).Inc() }
+
+func (m *Metrics) errand(c *call, status int) {
+	m.errands.WithLabelValues(c.errand.at.Name(), string(c.errand.role), strconv.Itoa(status)).Inc()
+}
+
+func (m *Metrics) jobEnded(f *modelgate.JobFinal) {
+	m.jobs.WithLabelValues(f.Job.Provider, string(f.Status)).Inc()
+	m.jobCost.WithLabelValues(f.Job.Provider).Add(float64(f.Cost) / float64(modelgate.USD))
+}
 
 // done counts a call whose books are closed.
 func (m *Metrics) done(c *call, end *modelgate.CallEnd) {

@@ -19,8 +19,11 @@ func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
 		path = "/"
 	}
 	way, captures := p.Route(c.r.Method, path)
-	if way == nil || way.Async != "" {
+	switch {
+	case way == nil:
 		return modelgate.ErrPathNotPermitted
+	case way.Async != "" && way.Async != provider.AsyncCreate:
+		return y.resolveJobPath(c, p, way, captures)
 	}
 	q, err := y.read(c)
 	if err != nil {
@@ -39,6 +42,9 @@ func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
 	if a.model, a.others, err = q.models(way.Models, captures); err != nil {
 		return err
 	}
+	if a.way = way.Way; a.way != nil && a.model == "" {
+		return modelgate.Errorf(modelgate.BadRequest, "a task needs a model: name one where the provider takes it")
+	}
 	_, template, _ := strings.Cut(way.Pattern, " ")
 	c.surface, c.free = "/"+p.Name()+template, way.Free
 	if way.Reader.Asks() {
@@ -51,6 +57,9 @@ func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
 		if known := c.live.Catalog.Serving(a.name, a.model); len(known) > 0 {
 			c.model = known[0]
 		}
+	}
+	if a.way != nil {
+		c.makes = jobKind(c.model, way.Kind)
 	}
 	a.out = provider.Call{Method: c.r.Method, Path: path, Query: c.r.URL.RawQuery, Header: c.r.Header, Auth: way.Auth}
 	includeUsage := wish(way.IncludeUsage && c.r.Method == http.MethodPost)

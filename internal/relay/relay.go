@@ -35,6 +35,15 @@ type Books interface {
 	End(modelgate.UUID, *modelgate.CallEnd) error
 }
 
+// Jobs is the ledger of asynchronous jobs; *store.DB is one.
+type Jobs interface {
+	// Job finds an organization's job, at any provider for "". Errors:
+	// modelgate.ErrNoTask.
+	Job(ctx context.Context, client modelgate.ClientID, provider string, task modelgate.TaskID) (*modelgate.Job, error)
+	// FinishJobs ends those of the jobs that are pending, and returns them.
+	FinishJobs(context.Context, []modelgate.JobFinal) (ended []modelgate.JobFinal, err error)
+}
+
 // Options are what a Relay needs. All fields down to MaxBody are required; the
 // others have defaults.
 type Options struct {
@@ -44,7 +53,15 @@ type Options struct {
 	Books   Books
 	Log     *slog.Logger
 	Metrics *Metrics
+	Jobs    Jobs
+	// Flushed waits until the jobs that this instance has made are in the
+	// ledger.
+	Flushed func(context.Context) error
 	MaxBody int64 // bytes of a request body
+
+	// Lag is how long a job that another instance has made may take to be in
+	// the ledger; 0 where there is no other.
+	Lag time.Duration
 
 	// Purse reserves what calls cost of their caller's budgets; nil enforces
 	// none.
@@ -153,6 +170,9 @@ func (y *Relay) run(c *call, resolve func(*call) error) error {
 	}
 	if err := resolve(c); err != nil {
 		return err
+	}
+	if c.errand != nil {
+		return y.runErrand(c)
 	}
 	if err := y.permit(c); err != nil {
 		return y.moneyFirst(c, err)

@@ -306,7 +306,7 @@ func TestFaultInAReaderStillEndsTheCall(t *testing.T) {
 	b := newBooks()
 	live := liveAt(t, "http://127.0.0.1:1", plan{})
 	y := New(Options{Books: b, Log: slog.New(slog.DiscardHandler), Metrics: NewMetrics(prometheus.NewRegistry())})
-	c := &call{status: 200, sent: true, meter: brokenMeter{}, attempts: []attempt{{name: "openai", provider: live.Providers["openai"]}}}
+	c := &call{status: 200, begun: true, sent: true, meter: brokenMeter{}, attempts: []attempt{{name: "openai", provider: live.Providers["openai"]}}}
 	func() {
 		defer func() {
 			if recover() == nil {

@@ -37,8 +37,13 @@ func (y *Relay) pass(c *call, resp *http.Response) {
 		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"),
 		ContentEncoding: resp.Header.Get("Content-Encoding"), Asked: c.asked,
 	})
+	if a.way != nil && resp.StatusCode < 300 {
+		y.passJob(c, resp)
+		return
+	}
 	header := c.w.Header()
 	a.provider.ResponseHeaders(header, resp.Header)
+	c.advise(resp.StatusCode)
 	c.stream, c.unreadable = hasMedia(resp, "text/event-stream"), compressed(resp)
 	p := passage{call: c, resp: resp}
 	if a.inject && resp.StatusCode < 300 && c.stream && !c.unreadable {

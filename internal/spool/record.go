@@ -13,7 +13,7 @@ import (
 // reading the older ones, because a segment may outlive an upgrade.
 const (
 	beginVersion = 2 // 1 had no Holds
-	endVersion   = 1
+	endVersion   = 2 // 1 had no Job
 )
 
 // errRecord says that a payload with a good checksum cannot be understood:
@@ -85,13 +85,43 @@ func AppendEnd(dst []byte, e *modelgate.CallEnd) []byte {
 	for _, s := range endTexts(e) {
 		dst = appendText(dst, (*s)[:min(len(*s), maxEndText)])
 	}
-	return dst
+	return appendJob(dst, e.Job)
+}
+
+// appendJob appends the job of an END, or that there is none. What does not
+// fit is left out: the price, whose job then costs what its provider charges,
+// or the whole job, whose row then stays as it is.
+func appendJob(dst []byte, j *modelgate.NewJob) []byte {
+	if j == nil || len(j.TaskID) > modelgate.MaxTaskID {
+		return append(dst, 0)
+	}
+	dst = append(dst, 1)
+	dst = binary.AppendVarint(dst, j.Deadline.UnixMicro())
+	dst = binary.AppendVarint(dst, int64(j.Reserve))
+	for _, s := range [...]string{string(j.TaskID), string(j.Kind), j.Way, j.Credential} {
+		dst = appendText(dst, s[:min(len(s), modelgate.MaxTaskID)])
+	}
+	price := j.Price
+	if len(price) > modelgate.MaxFrozen {
+		price = ""
+	}
+	return append(binary.AppendUvarint(dst, uint64(len(price))), price...)
+}
+
+func (d *decoder) job() *modelgate.NewJob {
+	if d.byte() == 0 {
+		return nil
+	}
+	j := &modelgate.NewJob{Deadline: time.UnixMicro(d.varint()).UTC(), Reserve: modelgate.Nano(d.varint())}
+	j.TaskID, j.Kind = modelgate.TaskID(d.text()), modelgate.ModelKind(d.text())
+	j.Way, j.Credential, j.Price = d.text(), d.text(), d.text()
+	return j
 }
 
 // DecodeEnd reads the payload of an END or MARK entry.
 func DecodeEnd(payload []byte) (modelgate.CallEnd, error) {
 	d := decoder{rest: payload}
-	d.version(endVersion)
+	version := d.version(endVersion)
 	var e modelgate.CallEnd
 	for _, n := range endNumbers(&e) {
 		*n = d.varint()
@@ -101,6 +131,9 @@ func DecodeEnd(payload []byte) (modelgate.CallEnd, error) {
 	e.ParseStatus = modelgate.ParseStatus(d.text())
 	for _, s := range endTexts(&e) {
 		*s = d.text()
+	}
+	if version > 1 {
+		e.Job = d.job()
 	}
 	return e, d.done("end")
 }
@@ -128,9 +161,11 @@ func endTexts(e *modelgate.CallEnd) [9]*string {
 const (
 	maxText    = 512
 	maxEndText = 384
+	// maxJob is the most that the job of an END takes.
+	maxJob = 1 + 2*10 + 4*(2+modelgate.MaxTaskID) + 2 + modelgate.MaxFrozen
 	// maxEnd is the longest payload of an END: version, numbers, status, cost,
-	// and texts with their lengths.
-	maxEnd = 1 + 16*10 + 10*(2+maxEndText)
+	// texts with their lengths, and a job.
+	maxEnd = 1 + 16*10 + 10*(2+maxEndText) + maxJob
 )
 
 func appendText(dst []byte, s string) []byte {

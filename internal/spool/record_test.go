@@ -2,6 +2,8 @@ package spool
 
 import (
 	"bytes"
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -44,6 +46,13 @@ func TestRecordsRoundTrip(t *testing.T) {
 		for _, s := range endTexts(&end) {
 			*s = text.Draw(t, "text")
 		}
+		if rapid.Bool().Draw(t, "job") {
+			end.Job = &modelgate.NewJob{
+				TaskID: modelgate.TaskID(text.Draw(t, "task")), Kind: modelgate.ModelKind(text.Draw(t, "kind")), Way: text.Draw(t, "way"),
+				Credential: text.Draw(t, "credential"), Deadline: time.UnixMicro(rapid.Int64Range(0, 1<<52).Draw(t, "deadline")).UTC(),
+				Reserve: modelgate.Nano(rapid.Int64().Draw(t, "reserve")), Price: rapid.StringN(0, 200, modelgate.MaxFrozen).Draw(t, "price"),
+			}
+		}
 		gotEnd, err := DecodeEnd(AppendEnd(nil, &end))
 		if diff := cmp.Diff(end, gotEnd); err != nil || diff != "" {
 			t.Fatalf("end came back changed (%v):\n%s", err, diff)
@@ -65,6 +74,37 @@ func TestOlderBegin(t *testing.T) {
 	}
 	if _, err := DecodeBegin([16]byte{}, append([]byte{3}, now[1:]...)); err == nil {
 		t.Error("a version that is not known was read")
+	}
+}
+
+// An END of the first version, which had no Job, is still read.
+func TestOlderEnd(t *testing.T) {
+	t.Parallel()
+	end := modelgate.CallEnd{StatusCode: 200, Cost: 7, ParseStatus: modelgate.ParseOK, Usage: modelgate.Usage{Input: 3, Size: "s"}}
+	now := AppendEnd(nil, &end)
+	older := append([]byte{1}, now[1:len(now)-1]...)
+	got, err := DecodeEnd(older)
+	if diff := cmp.Diff(end, got); err != nil || diff != "" {
+		t.Errorf("end came back changed (%v):\n%s", err, diff)
+	}
+}
+
+// The longest END, its job included, fits into the room set aside for it.
+func TestLongestEnd(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 4096)
+	end := modelgate.CallEnd{StatusCode: math.MinInt, Cost: math.MinInt64, ParseStatus: modelgate.ParseProvisional, Job: &modelgate.NewJob{
+		TaskID: modelgate.TaskID(long[:modelgate.MaxTaskID]), Kind: modelgate.ModelKind(long), Way: long, Credential: long, Price: long[:modelgate.MaxFrozen],
+		Deadline: time.UnixMicro(math.MinInt64), Reserve: math.MinInt64,
+	}}
+	for _, n := range endNumbers(&end) {
+		*n = math.MinInt64
+	}
+	for _, s := range endTexts(&end) {
+		*s = long
+	}
+	if n := len(AppendEnd(nil, &end)); n > maxEnd {
+		t.Errorf("an END of %d bytes, room for %d", n, maxEnd)
 	}
 }
 
@@ -100,7 +140,7 @@ func FuzzRecords(f *testing.F) {
 		}
 		if e, err := DecodeEnd(payload); err == nil {
 			again, err := DecodeEnd(AppendEnd(nil, &e))
-			if err != nil || again != e {
+			if err != nil || !cmp.Equal(again, e) {
 				t.Fatalf("end is not stable: %+v, %v", again, err)
 			}
 		}

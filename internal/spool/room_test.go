@@ -87,7 +87,7 @@ func TestOneAllocationServesAllWhoWait(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	failures := make(chan error, 8)
+	failures := make(chan error, 4)
 	for i := range cap(failures) {
 		go func() { failures <- s.Begin(entryID(1+i), make([]byte, 500)) }()
 	}

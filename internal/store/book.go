@@ -38,7 +38,11 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 	}
 	spent, counted := amounts{}, beats{}
 	for _, r := range b.rows {
-		if err := spent.add(callOf(r), amount{settled: r.Cost, held: -r.Cost, sliced: r.Cost}); err != nil {
+		a := amount{settled: r.Cost, held: -r.Cost, sliced: r.Cost}
+		if r.Job != nil {
+			a.sliced += r.Job.Reserve // it stays held, by the job
+		}
+		if err := spent.add(callOf(r), a); err != nil {
 			return err
 		}
 		counted.add(r)

@@ -27,6 +27,7 @@ func tables() []string {
 		"budget", "balance_entry", "slice", "slice_holder", "alert", "pulse",
 		"secret", "processor_config", "processor_mapping", "processor_carry", "processor_event", "processor_lane", "checkout_order",
 		"usage_head", "rollup", "pruned_export",
+		"async_job",
 	}
 }
 

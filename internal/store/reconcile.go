@@ -17,8 +17,10 @@ type Difference struct {
 	ClientID modelgate.ClientID `json:"client_id"`
 	// What names the check: spend (a counter is not the sum of its rows, in
 	// nano-USD), held (what is reserved of it is not the sum of what the
-	// instances hold), balance (what was credited is not the sum of the
-	// entries), pulse (by how much a count of calls exceeds its rows, nothing
+	// instances and the pending jobs hold), balance (what was credited is not
+	// the sum of the entries), job (a job's cost is not that of its row, or the
+	// two are not in the same state; without a row 0 is wanted, without a job 0
+	// is there), pulse (by how much a count of calls exceeds its rows, nothing
 	// wanted), rollup (a sum of calls by hour or day is not that of its rows,
 	// in requests, tokens or nano-USD), export (what is billed to a sub-account is not the exact price
 	// of its rows, in micro-USD), export_unknown_row, export_missing and
@@ -75,6 +77,30 @@ const sqlKeyOwners = `SELECT id, COALESCE(sub_account_id, '')
 FROM api_key
 WHERE client_id = $1
 -- sqlKeyOwners`
+
+// sqlReserves is what the pending jobs hold.
+const sqlReserves = `SELECT sub_account_id, key_id, created_at, holds, reserve
+FROM async_job
+WHERE client_id = $1 AND status = 'pending' AND reserve > 0
+-- sqlReserves`
+
+// sqlWrongJobs compares jobs with rows in both directions. A final job may be
+// without its row, which is kept for a shorter time.
+const sqlWrongJobs = `SELECT j.id, COALESCE(u.cost, 0),
+  CASE WHEN j.status = 'pending' THEN j.provisional_cost ELSE j.final_cost END
+FROM async_job j
+LEFT JOIN usage_row u ON u.client_id = j.client_id AND u.created_at = j.created_at AND u.id = j.id
+WHERE j.client_id = $1
+  AND (j.status = 'pending' AND (u.id IS NULL OR u.parse_status <> 'provisional' OR u.cost <> j.provisional_cost)
+    OR j.status <> 'pending' AND u.id IS NOT NULL AND (u.cost <> j.final_cost OR u.parse_status NOT IN (
+      'partial', CASE j.status WHEN 'succeeded' THEN 'ok' ELSE j.status END)))
+UNION ALL
+SELECT u.id, u.cost, 0
+FROM usage_row u
+LEFT JOIN async_job j ON j.client_id = u.client_id AND j.created_at = u.created_at AND j.id = u.id
+WHERE u.client_id = $1 AND u.parse_status = 'provisional' AND j.id IS NULL
+ORDER BY 1
+-- sqlWrongJobs`
 
 // Reconcile recomputes from the usage rows what is kept beside them, for one
 // client or, for "", all of them, and returns every difference, ordered by
@@ -142,6 +168,9 @@ func reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID)
 	if err := readSlices(ctx, tx, client, want); err != nil {
 		return nil, err
 	}
+	if err := readReserves(ctx, tx, client, want); err != nil {
+		return nil, err
+	}
 	have := amounts{}
 	if err := readSpend(ctx, tx, client, have); err != nil {
 		return nil, err
@@ -167,7 +196,14 @@ func reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID)
 		return nil, err
 	}
 	forgetPruned(want, have, h.prunedBefore)
-	out := slices.Concat(compareSpend(want, have), owners, balance, exports, pulse, rollups)
+	jobs, err := list(ctx, tx, func(s scanner) (Difference, error) {
+		d := Difference{ClientID: client, What: "job"}
+		return d, s.Scan(&d.Key, &d.Want, &d.Have)
+	}, sqlWrongJobs, string(client))
+	if err != nil {
+		return nil, err
+	}
+	out := slices.Concat(compareSpend(want, have), owners, balance, exports, pulse, rollups, jobs)
 	slices.SortStableFunc(out, func(a, b Difference) int { return cmp.Compare(a.What, b.What) })
 	return out, nil
 }
@@ -205,6 +241,20 @@ func readSlices(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into
 		into[k] = sum
 		return struct{}{}, err
 	}, sqlSlicesOfClient, string(client))
+	return err
+}
+
+// readReserves adds what the pending jobs hold to the counters.
+func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
+	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+		c := call{client: client}
+		var holds, reserve int64
+		if err := s.Scan(&c.subAccount, &c.key, moment{&c.at}, &holds, &reserve); err != nil {
+			return struct{}{}, err
+		}
+		c.holds = modelgate.Holds(holds)
+		return struct{}{}, into.add(c, amount{held: modelgate.Nano(reserve)})
+	}, sqlReserves, string(client))
 	return err
 }
 

@@ -38,7 +38,7 @@ WHERE instance = $1
 -- sqlSpoolProgress`
 
 // Record books a batch in one transaction: the usage rows that are not there
-// yet, their cost in the spend counters, and the progress of the spool. It
+// yet, their cost in the spend counters, the jobs they made, and the progress of the spool. It
 // returns how many rows were new. A batch may be sent again, whole or in
 // parts, without counting twice; one that lies before the recorded progress
 // is refused with ErrBehind, so that a segment brought back from a backup
@@ -64,6 +64,9 @@ func (db *DB) Record(ctx context.Context, b Batch) (inserted int, err error) {
 			return err
 		}
 		inserted = len(news.rows)
+		if err := db.insertJobs(ctx, tx, news.rows); err != nil {
+			return err
+		}
 		return db.book(ctx, tx, &news)
 	})
 	if err != nil {

@@ -93,6 +93,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	return db, nil
 }
 
+// Shared reports whether other instances may use the same database.
+func (db *DB) Shared() bool { return db.read == db.write }
+
 // Close closes all connections and releases the lock of Exclusive mode.
 func (db *DB) Close() error {
 	var errs []error

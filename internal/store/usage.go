@@ -139,11 +139,7 @@ func scanUsage(s scanner) (modelgate.UsageRow, error) {
 // what no database would take.
 func usageValues(dst []any, r *modelgate.UsageRow) ([]any, error) {
 	b, e := &r.CallBegin, &r.CallEnd
-	pairs := make(map[string]string, len(b.Attribution))
-	for k, v := range b.Attribution {
-		pairs[clean(k)] = clean(v)
-	}
-	attribution, err := text(pairs)
+	attribution, err := pairsText(b.Attribution)
 	if err != nil {
 		return nil, err
 	}
@@ -158,6 +154,15 @@ func usageValues(dst []any, r *modelgate.UsageRow) ([]any, error) {
 		clean(b.Provider), clean(b.Model), clean(b.Slug), clean(b.Author), clean(string(b.Kind)), clean(b.Region),
 		clean(b.Door), b.ViaSDK, attribution, e.StatusCode, clean(string(e.ParseStatus)), quantities,
 		e.Usage.TotalTokens(), int64(e.Cost), clean(e.PriceLabel), e.LatencyMS, e.FirstByteMS, micros(b.At)), nil
+}
+
+// pairsText encodes attribution.
+func pairsText(attribution map[string]string) (string, error) {
+	pairs := make(map[string]string, len(attribution))
+	for k, v := range attribution {
+		pairs[clean(k)] = clean(v)
+	}
+	return text(pairs)
 }
 
 func cleanUsage(u modelgate.Usage) modelgate.Usage {

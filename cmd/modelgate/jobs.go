@@ -1,0 +1,46 @@
+package main
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"modelgate/internal/work"
+)
+
+// lag is how long another instance may take to book what it has answered.
+func (s *server) lag() time.Duration {
+	if s.db.Shared() {
+		return 2 * time.Second
+	}
+	return 0
+}
+
+// newPoller makes the loop that follows asynchronous jobs.
+func (s *server) newPoller() *work.Poller {
+	polls := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "modelgate_job_polls_total", Help: "Polls of asynchronous jobs that nobody asked for, by outcome.",
+	}, []string{"provider", "outcome"})
+	p := &work.Poller{
+		Ledger: s.db, Now: time.Now, Log: s.log, Ended: s.relay.JobEnded,
+		Polled: func(provider, outcome string) { polls.WithLabelValues(provider, outcome).Inc() },
+		Provider: func(name string) work.JobProvider {
+			if p := s.live.Load().Providers[name]; p != nil {
+				return p
+			}
+			return nil
+		},
+	}
+	s.metrics.MustRegister(polls,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "modelgate_jobs_pending", Help: "Asynchronous jobs of all instances that have not ended.",
+		}, func() float64 { return float64(p.Stats().Pending) }),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "modelgate_jobs_oldest_seconds", Help: "Age of the oldest job that has not ended.",
+		}, func() float64 { return p.Stats().Oldest.Seconds() }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "modelgate_job_claims_total", Help: "Transactions that took jobs to poll, many at once.",
+		}, func() float64 { return float64(p.Stats().Claims) }),
+	)
+	return p
+}

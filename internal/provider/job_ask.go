@@ -1,0 +1,103 @@
+package provider
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"modelgate"
+)
+
+// MaxJobReply is how many bytes of a reply about a job are read.
+const MaxJobReply = 8 << 20
+
+var errLongReply = errors.New("reply about a job is too long")
+
+// ReadReply takes in a reply about a job whole: raw as it came, plain without
+// its content encoding. A reply of more than MaxJobReply bytes is an error.
+func ReadReply(resp *http.Response) (raw, plain []byte, err error) {
+	raw, err = io.ReadAll(io.LimitReader(resp.Body, MaxJobReply+1))
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(raw) > MaxJobReply {
+		return nil, nil, errLongReply
+	}
+	coding := strings.ToLower(strings.TrimSpace(resp.Header.Get("Content-Encoding")))
+	if coding == "" || coding == "identity" {
+		return raw, raw, nil
+	}
+	open := opener(coding)
+	if open == nil {
+		return raw, nil, nil
+	}
+	r, err := open(bytes.NewReader(raw))
+	if err != nil {
+		return raw, nil, nil
+	}
+	plain, err = io.ReadAll(io.LimitReader(r, MaxJobReply+1))
+	if err != nil || len(plain) > MaxJobReply {
+		return raw, nil, nil // nothing can be read out of it
+	}
+	return raw, plain, nil
+}
+
+// Ask polls a job. What cannot be understood is news of nothing. Errors:
+// modelgate.ErrCredentialGone where the credential of the job is gone for
+// good; any other means that the provider could not be asked.
+func (p *Provider) Ask(ctx context.Context, j *modelgate.Job) (modelgate.JobNews, error) {
+	way := p.Way(j.Way)
+	if way == nil {
+		return modelgate.JobNews{}, fmt.Errorf("provider %s does not follow jobs as %q", p.name, j.Way)
+	}
+	status, body, err := p.ask(ctx, way, AsyncPoll, j)
+	if err != nil {
+		return modelgate.JobNews{}, err
+	}
+	news := way.Read(status, body)
+	if status >= 500 || status == http.StatusTooManyRequests {
+		return news, fmt.Errorf("provider %s answers %d about a job", p.name, status)
+	}
+	return p.Result(ctx, j, news)
+}
+
+// Result completes news of a success where the result has to be read for
+// that.
+func (p *Provider) Result(ctx context.Context, j *modelgate.Job, news modelgate.JobNews) (modelgate.JobNews, error) {
+	way := p.Way(j.Way)
+	if news.Event != modelgate.JobSucceeds || !way.Has(AsyncResult) {
+		return news, nil
+	}
+	status, body, err := p.ask(ctx, way, AsyncResult, j)
+	if err != nil {
+		return modelgate.JobNews{}, err
+	}
+	news, ok := way.ReadResult(status, body)
+	if !ok {
+		return modelgate.JobNews{}, fmt.Errorf("provider %s answers %d about the result of a job", p.name, status)
+	}
+	return news, nil
+}
+
+func (p *Provider) ask(ctx context.Context, way *Way, role Role, j *modelgate.Job) (status int, body []byte, err error) {
+	call, err := way.Call(role, j)
+	if err != nil {
+		return 0, nil, err
+	}
+	call.Header = http.Header{"Accept": {"application/json"}, "User-Agent": {"Modelgate/1"}}
+	out, err := p.Outbound(ctx, call)
+	if err != nil {
+		return 0, nil, err
+	}
+	resp, _, err := p.Send(out)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer resp.Body.Close()
+	_, body, err = ReadReply(resp)
+	return resp.StatusCode, body, err
+}
