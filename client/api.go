@@ -99,6 +99,38 @@ type Ceiling struct {
 	Entitlements []Entitlement `json:"entitlements"`
 }
 
+// JobPage is a value of the API.
+type JobPage struct {
+	Data []Job `json:"data"`
+	// The cursor of the next page, empty on the last one.
+	NextCursor string `json:"next_cursor"`
+}
+
+// Job is a value of the API.
+type Job struct {
+	// The provider's id of the job.
+	TaskID string `json:"task_id"`
+	// The vendor of the model, other where the route is not in the catalog.
+	Provider string `json:"provider"`
+	// The provider's own id; for a key bound to a sub-account the slug.
+	Model string `json:"model"`
+	// One of video, image, 3d, audio.
+	Kind string `json:"kind"`
+	// One of pending, succeeded, failed, cancelled, expired.
+	Status string `json:"status"`
+	// What the job will probably cost; for a key bound to a sub-account the price billed.
+	ProvisionalCostUSD USD `json:"provisional_cost_usd"`
+	// What it has cost, 0 while it is pending; for a key bound to a sub-account the price billed.
+	FinalCostUSD USD `json:"final_cost_usd"`
+	// Why it expired: deadline, credential_rotated, or provider where the provider has given it up.
+	ExpirationReason *string `json:"expiration_reason"`
+	// What the caller sent in X-Gateway-Attribution, and key_id.
+	Attribution map[string]string `json:"attribution"`
+	CreatedAt   time.Time         `json:"created_at"`
+	// Null while it is pending.
+	FinalizedAt *time.Time `json:"finalized_at"`
+}
+
 // Branding is a value of the API.
 type Branding struct {
 	ClientID       string    `json:"client_id"`
@@ -491,6 +523,35 @@ func (c *Client) DeleteBudget(ctx context.Context, q DeleteBudgetQuery) error {
 // anything but success.
 func (c *Client) Checkout(ctx context.Context, in NewCheckout) (Checkout, error) {
 	return get[Checkout](ctx, c, request{method: "POST", path: "/gw/billing/checkout", body: in})
+}
+
+// JobsQuery narrows Client.Jobs; what is zero is left out.
+type JobsQuery struct {
+	// key: jobs made with this key; client: those of the organization, for a key bound to a sub-account those of the sub-account. One of key, client; default key.
+	Scope string
+	// Exactly this status.
+	Status string
+	// Exactly this kind.
+	Kind string
+	// Made after this instant, RFC 3339; a malformed one bounds nothing.
+	CreatedAfter string
+	// Made before this instant, RFC 3339; a malformed one bounds nothing.
+	CreatedBefore string
+	// Jobs a page, 1 to 500; what lies outside is moved to the nearer end. Default 100.
+	Limit int64
+}
+
+// Jobs: Asynchronous jobs, newest first. Scope stats:read.
+// What this instance has answered before the request is among them.
+func (c *Client) Jobs(ctx context.Context, q JobsQuery) iter.Seq2[Job, error] {
+	v := values{}
+	v.text("scope", string(q.Scope))
+	v.text("status", string(q.Status))
+	v.text("kind", string(q.Kind))
+	v.text("created_after", string(q.CreatedAfter))
+	v.text("created_before", string(q.CreatedBefore))
+	v.number("limit", q.Limit)
+	return pages(ctx, c, request{method: "GET", path: "/gw/async", query: url.Values(v)}, byBody[Job])
 }
 
 // StatsQuery narrows Client.Stats; what is zero is left out.

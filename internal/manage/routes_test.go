@@ -46,6 +46,7 @@ var scopeTable = []struct{ endpoint, scope string }{
 	{"POST /gw/processor/events/" + unknownID + "/retry", "keys:manage"},
 	{"GET /gw/stats", "stats:read"},
 	{"GET /gw/usage", "stats:read"},
+	{"GET /gw/async", "stats:read"},
 	{"GET /gw/series", "stats:read"},
 }
 

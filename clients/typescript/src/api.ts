@@ -64,6 +64,36 @@ export interface Ceiling {
   entitlements: Array<Entitlement>;
 }
 
+export interface JobPage {
+  data: Array<Job>;
+  /** The cursor of the next page, empty on the last one. */
+  next_cursor: string;
+}
+
+export interface Job {
+  /** The provider's id of the job. */
+  task_id: string;
+  /** The vendor of the model, `other` where the route is not in the catalog. */
+  provider: string;
+  /** The provider's own id; for a key bound to a sub-account the slug. */
+  model: string;
+  /** One of video, image, 3d, audio. */
+  kind: "video" | "image" | "3d" | "audio";
+  /** One of pending, succeeded, failed, cancelled, expired. */
+  status: "pending" | "succeeded" | "failed" | "cancelled" | "expired";
+  /** What the job will probably cost; for a key bound to a sub-account the price billed. */
+  provisional_cost_usd: number;
+  /** What it has cost, 0 while it is pending; for a key bound to a sub-account the price billed. */
+  final_cost_usd: number;
+  /** Why it expired: `deadline`, `credential_rotated`, or `provider` where the provider has given it up. */
+  expiration_reason: string | null;
+  /** What the caller sent in X-Gateway-Attribution, and key_id. */
+  attribution: Record<string, string>;
+  created_at: string;
+  /** Null while it is pending. */
+  finalized_at: string | null;
+}
+
 export interface Branding {
   client_id: string;
   portal_slug: string;
@@ -322,6 +352,21 @@ export interface DeleteBudgetQuery {
   period: Period;
 }
 
+export interface JobsQuery {
+  /** `key`: jobs made with this key; `client`: those of the organization, for a key bound to a sub-account those of the sub-account. One of key, client; default key. */
+  scope?: "key" | "client";
+  /** Exactly this status. */
+  status?: string;
+  /** Exactly this kind. */
+  kind?: string;
+  /** Made after this instant, RFC 3339; a malformed one bounds nothing. */
+  created_after?: string;
+  /** Made before this instant, RFC 3339; a malformed one bounds nothing. */
+  created_before?: string;
+  /** Jobs a page, 1 to 500; what lies outside is moved to the nearer end. Default 100. */
+  limit?: number;
+}
+
 export interface StatsQuery {
   /** `provider`, `model`, `model_slug`, `author`, `day`, `region`, or any attribution key. An attribution key that is spelled like one of these cannot be grouped on. Default provider. */
   group_by?: string;
@@ -427,6 +472,11 @@ export class Modelgate extends Transport {
   /** Begin a payment into the prepaid balance. Scope `keys:manage`. Not for keys bound to a sub-account. Send the payer to `checkout_url`. The balance is credited once the processor says that the payment is in. 400 for an organization that is invoiced; 503 where the gateway takes no payments or the processor does not answer, 502 where it answers anything but success. */
   checkout(body: NewCheckout): Promise<Checkout> {
     return this.json("POST", `/gw/billing/checkout`, undefined, body);
+  }
+
+  /** Asynchronous jobs, newest first. Scope `stats:read`. What this instance has answered before the request is among them. */
+  jobs(query: JobsQuery = {}): AsyncGenerator<Job> {
+    return this.pages("GET", `/gw/async`, query, undefined);
   }
 
   /** What calls come to, by a dimension. Scope `stats:read`. Sums of the rows of GET /gw/usage, the dearest first; days in the order of time. What this instance has answered before the request is among them. A key bound to a sub-account sees its own calls: billed prices, the author in place of the provider, the slug in place of the model, and no region. */
