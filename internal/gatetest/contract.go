@@ -182,7 +182,7 @@ func (c *Contract) find(u *url.URL) (*contractRoute, map[string]string) {
 
 // reserved reports whether a path only seems to be one of a provider's.
 func (c *Contract) reserved(route *contractRoute, got []string) bool {
-	return route.rest && slices.ContainsFunc(c.routes, func(r contractRoute) bool { return r.segments[1] == got[1] })
+	return route.rest && strings.HasPrefix(route.segments[1], "{") && slices.ContainsFunc(c.routes, func(r contractRoute) bool { return r.segments[1] == got[1] })
 }
 
 func (r *contractRoute) values(got []string) map[string]string {

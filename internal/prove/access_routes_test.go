@@ -21,6 +21,7 @@ type accessRoute struct {
 	organization bool   // not for keys of a sub-account
 	native       string // header that carries the key; "" is Authorization
 	changes      bool   // can change rows when it succeeds
+	errand       bool   // about a job, so that it is not booked
 	request      func(b *block, c *caller, w whose) (target, body string)
 	expect       func(c *caller, w whose) outcome
 }
@@ -193,6 +194,13 @@ func managementRoutes() []accessRoute {
 		{pattern: "POST /gw/processor/events/{usage_record_id}/retry", scope: manageScope, organization: true, changes: true, request: func(b *block, c *caller, w whose) (string, string) {
 			return "POST /gw/processor/events/" + b.failedEvent(c, w) + "/retry", ""
 		}, expect: func(c *caller, w whose) outcome { return c.either(w, 204, 404) }},
+		{pattern: "GET /gw/async", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
+			query := map[whose]string{own: "?scope=client", malformed: "?scope=all", unknown: "?status=none&kind=none", ofOrganization: "?scope=key&created_after=never"}[w]
+			if query == "" {
+				query = "?scope=client&client_id=" + b.id[w].client + "&sub_account_id=" + b.id[w].subAccount + "&key_id=" + b.id[w].key
+			}
+			return "GET /gw/async" + query, ""
+		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
 		{pattern: "GET /gw/usage", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
 			return "GET /gw/usage?id=" + b.id[w].row, ""
 		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
@@ -310,4 +318,33 @@ func proxyRoutes() []accessRoute {
 		without("DELETE /openai/v1/files/file-1", false),
 		without("GET /openai/v1/organization/users", false),
 	}
+}
+
+// jobRoutes are the paths that name a job, at the door and on the provider's
+// own.
+func jobRoutes() []accessRoute {
+	var routes []accessRoute
+	for _, pattern := range []string{
+		"GET /v1/videos/{id}", "GET /v1/videos/{id}/content", "DELETE /v1/videos/{id}",
+		"GET /openai/v1/videos/{id}", "GET /openai/v1/videos/{id}/content", "DELETE /openai/v1/videos/{id}",
+	} {
+		routes = append(routes, accessRoute{pattern: pattern, scope: inferenceScope, errand: true,
+			request: func(b *block, c *caller, w whose) (string, string) {
+				task := b.id[w].task
+				if strings.HasPrefix(pattern, "DELETE") {
+					task = b.task(c, w)
+				}
+				return strings.ReplaceAll(pattern, "{id}", task) + b.spoof(w), ""
+			},
+			expect: func(c *caller, w whose) outcome {
+				switch {
+				case !c.reaches(w):
+					return refusal(404)
+				case c.barred:
+					return refusal(403)
+				}
+				return passes
+			}})
+	}
+	return routes
 }
