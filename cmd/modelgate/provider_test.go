@@ -19,8 +19,8 @@ import (
 	"modelgate/internal/gatetest"
 )
 
-// TestVideoForGo makes a job with OpenAI's own client, which sends a form, and
-// books it by the seconds that were asked for.
+// TestVideoForGo makes, follows, downloads and deletes a video with OpenAI's
+// own client, which sends a form.
 func TestVideoForGo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, gatetest.GatewayOptions{Catalog: `
@@ -33,11 +33,32 @@ func TestVideoForGo(t *testing.T) {
 	if got := b.served(t); got.Model != "sora-native" || got.Job != job.ID {
 		t.Errorf("the provider made %q of model %q", got.Job, got.Model)
 	}
-	if _, rows := b.get(t, "/gw/usage"); !strings.Contains(rows, `"cost_usd":0.8`) || !strings.Contains(rows, `"parse_status":"ok"`) {
-		t.Errorf("rows %s", rows)
+	booked := func(status string) {
+		t.Helper()
+		if _, rows := b.get(t, "/gw/usage"); !strings.Contains(rows, `"cost_usd":0.8`) || !strings.Contains(rows, `"parse_status":"`+status+`"`) {
+			t.Errorf("rows %s, want one that is %s", rows, status)
+		}
 	}
-	if _, err := client.Videos.Get(t.Context(), job.ID); err == nil || !strings.Contains(err.Error(), "404") {
-		t.Errorf("the job is shown: %v", err)
+	booked("provisional")
+	done, err := client.Videos.PollStatus(t.Context(), job.ID, 10)
+	if err != nil || done.ID != job.ID || done.Status != openai.VideoStatusCompleted {
+		t.Fatalf("poll: %+v, %v", done, err)
+	}
+	booked("ok")
+	resp, err := client.Videos.DownloadContent(t.Context(), job.ID, openai.VideoDownloadContentParams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if film, err := io.ReadAll(resp.Body); err != nil || !strings.Contains(string(film), "ftyp") {
+		t.Errorf("%d bytes of a film, %v", len(film), err)
+	}
+	if gone, err := client.Videos.Delete(t.Context(), job.ID); err != nil || !gone.Deleted {
+		t.Errorf("delete: %+v, %v", gone, err)
+	}
+	booked("ok") // what has ended stays as it is
+	if _, err := client.Videos.Get(t.Context(), "video_of_nobody"); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("a job of nobody's: %v", err)
 	}
 }
 

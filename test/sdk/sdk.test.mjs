@@ -25,6 +25,7 @@ const embeddingModel = process.env.GATEWAY_EMBEDDING_MODEL ?? 'openai/text-embed
 const imageModel = process.env.GATEWAY_IMAGE_MODEL ?? 'openai/gpt-image-1';
 const speechModel = process.env.GATEWAY_SPEECH_MODEL ?? 'openai/tts-1';
 const transcriptionModel = process.env.GATEWAY_TRANSCRIPTION_MODEL ?? 'openai/whisper-1';
+const videoModel = process.env.GATEWAY_VIDEO_MODEL ?? 'openai/sora-2';
 const rerankModel = process.env.GATEWAY_RERANK_MODEL ?? 'cohere/rerank-v3.5';
 
 const prompt = 'hello world';
@@ -49,6 +50,23 @@ test('openai: chat', async () => {
   assert.equal(data.usage.completion_tokens, spent.output);
   assert.equal(data.usage.total_tokens, spent.total);
   assert.match(response.headers.get('x-gateway-request-id'), requestId);
+});
+
+test('openai: video, from its creation to the file', async () => {
+  const videos = openai().videos;
+  const made = await videos.create({ model: videoModel, prompt: 'a kite', seconds: '4' });
+  assert.equal(made.status, 'queued');
+  let video = made;
+  for (let polls = 0; video.status === 'queued' || video.status === 'in_progress'; polls++) {
+    assert.ok(polls < 100, `still ${video.status}`);
+    video = await videos.retrieve(made.id);
+  }
+  assert.equal(video.status, 'completed');
+  assert.equal(video.id, made.id);
+  const film = Buffer.from(await (await videos.downloadContent(made.id)).arrayBuffer());
+  assert.equal(film.subarray(4, 8).toString(), 'ftyp');
+  assert.equal((await videos.delete(made.id)).deleted, true);
+  await assert.rejects(videos.retrieve('video_of_nobody'), (error) => error.status === 404);
 });
 
 test('openai: chat stream', async () => {
