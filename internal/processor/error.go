@@ -7,6 +7,7 @@ import (
 	"net/http/httptrace"
 	"regexp"
 	"strings"
+	"sync/atomic"
 
 	"github.com/stripe/stripe-go/v85"
 
@@ -66,15 +67,19 @@ func OutcomeOf(err error) Outcome {
 // every case.
 type observer struct {
 	next   http.RoundTripper
-	wrote  bool
+	wrote  atomic.Bool
 	status int
 }
 
 // RoundTrip implements http.RoundTripper.
 func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.WithContext(httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{
-		WroteHeaderField: func(string, []string) { o.wrote = true },
+		WroteHeaderField: func(string, []string) { o.wrote.Store(true) },
 	}))
+	// The transport would send a request again whose connection ends, because
+	// it has an idempotency key: a refusal of the second would hide that the
+	// first may have been done.
+	r.GetBody = nil
 	// Nobody outside needs to know what machine this is.
 	r.Header.Del("X-Stripe-Client-User-Agent")
 	resp, err := o.next.RoundTrip(r)
@@ -89,7 +94,7 @@ func (o *observer) RoundTrip(r *http.Request) (*http.Response, error) {
 func (o *observer) judge(err error, key string) error {
 	said, _ := errors.AsType[*stripe.Error](err)
 	switch {
-	case o.status == 0 && err != nil && !o.wrote:
+	case o.status == 0 && err != nil && !o.wrote.Load():
 		return &Error{Outcome: Away, text: "the processor cannot be reached"}
 	case o.status == 0 && err != nil:
 		return &Error{Outcome: Unsure, text: "the processor did not answer"}

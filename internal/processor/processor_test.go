@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -138,6 +139,33 @@ func shown(err error) modelgate.Kind {
 		return ""
 	}
 	return e.Shown().Kind
+}
+
+// A request whose connection ends is not sent again behind one's back: what
+// the second is answered says nothing about the first.
+func TestNothingIsSentTwice(t *testing.T) {
+	t.Parallel()
+	var calls atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		switch calls.Add(1) {
+		case 1: // so that the connection is used again
+			_, _ = io.WriteString(w, "{}")
+		case 2:
+			panic(http.ErrAbortHandler)
+		default:
+			w.WriteHeader(http.StatusTooManyRequests)
+		}
+	}))
+	defer server.Close()
+	c := newClient(server.URL)
+	if err := c.Report(t.Context(), key, event(1)); err != nil {
+		t.Fatal(err)
+	}
+	err := c.Report(t.Context(), key, event(2))
+	if processor.OutcomeOf(err) != processor.Unsure || calls.Load() != 2 {
+		t.Errorf("%v after %d requests, want unsure after 2", err, calls.Load())
+	}
 }
 
 // What leaves is the key in its place, and nothing about this machine.

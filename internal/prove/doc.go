@@ -11,7 +11,12 @@
 // caller after everyone's things, and several instances that must agree on
 // which keys are good.
 //
+// And it proves who pays: what a payment processor has counted is what was
+// queued for it, whatever dies or fails in between, and a payment is credited
+// once.
+//
 // Each test runs small by default. With the flag -full it runs at the size
-// that the documentation states; see the targets prove-books, prove-access
+// that the documentation states; see the targets prove-books, prove-access,
+// prove-billing
 // and soak of the Makefile.
 package prove

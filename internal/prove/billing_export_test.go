@@ -1,0 +1,146 @@
+package prove
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"modelgate/internal/gatetest"
+)
+
+// TestBillingExport kills the gateway again and again while it serves calls of
+// end customers and sends what they are billed, to a processor that loses
+// answers, fails and throttles. In the end the processor has counted exactly
+// what was queued.
+func TestBillingExport(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, database string) {
+		calls, kills, customers := size(2_500, 50_000), size(3, 30), 8
+		if database != "" {
+			calls, kills = calls/2, kills/2
+		}
+		s := newSeller(t, gatetest.GatewayOptions{
+			Database: database, Binary: gatetest.FailpointBinary(t), Env: []string{"MODELGATE_FAILPOINT_EXPORT_PAUSE=20"},
+		}, customers)
+		s.processor.SetFaults(gatetest.ProcessorFaults{Lost: 0.10, Failed: 0.05, Throttled: 0.10})
+		var loads []*load
+		var made sync.WaitGroup
+		began := time.Now()
+		for i, e := range s.customers {
+			l := s.load(&load{calls: calls / customers, first: i * calls, callers: 4, waits: true})
+			l.key = e.key
+			loads = append(loads, l)
+			made.Go(func() { l.run(t.Context()) })
+		}
+		second := s.second(database)
+		// The kills are spread over what the processor counts, not over the
+		// calls: those end much earlier.
+		for i := range kills {
+			s.eventually("events are sent", 5*time.Minute, func() bool { return s.processor.Stats().Calls > (i+1)*calls/(kills+1) })
+			s.Kill()
+			s.restart()
+		}
+		made.Wait()
+		s.eventually("nothing is pending", 10*time.Minute, func() bool { return s.pending() == 0 })
+		took := time.Since(began)
+		if second != nil {
+			second.Stop()
+		}
+		s.settle()
+		st := compareBills(s.processor.Ledger(), readOutbox(t, s.driver, s.source))
+		st.right(t)
+		stats := s.processor.Stats()
+		if st.sent != st.events || st.events < calls*9/10 {
+			t.Errorf("%d of %d events are sent, of %d calls: %+v", st.sent, st.events, calls, st)
+		}
+		if stats.MostAtOnce != 1 {
+			t.Errorf("%d calls for one customer at once, want 1", stats.MostAtOnce)
+		}
+		if _, _, code := s.Run("reconcile", "--config", s.ConfigFile); code != 0 {
+			t.Errorf("reconcile: exit %d", code)
+		}
+		if t.Failed() {
+			t.Logf("the gateway's log ends with\n%s", tail(s.Log(), 4000))
+		}
+		fmt.Fprintf(t.Output(), "export under kill -9, %s: %d calls, %d kills, %d events sent for %d µUSD, counted %d µUSD; "+
+			"processor: %+v; %.1f s\n", t.Name(), calls, kills, st.sent, st.outbox, st.ledger, stats, took.Seconds())
+	})
+}
+
+// second is another instance on the same database, nil on SQLite, which one
+// alone can use.
+func (s *seller) second(database string) *gatetest.Gateway {
+	s.t.Helper()
+	if database == "" {
+		return nil
+	}
+	return gatetest.StartGateway(s.t, gatetest.GatewayOptions{
+		Database: database, Upstream: s.upstream.URL, More: s.processor.Config(operatorKey), Binary: gatetest.FailpointBinary(s.t),
+		Env: []string{"MODELGATE_FAILPOINT_EXPORT_PAUSE=20"},
+	})
+}
+
+// pending is how many events wait to be sent.
+func (s *seller) pending() float64 {
+	s.t.Helper()
+	counts := s.want(200, "GET /gw/processor/events?limit=1", "")["counts"].(map[string]any)
+	return counts["pending"].(float64)
+}
+
+// TestBillingChanges changes everything between the queueing of an event and
+// its sending: what was queued is sent as it was queued.
+func TestBillingChanges(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, database string) {
+		s := newSeller(t, gatetest.GatewayOptions{Database: database}, 5)
+		open := make(chan struct{})
+		s.processor.SetGate(func() { <-open }) // the first of each customer waits, the rest behind it
+		changes := []func(e endCustomer){
+			func(e endCustomer) { s.want(204, "DELETE /gw/processor/mappings/"+e.sub, "") },
+			func(e endCustomer) { s.mapTo(e, "cus_new") },
+			func(e endCustomer) { s.want(204, "PATCH /gw/subaccounts/"+e.sub, `{"markup_pct":900}`) },
+			func(e endCustomer) { s.want(204, "PATCH /gw/subaccounts/"+e.sub, `{"status":"suspended"}`) },
+			func(endCustomer) { s.want(204, "PUT /gw/processor/config", `{"enabled":false}`) },
+		}
+		queued := map[string]endCustomer{}
+		for _, e := range s.customers {
+			for range 3 {
+				queued[s.call(e.key)] = e
+			}
+		}
+		s.eventually("all is queued", time.Minute, func() bool { return s.pending() == float64(len(queued)) })
+		before := readOutbox(t, s.driver, s.source)
+		for i, change := range changes {
+			change(s.customers[i])
+		}
+		// From here on the unmapped one is billed no more, and nor is any.
+		for _, i := range []int{0, 1, 2, 4} {
+			s.call(s.customers[i].key)
+		}
+		if status, _ := s.ask(s.customers[3].key, "GET /gw/me", ""); status != 401 {
+			t.Errorf("a key of the suspended sub-account: %d", status)
+		}
+		close(open)
+		s.eventually("nothing is pending", time.Minute, func() bool { return s.pending() == 0 })
+		s.settle()
+		after := readOutbox(t, s.driver, s.source)
+		if len(after) != len(before) || len(before) != len(queued) {
+			t.Errorf("%d events were queued, %d later, want %d", len(before), len(after), len(queued))
+		}
+		st := compareBills(s.processor.Ledger(), before)
+		for _, e := range after {
+			if e.status != "sent" {
+				t.Errorf("%+v", e)
+			}
+		}
+		if st.twice+st.foreign+st.unequal > 0 {
+			t.Errorf("what was queued is not what was sent: %+v", st)
+		}
+		for _, c := range s.processor.Ledger() {
+			if c.Customer != queued[c.Identifier].customer {
+				t.Errorf("%s went to %s", c.Identifier, c.Customer)
+			}
+		}
+	})
+}
