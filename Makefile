@@ -1,10 +1,10 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench microbench fuzz prove-books prove-access prove-money prove-scale prove-billing soak build clean
+.PHONY: help run test check bench microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages soak pages build clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
 
-run: ## start a gateway with simulated providers on this machine
+run: pages ## start a gateway with simulated providers on this machine
 	go run ./cmd/modelgate dev
 
 test: ## install what tests need, run all of them, fuzz for a few minutes
@@ -40,11 +40,18 @@ prove-scale: ## three instances at 1,000 calls a second lose nothing while every
 prove-billing: ## bill every call once, credit every payment once, at full size (half an hour)
 	go test -count=1 -v -timeout 2h -run 'TestBilling' ./internal/prove -full
 
+prove-pages: ## every look of every page, and each interactive within a second however much it shows (two minutes)
+	go test -count=1 -v -timeout 30m -parallel 1 -run 'TestPages' ./internal/prove -full
+
 soak: ## twenty minutes at 300 calls a second, with reloads and a database that restarts
 	go test -count=1 -v -timeout 1h -run 'TestSoak' ./internal/prove -full
 
-build: ## make bin/modelgate, one static binary
+pages: ## build the dashboard and the portal, where Node.js is there
+	scripts/pages
+
+build: pages ## make bin/modelgate, one static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/modelgate ./cmd/modelgate
 
 clean: ## remove what build and test left
 	rm -rf bin test/sdk/node_modules clients/typescript/node_modules clients/typescript/dist
+	rm -rf test/browser/node_modules test/browser/screenshots web/node_modules internal/pages/dist/*

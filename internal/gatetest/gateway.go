@@ -336,6 +336,11 @@ func (b *build) make(tags string) error {
 	if b.guard, err = watch(`cat >/dev/null; rm -rf "$0"`, dir, nil); err != nil {
 		return err
 	}
+	pages := exec.Command("scripts/pages")
+	pages.Dir = strings.TrimSpace(string(root))
+	if out, err := pages.CombinedOutput(); err != nil {
+		return fmt.Errorf("build pages: %w\n%s", err, out)
+	}
 	b.path = filepath.Join(dir, "modelgate")
 	cmd := exec.Command("go", "build", "-tags", tags, "-o", b.path, "./cmd/modelgate")
 	cmd.Dir = strings.TrimSpace(string(root))

@@ -57,7 +57,7 @@ function Shell({ signed }: { signed: Signed }) {
   return (
     <AppContext value={app}>
       <a className="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById("content")?.focus(); }}>Skip to content</a>
-      <div className="bar">
+      <div className="topbar">
         <Button look="quiet" icon="menu" aria-label="Menu" aria-expanded={open} onClick={() => setOpen(!open)} />
         <img className="mark" src={mark} alt="" width={26} height={26} />
         <b className="cut">{session.name}</b>

@@ -175,7 +175,8 @@ export async function failureOf(response: Response): Promise<Failure> {
   const text = await response.text().catch(() => "");
   try {
     const { error } = JSON.parse(text) as { error: { type?: string; message: string } };
-    return new Failure(response.status, error.type ?? "error", error.message, id);
+    const missing = response.status === 404 && error.message === "no such path";
+    return new Failure(response.status, error.type ?? "error", missing ? "This gateway does not have this part." : error.message, id);
   } catch {
     return new Failure(response.status, "error", text.slice(0, 300) || `The gateway answered ${response.status}.`, id);
   }

@@ -4,22 +4,34 @@
 const cents = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD" });
 const whole = new Intl.NumberFormat("en-US");
 
-/** usd shows an amount with as many decimals as it needs to say something, cents at least. */
+/** usd shows an amount: cents, and below ten of them three digits that say something. */
 export function usd(value: number): string {
   const size = Math.abs(value);
-  if (size === 0 || size >= 100) return cents.format(value);
-  const decimals = size >= 1 ? 2 : Math.min(9, Math.max(2, 2 - Math.floor(Math.log10(size)) + 0));
-  return new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", minimumFractionDigits: 2, maximumFractionDigits: decimals }).format(value);
+  if (size === 0 || size >= 0.1) return cents.format(value);
+  return money(2, Math.min(9, 2 - Math.floor(Math.log10(size)))).format(value);
+}
+
+function money(least: number, most: number): Intl.NumberFormat {
+  return new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", minimumFractionDigits: least, maximumFractionDigits: most });
+}
+
+/** usdAlike shows amounts that stand under each other with the same number of decimals: enough for most of them. */
+export function usdAlike(values: number[]): (value: number) => string {
+  const highest = Math.max(0, ...values.map(Math.abs));
+  const decimals = highest >= 10 ? 2 : highest >= 0.01 ? 4 : 6;
+  const format = money(decimals, decimals);
+  const least = 10 ** -decimals;
+  return (value) => (value > 0 && value < least / 2 ? "<" + format.format(least) : format.format(value));
 }
 
 /** usdExact shows an amount to the nano-dollar. */
 export function usdExact(value: number): string {
-  return new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", minimumFractionDigits: 2, maximumFractionDigits: 9 }).format(value);
+  return money(2, 9).format(value);
 }
 
 /** usdColumn shows amounts that stand under each other. */
 export function usdColumn(value: number): string {
-  return new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", minimumFractionDigits: 6, maximumFractionDigits: 6 }).format(value);
+  return money(6, 6).format(value);
 }
 
 /** usdShort is for axes. */
@@ -45,7 +57,8 @@ export function integer(value: number): string {
 export function percent(share: number): string {
   if (!isFinite(share)) return "–";
   const value = share * 100;
-  return (value !== 0 && Math.abs(value) < 10 ? value.toFixed(value < 0.1 ? 2 : 1) : Math.round(value).toString()) + "%";
+  const size = Math.abs(value);
+  return (size !== 0 && size < 10 ? value.toFixed(size < 0.1 ? 2 : 1) : Math.round(value).toString()) + "%";
 }
 
 /** duration shows milliseconds. */
@@ -55,8 +68,8 @@ export function duration(ms: number): string {
   return `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`;
 }
 
-const monthDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", timeZone: "UTC" });
-const fullDay = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
+const monthDay = new Intl.DateTimeFormat("en-US", { day: "numeric", month: "short", timeZone: "UTC" });
+const fullDay = new Intl.DateTimeFormat("en-US", { day: "numeric", month: "short", year: "numeric", timeZone: "UTC" });
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" });
 const minute = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
 

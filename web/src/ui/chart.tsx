@@ -165,13 +165,13 @@ export function ChartCard({ title, note, file, first, series, actions, empty, ..
       }
     >
       {!series ? (
-        <Bones height={height} />
+        <Bones height={height + 30} />
       ) : nothing ? (
-        <div className="chart none" style={{ height }}><Empty icon="chart" title={empty} /></div>
+        <div className="chart none" style={{ height: height + 30 }}><Empty icon="chart" title={empty} /></div>
       ) : view === "chart" ? (
         <>
           <Chart {...chart} series={series} />
-          {series.length > 1 && <ul className="legend">{series.map((s, j) => <li key={s.name}><i className={`s${j}`} />{s.name}</li>)}</ul>}
+          <ul className="legend">{series.map((s, j) => <li key={s.name}><i className={`s${j}`} />{s.name}</li>)}</ul>
         </>
       ) : (
         <div className="scroll tall" style={{ maxHeight: Math.max(height, 320) }} tabIndex={0} role="region" aria-label={title}>

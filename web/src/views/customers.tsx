@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { get, send, type Budget, type Key, type StatsBucket, type SubAccount } from "../shared/api";
-import { day, integer, momentUTC, usd } from "../shared/format";
+import { day, integer, momentUTC, usd, usdAlike } from "../shared/format";
 import { Link, go, useFilter } from "../shared/route";
 import { refresh, useAction, useAsked } from "../shared/use";
 import { Icon } from "../ui/icons";
@@ -38,14 +38,14 @@ function lines(customers: SubAccount[] | undefined, spend: StatsBucket[] | undef
 
 const unknown = <span className="note">–</span>;
 
-const columns: Column<Line>[] = [
+const columnsOf = (money: (v: number) => string): Column<Line>[] => [
   { title: "Customer", cell: (c) => <span className="two"><Link className="cut" to={"/customers/" + c.id}>{c.name}</Link><small>{c.slug}</small></span>, text: (c) => c.name },
   { title: "Status", tight: true, cell: (c) => <Badge tone={c.status === "active" ? "good" : "warn"}>{c.status}</Badge>, text: (c) => c.status },
   { title: "Markup", end: true, cell: (c) => `${c.markup_pct}%`, text: (c) => c.markup_pct },
   { title: "Requests", end: true, hide: "middle", cell: (c) => (c.known ? integer(c.requests) : unknown), text: (c) => c.requests },
-  { title: "Cost", end: true, hide: "narrow", cell: (c) => (c.known ? usd(c.cost) : unknown), text: (c) => c.cost },
-  { title: "Billed", end: true, hide: "narrow", cell: (c) => (c.known ? usd(c.billed) : unknown), text: (c) => c.billed },
-  { title: "Margin", end: true, cell: (c) => (c.known ? usd(c.billed - c.cost) : unknown), text: (c) => c.billed - c.cost },
+  { title: "Cost", end: true, hide: "narrow", cell: (c) => (c.known ? money(c.cost) : unknown), text: (c) => c.cost },
+  { title: "Billed", end: true, hide: "narrow", cell: (c) => (c.known ? money(c.billed) : unknown), text: (c) => c.billed },
+  { title: "Margin", end: true, cell: (c) => (c.known ? money(c.billed - c.cost) : unknown), text: (c) => c.billed - c.cost },
   { title: "Since", hide: "middle", cell: (c) => day(c.created_at), text: (c) => c.created_at },
 ];
 
@@ -59,9 +59,11 @@ export function Customers() {
   const [creating, setCreating] = useState(false);
   if (!may) return <Page title="Customers"><NoScope scope="keys:manage" what="customers" /></Page>;
   const want = text.trim().toLowerCase();
-  const rows = lines(customers.data, spend.data)
+  const complete = !spend.busy || spend.data; // both at once: rows do not jump
+  const rows = lines(complete ? customers.data : undefined, spend.data)
     ?.filter((c) => (show === "all" || c.status === show) && (!want || c.name.toLowerCase().includes(want) || c.slug.includes(want) || c.id === want))
     .sort((a, b) => b.billed - a.billed || a.name.localeCompare(b.name));
+  const columns = columnsOf(usdAlike(rows?.map((c) => c.billed) ?? []));
   const total = rows?.reduce((t, c) => ({ cost: t.cost + c.cost, billed: t.billed + c.billed }), { cost: 0, billed: 0 });
   return (
     <Page
@@ -95,7 +97,7 @@ export function Customers() {
 }
 
 function slugOf(name: string): string {
-  return name.toLowerCase().normalize("NFD").replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 64);
+  return name.toLowerCase().normalize("NFD").replace(/\p{M}/gu, "").replace(/[^a-z0-9]+/g, "-").replace(/^-+|-+$/g, "").slice(0, 64);
 }
 
 function Create({ onClose }: { onClose: () => void }) {
@@ -191,7 +193,7 @@ export function Customer({ id }: { id: string }) {
             { title: "Key", cell: (k) => <code>{k.key_prefix}…</code> },
             { title: "Status", tight: true, cell: (k) => <Badge tone={k.status === "active" ? "good" : "plain"}>{k.status}</Badge> },
             { title: "Scopes", hide: "narrow", cell: (k) => <span className="badges">{k.scopes.map((s) => <Badge key={s}>{s}</Badge>)}</span> },
-            { title: "Created", end: true, cell: (k) => day(k.created_at) },
+            { title: "Created", end: true, hide: "narrow", cell: (k) => day(k.created_at) },
           ]}
           empty={<Empty icon="keys" title="No keys yet">A key with all three scopes lets the customer sign in to your portal and see its usage.</Empty>}
         />

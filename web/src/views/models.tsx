@@ -38,7 +38,8 @@ export function Models() {
   const [open, setOpen] = useFilter("model");
   const [text, setText] = useState("");
   const by = new Map(prices.data?.map((p) => [p.slug, p]));
-  const all = models.data?.models.map((m): Line => ({ ...m, prices: by.get(m.slug)?.prices ?? [], varies: by.get(m.slug)?.varies ?? false }));
+  const complete = prices.data || prices.failure; // both at once: rows do not jump
+  const all = (complete ? models.data : undefined)?.models.map((m): Line => ({ ...m, prices: by.get(m.slug)?.prices ?? [], varies: by.get(m.slug)?.varies ?? false }));
   const want = text.trim().toLowerCase();
   const rows = all?.filter((m) => (!kind || m.kind === kind) && (only !== "1" || m.allowed) && (!want || m.slug.toLowerCase().includes(want) || m.display_name.toLowerCase().includes(want)));
   const kinds = [...new Set(all?.map((m) => m.kind))].sort();

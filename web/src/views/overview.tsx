@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { get, portal, query, type Span, type StatsBucket } from "../shared/api";
-import { count, duration, hourOfDay, integer, percent, shortDay, usd, usdShort } from "../shared/format";
+import { count, duration, hourOfDay, integer, percent, shortDay, usd, usdAlike, usdShort } from "../shared/format";
 import { Link, useFilter } from "../shared/route";
 import { useAsked } from "../shared/use";
 import { ChartCard, Spark, type Series } from "../ui/chart";
@@ -127,7 +127,7 @@ function Figure({ tile, split, period, pressed, onPress }: { tile: Tile; split: 
         {change === undefined ? (
           split ? "no calls before" : <Bones height={14} width={120} />
         ) : (
-          <><Badge tone={tone}>{change > 0 ? "+" : ""}{percent(change)}</Badge> vs. {periods.find(([v]) => v === period)?.[1]} before</>
+          <span title={`Compared with the ${periods.find(([v]) => v === period)?.[1]} before`}><Badge tone={tone}>{change > 0 ? "+" : ""}{percent(change)}</Badge> vs. before</span>
         )}
       </span>
       {split ? <Spark values={split.during.map(tile.each)} /> : <span />}
@@ -159,6 +159,7 @@ function Breakdown({ period }: { period: string }) {
   const stats = useAsked<StatsBucket[]>(`stats:${group}:${period}`, () => get(`/gw/stats${query({ group_by: group, since: hours[period] + "h" })}`));
   const total = stats.data?.reduce((t, b) => t + b.total_cost_usd, 0) ?? 0;
   const calls = stats.data?.reduce((t, b) => t + b.requests, 0) ?? 0;
+  const money = usdAlike(stats.data?.map((b) => b.total_cost_usd) ?? []);
   const label = (key: string) => (key === "" ? "(none)" : group === "sub_account_id" ? (app.nameOf(key) ?? key) : key);
   const columns: Column<StatsBucket>[] = [
     {
@@ -166,9 +167,9 @@ function Breakdown({ period }: { period: string }) {
       cell: (b) => (group === "sub_account_id" && b.key ? <Link to={"/customers/" + b.key} className="cut">{label(b.key)}</Link> : <span className={"cut" + (group === "key_id" ? " mono" : "")}>{label(b.key)}</span>),
       text: (b) => label(b.key),
     },
-    { title: "Requests", end: true, cell: (b) => integer(b.requests), text: (b) => b.requests },
+    { title: "Requests", end: true, hide: "narrow", cell: (b) => integer(b.requests), text: (b) => b.requests },
     { title: "Tokens", end: true, hide: "narrow", cell: (b) => count(b.total_tokens), text: (b) => b.total_tokens },
-    { title: portal ? "Billed" : "Spend", end: true, cell: (b) => usd(b.total_cost_usd), text: (b) => b.total_cost_usd },
+    { title: portal ? "Billed" : "Spend", end: true, cell: (b) => money(b.total_cost_usd), text: (b) => b.total_cost_usd },
     {
       title: "Share", hide: "narrow",
       cell: (b) => {

@@ -1,0 +1,38 @@
+// Every page of the dashboard and the portal, wide and narrow, light and dark:
+// accessible, within its width, without shifts, and as a picture to look at.
+import { after, test } from "node:test";
+import assert from "node:assert/strict";
+import { accessible, browser, open, shop, shots, show, signIn } from "./setup.mjs";
+
+after(() => browser.close());
+
+const dashboard = {
+  overview: "", "overview-latency": "?metric=latency&period=30d", usage: "/usage", models: "/models", jobs: "/jobs", keys: "/keys", budgets: "/budgets",
+  customers: "/customers", customer: "/customers/" + shop.first, branding: "/branding", billing: "/billing", evidence: "/evidence",
+};
+const portal = { overview: "", usage: "/usage", keys: "/keys", budgets: "/budgets", models: "/models", jobs: "/jobs", start: "/start" };
+const looks = [["light", 1280], ["dark", 360], ...(process.env.FULL ? [["dark", 1280], ["light", 360]] : [])];
+// What a gateway does not have yet is said on the page.
+const missing = [/404 \(Not Found\)/];
+
+for (const [place, root, key, pages] of [["dashboard", "/dashboard", shop.manager, dashboard], ["portal", "/p/" + shop.portal, shop.customer, portal]]) {
+  for (const [theme, width] of looks) {
+    test(`${place}, ${theme}, ${width} wide: every page`, async () => {
+      const { page, check } = await open({ theme, width, fine: missing });
+      await page.goto(shop.url + root);
+      await page.getByLabel("Key").waitFor();
+      await accessible(page, "sign in");
+      await page.screenshot({ path: `${shots}/${place}-sign-in-${theme}-${width}.png` });
+      await signIn(page, root, key);
+      for (const [name, path] of Object.entries(pages)) {
+        await show(page, root + path);
+        await accessible(page, name);
+        const [wide, shifted] = await page.evaluate(() => [document.documentElement.scrollWidth - innerWidth, window.shifted]);
+        assert.ok(wide <= 0, `${name} is ${wide} px too wide`);
+        assert.ok(shifted < 0.02, `${name} shifted by ${shifted}`);
+        await page.screenshot({ path: `${shots}/${place}-${name}-${theme}-${width}.png` });
+      }
+      await check();
+    });
+  }
+}

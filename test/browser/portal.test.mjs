@@ -1,0 +1,100 @@
+// What a customer sees, and what it must not.
+import { after, test } from "node:test";
+import assert from "node:assert/strict";
+import { accessible, browser, call, open, settled, shop, shots, show, signIn } from "./setup.mjs";
+
+after(() => browser.close());
+
+const root = "/p/" + shop.portal;
+
+test("a customer sees its own calls, as billed, and no cost, route or neighbour", async () => {
+  const { page, bodies, check } = await open({ fine: [/404 \(Not Found\)/] });
+  await signIn(page, root, shop.customer);
+  for (const path of ["", "?group=author&period=30d", "?group=key_id", "/usage?since=90d", "/keys?show=all", "/budgets", "/models", "/jobs", "/start"]) await show(page, root + path);
+  const own = (await call(shop.customer, "GET /gw/usage?limit=1000&since=30d")).json;
+  const costs = new Map((await call(shop.manager, "GET /gw/usage?limit=1000&since=30d")).json.map((r) => [r.id, r.cost_usd]));
+  const markup = (await call(shop.manager, "GET /gw/subaccounts")).json.find((s) => s.id === shop.first).markup_pct;
+  let compared = 0;
+  for (const row of own) {
+    if (!costs.has(row.id) || row.cost_usd === 0) continue;
+    compared++;
+    assert.ok(Math.abs(row.cost_usd - costs.get(row.id) * (1 + markup / 100)) < 2e-9, `${row.id}: ${row.cost_usd} of ${costs.get(row.id)}`);
+  }
+  assert.ok(compared > 3);
+  const sibling = (await call(shop.sibling, "GET /gw/keys")).json.map((k) => k.id);
+  const secrets = [shop.second, ...sibling, "native-", "markup", "Initech", "Northwind", '"us"'];
+  for (const { url, text } of bodies) {
+    for (const secret of secrets) assert.ok(!text.includes(secret), `${url} holds ${secret}`);
+    for (const row of own.slice(0, 50)) {
+      const cost = costs.get(row.id);
+      if (cost > 0) assert.ok(!text.includes(`"cost_usd":${cost},`), `${url} holds a cost`);
+    }
+  }
+  assert.ok(bodies.length > 15);
+  await check();
+});
+
+test("a customer issues keys on the portal's terms, and revokes them", async () => {
+  const { page, check } = await open();
+  await signIn(page, root, shop.customer);
+  await show(page, root + "/keys");
+  await page.getByRole("button", { name: "Issue key" }).first().click();
+  const lives = await page.getByLabel("Expires").locator("option").allInnerTexts();
+  assert.deepEqual(lives, ["In 1 day", "In 7 days", "In 30 days", "In 90 days"]);
+  await page.screenshot({ path: `${shots}/flow-portal-issue.png` });
+  await page.getByRole("dialog").getByRole("button", { name: "Issue key" }).click();
+  const refused = page.getByRole("alert");
+  const secret = page.getByTestId("secret");
+  await refused.or(secret).first().waitFor();
+  if (await refused.isVisible()) {
+    // The shop gave this customer as many keys as a portal allows.
+    assert.match(await refused.innerText(), /active key limit reached[\s\S]*Request/);
+    await page.getByRole("button", { name: "Cancel" }).click();
+    const mine = (await call(shop.customer, "GET /gw/keys")).json.filter((k) => k.status === "active" && k.scopes.length === 1);
+    for (const k of mine.slice(0, 3)) await call(shop.manager, "DELETE /gw/keys/" + k.id);
+    await page.getByRole("button", { name: "Issue key" }).first().click();
+    await page.getByRole("dialog").getByRole("button", { name: "Issue key" }).click();
+  }
+  const key = await secret.innerText();
+  const me = (await call(key, "GET /gw/me")).json;
+  assert.deepEqual(me.scopes, ["inference:use"]);
+  await page.getByRole("button", { name: "I have stored it" }).click();
+  await settled(page);
+  await page.getByRole("button", { name: `Actions for key ${key.slice(0, 16)}` }).click();
+  await page.getByRole("menuitem", { name: "Revoke…" }).click();
+  await page.getByRole("button", { name: "Revoke key" }).click();
+  await page.getByRole("region", { name: "Keys" }).getByText(key.slice(0, 16)).waitFor({ state: "detached" });
+  assert.equal((await call(key, "GET /gw/me")).status, 401);
+  await page.context().close();
+  void check;
+});
+
+test("where customers issue no keys, the portal says who does", async () => {
+  const brand = { portal_slug: shop.portal, product_name: "Acme Intelligence", accent_color: "#0f766e" };
+  await call(shop.manager, "PUT /gw/branding", { ...brand, allow_self_issue: false });
+  const { page, check } = await open();
+  await page.waitForTimeout(2100); // how long a portal's brand is kept
+  await signIn(page, root, shop.customer);
+  await show(page, root + "/keys");
+  await page.getByText("Acme Intelligence issues and revokes keys for you.").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Issue key" }).count(), 0);
+  const answer = await page.evaluate(async (url) => (await fetch(url, { method: "POST", headers: { "Content-Type": "application/json" }, body: '{"scopes":["inference:use"],"expires_in_seconds":60}' })).status, root + "/gw/keys");
+  assert.equal(answer, 403);
+  await call(shop.manager, "PUT /gw/branding", { ...brand, allow_self_issue: true });
+  await page.context().close();
+  void check;
+});
+
+test("the quick start has the reseller's address", async () => {
+  const { page, check } = await open();
+  await signIn(page, root, shop.customer);
+  await show(page, root + "/start");
+  const text = await page.locator("main").innerText();
+  assert.ok(text.includes(shop.url + "/v1"));
+  for (const client of ["Python", "Node.js", "curl"]) {
+    await page.getByText(client, { exact: true }).click();
+    assert.ok((await page.getByLabel("A first call").innerText()).includes(shop.url + "/v1"));
+  }
+  await accessible(page, "quick start");
+  await check();
+});

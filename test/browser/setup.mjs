@@ -1,0 +1,110 @@
+// What the browser tests share: a browser, people who sign in, and rules that
+// every page keeps.
+import { chromium } from "playwright-core";
+import { mkdirSync, readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { basename } from "node:path";
+import assert from "node:assert/strict";
+
+// Each file has a reseller of its own, so that files can run side by side.
+const all = JSON.parse(process.env.SHOP);
+const name = basename(process.argv[1], ".test.mjs");
+export const shop = { url: all.url, ...(all.resellers[name] ?? Object.values(all.resellers)[0]) };
+export const shots = process.env.SHOTS ?? new URL("screenshots/", import.meta.url).pathname;
+mkdirSync(shots, { recursive: true });
+
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+export const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: [
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
+  ],
+});
+
+// open makes a page of a browser of its own, which notes whatever must not
+// happen; check says so at the end.
+export async function open({ theme = "light", width = 1280, height = 860, fine = [] } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, acceptDownloads: true, reducedMotion: "reduce" });
+  const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
+  const wrong = [];
+  const bodies = [];
+  const allowed = [/401 \(Unauthorized\)/, ...fine];
+  page.on("console", (m) => {
+    if (["error", "warning"].includes(m.type()) && !allowed.some((p) => p.test(m.text()))) wrong.push(`console: ${m.text()} at ${m.location().url}`);
+  });
+  page.on("pageerror", (e) => wrong.push(`page error: ${e.message}`));
+  page.on("dialog", (d) => {
+    wrong.push(`dialog: ${d.message()}`);
+    d.dismiss();
+  });
+  page.on("request", (r) => {
+    const url = new URL(r.url());
+    if (url.protocol.startsWith("http") && url.origin !== shop.url) wrong.push(`request to ${url.origin}`);
+  });
+  page.on("response", async (r) => {
+    if (r.url().includes("/gw/") || r.url().endsWith("/session")) bodies.push({ url: r.url(), text: await r.text().catch(() => "") });
+  });
+  await page.addInitScript(() => {
+    window.shifted = 0;
+    new PerformanceObserver((list) => {
+      for (const e of list.getEntries()) if (!e.hadRecentInput) window.shifted += e.value;
+    }).observe({ type: "layout-shift", buffered: true });
+  });
+  return {
+    page,
+    context,
+    bodies,
+    wrong,
+    check: async () => {
+      assert.deepEqual(wrong, []);
+      await context.close();
+    },
+  };
+}
+
+export async function signIn(page, root, key) {
+  await page.goto(shop.url + root);
+  await page.getByLabel("Key").fill(key);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+}
+
+// settled waits until nothing is being read any more.
+export async function settled(page) {
+  await page.waitForFunction(() => document.querySelector("h1") && !document.querySelector(".bones") && !document.querySelector("[aria-busy=true]"));
+}
+
+// show opens a path below the root and waits for its figures.
+export async function show(page, path) {
+  await page.goto(shop.url + path);
+  await settled(page);
+}
+
+// accessible runs axe; nothing serious may be found.
+export async function accessible(page, what) {
+  await page.evaluate(axe + "; void 0");
+  const found = await page.evaluate(() => window.axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"] }));
+  const bad = found.violations.filter((v) => ["serious", "critical"].includes(v.impact));
+  assert.deepEqual(bad.map((v) => `${what}: ${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + " " + (n.any[0]?.message ?? "")).join(" | ")}`), []);
+}
+
+// call asks the API itself, as key.
+export async function call(key, target, body) {
+  const [method, path] = target.split(" ");
+  const response = await fetch(shop.url + path, { method, headers: { Authorization: "Bearer " + key, "Content-Type": "application/json" }, body: body && JSON.stringify(body) });
+  const text = await response.text();
+  return { status: response.status, text, json: text.startsWith("{") || text.startsWith("[") ? JSON.parse(text) : undefined };
+}
+
+// has says whether the gateway serves a path of the API.
+export async function has(path) {
+  return (await call(shop.manager, "GET " + path)).status !== 404;
+}
+
+export async function downloaded(page, press) {
+  const [file] = await Promise.all([page.waitForEvent("download"), press()]);
+  return { name: file.suggestedFilename(), text: readFileSync(await file.path(), "utf8") };
+}
