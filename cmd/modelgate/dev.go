@@ -227,6 +227,10 @@ The key of organization %s, shown only now:
 
   %s
 
+The dashboard, which you sign in to with it:
+
+  %s/dashboard
+
 Try it:
 
   curl %s/v1/chat/completions \
@@ -248,5 +252,5 @@ Anthropic SDK (Python):
   client = Anthropic(base_url="%s", api_key="%s")
   client.messages.create(model="simulated/claude", max_tokens=100, messages=[{"role": "user", "content": "Hello, gateway"}])
 
-`, demoName, key, base, key, base, key, base, key, base, key)
+`, demoName, key, base, base, key, base, key, base, key, base, key)
 }
