@@ -26,6 +26,7 @@ require (
 	github.com/tmaxmax/go-sse v0.11.0
 	github.com/valyala/fastjson v1.6.10
 	go.opentelemetry.io/proto/otlp v1.11.1
+	golang.org/x/mod v0.42.0
 	golang.org/x/sys v0.49.0
 	google.golang.org/protobuf v1.36.12
 	modernc.org/sqlite v1.60.1

@@ -554,6 +554,36 @@ func (c *Client) Jobs(ctx context.Context, q JobsQuery) iter.Seq2[Job, error] {
 	return pages(ctx, c, request{method: "GET", path: "/gw/async", query: url.Values(v)}, byBody[Job])
 }
 
+// EvidenceQuery narrows Client.Evidence; what is zero is left out.
+type EvidenceQuery struct {
+	// Number of the first record; at most one past the last there is.
+	FromSeq int64
+	// Number of the last record.
+	ToSeq int64
+	// Records of this instant and later, RFC 3339; or how far back, as 30d or 24h.
+	Since string
+	// Records before this instant, RFC 3339; or before so long ago, as 30d or 24h.
+	Until string
+	// Records at most. to_seq of the header says where to go on. 1 to 100000; default 100000.
+	Limit int64
+}
+
+// Evidence: Calls and changes as a chain that cannot be altered unseen. Scope stats:read. Not for keys bound to a sub-account.
+// A line for the header, one for each record, and one for the signed head; an answer that was cut has no
+// head. The part is the smallest that holds every record asked for: records are in the order in which they were booked, so that
+// one of another time may lie between them. modelgate evidence verify checks the file; the format is described in
+// docs/evidence-format.md. One export of an organization at a time: 429 while another runs. 503 where the gateway has no signing
+// key. Every export is itself a record.
+func (c *Client) Evidence(ctx context.Context, q EvidenceQuery) (io.ReadCloser, error) {
+	v := values{}
+	v.number("from_seq", q.FromSeq)
+	v.number("to_seq", q.ToSeq)
+	v.text("since", string(q.Since))
+	v.text("until", string(q.Until))
+	v.number("limit", q.Limit)
+	return c.open(ctx, request{method: "GET", path: "/gw/evidence", query: url.Values(v)})
+}
+
 // StatsQuery narrows Client.Stats; what is zero is left out.
 type StatsQuery struct {
 	// provider, model, model_slug, author, day, region, or any attribution key. An attribution key that is spelled like one of these cannot be grouped on. Default provider.

@@ -137,7 +137,7 @@ func openStore(env *environment, cfg *config.Config, mode store.Mode) (*store.DB
 	defer cancel()
 	return store.Open(ctx, store.Options{
 		URL: cfg.Database.URL.Reveal(), DataDir: cfg.Server.DataDir, Mode: mode,
-		Log: slog.New(slog.NewTextHandler(env.stderr, nil)),
+		Log: slog.New(slog.NewTextHandler(env.stderr, nil)), Software: buildVersion(),
 	})
 }
 

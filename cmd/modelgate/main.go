@@ -24,6 +24,7 @@ type commands struct {
 	Client    clientCommand    `cmd:"" help:"Organizations: create, list, set."`
 	Ceiling   ceilingCommand   `cmd:"" help:"What an organization's keys can at most be issued with."`
 	Key       keyCommand       `cmd:"" help:"Keys: issue, revoke, limits."`
+	Evidence  evidenceCommand  `cmd:"" help:"Evidence: verify a file, the keys that sign."`
 	Reconcile reconcileCommand `cmd:"" help:"Recompute the books from the usage rows; fail on any difference."`
 	Spool     spoolCommand     `cmd:"" help:"Book what a lost instance left."`
 	Budget    budgetCommand    `cmd:"" help:"Budgets: list, remove."`
@@ -88,9 +89,15 @@ func run(env *environment, args []string) int {
 	}
 	if err != nil {
 		fmt.Fprintln(env.stderr, "modelgate:", err)
+		if len(args) > 1 && args[0] == "evidence" && args[1] == "verify" {
+			return exitVerifyUsage
+		}
 		return exitUsage
 	}
 	if err := command.Run(env); err != nil {
+		if code, ok := errors.AsType[exitWith](err); ok {
+			return int(code)
+		}
 		if !errors.Is(err, errQuiet) {
 			fmt.Fprintln(env.stderr, "modelgate:", err)
 		}

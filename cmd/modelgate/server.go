@@ -60,6 +60,8 @@ type server struct {
 	poller   *work.Poller
 	exporter *work.Exporter
 	keeper   *work.Keeper
+	signing  *signing
+	chains   *work.Sequencer
 	traces   *trace.Exporter // nil where nothing is traced
 	keys     *keyring.Keyring
 	relay    *relay.Relay
@@ -130,6 +132,9 @@ func (s *server) openBooks(cfg *config.Config) error {
 	}
 	s.alerter = s.newAlerter(cfg)
 	s.keeper = s.newKeeper(cfg)
+	if err := s.openEvidence(cfg); err != nil {
+		return errors.Join(err, s.spool.Close())
+	}
 	return nil
 }
 
@@ -159,7 +164,7 @@ func (s *server) mount(cfg *config.Config) error {
 	api := manage.New(manage.Options{
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: func() *modelgate.Catalog { return s.live.Load().Catalog },
 		Flushed: s.shipper.Flush, Cursors: web.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
-		MaxBody: int64(cfg.Server.MaxRequestBytes), Room: room, Processor: client, Master: s.master, Checkout: checkout,
+		MaxBody: int64(cfg.Server.MaxRequestBytes), Room: room, Processor: client, Master: s.master, Checkout: checkout, Signer: s.signing.Signer,
 	})
 	s.registerMetrics()
 	s.health = newHealth(s.keys.LastRead, s.metrics)
@@ -230,6 +235,7 @@ func (s *server) run(ready func(addr net.Addr)) error {
 	s.loops.Go(func() { s.alerter.Run(loops) })
 	s.loops.Go(func() { s.exporter.Run(loops) })
 	s.loops.Go(func() { s.keeper.Run(loops) })
+	s.loops.Go(func() { s.chains.Run(loops) })
 	if s.traces != nil {
 		s.loops.Go(func() { s.traces.Run(loops) })
 	}
@@ -321,6 +327,8 @@ func (s *server) registerMetrics() {
 			return float64(s.spool.Stats().Quarantined + s.shipper.Stats().Quarantined)
 		}),
 		gauge("modelgate_limiter_fallbacks_total", "Requests whose limits this instance judged alone, because Redis did not answer.", s.limiter.fallbacks),
+		gauge("modelgate_evidence_lag_seconds", "Age of the oldest record of evidence that is in no chain yet.", func() float64 { return s.chains.Stats().Lag.Seconds() }),
+		gauge("modelgate_evidence_records_total", "Records of evidence chained by this process.", func() float64 { return float64(s.chains.Stats().Records) }),
 		gauge("modelgate_rows_booked_total", "Usage rows booked by this process.", func() float64 { return float64(s.shipper.Stats().Rows) }),
 	)
 }

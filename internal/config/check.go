@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+
+	"golang.org/x/mod/sumdb/note"
 )
 
 // The bounds of settings.
@@ -47,6 +49,7 @@ func (s *Settings) check(d *document) {
 		}
 	}
 	s.checkMasterKeys(d)
+	s.Evidence.check(d)
 	s.Processor.check(d)
 	s.Telemetry.check(d)
 	oneOf(d, "log.format", s.Log.Format, LogAuto, LogText, LogJSON)
@@ -123,6 +126,24 @@ func (r *Redis) check(d *document) {
 	if database := strings.Trim(u.Path, "/"); database != "" {
 		if n, err := strconv.Atoi(database); err != nil || n < 0 {
 			d.fault("redis.url", "want the number of a database after the host, such as /0")
+		}
+	}
+}
+
+func (e *Evidence) check(d *document) {
+	check := func(path string, key Secret) {
+		if key.Empty() {
+			return
+		}
+		if _, err := note.NewSigner(strings.TrimSpace(key.Reveal())); err != nil {
+			d.fault(path, "is no signing key; modelgate evidence key new makes one")
+		}
+	}
+	check("evidence.signing_key", e.SigningKey)
+	for i, key := range e.PreviousSigningKeys {
+		check(element("evidence.previous_signing_keys", i), key)
+		if e.SigningKey.Empty() && !key.Empty() {
+			d.fault(element("evidence.previous_signing_keys", i), "needs a signing_key that follows it")
 		}
 	}
 }

@@ -52,6 +52,9 @@ type Settings struct {
 	// all sessions.
 	SessionKey Secret `yaml:"session_key"`
 
+	// The key that signs exports of evidence.
+	Evidence Evidence `yaml:"evidence"`
+
 	// The payment processor: where the usage of end customers is sent, and
 	// where organizations fill their prepaid balance.
 	Processor Processor `yaml:"processor"`
@@ -228,6 +231,22 @@ type Enforcement struct {
 }
 
 func (e *Enforcement) setDefaults() { *e = Enforcement{Budgets: EnforceEstimate, Balance: true} }
+
+// Evidence is the key that signs exports of evidence.
+type Evidence struct {
+	// Private key, as `modelgate evidence key new` prints it. Instances that
+	// share a PostgreSQL need the same one. Empty means a generated one: in
+	// data_dir with SQLite, encrypted in the database with PostgreSQL and a
+	// master_key; with neither there are no exports, while records are kept
+	// all the same. To change it, put the old one into previous_signing_keys.
+	SigningKey Secret `yaml:"signing_key"`
+
+	// Private keys of before. The last of them signs the statement that
+	// signing_key follows it, by which verifiers who know it trust the new
+	// one, at the first start or by `modelgate evidence key rotate`; after
+	// that it may be removed. Default: none.
+	PreviousSigningKeys []Secret `yaml:"previous_signing_keys"`
+}
 
 // Alerts is whom to tell about budgets.
 type Alerts struct {

@@ -32,6 +32,7 @@ var floor = map[string]int{
 	"internal/contract":  1,
 	"internal/pricefile": 1,
 	"internal/trace":     1,
+	"internal/evidence":  1,
 
 	"internal/relay":    2,
 	"internal/manage":   2,

@@ -260,8 +260,19 @@ func find(answer []byte, path string) gjson.Result {
 	return gjson.GetBytes(bytes.TrimSpace(answer), path)
 }
 
+// jsonLines reports whether every line is JSON; a path to one begins with two
+// dots and its number.
+func jsonLines(answer []byte) bool {
+	for line := range bytes.Lines(answer) {
+		if !gjson.ValidBytes(line) {
+			return false
+		}
+	}
+	return len(answer) > 0
+}
+
 func checkJSON(want string, answer []byte) error {
-	if !gjson.ValidBytes(answer) {
+	if !gjson.ValidBytes(answer) && !jsonLines(answer) {
 		return fmt.Errorf("body is no JSON")
 	}
 	path, value, _ := strings.Cut(want, " ")

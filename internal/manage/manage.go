@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/evidence"
 	"modelgate/internal/keyring"
 	"modelgate/internal/processor"
 	"modelgate/internal/seal"
@@ -31,6 +32,8 @@ type Options struct {
 	// read from the database, or until the context ends.
 	Flushed func(context.Context) error
 	Cursors *web.Cursors
+	// Signer is what signs evidence now; an error where nothing can.
+	Signer  func(context.Context) (*evidence.Signer, error)
 	IDs     *modelgate.IDs
 	Now     func() time.Time
 	Log     *slog.Logger

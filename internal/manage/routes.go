@@ -68,6 +68,7 @@ func endpoints() []endpoint {
 		{"POST /gw/processor/events/{usage_record_id}/retry", modelgate.KeysManage, organization, call((*API).retryEvent)},
 
 		{"GET /gw/usage", modelgate.StatsRead, everyone, call((*API).usage)},
+		{"GET /gw/evidence", modelgate.StatsRead, organization, (*API).evidence},
 		{"GET /gw/series", modelgate.StatsRead, everyone, call((*API).series)},
 		{"GET /gw/async", modelgate.StatsRead, everyone, call((*API).jobs)},
 	}

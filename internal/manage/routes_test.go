@@ -48,6 +48,7 @@ var scopeTable = []struct{ endpoint, scope string }{
 	{"GET /gw/usage", "stats:read"},
 	{"GET /gw/async", "stats:read"},
 	{"GET /gw/series", "stats:read"},
+	{"GET /gw/evidence", "stats:read"},
 }
 
 const unknownID = "00000000-0000-7000-8000-00000000ffff"

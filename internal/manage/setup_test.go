@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/evidence"
 	"modelgate/internal/gatetest"
 	"modelgate/internal/keyring"
 	"modelgate/internal/manage"
@@ -79,12 +80,15 @@ func open(t *testing.T, o store.Options, driver, source string) *gate {
 	g.setFlushed(func(context.Context) error { return nil })
 	standing := time.Now() // no token comes in while a test runs, however slow
 	g.handler = web.Wrap(web.Options{IDs: g.ids, Log: log, MaxBody: 10 << 20}, manage.New(manage.Options{
-		Store:     db,
-		Keys:      g.keys,
-		Limiter:   throttle.NewLocal(modelgate.Limits{}, func() time.Time { return standing }),
-		Catalog:   func() *modelgate.Catalog { return g.catalog },
-		Flushed:   func(ctx context.Context) error { return (*g.flushed.Load())(ctx) },
-		Cursors:   web.NewCursors([]byte("test")),
+		Store:   db,
+		Keys:    g.keys,
+		Limiter: throttle.NewLocal(modelgate.Limits{}, func() time.Time { return standing }),
+		Catalog: func() *modelgate.Catalog { return g.catalog },
+		Flushed: func(ctx context.Context) error { return (*g.flushed.Load())(ctx) },
+		Cursors: web.NewCursors([]byte("test")),
+		Signer: func(context.Context) (*evidence.Signer, error) {
+			return &evidence.Signer{Key: gatetest.EvidenceKey(t, 1)}, nil
+		},
 		IDs:       g.ids,
 		Now:       time.Now,
 		Log:       log,

@@ -232,7 +232,7 @@ func newBlock(t *testing.T) (*block, []caller) {
 	payer := gatetest.NewProcessor(t, payerKey)
 	b := &block{T: t, ledger: upstream.Ledger, id: map[whose]ids{}, cursor: map[whose]string{}, holder: map[whose]string{}, filmed: map[whose]int{}}
 	b.gateway = gatetest.StartGateway(t, gatetest.GatewayOptions{Dir: dir, Upstream: upstream.URL, Catalog: matrixCatalog, More: matrixPrices + payer.Config(payerKey)})
-	db, err := sql.Open("sqlite", filepath.Join(dir, "modelgate.db"))
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "modelgate.db")+"?_busy_timeout=5000") // the gateway writes too
 	if err != nil {
 		t.Fatal(err)
 	}

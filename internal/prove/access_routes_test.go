@@ -132,6 +132,12 @@ func managementRoutes() []accessRoute {
 			}
 			return plain(w, 400)
 		}},
+		{pattern: "GET /gw/evidence", scope: statsScope, organization: true, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "GET /gw/evidence?limit=0", ""
+			}
+			return "GET /gw/evidence?limit=1" + strings.Replace(b.spoof(w), "?", "&", 1), ""
+		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
 		{pattern: "GET /gw/series", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
 			if w == malformed {
 				return "GET /gw/series?interval=minute", ""

@@ -63,5 +63,8 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 	if err := db.queueExports(ctx, tx, b); err != nil {
 		return err
 	}
-	return db.noteAlerts(ctx, tx, spent)
+	if err := db.noteAlerts(ctx, tx, spent); err != nil {
+		return err
+	}
+	return db.noteEvidence(ctx, tx, b)
 }

@@ -39,8 +39,8 @@ func raiseControl(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-// record writes the audit of a change in the change's own transaction. A
-// client or time that the caller left out is filled in.
+// record writes the audit of a change in the change's own transaction, and
+// its record for the evidence. A client or time that the caller left out is filled in.
 func (db *DB) record(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, a modelgate.Audit) error {
 	if a.ID == "" || a.Action == "" {
 		return errors.New("an audit record needs an id and an action")
@@ -61,5 +61,8 @@ func (db *DB) record(ctx context.Context, tx *sql.Tx, client modelgate.ClientID,
 	}
 	_, err = tx.ExecContext(ctx, sqlInsertAudit, a.ID, micros(a.At), string(a.ClientID), a.Action, actor,
 		a.TargetType, a.TargetID, change, a.RequestID)
-	return err
+	if err != nil {
+		return err
+	}
+	return db.pendAudit(ctx, tx, &a)
 }

@@ -8,6 +8,7 @@ import (
 	"go/parser"
 	"go/token"
 	"go/types"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -66,6 +67,7 @@ func TestEveryQueryPrepares(t *testing.T) {
 			"pulseInsert": pulseInsert(insertRows), "billedTo": billedTo(insertRows), "eventInsert": eventInsert(insertRows),
 			"headInsert": headInsert(insertRows), "rollupInsert": rollupInsert(insertRows), "rollupSelect": rollupSelect(insertRows)}
 		texts["usageFiltered"], texts["usageFiltered, shown"] = usageFiltered(false, 2, 3), usageFiltered(true, 2, 3)
+		maps.Copy(texts, evidenceStatements())
 		for name, query := range all {
 			own := strings.HasPrefix(name, "sqlSQLite") || strings.HasPrefix(name, "sqlPostgres")
 			if !own || strings.HasPrefix(strings.ToLower(name), "sql"+db.engine.folder) {

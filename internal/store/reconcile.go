@@ -26,7 +26,9 @@ type Difference struct {
 	// of its rows, in micro-USD), export_unknown_row, export_missing and
 	// export_forgotten (events without a row, rows without an event, events
 	// that nobody will send; counts, none wanted), checkout (a paid order is
-	// not an entry of the balance), unknown_client, unknown_key or wrong_sub_account (rows that
+	// not an entry of the balance), evidence_calls and evidence_cost (the
+	// records of a day are not its rows), evidence_chain (the records do not
+	// hold together from the named one on), unknown_client, unknown_key or wrong_sub_account (rows that
 	// name a client or key there is not, or not the key's sub-account; a
 	// count of rows, none wanted).
 	What string `json:"what"`
@@ -45,6 +47,8 @@ UNION
 SELECT client_id FROM processor_event
 UNION
 SELECT client_id FROM checkout_order
+UNION
+SELECT client_id FROM evidence_head
 ORDER BY client_id
 -- sqlBookedClients`
 
@@ -118,7 +122,7 @@ func (db *DB) Reconcile(ctx context.Context, client modelgate.ClientID) ([]Diffe
 			return err
 		}
 		for _, c := range clients {
-			found, err := reconcileClient(ctx, tx, modelgate.ClientID(c))
+			found, err := db.reconcileClient(ctx, tx, modelgate.ClientID(c))
 			if err != nil {
 				return err
 			}
@@ -139,7 +143,7 @@ type dailyCost struct {
 	calls int64
 }
 
-func reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]Difference, error) {
+func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]Difference, error) {
 	days, err := list(ctx, tx, func(s scanner) (dailyCost, error) {
 		d := dailyCost{call: call{client: client}}
 		err := s.Scan(&d.call.subAccount, &d.call.key, moment{&d.call.at}, &d.cost, &d.calls)
@@ -175,37 +179,34 @@ func reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID)
 	if err := readSpend(ctx, tx, client, have); err != nil {
 		return nil, err
 	}
-	owners, err := ownership(ctx, tx, client, days)
-	if err != nil {
-		return nil, err
-	}
-	balance, err := checkBalance(ctx, tx, client)
-	if err != nil {
-		return nil, err
-	}
-	exports, err := checkExports(ctx, tx, client)
-	if err != nil {
-		return nil, err
-	}
-	pulse, err := checkPulse(ctx, tx, client, h.prunedBefore)
-	if err != nil {
-		return nil, err
-	}
-	rollups, err := checkRollups(ctx, tx, client, h)
-	if err != nil {
-		return nil, err
+	var out []Difference
+	for _, check := range [...]func() ([]Difference, error){
+		func() ([]Difference, error) { return ownership(ctx, tx, client, days) },
+		func() ([]Difference, error) { return checkBalance(ctx, tx, client) },
+		func() ([]Difference, error) { return checkExports(ctx, tx, client) },
+		func() ([]Difference, error) { return checkPulse(ctx, tx, client, h.prunedBefore) },
+		func() ([]Difference, error) { return checkRollups(ctx, tx, client, h) },
+		func() ([]Difference, error) { return checkJobs(ctx, tx, client) },
+		func() ([]Difference, error) { return db.checkEvidence(ctx, tx, client, days) },
+	} {
+		found, err := check()
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
 	}
 	forgetPruned(want, have, h.prunedBefore)
-	jobs, err := list(ctx, tx, func(s scanner) (Difference, error) {
+	out = append(compareSpend(want, have), out...)
+	slices.SortStableFunc(out, func(a, b Difference) int { return cmp.Compare(a.What, b.What) })
+	return out, nil
+}
+
+// checkJobs finds jobs that are in another state than their rows.
+func checkJobs(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]Difference, error) {
+	return list(ctx, tx, func(s scanner) (Difference, error) {
 		d := Difference{ClientID: client, What: "job"}
 		return d, s.Scan(&d.Key, &d.Want, &d.Have)
 	}, sqlWrongJobs, string(client))
-	if err != nil {
-		return nil, err
-	}
-	out := slices.Concat(compareSpend(want, have), owners, balance, exports, pulse, rollups, jobs)
-	slices.SortStableFunc(out, func(a, b Difference) int { return cmp.Compare(a.What, b.What) })
-	return out, nil
 }
 
 // forgetPruned leaves out the counters of days and months of which rows are

@@ -22,6 +22,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"modelgate"
 )
 
 // Mode says who else may use a SQLite file at the same time. PostgreSQL
@@ -50,6 +52,8 @@ type Options struct {
 	// MaxConns bounds the connections of this process: all of them on
 	// PostgreSQL, the readers on SQLite. 0 means a default for the engine.
 	MaxConns int
+	// Software is the version of the program, as evidence names it.
+	Software string
 }
 
 // DB is an open database. It is safe for concurrent use.
@@ -58,7 +62,11 @@ type DB struct {
 	read   *sql.DB // the same as write on PostgreSQL
 	engine engine
 	now    func() time.Time
-	lock   *os.File // held while open in Exclusive mode; nil otherwise
+	ids    *modelgate.IDs // of evidence batches
+	pack   *packer
+	// software is Options.Software.
+	software string
+	lock     *os.File // held while open in Exclusive mode; nil otherwise
 }
 
 // ErrInUse says that another server has the SQLite file open.
@@ -86,7 +94,10 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	db.now = o.Now
+	db.now, db.ids, db.software = o.Now, modelgate.NewIDs(o.Now), o.Software
+	if db.pack, err = newPacker(); err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
 	if err := db.migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("migrate database: %w", err), db.Close())
 	}

@@ -367,6 +367,19 @@ export interface JobsQuery {
   limit?: number;
 }
 
+export interface EvidenceQuery {
+  /** Number of the first record; at most one past the last there is. */
+  from_seq?: number;
+  /** Number of the last record. */
+  to_seq?: number;
+  /** Records of this instant and later, RFC 3339; or how far back, as 30d or 24h. */
+  since?: string;
+  /** Records before this instant, RFC 3339; or before so long ago, as 30d or 24h. */
+  until?: string;
+  /** Records at most. `to_seq` of the header says where to go on. 1 to 100000; default 100000. */
+  limit?: number;
+}
+
 export interface StatsQuery {
   /** `provider`, `model`, `model_slug`, `author`, `day`, `region`, or any attribution key. An attribution key that is spelled like one of these cannot be grouped on. Default provider. */
   group_by?: string;
@@ -477,6 +490,11 @@ export class Modelgate extends Transport {
   /** Asynchronous jobs, newest first. Scope `stats:read`. What this instance has answered before the request is among them. */
   jobs(query: JobsQuery = {}): AsyncGenerator<Job> {
     return this.pages("GET", `/gw/async`, query, undefined);
+  }
+
+  /** Calls and changes as a chain that cannot be altered unseen. Scope `stats:read`. Not for keys bound to a sub-account. A line for the header, one for each record, and one for the signed head; an answer that was cut has no head. The part is the smallest that holds every record asked for: records are in the order in which they were booked, so that one of another time may lie between them. `modelgate evidence verify` checks the file; the format is described in docs/evidence-format.md. One export of an organization at a time: 429 while another runs. 503 where the gateway has no signing key. Every export is itself a record. */
+  evidence(query: EvidenceQuery = {}): Promise<Response> {
+    return this.send("GET", `/gw/evidence`, query, undefined);
   }
 
   /** What calls come to, by a dimension. Scope `stats:read`. Sums of the rows of GET /gw/usage, the dearest first; days in the order of time. What this instance has answered before the request is among them. A key bound to a sub-account sees its own calls: billed prices, the author in place of the provider, the slug in place of the model, and no region. */

@@ -1,0 +1,246 @@
+package modelgate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"time"
+)
+
+// EvidenceWriter is who writes records: it stands in each of them.
+type EvidenceWriter struct {
+	Instance string // whose spool the call was in
+	Software string // version of the program
+}
+
+// evidenceTime is how records write an instant: UTC, always microseconds.
+const evidenceTime = "2006-01-02T15:04:05.000000Z"
+
+// EvidenceTime is an instant as records write it.
+func EvidenceTime(t time.Time) string { return t.UTC().Format(evidenceTime) }
+
+// members writes the members of an object, which come in order of their
+// names.
+type members struct{ b []byte }
+
+func (m *members) name(name string) {
+	if last := m.b[len(m.b)-1]; last != '{' {
+		m.b = append(m.b, ',')
+	}
+	m.b = append(append(append(m.b, '"'), name...), '"', ':')
+}
+
+func (m *members) text(name, value string) {
+	m.name(name)
+	m.b = appendText(m.b, value)
+}
+
+// orNull writes null for a text that there is none of.
+func (m *members) orNull(name, value string) {
+	if value == "" {
+		m.name(name)
+		m.b = append(m.b, "null"...)
+		return
+	}
+	m.text(name, value)
+}
+
+func (m *members) integer(name string, value int64) {
+	m.name(name)
+	m.b = strconv.AppendInt(m.b, value, 10)
+}
+
+// count writes an integer unless it is 0, and word a text unless it is empty.
+func (m *members) count(name string, value int64) {
+	if value != 0 {
+		m.integer(name, value)
+	}
+}
+
+func (m *members) word(name, value string) {
+	if value != "" {
+		m.text(name, value)
+	}
+}
+
+func (m *members) at(name string, t time.Time) {
+	m.name(name)
+	m.b = append(m.b, '"')
+	m.b = t.UTC().AppendFormat(m.b, evidenceTime)
+	m.b = append(m.b, '"')
+}
+
+// money writes an amount as text with nine decimals.
+func (m *members) money(name string, n Nano) {
+	m.name(name)
+	m.b = append(m.b, '"')
+	u := uint64(n)
+	if n < 0 {
+		m.b, u = append(m.b, '-'), -u
+	}
+	m.b = append(strconv.AppendUint(m.b, u/uint64(USD), 10), '.')
+	rest := strconv.AppendUint(make([]byte, 0, 20), u%uint64(USD)+uint64(USD), 10)
+	m.b = append(append(m.b, rest[1:]...), '"')
+}
+
+func (m *members) open(name string) {
+	m.name(name)
+	m.b = append(m.b, '{')
+}
+
+func (m *members) close() { m.b = append(m.b, '}') }
+
+func (m *members) usage(u *Usage) {
+	m.open("quantities")
+	m.count("audio_input", u.AudioInput)
+	m.count("audio_output", u.AudioOutput)
+	m.count("cache_write", u.CacheWrite)
+	m.count("cache_write_1h", u.CacheWrite1h)
+	m.count("cached_input", u.CachedInput)
+	m.count("characters", u.Characters)
+	m.count("images", u.Images)
+	m.word("inference_geo", u.InferenceGeo)
+	m.count("input", u.Input)
+	m.count("megapixels", u.Megapixels)
+	m.count("output", u.Output)
+	m.word("quality", u.Quality)
+	m.count("searches", u.Searches)
+	m.count("seconds", u.Seconds)
+	m.word("service_tier", u.ServiceTier)
+	m.word("size", u.Size)
+	m.word("speed", u.Speed)
+	m.close()
+}
+
+func (m *members) tokens(u *Usage) {
+	m.open("tokens")
+	m.integer("in", u.PromptTokens())
+	m.integer("out", u.Output+u.AudioOutput)
+	m.integer("total", u.TotalTokens())
+	m.close()
+}
+
+// AppendEvidence writes the record of a booked call: what was called, what it
+// used, what it cost and by which price; neither its attribution nor anything
+// of its content.
+func (r *UsageRow) AppendEvidence(dst []byte, by EvidenceWriter) []byte {
+	begin, end := &r.CallBegin, &r.CallEnd
+	m := members{append(dst, '{')}
+	m.at("at", begin.At)
+	m.orNull("author", begin.Author)
+	m.text("client_id", string(begin.ClientID))
+	m.money("cost_usd", end.Cost)
+	m.text("door", begin.Door)
+	m.at("ended_at", begin.At.Add(time.Duration(end.LatencyMS)*time.Millisecond))
+	m.text("id", begin.ID.String())
+	m.text("instance", by.Instance)
+	m.text("key_id", string(begin.KeyID))
+	m.orNull("kind", string(begin.Kind))
+	m.integer("latency_ms", end.LatencyMS)
+	m.text("model", begin.Model)
+	m.orNull("model_slug", begin.Slug)
+	m.text("parse_status", string(end.ParseStatus))
+	m.text("price_version", end.PriceLabel)
+	m.text("provider", begin.Provider)
+	m.usage(&end.Usage)
+	m.text("region", begin.Region)
+	m.integer("status_code", int64(end.StatusCode))
+	m.orNull("sub_account_id", string(begin.SubAccountID))
+	m.text("sw", by.Software)
+	m.tokens(&end.Usage)
+	m.text("type", "usage")
+	m.integer("v", 1)
+	m.close()
+	return m.b
+}
+
+// UsageFinal is how a provisional row came out.
+type UsageFinal struct {
+	Row      *UsageRow // as it is now
+	Previous Nano      // the cost that the row had until now
+	At       time.Time
+}
+
+// AppendEvidence writes the record of a row that became final. It refers to
+// the record of the row, whose cost it replaces.
+func (f *UsageFinal) AppendEvidence(dst []byte, by EvidenceWriter) []byte {
+	begin, end := &f.Row.CallBegin, &f.Row.CallEnd
+	m := members{append(dst, '{')}
+	m.at("at", f.At)
+	m.text("client_id", string(begin.ClientID))
+	m.money("cost_usd", end.Cost)
+	m.text("instance", by.Instance)
+	m.text("parse_status", string(end.ParseStatus))
+	m.money("previous_cost_usd", f.Previous)
+	m.text("price_version", end.PriceLabel)
+	m.usage(&end.Usage)
+	m.text("ref", begin.ID.String())
+	m.orNull("sub_account_id", string(begin.SubAccountID))
+	m.text("sw", by.Software)
+	m.tokens(&end.Usage)
+	m.text("type", "usage.final")
+	m.integer("v", 1)
+	m.close()
+	return m.b
+}
+
+// maxEvidenceChange bounds what a record holds of a change, in bytes. A
+// larger one is represented by its length and its SHA-256.
+const maxEvidenceChange = 64 << 10
+
+// AppendEvidence writes the record of a change. It fails where Change is not
+// JSON.
+func (a *Audit) AppendEvidence(dst []byte) ([]byte, error) {
+	m := members{append(dst, '{')}
+	m.text("action", a.Action)
+	m.open("actor")
+	switch {
+	case a.Actor.KeyID != "":
+		m.text("key_id", string(a.Actor.KeyID))
+	case a.Actor.Operator != "":
+		m.text("operator", a.Actor.Operator)
+	default:
+		m.name("system")
+		m.b = append(m.b, "true"...)
+	}
+	m.close()
+	m.at("at", a.At)
+	m.name("change")
+	var err error
+	if m.b, err = appendChange(m.b, a.Change); err != nil {
+		return dst, err
+	}
+	m.text("client_id", string(a.ClientID))
+	m.text("id", a.ID)
+	m.orNull("request_id", a.RequestID)
+	m.text("result", "ok")
+	m.open("target")
+	m.text("id", a.TargetID)
+	m.text("type", a.TargetType)
+	m.close()
+	m.text("type", "audit")
+	m.integer("v", 1)
+	m.close()
+	return m.b, nil
+}
+
+func appendChange(dst []byte, change json.RawMessage) ([]byte, error) {
+	if len(change) == 0 {
+		return append(dst, "null"...), nil
+	}
+	begin := len(dst)
+	dst, err := AppendCanonical(dst, change)
+	if err != nil {
+		return dst, err
+	}
+	if written := len(dst) - begin; written > maxEvidenceChange {
+		sum := sha256.Sum256(dst[begin:])
+		m := members{append(dst[:begin], '{')}
+		m.integer("bytes", int64(written))
+		m.text("sha256", hex.EncodeToString(sum[:]))
+		m.close()
+		return m.b, nil
+	}
+	return dst, nil
+}

@@ -1,0 +1,104 @@
+package evidence
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"modelgate"
+)
+
+// Signer is the key that signs files, and the notes by which earlier keys
+// handed over to it, the oldest first. It is immutable.
+type Signer struct {
+	Key       Key
+	Rotations []string
+}
+
+// Part is the stretch of a chain that a file holds.
+type Part struct {
+	Org modelgate.ClientID
+	// From and To are the numbers of the first and the last record; To is
+	// From-1 in a file without records. Latest is the end of the chain.
+	From, To, Latest int64
+	// Prev and Last are the hashes before From and at To.
+	Prev, Last modelgate.EvidenceHash
+	// Anchor is the signed note on From-1, "" unless the records up to there
+	// were pruned.
+	Anchor string
+	At     time.Time // of the export
+}
+
+// header is the first line; its members are in order of their names.
+type header struct {
+	Anchor     anchor   `json:"anchor"`
+	ExportedAt string   `json:"exported_at"`
+	Format     string   `json:"format"`
+	From       int64    `json:"from_seq"`
+	Key        string   `json:"key"`
+	Latest     int64    `json:"latest_seq"`
+	Org        string   `json:"org"`
+	Rotations  []string `json:"rotations"`
+	To         int64    `json:"to_seq"`
+}
+
+type anchor struct {
+	Hash string  `json:"hash"`
+	Note *string `json:"note"`
+	Seq  int64   `json:"seq"`
+}
+
+// Header makes the first line of a file, with its newline.
+func (s *Signer) Header(p Part) ([]byte, error) {
+	h := header{
+		Anchor:     anchor{Hash: p.Prev.String(), Seq: p.From - 1},
+		ExportedAt: modelgate.EvidenceTime(p.At), Format: modelgate.EvidenceFormat, From: p.From,
+		Key: s.Key.VKey(), Latest: p.Latest, Org: string(p.Org), Rotations: append([]string{}, s.Rotations...), To: p.To,
+	}
+	if p.Anchor != "" {
+		h.Anchor.Note = &p.Anchor
+	}
+	return jsonLine(h)
+}
+
+// AppendRecord appends the line of a record.
+func AppendRecord(dst []byte, seq int64, prev, hash modelgate.EvidenceHash, record []byte) []byte {
+	dst = hex.AppendEncode(append(dst, `{"hash":"`...), hash[:])
+	dst = hex.AppendEncode(append(dst, `","prev":"`...), prev[:])
+	dst = append(append(dst, `","rec":`...), record...)
+	return append(strconv.AppendInt(append(dst, `,"seq":`...), seq, 10), "}\n"...)
+}
+
+// Head makes the last line of the file that begins with a header line.
+func (s *Signer) Head(p Part, headerLine []byte) ([]byte, error) {
+	msg, err := s.Key.sign(headTitle, string(p.Org), fmt.Sprint(p.To), p.Last.String(), modelgate.EvidenceTime(p.At),
+		fmt.Sprint(p.From), fmt.Sprint(p.Latest), headerSum(headerLine))
+	if err != nil {
+		return nil, err
+	}
+	return jsonLine(struct {
+		Head string `json:"head"`
+	}{msg})
+}
+
+// headerSum is what the signature knows a header by.
+func headerSum(line []byte) string {
+	if n := len(line); n > 0 && line[n-1] == '\n' {
+		line = line[:n-1]
+	}
+	sum := sha256.Sum256(line)
+	return hex.EncodeToString(sum[:])
+}
+
+// jsonLine writes a value of strings and integers in the form of RFC 8785.
+func jsonLine(v any) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	line, err := modelgate.AppendCanonical(nil, text)
+	return append(line, '\n'), err
+}

@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"modelgate"
+)
+
+const sqlEvidenceKeys = `SELECT n, vkey, statement, at
+FROM evidence_key
+ORDER BY n
+-- sqlEvidenceKeys`
+
+const sqlInsertEvidenceKey = `INSERT INTO evidence_key (n, vkey, statement, at)
+VALUES ($1, $2, $3, $4)
+-- sqlInsertEvidenceKey`
+
+const sqlAllClients = `SELECT id
+FROM client
+ORDER BY id
+-- sqlAllClients`
+
+// sqlBeginExport changes nothing while another export of the client runs.
+const sqlBeginExport = `UPDATE evidence_head
+SET export_until = $3
+WHERE client_id = $1 AND export_until <= $2
+-- sqlBeginExport`
+
+const sqlMoveExport = `UPDATE evidence_head
+SET export_until = $3
+WHERE client_id = $1 AND export_until = $2
+-- sqlMoveExport`
+
+// EvidenceKey is a key that signs heads of evidence, or did.
+type EvidenceKey struct {
+	N    int64  `json:"n"`    // 1 for the first
+	VKey string `json:"vkey"` // what verifiers know it by
+	// Statement is the signed note by which the key before handed over, ""
+	// where none did: the first key, or one after a key that was lost.
+	Statement string    `json:"statement"`
+	At        time.Time `json:"at"`
+}
+
+// EvidenceKeys lists all keys in their order; the last one signs.
+func (db *DB) EvidenceKeys(ctx context.Context) ([]EvidenceKey, error) {
+	keys, err := list(ctx, db.read, func(s scanner) (EvidenceKey, error) {
+		var k EvidenceKey
+		err := s.Scan(&k.N, &k.VKey, &k.Statement, moment{&k.At})
+		return k, err
+	}, sqlEvidenceKeys)
+	return keys, wrap("list evidence keys", err)
+}
+
+// ErrKeyOrder says that another key has taken the place of a new one.
+var ErrKeyOrder = errors.New("another signing key came first")
+
+// AddEvidenceKey makes a key the one that signs. Where a key precedes it, the
+// change is a record in the chain of every client. Errors: ErrKeyOrder unless
+// k.N follows the last key's.
+func (db *DB) AddEvidenceKey(ctx context.Context, k EvidenceKey, newAudit func() modelgate.Audit) error {
+	return db.update(ctx, "add evidence key", func(tx *sql.Tx) error {
+		keys, err := list(ctx, tx, func(s scanner) (EvidenceKey, error) {
+			var k EvidenceKey
+			return k, s.Scan(&k.N, &k.VKey, &k.Statement, moment{&k.At})
+		}, sqlEvidenceKeys)
+		if err != nil {
+			return err
+		}
+		if k.N != int64(len(keys))+1 {
+			return ErrKeyOrder
+		}
+		if _, err := tx.ExecContext(ctx, sqlInsertEvidenceKey, k.N, k.VKey, k.Statement, micros(k.At)); err != nil {
+			if duplicate(err) {
+				return ErrKeyOrder
+			}
+			return err
+		}
+		if k.N == 1 {
+			return nil
+		}
+		return db.recordRotation(ctx, tx, keys[k.N-2].VKey, k, newAudit)
+	})
+}
+
+func (db *DB) recordRotation(ctx context.Context, tx *sql.Tx, old string, k EvidenceKey, newAudit func() modelgate.Audit) error {
+	change, err := json.Marshal(map[string]string{"old_vkey": old, "new_vkey": k.VKey, "statement": k.Statement})
+	if err != nil {
+		return err
+	}
+	clients, err := list(ctx, tx, scanText, sqlAllClients)
+	if err != nil {
+		return err
+	}
+	for _, c := range clients {
+		a := newAudit()
+		a.Action, a.TargetType, a.TargetID, a.Change = "evidence.key_rotate", "evidence_key", k.VKey, change
+		if err := db.record(ctx, tx, modelgate.ClientID(c), a); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ErrExporting says that an export of the client is under way.
+var ErrExporting = &modelgate.Error{Kind: modelgate.RateLimited, Message: "an evidence export of this client is under way; retry when it has ended"}
+
+// ExportTicket is the right to export a client's evidence, which one at a
+// time has. It ends by itself when it is not extended.
+type ExportTicket struct {
+	client modelgate.ClientID
+	until  int64
+}
+
+// BeginExport takes the ticket and records the export in one transaction.
+// Errors: ErrExporting.
+func (db *DB) BeginExport(ctx context.Context, client modelgate.ClientID, d time.Duration, a modelgate.Audit) (ExportTicket, error) {
+	t := ExportTicket{client: client}
+	err := db.update(ctx, "begin export", func(tx *sql.Tx) error {
+		now := db.now()
+		t.until = micros(now.Add(d))
+		r, err := tx.ExecContext(ctx, sqlBeginExport, string(client), micros(now), t.until)
+		if err != nil {
+			return err
+		}
+		if err := oneTicket(r); err != nil {
+			return err
+		}
+		return db.record(ctx, tx, client, a)
+	})
+	return t, err
+}
+
+// ExtendExport prolongs a ticket; with 0 it gives the ticket back.
+func (db *DB) ExtendExport(ctx context.Context, t *ExportTicket, d time.Duration) error {
+	return db.update(ctx, "extend export", func(tx *sql.Tx) error {
+		until := int64(0)
+		if d > 0 {
+			until = micros(db.now().Add(d))
+		}
+		r, err := tx.ExecContext(ctx, sqlMoveExport, string(t.client), t.until, until)
+		if err != nil {
+			return err
+		}
+		if err := oneTicket(r); err != nil {
+			return err
+		}
+		t.until = until
+		return nil
+	})
+}
+
+func oneTicket(r sql.Result) error {
+	n, err := r.RowsAffected()
+	if err == nil && n == 0 {
+		return ErrExporting
+	}
+	return err
+}

@@ -1,0 +1,343 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"modelgate"
+)
+
+const sqlEvidenceHead = `SELECT client_id, seq, hash, pruned
+FROM evidence_head
+WHERE client_id = $1
+-- sqlEvidenceHead`
+
+// sqlEvidenceSince and sqlEvidenceUntil walk evidence_chunk_time and the
+// primary key from its end.
+const (
+	sqlEvidenceSince = `SELECT MIN(first_seq)
+FROM evidence_chunk
+WHERE client_id = $1 AND last_at >= $2 AND last_seq >= $3
+-- sqlEvidenceSince`
+
+	sqlEvidenceUntil = `SELECT first_seq
+FROM evidence_chunk
+WHERE client_id = $1 AND first_at < $2 AND first_seq <= $3
+ORDER BY first_seq DESC
+LIMIT 1
+-- sqlEvidenceUntil`
+)
+
+// chunkColumns are in the order of scanChunk.
+const chunkColumns = `c.first_seq, c.last_seq, c.prev, c.hash, b.records`
+
+const sqlEvidenceChunkAt = `SELECT ` + chunkColumns + `
+FROM evidence_chunk c
+JOIN evidence_batch b ON b.id = c.batch_id
+WHERE c.client_id = $1 AND c.first_seq <= $2
+ORDER BY c.first_seq DESC
+LIMIT 1
+-- sqlEvidenceChunkAt`
+
+const sqlEvidenceChunks = `SELECT ` + chunkColumns + `
+FROM evidence_chunk c
+JOIN evidence_batch b ON b.id = c.batch_id
+WHERE c.client_id = $1 AND c.first_seq > $2 AND c.first_seq <= $3
+ORDER BY c.first_seq
+LIMIT $4
+-- sqlEvidenceChunks`
+
+const sqlEvidenceAnchor = `SELECT seq, hash, note
+FROM evidence_anchor
+WHERE client_id = $1 AND seq = $2
+-- sqlEvidenceAnchor`
+
+// chunksPerPage bounds how much of a chain is in memory at once.
+const chunksPerPage = 64
+
+// EvidenceRange selects a part of a chain; zero fields select nothing away.
+// The part is the smallest that holds every record which From, To, Since and
+// Until ask for: records are in the order in which they were booked, so one
+// of another instant may lie between them.
+type EvidenceRange struct {
+	From, To     int64     // numbers of records, from 1
+	Since, Until time.Time // instants of records, Until excluded
+	Limit        int64     // of records, counted from the first
+}
+
+// EvidencePart is a part of a chain as it stands at one instant.
+type EvidencePart struct {
+	// Head is the end of the chain.
+	Head modelgate.EvidenceHead
+	// From and To are the first and the last record. To is From-1 when there
+	// is none.
+	From, To int64
+	// Prev and Last are the hashes before From and at To.
+	Prev, Last modelgate.EvidenceHash
+	// Anchor is the signed note on the end of what was pruned, "" unless the
+	// part begins there.
+	Anchor string
+}
+
+// EvidenceLine is a record with its place in the chain. Record is valid until
+// the next line.
+type EvidenceLine struct {
+	Seq        int64
+	Prev, Hash modelgate.EvidenceHash
+	Record     []byte
+}
+
+// errChain says that the stored chain does not hold together: somebody has
+// changed the database.
+var errChain = errors.New("the stored evidence does not hold together")
+
+// chunk is a stored stretch of a chain.
+type chunk struct {
+	first, last int64
+	prev, hash  modelgate.EvidenceHash
+	packed      []byte
+}
+
+func scanChunk(s scanner) (chunk, error) {
+	var c chunk
+	err := s.Scan(&c.first, &c.last, hashColumn{&c.prev}, hashColumn{&c.hash}, &c.packed)
+	return c, err
+}
+
+// walker goes through chunks record by record.
+type walker struct {
+	pack   *packer
+	client modelgate.ClientID
+	buf    []byte
+	chain  modelgate.EvidenceChain
+}
+
+// walk visits the records of a chunk, computing their hashes, and holds the
+// last against the stored one.
+func (w *walker) walk(c chunk, visit func(EvidenceLine) error) error {
+	var err error
+	if w.buf, err = w.pack.unpack(w.buf, c.packed); err != nil {
+		return fmt.Errorf("records from %d: %w: %w", c.first, errChain, err)
+	}
+	w.chain.EvidenceHead = modelgate.EvidenceHead{ClientID: w.client, Seq: c.first - 1, Hash: c.prev}
+	rest, record, ok := w.buf, []byte(nil), true
+	for {
+		if record, rest, ok = nextRecord(rest); !ok {
+			break
+		}
+		prev := w.chain.Hash
+		w.chain.Append(record)
+		if err := visit(EvidenceLine{w.chain.Seq, prev, w.chain.Hash, record}); err != nil {
+			return err
+		}
+	}
+	if w.chain.Seq != c.last || w.chain.Hash != c.hash {
+		return fmt.Errorf("records %d to %d: %w", c.first, c.last, errChain)
+	}
+	return nil
+}
+
+func (db *DB) walker(client modelgate.ClientID) *walker {
+	return &walker{pack: db.pack, client: client}
+}
+
+// Evidence finds a part of a client's chain. Errors: bad_request for a From
+// past the end.
+func (db *DB) Evidence(ctx context.Context, client modelgate.ClientID, r EvidenceRange) (EvidencePart, error) {
+	part := EvidencePart{Head: modelgate.EvidenceHead{ClientID: client}}
+	err := db.snapshot(ctx, "find evidence", func(tx *sql.Tx) error {
+		var pruned int64
+		err := tx.QueryRowContext(ctx, sqlEvidenceHead, string(client)).Scan(&part.Head.ClientID, &part.Head.Seq, hashColumn{&part.Head.Hash}, &pruned)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+			return err
+		}
+		f := finder{db: db, ctx: ctx, tx: tx, client: client, head: part.Head, pruned: pruned}
+		if part.From, part.To, err = f.bounds(r); err != nil {
+			return err
+		}
+		if part.Prev, part.Anchor, err = f.hashAt(part.From - 1); err != nil {
+			return err
+		}
+		part.Last, _, err = f.hashAt(part.To)
+		return err
+	})
+	return part, err
+}
+
+// finder looks things up in one chain at one instant.
+type finder struct {
+	db     *DB
+	ctx    context.Context // of one call of Evidence, which the finder does not outlive
+	tx     *sql.Tx
+	client modelgate.ClientID
+	head   modelgate.EvidenceHead
+	pruned int64
+}
+
+func (f *finder) bounds(r EvidenceRange) (from, to int64, err error) {
+	if r.From > f.head.Seq+1 {
+		return 0, 0, modelgate.Errorf(modelgate.BadRequest, "from_seq is past the end; the last record is %d", f.head.Seq)
+	}
+	from, to = max(f.pruned+1, r.From), f.head.Seq
+	if r.To > 0 {
+		to = min(to, r.To)
+	}
+	if !r.Since.IsZero() {
+		if from, err = f.since(r.Since, from); err != nil {
+			return 0, 0, err
+		}
+	}
+	if !r.Until.IsZero() {
+		if to, err = f.until(r.Until, to); err != nil {
+			return 0, 0, err
+		}
+	}
+	if r.Limit > 0 {
+		to = min(to, from+r.Limit-1)
+	}
+	return from, max(to, from-1), nil
+}
+
+// since is the number of the first record, from a number on, that is of an
+// instant or later.
+func (f *finder) since(t time.Time, from int64) (int64, error) {
+	for {
+		var first sql.NullInt64
+		err := f.tx.QueryRowContext(f.ctx, sqlEvidenceSince, string(f.client), micros(t), from).Scan(&first)
+		if err != nil || !first.Valid {
+			return f.head.Seq + 1, err
+		}
+		found, last := int64(0), int64(0)
+		err = f.each(first.Int64, func(l EvidenceLine) {
+			if found == 0 && l.Seq >= from && !recordTime(l.Record).Before(t) {
+				found = l.Seq
+			}
+			last = l.Seq
+		})
+		if err != nil || found > 0 {
+			return found, err
+		}
+		from = last + 1 // what made the chunk qualify lies before from
+	}
+}
+
+// until is the number of the last record, up to a number, that is before an
+// instant.
+func (f *finder) until(t time.Time, to int64) (int64, error) {
+	for {
+		var first int64
+		err := f.tx.QueryRowContext(f.ctx, sqlEvidenceUntil, string(f.client), micros(t), to).Scan(&first)
+		if errors.Is(err, sql.ErrNoRows) {
+			return f.pruned, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		found := int64(0)
+		err = f.each(first, func(l EvidenceLine) {
+			if l.Seq <= to && recordTime(l.Record).Before(t) {
+				found = l.Seq
+			}
+		})
+		if err != nil || found > 0 {
+			return found, err
+		}
+		to = first - 1
+	}
+}
+
+// each visits the records of the chunk in which a number lies.
+func (f *finder) each(seq int64, visit func(EvidenceLine)) error {
+	c, err := scanChunk(f.tx.QueryRowContext(f.ctx, sqlEvidenceChunkAt, string(f.client), seq))
+	if err != nil {
+		return fmt.Errorf("record %d: %w", seq, err)
+	}
+	return f.db.walker(f.client).walk(c, func(l EvidenceLine) error {
+		visit(l)
+		return nil
+	})
+}
+
+// hashAt is the hash at a number, with the note on it where that is the end
+// of what was pruned.
+func (f *finder) hashAt(seq int64) (hash modelgate.EvidenceHash, note string, err error) {
+	switch {
+	case seq == 0:
+	case seq == f.pruned:
+		var at int64
+		err = f.tx.QueryRowContext(f.ctx, sqlEvidenceAnchor, string(f.client), seq).Scan(&at, hashColumn{&hash}, &note)
+	case seq == f.head.Seq:
+		hash = f.head.Hash
+	default:
+		err = f.each(seq, func(l EvidenceLine) {
+			if l.Seq == seq {
+				hash = l.Hash
+			}
+		})
+	}
+	return hash, note, err
+}
+
+// recordTime is the instant of a record, zero where it has none. The members
+// are in order of their names, and no earlier one holds text of a caller.
+func recordTime(record []byte) time.Time {
+	const name = `"at":"`
+	i := bytes.Index(record, []byte(name))
+	if i < 0 {
+		return time.Time{}
+	}
+	text := record[i+len(name):]
+	t, err := time.Parse(time.RFC3339Nano, string(text[:max(0, bytes.IndexByte(text, '"'))]))
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}
+
+// EvidenceLines visits the records of a part in their order. A chain that
+// does not hold together, or that was pruned meanwhile, is an error.
+func (db *DB) EvidenceLines(ctx context.Context, p EvidencePart, visit func(EvidenceLine) error) error {
+	next, prev := p.From, p.Prev
+	w := db.walker(p.Head.ClientID)
+	for next <= p.To {
+		after := next - 1 // chunks that begin later; the first page also needs the one around it
+		var page []chunk
+		if next == p.From {
+			c, err := scanChunk(db.read.QueryRowContext(ctx, sqlEvidenceChunkAt, string(p.Head.ClientID), next))
+			if err != nil {
+				return wrap("read evidence", err)
+			}
+			page, after = append(page, c), c.last
+		}
+		more, err := list(ctx, db.read, scanChunk, sqlEvidenceChunks, string(p.Head.ClientID), after, p.To, chunksPerPage)
+		if err != nil {
+			return wrap("read evidence", err)
+		}
+		for _, c := range append(page, more...) {
+			err := w.walk(c, func(l EvidenceLine) error {
+				if l.Seq < p.From || l.Seq > p.To {
+					return nil
+				}
+				if l.Seq != next || l.Prev != prev {
+					return fmt.Errorf("record %d: %w", next, errChain)
+				}
+				next, prev = next+1, l.Hash
+				return visit(l)
+			})
+			if err != nil {
+				return wrap("read evidence", err)
+			}
+		}
+		if len(page)+len(more) == 0 {
+			return wrap("read evidence", fmt.Errorf("record %d is not there: %w", next, errChain))
+		}
+	}
+	if prev != p.Last {
+		return wrap("read evidence", fmt.Errorf("record %d: %w", p.To, errChain))
+	}
+	return nil
+}
