@@ -24,6 +24,9 @@ const (
 	pollConns = 48
 	lanePolls = 32
 	pollTime  = 20 * time.Second
+	// laneStall is how long a provider whose polls all hang keeps jobs waiting:
+	// then they leave the queue to others, and come again with another claim.
+	laneStall = time.Second
 	// laneFaults in a row let a provider rest, from the first to the last of
 	// these, each time for twice as long.
 	laneFaults = 3
@@ -81,6 +84,7 @@ type Poller struct {
 type lane struct {
 	queue  []claimed
 	busy   int
+	moved  time.Time // when a poll last began or ended
 	faults int
 	rest   time.Duration
 	until  time.Time // it rests until then
@@ -118,6 +122,7 @@ func (p *Poller) Run(ctx context.Context) {
 	defer tick.Stop()
 	var counted time.Time
 	for ctx.Err() == nil {
+		p.clear()
 		for p.claim(ctx) {
 		}
 		if now := p.Now(); now.Sub(counted) >= countPause {
@@ -161,6 +166,22 @@ func (p *Poller) claim(ctx context.Context) bool {
 	return len(jobs) == pollBatch
 }
 
+// stalls reports whether all of a lane's polls hang.
+func (l *lane) stalls(now time.Time) bool { return l.busy == lanePolls && now.Sub(l.moved) > laneStall }
+
+// clear takes the jobs of providers that hang out of the queue.
+func (p *Poller) clear() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := p.Now()
+	for _, l := range p.lanes {
+		if l.stalls(now) {
+			p.queued -= len(l.queue)
+			l.queue = nil
+		}
+	}
+}
+
 // count refreshes the figures.
 func (p *Poller) count(ctx context.Context) {
 	n, oldest, err := p.Ledger.PendingJobs(ctx)
@@ -183,9 +204,13 @@ func (p *Poller) enqueue(ctx context.Context, c claimed) {
 		l = new(lane)
 		p.lanes[c.job.Provider] = l
 	}
+	if l.stalls(p.Now()) {
+		return
+	}
 	l.queue = append(l.queue, c)
 	p.queued++
 	if l.busy < lanePolls {
+		l.moved = p.Now()
 		l.busy++
 		p.asking.Go(func() { p.serve(ctx, l) })
 	}
@@ -198,6 +223,7 @@ func (p *Poller) next(l *lane) (claimed, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.Now()
+	l.moved = now
 	for len(l.queue) > 0 {
 		c := l.queue[0]
 		l.queue = l.queue[1:]

@@ -1,0 +1,334 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"modelgate"
+)
+
+// film is the n-th call of a client, one that made a job of a dollar.
+func film(client modelgate.ClientID, n int) modelgate.UsageRow {
+	r := row(client, n)
+	r.Kind, r.ParseStatus, r.Cost, r.Usage = modelgate.Video, modelgate.ParseProvisional, modelgate.USD, modelgate.Usage{Seconds: 10_000_000}
+	r.Job = &modelgate.NewJob{TaskID: modelgate.TaskID(fmt.Sprint("task-", n)), Kind: modelgate.Video, Way: "videos", Credential: "f", Deadline: r.At.Add(24 * time.Hour)}
+	return r
+}
+
+func jobOf(t testing.TB, db *DB, client modelgate.ClientID, n int) *modelgate.Job {
+	t.Helper()
+	j, err := db.Job(t.Context(), client, "", modelgate.TaskID(fmt.Sprint("task-", n)))
+	must(t, err)
+	return j
+}
+
+func clean0(t testing.TB, db *DB, client modelgate.ClientID) {
+	t.Helper()
+	found, err := db.Reconcile(t.Context(), client)
+	must(t, err)
+	found = slices.DeleteFunc(found, func(d Difference) bool { return d.What == "unknown_key" })
+	if len(found) != 0 {
+		t.Errorf("reconcile: %+v", found)
+	}
+}
+
+func TestJobComesWithItsRow(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client, other := createClient(t, db, 900), createClient(t, db, 901)
+		r := film(client, 1)
+		book(t, db, "i", r)
+		book(t, db, "i", r) // shipped again
+		j := jobOf(t, db, client, 1)
+		if j.ID != r.CallBegin.ID || j.Status != modelgate.JobPending || j.Provisional != modelgate.USD || j.Final != 0 || j.Provider != "openai" ||
+			j.Attribution["team"] != "search" || j.Usage.Seconds != 10_000_000 || !j.Deadline.Equal(r.Job.Deadline) || !j.FinalizedAt.IsZero() {
+			t.Errorf("job %+v", j)
+		}
+		for _, look := range []struct {
+			client   modelgate.ClientID
+			provider string
+			task     modelgate.TaskID
+		}{{other, "", "task-1"}, {client, "eu", "task-1"}, {client, "", "task-2"}, {client, "", ""}} {
+			if _, err := db.Job(t.Context(), look.client, look.provider, look.task); !errors.Is(err, modelgate.ErrNoTask) {
+				t.Errorf("Job(%v) = %v, want ErrNoTask", look, err)
+			}
+		}
+		clean0(t, db, client)
+		if n, oldest, err := db.PendingJobs(t.Context()); n != 1 || !oldest.Equal(r.At) || err != nil {
+			t.Errorf("PendingJobs() = %d, %v, %v", n, oldest, err)
+		}
+	})
+}
+
+// A provider that names a second job like the first leaves it unfollowed.
+func TestJobOfTheSameName(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 900)
+		first, second := film(client, 1), film(client, 2)
+		second.Job.TaskID = first.Job.TaskID
+		book(t, db, "i", first, second)
+		rows, _, err := db.Usage(t.Context(), client, UsageList{})
+		must(t, err)
+		if len(rows) != 2 || rows[0].ParseStatus != modelgate.ParsePartial || rows[1].ParseStatus != modelgate.ParseProvisional {
+			t.Errorf("rows %+v", rows)
+		}
+		if j := jobOf(t, db, client, 1); j.ID != first.CallBegin.ID {
+			t.Errorf("the job is that of %s", j.ID)
+		}
+		clean0(t, db, client)
+	})
+}
+
+// Of many who end a job one does, and the money moves once.
+func TestFinishJobsOnce(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 900)
+		const jobs, racers = 20, 6
+		var rows []modelgate.UsageRow
+		for n := range jobs {
+			rows = append(rows, film(client, n))
+		}
+		book(t, db, "i", rows...)
+		var mu sync.Mutex
+		ended := map[modelgate.UUID]modelgate.Nano{}
+		var wg sync.WaitGroup
+		var all [racers][]modelgate.JobFinal // made while every job is pending
+		for racer := range racers {
+			for n := range jobs {
+				news := modelgate.JobNews{Event: modelgate.JobSucceeds, Charged: true, Charge: modelgate.Nano(racer+1) * modelgate.USD}
+				f, ok := jobOf(t, db, client, n).Finish(news)
+				if !ok {
+					t.Fatal("a pending job does not end")
+				}
+				all[racer] = append(all[racer], f)
+			}
+		}
+		for racer, finals := range all {
+			if racer%2 == 1 {
+				slices.Reverse(finals)
+			}
+			wg.Go(func() {
+				for part := range slices.Chunk(finals, 1+racer) {
+					done, err := db.FinishJobs(t.Context(), part)
+					if err != nil {
+						t.Errorf("FinishJobs: %v", err)
+					}
+					mu.Lock()
+					for _, f := range done {
+						if _, twice := ended[f.Job.ID]; twice {
+							t.Errorf("job %s has ended twice", f.Job.ID)
+						}
+						ended[f.Job.ID] = f.Cost
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		var sum modelgate.Nano
+		for _, cost := range ended {
+			sum += cost
+		}
+		spent, err := db.Spend(t.Context(), client, modelgate.LevelClient, string(client), SpendPeriod{modelgate.Day, modelgate.Day.Start(noon)})
+		must(t, err)
+		if len(ended) != jobs || spent != sum {
+			t.Errorf("%d jobs have ended, spend %s, want %s", len(ended), spent, sum)
+		}
+		for n := range jobs {
+			if j := jobOf(t, db, client, n); j.Status != modelgate.JobSucceeded || j.Final != ended[j.ID] || !j.FinalizedAt.Equal(noon) {
+				t.Errorf("job %+v", j)
+			}
+		}
+		if n := number(t, db, "SELECT COUNT(*) FROM usage_row WHERE parse_status = 'provisional'"); n != 0 {
+			t.Errorf("%d rows are provisional", n)
+		}
+		clean0(t, db, client)
+	})
+}
+
+// What a job may cost beyond its provisional cost stays held, also when its
+// instance is gone, until the job is final.
+func TestJobHolds(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 900)
+		b := modelgate.Budget{Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Day, Limit: 10 * modelgate.USD}
+		must(t, db.PutBudget(t.Context(), client, KeyScope{}, b, audit("budget.put")))
+		k := b.Counter(client, uuid(1).Time())
+		ask := func(seq int64, least modelgate.Nano) modelgate.Held {
+			t.Helper()
+			held, err := db.Hold(t.Context(), "i", []modelgate.Ask{{Counter: k, Least: least, Most: least, Room: least, Seq: seq}})
+			must(t, err)
+			return held[0]
+		}
+		ask(1, 4*modelgate.USD)
+		r := film(client, 1)
+		r.Holds = r.Holds.Add(&b)
+		r.Job.Reserve = 3 * modelgate.USD
+		book(t, db, "i", r)
+		clean0(t, db, client)
+		must(t, db.EndSlices(t.Context(), "i"))
+		clean0(t, db, client)
+		if h := ask(2, 7*modelgate.USD); h.Granted != 0 || h.Left != 6*modelgate.USD {
+			t.Errorf("of 10, 1 is spent and 3 are held: %+v", h)
+		}
+		f, _ := jobOf(t, db, client, 1).Finish(modelgate.JobNews{Event: modelgate.JobFails})
+		_, err := db.FinishJobs(t.Context(), []modelgate.JobFinal{f})
+		must(t, err)
+		clean0(t, db, client)
+		if h := ask(3, 10*modelgate.USD); h.Granted != 10*modelgate.USD {
+			t.Errorf("a job that has failed still holds something: %+v", h)
+		}
+	})
+}
+
+// A claim is a lease; its length grows, and ends at the deadline.
+func TestClaimJobs(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 900)
+		now := uuid(100).Time()
+		db.now = func() time.Time { return now }
+		var rows []modelgate.UsageRow
+		for n := range 40 {
+			rows = append(rows, film(client, n))
+		}
+		late := film(client, 99)
+		late.Job.Deadline = now.Add(time.Minute)
+		book(t, db, "i", append(rows, late)...)
+		got := map[modelgate.UUID]int{}
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for {
+					jobs, err := db.ClaimJobs(t.Context(), 8)
+					if err != nil || len(jobs) == 0 {
+						if err != nil {
+							t.Error(err)
+						}
+						return
+					}
+					mu.Lock()
+					for _, j := range jobs {
+						got[j.ID]++
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		wg.Wait()
+		for id, n := range got {
+			if n != 1 {
+				t.Errorf("job %s was claimed %d times", id, n)
+			}
+		}
+		if len(got) != 40 { // the late one is too young
+			t.Errorf("%d jobs were claimed, want 40", len(got))
+		}
+		var waits []time.Duration
+		for range 12 {
+			from := now
+			for len(waits) < 100 {
+				now = now.Add(time.Second)
+				jobs, err := db.ClaimJobs(t.Context(), 100)
+				must(t, err)
+				if slices.ContainsFunc(jobs, func(j modelgate.Job) bool { return j.ID == rows[7].CallBegin.ID }) {
+					break
+				}
+				if now.Sub(from) > 10*time.Minute {
+					t.Fatal("the job never came again")
+				}
+			}
+			waits = append(waits, now.Sub(from))
+		}
+		if waits[0] < 4*time.Second || waits[0] > 8*time.Second || waits[11] < 5*time.Minute || waits[11] > 7*time.Minute {
+			t.Errorf("pauses %v, want 5 s to 5 min and up to a quarter more", waits)
+		}
+		if j := jobOf(t, db, client, 99); number(t, db, "SELECT next_poll FROM async_job WHERE id = $1", j.ID.String()) < micros(late.Job.Deadline) {
+			t.Error("a job whose deadline has passed is not due")
+		}
+	})
+}
+
+func TestJobLists(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client, other := createClient(t, db, 900), createClient(t, db, 901)
+		var rows []modelgate.UsageRow
+		for n := range 30 {
+			r := film(client, n)
+			r.KeyID = modelgate.KeyID(id(n % 3))
+			if n%3 == 2 {
+				r.SubAccountID = "sub"
+			}
+			if n%5 == 0 {
+				r.Job.Kind = modelgate.Image
+			}
+			rows = append(rows, r)
+		}
+		book(t, db, "i", append(rows, film(other, 50))...)
+		for _, c := range []struct {
+			list JobList
+			want int
+		}{
+			{JobList{}, 30}, {JobList{KeyID: modelgate.KeyID(id(1))}, 10}, {JobList{SubAccountID: "sub"}, 10}, {JobList{Kind: modelgate.Image}, 6},
+			{JobList{Status: modelgate.JobPending}, 30}, {JobList{Status: "Pending"}, 0},
+			{JobList{CreatedAfter: rows[9].At}, 20}, {JobList{CreatedBefore: rows[9].At}, 9}, {JobList{CreatedAfter: rows[9].At, CreatedBefore: rows[20].At}, 10},
+		} {
+			c.list.Limit = 7
+			var seen []modelgate.UUID
+			for {
+				jobs, more, err := db.Jobs(t.Context(), client, c.list)
+				must(t, err)
+				for _, j := range jobs {
+					seen = append(seen, j.ID)
+				}
+				if !more {
+					break
+				}
+				last := jobs[len(jobs)-1]
+				c.list.After = &Cursor{At: last.CreatedAt, ID: last.ID.String()}
+			}
+			if len(seen) != c.want || !slices.IsSortedFunc(seen, func(a, b modelgate.UUID) int { return slices.Compare(b[:], a[:]) }) {
+				t.Errorf("%+v: %d jobs, want %d, the newest first", c.list, len(seen), c.want)
+			}
+		}
+	})
+}
+
+// Reconcile sees what jobs and rows disagree about, in both directions.
+func TestReconcileJobs(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 900)
+		book(t, db, "i", film(client, 1), film(client, 2), film(client, 3))
+		f, _ := jobOf(t, db, client, 3).Finish(modelgate.JobNews{Event: modelgate.JobOverdue})
+		_, err := db.FinishJobs(t.Context(), []modelgate.JobFinal{f})
+		must(t, err)
+		for _, broken := range []string{
+			"DELETE FROM async_job WHERE task_id = 'task-1'", "UPDATE async_job SET status = 'failed' WHERE task_id = 'task-2'",
+			"UPDATE async_job SET final_cost = 5 WHERE task_id = 'task-3'",
+		} {
+			_, err := db.write.Exec(broken)
+			must(t, err)
+		}
+		found, err := db.Reconcile(t.Context(), client)
+		must(t, err)
+		wrong := 0
+		for _, d := range found {
+			if d.What == "job" {
+				wrong++
+			}
+		}
+		if wrong != 3 {
+			t.Errorf("%d jobs are wrong, want 3: %+v", wrong, found)
+		}
+	})
+}

@@ -1,0 +1,141 @@
+package modelgate_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"modelgate"
+)
+
+// Only pending moves, and each event leads to one state.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	want := map[modelgate.JobEvent][2]string{
+		modelgate.JobSucceeds: {"succeeded", ""}, modelgate.JobFails: {"failed", ""}, modelgate.JobIsCancelled: {"cancelled", ""},
+		modelgate.JobLapses: {"expired", "provider"}, modelgate.JobOverdue: {"expired", "deadline"}, modelgate.JobLost: {"expired", "credential_rotated"},
+	}
+	for event, w := range want {
+		if s, reason, ok := modelgate.Next(modelgate.JobPending, event); !ok || string(s) != w[0] || string(reason) != w[1] {
+			t.Errorf("Next(pending, %s) = %s %s %v, want %v", event, s, reason, ok, w)
+		}
+		for _, final := range []modelgate.JobStatus{modelgate.JobSucceeded, modelgate.JobFailed, modelgate.JobCancelled, modelgate.JobExpired} {
+			if s, _, ok := modelgate.Next(final, event); ok || s != final {
+				t.Errorf("Next(%s, %s) = %s %v, want it to stay", final, event, s, ok)
+			}
+		}
+	}
+	if _, _, ok := modelgate.Next(modelgate.JobPending, modelgate.JobRuns); ok {
+		t.Error("a job that runs has moved")
+	}
+}
+
+// seconds is a price by the second.
+func seconds(t *testing.T, usd string) *modelgate.Price {
+	t.Helper()
+	p := new(modelgate.Price)
+	n, err := modelgate.ParseUSD(usd)
+	if err == nil {
+		err = p.Base.Set(modelgate.UnitSecond, n)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestFinish(t *testing.T) {
+	t.Parallel()
+	const cent = modelgate.Nano(10_000_000)
+	asked := modelgate.Usage{Seconds: 8_000_000}
+	price := seconds(t, "0.1").Freeze(time.Now())
+	tests := map[string]struct {
+		price string
+		usage modelgate.Usage
+		news  modelgate.JobNews
+		cost  modelgate.Nano
+		parse modelgate.ParseStatus
+	}{
+		"as asked":                 {price, asked, modelgate.JobNews{Event: modelgate.JobSucceeds}, 80 * cent, modelgate.ParseOK},
+		"as stated":                {price, asked, modelgate.JobNews{Event: modelgate.JobSucceeds, Stated: true, Usage: modelgate.Usage{Seconds: 6_000_000}}, 60 * cent, modelgate.ParseOK},
+		"as long as it says":       {price, modelgate.Usage{}, modelgate.JobNews{Event: modelgate.JobSucceeds, Length: 4_000_000}, 40 * cent, modelgate.ParseOK},
+		"stated in tokens":         {price, asked, modelgate.JobNews{Event: modelgate.JobSucceeds, Stated: true, Usage: modelgate.Usage{Output: 1000}}, 80 * cent, modelgate.ParseOK},
+		"nothing known":            {price, modelgate.Usage{}, modelgate.JobNews{Event: modelgate.JobSucceeds}, 0, modelgate.ParsePartial},
+		"charged, nothing known":   {price, modelgate.Usage{}, modelgate.JobNews{Event: modelgate.JobSucceeds, Charged: true, Charge: cent}, cent, modelgate.ParseOK},
+		"charged, without a price": {"", asked, modelgate.JobNews{Event: modelgate.JobSucceeds, Charged: true, Charge: cent}, cent, modelgate.ParseOK},
+		"charged, with a price":    {price, asked, modelgate.JobNews{Event: modelgate.JobSucceeds, Charged: true, Charge: cent}, 80 * cent, modelgate.ParseOK},
+		"without a price":          {"", asked, modelgate.JobNews{Event: modelgate.JobSucceeds}, 0, modelgate.ParsePartial},
+		"absurd":                   {price, asked, modelgate.JobNews{Event: modelgate.JobSucceeds, Stated: true, Usage: modelgate.Usage{Seconds: -1}}, 0, modelgate.ParsePartial},
+		"failed":                   {price, asked, modelgate.JobNews{Event: modelgate.JobFails}, 0, modelgate.ParseFailed},
+		"failed and charged":       {price, asked, modelgate.JobNews{Event: modelgate.JobFails, Charged: true, Charge: cent}, cent, modelgate.ParseFailed},
+		"failed and used":          {price, asked, modelgate.JobNews{Event: modelgate.JobFails, Stated: true, Usage: modelgate.Usage{Seconds: 1_000_000}}, 10 * cent, modelgate.ParseFailed},
+		"failed, of a length":      {price, asked, modelgate.JobNews{Event: modelgate.JobFails, Length: 8_000_000}, 0, modelgate.ParseFailed},
+		"cancelled":                {price, asked, modelgate.JobNews{Event: modelgate.JobIsCancelled}, 0, modelgate.ParseCancelled},
+		"given up by the provider": {price, asked, modelgate.JobNews{Event: modelgate.JobLapses}, 0, modelgate.ParseExpired},
+		"overdue":                  {price, asked, modelgate.JobNews{Event: modelgate.JobOverdue}, 80 * cent, modelgate.ParseExpired},
+		"credential gone":          {price, asked, modelgate.JobNews{Event: modelgate.JobLost}, 0, modelgate.ParseExpired},
+	}
+	for name, tt := range tests {
+		j := &modelgate.Job{NewJob: modelgate.NewJob{Price: tt.price}, Status: modelgate.JobPending, Usage: tt.usage, Provisional: 80 * cent}
+		f, ok := j.Finish(tt.news)
+		if !ok || f.Cost != tt.cost || f.ParseStatus != tt.parse {
+			t.Errorf("%s: %s, %s, %v; want %s, %s", name, f.Cost, f.ParseStatus, ok, tt.cost, tt.parse)
+		}
+		j.Status = f.Status
+		if _, ok := j.Finish(modelgate.JobNews{Event: modelgate.JobSucceeds}); ok {
+			t.Errorf("%s: a job has ended twice", name)
+		}
+	}
+}
+
+// A frozen price costs what the price costs at the instant, whatever is used.
+func TestFrozenPrice(t *testing.T) {
+	t.Parallel()
+	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
+	rapid.Check(t, func(t *rapid.T) {
+		rates := func(label string) (r modelgate.Rates) {
+			for _, u := range []modelgate.Unit{modelgate.UnitInput, modelgate.UnitOutput, modelgate.UnitSecond, modelgate.UnitImage, modelgate.UnitRequest} {
+				if rapid.Bool().Draw(t, label) {
+					if err := r.Set(u, modelgate.Nano(rapid.Int64Range(0, 5_000_000_000).Draw(t, label))); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			return r
+		}
+		p := &modelgate.Price{Base: rates("base")}
+		p.Dated = []modelgate.DatedPrice{{From: day.Add(time.Hour), Rates: rates("dated")}}
+		p.Windows = []modelgate.WindowPrice{{From: 600, To: 700, Rates: rates("window")}}
+		p.Tiers = []modelgate.TierPrice{{Above: 100, Rates: rates("tier")}}
+		p.Images = []modelgate.ImagePrice{{Size: "1x1", USD: 7}}
+		p.Multipliers = []modelgate.Multiplier{{Field: "service_tier", Value: "flex", Millionths: 500_000}}
+		at := day.Add(time.Duration(rapid.Int64Range(0, 24*60).Draw(t, "minute")) * time.Minute)
+		thawed, err := modelgate.ThawPrice(p.Freeze(at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := modelgate.Usage{
+			Input: rapid.Int64Range(0, 200).Draw(t, "input"), Output: rapid.Int64Range(0, 200).Draw(t, "output"),
+			Seconds: rapid.Int64Range(0, 1e9).Draw(t, "seconds"), Images: rapid.Int64Range(0, 3).Draw(t, "images"),
+			Size: rapid.SampledFrom([]string{"", "1x1"}).Draw(t, "size"), ServiceTier: rapid.SampledFrom([]string{"", "flex"}).Draw(t, "tier"),
+		}
+		want, priced, _ := p.Cost(&u, at)
+		if got, how, _ := thawed.Cost(&u, at); got != want || how != priced {
+			t.Fatalf("frozen: %s %d, price: %s %d", got, how, want, priced)
+		}
+	})
+	long := &modelgate.Price{Images: make([]modelgate.ImagePrice, 100)}
+	if text := long.Freeze(day); len(text) > modelgate.MaxFrozen || strings.Contains(text, "images") {
+		t.Errorf("a frozen price of %d bytes", len(text))
+	}
+	if p, err := modelgate.ThawPrice(""); p != nil || err != nil {
+		t.Errorf("no price thaws to %v, %v", p, err)
+	}
+	for _, bad := range []string{"x", `{"base":"second"}`, `{"base":"hour=1"}`, `{"tiers":[{"rates":"input=-1"}]}`} {
+		if _, err := modelgate.ThawPrice(bad); err == nil {
+			t.Errorf("ThawPrice(%s) succeeds", bad)
+		}
+	}
+}
