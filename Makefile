@@ -43,6 +43,7 @@ prove-billing: ## bill every call once, credit every payment once, at full size 
 prove-pages: ## every look of every page, and each interactive within a second however much it shows (two minutes)
 	go test -count=1 -v -timeout 30m -parallel 1 -run 'TestPages' ./internal/prove -full
 
+
 soak: ## twenty minutes at 300 calls a second, with reloads and a database that restarts
 	go test -count=1 -v -timeout 1h -run 'TestSoak' ./internal/prove -full
 

@@ -137,6 +137,7 @@ func simulatedModels() ([]*modelgate.Model, error) {
 		{"simulated/gemini", "sim-gemini", "sim-gemini", modelgate.LLM, tokens},
 		{"simulated/embedding", "sim-openai", "sim-embedding", modelgate.Embedding, tokens},
 		{"simulated/image", "sim-openai", "gpt-image-sim", modelgate.Image, map[modelgate.Unit]string{modelgate.UnitImage: "0.04"}},
+		{"simulated/video", "sim-openai", "sim-video", modelgate.Video, map[modelgate.Unit]string{modelgate.UnitSecond: "0.1"}},
 		{"simulated/rerank", "sim-cohere", "sim-rerank", modelgate.Rerank, map[modelgate.Unit]string{modelgate.UnitSearch: "2"}},
 		{"simulated/speech", "sim-openai", "sim-tts", modelgate.Audio, map[modelgate.Unit]string{modelgate.UnitCharacters: "15"}},
 		{"simulated/transcribe", "sim-openai", "sim-transcribe", modelgate.Audio, map[modelgate.Unit]string{modelgate.UnitSecond: "0.0001", modelgate.UnitInput: "1", modelgate.UnitOutput: "2", modelgate.UnitAudioInput: "1"}},
