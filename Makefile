@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages soak pages build clean
+.PHONY: help run test check bench microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history soak pages build clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -43,6 +43,8 @@ prove-billing: ## bill every call once, credit every payment once, at full size 
 prove-pages: ## every look of every page, and each interactive within a second however much it shows (two minutes)
 	go test -count=1 -v -timeout 30m -parallel 1 -run 'TestPages' ./internal/prove -full
 
+prove-history: ## statistics stay fast and evidence cannot be altered unseen, at full size
+	go test -count=1 -v -timeout 2h -parallel 1 -run 'TestHistory' ./internal/prove -full
 
 soak: ## twenty minutes at 300 calls a second, with reloads and a database that restarts
 	go test -count=1 -v -timeout 1h -run 'TestSoak' ./internal/prove -full

@@ -1,0 +1,70 @@
+package prove
+
+import (
+	"bufio"
+	"context"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/evidence"
+	"modelgate/internal/gatetest"
+)
+
+// TestHistorySpeed has the real binary verify a long file from a pipe, with
+// what little memory it needs for any.
+func TestHistorySpeed(t *testing.T) {
+	t.Parallel()
+	lines := size(50_000, 1_000_000)
+	short := gatetest.NewEvidence(t).Usage(100)
+	chain := modelgate.EvidenceChain{EvidenceHead: modelgate.EvidenceHead{ClientID: short.Org}}
+	for n := range lines {
+		chain.Append(short.Records[n%100])
+	}
+	command := exec.CommandContext(context.WithoutCancel(t.Context()), gatetest.Binary(t), "evidence", "verify", "--json", "-")
+	in, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	out := bufio.NewWriterSize(in, 1<<20)
+	part := evidence.Part{Org: short.Org, From: 1, To: int64(lines), Latest: int64(lines), Last: chain.Hash, At: short.At}
+	header, err := short.Header(part)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = out.Write(header) // a reader that has ended says so by its code
+	var line []byte
+	c := modelgate.EvidenceChain{EvidenceHead: modelgate.EvidenceHead{ClientID: short.Org}}
+	for n := range lines {
+		prev, record := c.Hash, short.Records[n%100]
+		c.Append(record)
+		line = evidence.AppendRecord(line[:0], c.Seq, prev, c.Hash, record)
+		_, _ = out.Write(line)
+	}
+	head, err := short.Head(part, header)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = out.Write(head)
+	_ = out.Flush()
+	_ = in.Close()
+	if err := command.Wait(); err != nil {
+		t.Fatalf("verify: %v", err)
+	}
+	used := command.ProcessState.SysUsage().(*syscall.Rusage)
+	mib := used.Maxrss >> 10
+	busy := command.ProcessState.UserTime() + command.ProcessState.SystemTime()
+	t.Logf("%d lines in %v, %.0f lines a second of the verifier's own time, %d MiB at most", lines, time.Since(began).Round(time.Millisecond), float64(lines)/busy.Seconds(), mib)
+	if mib > 64*raceFactor {
+		t.Errorf("verify took %d MiB, want at most 64", mib)
+	}
+	if rate := float64(lines) / busy.Seconds(); *full && raceFactor == 1 && rate < 100_000 {
+		t.Errorf("verify took %.0f lines a second, want 100,000", rate)
+	}
+}
