@@ -30,9 +30,10 @@ prove-access: ## who may do what, and how fast a revocation holds, at full size 
 	go test -count=1 -rapid.checks 20000 -run 'Admit|Issuance|Permit|SingleModel|Deny' .
 	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestAccess' ./internal/prove -full
 
-prove-money: ## budgets that hold at every moment, at full size (ten minutes)
+prove-money: build ## budgets that hold at every moment, at full size, and what they cost (twenty minutes)
 	go test -count=1 -v -timeout 1h -run 'TestEveryOrderOfEvents' ./internal/purse -states 600000
 	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestMoney' ./internal/prove -full
+	go run ./bench -unbudgeted -rounds 6 -slice 12s -targets 'interval|no budgets' -only '^door, 1 KB, c=(32|256)$$'
 
 prove-scale: ## three instances at 1,000 calls a second lose nothing while everything restarts (two minutes)
 	go test -count=1 -v -timeout 30m -run 'TestScale' ./internal/prove -full
