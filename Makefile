@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history soak pages build clean
+.PHONY: help run test check bench microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history soak pages build check-deploy release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,12 @@ pages: ## build the dashboard and the portal, where Node.js is there
 build: pages ## make bin/modelgate, one static binary
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/modelgate ./cmd/modelgate
 
+check-deploy: ## read compose file, chart, alert rules and dashboard with their own libraries
+	cd test/deploy && go test -count=1 ./...
+
+release: pages ## build dist/: a packed static binary for each of five targets; VERSION=v1.2.3
+	scripts/release $(VERSION)
+
 clean: ## remove what build and test left
-	rm -rf bin test/sdk/node_modules clients/typescript/node_modules clients/typescript/dist
+	rm -rf bin dist test/sdk/node_modules clients/typescript/node_modules clients/typescript/dist
 	rm -rf test/browser/node_modules test/browser/screenshots web/node_modules internal/pages/dist/*
