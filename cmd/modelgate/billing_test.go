@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"modelgate/internal/gatetest"
+)
+
+// TestExportResend sends an event again that has failed, and no other.
+func TestExportResend(t *testing.T) {
+	t.Parallel()
+	const key = "sk_test_resend"
+	p := gatetest.NewProcessor(t, key)
+	b := newBench(t, gatetest.GatewayOptions{More: p.Config(key)})
+	resend := func(id string) (string, int) {
+		stdout, stderr, code := b.Run("export", "resend", id, "--config", b.ConfigFile)
+		return stdout + stderr, code
+	}
+	for _, id := range []string{"x", "00000000-0000-7000-8000-00000000ffff"} {
+		if said, code := resend(id); code != 1 {
+			t.Errorf("resend %s: exit %d %s", id, code, said)
+		}
+	}
+	var rotated struct {
+		Rotated int
+		Secrets []struct{ Secrets int }
+	}
+	b.Admin(&rotated, "master-key", "rotate")
+	if rotated.Rotated != 0 {
+		t.Errorf("rotated %+v", rotated)
+	}
+	if said, code := resend(strings.Repeat("0", 36)); code != 1 || !strings.Contains(said, "not the id of a usage row") {
+		t.Errorf("exit %d %s", code, said)
+	}
+}
+
+// TestRotateNeedsAKey refuses without a master key, and says so.
+func TestRotateNeedsAKey(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, gatetest.GatewayOptions{})
+	if _, stderr, code := b.Run("master-key", "rotate", "--config", b.ConfigFile); code != 1 || !strings.Contains(stderr, "master_key is not set") {
+		t.Errorf("exit %d %s", code, stderr)
+	}
+}
