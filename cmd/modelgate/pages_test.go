@@ -154,6 +154,29 @@ func TestSessionsOverTLS(t *testing.T) {
 	}
 }
 
+// TestSessionsOnPostgres are good on every instance that has the key, and say
+// what is missing where there is none.
+func TestSessionsOnPostgres(t *testing.T) {
+	t.Parallel()
+	database := gatetest.Postgres(t)
+	const master = "master_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=\n"
+	a := newBench(t, gatetest.GatewayOptions{Database: database, More: master})
+	w := newBrowser(t, a.URL)
+	w.signIn("/dashboard", a.key)
+	b := gatetest.StartGateway(t, gatetest.GatewayOptions{Database: database, More: master})
+	w.url = b.URL // the same host, as behind a load balancer
+	w.want(200, "GET /dashboard/gw/me", "")
+	none := gatetest.StartGateway(t, gatetest.GatewayOptions{Database: database})
+	w.url = none.URL
+	w.want(401, "GET /dashboard/gw/me", "")
+	if text := w.want(503, "POST /dashboard/session", fmt.Sprintf(`{"key":%q}`, a.key)); !strings.Contains(text, "session_key") {
+		t.Errorf("without a key: %s", text)
+	}
+	if !strings.Contains(none.Log(), "nobody can sign in") {
+		t.Error("serve does not say that nobody can sign in")
+	}
+}
+
 // reseller is an organization with a portal and two customers.
 type reseller struct {
 	*bench

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"crypto/hkdf"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"log/slog"
 	"net/http"
@@ -33,13 +35,18 @@ func cursorKey(cfg *config.Config, log *slog.Logger) ([]byte, error) {
 }
 
 // sessionKey is the key that seals the sessions of dashboard and portals: the
-// configured one, or with SQLite one in the data directory; nil for none.
+// configured one, or with SQLite one in the data directory, else one derived
+// from the master key, which instances on PostgreSQL share; nil for none.
 func sessionKey(cfg *config.Config, log *slog.Logger) ([]byte, error) {
 	if text := cfg.SessionKey.Reveal(); text != "" {
 		return base64.StdEncoding.DecodeString(text)
 	}
 	if !onSQLite(cfg) {
-		return nil, nil
+		master, err := base64.StdEncoding.DecodeString(cfg.MasterKey.Reveal())
+		if err != nil || len(master) == 0 {
+			return nil, err
+		}
+		return hkdf.Key(sha256.New, master, nil, "modelgate page sessions", 32)
 	}
 	return generatedKey(cfg, "session.key", func(path string) {
 		log.Warn("session.key is damaged; a new one is made, and everyone has to sign in again", "file", path)
@@ -63,7 +70,7 @@ func generatedKey(cfg *config.Config, name string, damaged func(path string)) ([
 }
 
 // noSessions tells who opens a dashboard what its operator has to do.
-const noSessions = "signing in needs session_key in the configuration, which instances on PostgreSQL share"
+const noSessions = "signing in needs session_key or master_key in the configuration, which instances on PostgreSQL share"
 
 // newPages makes dashboard and portals.
 func (s *server) newPages(cfg *config.Config, enter func(http.ResponseWriter, *http.Request, pages.Visit)) (*pages.Pages, error) {

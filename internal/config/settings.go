@@ -48,8 +48,8 @@ type Settings struct {
 	// Key that seals the sessions of dashboard and portals, 32 bytes in base64,
 	// such as `openssl rand -base64 32` prints. Instances that share a
 	// PostgreSQL need the same one. Empty means a generated one in data_dir
-	// with SQLite, and that nobody can sign in with PostgreSQL. A new key ends
-	// all sessions.
+	// with SQLite, and with PostgreSQL one derived from master_key; where that
+	// is empty too, nobody can sign in. A new key ends all sessions.
 	SessionKey Secret `yaml:"session_key"`
 
 	// The key that signs exports of evidence.

@@ -2,7 +2,6 @@ import { useEffect, useRef, useState } from "react";
 import { Failure, failureOf, get, query, root, unreachable, type Model, type UsageRow } from "../shared/api";
 import { duration, integer, usdExact } from "../shared/format";
 import { refresh } from "../shared/use";
-import { Icon } from "../ui/icons";
 import { Button, Field, Trouble } from "../ui/kit";
 import { useApp } from "./app";
 import { NoScope } from "./gate";
@@ -78,7 +77,7 @@ export function TryIt({ model }: { model: Model }) {
           {result.image ? <img src={result.image} alt={prompt} /> : result.sound ? <audio controls src={result.sound} /> : result.text}
         </div>
       )}
-      {id && !failure && <p className="note"><Icon name="check" size={14} /> Request <code>{id}</code></p>}
+      {id && !failure && <p className="note">Request <code>{id}</code></p>}
     </div>
   );
 }

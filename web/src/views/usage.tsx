@@ -24,13 +24,14 @@ const sure: Record<string, string> = {
 };
 
 const columns: Column<UsageRow>[] = [
-  { title: "Time (UTC)", tight: true, cell: (r) => moment(r.created_at), text: (r) => r.created_at },
+  { title: "Time (UTC)", tight: true, hide: "narrow", cell: (r) => moment(r.created_at), text: (r) => r.created_at },
   {
     title: "Model",
     cell: (r) => (
       <span className="two">
         <span className="cut">{r.model_slug ?? r.model}</span>
-        <small className="cut">{r.model_slug && !portal ? `${r.provider} · ${r.model}` : r.provider}</small>
+        <small className="cut wide">{r.model_slug && !portal ? `${r.provider} · ${r.model}` : r.provider}</small>
+        <small className="slim">{moment(r.created_at)}</small>
       </span>
     ),
     text: (r) => r.model_slug ?? r.model,
