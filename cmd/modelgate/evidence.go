@@ -197,7 +197,7 @@ func (c *evidenceKeyRotate) Run(env *environment) error {
 	if c.Lost {
 		how = lostKey
 	}
-	if _, err := signing.follow(env.ctx, keys, how); err != nil {
+	if _, err := signing.follow(env.ctx, how); err != nil {
 		return err
 	}
 	return c.showSigning(env, db)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,6 +21,7 @@ func (s *server) newKeeper(cfg *config.Config) *work.Keeper {
 	s.metrics.MustRegister(rows, last)
 	return &work.Keeper{
 		Ledger: s.db, Log: s.log, Now: time.Now, Keep: time.Duration(cfg.Metering.RetentionDays) * 24 * time.Hour,
+		First:  []func(context.Context, time.Time) error{s.pruneEvidence},
 		Pruned: func(n int64) { rows.Add(float64(n)) },
 		Done:   last.SetToCurrentTime,
 	}

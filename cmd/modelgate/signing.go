@@ -103,17 +103,13 @@ func (s *signing) Signer(ctx context.Context) (*evidence.Signer, error) {
 	if s.signer != nil && len(keys) == s.rows {
 		return s.signer, nil
 	}
-	if len(keys) == 0 {
-		if keys, err = s.follow(ctx, keys, handOver); err != nil {
+	place, configured := s.place.(*configuredKeys)
+	if len(keys) == 0 || configured && place.isNew(keys) {
+		if keys, err = s.follow(ctx, handOver); err != nil {
 			return nil, err
 		}
 	}
 	key, err := s.place.find(ctx, keys[len(keys)-1])
-	if place, ok := s.place.(*configuredKeys); ok && (err == nil || errors.Is(err, errNoSuchKey)) && place.isNew(keys) {
-		if keys, err = s.follow(ctx, keys, handOver); err == nil {
-			key, err = s.place.find(ctx, keys[len(keys)-1])
-		}
-	}
 	if err != nil {
 		return nil, fmt.Errorf("signing key %s: %w", keys[len(keys)-1].VKey, err)
 	}
@@ -144,13 +140,14 @@ const (
 )
 
 // follow makes the next key the one that signs and returns all keys.
-func (s *signing) follow(ctx context.Context, keys []store.EvidenceKey, how succession) ([]store.EvidenceKey, error) {
+func (s *signing) follow(ctx context.Context, how succession) ([]store.EvidenceKey, error) {
 	unlock, err := s.place.lock()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock() // nothing depends on it: the end of the process unlocks too
-	if keys, err = s.db.EvidenceKeys(ctx); err != nil {
+	keys, err := s.db.EvidenceKeys(ctx)
+	if err != nil {
 		return nil, err
 	}
 	next, err := s.place.next(ctx, int64(len(keys))+1, s.name)
@@ -355,5 +352,38 @@ func (s *server) openEvidence(cfg *config.Config) (err error) {
 		s.log.Warn("exports of evidence are answered 503", "error", err)
 	}
 	s.chains = &work.Sequencer{Ledger: s.db, Instance: s.spool.Instance(), Now: time.Now, Log: s.log}
+	return nil
+}
+
+// pruneChunks bounds what one transaction deletes of a chain.
+const pruneChunks = 200
+
+// pruneEvidence deletes records that are too old, before the rows that they
+// are about. Where nothing signs, they stay: their end could not be.
+func (s *server) pruneEvidence(ctx context.Context, before time.Time) error {
+	signer, err := s.signing.Signer(ctx)
+	if errors.Is(err, errNoSigning) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	clients, err := s.db.EvidenceClients(ctx)
+	if err != nil {
+		return err
+	}
+	for _, client := range clients {
+		for more := true; more; {
+			record := audit("", "evidence.prune", "", "", nil)
+			record.Actor = modelgate.Actor{System: true}
+			more, err = s.db.PruneEvidence(ctx, client, store.Pruning{
+				Before: store.Cutoff(before), Chunks: pruneChunks, Audit: record,
+				Sign: func(h modelgate.EvidenceHead) (string, error) { return signer.Key.Anchor(h, time.Now()) },
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }

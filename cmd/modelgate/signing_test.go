@@ -1,0 +1,151 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/config"
+	"modelgate/internal/evidence"
+	"modelgate/internal/gatetest"
+	"modelgate/internal/seal"
+	"modelgate/internal/store"
+)
+
+// signingWith opens what signs, with a configuration.
+func signingWith(t *testing.T, db *store.DB, cfg *config.Config, master *seal.Keys) *signing {
+	t.Helper()
+	s, err := newSigning(cfg, db, master)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func signingDB(t *testing.T, url, dir string) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), store.Options{URL: url, DataDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+// signs is the key that signs, and by how many statements it came to that.
+func signs(t *testing.T, s *signing) (string, int) {
+	t.Helper()
+	signer, err := s.Signer(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return signer.Key.VKey(), len(signer.Rotations)
+}
+
+func TestSigningKeyInAFile(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	cfg.Server.DataDir, cfg.Database.URL = t.TempDir(), config.NewSecret("sqlite:x.db")
+	db := signingDB(t, "sqlite:x.db", cfg.Server.DataDir)
+	running := signingWith(t, db, cfg, nil)
+	first, n := signs(t, running)
+	if again, _ := signs(t, signingWith(t, db, cfg, nil)); again != first || n != 0 {
+		t.Errorf("%s signs, then %s", first, again)
+	}
+	if _, err := signingWith(t, db, cfg, nil).follow(t.Context(), handOver); err != nil {
+		t.Fatal(err)
+	}
+	second, n := signs(t, running)
+	if second == first || n != 1 {
+		t.Errorf("after a rotation by a command the service signs with %s (%d statements)", second, n)
+	}
+	if _, err := signingWith(t, db, cfg, nil).follow(t.Context(), lostKey); err != nil {
+		t.Fatal(err)
+	}
+	if third, n := signs(t, running); third == second || n != 0 {
+		t.Errorf("after a loss %s signs, with %d statements", third, n)
+	}
+}
+
+func TestSigningKeySealedInTheDatabase(t *testing.T) {
+	t.Parallel()
+	url := gatetest.Postgres(t)
+	cfg := config.Default()
+	cfg.Database.URL = config.NewSecret(url)
+	db := signingDB(t, url, "")
+	if _, err := signingWith(t, db, cfg, nil).Signer(t.Context()); !errors.Is(err, errNoSigning) {
+		t.Errorf("without any key: %v", err)
+	}
+	master, err := seal.New("MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, b := signingWith(t, db, cfg, master), signingWith(t, db, cfg, master)
+	one, _ := signs(t, a)
+	if two, _ := signs(t, b); two != one {
+		t.Errorf("instances sign with %s and %s", one, two)
+	}
+	if _, err := a.follow(t.Context(), handOver); err != nil {
+		t.Fatal(err)
+	}
+	if two, n := signs(t, b); two == one || n != 1 {
+		t.Errorf("after a rotation the other instance signs with %s (%d statements)", two, n)
+	}
+}
+
+func TestSigningKeyInTheConfiguration(t *testing.T) {
+	t.Parallel()
+	url := gatetest.Postgres(t)
+	db := signingDB(t, url, "")
+	keys := []evidence.Key{gatetest.EvidenceKey(t, 1), gatetest.EvidenceKey(t, 2), gatetest.EvidenceKey(t, 3)}
+	with := func(now evidence.Key, before ...evidence.Key) *signing {
+		cfg := config.Default()
+		cfg.Database.URL, cfg.Evidence.SigningKey = config.NewSecret(url), config.NewSecret(now.Reveal())
+		for _, k := range before {
+			cfg.Evidence.PreviousSigningKeys = append(cfg.Evidence.PreviousSigningKeys, config.NewSecret(k.Reveal()))
+		}
+		return signingWith(t, db, cfg, nil)
+	}
+	if got, _ := signs(t, with(keys[0])); got != keys[0].VKey() {
+		t.Errorf("%s signs", got)
+	}
+	if _, err := with(keys[1]).Signer(t.Context()); !errors.Is(err, errNoSuchKey) {
+		t.Errorf("a new key without the old one: %v", err)
+	}
+	if got, n := signs(t, with(keys[1], keys[0])); got != keys[1].VKey() || n != 1 {
+		t.Errorf("a new key beside the old one: %s signs, %d statements", got, n)
+	}
+	if _, err := with(keys[0]).Signer(t.Context()); !errors.Is(err, errNoSuchKey) {
+		t.Errorf("an instance with the old key alone: %v", err)
+	}
+}
+
+// What is too old leaves the chain, signed, and what stays can be verified.
+func TestRetentionPrunesEvidence(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	cfg.Server.DataDir, cfg.Database.URL = t.TempDir(), config.NewSecret("sqlite:x.db")
+	db := signingDB(t, "sqlite:x.db", cfg.Server.DataDir)
+	client := newClient("old", time.Now().Add(-500*24*time.Hour))
+	record := audit("test", "client.create", "client", string(client.ID), client)
+	record.At = client.CreatedAt
+	if err := db.CreateClient(t.Context(), client, record); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.ChainAllEvidence(t.Context(), client.ID); err != nil {
+		t.Fatal(err)
+	}
+	s := &server{db: db, signing: signingWith(t, db, cfg, nil)}
+	if err := s.pruneEvidence(context.WithoutCancel(t.Context()), time.Now().Add(-400*24*time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	part, err := db.Evidence(t.Context(), client.ID, store.EvidenceRange{})
+	if err != nil || part.From != 2 || part.To != 2 || part.Anchor == "" {
+		t.Errorf("%+v, %v; want the record of the pruning alone", part, err)
+	}
+	if found, err := db.Reconcile(t.Context(), modelgate.ClientID(client.ID)); err != nil || len(found) != 0 {
+		t.Errorf("Reconcile = %v, %v", found, err)
+	}
+}
