@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history soak pages build check-deploy release clean
+.PHONY: help run test check bench microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async soak pages build check-deploy release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -46,6 +46,9 @@ prove-pages: ## every look of every page, and each interactive within a second h
 
 prove-history: ## statistics stay fast and evidence cannot be altered unseen, at full size
 	go test -count=1 -v -timeout 2h -parallel 1 -run 'TestHistory' ./internal/prove -full
+
+prove-async: ## jobs end once and at their cost, whatever dies, at full size (ten minutes)
+	go test -count=1 -v -timeout 1h -run 'TestAsync' ./internal/prove -full
 
 soak: ## twenty minutes at 300 calls a second, with reloads and a database that restarts
 	go test -count=1 -v -timeout 1h -run 'TestSoak' ./internal/prove -full

@@ -1,0 +1,262 @@
+package prove
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"modelgate/internal/gatetest"
+)
+
+// studio is one upstream with several gateways on one database before it.
+type studio struct {
+	t        *testing.T
+	upstream *upstream
+	source   string
+	gateways []*gatetest.Gateway
+	urls     []atomic.Pointer[string]
+	key      string
+	client   http.Client
+}
+
+func newStudio(t *testing.T, gateways int) *studio {
+	t.Helper()
+	s := &studio{t: t, upstream: newUpstream(t), source: gatetest.Postgres(t), urls: make([]atomic.Pointer[string], gateways)}
+	s.client.Timeout = 30 * time.Second
+	for i := range gateways {
+		g := gatetest.StartGateway(t, gatetest.GatewayOptions{Upstream: s.upstream.URL, Database: s.source, Limits: "requests_per_second: 0, concurrency: 0"})
+		s.gateways = append(s.gateways, g)
+		s.urls[i].Store(&g.URL)
+	}
+	s.key, _ = s.gateways[0].NewKey(s.gateways[0].NewClient("studio"))
+	return s
+}
+
+// call asks one of the gateways; status 0 is no answer.
+func (s *studio) call(ctx context.Context, gateway int, method, path, body string) (status int, answer string) {
+	r, err := http.NewRequestWithContext(ctx, method, *s.urls[gateway].Load()+path, strings.NewReader(body))
+	if err != nil {
+		s.t.Error(err)
+		return 0, ""
+	}
+	r.Header.Set("Authorization", "Bearer "+s.key)
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := s.client.Do(r)
+	if err != nil {
+		return 0, ""
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return 0, ""
+	}
+	return resp.StatusCode, string(text)
+}
+
+// make asks for a video until one is made, and returns its id.
+func (s *studio) make(ctx context.Context, gateway int, body string) string {
+	for ctx.Err() == nil {
+		status, answer := s.call(ctx, gateway, "POST", "/v1/videos", body)
+		var job struct{ ID string }
+		if status == http.StatusOK && json.Unmarshal([]byte(answer), &job) == nil && job.ID != "" {
+			return job.ID
+		}
+		gateway = (gateway + 1) % len(s.gateways)
+		time.Sleep(20 * time.Millisecond)
+	}
+	return ""
+}
+
+// ended is how a job stands in the database.
+type ended struct {
+	status, reason string
+	cost           int64
+	parse          string
+	rowCost        int64
+}
+
+func (s *studio) ledger() map[string]ended {
+	s.t.Helper()
+	db, err := sql.Open("pgx", s.source)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer db.Close()
+	rows, err := db.Query(`SELECT j.task_id, j.status, j.reason, j.final_cost, u.parse_status, u.cost
+FROM async_job j JOIN usage_row u ON u.client_id = j.client_id AND u.created_at = j.created_at AND u.id = j.id`)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer rows.Close()
+	all := map[string]ended{}
+	for rows.Next() {
+		var id string
+		var e ended
+		if err := rows.Scan(&id, &e.status, &e.reason, &e.cost, &e.parse, &e.rowCost); err != nil {
+			s.t.Fatal(err)
+		}
+		all[id] = e
+	}
+	if err := rows.Err(); err != nil {
+		s.t.Fatal(err)
+	}
+	return all
+}
+
+func (s *studio) pending() int {
+	n := 0
+	for _, e := range s.ledger() {
+		if e.status == "pending" {
+			n++
+		}
+	}
+	return n
+}
+
+// TestAsyncKills makes jobs, polls them from both sides, and kills the
+// gateways meanwhile: each job ends once, at what the provider's ledger says.
+func TestAsyncKills(t *testing.T) {
+	t.Parallel()
+	jobs, kills := size(500, 10_000), size(3, 30)
+	s := newStudio(t, 2)
+	ctx, cancel := context.WithTimeout(t.Context(), size(90*time.Second, 20*time.Minute))
+	defer cancel()
+	var mu sync.Mutex
+	var made []string
+	var next, polls atomic.Int64
+	var work sync.WaitGroup
+	for range 12 {
+		work.Go(func() {
+			for {
+				n := int(next.Add(1))
+				if n > jobs || ctx.Err() != nil {
+					return
+				}
+				ending := [...]string{"", "", "[[job=failed]]", "[[job=cancelled]]"}[n%4]
+				id := s.make(ctx, n%2, fmt.Sprintf(`{"model":"openai/sora-2","prompt":"film %d [[polls=%d]] %s","seconds":"%d"}`, n, 1+n%size(2, 3), ending, 1+n%12))
+				mu.Lock()
+				made = append(made, id)
+				mu.Unlock()
+				for range n % 4 { // some jobs nobody polls but the gateways
+					s.call(ctx, rand.IntN(2), "GET", "/v1/videos/"+id, "")
+					polls.Add(1)
+				}
+			}
+		})
+	}
+	for i := range kills {
+		time.Sleep(2 * time.Second)
+		g := s.gateways[i%2]
+		g.Kill()
+		g.Start()
+		s.urls[i%2].Store(&g.URL)
+	}
+	work.Wait()
+	(&world{t: t}).eventually("nothing is pending", size(60*time.Second, 10*time.Minute), func() bool { return s.pending() == 0 })
+	for _, g := range s.gateways {
+		g.Stop()
+	}
+	stdout, stderr, code := s.gateways[0].Run("reconcile", "--config", s.gateways[0].ConfigFile)
+	if code != 0 {
+		t.Errorf("reconcile: exit %d\n%s%s", code, stdout, stderr)
+	}
+	all, judged := s.ledger(), s.judge(s.ledger())
+	for _, id := range made {
+		if _, ok := all[id]; !ok {
+			t.Errorf("job %q was answered and is not in the ledger", id)
+		}
+	}
+	t.Logf("%d jobs answered, %d in the ledger, %d kills, %d polls of clients, %d requests upstream: %s", len(made), len(all), kills, polls.Load(), s.upstream.ledger.Len(), judged)
+}
+
+// judge compares the ledger with the provider's, job by job.
+func (s *studio) judge(all map[string]ended) string {
+	s.t.Helper()
+	truth := map[string]ended{}
+	for _, served := range s.upstream.ledger.All() {
+		switch served.JobStatus {
+		case "succeeded":
+			truth[served.Job] = ended{status: "succeeded", cost: int64(served.Seconds * 1e8), parse: "ok"}
+		case "failed", "cancelled", "expired": // in OpenAI's shape all of them are failures
+			truth[served.Job] = ended{status: "failed", parse: "failed"}
+		}
+	}
+	var sum, want int64
+	wrong := 0
+	for id, e := range all {
+		t := truth[id]
+		sum, want = sum+e.cost, want+t.cost
+		if e.status != t.status || e.cost != t.cost || e.rowCost != t.cost || e.parse != t.parse {
+			if wrong++; wrong < 5 {
+				s.t.Errorf("job %s: %+v, the provider says %+v", id, e, t)
+			}
+		}
+	}
+	if sum != want || wrong > 0 {
+		s.t.Errorf("%d of %d jobs are wrong; sum %d, the provider's %d", wrong, len(all), sum, want)
+	}
+	return fmt.Sprintf("sum %d nano-USD, the provider's %d", sum, want)
+}
+
+// TestAsyncRotation takes the credential of pending jobs away, in two steps.
+func TestAsyncRotation(t *testing.T) {
+	t.Parallel()
+	jobs := size(25, 100)
+	s := newStudio(t, 1)
+	g := s.gateways[0]
+	provider := func(more string) gatetest.GatewayOptions {
+		return gatetest.GatewayOptions{Upstream: s.upstream.URL, Database: s.source, Limits: "requests_per_second: 0, concurrency: 0",
+			Providers: "\n  - {name: openai, format: openai, base_url: \"" + s.upstream.URL + "\", region: us, " + more + "}"}
+	}
+	var ids []string
+	for n := range jobs {
+		ids = append(ids, s.make(t.Context(), 0, fmt.Sprintf(`{"model":"openai/sora-2","prompt":"film %d [[polls=1000000]]","seconds":"4"}`, n)))
+	}
+	answered := func(want int) {
+		t.Helper()
+		wrong := 0
+		for _, id := range ids {
+			if status, answer := s.call(t.Context(), 0, "GET", "/v1/videos/"+id, ""); status != want {
+				if wrong++; wrong < 4 {
+					t.Errorf("job %s: %d %s, want %d", id, status, answer, want)
+				}
+			}
+		}
+	}
+	reload := func(more string) {
+		t.Helper()
+		g.Configure(provider(more))
+		before := strings.Count(g.Log(), "configuration reloaded")
+		g.Signal(syscall.SIGHUP)
+		(&world{t: t}).eventually("reload", 20*time.Second, func() bool { return strings.Count(g.Log(), "configuration reloaded") > before })
+	}
+	answered(200)
+	reload("credential: sk-new, previous_credentials: [sk-upstream]")
+	answered(200)
+	if n := s.pending(); n != jobs {
+		t.Errorf("%d jobs are pending while the credential is kept, want %d", n, jobs)
+	}
+	reload("credential: sk-new")
+	answered(http.StatusGone)
+	answered(http.StatusGone)
+	for id, e := range s.ledger() {
+		if e.status != "expired" || e.reason != "credential_rotated" || e.cost != 0 || e.rowCost != 0 || e.parse != "expired" {
+			t.Errorf("job %s: %+v", id, e)
+		}
+	}
+	g.Stop()
+	if stdout, stderr, code := g.Run("reconcile", "--config", g.ConfigFile); code != 0 {
+		t.Errorf("reconcile: exit %d\n%s%s", code, stdout, stderr)
+	}
+	t.Logf("%d jobs: polled while the old credential was kept, 410 afterwards", jobs)
+}
