@@ -49,3 +49,32 @@ func BenchmarkCaller(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkChainEvidence is what the sequencer does with the records of a
+// backlog of full batches, and with those of many clients in small ones.
+func BenchmarkChainEvidence(b *testing.B) {
+	for _, engine := range engines {
+		for _, clients := range []int{1, 250} {
+			b.Run(fmt.Sprintf("%s/%d clients", engine, clients), func(b *testing.B) {
+				db := open(b, options(b, engine))
+				ids := modelgate.NewIDs(db.now)
+				rows, records, offset := make([]modelgate.UsageRow, 500), 0, int64(0)
+				for b.Loop() {
+					b.StopTimer()
+					for range 8 {
+						offset++
+						for i := range rows {
+							rows[i] = row(modelgate.ClientID(id(i%clients)), i)
+							rows[i].CallBegin.ID = ids.New()
+						}
+						_, err := db.Record(b.Context(), Batch{Instance: "i", Rows: rows, Progress: Position{0, offset}})
+						must(b, err)
+					}
+					b.StartTimer()
+					records += chainAll(b, db)
+				}
+				b.ReportMetric(float64(records)/b.Elapsed().Seconds(), "records/s")
+			})
+		}
+	}
+}
