@@ -195,7 +195,8 @@ func (l failingExports) FinishSending(ctx context.Context, lane store.Lane, sett
 	return err
 }
 
-// books: begin.before, begin.after, mark.after, end.before, end.after.
+// books: begin.before, begin.panic, begin.after, mark.after, end.before,
+// end.after. A panic is one of a handler: the process goes on.
 func (f failpoints) books(b relay.Books) relay.Books { return failingBooks{b, f} }
 
 type failingBooks struct {
@@ -205,6 +206,10 @@ type failingBooks struct {
 
 func (b failingBooks) Begin(c *modelgate.CallBegin) error {
 	b.fail.at("begin.before")
+	if b.fail.due("begin.panic") {
+		_ = os.Remove(b.fail.file)
+		panic(c)
+	}
 	err := b.Books.Begin(c)
 	b.fail.at("begin.after")
 	return err

@@ -33,7 +33,9 @@ type GatewayOptions struct {
 	Server, Metering, Limits, More string
 	// Providers and Catalog, YAML lists, replace the usual ones.
 	Providers, Catalog string
-	Env                []string
+	// Credential is what Upstream takes; "" is that of the usual one.
+	Credential string
+	Env        []string
 	// Binary is the path of what to run; "" is that of Binary.
 	Binary string
 	// Dir is the data directory and the place of the configuration; "" is a
@@ -136,6 +138,9 @@ func (g *Gateway) Configure(o GatewayOptions) {
 		"providers:" + or(o.Providers, usualProviders) + "\n" +
 		"catalog:" + or(o.Catalog, usualCatalog) + "\n" + o.More
 	text = strings.ReplaceAll(text, "$UPSTREAM", o.Upstream)
+	if o.Credential != "" {
+		text = strings.ReplaceAll(text, "sk-upstream", o.Credential)
+	}
 	if err := os.WriteFile(g.ConfigFile, []byte(text), 0o600); err != nil {
 		g.t.Fatal(err)
 	}
@@ -155,6 +160,7 @@ func (g *Gateway) Start() {
 	g.t.Helper()
 	g.process = exec.Command(g.binary, "serve", "--config", g.ConfigFile)
 	g.process.Env = g.env
+	g.process.Stdout = output{g.instance}
 	stderr, err := g.process.StderrPipe()
 	if err == nil {
 		err = g.process.Start()
@@ -190,8 +196,18 @@ func (g *Gateway) Start() {
 	}
 }
 
+// output takes what a process writes to standard output, which is nothing.
+type output struct{ *instance }
+
+// Write adds to the log.
+func (o output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.log.Write(b)
+}
+
 // Log is what the process and its predecessors have written to standard
-// error.
+// output and error.
 func (g *Gateway) Log() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
