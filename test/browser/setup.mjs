@@ -96,7 +96,8 @@ export async function call(key, target, body) {
   const [method, path] = target.split(" ");
   const response = await fetch(shop.url + path, { method, headers: { Authorization: "Bearer " + key, "Content-Type": "application/json" }, body: body && JSON.stringify(body) });
   const text = await response.text();
-  return { status: response.status, text, json: text.startsWith("{") || text.startsWith("[") ? JSON.parse(text) : undefined };
+  const json = response.headers.get("Content-Type")?.startsWith("application/json") ? JSON.parse(text) : undefined;
+  return { status: response.status, text, json };
 }
 
 // has says whether the gateway serves a path of the API.

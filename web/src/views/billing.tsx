@@ -13,6 +13,7 @@ export function Billing() {
   const app = useApp();
   const reads = app.can("stats:read");
   const config = useAsked<ProcessorConfig>(reads ? "processor:config" : undefined, () => get("/gw/processor/config"));
+  const customers = useCustomers(app.can("keys:manage"));
   return (
     <Page title="Billing" note="Usage of your customers, sent to your payment processor as it is booked.">
       {app.session.billing === "manual" && app.can("keys:manage") && <TopUp />}
@@ -20,12 +21,14 @@ export function Billing() {
         <NoScope scope="stats:read" what="billing export" />
       ) : config.failure ? (
         <Trouble failure={config.failure} again={config.again} />
-      ) : (
+      ) : config.data && (customers.data || !customers.busy) ? (
         <>
-          {config.data ? <Export config={config.data} /> : <Bones height={130} />}
+          <Export config={config.data} />
           <Mappings config={config.data} />
           <Events />
         </>
+      ) : (
+        <Bones height={480} /> // all at once: nothing jumps
       )}
     </Page>
   );
@@ -187,7 +190,7 @@ function Events() {
   ];
   return (
     <Card
-      flush title="Events" note={counts && `${integer(counts.pending)} pending${counts.pending ? `, the oldest for ${Math.round((events.data?.oldest_pending_age_seconds ?? 0) / 60)} min` : ""} · ${integer(counts.sent_24h)} sent in 24 hours · ${integer(counts.failed)} failed`}
+      flush title="Events" note={!counts ? "…" : `${integer(counts.pending)} pending${counts.pending ? `, the oldest for ${Math.round((events.data?.oldest_pending_age_seconds ?? 0) / 60)} min` : ""} · ${integer(counts.sent_24h)} sent in 24 hours · ${integer(counts.failed)} failed`}
       actions={<><Segments label="Events to show" value={status} onChange={setStatus} options={[["", "All"], ["pending", "Pending"], ["sent", "Sent"], ["failed", "Failed"]]} /><Download name="events" columns={columns} rows={events.data?.events} /></>}
     >
       <Table
