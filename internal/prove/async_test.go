@@ -36,7 +36,8 @@ func newStudio(t *testing.T, gateways int) *studio {
 	for i := range gateways {
 		g := gatetest.StartGateway(t, gatetest.GatewayOptions{Upstream: s.upstream.URL, Database: s.source, Limits: "requests_per_second: 0, concurrency: 0"})
 		s.gateways = append(s.gateways, g)
-		s.urls[i].Store(&g.URL)
+		at := g.URL // Start writes it anew
+		s.urls[i].Store(&at)
 	}
 	s.key, _ = s.gateways[0].NewKey(s.gateways[0].NewClient("studio"))
 	return s
@@ -159,7 +160,8 @@ func TestAsyncKills(t *testing.T) {
 		g := s.gateways[i%2]
 		g.Kill()
 		g.Start()
-		s.urls[i%2].Store(&g.URL)
+		at := g.URL
+		s.urls[i%2].Store(&at)
 	}
 	work.Wait()
 	(&world{t: t}).eventually("nothing is pending", size(60*time.Second, 10*time.Minute), func() bool { return s.pending() == 0 })
