@@ -78,8 +78,8 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
-	if key := keyForm.FindString(r.Header.Get("Authorization")); key != "" && !strings.HasSuffix(key, "abcdef") {
-		w.issued(key)
+	if key := keyForm.FindString(r.Header.Get("Authorization")); key != "" && !strings.HasSuffix(key, "abcdef") && strings.Trim(key[8:], "0") != "" {
+		w.issued(key) // one of noughts only was never issued, and is found in any chain's beginning
 	}
 	r.Header.Set("X-Canary", promptCanary)
 	if r.Header.Get("User-Agent") == "" {
