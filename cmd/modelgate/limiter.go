@@ -57,6 +57,6 @@ func (l *liveLimiter) fallbacks() float64 {
 func (l *liveLimiter) Run(ctx context.Context) {
 	if l.shared != nil {
 		l.shared.Run(ctx)
-		_ = l.shared.Close() // leases run out by themselves
+		l.shared.Close() // leases run out by themselves
 	}
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // lease is a place in Redis.
@@ -34,7 +32,7 @@ func (l *lease) end() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.wait)
 	defer cancel()
-	if err := s.client.ZRem(ctx, l.places, l.member).Err(); err != nil {
+	if _, err := s.server.do(ctx, "ZREM", l.places, l.member); err != nil {
 		s.lost(err)
 		return
 	}
@@ -64,17 +62,23 @@ func (s *Shared) Renew(ctx context.Context) {
 	held, ended := s.sort()
 	ctx, cancel := context.WithTimeout(ctx, renewEvery/2)
 	defer cancel()
-	_, err := s.client.Pipelined(ctx, func(p redis.Pipeliner) error {
-		for places, members := range ended {
-			p.ZRem(ctx, places, members...)
+	var commands []command
+	for places, members := range ended {
+		commands = append(commands, command{"ZREM", append([]any{places}, members...)})
+	}
+	for places, members := range held {
+		for batch := range slices.Chunk(members, renewBatch) {
+			args := append([]any{leaseFor.Microseconds()}, batch...)
+			commands = append(commands, command{"EVAL", arguments(s.renew.text, []string{places}, args)})
 		}
-		for places, members := range held {
-			for batch := range slices.Chunk(members, renewBatch) {
-				s.renew.Eval(ctx, p, []string{places}, append([]any{leaseFor.Microseconds()}, batch...)...)
-			}
-		}
-		return nil
-	})
+	}
+	if len(commands) == 0 {
+		return
+	}
+	err := s.server.all(ctx, commands)
+	if err != nil { // the connection may have broken long ago
+		err = s.server.all(ctx, commands)
+	}
 	if err != nil {
 		s.log.Warn("places of calls could not be renewed", "error", err)
 	}

@@ -3,25 +3,21 @@ package throttle
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"modelgate"
 )
 
 // How the gateway deals with Redis.
 const (
-	patience    = 50 * time.Millisecond // the most a call waits for it
-	retryAfter  = time.Second           // between tries while it does not answer
-	leaseFor    = time.Minute           // a place is free again so long after its instance died
-	renewEvery  = 20 * time.Second
-	renewBatch  = 200
-	dialTimeout = 2 * time.Second
+	patience   = 50 * time.Millisecond // the most a call waits for it
+	retryAfter = time.Second           // between tries while it does not answer
+	leaseFor   = time.Minute           // a place is free again so long after its instance died
+	renewEvery = 20 * time.Second
+	renewBatch = 200
 )
 
 // enterScript draws a request from a key's bucket and takes a place among
@@ -82,9 +78,9 @@ type Shared struct {
 	ids    *modelgate.IDs
 	log    *slog.Logger
 	wait   time.Duration
-	client *redis.Client
-	enter  *redis.Script
-	renew  *redis.Script
+	server *server
+	enter  script
+	renew  script
 
 	away      atomic.Int64 // until when Redis is left alone, on local's clock; 0: it answers
 	fallbacks atomic.Int64
@@ -96,31 +92,25 @@ type Shared struct {
 // NewShared makes the client, which connects when it is first used. The
 // error says that the URL is none.
 func NewShared(o SharedOptions) (*Shared, error) {
-	options, err := redis.ParseURL(o.URL)
+	server, err := newServer(o.URL)
 	if err != nil {
-		return nil, fmt.Errorf("redis url: %w", err)
+		return nil, err
 	}
-	options.ContextTimeoutEnabled = true
-	options.MaxRetries = -1 // a request must not be counted twice
-	options.DialerRetries = 1
-	options.DialTimeout = dialTimeout
-	options.MinIdleConns = 1
-	options.DisableIdentity = true
 	return &Shared{
 		local:  o.Local,
 		ids:    o.IDs,
 		log:    o.Log,
 		wait:   cmp.Or(o.Patience, patience),
-		client: redis.NewClient(options),
-		enter:  redis.NewScript(enterScript),
-		renew:  redis.NewScript(renewScript),
+		server: server,
+		enter:  newScript(enterScript),
+		renew:  newScript(renewScript),
 		leases: make(map[*lease]struct{}),
 	}, nil
 }
 
 // Close closes the connections to Redis. Places that are still held are free
 // for other instances a minute later.
-func (s *Shared) Close() error { return s.client.Close() }
+func (s *Shared) Close() { s.server.close() }
 
 // Fallbacks is how many requests were judged by this instance alone since it
 // started, because Redis did not answer.
@@ -161,7 +151,7 @@ func (s *Shared) ask(key modelgate.KeyID, f figures) (Pass, bool, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.wait)
 	defer cancel()
 	micros := float64(f.interval) / float64(time.Microsecond)
-	got, err := s.enter.Run(ctx, s.client, names, micros, f.burst, f.places, leaseFor.Microseconds(), place.member).Int()
+	got, err := s.server.eval(ctx, s.enter, names, micros, f.burst, f.places, leaseFor.Microseconds(), place.member)
 	place.ended = err != nil
 	if f.places > 0 && (err != nil || got == 1) {
 		s.keep(place)

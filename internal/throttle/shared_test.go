@@ -3,6 +3,7 @@ package throttle_test
 import (
 	"log/slog"
 	"net"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -36,7 +37,7 @@ func patient(tb testing.TB, url string, now func() time.Time, patience time.Dura
 	if err != nil {
 		tb.Fatal(err)
 	}
-	tb.Cleanup(func() { _ = s.Close() })
+	tb.Cleanup(s.Close)
 	return s
 }
 
@@ -126,18 +127,13 @@ func TestSharedPlacesExpireWithTheirInstance(t *testing.T) {
 	url, key := gatetest.Redis(t), newKey()
 	l := instance(t, url, time.Now)
 	want(t, "a place", admitted(t, l, 1, key, limits(0, 0, 1), throttle.Call), 1)
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	client := redis.NewClient(options)
-	defer client.Close()
+	admin := client(t, url)
 	places := "modelgate:limit:{" + string(key) + "}:calls"
-	if ttl := client.PTTL(t.Context(), places).Val(); ttl < 50*time.Second || ttl > time.Minute {
+	if ttl := admin.PTTL(t.Context(), places).Val(); ttl < 50*time.Second || ttl > time.Minute {
 		t.Errorf("the places live another %v, want a minute", ttl)
 	}
 	// A lease that ran out, as one of an instance that died.
-	if err := client.ZAdd(t.Context(), places, redis.Z{Score: 1, Member: "dead"}).Err(); err != nil {
+	if err := admin.ZAdd(t.Context(), places, redis.Z{Score: 1, Member: "dead"}).Err(); err != nil {
 		t.Fatal(err)
 	}
 	want(t, "beside a place that ran out", admitted(t, l, 5, key, limits(0, 0, 2), throttle.Call), 1)
@@ -226,10 +222,63 @@ func TestSharedAsksOnlyWhereALimitBinds(t *testing.T) {
 	}
 }
 
+// client speaks to a test's server beside the gateway.
+func client(t *testing.T, url string) *redis.Client {
+	t.Helper()
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := redis.NewClient(options)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestSharedWithUsersAndPasswords(t *testing.T) {
+	t.Parallel()
+	server := gatetest.NewRedisServer(t)
+	admin := client(t, server.URL())
+	if err := admin.ACLSetUser(t.Context(), "gate", "on", ">s3cr@t/", "~modelgate:*", "+@all").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if err := admin.ConfigSet(t.Context(), "requirepass", "pass word").Err(); err != nil {
+		t.Fatal(err)
+	}
+	address := strings.TrimSuffix(strings.TrimPrefix(server.URL(), "redis://"), "/0")
+	for user, wantAlone := range map[string]int64{"gate:s3cr%40t%2F@": 0, ":pass%20word@": 0, "": 1, "gate:wrong@": 1} {
+		l := instance(t, "redis://"+user+address+"/3/", time.Now)
+		want(t, user, admitted(t, l, 1, newKey(), limits(1, 1, 1), throttle.Call), 1)
+		if l.Fallbacks() != wantAlone {
+			t.Errorf("%q: %d requests judged alone, want %d", user, l.Fallbacks(), wantAlone)
+		}
+	}
+}
+
+func TestSharedConnectionsAreBounded(t *testing.T) {
+	t.Parallel()
+	server := gatetest.NewRedisServer(t)
+	l, key := instance(t, server.URL(), time.Now), newKey()
+	var in atomic.Int64
+	var all sync.WaitGroup
+	for range 400 {
+		all.Go(func() { in.Add(int64(len(admitted(t, l, 3, key, limits(0, 0, 500), throttle.Call)))) })
+	}
+	all.Wait()
+	clients, err := client(t, server.URL()).ClientList(t.Context()).Result()
+	if n := strings.Count(clients, "\n"); err != nil || n > 129 {
+		t.Errorf("%d connections, %v", n, err)
+	}
+	if in.Load() != 500 || l.Fallbacks() != 0 {
+		t.Errorf("%d admitted of 1200, %d judged alone, want 500 and 0", in.Load(), l.Fallbacks())
+	}
+}
+
 func TestBadURL(t *testing.T) {
 	t.Parallel()
-	if _, err := throttle.NewShared(throttle.SharedOptions{URL: "http://x"}); err == nil {
-		t.Error("NewShared accepted http://x")
+	for _, url := range []string{"http://x", "redis://:hush@ho st", "x"} {
+		if _, err := throttle.NewShared(throttle.SharedOptions{URL: url}); err == nil || strings.Contains(err.Error(), "hush") {
+			t.Errorf("NewShared(%q) = %v", url, err)
+		}
 	}
 }
 
