@@ -22,6 +22,8 @@ func (failpoints) ledger(l work.Ledger) work.Ledger    { return l }
 func (failpoints) books(relay.Books) relay.Books       { return noBooks{} }
 func (failpoints) handler(h http.Handler) http.Handler { return h }
 
+func (failpoints) exporter(e *work.Exporter) *work.Exporter { return e }
+
 type noBooks struct{}
 
 func (noBooks) Begin(*modelgate.CallBegin) error             { return nil }
