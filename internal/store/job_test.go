@@ -332,3 +332,60 @@ func TestReconcileJobs(t *testing.T) {
 		}
 	})
 }
+
+// Jobs go with their rows; one that is pending keeps both, and all that is
+// younger.
+func TestPruneJobs(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client, other := createClient(t, db, 900), createClient(t, db, 901)
+		films := func(client modelgate.ClientID, from, days int) (rows []modelgate.UsageRow) {
+			for n := range days {
+				r := film(client, from+n)
+				r.ID = uuid(from - n*24*60*60) // a day earlier each
+				r.At = r.ID.Time()
+				rows = append(rows, r)
+			}
+			return rows
+		}
+		book(t, db, "i", append(films(client, 0, 20), films(other, 50, 20)...)...)
+		finish := func(client modelgate.ClientID, n int) {
+			t.Helper()
+			f, ok := jobOf(t, db, client, n).Finish(modelgate.JobNews{Event: modelgate.JobSucceeds})
+			if !ok {
+				t.Fatalf("job %d is final", n)
+			}
+			_, err := db.FinishJobs(t.Context(), []modelgate.JobFinal{f})
+			must(t, err)
+		}
+		for n := range 20 {
+			if n != 15 {
+				finish(client, n)
+			}
+			finish(other, 50+n)
+		}
+		prune := func(want int64) {
+			t.Helper()
+			for more, steps := true, 0; more && steps < 100; steps++ {
+				var err error
+				_, more, err = db.Prune(t.Context(), client, noon.Add(-10*24*time.Hour), 3)
+				must(t, err)
+			}
+			for _, table := range []string{"async_job", "usage_row"} {
+				if n := number(t, db, "SELECT COUNT(*) FROM "+table+" WHERE client_id = $1", string(client)); n != want {
+					t.Errorf("%d of %s are left, want %d", n, table, want)
+				}
+			}
+			clean0(t, db, client)
+		}
+		prune(16) // those of the 15 days since, and the one that is pending
+		finish(client, 15)
+		prune(11)
+		if _, err := db.Job(t.Context(), client, "", "task-15"); !errors.Is(err, modelgate.ErrNoTask) {
+			t.Errorf("a job that is pruned: %v", err)
+		}
+		if n := number(t, db, "SELECT COUNT(*) FROM async_job WHERE client_id = $1", string(other)); n != 20 {
+			t.Errorf("%d of another organization are left, want 20", n)
+		}
+	})
+}

@@ -34,6 +34,17 @@ const sqlPruneRows = `DELETE FROM usage_row
 WHERE client_id = $1 AND (created_at, id) < ($2, $3)
 -- sqlPruneRows`
 
+// sqlPruneJobs takes the jobs of rows; none of them is pending.
+const sqlPruneJobs = `DELETE FROM async_job
+WHERE client_id = $1 AND (created_at, id) < ($2, $3)
+-- sqlPruneJobs`
+
+// sqlOldestPending walks async_job_pending.
+const sqlOldestPending = `SELECT COALESCE(MIN(created_at), $2)
+FROM async_job
+WHERE client_id = $1 AND status = 'pending' AND created_at < $2
+-- sqlOldestPending`
+
 const sqlPruneHead = `UPDATE usage_head
 SET pruned_before = CASE WHEN pruned_before < $2 THEN $2 ELSE pruned_before END,
   pruned_rows = pruned_rows + $3, pruned_cost = pruned_cost + $4
@@ -69,6 +80,9 @@ func (db *DB) forget(ctx context.Context, tx *sql.Tx, p *pruned) error {
 	if err := forgetEvents(ctx, tx, p); err != nil {
 		return err
 	}
+	if _, err := tx.ExecContext(ctx, sqlPruneJobs, string(p.client), p.at, p.id); err != nil {
+		return err
+	}
 	_, err := tx.ExecContext(ctx, sqlPruneHead, string(p.client), p.before, p.rows, int64(p.cost))
 	return err
 }
@@ -89,16 +103,21 @@ func (db *DB) Prunable(ctx context.Context, before time.Time) ([]modelgate.Clien
 // instances may prune the same client: they take turns.
 //
 // The cutoff is noted before the first row goes; Reconcile compares nothing
-// from before it, but what the client ever spent.
+// from before it, but what the client ever spent. It is put off to the day of
+// the oldest job that is pending, whose row has yet to become final.
 func (db *DB) Prune(ctx context.Context, client modelgate.ClientID, before time.Time, most int) (rows int64, more bool, err error) {
-	cutoff := micros(Cutoff(before))
+	latest := micros(Cutoff(before))
 	err = db.update(ctx, "prune usage", func(tx *sql.Tx) error {
 		rows, more = 0, false
 		if err := db.lockHeads(ctx, tx, map[modelgate.ClientID]head{client: {}}); err != nil {
 			return err
 		}
+		cutoff, err := keepPending(ctx, tx, client, latest)
+		if err != nil {
+			return err
+		}
 		p := pruned{client: client, before: cutoff, at: cutoff}
-		err := tx.QueryRowContext(ctx, sqlPruneBound, string(client), cutoff, most).Scan(&p.at, &p.id)
+		err = tx.QueryRowContext(ctx, sqlPruneBound, string(client), cutoff, most).Scan(&p.at, &p.id)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
@@ -117,6 +136,14 @@ func (db *DB) Prune(ctx context.Context, client modelgate.ClientID, before time.
 		return err
 	})
 	return rows, more || rows > 0, err
+}
+
+// keepPending is the latest cutoff, or the beginning of the day of the oldest
+// job that is pending, whichever is earlier.
+func keepPending(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, latest int64) (int64, error) {
+	var oldest int64
+	err := tx.QueryRowContext(ctx, sqlOldestPending, string(client), latest).Scan(&oldest)
+	return grainDay.floor(oldest), err
 }
 
 // prunePages deletes the rollups of the oldest hour or day, and reports

@@ -88,15 +88,15 @@ FROM async_job
 WHERE client_id = $1 AND status = 'pending' AND reserve > 0
 -- sqlReserves`
 
-// sqlWrongJobs compares jobs with rows in both directions. A final job may be
-// without its row, which is kept for a shorter time.
+// sqlWrongJobs compares jobs with rows in both directions.
 const sqlWrongJobs = `SELECT j.id, COALESCE(u.cost, 0),
   CASE WHEN j.status = 'pending' THEN j.provisional_cost ELSE j.final_cost END
 FROM async_job j
 LEFT JOIN usage_row u ON u.client_id = j.client_id AND u.created_at = j.created_at AND u.id = j.id
 WHERE j.client_id = $1
-  AND (j.status = 'pending' AND (u.id IS NULL OR u.parse_status <> 'provisional' OR u.cost <> j.provisional_cost)
-    OR j.status <> 'pending' AND u.id IS NOT NULL AND (u.cost <> j.final_cost OR u.parse_status NOT IN (
+  AND (u.id IS NULL
+    OR j.status = 'pending' AND (u.parse_status <> 'provisional' OR u.cost <> j.provisional_cost)
+    OR j.status <> 'pending' AND (u.cost <> j.final_cost OR u.parse_status NOT IN (
       'partial', CASE j.status WHEN 'succeeded' THEN 'ok' ELSE j.status END)))
 UNION ALL
 SELECT u.id, u.cost, 0
