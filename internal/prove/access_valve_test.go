@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"maps"
 	"net"
 	"net/url"
 	"strings"
@@ -112,6 +113,13 @@ func (v *valve) count(names ...string) (n int64) {
 		n += v.runs[name]
 	}
 	return n
+}
+
+// all is how often each statement ran, by name; "" is those without one.
+func (v *valve) all() map[string]int64 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return maps.Clone(v.runs)
 }
 
 // copy hands pieces on until either side ends.

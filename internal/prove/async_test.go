@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"strings"
@@ -15,8 +16,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
+	"modelgate"
 	"modelgate/internal/gatetest"
+	"modelgate/internal/provider"
+	"modelgate/internal/store"
+	"modelgate/internal/work"
 )
+
+// sharedKey seals what instances share, such as the key of the evidence.
+const sharedKey = "master_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=\n"
 
 // studio is one upstream with several gateways on one database before it.
 type studio struct {
@@ -31,10 +41,17 @@ type studio struct {
 
 func newStudio(t *testing.T, gateways int) *studio {
 	t.Helper()
-	s := &studio{t: t, upstream: newUpstream(t), source: gatetest.Postgres(t), urls: make([]atomic.Pointer[string], gateways)}
+	source := gatetest.Postgres(t)
+	return openStudio(t, gateways, source, source)
+}
+
+// openStudio is newStudio with a database, and the way of the gateways to it.
+func openStudio(t *testing.T, gateways int, source, way string) *studio {
+	t.Helper()
+	s := &studio{t: t, upstream: newUpstream(t), source: source, urls: make([]atomic.Pointer[string], gateways)}
 	s.client.Timeout = 30 * time.Second
 	for i := range gateways {
-		g := gatetest.StartGateway(t, gatetest.GatewayOptions{Upstream: s.upstream.URL, Database: s.source, Limits: "requests_per_second: 0, concurrency: 0"})
+		g := gatetest.StartGateway(t, gatetest.GatewayOptions{Upstream: s.upstream.URL, Database: way, More: sharedKey})
 		s.gateways = append(s.gateways, g)
 		at := g.URL // Start writes it anew
 		s.urls[i].Store(&at)
@@ -80,6 +97,7 @@ func (s *studio) make(ctx context.Context, gateway int, body string) string {
 
 // ended is how a job stands in the database.
 type ended struct {
+	id             string
 	status, reason string
 	cost           int64
 	parse          string
@@ -93,7 +111,7 @@ func (s *studio) ledger() map[string]ended {
 		s.t.Fatal(err)
 	}
 	defer db.Close()
-	rows, err := db.Query(`SELECT j.task_id, j.status, j.reason, j.final_cost, u.parse_status, u.cost
+	rows, err := db.Query(`SELECT j.task_id, j.id, j.status, j.reason, j.final_cost, u.parse_status, u.cost
 FROM async_job j JOIN usage_row u ON u.client_id = j.client_id AND u.created_at = j.created_at AND u.id = j.id`)
 	if err != nil {
 		s.t.Fatal(err)
@@ -103,7 +121,7 @@ FROM async_job j JOIN usage_row u ON u.client_id = j.client_id AND u.created_at 
 	for rows.Next() {
 		var id string
 		var e ended
-		if err := rows.Scan(&id, &e.status, &e.reason, &e.cost, &e.parse, &e.rowCost); err != nil {
+		if err := rows.Scan(&id, &e.id, &e.status, &e.reason, &e.cost, &e.parse, &e.rowCost); err != nil {
 			s.t.Fatal(err)
 		}
 		all[id] = e
@@ -124,20 +142,79 @@ func (s *studio) pending() int {
 	return n
 }
 
-// TestAsyncKills makes jobs, polls them from both sides, and kills the
-// gateways meanwhile: each job ends once, at what the provider's ledger says.
+// pollToo polls beside the instances, from this process, until it is told to
+// stop; then it says how many jobs it has ended.
+func (s *studio) pollToo() (stop func() int64) {
+	s.t.Helper()
+	db, err := store.Open(s.t.Context(), store.Options{URL: s.source})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	at, err := provider.New(provider.Config{Name: "openai", Format: "openai", BaseURL: s.upstream.URL, Region: "us", Credentials: []string{"sk-upstream"}})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var ended atomic.Int64
+	poller := &work.Poller{
+		Ledger: db, Now: time.Now, Log: slog.New(slog.DiscardHandler), Provider: func(string) work.JobProvider { return at },
+		Ended: func(*modelgate.JobFinal) { ended.Add(1) }, Polled: func(string, string) {},
+	}
+	ctx, cancel := context.WithCancel(s.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		poller.Run(ctx)
+	}()
+	return func() int64 {
+		cancel()
+		<-done
+		at.Close()
+		if err := db.Close(); err != nil {
+			s.t.Error(err)
+		}
+		return ended.Load()
+	}
+}
+
+// finals counts the ends that the evidence has, by job, and sums their costs.
+func (s *studio) finals() (ends map[string]int, sum modelgate.Nano) {
+	s.t.Helper()
+	status, file := s.call(s.t.Context(), 0, "GET", "/gw/evidence", "")
+	if status != http.StatusOK {
+		s.t.Fatalf("evidence: %d %s", status, tail(file, 500))
+	}
+	ends = map[string]int{}
+	for line := range strings.Lines(file) {
+		found := gjson.GetMany(line, "rec.type", "rec.ref", "rec.cost_usd")
+		if found[0].String() != "usage.final" {
+			continue
+		}
+		cost, err := modelgate.ParseUSD(found[2].String())
+		if err != nil {
+			s.t.Fatalf("%v in %s", err, line)
+		}
+		ends[found[1].String()]++
+		sum += cost
+	}
+	return ends, sum
+}
+
+// TestAsyncKills makes jobs, polls them from all sides (two instances, a third
+// poller, clients), and kills the instances meanwhile: each job ends once, at
+// what the provider's ledger says.
 func TestAsyncKills(t *testing.T) {
 	t.Parallel()
 	jobs, kills := size(500, 10_000), size(3, 30)
 	s := newStudio(t, 2)
 	ctx, cancel := context.WithTimeout(t.Context(), size(90*time.Second, 20*time.Minute))
 	defer cancel()
+	stop := s.pollToo()
 	var mu sync.Mutex
 	var made []string
 	var next, polls atomic.Int64
-	var work sync.WaitGroup
+	var makers sync.WaitGroup
 	for range 12 {
-		work.Go(func() {
+		makers.Go(func() {
 			for {
 				n := int(next.Add(1))
 				if n > jobs || ctx.Err() != nil {
@@ -163,22 +240,29 @@ func TestAsyncKills(t *testing.T) {
 		at := g.URL
 		s.urls[i%2].Store(&at)
 	}
-	work.Wait()
+	makers.Wait()
 	(&world{t: t}).eventually("nothing is pending", size(60*time.Second, 10*time.Minute), func() bool { return s.pending() == 0 })
-	for _, g := range s.gateways {
-		g.Stop()
+	third := stop()
+	ends, sum := s.finals()
+	s.settle()
+	all := s.ledger()
+	judged := s.judge(all)
+	for id, e := range all {
+		if n := ends[e.id]; n != 1 {
+			t.Errorf("the evidence has %d ends of job %s", n, id)
+		}
+		sum -= modelgate.Nano(e.cost)
 	}
-	stdout, stderr, code := s.gateways[0].Run("reconcile", "--config", s.gateways[0].ConfigFile)
-	if code != 0 {
-		t.Errorf("reconcile: exit %d\n%s%s", code, stdout, stderr)
+	if len(ends) != len(all) || sum != 0 || third == 0 {
+		t.Errorf("the evidence has %d ends of %d jobs, which cost %s more than theirs; the third poller ended %d", len(ends), len(all), sum, third)
 	}
-	all, judged := s.ledger(), s.judge(s.ledger())
 	for _, id := range made {
 		if _, ok := all[id]; !ok {
 			t.Errorf("job %q was answered and is not in the ledger", id)
 		}
 	}
-	t.Logf("%d jobs answered, %d in the ledger, %d kills, %d polls of clients, %d requests upstream: %s", len(made), len(all), kills, polls.Load(), s.upstream.ledger.Len(), judged)
+	t.Logf("%d jobs answered, %d in the ledger, %d kills, %d polls of clients, %d requests upstream, %d jobs ended by the third poller: %s",
+		len(made), len(all), kills, polls.Load(), s.upstream.ledger.Len(), third, judged)
 }
 
 // judge compares the ledger with the provider's, job by job.
@@ -217,7 +301,7 @@ func TestAsyncRotation(t *testing.T) {
 	s := newStudio(t, 1)
 	g := s.gateways[0]
 	provider := func(more string) gatetest.GatewayOptions {
-		return gatetest.GatewayOptions{Upstream: s.upstream.URL, Database: s.source, Limits: "requests_per_second: 0, concurrency: 0",
+		return gatetest.GatewayOptions{Upstream: s.upstream.URL, Database: s.source, More: sharedKey,
 			Providers: "\n  - {name: openai, format: openai, base_url: \"" + s.upstream.URL + "\", region: us, " + more + "}"}
 	}
 	var ids []string
@@ -256,9 +340,6 @@ func TestAsyncRotation(t *testing.T) {
 			t.Errorf("job %s: %+v", id, e)
 		}
 	}
-	g.Stop()
-	if stdout, stderr, code := g.Run("reconcile", "--config", g.ConfigFile); code != 0 {
-		t.Errorf("reconcile: exit %d\n%s%s", code, stdout, stderr)
-	}
+	s.settle()
 	t.Logf("%d jobs: polled while the old credential was kept, 410 afterwards", jobs)
 }
