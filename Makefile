@@ -15,7 +15,7 @@ check: ## run the linters
 
 bench: build ## compare the gateway with a bare proxy, nginx and the provider itself (half an hour)
 	CGO_ENABLED=0 go build -trimpath -tags rowless -ldflags '-s -w' -o bin/modelgate-rowless ./cmd/modelgate
-	go run ./bench -rowless bin/modelgate-rowless -write docs
+	go run ./bench -rowless bin/modelgate-rowless -large -write docs
 
 microbench: ## run the benchmarks of every package
 	go test -run '^$$' -bench . -benchmem ./...

@@ -25,6 +25,8 @@ type Caller struct {
 	// Budgets apply to every call, in the order in which refusals are
 	// answered. A manual-billing client's balance is one of them.
 	Budgets []Budget
+
+	decisions *decisions // nil: every decision is made anew
 }
 
 // Has reports whether the caller holds the scope; AnyKey is always held.
@@ -40,6 +42,18 @@ func (c *Caller) Live(now time.Time) bool {
 // single model opens beyond the model's first route was also open to whoever
 // issued the key.
 func (c *Caller) Permit(t Target) bool {
+	if c.decisions == nil {
+		return c.permit(t)
+	}
+	permitted, known := c.decisions.get(&t)
+	if !known {
+		permitted = c.permit(t)
+		c.decisions.add(&t, permitted)
+	}
+	return permitted
+}
+
+func (c *Caller) permit(t Target) bool {
 	return c.Entitlements.Permit(t) && !c.Denies.deny(t) && (len(c.Backing) == 0 || c.backed(t))
 }
 

@@ -47,7 +47,9 @@ func glob(pattern, s string) (matched bool, steps int) {
 
 // HasGlob reports whether the pattern has a special character; one that has
 // none is concrete.
-func HasGlob(pattern string) bool { return strings.ContainsAny(pattern, "*?") }
+func HasGlob(pattern string) bool {
+	return strings.IndexByte(pattern, '*') >= 0 || strings.IndexByte(pattern, '?') >= 0
+}
 
 // runeLen is the length in bytes of the first character of s, which is not
 // empty.

@@ -50,7 +50,7 @@ func footprint(o *options, targets []*target) (*figures, error) {
 		return nil, err
 	}
 	t.keys = first.keys
-	if err := awaitAnswer(t.address, "/readyz", 5*time.Second); err != nil {
+	if err := awaitReady(t.address); err != nil {
 		return nil, err
 	}
 	out.Start = time.Since(began)
@@ -58,6 +58,23 @@ func footprint(o *options, targets []*target) (*figures, error) {
 	out.Idle = t.rss()
 	out.IdleStream, err = holdStreams(t)
 	return out, err
+}
+
+// awaitReady waits until a gateway says that it takes calls.
+func awaitReady(addr string) error {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		resp, err := http.Get("http://" + addr + "/readyz")
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+			err = fmt.Errorf("/readyz: %s", resp.Status)
+		}
+		if time.Now().After(deadline) {
+			return err
+		}
+	}
 }
 
 // holdStreams opens streams that stay silent, and says what each takes.
@@ -107,6 +124,9 @@ func profile(o *options, targets []*target) error {
 		if o.only.MatchString(sc.Name) {
 			chosen = append(chosen, sc)
 		}
+	}
+	if err := awaitAnswer(t.admin, "/metrics", 10*time.Second); err != nil {
+		return err
 	}
 	seconds := int(o.slice.Seconds())*len(chosen) + 1
 	done := make(chan error, 1)

@@ -21,6 +21,7 @@ catalog:
 // gateway is how a Modelgate is to be started.
 type gateway struct {
 	name, binary, fsync string
+	rows                string // what a gateway built with the tag rowless does with them; empty for nothing
 	dir                 string
 	upstream            string
 	scale               scale
@@ -53,5 +54,7 @@ func (g *gateway) serve() (*target, error) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
-	return started(&target{name: g.name, gateway: true, admin: admin, process: exec.Command(g.binary, "serve", "--config", file)})
+	cmd := exec.Command(g.binary, "serve", "--config", file)
+	cmd.Env = append(os.Environ(), "MODELGATE_ROWLESS="+g.rows)
+	return started(&target{name: g.name, gateway: true, admin: admin, process: cmd})
 }

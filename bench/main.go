@@ -6,8 +6,8 @@
 // target's process, throughput, latency and memory, and the medians of the
 // per-round ratios; single figures depend on the machine, ratios hardly.
 //
-//	go run ./bench [-rounds 4] [-slice 3s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted]
-//	               [-write docs] [-json] [-profile FILE]
+//	go run ./bench [-rounds 4] [-slice 3s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted] [-large]
+//	               [-rowless FILE] [-write docs] [-json] [-profile FILE]
 package main
 
 import (
@@ -29,6 +29,7 @@ func main() {
 	flag.StringVar(&o.binary, "binary", "bin/modelgate", "the gateway")
 	flag.StringVar(&o.rowless, "rowless", "", "the gateway built with -tags rowless, for what the rows cost; empty leaves it out")
 	flag.BoolVar(&o.unbudgeted, "unbudgeted", false, "also a gateway whose organization has no budgets, for what they cost")
+	flag.BoolVar(&o.large, "large", false, "also a gateway with 1,000,000 keys, 1,000 tuples a key and 10,000 models")
 	flag.StringVar(&only, "only", "", "scenarios whose names match")
 	flag.StringVar(&targets, "targets", "", "targets whose names match, beside the bare proxy")
 	flag.StringVar(&o.write, "write", "", "folder for performance.md and performance.svg")
@@ -60,6 +61,7 @@ type options struct {
 	only, targets   *regexp.Regexp
 	write, profile  string
 	unbudgeted      bool
+	large           bool
 	json            bool
 }
 

@@ -26,6 +26,9 @@ type scale struct {
 // ordinary is the scale of all scenarios.
 func ordinary() scale { return scale{keys: 10_000, tuples: 5, models: 400} }
 
+// hundredfold is the scale that must cost a call no more.
+func hundredfold() scale { return scale{keys: 1_000_000, tuples: 1000, models: 10_000} }
+
 // keysInUse is how many keys the load presents; each connection has one.
 const keysInUse = 256
 
@@ -51,7 +54,7 @@ func joined(first, second error) error {
 	return second
 }
 
-// seedRows makes all that the load uses, and returns the last of its keys.
+// seedRows makes all that the load uses, and one more key for multiply to copy.
 func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.KeyID, error) {
 	ids, now := modelgate.NewIDs(time.Now), time.Now().UTC().Truncate(time.Microsecond)
 	audit := func() modelgate.Audit {
@@ -59,7 +62,7 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 	}
 	client := modelgate.Client{
 		ID: modelgate.ClientID(ids.New().String()), Name: "bench", RoutingPolicy: modelgate.RouteAny, Billing: modelgate.Invoiced,
-		MaxKeys: s.keys + keysInUse, Ceiling: modelgate.OpenCeiling(), CreatedAt: now,
+		MaxKeys: s.keys + keysInUse + 1, Ceiling: modelgate.OpenCeiling(), CreatedAt: now,
 	}
 	sub := modelgate.SubAccount{
 		ID: modelgate.SubAccountID(ids.New().String()), ClientID: client.ID, Name: "bench", Slug: "bench",
@@ -79,12 +82,16 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 	}
 	var secrets []string
 	var last modelgate.KeyID
-	for range keysInUse {
+	for i := range keysInUse + 1 {
+		rules := s.tuples
+		if i == keysInUse {
+			rules = ordinary().tuples // a million copies of more would be a test of the disk
+		}
 		secret := modelgate.NewSecret()
 		key, err := db.IssueKey(ctx, client.ID, store.IssueRequest{SubAccountID: sub.ID, Admit: func(modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
 			return modelgate.Key{
 				ID: modelgate.KeyID(ids.New().String()), Prefix: secret.Prefix(), Scopes: modelgate.AllScopes(),
-				Entitlements: tuples(s.tuples), CreatedAt: now,
+				Entitlements: tuples(rules), CreatedAt: now,
 			}, secret.Digest(), nil
 		}}, audit())
 		if err := joined(err, limit(modelgate.LevelKey, string(key.ID))); err != nil {
@@ -92,7 +99,7 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 		}
 		secrets, last = append(secrets, secret.Reveal()), key.ID
 	}
-	return secrets, last, nil
+	return secrets[:keysInUse], last, nil
 }
 
 // tuples are n rules; the last of them is the one that allows the call.

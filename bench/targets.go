@@ -25,6 +25,8 @@ const (
 	nameRowless = "modelgate, no rows"
 	// nameUnbudgeted is a gateway whose organization has no budgets.
 	nameUnbudgeted = "modelgate, no budgets"
+	// nameLarge is one with a hundred times as much of everything.
+	nameLarge = "modelgate, hundredfold"
 )
 
 // target is something that answers chat completions, in a process of its own.
@@ -136,8 +138,7 @@ func (f *fleet) stop() {
 }
 
 // startTargets starts all that take turns: the provider, the bare proxy,
-// nginx where there is one, and the gateway with both ways of syncing and
-// without rows.
+// nginx where there is one, and the gateway in all its ways.
 func startTargets(o *options) ([]*target, func(), error) {
 	dir, err := os.MkdirTemp("", "modelgate-bench-")
 	if err != nil {
@@ -167,16 +168,21 @@ func (f *fleet) startAll(o *options) error {
 	for _, g := range []gateway{
 		{name: "modelgate, interval", binary: o.binary, fsync: "interval"},
 		{name: "modelgate, always", binary: o.binary, fsync: "always"},
+		{name: "modelgate, spool only", binary: o.rowless, fsync: "interval", rows: "spool"},
 		{name: nameRowless, binary: o.rowless, fsync: "interval"},
 		{name: nameUnbudgeted, binary: o.binary, fsync: "interval"},
+		{name: nameLarge, binary: o.binary, fsync: "interval"},
 	} {
-		if g.name == nameUnbudgeted && !o.unbudgeted {
+		if g.name == nameUnbudgeted && !o.unbudgeted || g.name == nameLarge && !o.large {
 			continue
 		}
 		if g.binary == "" || !o.targets.MatchString(g.name) {
 			continue
 		}
 		g.scale, g.upstream = ordinary(), upstream
+		if g.name == nameLarge {
+			g.scale = hundredfold()
+		}
 		g.scale.unlimited = g.name == nameUnbudgeted
 		g.dir = filepath.Join(f.dir, strings.ReplaceAll(g.name, " ", "-"))
 		if err := f.add(g.start()); err != nil {

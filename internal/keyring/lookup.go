@@ -113,6 +113,7 @@ func (k *Keyring) query(ctx context.Context, d modelgate.Digest) (*entry, error)
 	caller, err := k.source.Caller(ctx, d)
 	switch {
 	case err == nil:
+		caller.Remember()
 		e.caller = &caller
 	case modelgate.KindOf(err) == modelgate.Unauthorized:
 	case k.unreachable(err) || errors.Is(err, context.DeadlineExceeded):
