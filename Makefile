@@ -20,8 +20,8 @@ bench: build ## compare the gateway with a bare proxy, nginx and the provider it
 microbench: ## run the benchmarks of every package
 	go test -run '^$$' -bench . -benchmem ./...
 
-fuzz: ## run every fuzz target for FUZZTIME (ten million executions)
-	FUZZTIME=$${FUZZTIME:-10000000x} scripts/fuzz
+fuzz: ## run every fuzz target for half a minute of search and ten million executions in all (half an hour)
+	EXECUTIONS=$${EXECUTIONS:-10000000} scripts/fuzz
 
 prove-books: ## lose nothing and book nothing twice, at full size (half an hour)
 	go test -count=1 -v -timeout 2h -run 'TestBooks' ./internal/prove -full

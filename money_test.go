@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
+	"modelgate/internal/fuzzing"
 )
 
 var decimalForm = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
@@ -231,5 +232,5 @@ func FuzzMoney(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	f.Fuzz(func(t *testing.T, s string) { checkUSD(t, s) })
+	fuzzing.Fuzz(f, func(t *testing.T, s string) { checkUSD(t, s) })
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"modelgate"
+	"modelgate/internal/fuzzing"
 )
 
 // FuzzLoad reads any bytes as a configuration: whatever they are, there are
@@ -19,14 +20,15 @@ func FuzzLoad(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, text []byte) {
+	folder := f.TempDir()
+	fuzzing.Fuzz(f, func(t *testing.T, text []byte) {
 		if len(text) > 1<<14 {
 			return
 		}
 		l := loader{env: func(name string) (string, bool) { return "env-" + name, name != "NONE" }}
 		var cfg *Config
 		if doc := l.parse("f", text); doc != nil {
-			cfg = l.read(doc, t.TempDir())
+			cfg = l.read(doc, folder)
 		}
 		lines := strings.Count(string(text), "\n") + strings.Count(string(text), "\r") + 1
 		for _, fault := range append(l.faults, l.warnings...) {

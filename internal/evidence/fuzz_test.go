@@ -1,6 +1,7 @@
 package evidence
 
 import (
+	"bufio"
 	"bytes"
 	"os"
 	"path/filepath"
@@ -8,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"modelgate/internal/fuzzing"
 )
 
 // FuzzCanonical holds what the scanner accepts against another's canonical
@@ -17,7 +20,7 @@ func FuzzCanonical(f *testing.F) {
 		`{"a":01}`, `{"a":-0}`, `{"a":1.5}`, `{"a":9007199254740993}`, `{"a":"\/"}`, `{"a":"\ud800"}`, `{"\ue000":1,"😀":2}`, "{\"\ue000\":1,\"😀\":2}", "{\"😀\":1,\"\ue000\":2}"} {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, text []byte) {
+	fuzzing.Fuzz(f, func(t *testing.T, text []byte) {
 		members, ok := scanObject(text, nil)
 		if !ok || !utf8.Valid(text) {
 			return
@@ -50,8 +53,10 @@ func FuzzVerify(f *testing.F) {
 		good[string(text)] = true
 		f.Add(text)
 	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		r, err := Verify(bytes.NewReader(text), Options{})
+	lines := bufio.NewReaderSize(nil, maxLine+1) // Verify takes it as its own
+	fuzzing.Fuzz(f, func(t *testing.T, text []byte) {
+		lines.Reset(bytes.NewReader(text))
+		r, err := Verify(lines, Options{})
 		if err != nil || r.Class == "" || (r.Class == OK) != (r.Line == 0) {
 			t.Fatalf("%+v, %v", r, err)
 		}

@@ -48,6 +48,7 @@ var floor = map[string]int{
 	"internal/attack":   testOnly,
 	"internal/gatetest": testOnly,
 	"internal/floors":   testOnly,
+	"internal/fuzzing":  testOnly,
 	"internal/prove":    testOnly,
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelgate/internal/fuzzing"
 	"modelgate/internal/keyring"
 )
 
@@ -113,7 +114,7 @@ func FuzzPresented(f *testing.F) {
 	f.Add("BEARER\t", "", "", "0")
 	f.Add("bearer bearer", " a", "a\t", "Bearer")
 	f.Add("Bearer \u00a0a", "a\u200b", strings.Repeat("a", 129), "")
-	f.Fuzz(func(t *testing.T, auth, xAPIKey, apiKey, again string) {
+	fuzzing.Fuzz(f, func(t *testing.T, auth, xAPIKey, apiKey, again string) {
 		h := http.Header{"Authorization": {auth, again}, "X-Api-Key": {xAPIKey}, "Api-Key": {apiKey}}
 		for _, place := range []keyring.Place{keyring.AuthorizationOnly, keyring.AnyHeader} {
 			secret, err := keyring.Presented(h, place)

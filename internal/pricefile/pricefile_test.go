@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"modelgate/internal/fuzzing"
 )
 
 const modelsDevFile = `{
@@ -95,7 +97,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(modelsDevFile))
 	f.Add([]byte(liteLLMFile))
 	f.Add([]byte(`{"a":{"models":{"b\n- slug: evil/x":{"cost":{"input":1}}}}}`))
-	f.Fuzz(func(t *testing.T, text []byte) {
+	fuzzing.Fuzz(f, func(t *testing.T, text []byte) {
 		entries, err := Read(text)
 		if err != nil {
 			return

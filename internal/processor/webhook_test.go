@@ -8,6 +8,7 @@ import (
 	"github.com/stripe/stripe-go/v85/webhook"
 
 	"modelgate"
+	"modelgate/internal/fuzzing"
 	"modelgate/internal/gatetest"
 	"modelgate/internal/processor"
 )
@@ -86,7 +87,7 @@ func FuzzReadNotice(f *testing.F) {
 	good := gatetest.SignNotice(secret, []byte(paid), now)
 	f.Add([]byte(paid), good)
 	f.Add([]byte("{}"), "t=,v1=,v1")
-	f.Fuzz(func(t *testing.T, body []byte, header string) {
+	fuzzing.Fuzz(f, func(t *testing.T, body []byte, header string) {
 		_, err := processor.ReadNotice(body, header, []string{secret}, now)
 		if err == nil && string(body) != paid {
 			t.Errorf("a forged delivery is believed: %q, %q", body, header)

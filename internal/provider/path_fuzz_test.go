@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"modelgate/internal/fuzzing"
 )
 
 // pathOracle reads a pattern as a regular expression over decoded paths.
@@ -54,7 +56,7 @@ func FuzzPathModel(f *testing.F) {
 			oracles[r.route] = pathOracle(r.route.Pattern)
 		}
 	}
-	f.Fuzz(func(t *testing.T, method, path string) {
+	fuzzing.Fuzz(f, func(t *testing.T, method, path string) {
 		if strings.Contains(path, "?") || JudgeTarget(path) != nil {
 			return
 		}

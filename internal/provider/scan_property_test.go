@@ -11,6 +11,8 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
+
+	"modelgate/internal/fuzzing"
 )
 
 // topLevel is what jsontext sees in a body: its top-level members.
@@ -279,5 +281,5 @@ func FuzzScan(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	f.Fuzz(func(t *testing.T, body []byte) { checkScan(t, body) })
+	fuzzing.Fuzz(f, func(t *testing.T, body []byte) { checkScan(t, body) })
 }

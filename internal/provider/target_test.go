@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"modelgate/internal/fuzzing"
 )
 
 func TestJudgeTarget(t *testing.T) {
@@ -189,7 +191,7 @@ func FuzzTarget(f *testing.F) {
 		}
 		patterns = append(patterns, p)
 	}
-	f.Fuzz(func(t *testing.T, target string) {
+	fuzzing.Fuzz(f, func(t *testing.T, target string) {
 		slug, isSlug := EscapedSlug(target)
 		if JudgeTarget(target) != nil {
 			if isSlug && strings.Contains("/"+slug+"/", "/../") {

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"modelgate"
+	"modelgate/internal/fuzzing"
 )
 
 const smallReply = `{"id":"chatcmpl-1","object":"chat.completion","created":1790000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"%s","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":120,"completion_tokens":40,"total_tokens":160,"prompt_tokens_details":{"cached_tokens":64,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":24,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default","system_fingerprint":"fp_1"}`
@@ -117,29 +118,35 @@ func TestMeterOfNothing(t *testing.T) {
 	}
 }
 
-// FuzzUsageJSON feeds any bytes as a JSON reply to every reader: figures stay
+// everyReader is the readers of usage, of which a fuzzed size chooses one.
+func everyReader() []*Reader {
+	return []*Reader{readChat, readChatApart, readChatTotal, readResponses, readImages, readSpeech, readTranscript,
+		readMessages, readGemini, readPredictions, readBilled, readNative, readEval, readPredict, readAny}
+}
+
+// FuzzUsageJSON feeds any bytes as a JSON reply to a reader: figures stay
 // in range, pieces do not matter, and nothing is read of what is no JSON.
 func FuzzUsageJSON(f *testing.F) {
-	f.Add([]byte(fmt.Sprintf(smallReply, "hi")), uint16(5))
+	readers := everyReader()
+	for i := range readers {
+		f.Add([]byte(fmt.Sprintf(smallReply, "hi")), uint16(i<<8|5))
+	}
 	f.Add([]byte(`[{"usageMetadata":{"promptTokenCount":1,"candidatesTokensDetails":[{"modality":"AUDIO","tokenCount":2}]}}]`), uint16(1))
 	f.Add([]byte(`{"usage":{"prompt_tokens":-1,"cache_creation":{"ephemeral_1h_input_tokens":1e99}},"data":[1,2]}`), uint16(2))
 	f.Add([]byte(`{"meta":{"billed_units":{"search_units":1.5}},"metrics":{"predict_time":"x"}}`), uint16(3))
-	readers := []*Reader{readChat, readChatApart, readChatTotal, readResponses, readImages, readSpeech, readTranscript,
-		readMessages, readGemini, readPredictions, readBilled, readNative, readEval, readPredict, readAny}
-	f.Fuzz(func(t *testing.T, body []byte, size uint16) {
-		for _, reader := range readers {
-			reply := Reply{Status: 200, ContentType: "application/json"}
-			u, seen, _ := feed(reader.Meter(reply), body, whole)
-			pieces, again, _ := feed(reader.Meter(reply), body, func(left int) int { return min(left, 1+int(size)) })
-			if u != pieces || seen != again {
-				t.Fatalf("%s: whole %+v %d, in pieces %+v %d", reader, u, seen, pieces, again)
-			}
-			if v := u; !v.Clamp() {
-				t.Fatalf("%s: out of range: %+v", reader, u)
-			}
-			if seen == All && !json.Valid(body) && !strings.ContainsAny(string(body), "{[") {
-				t.Fatalf("%s: read %+v from what is no JSON", reader, u)
-			}
+	fuzzing.Fuzz(f, func(t *testing.T, body []byte, size uint16) {
+		reader := readers[int(size>>8)%len(readers)]
+		reply := Reply{Status: 200, ContentType: "application/json"}
+		u, seen, _ := feed(reader.Meter(reply), body, whole)
+		pieces, again, _ := feed(reader.Meter(reply), body, func(left int) int { return min(left, 1+int(size&0xff)) })
+		if u != pieces || seen != again {
+			t.Fatalf("%s: whole %+v %d, in pieces %+v %d", reader, u, seen, pieces, again)
+		}
+		if v := u; !v.Clamp() {
+			t.Fatalf("%s: out of range: %+v", reader, u)
+		}
+		if seen == All && !json.Valid(body) && !strings.ContainsAny(string(body), "{[") {
+			t.Fatalf("%s: read %+v from what is no JSON", reader, u)
 		}
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"modelgate"
+	"modelgate/internal/fuzzing"
 	"modelgate/internal/seal"
 )
 
@@ -175,7 +176,7 @@ func FuzzOpen(f *testing.F) {
 	}
 	f.Add(sealed)
 	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, b []byte) {
+	fuzzing.Fuzz(f, func(t *testing.T, b []byte) {
 		if text, err := k.Open(at, b); err == nil && !bytes.Equal(b, sealed) {
 			t.Errorf("a forged value opens: %q", text)
 		}

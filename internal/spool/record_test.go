@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
+	"modelgate/internal/fuzzing"
 )
 
 func TestRecordsRoundTrip(t *testing.T) {
@@ -134,7 +135,7 @@ func TestRecordsRefuseDamage(t *testing.T) {
 func FuzzRecords(f *testing.F) {
 	f.Add(AppendBegin(nil, &modelgate.CallBegin{ClientID: "c", Attribution: map[string]string{"k": "v"}}))
 	f.Add(AppendEnd(nil, &modelgate.CallEnd{StatusCode: 200, ParseStatus: modelgate.ParseOK}))
-	f.Fuzz(func(t *testing.T, payload []byte) {
+	fuzzing.Fuzz(f, func(t *testing.T, payload []byte) {
 		if b, err := DecodeBegin([16]byte{}, payload); err == nil && len(b.Attribution) > len(payload) {
 			t.Fatal("more attribution than bytes")
 		}

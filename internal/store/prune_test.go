@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
+	"modelgate/internal/fuzzing"
 )
 
 // TestPrune takes the oldest rows away in small steps. The books hold and
@@ -226,7 +227,7 @@ func FuzzRollupPage(f *testing.F) {
 	p.grown["user"] = 7
 	f.Add(p.encode())
 	f.Add([]byte{1, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
-	f.Fuzz(func(t *testing.T, data []byte) {
+	fuzzing.Fuzz(f, func(t *testing.T, data []byte) {
 		p, err := decodePage(data)
 		if err != nil {
 			return

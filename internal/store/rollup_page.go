@@ -114,9 +114,11 @@ func walkPage(data []byte, grown func(name []byte, values int64), entry func(key
 	r.take(1)
 	for n := r.length(); n > 0; n-- {
 		name := r.take(r.length())
-		if values := r.number(); !r.broken {
-			grown(name, values)
+		values := r.number()
+		if r.broken {
+			return errPage
 		}
+		grown(name, values)
 	}
 	var key []byte
 	for n := r.length(); n > 0; n-- {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/fuzzing"
 	"modelgate/internal/web"
 )
 
@@ -71,7 +72,7 @@ func FuzzCursor(f *testing.F) {
 	f.Add(c.Sign(web.Position{At: time.UnixMicro(1), ID: "x"}, "org"))
 	f.Add("AQ")
 	f.Add("////")
-	f.Fuzz(func(t *testing.T, text string) {
+	fuzzing.Fuzz(f, func(t *testing.T, text string) {
 		p, err := c.Read(text, "org")
 		if err != nil {
 			if modelgate.KindOf(err) != modelgate.BadRequest {

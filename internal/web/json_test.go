@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"modelgate"
+	"modelgate/internal/fuzzing"
 	"modelgate/internal/web"
 )
 
@@ -96,7 +97,7 @@ func FuzzDecodeJSON(f *testing.F) {
 	f.Add([]byte(`{"name":"x","scopes":["stats:read"],"markup_pct":1e2}`))
 	f.Add([]byte(`{"entitlements":[{"axis":"kind","effect":null}]}`))
 	f.Add([]byte(`{"name":"\u0000"}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
+	fuzzing.Fuzz(f, func(t *testing.T, body []byte) {
 		var in input
 		if err := web.DecodeJSON(body, &in); err != nil && modelgate.KindOf(err) != modelgate.BadRequest {
 			t.Errorf("%q: %v, want bad_request", body, err)
