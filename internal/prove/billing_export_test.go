@@ -16,10 +16,13 @@ import (
 func TestBillingExport(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, database string) {
-		calls, kills, customers := size(2_500, 50_000), size(3, 30), 8
-		if database != "" {
-			calls, kills = calls/2, kills/2
+		const customers, callers = 8, 4
+		events, kills := size(2_400, 50_000), size(3, 30)
+		if database != "" && !*full {
+			events, kills = events/2, kills/2
 		}
+		// A call that is under way at a kill has no usage, and so no event.
+		calls := events + kills*customers*callers
 		s := newSeller(t, gatetest.GatewayOptions{
 			Database: database, Binary: gatetest.FailpointBinary(t), Env: []string{"MODELGATE_FAILPOINT_EXPORT_PAUSE=20"},
 		}, customers)
@@ -28,7 +31,7 @@ func TestBillingExport(t *testing.T) {
 		var made sync.WaitGroup
 		began := time.Now()
 		for i, e := range s.customers {
-			l := s.load(&load{calls: calls / customers, first: i * calls, callers: 4, waits: true})
+			l := s.load(&load{calls: calls / customers, first: i * calls, callers: callers, waits: true})
 			l.key = e.key
 			loads = append(loads, l)
 			made.Go(func() { l.run(t.Context()) })
@@ -51,8 +54,8 @@ func TestBillingExport(t *testing.T) {
 		st := compareBills(s.processor.Ledger(), readOutbox(t, s.driver, s.source))
 		st.right(t)
 		stats := s.processor.Stats()
-		if st.sent != st.events || st.events < calls*9/10 {
-			t.Errorf("%d of %d events are sent, of %d calls: %+v", st.sent, st.events, calls, st)
+		if st.sent != st.events || st.events < events {
+			t.Errorf("%d of %d events are sent, of %d calls, want %d or more: %+v", st.sent, st.events, calls, events, st)
 		}
 		if stats.MostAtOnce != 1 {
 			t.Errorf("%d calls for one customer at once, want 1", stats.MostAtOnce)
