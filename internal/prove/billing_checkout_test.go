@@ -66,49 +66,87 @@ func (p *payer) balance() string {
 	return fmt.Sprint(b.Credit, " in ", len(b.Entries))
 }
 
+const (
+	completed = "checkout.session.completed"
+	later     = "checkout.session.async_payment_succeeded"
+)
+
 // TestBillingWebhook credits a payment once, whatever is delivered how often,
 // and nothing for anything else.
 func TestBillingWebhook(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, database string) {
 		p := newPayer(t, gatetest.GatewayOptions{Database: database})
-		if status, text := p.ask(p.key, "POST /v1/chat/completions", `{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"hi"}]}`); status != 402 {
+		if status, text := p.ask(p.key, "POST /v1/chat/completions", chat); status != 402 {
 			t.Errorf("without a balance: %d %s", status, text)
 		}
-		const completed, later = "checkout.session.completed", "checkout.session.async_payment_succeeded"
-		_, session := p.order("25")
-		look := func() gatetest.PaySession { return p.processor.Alter(session, func(*gatetest.PaySession) {}) }
-		// The bank takes its time: completed and not paid yet.
-		if got := p.deliver(p.processor.Notice(completed, look())); got != 204 {
-			t.Errorf("completed and unpaid: %d", got)
+		for _, c := range forgeries() {
+			t.Run(c.name, func(t *testing.T) { p.on(t).refused(c) })
 		}
-		// A notice that says paid, and a session that is not.
-		lie := look()
-		lie.PaymentStatus = "paid"
-		p.deliver(p.processor.Notice(completed, lie))
-		wantBalance(p, "0 in 0")
-
-		real := p.processor.Pay(session)
-		body, signature := p.processor.Notice(later, real)
-		p.refusals(body)
-		wantBalance(p, "0 in 0")
-		for range 100 {
-			if got := p.deliver(body, signature); got != 204 {
-				t.Fatalf("delivery: %d", got)
-			}
+		for _, c := range mismatches() {
+			t.Run(c.name, func(t *testing.T) { p.on(t).mismatched(c) })
 		}
-		p.deliver(p.processor.Notice(completed, real)) // late, and out of order
-		wantBalance(p, "25 in 1")
+		t.Run("invented", func(t *testing.T) { p.on(t).invented() })
+		wantBalance(p, "0 in 0")
+		t.Run("genuine", func(t *testing.T) { p.on(t).credited() })
+		t.Run("foreign payment", func(t *testing.T) { p.on(t).paidTwice() })
 		p.eventually("calls are paid for", 10*time.Second, func() bool {
-			status, _ := p.ask(p.key, "POST /v1/chat/completions", `{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"hi"}]}`)
+			status, _ := p.ask(p.key, "POST /v1/chat/completions", chat)
 			return status == 200
 		})
-		p.mismatches()
 		p.settle()
 		if stdout, _, code := p.Run("reconcile", "--config", p.ConfigFile); code != 0 {
 			t.Errorf("reconcile: exit %d\n%s", code, stdout)
 		}
 	})
+}
+
+// on is the same payer on behalf of a subtest.
+func (p *payer) on(t *testing.T) *payer {
+	w := *p.world
+	w.t, w.Gateway = t, w.For(t)
+	return &payer{&w, p.processor}
+}
+
+// credited pays, and delivers that in every order and a hundred times.
+func (p *payer) credited() {
+	_, session := p.order("25")
+	look := func() gatetest.PaySession { return p.processor.Alter(session, func(*gatetest.PaySession) {}) }
+	// The bank takes its time: completed and not paid yet.
+	if got := p.deliver(p.processor.Notice(completed, look())); got != 204 {
+		p.t.Errorf("completed and unpaid: %d", got)
+	}
+	// A notice that says paid, and a session that is not.
+	lie := look()
+	lie.PaymentStatus = "paid"
+	p.deliver(p.processor.Notice(completed, lie))
+	wantBalance(p, "0 in 0")
+	body, signature := p.processor.Notice(later, p.processor.Pay(session))
+	for range 100 { // replayed
+		if got := p.deliver(body, signature); got != 204 {
+			p.t.Fatalf("delivery: %d", got)
+		}
+	}
+	p.deliver(p.processor.Notice(completed, look())) // late, and out of order
+	wantBalance(p, "25 in 1")
+}
+
+// paidTwice delivers the payment of a credited order as that of another.
+func (p *payer) paidTwice() {
+	before := p.balance()
+	_, first := p.order("25")
+	paid := p.processor.Pay(first)
+	p.deliver(p.processor.Notice(completed, paid))
+	_, second := p.order("25")
+	p.processor.Pay(second)
+	altered := p.processor.Alter(second, func(s *gatetest.PaySession) { s.PaymentIntent = paid.PaymentIntent })
+	if got := p.deliver(p.processor.Notice(completed, altered)); got != 204 {
+		p.t.Errorf("answered %d, want 204", got)
+	}
+	if before != "25 in 1" {
+		p.t.Errorf("balance %s before", before)
+	}
+	wantBalance(p, "50 in 2")
 }
 
 func wantBalance(p *payer, want string) {
@@ -118,63 +156,95 @@ func wantBalance(p *payer, want string) {
 	}
 }
 
-// refusals are deliveries that must not be believed.
-func (p *payer) refusals(body []byte) {
-	p.t.Helper()
-	now := time.Now()
-	good := gatetest.SignNotice(p.processor.Secret, body, now)
-	altered := []byte(strings.Replace(string(body), "2500", "9900", 1))
-	for name, c := range map[string]struct {
-		body      []byte
-		signature string
-	}{
-		"unsigned":                    {body, ""},
-		"signed with an empty secret": {body, gatetest.SignNotice("", body, now)},
-		"signed with another secret":  {body, gatetest.SignNotice("whsec_another_secret_here", body, now)},
-		"stale":                       {body, gatetest.SignNotice(p.processor.Secret, body, now.Add(-6*time.Minute))},
-		"of the future":               {body, gatetest.SignNotice(p.processor.Secret, body, now.Add(6*time.Minute))},
-		"altered":                     {altered, good},
-		"with another time":           {body, "t=" + fmt.Sprint(now.Unix()+1) + good[strings.Index(good, ","):]},
-	} {
-		if got := p.deliver(c.body, c.signature); got != 400 {
-			p.t.Errorf("%s: %d, want 400", name, got)
+// forgery is a delivery that must not be believed, made of a genuine one.
+type forgery struct {
+	name string
+	make func(body []byte, secret string) (altered []byte, signature string)
+}
+
+func forgeries() []forgery {
+	now := time.Now
+	signed := func(secret string, at time.Duration) func([]byte, string) ([]byte, string) {
+		return func(body []byte, own string) ([]byte, string) {
+			if secret == "its own" {
+				secret = own
+			}
+			return body, gatetest.SignNotice(secret, body, now().Add(at))
 		}
+	}
+	return []forgery{
+		{"unsigned", func(body []byte, _ string) ([]byte, string) { return body, "" }},
+		{"forged with an empty secret", signed("", 0)},
+		{"forged with another secret", signed("whsec_another_secret_here", 0)},
+		{"stale", signed("its own", -6*time.Minute)},
+		{"of the future", signed("its own", 6*time.Minute)},
+		{"altered amount in the delivery", func(body []byte, secret string) ([]byte, string) {
+			return []byte(strings.Replace(string(body), "2500", "9900", 1)), gatetest.SignNotice(secret, body, now())
+		}},
+		{"replayed under another time", func(body []byte, secret string) ([]byte, string) {
+			good := gatetest.SignNotice(secret, body, now())
+			return body, "t=" + fmt.Sprint(now().Unix()+1) + good[strings.Index(good, ","):]
+		}},
 	}
 }
 
-// mismatches are signed deliveries about payments that are not their orders'.
-func (p *payer) mismatches() {
-	p.t.Helper()
+// refused delivers about a payment that is really in.
+func (p *payer) refused(c forgery) {
 	before := p.balance()
-	_, other := p.order("5")
+	_, session := p.order("25")
+	genuine, _ := p.processor.Notice(completed, p.processor.Pay(session))
+	body, signature := c.make(genuine, p.processor.Secret)
+	if got := p.deliver(body, signature); got != 400 {
+		p.t.Errorf("answered %d, want 400", got)
+	}
+	wantBalance(p, before)
+}
+
+// mismatch is a payment that is not its order's; the delivery is genuine.
+type mismatch struct {
+	name  string
+	alter func(s *gatetest.PaySession, other gatetest.PaySession)
+}
+
+func mismatches() []mismatch {
+	type payment = gatetest.PaySession
+	return []mismatch{
+		{"altered amount", func(s *payment, _ payment) { s.AmountTotal++ }},
+		{"altered currency", func(s *payment, _ payment) { s.Currency = "jpy" }},
+		{"altered mode", func(s *payment, _ payment) { s.Mode = "subscription" }},
+		{"altered from test to real money", func(s *payment, _ payment) { s.Livemode = true }},
+		{"foreign order, unknown", func(s *payment, _ payment) { s.ClientReferenceID = "00000000-0000-7000-8000-000000000000" }},
+		{"foreign order, a shop's", func(s *payment, _ payment) { s.ClientReferenceID = "order-of-a-shop" }},
+		{"foreign order, another payment's", func(s *payment, other payment) { s.ClientReferenceID = other.ClientReferenceID }},
+		{"foreign order, none", func(s *payment, _ payment) { s.ClientReferenceID = "" }},
+		{"paid without a payment", func(s *payment, _ payment) { s.PaymentIntent = nil }},
+		{"paid with nothing", func(s *payment, _ payment) { s.PaymentStatus = "no_payment_required" }},
+	}
+}
+
+func (p *payer) mismatched(c mismatch) {
+	before := p.balance()
+	_, other := p.order("10")
+	_, session := p.order("10")
 	paidOther := p.processor.Pay(other)
-	for name, alter := range map[string]func(*gatetest.PaySession){
-		"amount":       func(s *gatetest.PaySession) { s.AmountTotal++ },
-		"currency":     func(s *gatetest.PaySession) { s.Currency = "jpy" },
-		"mode":         func(s *gatetest.PaySession) { s.Mode = "subscription" },
-		"real money":   func(s *gatetest.PaySession) { s.Livemode = true },
-		"no such":      func(s *gatetest.PaySession) { s.ClientReferenceID = "00000000-0000-7000-8000-000000000000" },
-		"no order":     func(s *gatetest.PaySession) { s.ClientReferenceID = "order-of-a-shop" },
-		"another's":    func(s *gatetest.PaySession) { s.ClientReferenceID = paidOther.ClientReferenceID },
-		"no payment":   func(s *gatetest.PaySession) { s.PaymentIntent = nil },
-		"other status": func(s *gatetest.PaySession) { s.PaymentStatus = "no_payment_required" },
-	} {
-		_, session := p.order("10")
-		p.processor.Pay(session)
-		altered := p.processor.Alter(session, alter)
-		if got := p.deliver(p.processor.Notice("checkout.session.completed", altered)); got != 204 {
-			p.t.Errorf("%s: %d, want 204", name, got)
-		}
-		if got := p.balance(); got != before {
-			p.t.Errorf("%s: balance %s, want %s", name, got, before)
-		}
+	p.processor.Pay(session)
+	altered := p.processor.Alter(session, func(s *gatetest.PaySession) { c.alter(s, paidOther) })
+	if got := p.deliver(p.processor.Notice(completed, altered)); got != 204 {
+		p.t.Errorf("answered %d, want 204", got)
 	}
-	// A session that only claims to be an order's is not at the processor.
-	forged := gatetest.PaySession{ID: "cs_forged", Object: "checkout.session", ClientReferenceID: paidOther.ClientReferenceID}
-	p.deliver(p.processor.Notice("checkout.session.completed", forged))
-	if got := p.balance(); got != before {
-		p.t.Errorf("forged: balance %s, want %s", got, before)
+	wantBalance(p, before)
+}
+
+// invented is a session that claims to be a real order's and is not at the
+// processor.
+func (p *payer) invented() {
+	before := p.balance()
+	order, _ := p.order("10")
+	forged := gatetest.PaySession{ID: "cs_forged", Object: "checkout.session", ClientReferenceID: order}
+	if got := p.deliver(p.processor.Notice(completed, forged)); got != 204 {
+		p.t.Errorf("answered %d, want 204", got)
 	}
+	wantBalance(p, before)
 }
 
 // TestBillingWebhookNeedsASecret finds no route where none is configured.

@@ -101,11 +101,11 @@ func (w *world) want(status int, target, body string) map[string]any {
 	return object
 }
 
-// call makes one call of an end customer and returns its id.
-func (w *world) call(key string) string {
+// post makes one call of an end customer, which must succeed, and returns the
+// answer and the call's id.
+func (w *world) post(key, path, body string) (answer, id string) {
 	w.t.Helper()
-	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.URL+"/v1/chat/completions",
-		strings.NewReader(`{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"[[words=100]]"}]}`))
+	r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, w.URL+path, strings.NewReader(body))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -118,9 +118,27 @@ func (w *world) call(key string) string {
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	if resp.StatusCode != http.StatusOK {
-		w.t.Fatalf("call: %d %s", resp.StatusCode, text)
+		w.t.Fatalf("%s: %d %s", path, resp.StatusCode, text)
 	}
-	return resp.Header.Get("X-Gateway-Request-Id")
+	return string(text), resp.Header.Get("X-Gateway-Request-Id")
+}
+
+// call makes one call of an end customer and returns its id.
+func (w *world) call(key string) (id string) {
+	w.t.Helper()
+	_, id = w.post(key, "/v1/chat/completions", chat)
+	return id
+}
+
+// film has a video made and returns the job's id and the call's.
+func (w *world) film(key, body string) (job, id string) {
+	w.t.Helper()
+	answer, id := w.post(key, "/v1/videos", body)
+	var video struct{ ID string }
+	if err := json.Unmarshal([]byte(answer), &video); err != nil || video.ID == "" {
+		w.t.Fatalf("%v\n%s", err, answer)
+	}
+	return video.ID, id
 }
 
 // outboxEvent is an event as it stands in the database.

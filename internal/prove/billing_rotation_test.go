@@ -1,0 +1,167 @@
+package prove
+
+import (
+	"encoding/base64"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"modelgate/internal/gatetest"
+	"modelgate/internal/seal"
+	"modelgate/internal/store"
+)
+
+// vault is a database with many secrets, and the configuration of the commands
+// that go over it.
+type vault struct {
+	*testing.T
+	db      *store.DB
+	config  string
+	secrets int
+}
+
+// masterKey is the n-th master key.
+func masterKey(n int) string {
+	return base64.StdEncoding.EncodeToString([]byte(fmt.Sprintf("%032d", n)))
+}
+
+func placeOf(name string) seal.Place {
+	return seal.Place{Table: store.SecretTable, Row: name, Column: store.SecretColumn}
+}
+
+func newVault(t *testing.T, secrets int) *vault {
+	t.Helper()
+	dir := t.TempDir()
+	db, err := store.Open(t.Context(), store.Options{URL: "sqlite:modelgate.db", DataDir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = db.Close() })
+	v := &vault{t, db, filepath.Join(dir, "modelgate.yaml"), secrets}
+	keys := v.keys(0)
+	for i := range secrets {
+		name := fmt.Sprintf("processor/%04d", i)
+		sealed, err := keys.Seal(placeOf(name), []byte("secret of "+name))
+		if err == nil {
+			_, err = db.AddSecret(t.Context(), store.Secret{Name: name, KeyID: keys.Primary(), Value: sealed})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return v
+}
+
+func (v *vault) keys(current int, previous ...int) *seal.Keys {
+	v.Helper()
+	var old []string
+	for _, p := range previous {
+		old = append(old, masterKey(p))
+	}
+	keys, err := seal.New(masterKey(current), old...)
+	if err != nil {
+		v.Fatal(err)
+	}
+	return keys
+}
+
+// configure makes the n-th key the master key and the one before a previous
+// one.
+func (v *vault) configure(n int) {
+	v.Helper()
+	text := fmt.Sprintf("server: {data_dir: .}\nmaster_key: %s\nprevious_master_keys: [%s]\n", masterKey(n), masterKey(n-1))
+	if err := os.WriteFile(v.config, []byte(text), 0o600); err != nil {
+		v.Fatal(err)
+	}
+}
+
+func (v *vault) rotation() *exec.Cmd {
+	return exec.Command(gatetest.Binary(v), "master-key", "rotate", "--config", v.config)
+}
+
+// under counts the secrets of each key.
+func (v *vault) under() map[string]int64 {
+	v.Helper()
+	counts, err := v.db.CountSecrets(v.Context())
+	if err != nil {
+		v.Fatal(err)
+	}
+	all := map[string]int64{}
+	for _, c := range counts {
+		all[c.KeyID] = c.Count
+	}
+	return all
+}
+
+// read opens all of the secrets.
+func (v *vault) read(keys *seal.Keys) {
+	v.Helper()
+	all, err := v.db.SecretsNotUnder(v.Context(), "", "", v.secrets+1)
+	if err != nil || len(all) != v.secrets {
+		v.Fatalf("%d secrets, %v", len(all), err)
+	}
+	for _, s := range all {
+		if text, err := keys.Open(placeOf(s.Name), s.Value); err != nil || string(text) != "secret of "+s.Name || seal.KeyOf(s.Value) != s.KeyID {
+			v.Fatalf("%s: %q, %v", s.Name, text, err)
+		}
+	}
+}
+
+// killRotation begins the rotation to the n-th key, kills it once more than so
+// many secrets have moved, and reports whether the rest had not.
+func (v *vault) killRotation(n, after int) (midway bool) {
+	v.Helper()
+	v.configure(n)
+	primary := v.keys(n).Primary()
+	cmd := v.rotation()
+	if err := cmd.Start(); err != nil {
+		v.Fatal(err)
+	}
+	for began := time.Now(); time.Since(began) < 20*time.Second && v.under()[primary] <= int64(after); {
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait() // it was killed, or was faster
+	return len(v.under()) > 1
+}
+
+// TestBillingRotation kills the rotation of the master key again and again
+// while it goes over many secrets: all of them can be read at any moment, and
+// in the end without the old key.
+func TestBillingRotation(t *testing.T) {
+	t.Parallel()
+	kills := size(5, 20)
+	v := newVault(t, 1000)
+	midway, n := 0, 0
+	for midway < kills { // a kill that comes too late does not count
+		if n++; n > 4*kills {
+			t.Fatalf("%d of %d kills came while secrets were moving, want %d", midway, n-1, kills)
+		}
+		if v.killRotation(n, n%kills*v.secrets/kills*9/10) {
+			midway++
+		}
+		v.read(v.keys(n, n-1))
+		if out, err := v.rotation().CombinedOutput(); err != nil || !strings.Contains(string(out), "Nothing is left under another key") {
+			t.Fatalf("rotate: %v\n%s", err, out)
+		}
+		v.read(v.keys(n))
+	}
+	fmt.Fprintf(t.Output(), "rotation of the master key: %d secrets, %d rotations, %d of them killed midway, all secrets read after each kill and each end\n",
+		v.secrets, n, midway)
+	v.configure(n + 2) // the key that they are under is in no configuration
+	if out, err := v.rotation().CombinedOutput(); err == nil || !strings.Contains(string(out), "is not configured") {
+		t.Errorf("rotate without the old key: %v\n%s", err, out)
+	}
+	v.read(v.keys(n))
+	// Two secrets change places: neither opens.
+	all, err := v.db.SecretsNotUnder(t.Context(), "", "", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.keys(n).Open(placeOf(all[0].Name), all[1].Value); err == nil {
+		t.Error("a secret opens in another's place")
+	}
+}
