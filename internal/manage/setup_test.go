@@ -29,6 +29,7 @@ import (
 type gate struct {
 	*testing.T
 	handler http.Handler
+	options manage.Options // what the handler was made of
 	db      *store.DB
 	keys    *keyring.Keyring
 	raw     *sql.DB // the same database, for what no API shows
@@ -79,7 +80,7 @@ func open(t *testing.T, o store.Options, driver, source string) *gate {
 	g.keys = keyring.New(keyring.Options{Source: db, Unreachable: store.Unreachable, Touch: db.TouchKeys, Now: time.Now, Log: log})
 	g.setFlushed(func(context.Context) error { return nil })
 	standing := time.Now() // no token comes in while a test runs, however slow
-	g.handler = web.Wrap(web.Options{IDs: g.ids, Log: log, MaxBody: 10 << 20}, manage.New(manage.Options{
+	g.options = manage.Options{
 		Store:   db,
 		Keys:    g.keys,
 		Limiter: throttle.NewLocal(modelgate.Limits{}, func() time.Time { return standing }),
@@ -94,8 +95,19 @@ func open(t *testing.T, o store.Options, driver, source string) *gate {
 		Log:       log,
 		MaxBody:   10 << 20,
 		Processor: processor.New(processor.Options{BaseURL: "http://127.0.0.1:1", Meter: "m"}),
-	}))
+	}
+	g.remake(func(*manage.Options) {})
 	return g
+}
+
+// remake makes the handler anew of changed options, the webhook with it.
+func (g *gate) remake(change func(*manage.Options)) {
+	change(&g.options)
+	api := manage.New(g.options)
+	mux := http.NewServeMux()
+	mux.Handle("/", api)
+	mux.HandleFunc("/webhooks/processor", api.ServeWebhook)
+	g.handler = web.Wrap(web.Options{IDs: g.ids, Log: g.options.Log, MaxBody: 10 << 20}, mux)
 }
 
 func (g *gate) setFlushed(f func(context.Context) error) { g.flushed.Store(&f) }

@@ -22,19 +22,23 @@ WHERE (m.client_id, m.sub_account_id) IN (VALUES `, pairs, 2, 1) + `)
 -- billedTo`
 }
 
-// sqlLockCarry makes the row where it is missing, and locks it until the end
-// of the transaction.
-const sqlLockCarry = `INSERT INTO processor_carry (client_id, sub_account_id, rest)
-VALUES ($1, $2, 0)
+// carryLocks makes rows where they are missing, and locks them until the end of
+// the transaction, in the order of the tuples.
+func carryLocks(rows int) string {
+	return tuples("INSERT INTO processor_carry (client_id, sub_account_id, rest)\nVALUES ", rows, 3, 1) + `
 ON CONFLICT (client_id, sub_account_id) DO UPDATE
 SET rest = processor_carry.rest
-RETURNING rest
--- sqlLockCarry`
+RETURNING client_id, sub_account_id, rest
+-- carryLocks`
+}
 
-const sqlSaveCarry = `UPDATE processor_carry
-SET rest = $3
-WHERE client_id = $1 AND sub_account_id = $2
--- sqlSaveCarry`
+// carrySaves writes what is carried from here on.
+func carrySaves(rows int) string {
+	return tuples("INSERT INTO processor_carry (client_id, sub_account_id, rest)\nVALUES ", rows, 3, 1) + `
+ON CONFLICT (client_id, sub_account_id) DO UPDATE
+SET rest = excluded.rest
+-- carrySaves`
+}
 
 const eventColumns = `client_id, created_at, usage_id, sub_account_id, customer_id, markup, value, status, attempts,
   queued_at, next_attempt_at, unsure_at, generation, sent_at, last_error`
@@ -50,9 +54,16 @@ func eventInsert(rows int) string {
 // sqlWakeLane says that something is due in a lane.
 const sqlWakeLane = `INSERT INTO processor_lane (client_id, customer_id, next_at, claimed_until, holder)
 VALUES ($1, $2, $3, 0, '')
-ON CONFLICT (client_id, customer_id) DO UPDATE
-SET next_at = CASE WHEN processor_lane.next_at < excluded.next_at THEN processor_lane.next_at ELSE excluded.next_at END
+` + earlier + `
 -- sqlWakeLane`
+
+const earlier = `ON CONFLICT (client_id, customer_id) DO UPDATE
+SET next_at = CASE WHEN processor_lane.next_at < excluded.next_at THEN processor_lane.next_at ELSE excluded.next_at END`
+
+// laneWakes is sqlWakeLane for a number of lanes, in the order of the tuples.
+func laneWakes(lanes int) string {
+	return tuples("INSERT INTO processor_lane (client_id, customer_id, next_at, claimed_until, holder)\nVALUES ", lanes, 5, 1) + "\n" + earlier + "\n-- laneWakes"
+}
 
 // billed is a sub-account that rows are billed to.
 type billed struct{ client, subAccount string }
@@ -78,30 +89,60 @@ func (db *DB) queueExports(ctx context.Context, tx *sql.Tx, b *booked) error {
 	if err != nil {
 		return err
 	}
+	keys = slices.DeleteFunc(keys, func(k billed) bool { _, mapped := found[k]; return !mapped })
+	carried, err := db.lockCarries(ctx, tx, keys)
+	if err != nil {
+		return err
+	}
 	var values []any
 	wake := make(map[billed]bool) // lanes
 	for _, k := range keys {
-		t, mapped := found[k]
-		if !mapped {
-			continue
-		}
-		pending, err := db.bill(ctx, tx, k, t, bySubAccount[k], &values)
-		if err != nil {
-			return err
-		}
-		if pending {
+		t := found[k]
+		if db.bill(k, t, bySubAccount[k], carried, &values) {
 			wake[billed{k.client, t.customer}] = true
 		}
+	}
+	if err := db.saveCarries(ctx, tx, keys, carried); err != nil {
+		return err
 	}
 	if err := db.insertEvents(ctx, tx, values); err != nil {
 		return err
 	}
-	for _, lane := range slices.SortedFunc(maps.Keys(wake), billed.compare) {
-		if _, err := tx.ExecContext(ctx, sqlWakeLane, lane.client, lane.subAccount, micros(db.now())); err != nil {
+	return db.wakeLanes(ctx, tx, slices.SortedFunc(maps.Keys(wake), billed.compare))
+}
+
+// wakeLanes says that something is due, from now on, in lanes: pairs of client
+// and customer, sorted. It comes last: whoever sends keeps a lane locked while
+// it notes what it does.
+func (db *DB) wakeLanes(ctx context.Context, tx *sql.Tx, lanes []billed) error {
+	now := micros(db.now())
+	return db.runMany(ctx, tx, many{text: laneWakes, n: len(lanes), args: func(dst []any, i int) []any {
+		return append(dst, lanes[i].client, lanes[i].subAccount, now, 0, "")
+	}})
+}
+
+// lockCarries locks and reads what is carried of sub-accounts, which are
+// sorted.
+func (db *DB) lockCarries(ctx context.Context, tx *sql.Tx, keys []billed) (map[billed]modelgate.Carry, error) {
+	carried := make(map[billed]modelgate.Carry, len(keys))
+	err := db.runMany(ctx, tx, many{
+		text: carryLocks, n: len(keys),
+		args: func(dst []any, i int) []any { return append(dst, keys[i].client, keys[i].subAccount, 0) },
+		scan: func(s scanner) error {
+			var k billed
+			var rest modelgate.Carry
+			err := s.Scan(&k.client, &k.subAccount, &rest)
+			carried[k] = rest
 			return err
-		}
-	}
-	return nil
+		},
+	})
+	return carried, err
+}
+
+func (db *DB) saveCarries(ctx context.Context, tx *sql.Tx, keys []billed, carried map[billed]modelgate.Carry) error {
+	return db.runMany(ctx, tx, many{text: carrySaves, n: len(keys), args: func(dst []any, i int) []any {
+		return append(dst, keys[i].client, keys[i].subAccount, int64(carried[keys[i]]))
+	}})
 }
 
 // billable are the rows that are final from now on and cost something.
@@ -146,17 +187,13 @@ func (db *DB) termsOf(ctx context.Context, tx *sql.Tx, keys []billed) (map[bille
 	return found, nil
 }
 
-// bill appends the events of one sub-account's rows to values, and reports
-// whether one of them is to be sent.
-func (db *DB) bill(ctx context.Context, tx *sql.Tx, k billed, t terms, rows []*modelgate.UsageRow, values *[]any) (bool, error) {
-	var carried modelgate.Carry
-	if err := tx.QueryRowContext(ctx, sqlLockCarry, k.client, k.subAccount).Scan(&carried); err != nil {
-		return false, err
-	}
+// bill appends the events of one sub-account's rows to values, changes what is
+// carried, and reports whether one of them is to be sent.
+func (db *DB) bill(k billed, t terms, rows []*modelgate.UsageRow, carried map[billed]modelgate.Carry, values *[]any) bool {
 	now, pending := micros(db.now()), false
 	for _, r := range rows {
 		var value modelgate.Micro
-		value, carried = r.Cost.Bill(t.markup, carried)
+		value, carried[k] = r.Cost.Bill(t.markup, carried[k])
 		status := modelgate.ExportPending
 		if value == 0 {
 			status = modelgate.ExportCarried
@@ -165,17 +202,11 @@ func (db *DB) bill(ctx context.Context, tx *sql.Tx, k billed, t terms, rows []*m
 		*values = append(*values, k.client, micros(r.At), r.ID.String(), k.subAccount, t.customer, int64(t.markup), int64(value),
 			string(status), 0, now, now, 0, 0, 0, "")
 	}
-	_, err := tx.ExecContext(ctx, sqlSaveCarry, k.client, k.subAccount, int64(carried))
-	return pending, err
+	return pending
 }
 
 func (db *DB) insertEvents(ctx context.Context, tx *sql.Tx, values []any) error {
-	for len(values) > 0 {
-		rows := statementRows(len(values)/eventColumnCount, db.engine.rowsPerInsert)
-		if _, err := tx.ExecContext(ctx, eventInsert(rows), values[:rows*eventColumnCount]...); err != nil {
-			return err
-		}
-		values = values[rows*eventColumnCount:]
-	}
-	return nil
+	return db.runMany(ctx, tx, many{text: eventInsert, n: len(values) / eventColumnCount, args: func(dst []any, i int) []any {
+		return append(dst, values[i*eventColumnCount:(i+1)*eventColumnCount]...)
+	}})
 }

@@ -61,12 +61,38 @@ SET attempts = attempts + 1, unsure_at = CASE WHEN unsure_at = 0 THEN $4 ELSE un
 WHERE client_id = $1 AND created_at = $2 AND usage_id = $3 AND status = 'pending'
 -- sqlTryEvent`
 
+// eventTries is sqlTryEvent for a number of events. The first tuple says what
+// type the others have.
+func eventTries(events int) string {
+	if events == 1 {
+		return sqlTryEvent
+	}
+	return tuples(`UPDATE processor_event
+SET attempts = attempts + 1, unsure_at = CASE WHEN unsure_at = 0 THEN k.column4 ELSE unsure_at END, generation = k.column5
+FROM (VALUES (CAST($1 AS TEXT), CAST($2 AS BIGINT), CAST($3 AS TEXT), CAST($4 AS BIGINT), CAST($5 AS BIGINT)), `, events-1, 5, 6) + `) AS k
+WHERE client_id = k.column1 AND created_at = k.column2 AND usage_id = k.column3 AND status = 'pending'
+-- eventTries`
+}
+
 // sqlSettleEvent leaves an event alone that is no longer pending: somebody
 // else has settled it.
 const sqlSettleEvent = `UPDATE processor_event
 SET status = $4, attempts = $5, unsure_at = $6, next_attempt_at = $7, sent_at = $8, last_error = $9
 WHERE client_id = $1 AND created_at = $2 AND usage_id = $3 AND status = 'pending'
 -- sqlSettleEvent`
+
+// eventSettlements is sqlSettleEvent for a number of events.
+func eventSettlements(events int) string {
+	if events == 1 {
+		return sqlSettleEvent
+	}
+	return tuples(`UPDATE processor_event
+SET status = k.column4, attempts = k.column5, unsure_at = k.column6, next_attempt_at = k.column7, sent_at = k.column8, last_error = k.column9
+FROM (VALUES (CAST($1 AS TEXT), CAST($2 AS BIGINT), CAST($3 AS TEXT), CAST($4 AS TEXT), CAST($5 AS BIGINT), CAST($6 AS BIGINT), CAST($7 AS BIGINT),
+  CAST($8 AS BIGINT), CAST($9 AS TEXT)), `, events-1, 9, 10) + `) AS k
+WHERE client_id = k.column1 AND created_at = k.column2 AND usage_id = k.column3 AND status = 'pending'
+-- eventSettlements`
+}
 
 // Lane is a customer of an organization's processor, claimed by one instance:
 // as long as it is, nobody else sends to that customer.
@@ -150,21 +176,23 @@ func (db *DB) BeginSending(ctx context.Context, l Lane, generation int64, most i
 		if err != nil {
 			return err
 		}
+		var refused []Settled
 		for _, d := range due {
-			s := d.Sending
 			if reason := d.refuse(now, generation); reason != "" {
-				failed++
-				err = settleEvent(ctx, tx, l, Settled{Sending: s, Status: modelgate.ExportFailed, LastError: reason})
-			} else {
-				_, err = tx.ExecContext(ctx, sqlTryEvent, l.ClientID, micros(s.CreatedAt), string(s.UsageID), micros(now), generation)
-				s.Attempts++
-				out = append(out, s)
+				refused = append(refused, Settled{Sending: d.Sending, Status: modelgate.ExportFailed, LastError: reason})
+				continue
 			}
-			if err != nil {
-				return err
-			}
+			d.Attempts++
+			out = append(out, d.Sending)
 		}
-		return nil
+		failed = len(refused)
+		err = db.runMany(ctx, tx, many{text: eventTries, n: len(out), args: func(dst []any, i int) []any {
+			return append(dst, l.ClientID, micros(out[i].CreatedAt), string(out[i].UsageID), micros(now), generation)
+		}})
+		if err != nil {
+			return err
+		}
+		return db.settleEvents(ctx, tx, l, refused)
 	})
 	return out, failed, err
 }
@@ -204,10 +232,8 @@ func (db *DB) FinishSending(ctx context.Context, l Lane, settled []Settled, rest
 		if err != nil {
 			return err
 		}
-		for _, s := range settled {
-			if err := settleEvent(ctx, tx, l, s); err != nil {
-				return err
-			}
+		if err := db.settleEvents(ctx, tx, l, settled); err != nil {
+			return err
 		}
 		if !held {
 			return nil
@@ -231,15 +257,16 @@ func lockLane(ctx context.Context, tx *sql.Tx, l Lane) (bool, error) {
 	return n > 0, err
 }
 
-func settleEvent(ctx context.Context, tx *sql.Tx, l Lane, s Settled) error {
-	var next, sent int64
-	switch s.Status {
-	case modelgate.ExportPending:
-		next = micros(s.At)
-	case modelgate.ExportSent:
-		sent = micros(s.At)
-	}
-	_, err := tx.ExecContext(ctx, sqlSettleEvent, l.ClientID, micros(s.CreatedAt), string(s.UsageID), string(s.Status), s.Attempts,
-		micros(s.UnsureAt), next, sent, clean(s.LastError))
-	return err
+func (db *DB) settleEvents(ctx context.Context, tx *sql.Tx, l Lane, settled []Settled) error {
+	return db.runMany(ctx, tx, many{text: eventSettlements, n: len(settled), args: func(dst []any, i int) []any {
+		s := &settled[i]
+		var next, sent int64
+		switch s.Status {
+		case modelgate.ExportPending:
+			next = micros(s.At)
+		case modelgate.ExportSent:
+			sent = micros(s.At)
+		}
+		return append(dst, l.ClientID, micros(s.CreatedAt), string(s.UsageID), string(s.Status), s.Attempts, micros(s.UnsureAt), next, sent, clean(s.LastError))
+	}})
 }

@@ -65,6 +65,8 @@ func TestEveryQueryPrepares(t *testing.T) {
 	each(t, func(t *testing.T, db *DB) {
 		texts := map[string]string{"usageInsert": usageInsert(insertRows), "spendInsert": spendInsert(insertRows), "alertInsert": alertInsert(insertRows),
 			"pulseInsert": pulseInsert(insertRows), "billedTo": billedTo(insertRows), "eventInsert": eventInsert(insertRows),
+			"eventTries": eventTries(insertRows), "eventSettlements": eventSettlements(insertRows), "carryLocks": carryLocks(insertRows),
+			"carrySaves": carrySaves(insertRows), "laneWakes": laneWakes(insertRows),
 			"headInsert": headInsert(insertRows), "rollupInsert": rollupInsert(insertRows), "rollupSelect": rollupSelect(insertRows)}
 		texts["usageFiltered"], texts["usageFiltered, shown"] = usageFiltered(false, 2, 3), usageFiltered(true, 2, 3)
 		maps.Copy(texts, evidenceStatements())
