@@ -269,16 +269,24 @@ func (g *Gateway) Admin(result any, args ...string) {
 	}
 }
 
-// Run runs the binary with any arguments.
+// Run runs the gateway's binary with any arguments.
 func (g *Gateway) Run(args ...string) (stdout, stderr string, code int) {
 	g.t.Helper()
-	return RunBinary(g.t, g.env, args...)
+	return run(g.t, g.binary, g.env, args...)
 }
+
+// Upgrade has the next Start and Run use another binary.
+func (g *Gateway) Upgrade(binary string) { g.binary = binary }
 
 // RunBinary runs the binary with an environment, nil for that of the test.
 func RunBinary(t testing.TB, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
-	cmd := exec.Command(Binary(t), args...)
+	return run(t, Binary(t), env, args...)
+}
+
+func run(t testing.TB, binary string, env []string, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	cmd := exec.Command(binary, args...)
 	cmd.Env = env
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -338,28 +346,45 @@ func FailpointBinary(t testing.TB) string {
 	return failing.path
 }
 
-// make builds into a folder that a watchdog removes when the test process
-// ends.
+// make builds this checkout.
 func (b *build) make(tags string) error {
+	root, err := moduleRoot()
+	if err != nil {
+		return err
+	}
+	pages := exec.Command("scripts/pages")
+	pages.Dir = root
+	if out, err := pages.CombinedOutput(); err != nil {
+		return fmt.Errorf("build pages: %w\n%s", err, out)
+	}
+	if err := b.place(); err != nil {
+		return err
+	}
+	return b.compile(root, tags)
+}
+
+func moduleRoot() (string, error) {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
-		return fmt.Errorf("find the module: %w", err)
+		return "", fmt.Errorf("find the module: %w", err)
 	}
+	return strings.TrimSpace(string(root)), nil
+}
+
+// place makes a folder that a watchdog removes when the test process ends.
+func (b *build) place() error {
 	dir, err := os.MkdirTemp("", "modelgate-binary-")
 	if err != nil {
 		return err
 	}
-	if b.guard, err = watch(`cat >/dev/null; rm -rf "$0"`, dir, nil); err != nil {
-		return err
-	}
-	pages := exec.Command("scripts/pages")
-	pages.Dir = strings.TrimSpace(string(root))
-	if out, err := pages.CombinedOutput(); err != nil {
-		return fmt.Errorf("build pages: %w\n%s", err, out)
-	}
 	b.path = filepath.Join(dir, "modelgate")
+	b.guard, err = watch(`cat >/dev/null; rm -rf "$0"`, dir, nil)
+	return err
+}
+
+func (b *build) compile(source, tags string) error {
 	cmd := exec.Command("go", "build", "-tags", tags, "-o", b.path, "./cmd/modelgate")
-	cmd.Dir = strings.TrimSpace(string(root))
+	cmd.Dir = source
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build modelgate: %w\n%s", err, out)
 	}

@@ -35,12 +35,17 @@ type group struct {
 // drainFor is longer than a balancer takes to look at readiness.
 const drainFor = 2 * time.Second
 
-func newGroup(t *testing.T) *group {
+func newGroup(t *testing.T) *group { return newGroupOf(t, "") }
+
+// newGroupOf is newGroup with another binary.
+func newGroupOf(t *testing.T, binary string) *group {
 	t.Helper()
 	g := &group{T: t, database: gatetest.NewPostgresCluster(t), redis: gatetest.NewRedisServer(t), upstream: newUpstream(t), balancer: newBalancer(t)}
 	g.source = g.database.Database(t)
 	for i := range 3 {
-		gate := gatetest.StartGateway(t, gatetest.GatewayOptions{Database: g.source, Upstream: g.upstream.URL, More: fmt.Sprintf("redis: {url: %q}\n", g.redis.URL())})
+		gate := gatetest.StartGateway(t, gatetest.GatewayOptions{
+			Binary: binary, Database: g.source, Upstream: g.upstream.URL, More: fmt.Sprintf("redis: {url: %q}\n", g.redis.URL()),
+		})
 		(&world{Gateway: gate, t: t, target: newTarget()}).drainDelay(drainFor)
 		g.gates = append(g.gates, gate)
 		g.balancer.set(i, gate.URL)
@@ -84,6 +89,14 @@ func (g *group) limited(key string) {
 // roll restarts an instance as an upgrade does.
 func (g *group) roll(i int) {
 	g.Helper()
+	g.end(i)
+	g.gates[i].Start()
+	g.balancer.set(i, g.gates[i].URL)
+}
+
+// end ends an instance in peace.
+func (g *group) end(i int) {
+	g.Helper()
 	g.gates[i].Signal(syscall.SIGTERM)
 	select {
 	case <-g.gates[i].Exited():
@@ -93,8 +106,6 @@ func (g *group) roll(i int) {
 	if code := g.gates[i].ExitCode(); code != 0 {
 		g.Errorf("instance %d ended with %d", i, code)
 	}
-	g.gates[i].Start()
-	g.balancer.set(i, g.gates[i].URL)
 }
 
 // settle stops all and judges the books.
