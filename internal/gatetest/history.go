@@ -46,14 +46,24 @@ func (b *build) makePrevious() error {
 	if err != nil {
 		return err
 	}
-	commit, err := commitBefore(root)
+	commits, err := commitsBefore(root)
 	if err != nil {
 		return err
 	}
 	if err := b.place(); err != nil {
 		return err
 	}
-	source := filepath.Join(filepath.Dir(b.path), "source")
+	for _, commit := range commits {
+		if err = b.makeOf(root, commit); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// makeOf builds a commit.
+func (b *build) makeOf(root, commit string) error {
+	source := filepath.Join(filepath.Dir(b.path), commit)
 	if err := os.Mkdir(source, 0o700); err != nil {
 		return err
 	}
@@ -65,9 +75,10 @@ func (b *build) makePrevious() error {
 	return b.compile(source, "")
 }
 
-// commitBefore is the newest commit that has all migrations but the last.
-func commitBefore(root string) (string, error) {
-	const migrations = "internal/store/migrations/postgres/"
+// commitsBefore are the newest commits that have all migrations but the last,
+// the newest first: it may be one that does not build.
+func commitsBefore(root string) (commits []string, err error) {
+	const migrations, tries = "internal/store/migrations/postgres/", "5"
 	git := func(args ...string) []string {
 		out, err := exec.Command("git", append([]string{"-C", root}, args...)...).Output()
 		if err != nil {
@@ -77,17 +88,25 @@ func commitBefore(root string) (string, error) {
 	}
 	files, err := filepath.Glob(filepath.Join(root, migrations, "*.sql"))
 	if err != nil || len(files) < 2 {
-		return "", fmt.Errorf("no migrations in %s: %w", root, err)
+		return nil, fmt.Errorf("no migrations in %s: %w", root, err)
 	}
 	slices.Sort(files)
 	var want []string
 	for _, f := range files[:len(files)-1] {
 		want = append(want, migrations+filepath.Base(f))
 	}
-	for _, commit := range git("log", "--format=%H", "--", migrations) {
-		if slices.Equal(git("ls-tree", "--name-only", commit+"~1", migrations), want) {
-			return commit + "~1", nil
+	has := func(commit string) bool {
+		return slices.Equal(git("ls-tree", "--name-only", commit, migrations), want)
+	}
+	for _, changed := range git("log", "--format=%H", "--", migrations) {
+		if before := changed + "~1"; has(before) {
+			for _, commit := range git("rev-list", "--max-count="+tries, before) {
+				if has(commit) {
+					commits = append(commits, commit)
+				}
+			}
+			return commits, nil
 		}
 	}
-	return "", errNoPrevious
+	return nil, errNoPrevious
 }

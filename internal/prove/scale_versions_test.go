@@ -60,16 +60,19 @@ func TestScaleVersions(t *testing.T) {
 	if now := migrations(t, g.source); now <= old {
 		t.Errorf("%d migrations before and %d after: nothing was proved", old, now)
 	}
+	stop()
+	calls := <-made
+	free, _ := g.gates[0].NewKey(g.gates[0].NewClient("without budgets"))
+	g.limited(free)
 	g.database.Stop(t)
-	lasts(pause)
+	last := &load{target: newTarget(), key: free, callers: 8, calls: size(40, 400), first: len(calls)}
+	last.target.set(g.gates[2].URL)
+	calls = append(calls, last.run(t.Context())...)
 	g.end(2)
 	g.database.Start(t)
 	g.gates[2].Upgrade(gatetest.Binary(t))
 	g.gates[2].Start()
-	g.balancer.set(2, g.gates[2].URL)
-	lasts(pause)
-	stop()
-	g.settle(fmt.Sprintf("instances of the version before and of this one at %.0f calls/s", rate), <-made)
+	g.settle(fmt.Sprintf("instances of the version before and of this one at %.0f calls/s", rate), calls)
 }
 
 // pair is an instance of the version before and one of this one, on one
@@ -133,7 +136,7 @@ func TestScaleVersionsTogether(t *testing.T) {
 	options := gatetest.GatewayOptions{Binary: before, Database: gatetest.Postgres(t), Upstream: upstream.URL, More: "enforcement: {budgets: estimate}\n"}
 	p := &pair{T: t, gates: []*gatetest.Gateway{gatetest.StartGateway(t, options)}}
 	manager, _ := p.gates[0].NewKey(p.gates[0].NewClient("versions"))
-	p.want(0, manager, "POST /v1/chat/completions", `{"model":"openai/gpt-5-mini","messages":[]}`, nil)
+	p.want(0, manager, "POST /v1/chat/completions", `{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"hi"}]}`, nil)
 	options.Binary = ""
 	p.gates = append(p.gates, gatetest.StartGateway(t, options))
 	t.Run("keys", func(t *testing.T) { (&pair{t, p.gates}).keys(manager) })
@@ -153,10 +156,10 @@ func (p *pair) keys(manager string) {
 			ID  string `json:"api_key_id"`
 			Key string `json:"key"`
 		}
-		p.want(issuer, manager, "POST /gw/keys", `{"scopes":["inference:use"],"entitlements":[{"effect":"allow","kind":"llm"}]}`, &issued)
+		p.want(issuer, manager, "POST /gw/keys", `{"scopes":["inference:use"]}`, &issued)
 		for gate := range p.gates {
-			p.want(gate, issued.Key, "POST /v1/chat/completions", `{"model":"openai/gpt-5-mini","messages":[]}`, nil)
-			if status, answer := p.send(gate, issued.Key, "POST /v1/embeddings", `{"model":"openai/text-embedding-3-small","input":"x"}`); status != http.StatusForbidden {
+			p.want(gate, issued.Key, "POST /v1/chat/completions", `{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"hi"}]}`, nil)
+			if status, answer := p.send(gate, issued.Key, "GET /gw/keys", ""); status != http.StatusForbidden {
 				p.Errorf("gate %d lets the key do what it may not: %d %s", gate, status, answer)
 			}
 		}
@@ -208,7 +211,7 @@ func (p *pair) budgets(manager string) {
 		Key string `json:"key"`
 	}
 	p.want(0, manager, "POST /gw/keys", `{"scopes":["inference:use"]}`, &issued)
-	const limit, each = 0.02, 0.000202 // 100 output tokens and a word
+	const limit, each = 0.02, 0.00020025 // a word in, 100 tokens out
 	p.want(0, manager, "PUT /gw/budgets", fmt.Sprintf(`{"scope":"key","id":%q,"period":"month","limit_usd":%v}`, issued.ID, limit), nil)
 	p.soon("the other version does not know the budget", func() bool {
 		var budgets []struct{ Scope string }
@@ -219,15 +222,17 @@ func (p *pair) budgets(manager string) {
 	var all sync.WaitGroup
 	for gate := range p.gates {
 		all.Go(func() {
-			for range 200 {
-				status, answer := p.send(gate, issued.Key, "POST /v1/chat/completions", `{"model":"openai/gpt-5-mini","max_completion_tokens":100,"messages":[{"role":"user","content":"[[words=100]] go"}]}`)
+			for refused := 0; refused < 3; {
+				status, answer := p.send(gate, issued.Key, "POST /v1/chat/completions", `{"model":"openai/gpt-5-mini","max_completion_tokens":100,"messages":[{"role":"user","content":"[[output=100]] go"}]}`)
 				switch status {
 				case http.StatusOK:
 					admitted[gate]++
 				case http.StatusPaymentRequired:
-					return
+					refused++
+					time.Sleep(300 * time.Millisecond) // a refusal stands for a quarter of a second
 				default:
 					p.Errorf("gate %d: %d %s", gate, status, answer)
+					return
 				}
 			}
 		})
