@@ -135,6 +135,9 @@ type JobNews struct {
 	// Length is how long the provider says the result is, in millionths of a
 	// second; 0 is unknown.
 	Length int64
+	// Units is how much the provider says it used of what the model is billed
+	// by, in millionths; 0 is unknown.
+	Units int64
 	// Charge is what the provider states that it charged; Charged says that it
 	// does.
 	Charge  Nano
@@ -179,6 +182,7 @@ func (j *Job) Finish(n JobNews) (JobFinal, bool) {
 		if f.Usage.Seconds == 0 {
 			f.Usage.Seconds = n.Length
 		}
+		j.bill(&f.Usage, n.Units)
 	case n.Stated:
 		f.Usage = n.Usage
 	case !n.Charged:
@@ -196,6 +200,27 @@ func (j *Job) Finish(n JobNews) (JobFinal, bool) {
 		f.ParseStatus = ParsePartial
 	}
 	return f, true
+}
+
+// bill says what was used in the one unit that the job's price is for; where
+// it is for several, nobody can say which of them the provider means.
+func (j *Job) bill(u *Usage, millionths int64) {
+	price, err := ThawPrice(j.Price)
+	if err != nil || price == nil || millionths <= 0 {
+		return
+	}
+	unit, ok := price.Base.sole()
+	switch {
+	case !ok:
+	case unit == UnitSecond:
+		u.Seconds = millionths
+	case unit == UnitMegapixel:
+		u.Megapixels = millionths
+	case unit == UnitImage && millionths%1_000_000 == 0:
+		u.Images = millionths / 1_000_000
+	case unit == UnitCharacters && millionths%1_000_000 == 0:
+		u.Characters = millionths / 1_000_000
+	}
 }
 
 // cost is the cost of a usage at the price of the job's creation.

@@ -62,6 +62,9 @@ func TestFinish(t *testing.T) {
 		"as stated":                {price, asked, modelgate.JobNews{Event: modelgate.JobSucceeds, Stated: true, Usage: modelgate.Usage{Seconds: 6_000_000}}, 60 * cent, modelgate.ParseOK},
 		"as long as it says":       {price, modelgate.Usage{}, modelgate.JobNews{Event: modelgate.JobSucceeds, Length: 4_000_000}, 40 * cent, modelgate.ParseOK},
 		"stated in tokens":         {price, asked, modelgate.JobNews{Event: modelgate.JobSucceeds, Stated: true, Usage: modelgate.Usage{Output: 1000}}, 80 * cent, modelgate.ParseOK},
+		"billed by the unit":       {price, asked, modelgate.JobNews{Event: modelgate.JobSucceeds, Units: 2_500_000}, 25 * cent, modelgate.ParseOK},
+		"billed, without a price":  {"", asked, modelgate.JobNews{Event: modelgate.JobSucceeds, Units: 2_500_000}, 0, modelgate.ParsePartial},
+		"billed, absurdly":         {price, asked, modelgate.JobNews{Event: modelgate.JobSucceeds, Units: -1}, 80 * cent, modelgate.ParseOK},
 		"nothing known":            {price, modelgate.Usage{}, modelgate.JobNews{Event: modelgate.JobSucceeds}, 0, modelgate.ParsePartial},
 		"charged, nothing known":   {price, modelgate.Usage{}, modelgate.JobNews{Event: modelgate.JobSucceeds, Charged: true, Charge: cent}, cent, modelgate.ParseOK},
 		"charged, without a price": {"", asked, modelgate.JobNews{Event: modelgate.JobSucceeds, Charged: true, Charge: cent}, cent, modelgate.ParseOK},
@@ -86,6 +89,42 @@ func TestFinish(t *testing.T) {
 		j.Status = f.Status
 		if _, ok := j.Finish(modelgate.JobNews{Event: modelgate.JobSucceeds}); ok {
 			t.Errorf("%s: a job has ended twice", name)
+		}
+	}
+}
+
+// Units without a name are counted as the price has them, where it has one
+// only.
+func TestFinishByTheUnit(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		units      []modelgate.Unit // at a dollar each, characters by the million
+		millionths int64
+		usage      modelgate.Usage
+		cost       modelgate.Nano
+	}{
+		"seconds":           {[]modelgate.Unit{modelgate.UnitSecond}, 2_500_000, modelgate.Usage{Seconds: 2_500_000}, 5 * modelgate.USD / 2},
+		"megapixels":        {[]modelgate.Unit{modelgate.UnitMegapixel}, 1_048_576, modelgate.Usage{Megapixels: 1_048_576}, 1_048_576_000},
+		"pictures":          {[]modelgate.Unit{modelgate.UnitImage}, 3_000_000, modelgate.Usage{Images: 3}, 3 * modelgate.USD},
+		"half a picture":    {[]modelgate.Unit{modelgate.UnitImage}, 500_000, modelgate.Usage{Images: 1}, modelgate.USD},
+		"characters":        {[]modelgate.Unit{modelgate.UnitCharacters}, 7_000_000, modelgate.Usage{Characters: 7}, 7000},
+		"one of two":        {[]modelgate.Unit{modelgate.UnitImage, modelgate.UnitSecond}, 9_000_000, modelgate.Usage{Images: 1}, modelgate.USD},
+		"calls are not it":  {[]modelgate.Unit{modelgate.UnitRequest}, 9_000_000, modelgate.Usage{Images: 1}, modelgate.USD},
+		"nothing is stated": {[]modelgate.Unit{modelgate.UnitImage}, 0, modelgate.Usage{Images: 1}, modelgate.USD},
+	} {
+		p := new(modelgate.Price)
+		for _, u := range tt.units {
+			if err := p.Base.Set(u, modelgate.USD); err != nil {
+				t.Fatal(err)
+			}
+		}
+		j := &modelgate.Job{NewJob: modelgate.NewJob{Price: p.Freeze(time.Now())}, Status: modelgate.JobPending}
+		if u := tt.usage; u.Images == 1 {
+			j.Usage = u // as asked for
+		}
+		f, _ := j.Finish(modelgate.JobNews{Event: modelgate.JobSucceeds, Units: tt.millionths})
+		if f.Cost != tt.cost || f.Usage != tt.usage {
+			t.Errorf("%s: %+v at %s, want %+v at %s", name, f.Usage, f.Cost, tt.usage, tt.cost)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package modelgate
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"sync"
 	"time"
 )
@@ -84,6 +85,15 @@ func (r *Rates) Set(u Unit, usd Nano) error {
 
 // has reports whether the unit has a price of its own.
 func (r *Rates) has(u Unit) bool { return r.set&(1<<u) != 0 }
+
+// sole is the one unit that has a price; false where there are several or
+// none.
+func (r *Rates) sole() (Unit, bool) {
+	if bits.OnesCount16(r.set) != 1 {
+		return 0, false
+	}
+	return Unit(bits.TrailingZeros16(r.set)), true
+}
 
 // Empty reports whether no unit has a price.
 func (r *Rates) Empty() bool { return r.set == 0 }

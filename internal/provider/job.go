@@ -32,6 +32,7 @@ type Way struct {
 	// Life is how long a job is followed; 0 is DefaultLife.
 	Life time.Duration
 	Shape
+	Download
 }
 
 // DefaultLife is how long a job is followed where its way says nothing else.

@@ -54,13 +54,17 @@ func (p *Provider) Ask(ctx context.Context, j *modelgate.Job) (modelgate.JobNews
 	if way == nil {
 		return modelgate.JobNews{}, fmt.Errorf("provider %s does not follow jobs as %q", p.name, j.Way)
 	}
-	status, body, err := p.ask(ctx, way, AsyncPoll, j)
+	call, err := way.Call(AsyncPoll, j)
 	if err != nil {
 		return modelgate.JobNews{}, err
 	}
-	news := way.Read(status, body)
-	if status >= 500 || status == http.StatusTooManyRequests {
-		return news, fmt.Errorf("provider %s answers %d about a job", p.name, status)
+	r, err := p.ask(ctx, call)
+	if err != nil {
+		return modelgate.JobNews{}, err
+	}
+	news := way.Read(r.status, r.body)
+	if r.status >= 500 || r.status == http.StatusTooManyRequests {
+		return news, fmt.Errorf("provider %s answers %d about a job", p.name, r.status)
 	}
 	return p.Result(ctx, j, news)
 }
@@ -72,32 +76,39 @@ func (p *Provider) Result(ctx context.Context, j *modelgate.Job, news modelgate.
 	if news.Event != modelgate.JobSucceeds || !way.Has(AsyncResult) {
 		return news, nil
 	}
-	status, body, err := p.ask(ctx, way, AsyncResult, j)
+	call, err := way.Call(AsyncResult, j)
 	if err != nil {
 		return modelgate.JobNews{}, err
 	}
-	news, ok := way.ReadResult(status, body)
+	r, err := p.ask(ctx, call)
+	if err != nil {
+		return modelgate.JobNews{}, err
+	}
+	news, ok := way.ReadResult(r.status, r.header, r.body)
 	if !ok {
-		return modelgate.JobNews{}, fmt.Errorf("provider %s answers %d about the result of a job", p.name, status)
+		return modelgate.JobNews{}, fmt.Errorf("provider %s answers %d about the result of a job", p.name, r.status)
 	}
 	return news, nil
 }
 
-func (p *Provider) ask(ctx context.Context, way *Way, role Role, j *modelgate.Job) (status int, body []byte, err error) {
-	call, err := way.Call(role, j)
-	if err != nil {
-		return 0, nil, err
-	}
+// reply is what a provider answered about a job.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte // without its encoding; nil when that is unknown
+}
+
+func (p *Provider) ask(ctx context.Context, call Call) (*reply, error) {
 	call.Header = http.Header{"Accept": {"application/json"}, "User-Agent": {"Modelgate/1"}}
 	out, err := p.Outbound(ctx, call)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	resp, _, err := p.Send(out)
 	if err != nil {
-		return 0, nil, err
+		return nil, err
 	}
 	defer resp.Body.Close()
-	_, body, err = ReadReply(resp)
-	return resp.StatusCode, body, err
+	_, body, err := ReadReply(resp)
+	return &reply{resp.StatusCode, resp.Header, body}, err
 }

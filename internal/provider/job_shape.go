@@ -3,6 +3,7 @@ package provider
 import (
 	"math"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -33,6 +34,9 @@ type Shape struct {
 	Size, ServiceTier string
 	// USD is what the provider charged in USD, Ticks in units of 1e-10 USD.
 	USD, Ticks string
+	// Units is a header of the result: how much it used of what the model is
+	// billed by, whatever that is.
+	Units string
 }
 
 // usualWords mean the same wherever they are said; a word that nobody knows
@@ -161,15 +165,27 @@ func (s *Shape) charge(doc gjson.Result) (modelgate.Nano, bool) {
 
 // ReadResult is what the result of a job says that has succeeded as far as
 // its state tells: a refusal says that it has failed.
-func (s *Shape) ReadResult(status int, body []byte) (modelgate.JobNews, bool) {
+func (s *Shape) ReadResult(status int, header http.Header, body []byte) (modelgate.JobNews, bool) {
 	switch {
 	case status >= 200 && status <= 299:
 		n := s.Read(status, body)
 		n.Event = modelgate.JobSucceeds
+		if s.Units != "" {
+			n.Units = units(header.Get(s.Units))
+		}
 		return n, true
 	case status >= 400 && status < 500 && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout &&
 		status != http.StatusUnauthorized && status != http.StatusForbidden:
 		return modelgate.JobNews{Event: modelgate.JobFails}, true
 	}
 	return modelgate.JobNews{}, false
+}
+
+// units reads a decimal count into millionths; 0 for what is none.
+func units(text string) int64 {
+	n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+	if err != nil || !(n > 0 && n <= modelgate.MaxQuantity/1e6) {
+		return 0
+	}
+	return int64(math.Round(n * 1e6))
 }

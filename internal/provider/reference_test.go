@@ -22,8 +22,8 @@ What each wire format (` + "`format`" + ` of a provider in the configuration) se
 - **Proxy paths** are the provider's own, below ` + "`{gateway}/{name}`" + `, with the provider's own model names. Any path that is not
   listed is answered with 403 ` + "`path not permitted for this provider`" + `, because all organizations share the provider account; the
   operator adds paths with ` + "`allow`" + `.
-- **Free** paths cost nothing and still make a usage row. **Jobs** are asynchronous; their proxy paths are refused with 403,
-  and so is every path of a job that exists, since the gateway cannot tell whose it is.
+- **Free** paths cost nothing and still make a usage row. **Jobs** are asynchronous: paths that make one are booked at a provisional
+  cost, which becomes final when the job ends; paths of a job that exists serve whoever's it is, cost nothing and make no row.
 - **Members refused** are top-level members of a body that refer to objects kept at the provider, which organizations
   could reach across, on the door responses also ` + "`prompt`" + `; ` + "`allow_stored_objects`" + ` lets them pass.
 
@@ -135,6 +135,13 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 	for _, w := range p.ways {
 		for _, r := range w.routes() {
 			fmt.Fprintf(b, "| `%s` | %s |\n", r.Pattern, r.Async)
+		}
+		switch {
+		case w.Has(AsyncContent):
+		case w.Own != "":
+			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | passes on what lies at the address in a poll |\n", w.Poll)
+		case len(w.File) > 0:
+			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | redirects to the address of the result |\n", w.Poll)
 		}
 	}
 }

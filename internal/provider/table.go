@@ -104,6 +104,7 @@ func geminiJobs(version string) *Way {
 	return &Way{
 		Name: "operations" + strings.ReplaceAll(version, "/", "-"), TaskID: "name", Stem: "models/{model}/operations/",
 		Poll: "GET " + version + "/{task}", Shape: Shape{Done: "done", Error: "error"},
+		Download: Download{File: []string{"response.generateVideoResponse.generatedSamples.0.video.uri"}, Own: "GET /{version}/files/{file}"},
 	}
 }
 

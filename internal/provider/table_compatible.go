@@ -51,6 +51,7 @@ func xAI() Format {
 		Name: "videos", TaskID: "request_id", Poll: "GET /v1/videos/{id}",
 		Shape: Shape{State: []string{"status"}, Made: "video.url", Rejected: "video.respect_moderation",
 			Seconds: []string{"video.duration"}, Ticks: "usage.cost_in_usd_ticks"},
+		Download: Download{File: []string{"video.url"}},
 	}
 	return Format{
 		Name:    "xai",
@@ -93,7 +94,8 @@ func together() Format {
 			serve("reranks", "/v1/rerank"),
 			serve("videos", "/v2/videos").made(&Way{
 				Name: "videos", TaskID: "id", Poll: "GET /v2/videos/{id}",
-				Shape: Shape{State: []string{"status"}, Length: []string{"seconds"}, Size: "size", USD: "outputs.cost"},
+				Shape:    Shape{State: []string{"status"}, Length: []string{"seconds"}, Size: "size", USD: "outputs.cost"},
+				Download: Download{File: []string{"outputs.video_url"}},
 			})),
 		Allow:        slashedModels("/v1/models"),
 		IncludeUsage: true,
@@ -151,6 +153,7 @@ func zhipu() Format {
 			serve("reranks", "/api/paas/v4/rerank"),
 			serve("videos", "/api/paas/v4/videos/generations").made(&Way{
 				Name: "videos", TaskID: "id", Poll: "GET /api/paas/v4/async-result/{id}", Shape: Shape{State: []string{"task_status"}},
+				Download: Download{File: []string{"video_result.0.url"}},
 			}),
 			serve("messages", "/api/anthropic/v1/messages")),
 		Allow: modelLists("/api/paas/v4/models"),

@@ -22,6 +22,7 @@ func dashScope() Format {
 			Seconds: []string{"usage.output_video_duration", "usage.video_duration", "usage.duration"},
 			Images:  []string{"usage.image_count"}, Size: "usage.size",
 		},
+		Download: Download{File: []string{"output.video_url", "output.results.0.url", "output.results.0.transcription_url"}},
 	}
 	videos := serve("videos", services+"aigc/video-generation/video-synthesis").made(tasks)
 	videos.Header = map[string]string{"X-Dashscope-Async": "enable"} // jobs are refused without it
@@ -58,6 +59,7 @@ func ark() Format {
 		Life: 73 * time.Hour, // its own limit is 72 at most, and 48 unless asked
 		Shape: Shape{State: []string{"status"}, Output: []string{"usage.completion_tokens"},
 			Searches: []string{"usage.tool_usage.web_search"}, ServiceTier: "service_tier"},
+		Download: Download{File: []string{"content.video_url", "content.file_url"}},
 	}
 	return Format{
 		Name:    "ark",
@@ -78,10 +80,12 @@ func miniMax() Format {
 		Name: "v2", TaskID: "task_id", Poll: "GET /v2/query/video_generation/{id}",
 		Shape: Shape{State: []string{"task.status"}, Seconds: []string{"task.usage.total_seconds", "task.usage.output_seconds"},
 			Length: []string{"task.duration"}, Size: "task.resolution"},
+		Download: Download{File: []string{"task.content.url"}},
 	})
 	older := &Way{
 		Name: "v1", TaskID: "task_id", Poll: "GET /v1/query/video_generation?task_id={id}",
-		Shape: Shape{State: []string{"status"}},
+		Shape:    Shape{State: []string{"status"}},
+		Download: Download{File: []string{"file_id"}, Lookup: "GET /v1/files/retrieve?file_id={file}", At: "file.download_url"},
 	}
 	return Format{
 		Name:    "minimax",
@@ -143,7 +147,9 @@ func fal() Format {
 	jobs := &Way{
 		Name: "requests", TaskID: "request_id", Asks: true,
 		Poll: "GET " + request + "/status", Result: "GET " + request, Cancel: "PUT " + request + "/cancel",
-		Shape: Shape{State: []string{"status"}, Seconds: []string{"video.duration", "audio.duration"}, Images: []string{"images.#"}},
+		Shape: Shape{State: []string{"status"}, Seconds: []string{"video.duration", "audio.duration"}, Images: []string{"images.#"},
+			Units: "X-Fal-Billable-Units"},
+		Download: Download{File: []string{"video.url", "images.0.url", "image.url", "audio.url", "audio_file.url", "model_mesh.url"}},
 	}
 	return Format{
 		Name:    "fal",
@@ -160,6 +166,7 @@ func replicate() Format {
 		Name: "predictions", TaskID: "id", Poll: "GET /v1/predictions/{id}", Cancel: "POST /v1/predictions/{id}/cancel",
 		Shape: Shape{State: []string{"status"}, Seconds: []string{"metrics.predict_time"},
 			Images: []string{"metrics.image_count"}, Output: []string{"metrics.output_token_count"}},
+		Download: Download{File: []string{"output", "output.0"}},
 	}
 	return Format{
 		Name:    "replicate",

@@ -108,6 +108,9 @@ func (y *Relay) runErrand(c *call) error {
 	}
 	if e.provider == "" {
 		if !e.way.Has(e.role) {
+			if e.role == provider.AsyncContent && len(e.way.File) > 0 {
+				return y.handOver(c)
+			}
 			return modelgate.Errorf(modelgate.BadRequest, "the provider of this task has no %s of its own; what a poll answers says what there is", e.role)
 		}
 		if e.call, err = e.way.Call(e.role, e.job); err != nil {
@@ -249,7 +252,7 @@ func (y *Relay) pollJob(c *call) error {
 		return errTaskAway
 	}
 	if e.job.Status == modelgate.JobPending {
-		if err := y.learn(ctx, c, resp.StatusCode, plain); err != nil {
+		if err := y.learn(ctx, c, resp, plain); err != nil {
 			return err
 		}
 	}
@@ -258,11 +261,11 @@ func (y *Relay) pollJob(c *call) error {
 }
 
 // learn takes news out of a reply.
-func (y *Relay) learn(ctx context.Context, c *call, status int, body []byte) error {
-	e := c.errand
+func (y *Relay) learn(ctx context.Context, c *call, resp *http.Response, body []byte) error {
+	e, status := c.errand, resp.StatusCode
 	if e.role == provider.AsyncResult {
 		if status >= 200 && status <= 299 {
-			news, _ := e.way.ReadResult(status, body)
+			news, _ := e.way.ReadResult(status, resp.Header, body)
 			return y.finishJob(c, news)
 		}
 		return nil // it may still be running: its state tells
@@ -289,18 +292,8 @@ func (y *Relay) cancelJob(c *call) error {
 	e := c.errand
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.r.Context()), errandTime)
 	defer cancel()
-	if e.job.Status == modelgate.JobPending {
-		news, err := e.at.Ask(ctx, e.job)
-		switch {
-		case errors.Is(err, modelgate.ErrCredentialGone):
-			return y.lose(c)
-		case err != nil:
-			y.Log.Warn("a job's provider cannot be reached", "request_id", c.id.String(), "provider", e.at.Name(), "error", err)
-			return errTaskAway
-		}
-		if err := y.finishJob(c, news); err != nil {
-			return err
-		}
+	if err := y.refresh(ctx, c); err != nil {
+		return err
 	}
 	resp, err := y.sendErrand(ctx, c)
 	if err != nil {
@@ -322,6 +315,23 @@ func (y *Relay) cancelJob(c *call) error {
 	}
 	y.answer(c, resp, raw)
 	return nil
+}
+
+// refresh asks how a job stands that is pending as far as is known.
+func (y *Relay) refresh(ctx context.Context, c *call) error {
+	e := c.errand
+	if e.job.Status != modelgate.JobPending {
+		return nil
+	}
+	news, err := e.at.Ask(ctx, e.job)
+	switch {
+	case errors.Is(err, modelgate.ErrCredentialGone):
+		return y.lose(c)
+	case err != nil:
+		y.Log.Warn("a job's provider cannot be reached", "request_id", c.id.String(), "provider", e.at.Name(), "error", err)
+		return errTaskAway
+	}
+	return y.finishJob(c, news)
 }
 
 // download streams what the job has made.
