@@ -67,6 +67,9 @@ func (s *server) newAlerter(cfg *config.Config) *work.Alerter {
 	alerts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "modelgate_budget_alerts_total", Help: "Budgets of which a part was used up, once for each period.",
 	}, []string{"percent"})
+	for _, percent := range []string{"50", "80", "100"} {
+		alerts.WithLabelValues(percent)
+	}
 	s.metrics.MustRegister(alerts)
 	return &work.Alerter{
 		Ledger: s.db, Log: s.log, Count: func(percent int) { alerts.WithLabelValues(strconv.Itoa(percent)).Inc() },

@@ -313,8 +313,14 @@ func (s *server) registerMetrics() {
 	s.reloads = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "modelgate_config_reloads_total", Help: "Reloads of the configuration, by outcome.",
 	}, []string{"outcome"})
+	for _, outcome := range []string{"applied", "refused"} {
+		s.reloads.WithLabelValues(outcome) // a rise from nothing is not seen by rate()
+	}
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	counter := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, value)
 	}
 	s.metrics.MustRegister(
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), s.reloads,
@@ -323,13 +329,13 @@ func (s *server) registerMetrics() {
 		gauge("modelgate_spool_backlog_bytes", "Bytes of entries not yet booked in the database.", func() float64 { return float64(s.shipper.Backlog()) }),
 		gauge("modelgate_spool_oldest_seconds", "Age of the oldest finished call that is not booked; 0 while the database keeps up.", func() float64 { return s.shipper.Stats().FailingFor.Seconds() }),
 		gauge("modelgate_spool_last_fsync_seconds", "Duration of the last sync.", func() float64 { return s.spool.Stats().LastSync.Seconds() }),
-		gauge("modelgate_spool_quarantined_total", "Damaged places and entries kept aside.", func() float64 {
+		counter("modelgate_spool_quarantined_total", "Damaged places and entries kept aside.", func() float64 {
 			return float64(s.spool.Stats().Quarantined + s.shipper.Stats().Quarantined)
 		}),
-		gauge("modelgate_limiter_fallbacks_total", "Requests whose limits this instance judged alone, because Redis did not answer.", s.limiter.fallbacks),
+		counter("modelgate_limiter_fallbacks_total", "Requests whose limits this instance judged alone, because Redis did not answer.", s.limiter.fallbacks),
 		gauge("modelgate_evidence_lag_seconds", "Age of the oldest record of evidence that is in no chain yet.", func() float64 { return s.chains.Stats().Lag.Seconds() }),
-		gauge("modelgate_evidence_records_total", "Records of evidence chained by this process.", func() float64 { return float64(s.chains.Stats().Records) }),
-		gauge("modelgate_rows_booked_total", "Usage rows booked by this process.", func() float64 { return float64(s.shipper.Stats().Rows) }),
+		counter("modelgate_evidence_records_total", "Records of evidence chained by this process.", func() float64 { return float64(s.chains.Stats().Records) }),
+		counter("modelgate_rows_booked_total", "Usage rows booked by this process.", func() float64 { return float64(s.shipper.Stats().Rows) }),
 	)
 }
 

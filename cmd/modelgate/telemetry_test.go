@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -88,46 +89,127 @@ func TestMetricsAreThere(t *testing.T) {
   - {name: openai, format: openai, base_url: "$UPSTREAM", region: us, credential: sk-upstream}
   - {name: nobody, format: openai, base_url: "http://127.0.0.1:9", region: us, credential: sk-upstream}`,
 		Catalog: `
+  - {slug: a/film, kind: video, routes: [{provider: openai, model: sora-2}], price: {second: 0.1}}
   - {slug: a/chat, kind: llm, routes: [{provider: nobody, model: m}, {provider: openai, model: m}], price: {input: 1, output: 2}}`,
 		More: "telemetry: {otlp_endpoint: \"http://127.0.0.1:9\"}\n",
 	})
 	b.post(t, "/v1/chat/completions", `{"model":"a/chat","messages":[{"role":"user","content":"hi"}]}`)
 	b.post(t, "/v1/chat/completions", `{"model":"bare"}`)
-	text := string(fetch(t, b.URL+"/metrics"))
-	there := map[string]bool{}
-	for _, line := range strings.Split(text, "\n") {
-		if name, ok := strings.CutPrefix(line, "# TYPE "); ok {
-			there[strings.Fields(name)[0]] = true
-		}
-	}
-	later := []string{ // counters with labels that these calls do not raise
-		"modelgate_config_reloads_total", "modelgate_budget_alerts_total",
-		"modelgate_jobs_ended_total", "modelgate_job_cost_usd_total", "modelgate_job_requests_total", "modelgate_job_polls_total",
-	}
-	for _, file := range []string{"deploy/grafana/modelgate.json", "deploy/prometheus/rules.yml", "docs/operations.md", "docs/guides/metrics.md"} {
-		content, err := os.ReadFile("../../" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		names := metricName.FindAllString(string(content), -1)
+	b.hostile(t)
+	there := b.jobs(t)
+	for _, file := range []string{"deploy/grafana/modelgate.json", "deploy/prometheus/rules.yml", "docs/operations.md", "docs/guides/metrics.md", "docs/guides/runbook.md", "docs/scale.md"} {
+		names := metricName.FindAllString(read(t, file), -1)
 		if len(names) == 0 {
 			t.Errorf("%s names no metric", file)
 		}
 		for _, name := range names {
 			base := regexp.MustCompile(`_(bucket|sum|count)$`).ReplaceAllString(name, "")
-			if !there[name] && !there[base] && !slices.Contains(later, name) {
+			if there[name] == "" && there[base] == "" {
 				t.Errorf("%s names %s, which is not in /metrics", file, name)
 			}
 		}
 	}
-	described, err := os.ReadFile("../../docs/guides/metrics.md")
+	described, runbook := read(t, "docs/guides/metrics.md"), read(t, "docs/guides/runbook.md")
+	for name, kind := range there {
+		if strings.HasPrefix(name, "modelgate_") && !strings.Contains(described, "`"+name+"`") {
+			t.Errorf("docs/guides/metrics.md does not describe %s", name)
+		}
+		if strings.HasSuffix(name, "_total") != (kind == "counter") {
+			t.Errorf("%s is a %s", name, kind)
+		}
+	}
+	for _, alert := range regexp.MustCompile(`alert: (\w+)`).FindAllStringSubmatch(read(t, "deploy/prometheus/rules.yml"), -1) {
+		if !strings.Contains(runbook, "`"+alert[1]+"`") {
+			t.Errorf("the runbook does not say what to do about %s", alert[1])
+		}
+	}
+	wantBounded(t, string(fetch(t, b.URL+"/metrics")))
+}
+
+// read is the text of a file of the repository.
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../" + file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name := range there {
-		if strings.HasPrefix(name, "modelgate_") && !strings.Contains(string(described), "`"+name+"`") {
-			t.Errorf("docs/guides/metrics.md does not describe %s", name)
+	return string(text)
+}
+
+// hostile makes calls that would each leave a series of their own, if names
+// that clients choose came into labels.
+func (b *bench) hostile(t *testing.T) {
+	t.Helper()
+	for n := range 40 {
+		name := fmt.Sprintf("x%dx", n)
+		b.post(t, "/v1/chat/completions", `{"model":"`+name+`/m"}`)
+		b.post(t, "/openai/v1/chat/completions", `{"model":"`+name+`","messages":[{"role":"user","content":"hi"}]}`, "X-Gateway-Attribution", "team="+name, "User-Agent", name)
+		b.post(t, "/openai/v1/"+name, `{}`)
+		b.post(t, "/"+name+"/v1/chat/completions", `{}`)
+		b.post(t, "/v1/"+name, `{}`)
+		b.post(t, "/v1/chat/completions", fmt.Sprintf(`{"model":"a/chat","messages":[{"role":"user","content":"[[status=%d]]"}]}`, 400+n))
+	}
+}
+
+// jobs has a job polled, fetched and cancelled by its client and one ended by
+// nobody's asking, and waits until that is counted. It returns the kinds of all
+// metrics by name.
+func (b *bench) jobs(t *testing.T) map[string]string {
+	t.Helper()
+	var made struct{ ID string }
+	for range 2 {
+		_, answer := b.post(t, "/v1/videos", `{"model":"a/film","prompt":"a kite [[polls=1]]","seconds":"4"}`)
+		if err := json.Unmarshal([]byte(answer), &made); err != nil || made.ID == "" {
+			t.Fatal(answer, err)
 		}
+	}
+	for _, r := range []string{"GET /v1/videos/" + made.ID, "GET /v1/videos/" + made.ID + "/content", "DELETE /v1/videos/" + made.ID} {
+		method, path, _ := strings.Cut(r, " ")
+		req, err := http.NewRequest(method, b.URL+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set("Authorization", "Bearer "+b.key)
+		exchange(t, req)
+	}
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		there := map[string]string{}
+		for line := range strings.Lines(string(fetch(t, b.URL+"/metrics"))) {
+			if name, ok := strings.CutPrefix(line, "# TYPE "); ok {
+				there[strings.Fields(name)[0]] = strings.Fields(name)[1]
+			}
+		}
+		if there["modelgate_job_polls_total"] != "" || time.Since(began) > time.Minute {
+			return there
+		}
+	}
+}
+
+// wantBounded checks that every label has one of few values, none of which a
+// client chose.
+func wantBounded(t *testing.T, text string) {
+	t.Helper()
+	bounds := map[string]string{
+		"surface": `(/openai|/nobody)?/v1/[a-z_/{}*]+`, "provider": "openai|nobody", "status": `[1-5]\d\d|pending|succeeded|failed|cancelled|expired`,
+		"type":      "bad_request|unauthorized|forbidden|region_policy|budget_exceeded|insufficient_balance|not_found|conflict|gone|request_too_large|rate_limited|bad_gateway|unavailable|internal",
+		"direction": "in|out", "does": "poll|result|content|cancel", "outcome": "applied|refused|sent|again|unsure|failed|runs|ended|fault",
+		"percent": "50|80|100", "le": `[0-9.e+-]+|\+Inf`,
+	}
+	series := 0
+	label := regexp.MustCompile(`(\w+)="((?:[^"\\]|\\.)*)"`)
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, "modelgate_") {
+			continue
+		}
+		series++
+		for _, l := range label.FindAllStringSubmatch(line, -1) {
+			if want := bounds[l[1]]; want == "" || !regexp.MustCompile("^(?:"+want+")$").MatchString(l[2]) {
+				t.Errorf("label %s=%q in %s", l[1], l[2], line)
+			}
+		}
+	}
+	if series < 50 || series > 400 {
+		t.Errorf("%d series", series)
 	}
 }
 

@@ -92,6 +92,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "modelgate_drains", Help: "Replies read on for the books after their client has left.",
 		}),
 	}
+	for _, kind := range []modelgate.Kind{modelgate.Unavailable, modelgate.Internal} {
+		m.refusals.WithLabelValues(kind.Type()) // an alert wants to see the first
+	}
 	reg.MustRegister(m.calls, m.refusals, m.fallbacks, m.tokens, m.cost, m.latency, m.firstByte, m.added, m.errands, m.jobs, m.jobCost, m.inFlight, m.drains)
 	return m
 }
