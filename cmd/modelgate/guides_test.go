@@ -19,8 +19,8 @@ import (
 // TestGuides runs the guides: every sh block of a page, in order, in one shell
 // and one folder, against the real binary. A block with the name of a file
 // after its language is written to that file; one that says not-run is left
-// out. What a page calls the provider, the database and the gateway's address
-// are those of the test.
+// out. What a page calls the provider, the payment processor, the database and
+// the gateway's address are those of the test.
 func TestGuides(t *testing.T) {
 	t.Parallel()
 	pages, err := filepath.Glob("../../docs/guides/*.md")
@@ -60,7 +60,11 @@ func guideWorld(t *testing.T, upstream, page string) string {
 		page = strings.ReplaceAll(page, `"'`, `"`)
 		page = strings.ReplaceAll(page, `'"`, `"`)
 	}
-	return strings.NewReplacer("https://api.openai.com", upstream, "127.0.0.1:8080", address).Replace(page)
+	processor := "https://api.stripe.com"
+	if strings.Contains(page, "base_url: "+processor) {
+		processor = gatetest.NewProcessor(t, "sk_live_operator", "sk_live_operator_new", "rk_live_reseller", "rk_live_reseller_new").URL
+	}
+	return strings.NewReplacer("https://api.openai.com", upstream, "https://api.stripe.com", processor, "127.0.0.1:8080", address).Replace(page)
 }
 
 // guideScript writes a page's files and joins its commands, "" for a page

@@ -105,7 +105,10 @@ func NewProcessor(t testing.TB, keys ...string) *Processor {
 	for _, k := range keys {
 		p.keys[k] = true
 	}
-	p.URL = listen(t, p).URL
+	server := listen(t, p)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.URL = server.URL
 	return p
 }
 
