@@ -151,6 +151,9 @@ const studioCatalog = `
   - {slug: bfl/flux, kind: image, routes: [{provider: fal, model: fal-ai/flux}], price: {image: 0.04}}
   - {slug: acme/music, kind: audio, routes: [{provider: fal, model: fal-ai/music/v1}], price: {second: 0.1}}`
 
+// hangsUp has a mouthpiece end the connection in place of an answer.
+const hangsUp = "\x00"
+
 // mouthpiece is an upstream that says what it is told to, and keeps what came
 // from clients.
 type mouthpiece struct {
@@ -171,6 +174,9 @@ func newMouthpiece(t *testing.T) *mouthpiece {
 			m.heard = append(m.heard, call)
 		}
 		said, ok := m.says[call]
+		if said == hangsUp {
+			panic(http.ErrAbortHandler)
+		}
 		w.Header().Set("Content-Type", "application/json")
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)

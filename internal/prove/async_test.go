@@ -243,18 +243,12 @@ func TestAsyncKills(t *testing.T) {
 	makers.Wait()
 	(&world{t: t}).eventually("nothing is pending", size(60*time.Second, 10*time.Minute), func() bool { return s.pending() == 0 })
 	third := stop()
-	ends, sum := s.finals()
-	s.settle()
 	all := s.ledger()
+	s.endedOnce(all)
+	s.settle()
 	judged := s.judge(all)
-	for id, e := range all {
-		if n := ends[e.id]; n != 1 {
-			t.Errorf("the evidence has %d ends of job %s", n, id)
-		}
-		sum -= modelgate.Nano(e.cost)
-	}
-	if len(ends) != len(all) || sum != 0 || third == 0 {
-		t.Errorf("the evidence has %d ends of %d jobs, which cost %s more than theirs; the third poller ended %d", len(ends), len(all), sum, third)
+	if third == 0 {
+		t.Error("the third poller ended no job")
 	}
 	for _, id := range made {
 		if _, ok := all[id]; !ok {

@@ -1,0 +1,87 @@
+package prove
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"modelgate/internal/gatetest"
+)
+
+// TestAsyncTrouble takes away first the provider and then the database while a
+// job is polled: 503, and the job stays pending until both are back. Jobs of
+// another provider, which takes polls and never answers them, keep none of
+// this one's from ending.
+func TestAsyncTrouble(t *testing.T) {
+	t.Parallel()
+	m := newMouthpiece(t)
+	answers := make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			fmt.Fprintf(w, `{"id":"silent-%d"}`, time.Now().UnixNano())
+			return
+		}
+		select {
+		case <-answers:
+			fmt.Fprint(w, `{"status":"completed","seconds":"4"}`)
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(silent.Close)
+	t.Cleanup(silent.CloseClientConnections)
+	source := gatetest.Postgres(t)
+	v, way := newValve(t, source)
+	g := gatetest.StartGateway(t, gatetest.GatewayOptions{
+		Database: way, Upstream: m.URL, Catalog: filmCatalog, More: sharedKey,
+		Providers: fmt.Sprintf("\n  - {name: dashscope, format: dashscope, base_url: %q, region: eu, credential: sk-upstream}"+
+			"\n  - {name: silent, format: openai, base_url: %q, region: eu, credential: sk-upstream}", m.URL, silent.URL),
+	})
+	w := &world{Gateway: g, t: t, client: g.NewClient("trouble")}
+	w.key, _ = g.NewKey(w.client)
+	for range 100 {
+		w.want(200, "POST /silent/v1/videos", `{"model":"m","prompt":"x","seconds":"4"}`)
+	}
+	s := &films{seller: &seller{world: w}, m: m}
+	s.make(w.key, "a", 200)
+	s.make(w.key, "b", 200)
+	refused := func(when string) {
+		t.Helper()
+		if status, answer := w.ask(w.key, "GET /v1/videos/a", ""); status != 503 || !strings.Contains(answer, `"type":"unavailable"`) {
+			t.Errorf("%s: %d %s, want 503", when, status, answer)
+		}
+	}
+	m.say("GET /api/v1/tasks/a", hangsUp)
+	refused("the provider is away")
+	if got := s.list("GET /gw/async?status=pending&limit=500").Get("data.#").Int(); got != 102 {
+		t.Errorf("%d jobs are pending, want 102", got)
+	}
+	m.say("GET /api/v1/tasks/a", `{"output":{"task_status":"SUCCEEDED"},"usage":{"output_video_duration":6}}`)
+	v.darken()
+	refused("the database is away")
+	v.light()
+	w.eventually("the job can be polled", patience, func() bool {
+		status, _ := w.ask(w.key, "GET /v1/videos/a", "")
+		return status == 200
+	})
+	// Nobody polls the other one, and half of all polls are waiting.
+	m.say("GET /api/v1/tasks/b", `{"output":{"task_status":"SUCCEEDED"},"usage":{"output_video_duration":7}}`)
+	w.eventually("the gateway ends the other one", patience, func() bool {
+		return s.list("GET /gw/async?status=succeeded").Get("data.#").Int() == 2
+	})
+	for _, job := range s.list("GET /gw/async?status=succeeded").Get("data").Array() {
+		if want := map[string]float64{"a": 0.6, "b": 0.7}[job.Get("task_id").String()]; job.Get("final_cost_usd").Num != want {
+			t.Errorf("%s, want %v", job.Raw, want)
+		}
+	}
+	close(answers)
+	w.eventually("the silent provider's jobs end", 2*patience, func() bool {
+		return s.list("GET /gw/async?status=succeeded&limit=500").Get("data.#").Int() == 102
+	})
+	g.Stop()
+	if stdout, stderr, code := g.Run("reconcile", "--config", g.ConfigFile); code != 0 {
+		t.Errorf("reconcile: exit %d\n%s%s", code, stdout, stderr)
+	}
+}
