@@ -92,15 +92,22 @@ func (s snippet) command(t *testing.T, place string) *exec.Cmd {
 }
 
 // TestProviderPage checks every configuration that the page on providers
-// shows.
+// shows, and runs its commands.
 func TestProviderPage(t *testing.T) {
 	t.Parallel()
 	content, err := os.ReadFile("../../docs/providers.md")
 	if err != nil {
 		t.Fatal(err)
 	}
+	b := newBench(t, gatetest.GatewayOptions{})
 	checked := 0
 	for i, s := range snippets(string(content)) {
+		if cmd := s.command(t, t.TempDir()); cmd != nil {
+			cmd.Env = append(os.Environ(), "MODELGATE_URL="+b.URL, "MODELGATE_KEY="+b.key)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Errorf("snippet %d: %v\n%s", i+1, err, out)
+			}
+		}
 		if s.language != "yaml" {
 			continue
 		}

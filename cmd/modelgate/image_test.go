@@ -97,6 +97,38 @@ func wantContents(t *testing.T, root string) {
 		!strings.Contains(string(containerfile), "RUN scripts/image-root /image\n") {
 		t.Errorf("the Containerfile does not end in these contents and this account:\n%s", final)
 	}
+	wantPages(t, string(containerfile))
+}
+
+// wantPages checks what can be checked without a container engine of the
+// stage that builds the pages: that what it copies is there and let through,
+// and that what it builds comes to where the binary takes it from.
+func wantPages(t *testing.T, containerfile string) {
+	t.Helper()
+	pages, build, ok := strings.Cut(containerfile, "\nFROM docker.io/library/golang")
+	if !ok || !strings.Contains(pages, "\nWORKDIR /src/web\n") || !strings.Contains(pages, "\nRUN npm run build\n") {
+		t.Fatalf("no stage that builds the pages:\n%s", pages)
+	}
+	if _, after, copied := strings.Cut(build, "COPY --from=pages /src/internal/pages/dist internal/pages/dist\n"); !copied || !strings.Contains(after, "scripts/image-root") {
+		t.Error("the pages do not come into the binary")
+	}
+	if !strings.Contains(read(t, "web/vite.config.ts"), "internal/pages/dist") || !strings.Contains(read(t, "web/package.json"), `"build":`) {
+		t.Error("the web app is not built into internal/pages/dist")
+	}
+	ignored := read(t, ".containerignore")
+	if ignored != read(t, "deploy/container/Containerfile.dockerignore") {
+		t.Error("what Podman and Docker leave out is not the same")
+	}
+	for _, m := range regexp.MustCompile(`(?m)^COPY ((?:[a-z./-]+ )+)\S+$`).FindAllStringSubmatch(containerfile, -1) {
+		for _, source := range strings.Fields(m[1]) {
+			if _, err := os.Stat(filepath.Join("../..", source)); err != nil {
+				t.Error(err)
+			}
+			if slices.Contains(strings.Fields(ignored), strings.Split(source, "/")[0]) {
+				t.Errorf("%s is copied and ignored", source)
+			}
+		}
+	}
 }
 
 // contained runs the image's contents in namespaces of their own. The script
