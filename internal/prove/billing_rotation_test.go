@@ -137,10 +137,10 @@ func TestBillingRotation(t *testing.T) {
 	v := newVault(t, 1000)
 	midway, n := 0, 0
 	for midway < kills { // a kill that comes too late does not count
-		if n++; n > 4*kills {
+		if n++; n > 10*kills {
 			t.Fatalf("%d of %d kills came while secrets were moving, want %d", midway, n-1, kills)
 		}
-		if v.killRotation(n, n%kills*v.secrets/kills*9/10) {
+		if v.killRotation(n, n%kills*v.secrets/kills/2) {
 			midway++
 		}
 		v.read(v.keys(n, n-1))
