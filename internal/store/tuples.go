@@ -28,9 +28,13 @@ func (db *DB) runMany(ctx context.Context, tx *sql.Tx, m many) error {
 		}
 		defer stmt.Close()
 		var args []any
+		still := context.WithoutCancel(ctx) // watching it would take a goroutine for each tuple
 		for i := range m.n {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			args = m.args(args[:0], i)
-			if err := m.run(ctx, stmt.ExecContext, stmt.QueryContext, args); err != nil {
+			if err := m.run(still, stmt.ExecContext, stmt.QueryContext, args); err != nil {
 				return err
 			}
 		}

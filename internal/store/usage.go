@@ -139,37 +139,30 @@ func scanUsage(s scanner) (modelgate.UsageRow, error) {
 // what no database would take.
 func usageValues(dst []any, r *modelgate.UsageRow) ([]any, error) {
 	b, e := &r.CallBegin, &r.CallEnd
-	attribution, err := pairsText(b.Attribution)
+	var room [512]byte
+	attribution, err := appendPairs(room[:0], b.Attribution)
 	if err != nil {
 		return nil, err
 	}
-	quantities, err := text(cleanUsage(e.Usage))
+	end := len(attribution)
+	both, err := appendUsage(attribution, &e.Usage)
 	if err != nil {
 		return nil, err
 	}
+	texts := string(both)
 	if e.Cost < 0 {
 		return nil, fmt.Errorf("usage row %s: %w: cost %s", b.ID, errValue, e.Cost)
 	}
 	return append(dst, b.ID.String(), clean(string(b.ClientID)), clean(string(b.KeyID)), clean(string(b.SubAccountID)),
 		clean(b.Provider), clean(b.Model), clean(b.Slug), clean(b.Author), clean(string(b.Kind)), clean(b.Region),
-		clean(b.Door), b.ViaSDK, attribution, e.StatusCode, clean(string(e.ParseStatus)), quantities,
+		clean(b.Door), b.ViaSDK, texts[:end], e.StatusCode, clean(string(e.ParseStatus)), texts[end:],
 		e.Usage.TotalTokens(), int64(e.Cost), clean(e.PriceLabel), e.LatencyMS, e.FirstByteMS, micros(b.At)), nil
 }
 
 // pairsText encodes attribution.
 func pairsText(attribution map[string]string) (string, error) {
-	pairs := make(map[string]string, len(attribution))
-	for k, v := range attribution {
-		pairs[clean(k)] = clean(v)
-	}
-	return text(pairs)
-}
-
-func cleanUsage(u modelgate.Usage) modelgate.Usage {
-	for _, s := range []*string{&u.Size, &u.Quality, &u.ServiceTier, &u.Speed, &u.InferenceGeo} {
-		*s = clean(*s)
-	}
-	return u
+	b, err := appendPairs(nil, attribution)
+	return string(b), err
 }
 
 // insertUsage writes rows in statements of at most rowsPerInsert and calls
@@ -218,11 +211,15 @@ func insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRo
 	}
 	defer stmt.Close()
 	args := make([]any, 0, usageColumnCount)
+	still := context.WithoutCancel(ctx) // watching it would take a goroutine for each row
 	for i := range rows {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if args, err = usageValues(args[:0], &rows[i]); err != nil {
 			return err
 		}
-		r, err := stmt.ExecContext(ctx, args...)
+		r, err := stmt.ExecContext(still, args...)
 		if err != nil {
 			return err
 		}

@@ -1,11 +1,15 @@
 package store
 
 import (
+	"encoding/json"
+	"maps"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"modelgate"
 )
@@ -131,6 +135,35 @@ func TestUsagePages(t *testing.T) {
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("pages (-want +got):\n%s", d)
+		}
+	})
+}
+
+// TestUsageText is what encoding/json makes of it.
+func TestUsageText(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		word := rapid.OneOf(rapid.SampledFrom([]string{"", "a", "<&>", "\"\\\n", "\u2028"}), rapid.String().Filter(func(s string) bool { return clean(s) == s }))
+		count := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64())
+		u := modelgate.Usage{}
+		v := reflect.ValueOf(&u).Elem()
+		for i := range v.NumField() {
+			if f := v.Field(i); f.Kind() == reflect.String {
+				f.SetString(word.Draw(rt, "text"))
+			} else {
+				f.SetInt(count.Draw(rt, "count"))
+			}
+		}
+		written, err := appendUsage(nil, &u)
+		var read modelgate.Usage
+		if err != nil || json.Unmarshal(written, &read) != nil || read != u {
+			rt.Fatalf("%+v became %s (%v)", u, written, err)
+		}
+		pairs := rapid.MapOf(word, word).Draw(rt, "pairs")
+		written, err = appendPairs(nil, pairs)
+		back := map[string]string{}
+		if err != nil || json.Unmarshal(written, &back) != nil || !maps.Equal(back, pairs) {
+			rt.Fatalf("%q became %s (%v)", pairs, written, err)
 		}
 	})
 }
