@@ -236,6 +236,7 @@ func (s *server) run(ready func(addr net.Addr)) error {
 	s.loops.Go(func() { s.exporter.Run(loops) })
 	s.loops.Go(func() { s.keeper.Run(loops) })
 	s.loops.Go(func() { s.chains.Run(loops) })
+	s.loops.Go(func() { (&work.Folder{Ledger: s.db, Log: s.log}).Run(loops) })
 	if s.traces != nil {
 		s.loops.Go(func() { s.traces.Run(loops) })
 	}

@@ -16,12 +16,16 @@ import (
 //     queries, SQLite gives it to every reading transaction;
 //   - rowsPerInsert: a statement of many rows saves round trips on
 //     PostgreSQL, while on SQLite, which has none, it only binds slower;
+//   - freshPlan: PostgreSQL keeps the plan of a statement that it is sent again
+//     and again, also one that it made when a table was all but empty;
 //   - connecting (sqlite.go, postgres.go) and error codes (errors.go).
 type engine struct {
 	dialect       goose.Dialect
 	folder        string // of migrations
 	snapshot      *sql.TxOptions
 	rowsPerInsert int
+	// freshPlan leads the arguments of a statement that is to be planned anew.
+	freshPlan []any
 	// lockSchema excludes other migrators, in this and other processes.
 	lockSchema func(context.Context) (unlock func() error, err error)
 }

@@ -99,7 +99,7 @@ func (db *DB) jobValues(r *modelgate.UsageRow) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	quantities, err := text(cleanUsage(r.Usage))
+	quantities, err := usageText(&r.Usage)
 	if err != nil {
 		return nil, err
 	}
@@ -182,7 +182,7 @@ func (db *DB) finishJob(ctx context.Context, tx *sql.Tx, f *modelgate.JobFinal) 
 	if n, err := r.RowsAffected(); err != nil || n == 0 {
 		return false, nil, err
 	}
-	quantities, err := text(cleanUsage(f.Usage))
+	quantities, err := usageText(&f.Usage)
 	if err != nil {
 		return false, nil, err
 	}

@@ -27,7 +27,7 @@ func tables() []string {
 		"control", "client", "sub_account", "api_key", "branding", "audit", "usage_row", "spend", "spool_progress",
 		"budget", "balance_entry", "slice", "slice_holder", "alert", "pulse",
 		"secret", "processor_config", "processor_mapping", "processor_carry", "processor_event", "processor_lane", "checkout_order",
-		"usage_head", "rollup", "pruned_export",
+		"usage_head", "rollup", "rollup_delta", "pruned_export",
 		"async_job",
 	}
 }

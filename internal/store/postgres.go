@@ -52,6 +52,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 		folder:        "postgres",
 		snapshot:      &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
 		rowsPerInsert: insertRows,
+		freshPlan:     []any{pgx.QueryExecModeCacheDescribe},
 		lockSchema:    func(ctx context.Context) (func() error, error) { return lockTable(ctx, pool) },
 	}}, nil
 }

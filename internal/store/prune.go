@@ -13,7 +13,7 @@ import (
 const sqlPrunable = `SELECT h.client_id
 FROM usage_head h
 WHERE EXISTS (SELECT 1 FROM usage_row r WHERE r.client_id = h.client_id AND r.created_at < $1)
-   OR EXISTS (SELECT 1 FROM rollup u WHERE u.client_id = h.client_id AND u.start < $1)
+   OR EXISTS (SELECT 1 FROM rollup u WHERE u.client_id = h.client_id AND u.start + 0 < $1)
 ORDER BY h.client_id
 -- sqlPrunable`
 
@@ -53,13 +53,13 @@ WHERE client_id = $1
 
 const sqlOldestRollup = `SELECT start
 FROM rollup
-WHERE client_id = $1 AND start < $2
-ORDER BY start
+WHERE client_id = $1 AND start + 0 < $2
+ORDER BY start + 0
 LIMIT 1
 -- sqlOldestRollup`
 
 const sqlPruneRollups = `DELETE FROM rollup
-WHERE client_id = $1 AND start = $2
+WHERE client_id = $1 AND start + 0 = $2
 -- sqlPruneRollups`
 
 // pruned is what one transaction takes away from the usage rows of a client:

@@ -32,6 +32,7 @@ func TestPrune(t *testing.T) {
 		young := row(other, 500)
 		young.KeyID = plain
 		book(t, db, "i", append(rows, young)...)
+		foldAll(t, db)
 		before := noon.Add(-30 * time.Hour) // its day is 2026-11-29
 		for _, want := range [][]modelgate.ClientID{{client}, {}} {
 			got, err := db.Prunable(t.Context(), before)
@@ -93,9 +94,8 @@ func TestRollUp(t *testing.T) {
 			book(t, db, "i", batch...)
 		}
 		more(400)
-		_, err := db.write.Exec("DELETE FROM rollup")
-		must(t, err)
-		_, err = db.write.Exec("UPDATE usage_head SET rolled_from = $1", micros(noon.Add(time.Hour)))
+		must(t, exec(db, "DELETE FROM rollup_delta"))
+		_, err := db.write.Exec("UPDATE usage_head SET rolled_from = $1", micros(noon.Add(time.Hour)))
 		must(t, err)
 		check := func() {
 			t.Helper()
@@ -117,6 +117,9 @@ func TestRollUp(t *testing.T) {
 			left, err = db.RollUp(t.Context(), client, 60)
 			must(t, err)
 			more(5)
+			if steps%2 == 0 {
+				foldAll(t, db)
+			}
 			check()
 		}
 		if clients, err := db.UnrolledClients(t.Context()); err != nil || len(clients) != 0 {
@@ -140,7 +143,9 @@ func TestReconcileFindsWrongRollups(t *testing.T) {
 			r.KeyID, r.Attribution = key, map[string]string{"user": fmt.Sprint(n % 40), "team": "search"}
 			rows = append(rows, r)
 		}
-		book(t, db, "i", rows...)
+		book(t, db, "i", rows[:40]...)
+		foldAll(t, db)
+		book(t, db, "i", rows[40:]...)
 		wantReconciled(t, db)
 		wrong := newRollupPage()
 		wrong.add("user7\x00openai", sums{1, 1, 1})
@@ -153,13 +158,17 @@ func TestReconcileFindsWrongRollups(t *testing.T) {
 				return exec(db, "UPDATE rollup SET data = $1 WHERE dimension = 'user' AND part = 5 AND grain = 'day'", wrong.encode())
 			},
 			"an hour is another": func() error { return exec(db, "UPDATE rollup SET start = start + 7200000000 WHERE grain = 'hour'") },
-			"a row is gone":      func() error { return exec(db, "DELETE FROM usage_row WHERE id = $1", rows[5].CallBegin.ID.String()) },
+			"a delta is gone": func() error {
+				return exec(db, "DELETE FROM rollup_delta WHERE hour = (SELECT MAX(hour) FROM rollup_delta)")
+			},
+			"a row is gone": func() error { return exec(db, "DELETE FROM usage_row WHERE id = $1", rows[5].CallBegin.ID.String()) },
 			"a row costs more": func() error {
 				return exec(db, "UPDATE usage_row SET cost = cost + 1 WHERE id = $1", rows[6].CallBegin.ID.String())
 			},
 		} {
 			must(t, exec(db, "CREATE TABLE kept AS SELECT * FROM rollup"))
 			must(t, exec(db, "CREATE TABLE kept_row AS SELECT * FROM usage_row"))
+			must(t, exec(db, "CREATE TABLE kept_delta AS SELECT * FROM rollup_delta"))
 			must(t, damage())
 			found, err := db.Reconcile(t.Context(), client)
 			must(t, err)
@@ -173,7 +182,8 @@ func TestReconcileFindsWrongRollups(t *testing.T) {
 				t.Errorf("%s: Reconcile = %v", name, found)
 			}
 			for _, restore := range []string{"DELETE FROM rollup", "INSERT INTO rollup SELECT * FROM kept", "DROP TABLE kept",
-				"DELETE FROM usage_row", "INSERT INTO usage_row SELECT * FROM kept_row", "DROP TABLE kept_row"} {
+				"DELETE FROM usage_row", "INSERT INTO usage_row SELECT * FROM kept_row", "DROP TABLE kept_row",
+				"DELETE FROM rollup_delta", "INSERT INTO rollup_delta SELECT * FROM kept_delta", "DROP TABLE kept_delta"} {
 				must(t, exec(db, restore))
 			}
 		}

@@ -67,7 +67,8 @@ func TestEveryQueryPrepares(t *testing.T) {
 			"pulseInsert": pulseInsert(insertRows), "billedTo": billedTo(insertRows), "eventInsert": eventInsert(insertRows),
 			"eventTries": eventTries(insertRows), "eventSettlements": eventSettlements(insertRows), "carryLocks": carryLocks(insertRows),
 			"carrySaves": carrySaves(insertRows), "laneWakes": laneWakes(insertRows),
-			"headInsert": headInsert(insertRows), "rollupInsert": rollupInsert(insertRows), "rollupSelect": rollupSelect(insertRows)}
+			"headInsert": headInsert(insertRows), "rollupInsert": rollupInsert(insertRows), "rollupSelect": rollupSelect(insertRows),
+			"headSelect": headSelect(insertRows), "deltaInsert": deltaInsert(insertRows), "deltaDelete": deltaDelete(insertRows)}
 		texts["usageFiltered"], texts["usageFiltered, shown"] = usageFiltered(false, 2, 3), usageFiltered(true, 2, 3)
 		maps.Copy(texts, evidenceStatements())
 		for name, query := range all {
@@ -93,6 +94,8 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db *DB) {
 		client := fill(t, db, 6000)
+		foldAll(t, db)
+		fillRollups(t, db, client)
 		at, last := (*Cursor)(nil).before()
 		cursor := &Cursor{At: noon, ID: id(500)}
 		cursorAt, cursorID := cursor.before()
@@ -102,6 +105,10 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 		}
 		filtered := func(sub string) []any {
 			return []any{string(client), sub, micros(noon.Add(-24 * time.Hour)), cursorAt, cursorID, 21, "openai", "azure", "ok", "partial"}
+		}
+		var pages []any
+		for part := range 4 {
+			pages = append(pages, string(client), "", "hour", "team", micros(noon), part)
 		}
 		day := micros(modelgate.Day.Start(noon))
 		for _, c := range []struct {
@@ -114,6 +121,9 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 			{"sub-account", sqlUsageOfSubAccount, list(at, last, "s0"), "usage_row_sub_account", "usage_row_sub_account"},
 			{"filtered", usageFiltered(false, 2, 2), filtered(""), "usage_row_provider", "usage_row_provider"},
 			{"filtered, sub-account", usageFiltered(true, 2, 2), filtered("s0"), "usage_row_shown", "usage_row_shown"},
+			{"rollups", sqlRollups, []any{string(client), "", "day", "provider", "team", day - 30*dayMicros, day}, "sqlite_autoindex_rollup_1", "rollup_pkey"},
+			{"rollup pages", rollupSelect(4), pages, "sqlite_autoindex_rollup_1", "rollup_pkey"},
+			{"old rollups", sqlOldestRollup, []any{string(client), day}, "rollup_old", "rollup_old"},
 			{"by id", sqlUsageByID, []any{string(client), micros(uuid(9).Time()), id(9)}, "PRIMARY KEY", "usage_row_pkey"},
 			{"caller", sqlCaller, []any{d[:]}, "sqlite_autoindex_api_key_2", "api_key_digest_key"},
 			{"caller's budgets", sqlCaller, []any{d[:]}, "b USING PRIMARY KEY (client_id=? AND scope=? AND scope_id=?)", "budget_pkey"},
@@ -193,4 +203,13 @@ func fill(t testing.TB, db *DB, n int) modelgate.ClientID {
 	_, err = db.write.Exec("ANALYZE")
 	must(t, err)
 	return clients[0]
+}
+
+// fillRollups adds pages of many days, with content that nothing reads.
+func fillRollups(t *testing.T, db *DB, client modelgate.ClientID) {
+	t.Helper()
+	must(t, exec(db, `WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 20000)
+INSERT INTO rollup (client_id, sub_account_id, grain, dimension, start, part, data)
+SELECT '`+string(client)+`', '', 'day', 'filler', i / 32 * 86400000000, i % 32, (SELECT data FROM rollup LIMIT 1) FROM n`))
+	must(t, exec(db, "ANALYZE"))
 }

@@ -8,9 +8,10 @@ import (
 )
 
 // Rollups are sums of usage rows by hour and by day, so that statistics cost
-// the same however many calls there were. They are changed in the transaction
-// that books the rows (rollup_save.go), read by GET /gw/stats (stats.go), and
-// held against the rows by Reconcile.
+// the same however many calls there were. The transaction that books rows notes
+// what they add (rollup_delta.go), a loop puts that into pages
+// (rollup_save.go), GET /gw/stats reads both (stats.go), and Reconcile holds
+// them against the rows.
 
 // grain is the length of a rollup's time.
 type grain string

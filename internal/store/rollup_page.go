@@ -22,7 +22,7 @@ func (s *sums) add(o sums) {
 	s.cost += o.cost
 }
 
-// rollupPage is the content of a row of rollup, a sorted list of entries. The
+// rollupPage is the content of a row of rollup, a list of entries. The
 // key of an entry is made of texts, joined by NUL, which no stored text has:
 //
 //	provider dimension      provider
@@ -83,16 +83,40 @@ func (p *rollupPage) encode() []byte {
 	b = binary.AppendUvarint(b, uint64(len(p.entries)))
 	last := ""
 	for _, key := range slices.Sorted(maps.Keys(p.entries)) {
-		shared := 0
-		for shared < len(last) && shared < len(key) && last[shared] == key[shared] {
-			shared++
-		}
-		b = binary.AppendUvarint(b, uint64(shared))
-		b = binary.AppendUvarint(b, uint64(len(key)-shared))
-		b = append(b, key[shared:]...)
-		s := p.entries[key]
-		b = binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, s.requests), s.tokens), s.cost)
+		b = appendEntry(b, last, key, p.entries[key])
 		last = key
+	}
+	return b
+}
+
+func appendEntry(b []byte, last, key string, s sums) []byte {
+	shared := 0
+	for shared < len(last) && shared < len(key) && last[shared] == key[shared] {
+		shared++
+	}
+	b = binary.AppendUvarint(b, uint64(shared))
+	b = binary.AppendUvarint(b, uint64(len(key)-shared))
+	b = append(b, key[shared:]...)
+	return binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, s.requests), s.tokens), s.cost)
+}
+
+// encodeDelta makes a root page of what a batch adds. Its entries are not
+// sorted: it is read soon, and once.
+func encodeDelta(dimensions map[string]map[string]*sums) []byte {
+	n := 0
+	for _, entries := range dimensions {
+		n += len(entries)
+	}
+	b := make([]byte, 0, 24*n+8)
+	b = append(b, pageFormat, 0)
+	b = binary.AppendUvarint(b, uint64(n))
+	last := ""
+	for name, entries := range dimensions {
+		for entry, s := range entries {
+			key := name + "\x00" + entry
+			b = appendEntry(b, last, key, *s)
+			last = key
+		}
 	}
 	return b
 }

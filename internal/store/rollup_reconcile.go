@@ -19,14 +19,23 @@ WHERE client_id = $1 AND created_at >= $2
 UNION
 SELECT start - start % 86400000000
 FROM rollup
-WHERE client_id = $1 AND start >= $2
+WHERE client_id = $1 AND start + 0 >= $2
+UNION
+SELECT hour - hour % 86400000000
+FROM rollup_delta
+WHERE client_id = $1 AND hour >= $2
 ORDER BY day
 -- sqlRollupDays`
 
 const sqlRollupsOfDay = `SELECT client_id, sub_account_id, grain, dimension, start, part, data
 FROM rollup
-WHERE client_id = $1 AND start >= $2 AND start < $3
+WHERE client_id = $1 AND start + 0 >= $2 AND start + 0 < $3
 -- sqlRollupsOfDay`
+
+const sqlDeltasOfDay = `SELECT sub_account_id, hour, data
+FROM rollup_delta
+WHERE client_id = $1 AND hour >= $2 AND hour < $3
+-- sqlDeltasOfDay`
 
 // checkRollups compares the rollups of a client with its rows, a day at a
 // time: as much memory as the values of a day take.
@@ -78,11 +87,7 @@ func (c *rollupCheck) read(ctx context.Context, tx *sql.Tx, g gap) error {
 		if err != nil {
 			return struct{}{}, err
 		}
-		kept := c.have[k.span]
-		if kept == nil {
-			kept = &keptSpan{grown: map[string]int64{}, entries: map[string]map[string]sums{}}
-			c.have[k.span] = kept
-		}
+		kept := c.kept(k.span)
 		p, err := decodePage(data)
 		if err != nil {
 			return struct{}{}, err
@@ -100,7 +105,54 @@ func (c *rollupCheck) read(ctx context.Context, tx *sql.Tx, g gap) error {
 		}
 		return struct{}{}, nil
 	}, sqlRollupsOfDay, string(c.client), g.from, g.to)
+	if err != nil {
+		return err
+	}
+	waiting := make(tally)
+	_, err = list(ctx, tx, func(s scanner) (struct{}, error) {
+		at := span{client: c.client, grain: grainHour}
+		var data []byte
+		if err := s.Scan(&at.subAccount, &at.start, &data); err != nil {
+			return struct{}{}, err
+		}
+		return struct{}{}, waiting.addDelta(at, data)
+	}, sqlDeltasOfDay, string(c.client), g.from, g.to)
+	maps.Copy(waiting, waiting.days())
+	for at, dimensions := range waiting {
+		c.kept(at).wait(dimensions)
+	}
 	return err
+}
+
+func (c *rollupCheck) kept(at span) *keptSpan {
+	kept := c.have[at]
+	if kept == nil {
+		kept = &keptSpan{grown: map[string]int64{}, entries: map[string]map[string]sums{}}
+		c.have[at] = kept
+	}
+	return kept
+}
+
+// wait adds what is not in the pages yet. The counts of values become what
+// they will be once it is.
+func (k *keptSpan) wait(dimensions map[string]map[string]*sums) {
+	for name, entries := range dimensions {
+		if _, there := k.entries[name]; !there && (k.grown[noRoom] > 0 || k.grown[name] > maxValues(name)) {
+			continue // left out, or too much to keep
+		}
+		if k.entries[name] == nil {
+			k.entries[name] = map[string]sums{}
+		}
+		for entry, s := range entries {
+			sum := k.entries[name][entry]
+			sum.add(*s)
+			k.entries[name][entry] = sum
+		}
+		if _, grown := k.grown[name]; grown {
+			p := rollupPage{entries: k.entries[name]}
+			k.grown[name] = p.values()
+		}
+	}
 }
 
 func (c *rollupCheck) compare() []Difference {

@@ -47,33 +47,6 @@ func partOf(key string) int64 {
 	return int64(h.Sum32() % rollupParts)
 }
 
-// rollUpRows counts what is booked in the rollups.
-func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
-	changes := make([]counted, 0, len(b.rows)+len(b.finals))
-	for _, r := range b.rows {
-		changes = append(changes, countedRow(r))
-	}
-	for i := range b.finals {
-		c := countedRow(b.finals[i].row)
-		c.sums = sums{tokens: b.finals[i].tokens, cost: int64(b.finals[i].change)}
-		changes = append(changes, c)
-	}
-	clients := make(map[modelgate.ClientID]head)
-	for i := range changes {
-		clients[changes[i].client] = head{}
-	}
-	if err := db.lockHeads(ctx, tx, clients); err != nil {
-		return err
-	}
-	t := make(tally)
-	for i := range changes {
-		if c := &changes[i]; c.at >= clients[c.client].rolledFrom {
-			t.add(c)
-		}
-	}
-	return db.rollUp(ctx, tx, t)
-}
-
 // head is a row of usage_head.
 type head struct {
 	rolledFrom   int64
@@ -254,9 +227,10 @@ const (
 func (db *DB) loadPages(ctx context.Context, tx *sql.Tx, keys []pageKey, into map[pageKey]*rollupPage) error {
 	slices.SortFunc(keys, pageKey.compare)
 	return db.runMany(ctx, tx, many{
-		text: rollupSelect,
-		n:    len(keys),
-		args: func(dst []any, i int) []any { return keys[i].args(dst) },
+		text:  rollupSelect,
+		n:     len(keys),
+		fresh: db.engine.freshPlan,
+		args:  func(dst []any, i int) []any { return keys[i].args(dst) },
 		scan: func(s scanner) error {
 			k, data, err := scanPage(s)
 			if err != nil {

@@ -38,6 +38,11 @@ WHERE client_id = $1 AND sub_account_id = $2 AND grain = $3 AND dimension IN (''
   AND start >= $6 AND start < $7
 -- sqlRollups`
 
+const sqlDeltasSince = `SELECT hour, data
+FROM rollup_delta
+WHERE client_id = $1 AND sub_account_id = $2 AND hour >= $3
+-- sqlDeltasSince`
+
 // The queries of rows walk the same indexes as those of GET /gw/usage.
 const (
 	sqlStatsRows = `SELECT created_at, provider, model, slug, author, region, attribution, total_tokens, cost
@@ -62,7 +67,7 @@ WHERE sub_account_id = $4
 // hour, hours that are not in the rollups yet, and hours and days with too
 // many values come from the rows.
 func (db *DB) Stats(ctx context.Context, client modelgate.ClientID, q StatsQuery) ([]modelgate.StatsBucket, error) {
-	s := statistics{query: q, client: client, sums: make(map[string]*sums)}
+	s := statistics{query: q, client: client, fresh: db.engine.freshPlan, sums: make(map[string]*sums)}
 	err := db.snapshot(ctx, "statistics", func(tx *sql.Tx) error { return s.collect(ctx, tx) })
 	if err != nil {
 		return nil, err
@@ -74,6 +79,7 @@ func (db *DB) Stats(ctx context.Context, client modelgate.ClientID, q StatsQuery
 type statistics struct {
 	query  StatsQuery
 	client modelgate.ClientID
+	fresh  []any            // leads the arguments of sqlRollups
 	sums   map[string]*sums // by the keys of buckets
 	gaps   []gap
 }
@@ -94,12 +100,17 @@ func (s *statistics) collect(ctx context.Context, tx *sql.Tx) error {
 	hours := max(grainHour.ceil(since), grainHour.ceil(rolledFrom))
 	days := grainDay.ceil(hours)
 	s.gaps = append(s.gaps, gap{since, hours})
-	if err := s.rollups(ctx, tx, grainHour, gap{hours, days}); err != nil {
+	times := make(map[span]*hourOrDay)
+	if err := s.rollups(ctx, tx, times, grainHour, gap{hours, days}); err != nil {
 		return err
 	}
-	if err := s.rollups(ctx, tx, grainDay, gap{days, math.MaxInt64}); err != nil {
+	if err := s.rollups(ctx, tx, times, grainDay, gap{days, math.MaxInt64}); err != nil {
 		return err
 	}
+	if err := s.deltas(ctx, tx, times, hours, days); err != nil {
+		return err
+	}
+	s.finish(times)
 	for _, g := range joined(s.gaps) {
 		if err := s.rows(ctx, tx, g); err != nil {
 			return err
@@ -137,7 +148,6 @@ func (s *statistics) dimension() (string, bool) {
 
 // hourOrDay is what the pages of one hour or day come to.
 type hourOrDay struct {
-	root bool
 	// absent: nothing is kept of the dimension, though there may be calls.
 	absent  bool
 	all     sums // of the provider dimension
@@ -145,19 +155,31 @@ type hourOrDay struct {
 	buckets map[string]*sums
 }
 
-// rollups adds what the pages of a time say. Where they do not have all of
-// the dimension the hour or day becomes a gap.
-func (s *statistics) rollups(ctx context.Context, tx *sql.Tx, g grain, when gap) error {
+func (s *statistics) time(times map[span]*hourOrDay, g grain, start int64) *hourOrDay {
+	at := span{grain: g, start: start}
+	t := times[at]
+	if t == nil {
+		t = &hourOrDay{buckets: s.sums}
+		if s.query.GroupBy == modelgate.ByDay {
+			t.buckets = map[string]*sums{}
+		}
+		times[at] = t
+	}
+	return t
+}
+
+// rollups adds what the pages of a time say.
+func (s *statistics) rollups(ctx context.Context, tx *sql.Tx, times map[span]*hourOrDay, g grain, when gap) error {
 	if when.from >= when.to {
 		return nil
 	}
-	name, attribution := s.dimension()
-	rows, err := tx.QueryContext(ctx, sqlRollups, string(s.client), string(s.query.SubAccountID), string(g), dimProvider, name, when.from, when.to)
+	name, _ := s.dimension()
+	args := append(slices.Clone(s.fresh), string(s.client), string(s.query.SubAccountID), string(g), dimProvider, name, when.from, when.to)
+	rows, err := tx.QueryContext(ctx, sqlRollups, args...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
-	times := make(map[int64]*hourOrDay)
 	for rows.Next() {
 		var start int64
 		var dimension string
@@ -165,32 +187,57 @@ func (s *statistics) rollups(ctx context.Context, tx *sql.Tx, g grain, when gap)
 		if err := rows.Scan(&start, &dimension, &data); err != nil {
 			return err
 		}
-		t := times[start]
-		if t == nil {
-			t = &hourOrDay{buckets: s.sums}
-			times[start] = t
-			if s.query.GroupBy == modelgate.ByDay {
-				t.buckets = map[string]*sums{}
-			}
-		}
-		if err := s.read(t, dimension, name, data); err != nil {
+		if err := s.read(s.time(times, g, start), dimension, name, data); err != nil {
 			return err
 		}
 	}
-	if err := rows.Err(); err != nil {
+	return rows.Err()
+}
+
+// deltas adds what is not in the pages yet. Those of hours from days on count
+// for their day.
+func (s *statistics) deltas(ctx context.Context, tx *sql.Tx, times map[span]*hourOrDay, hours, days int64) error {
+	rows, err := tx.QueryContext(ctx, sqlDeltasSince, string(s.client), string(s.query.SubAccountID), hours)
+	if err != nil {
 		return err
 	}
-	for start, t := range times {
+	defer rows.Close()
+	name, _ := s.dimension()
+	for rows.Next() {
+		var hour int64
+		var data sql.RawBytes
+		if err := rows.Scan(&hour, &data); err != nil {
+			return err
+		}
+		g := grainHour
+		if hour >= days {
+			g = grainDay
+		}
+		t := s.time(times, g, g.floor(hour))
+		if t.absent {
+			continue // it is summed from the rows
+		}
+		if err := s.read(t, "", name, data); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// finish makes gaps of hours and days that do not have all of the dimension,
+// and buckets of what is left of the others.
+func (s *statistics) finish(times map[span]*hourOrDay) {
+	_, attribution := s.dimension()
+	for at, t := range times {
 		switch {
 		case t.absent:
-			s.gaps = append(s.gaps, gap{start, start + g.length()})
+			s.gaps = append(s.gaps, gap{at.start, at.start + at.grain.length()})
 		case s.query.GroupBy == modelgate.ByDay:
-			s.bucket(s.sums, []byte(dayOf(start))).add(t.all)
+			s.bucket(s.sums, []byte(dayOf(at.start))).add(t.all)
 		case attribution:
 			s.bucket(s.sums, nil).add(sums{t.all.requests - t.keyed.requests, t.all.tokens - t.keyed.tokens, t.all.cost - t.keyed.cost})
 		}
 	}
-	return nil
 }
 
 // read adds one page to what its hour or day comes to.

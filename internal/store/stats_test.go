@@ -157,15 +157,39 @@ func TestStatsAreTheSumOfRows(t *testing.T) {
 			if _, err := db.Record(t.Context(), Batch{Instance: "i", Rows: rows, Progress: Position{0, offset}}); err != nil {
 				rt.Fatalf("Record = %v", err)
 			}
+			if rapid.Bool().Draw(rt, "fold") {
+				if _, err := db.Fold(t.Context(), rapid.SampledFrom(clients).Draw(rt, "whose deltas"), rapid.IntRange(1, 20).Draw(rt, "deltas")); err != nil {
+					rt.Fatalf("Fold = %v", err)
+				}
+			}
 			for range 5 {
 				wantStats(rt, db, rapid.SampledFrom(clients).Draw(rt, "whose"), drawQuery(rt))
 			}
 		})
 		wantReconciled(t, db, "unknown_key", "wrong_sub_account")
+		foldAll(t, db)
+		wantReconciled(t, db, "unknown_key", "wrong_sub_account")
+		rapid.Check(t, func(rt *rapid.T) { wantStats(rt, db, clients[0], drawQuery(rt)) })
 		if n := number(t, db, "SELECT COUNT(*) FROM rollup WHERE dimension = 'user'"); n == 0 {
 			t.Error("no dimension has grown")
 		}
 	})
+}
+
+// foldAll puts all that waits into pages.
+func foldAll(t *testing.T, db *DB) {
+	t.Helper()
+	clients, err := db.DeltaClients(t.Context())
+	must(t, err)
+	for _, client := range clients {
+		for more := true; more; {
+			more, err = db.Fold(t.Context(), client, 7)
+			must(t, err)
+		}
+	}
+	if n := number(t, db, "SELECT COUNT(*) FROM rollup_delta"); n != 0 {
+		t.Errorf("%d deltas are left", n)
+	}
 }
 
 // TestStatsOfTooManyValues come from the rows where rollups do not keep them.
@@ -183,18 +207,27 @@ func TestStatsOfTooManyValues(t *testing.T) {
 		for part := range slices.Chunk(rows, 300) {
 			book(t, db, "i", part...)
 		}
+		manyValues(t, db, client)
+		foldAll(t, db)
 		keys := row(client, 1300)
 		keys.Attribution = map[string]string{}
 		for n := range 16 * 5 {
 			keys.Attribution[fmt.Sprint("k", n)] = "v"
 		}
 		book(t, db, "i", keys)
-		for _, g := range []modelgate.GroupBy{"call", "some", "k1", "k79", "k63", "nobody", "model", "day"} {
-			for _, since := range []time.Duration{time.Minute, 90 * time.Minute, 26 * time.Hour, 100 * time.Hour} {
-				wantStats(t, db, client, StatsQuery{GroupBy: g, Since: noon.Add(-since)})
-				wantStats(t, db, client, StatsQuery{GroupBy: g, Since: noon.Add(-since), Provider: "openai"})
+		for _, folded := range []bool{false, true, true} {
+			if folded {
+				foldAll(t, db)
+				again := row(client, 2000+len(rows))
+				again.At = rows[0].At
+				again.Attribution = map[string]string{"call": "again", "k79": "w", "new": "x"}
+				book(t, db, "i", again)
+				rows = append(rows, again)
 			}
+			wantReconciled(t, db, "unknown_key")
+			manyValues(t, db, client)
 		}
+		foldAll(t, db)
 		if n := number(t, db, "SELECT COUNT(*) FROM rollup WHERE dimension = 'call' AND grain = 'day'"); n != rollupParts {
 			t.Errorf("%d pages of a dimension that has too many values on one day of two, want %d", n, rollupParts)
 		}
@@ -203,4 +236,15 @@ func TestStatsOfTooManyValues(t *testing.T) {
 		}
 		wantReconciled(t, db, "unknown_key")
 	})
+}
+
+// manyValues asks for dimensions of which not all is kept, and others.
+func manyValues(t *testing.T, db *DB, client modelgate.ClientID) {
+	t.Helper()
+	for _, g := range []modelgate.GroupBy{"call", "some", "k1", "k79", "k63", "new", "nobody", "model", "day"} {
+		for _, since := range []time.Duration{time.Minute, 90 * time.Minute, 26 * time.Hour, 100 * time.Hour} {
+			wantStats(t, db, client, StatsQuery{GroupBy: g, Since: noon.Add(-since)})
+			wantStats(t, db, client, StatsQuery{GroupBy: g, Since: noon.Add(-since), Provider: "openai"})
+		}
+	}
 }

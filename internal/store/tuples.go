@@ -13,6 +13,8 @@ type many struct {
 	n    int
 	args func(dst []any, i int) []any // appends those of the i-th
 	scan func(scanner) error          // nil where the statement returns nothing
+	// fresh is the engine's freshPlan, or nil.
+	fresh []any
 }
 
 // runMany runs a statement for many tuples, in their order: with as many at
@@ -43,7 +45,7 @@ func (db *DB) runMany(ctx context.Context, tx *sql.Tx, m many) error {
 	var args []any
 	for i := 0; i < m.n; {
 		rows := statementRows(m.n-i, db.engine.rowsPerInsert)
-		args = args[:0]
+		args = append(args[:0], m.fresh...)
 		for end := i + rows; i < end; i++ {
 			args = m.args(args, i)
 		}
@@ -151,4 +153,25 @@ func rollupSelect(rows int) string {
 	}
 	return head + ") AS k\nJOIN rollup r ON r.client_id = k.column1 AND r.sub_account_id = k.column2 AND r.grain = k.column3" +
 		"\n  AND r.dimension = k.column4 AND r.start = k.column5 AND r.part = k.column6\n-- rollupSelect"
+}
+
+// headSelect reads the heads of clients.
+func headSelect(rows int) string {
+	return tuples("SELECT client_id, rolled_from\nFROM usage_head\nWHERE client_id IN ", 1, rows, 1) + "\n-- headSelect"
+}
+
+// deltaInsert adds to rollups.
+func deltaInsert(rows int) string {
+	return tuples("INSERT INTO rollup_delta (client_id, sub_account_id, hour, id, data)\nVALUES ", rows, 5, 1) + "\n-- deltaInsert"
+}
+
+// deltaDelete deletes what was put into pages. The first key says what type
+// the others have.
+func deltaDelete(rows int) string {
+	head := "DELETE FROM rollup_delta\nWHERE (client_id, sub_account_id, hour, id) IN (VALUES " +
+		"(CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS BIGINT), CAST($4 AS TEXT))"
+	if rows > 1 {
+		head = tuples(head+", ", rows-1, 4, 5)
+	}
+	return head + ")\n-- deltaDelete"
 }

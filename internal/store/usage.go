@@ -159,12 +159,6 @@ func usageValues(dst []any, r *modelgate.UsageRow) ([]any, error) {
 		e.Usage.TotalTokens(), int64(e.Cost), clean(e.PriceLabel), e.LatencyMS, e.FirstByteMS, micros(b.At)), nil
 }
 
-// pairsText encodes attribution.
-func pairsText(attribution map[string]string) (string, error) {
-	b, err := appendPairs(nil, attribution)
-	return string(b), err
-}
-
 // insertUsage writes rows in statements of at most rowsPerInsert and calls
 // inserted for each row that was not there before.
 func (db *DB) insertUsage(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {

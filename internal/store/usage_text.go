@@ -11,6 +11,17 @@ import (
 // The two JSON columns of a usage row are written by hand: every row has them,
 // and reflection would cost more than all else that is done to the row here.
 
+// pairsText encodes attribution, usageText what was used.
+func pairsText(pairs map[string]string) (string, error) {
+	b, err := appendPairs(nil, pairs)
+	return string(b), err
+}
+
+func usageText(u *modelgate.Usage) (string, error) {
+	b, err := appendUsage(nil, u)
+	return string(b), err
+}
+
 // appendPairs appends a JSON object of texts, sorted by their names.
 func appendPairs(b []byte, pairs map[string]string) ([]byte, error) {
 	var room [24]string

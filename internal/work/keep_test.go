@@ -105,3 +105,40 @@ func TestKeeper(t *testing.T) {
 		})
 	}
 }
+
+func (l *keepLedger) DeltaClients(context.Context) ([]modelgate.ClientID, error) {
+	return clientsOf(l.prunable), l.fault
+}
+
+func (l *keepLedger) Fold(_ context.Context, c modelgate.ClientID, most int) (bool, error) {
+	l.prunable[c]--
+	l.done = append(l.done, fmt.Sprint("fold ", c, " ", most))
+	return l.prunable[c] > 0, nil
+}
+
+func TestFolder(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		fault error
+		want  []string
+	}{
+		"all":         {want: []string{"fold b 400", "fold b 400", "fold c 400"}},
+		"no database": {fault: errors.New("away")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			l := &keepLedger{prunable: map[modelgate.ClientID]int{"b": 2, "c": 1}, fault: c.fault}
+			looks := 0
+			f := Folder{Ledger: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), wait: func(_ context.Context, d time.Duration) error {
+				if looks++; looks > 2 || d < foldPause/2 {
+					return context.Canceled
+				}
+				return nil
+			}}
+			f.Run(t.Context())
+			if !slices.Equal(l.done, c.want) || looks != 3 {
+				t.Errorf("it did %v in %d looks, want %v in 3", l.done, looks, c.want)
+			}
+		})
+	}
+}
