@@ -63,7 +63,7 @@ func TestEveryQueryPrepares(t *testing.T) {
 		}
 	}
 	each(t, func(t *testing.T, db *DB) {
-		texts := map[string]string{"usageInsert": usageInsert(insertRows), "spendInsert": spendInsert(insertRows), "alertInsert": alertInsert(insertRows),
+		texts := map[string]string{"usageInsert": usageInsert(insertRows), "spendInsert": spendInsert(insertRows), "alertInsert": alertInsert(insertRows), "sliceSpend": sliceSpend(insertRows),
 			"pulseInsert": pulseInsert(insertRows), "billedTo": billedTo(insertRows), "eventInsert": eventInsert(insertRows),
 			"eventTries": eventTries(insertRows), "eventSettlements": eventSettlements(insertRows), "carryLocks": carryLocks(insertRows),
 			"carrySaves": carrySaves(insertRows), "laneWakes": laneWakes(insertRows),

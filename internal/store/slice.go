@@ -71,12 +71,6 @@ FROM slice
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND instance = $6 AND seq = $7
 -- sqlMadeChange`
 
-const sqlSpendSlice = `UPDATE slice
-SET granted = granted - $7
-WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND instance = $6
-RETURNING granted
--- sqlSpendSlice`
-
 const sqlEndSlice = `DELETE FROM slice
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND instance = $6
 RETURNING granted
@@ -239,20 +233,29 @@ func correct(ctx context.Context, tx *sql.Tx, k counter, amount modelgate.Nano) 
 // unhold takes what was settled off the slices it was reserved from. The rows
 // of spend are locked and have it taken off held; where the slice is gone, or
 // has not as much, held gets the rest back.
-func unhold(ctx context.Context, tx *sql.Tx, instance string, keys []counter, a amounts) error {
-	for _, k := range keys {
-		spent := a[k].sliced
-		if spent == 0 {
-			continue
-		}
-		var now modelgate.Nano
-		err := tx.QueryRowContext(ctx, sqlSpendSlice, append(k.args(nil), instance, int64(spent))...).Scan(&now)
-		taken := max(now+spent, 0) - max(now, 0)
-		if errors.Is(err, sql.ErrNoRows) {
-			taken, err = 0, nil
-		}
-		if err != nil {
+func (db *DB) unhold(ctx context.Context, tx *sql.Tx, instance string, keys []counter, a amounts) error {
+	sliced := slices.DeleteFunc(slices.Clone(keys), func(k counter) bool { return a[k].sliced == 0 })
+	left := make(map[counter]modelgate.Nano, len(sliced)) // of the slices that are there
+	err := db.runMany(ctx, tx, many{
+		text: sliceSpend, n: len(sliced),
+		args: func(dst []any, i int) []any {
+			return append(sliced[i].args(dst), instance, int64(a[sliced[i]].sliced))
+		},
+		scan: func(s scanner) error {
+			var k counter
+			var now modelgate.Nano
+			err := s.Scan(&k.ClientID, &k.Level, &k.ID, &k.Period, &k.Start, &now)
+			left[k] = now
 			return err
+		},
+	})
+	if err != nil {
+		return err
+	}
+	for _, k := range sliced {
+		spent, taken := a[k].sliced, modelgate.Nano(0)
+		if now, ok := left[k]; ok {
+			taken = max(now+spent, 0) - max(now, 0)
 		}
 		if err := correct(ctx, tx, k, taken-spent); err != nil {
 			return err

@@ -130,7 +130,7 @@ func (db *DB) settle(ctx context.Context, tx *sql.Tx, instance string, a amounts
 		if err := settleSingly(ctx, tx, keys, a); err != nil {
 			return err
 		}
-		return unhold(ctx, tx, instance, all, a)
+		return db.unhold(ctx, tx, instance, all, a)
 	}
 	for len(keys) > 0 {
 		part := keys[:statementRows(len(keys), db.engine.rowsPerInsert)]
@@ -143,7 +143,7 @@ func (db *DB) settle(ctx context.Context, tx *sql.Tx, instance string, a amounts
 			return err
 		}
 	}
-	return unhold(ctx, tx, instance, all, a)
+	return db.unhold(ctx, tx, instance, all, a)
 }
 
 func settleSingly(ctx context.Context, tx *sql.Tx, keys []counter, a amounts) error {

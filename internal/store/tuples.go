@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"math/bits"
 	"strconv"
 )
@@ -108,6 +109,24 @@ func pulseInsert(rows int) string {
 		"\nSET requests = pulse.requests + excluded.requests, errors = pulse.errors + excluded.errors," +
 		"\n  total_tokens = pulse.total_tokens + excluded.total_tokens, cost = pulse.cost + excluded.cost," +
 		"\n  latency_ms = pulse.latency_ms + excluded.latency_ms\n-- pulseInsert"
+}
+
+// sliceSpend takes amounts off slices: client, scope, id, period, start,
+// instance and amount of each. It returns what is left of those that are there.
+func sliceSpend(rows int) string {
+	b := []byte("UPDATE slice\nSET granted = slice.granted - v.column7\nFROM (VALUES ")
+	for i := range rows {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		n := 7*i + 1
+		b = fmt.Appendf(b, "($%d, $%d, $%d, $%d, CAST($%d AS BIGINT), $%d, CAST($%d AS BIGINT))", n, n+1, n+2, n+3, n+4, n+5, n+6)
+	}
+	return string(b) + `) AS v
+WHERE slice.client_id = v.column1 AND slice.scope = v.column2 AND slice.scope_id = v.column3
+  AND slice.period = v.column4 AND slice.period_start = v.column5 AND slice.instance = v.column6
+RETURNING slice.client_id, slice.scope, slice.scope_id, slice.period, slice.period_start, slice.granted
+-- sliceSpend`
 }
 
 // tuples appends ($1, $2), ($3, $4), … to head, counting from first.
