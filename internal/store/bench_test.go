@@ -2,7 +2,6 @@ package store
 
 import (
 	"fmt"
-	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -16,9 +15,6 @@ func BenchmarkRecord(b *testing.B) {
 		for _, size := range []int{1, 64, 500} {
 			b.Run(fmt.Sprintf("%s/%d", engine, size), func(b *testing.B) {
 				db := open(b, options(b, engine))
-				if drop := os.Getenv("DROP"); drop != "" {
-					must(b, exec(db, "DROP INDEX "+drop))
-				}
 				ids := modelgate.NewIDs(time.Now)
 				rows := make([]modelgate.UsageRow, size)
 				b.ReportAllocs()

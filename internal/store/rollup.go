@@ -154,18 +154,20 @@ func groupable(k string) bool {
 	return modelgate.IsAttributionKey(k) && !modelgate.GroupBy(k).BuiltIn()
 }
 
-func count(dimensions map[string]map[string]*sums, dimension string, key []byte, s sums) {
+// count adds to an entry, and reports whether it is a new one.
+func count(dimensions map[string]map[string]*sums, dimension string, key []byte, s sums) (added bool) {
 	entries := dimensions[dimension]
 	if entries == nil {
 		entries = make(map[string]*sums)
 		dimensions[dimension] = entries
 	}
 	sum := entries[string(key)]
-	if sum == nil {
+	if added = sum == nil; added {
 		sum = new(sums)
 		entries[string(key)] = sum
 	}
 	sum.add(s)
+	return added
 }
 
 // days adds up the hours.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -120,55 +121,100 @@ func (db *DB) DeltaClients(ctx context.Context) ([]modelgate.ClientID, error) {
 	return out, wrap("list waiting rollups", err)
 }
 
-// Fold puts at most so many deltas of a client into its pages, and reports
-// whether there may be more. Statistics are the same before and after. Several
+// foldEntries bounds the different sums that one transaction puts into pages,
+// but for those of its last hour: each may lie on a page of its own.
+const foldEntries = 5000
+
+// deltaName is the key of a row of rollup_delta.
+type deltaName struct {
+	span
+	id string
+}
+
+// Fold puts deltas of some clients into their pages, in one transaction and
+// therefore not too many of them, never more than most; it reports whether
+// there may be more. Statistics are the same before and after. Several
 // instances may do so at once: they take turns.
-func (db *DB) Fold(ctx context.Context, client modelgate.ClientID, most int) (more bool, err error) {
-	type name struct {
-		sub  string
-		hour int64
-		id   string
+func (db *DB) Fold(ctx context.Context, clients []modelgate.ClientID, most int) (more bool, err error) {
+	heads := make(map[modelgate.ClientID]head, len(clients))
+	for _, client := range clients {
+		heads[client] = head{}
 	}
 	err = db.update(ctx, "fold rollups", func(tx *sql.Tx) error {
-		if err := db.lockHeads(ctx, tx, map[modelgate.ClientID]head{client: {}}); err != nil {
+		if err := db.lockHeads(ctx, tx, heads); err != nil {
 			return err
 		}
-		t := make(tally)
-		names, err := list(ctx, tx, func(s scanner) (name, error) {
-			var n name
-			var data []byte
-			if err := s.Scan(&n.sub, &n.hour, &n.id, &data); err != nil {
-				return n, err
+		f := folding{tally: make(tally), most: most}
+		for _, client := range slices.Sorted(maps.Keys(heads)) {
+			if err := f.read(ctx, tx, db.engine.freshPlan, client); err != nil {
+				return err
 			}
-			return n, t.addDelta(span{client, modelgate.SubAccountID(n.sub), grainHour, n.hour}, data)
-		}, sqlDeltas, string(client), most)
-		if err != nil {
-			return err
 		}
-		more = len(names) == most
-		if err := db.rollUp(ctx, tx, t); err != nil {
+		more = f.full
+		if err := db.rollUp(ctx, tx, f.tally); err != nil {
 			return err
 		}
 		return db.runMany(ctx, tx, many{
 			text: deltaDelete,
-			n:    len(names),
+			n:    len(f.names),
 			args: func(dst []any, i int) []any {
-				return append(dst, string(client), names[i].sub, names[i].hour, names[i].id)
+				n := f.names[i]
+				return append(dst, string(n.client), string(n.subAccount), n.start, n.id)
 			},
 		})
 	})
 	return more, err
 }
 
-// addDelta adds what a delta holds.
-func (t tally) addDelta(at span, data []byte) error {
+// folding is what one transaction puts into pages.
+type folding struct {
+	tally   tally
+	names   []deltaName
+	entries int // different ones, of the tally
+	most    int // names
+	full    bool
+}
+
+// read adds deltas of a client, until there are enough.
+func (f *folding) read(ctx context.Context, tx *sql.Tx, fresh []any, client modelgate.ClientID) error {
+	if f.full {
+		return nil
+	}
+	rows, err := tx.QueryContext(ctx, sqlDeltas, append(slices.Clone(fresh), string(client), f.most-len(f.names)+1)...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		n := deltaName{span: span{client: client, grain: grainHour}}
+		var data sql.RawBytes
+		if err := rows.Scan(&n.subAccount, &n.start, &n.id, &data); err != nil {
+			return err
+		}
+		if f.full = len(f.names) == f.most || f.entries >= foldEntries && f.tally[n.span] == nil; f.full {
+			return nil
+		}
+		added, err := f.tally.addDelta(n.span, data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", n.span, err)
+		}
+		f.names, f.entries = append(f.names, n), f.entries+added
+	}
+	return rows.Err()
+}
+
+// addDelta adds what a delta holds, and returns how many entries are new.
+func (t tally) addDelta(at span, data []byte) (added int, err error) {
 	dimensions := t[at]
 	if dimensions == nil {
 		dimensions = make(map[string]map[string]*sums, 8)
 		t[at] = dimensions
 	}
-	return walkPage(data, func([]byte, int64) {}, func(key []byte, s sums) {
+	err = walkPage(data, func([]byte, int64) {}, func(key []byte, s sums) {
 		name, entry, _ := strings.Cut(string(key), "\x00")
-		count(dimensions, name, []byte(entry), s)
+		if count(dimensions, name, []byte(entry), s) {
+			added++
+		}
 	})
+	return added, err
 }

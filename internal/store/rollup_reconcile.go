@@ -115,7 +115,8 @@ func (c *rollupCheck) read(ctx context.Context, tx *sql.Tx, g gap) error {
 		if err := s.Scan(&at.subAccount, &at.start, &data); err != nil {
 			return struct{}{}, err
 		}
-		return struct{}{}, waiting.addDelta(at, data)
+		_, err := waiting.addDelta(at, data)
+		return struct{}{}, err
 	}, sqlDeltasOfDay, string(c.client), g.from, g.to)
 	maps.Copy(waiting, waiting.days())
 	for at, dimensions := range waiting {

@@ -79,7 +79,7 @@ func (db *DB) Stats(ctx context.Context, client modelgate.ClientID, q StatsQuery
 type statistics struct {
 	query  StatsQuery
 	client modelgate.ClientID
-	fresh  []any            // leads the arguments of sqlRollups
+	fresh  []any            // leads the arguments of queries
 	sums   map[string]*sums // by the keys of buckets
 	gaps   []gap
 }
@@ -197,7 +197,8 @@ func (s *statistics) rollups(ctx context.Context, tx *sql.Tx, times map[span]*ho
 // deltas adds what is not in the pages yet. Those of hours from days on count
 // for their day.
 func (s *statistics) deltas(ctx context.Context, tx *sql.Tx, times map[span]*hourOrDay, hours, days int64) error {
-	rows, err := tx.QueryContext(ctx, sqlDeltasSince, string(s.client), string(s.query.SubAccountID), hours)
+	args := append(slices.Clone(s.fresh), string(s.client), string(s.query.SubAccountID), hours)
+	rows, err := tx.QueryContext(ctx, sqlDeltasSince, args...)
 	if err != nil {
 		return err
 	}

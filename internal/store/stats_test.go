@@ -158,7 +158,7 @@ func TestStatsAreTheSumOfRows(t *testing.T) {
 				rt.Fatalf("Record = %v", err)
 			}
 			if rapid.Bool().Draw(rt, "fold") {
-				if _, err := db.Fold(t.Context(), rapid.SampledFrom(clients).Draw(rt, "whose deltas"), rapid.IntRange(1, 20).Draw(rt, "deltas")); err != nil {
+				if _, err := db.Fold(t.Context(), clients[:rapid.IntRange(0, len(clients)).Draw(rt, "whose deltas")], rapid.IntRange(1, 20).Draw(rt, "deltas")); err != nil {
 					rt.Fatalf("Fold = %v", err)
 				}
 			}
@@ -181,11 +181,9 @@ func foldAll(t *testing.T, db *DB) {
 	t.Helper()
 	clients, err := db.DeltaClients(t.Context())
 	must(t, err)
-	for _, client := range clients {
-		for more := true; more; {
-			more, err = db.Fold(t.Context(), client, 7)
-			must(t, err)
-		}
+	for more := true; more; {
+		more, err = db.Fold(t.Context(), clients, 7)
+		must(t, err)
 	}
 	if n := number(t, db, "SELECT COUNT(*) FROM rollup_delta"); n != 0 {
 		t.Errorf("%d deltas are left", n)

@@ -108,56 +108,6 @@ func (k *Keeper) look(ctx context.Context) error {
 	return nil
 }
 
-const (
-	// foldPause is between two looks for rollups that wait, foldDeltas bounds a
-	// transaction.
-	foldPause  = 2 * time.Second
-	foldDeltas = 400
-)
-
-// FoldLedger is where rollups wait to be put into pages; *store.DB is one.
-type FoldLedger interface {
-	DeltaClients(context.Context) ([]modelgate.ClientID, error)
-	Fold(ctx context.Context, client modelgate.ClientID, most int) (more bool, err error)
-}
-
-// Folder puts what batches add to rollups into pages, many batches together.
-// Statistics are right without it, and slower the longer it does not run.
-type Folder struct {
-	Ledger FoldLedger
-	Log    *slog.Logger
-
-	wait func(context.Context, time.Duration) error // nil: sleep
-}
-
-// Run folds until the context ends.
-func (f *Folder) Run(ctx context.Context) {
-	wait := f.wait
-	if wait == nil {
-		wait = sleep
-	}
-	for wait(ctx, foldPause/2+rand.N(foldPause)) == nil {
-		if err := f.fold(ctx); err != nil && ctx.Err() == nil {
-			f.Log.Warn("sums of calls wait for the database", "error", err)
-		}
-	}
-}
-
-func (f *Folder) fold(ctx context.Context) error {
-	clients, err := f.Ledger.DeltaClients(ctx)
-	if err != nil {
-		return err
-	}
-	for _, client := range clients {
-		for more := true; more; {
-			if more, err = f.Ledger.Fold(ctx, client, foldDeltas); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 // steps takes one after the other, with a rest between them.
 func (k *Keeper) steps(ctx context.Context, step func() (more bool, err error)) error {
 	for {
