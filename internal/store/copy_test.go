@@ -1,11 +1,14 @@
 package store
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 	"testing"
 
 	"modelgate"
+	"modelgate/internal/evidence"
+	"modelgate/internal/gatetest"
 )
 
 // fillAll puts something into the tables by the ways that are used.
@@ -32,6 +35,26 @@ func rowsIn(t *testing.T, db *DB, table string) int64 {
 	return number(t, db, "SELECT COUNT(*) FROM "+table)
 }
 
+// signedExport is a client's whole chain as GET /gw/evidence answers it, at
+// noon.
+func signedExport(t *testing.T, db *DB, client modelgate.ClientID) []byte {
+	t.Helper()
+	stored, err := db.Evidence(t.Context(), client, EvidenceRange{})
+	must(t, err)
+	part := evidence.Part{Org: client, From: stored.From, To: stored.To, Latest: stored.Head.Seq, Prev: stored.Prev, Last: stored.Last, At: noon}
+	signer := evidence.Signer{Key: gatetest.EvidenceKey(t, 1)}
+	header, err := signer.Header(part)
+	must(t, err)
+	file := slices.Clone(header)
+	must(t, db.EvidenceLines(t.Context(), stored, func(l EvidenceLine) error {
+		file = evidence.AppendRecord(file, l.Seq, l.Prev, l.Hash, l.Record)
+		return nil
+	}))
+	head, err := signer.Head(part, header)
+	must(t, err)
+	return append(file, head...)
+}
+
 // TestCopy copies from each engine to each.
 func TestCopy(t *testing.T) {
 	t.Parallel()
@@ -41,6 +64,9 @@ func TestCopy(t *testing.T) {
 				t.Parallel()
 				source, target := open(t, options(t, from)), open(t, options(t, to))
 				client := fillAll(t, source)
+				chainAll(t, source)
+				key, before := gatetest.EvidenceKey(t, 1), signedExport(t, source, client)
+				createSubAccount(t, source, client, 7) // its record is in no chain when it is copied
 				copied, err := source.Copy(t.Context(), target)
 				must(t, err)
 				names := make([]string, 0, len(copied))
@@ -68,9 +94,23 @@ func TestCopy(t *testing.T) {
 				if len(got) != 300 || got[7].Attribution["a"] != want[7].Attribution["a"] || got[7].ViaSDK != want[7].ViaSDK || got[7].ID != want[7].ID {
 					t.Errorf("%d rows, one is %+v, want %+v", len(got), got[7], want[7])
 				}
+				if after := signedExport(t, target, client); !bytes.Equal(before, after) {
+					t.Errorf("the export of the copy is another:\n%.2000s\nwant\n%.2000s", after, before)
+				}
 				// What goes on after the copy is no different from before.
 				book(t, target, "one", row(client, 5000))
 				issue(t, target, client, "", 6000)
+				first, err := evidence.Verify(bytes.NewReader(before), evidence.Options{VKeys: []string{key.VKey()}})
+				must(t, err)
+				if n := chainAll(t, target); first.Class != evidence.OK || n != 3 {
+					t.Errorf("%d records were chained after the copy, want 3; before: %+v", n, first)
+				}
+				next, err := evidence.Verify(bytes.NewReader(signedExport(t, target, client)),
+					evidence.Options{VKeys: []string{key.VKey()}, State: evidence.NewState(&first)})
+				must(t, err)
+				if next.Class != evidence.OK || next.To != first.To+3 {
+					t.Errorf("the chain does not go on in the copy: %+v after %+v", next, first)
+				}
 			})
 		}
 	}
