@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"modelgate"
 )
@@ -261,7 +262,7 @@ func TestCaller(t *testing.T) {
 		}
 		got, err := db.Caller(ctx, digest(21))
 		must(t, err)
-		if d := cmp.Diff(want, got); d != "" {
+		if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(modelgate.Caller{})); d != "" {
 			t.Errorf("Caller (-want +got):\n%s", d)
 		}
 		for _, c := range []struct {
