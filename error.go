@@ -100,18 +100,21 @@ func KindOf(err error) Kind {
 
 // The errors whose text the specification fixes (spec: Errors, Door errors).
 var (
-	ErrUnauthorized     = &Error{Unauthorized, "invalid gateway key"}
-	ErrModelDenied      = &Error{Forbidden, "model not permitted for this client"}
-	ErrKeyCap           = &Error{Forbidden, "active key limit reached for this client: revoke unused keys or ask the operator to raise max_keys"}
-	ErrSelfIssueCap     = &Error{Forbidden, "active key limit reached: revoke a key that is no longer used"}
-	ErrBodyTooLarge     = &Error{TooLarge, "request body too large"}
-	ErrRateLimited      = &Error{RateLimited, "rate limit exceeded"}
-	ErrBudget           = &Error{BudgetExceeded, "budget limit reached"}
-	ErrBalance          = &Error{InsufficientBalance, "account balance exhausted; top up to continue"}
-	ErrCredentialGone   = &Error{Gone, "credential rotated after task creation; re-issue the task"}
-	ErrNoTask           = &Error{NotFound, "async task not found"}
-	ErrInternal         = &Error{Internal, "internal error"}
-	ErrCredential       = &Error{Internal, "credential resolution failed"}
+	ErrUnauthorized   = &Error{Unauthorized, "invalid gateway key"}
+	ErrModelDenied    = &Error{Forbidden, "model not permitted for this client"}
+	ErrKeyCap         = &Error{Forbidden, "active key limit reached for this client: revoke unused keys or ask the operator to raise max_keys"}
+	ErrSelfIssueCap   = &Error{Forbidden, "active key limit reached: revoke a key that is no longer used"}
+	ErrBodyTooLarge   = &Error{TooLarge, "request body too large"}
+	ErrRateLimited    = &Error{RateLimited, "rate limit exceeded"}
+	ErrBudget         = &Error{BudgetExceeded, "budget limit reached"}
+	ErrBalance        = &Error{InsufficientBalance, "account balance exhausted; top up to continue"}
+	ErrCredentialGone = &Error{Gone, "credential rotated after task creation; re-issue the task"}
+	ErrNoTask         = &Error{NotFound, "async task not found"}
+	ErrInternal       = &Error{Internal, "internal error"}
+	ErrCredential     = &Error{Internal, "credential resolution failed"}
+	// ErrCredentialNewer: a task was made, by another instance, with a
+	// credential that this one does not have yet.
+	ErrCredentialNewer  = &Error{Unavailable, "the task's credential is newer than the configuration of this instance; retry shortly"}
 	ErrPathNotPermitted = &Error{Forbidden, "path not permitted for this provider"}
 	ErrUnpriced         = &Error{Forbidden, "model has no price; a budget applies"}
 )

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -83,5 +84,69 @@ func TestAsyncTrouble(t *testing.T) {
 	g.Stop()
 	if stdout, stderr, code := g.Run("reconcile", "--config", g.ConfigFile); code != 0 {
 		t.Errorf("reconcile: exit %d\n%s%s", code, stdout, stderr)
+	}
+}
+
+// TestAsyncRollingRotation gives two instances a new credential one after the
+// other: jobs that the first makes with it are not over because the second
+// does not know it yet, and those made with the old one are over only when it
+// is gone.
+func TestAsyncRollingRotation(t *testing.T) {
+	t.Parallel()
+	m := newMouthpiece(t)
+	source := gatetest.Postgres(t)
+	options := func(credentials string) gatetest.GatewayOptions {
+		return gatetest.GatewayOptions{
+			Database: source, Upstream: m.URL, Catalog: filmCatalog, More: sharedKey,
+			Providers: fmt.Sprintf("\n  - {name: dashscope, format: dashscope, base_url: %q, region: eu, %s}", m.URL, credentials),
+		}
+	}
+	both := [2]*films{}
+	for i := range both {
+		both[i] = &films{seller: &seller{world: &world{Gateway: gatetest.StartGateway(t, options("credential: sk-old")), t: t}}, m: m}
+	}
+	first, second := both[0], both[1]
+	first.client = first.NewClient("rolling")
+	first.key, _ = first.NewKey(first.client)
+	second.key = first.key
+	reload := func(s *films, credentials string) {
+		t.Helper()
+		s.Configure(options(credentials))
+		before := strings.Count(s.Log(), "configuration reloaded")
+		s.Signal(syscall.SIGHUP)
+		s.eventually("reload", patience, func() bool { return strings.Count(s.Log(), "configuration reloaded") > before })
+	}
+	answered := func(s *films, id string, want int) {
+		t.Helper()
+		if status, answer := s.ask(s.key, "GET /v1/videos/"+id, ""); status != want {
+			t.Errorf("job %s: %d %s, want %d", id, status, answer, want)
+		}
+	}
+	first.make(first.key, "old", 200)
+	reload(first, "credential: sk-new, previous_credentials: [sk-old]")
+	first.make(first.key, "new", 200)
+	answered(first, "old", 200)
+	answered(first, "new", 200)
+	answered(second, "old", 200)
+	answered(second, "new", 503)
+	// The pollers of both look after them meanwhile.
+	time.Sleep(size(8*time.Second, 30*time.Second))
+	answered(first, "new", 200)
+	reload(second, "credential: sk-new, previous_credentials: [sk-old]")
+	answered(second, "new", 200)
+	answered(second, "old", 200)
+	if n := first.list("GET /gw/async?status=pending").Get("data.#").Int(); n != 2 {
+		t.Errorf("%d jobs are pending, want 2", n)
+	}
+	for _, s := range both {
+		reload(s, "credential: sk-new")
+	}
+	for _, s := range both {
+		answered(s, "old", 410)
+		answered(s, "new", 200)
+	}
+	job := first.list("GET /gw/async?status=expired").Get("data.0")
+	if job.Get("task_id").String() != "old" || job.Get("expiration_reason").String() != "credential_rotated" || job.Get("final_cost_usd").Num != 0 || job.Get("finalized_at").String() == "" {
+		t.Errorf("the job %s", job.Raw)
 	}
 }

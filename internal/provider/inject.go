@@ -75,6 +75,7 @@ type credentials struct {
 	optional bool
 
 	mu       sync.Mutex
+	since    time.Time // when what follows became known
 	list     []*credential
 	previous []*credential
 	turn     int
@@ -116,9 +117,11 @@ func (c *credentials) pick() (*credential, error) {
 	return best, nil
 }
 
-// find returns the credential with a fingerprint, previous ones included;
-// modelgate.ErrCredentialGone when there is none.
-func (c *credentials) find(fingerprint string) (*credential, error) {
+// find returns the credential with a fingerprint, previous ones included. It
+// was used at an instant; the zero time is long ago. Errors:
+// modelgate.ErrCredentialNewer where that was after the credentials became known
+// here, else modelgate.ErrCredentialGone.
+func (c *credentials) find(fingerprint string, used time.Time) (*credential, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.refresh(); err != nil {
@@ -130,6 +133,9 @@ func (c *credentials) find(fingerprint string) (*credential, error) {
 				return known, nil
 			}
 		}
+	}
+	if used.After(c.since) {
+		return nil, modelgate.ErrCredentialNewer
 	}
 	return nil, modelgate.ErrCredentialGone
 }
@@ -158,7 +164,7 @@ func (c *credentials) refresh() error {
 	if err != nil || value == "" || !headerSafe(value) {
 		return modelgate.ErrCredential
 	}
-	c.list = []*credential{newCredential(value)}
+	c.list, c.since = []*credential{newCredential(value)}, now
 	c.modified, c.size = info.ModTime(), info.Size()
 	return nil
 }

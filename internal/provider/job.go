@@ -102,7 +102,7 @@ func (w *Way) Call(role Role, j *modelgate.Job) (Call, error) {
 	path = strings.NewReplacer("{id}", url.PathEscape(string(j.TaskID)), "{task}", escapeSegments(string(j.TaskID)),
 		"{model}", escapeSegments(j.Model), "{app}", escapeSegments(strings.Join(app[:min(len(app), 2)], "/"))).Replace(path)
 	query = strings.ReplaceAll(query, "{id}", url.QueryEscape(string(j.TaskID)))
-	return Call{Method: method, Path: path, Query: query, Credential: j.Credential}, nil
+	return Call{Method: method, Path: path, Query: query, Credential: j.Credential, MadeAt: j.CreatedAt}, nil
 }
 
 func escapeSegments(path string) string {

@@ -75,7 +75,7 @@ func (w *Way) lookup(file string, j *modelgate.Job) Call {
 	path, query, _ := strings.Cut(target, "?")
 	return Call{
 		Method: method, Path: strings.ReplaceAll(path, "{file}", url.PathEscape(file)),
-		Query: strings.ReplaceAll(query, "{file}", url.QueryEscape(file)), Credential: j.Credential,
+		Query: strings.ReplaceAll(query, "{file}", url.QueryEscape(file)), Credential: j.Credential, MadeAt: j.CreatedAt,
 	}
 }
 

@@ -261,6 +261,7 @@ func (p *Provider) takeCredentials(cfg Config) error {
 	if cfg.Now == nil {
 		p.secrets.now = time.Now
 	}
+	p.secrets.since = p.secrets.now()
 	p.secrets.file = cfg.CredentialFile
 	p.secrets.optional = p.format.OptionalCredential || p.auth != nil && *p.auth == Auth{}
 	for i, value := range slices.Concat(cfg.Credentials, cfg.PreviousCredentials) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"time"
 
 	"modelgate"
 )
@@ -18,8 +19,10 @@ type Call struct {
 	Body   []byte
 	Auth   *Auth             // of the door or route; nil: the format's
 	Set    map[string]string // headers of the door
-	// Credential is the fingerprint of the credential to use; "" is any.
+	// Credential is the fingerprint of the credential to use; "" is any. It was
+	// used before, at MadeAt.
 	Credential string
+	MadeAt     time.Time
 }
 
 // Attempt is a request that is ready to be sent once.
@@ -38,7 +41,7 @@ func (a *Attempt) Credential() string {
 }
 
 // Outbound makes the request for a call. Errors: modelgate.ErrCredential,
-// modelgate.ErrCredentialGone, and a bad request where a gateway key stands
+// modelgate.ErrCredentialNewer, modelgate.ErrCredentialGone, and a bad request where a gateway key stands
 // in a place that would leave.
 func (p *Provider) Outbound(ctx context.Context, call Call) (*Attempt, error) {
 	req, err := p.request(ctx, &call)
@@ -57,7 +60,7 @@ func (p *Provider) Outbound(ctx context.Context, call Call) (*Attempt, error) {
 	}
 	a := &Attempt{Request: req, body: call.Body}
 	if call.Credential != "" {
-		a.used, err = p.secrets.find(call.Credential)
+		a.used, err = p.secrets.find(call.Credential, call.MadeAt)
 	} else {
 		a.used, err = p.secrets.pick()
 	}

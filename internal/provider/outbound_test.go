@@ -338,6 +338,15 @@ func TestCredentialOfAJob(t *testing.T) {
 	if _, err := p.Outbound(t.Context(), Call{Method: "GET", Path: "/x", Credential: "0011223344556677"}); !errors.Is(err, modelgate.ErrCredentialGone) {
 		t.Errorf("unknown credential: %v, want %v", err, modelgate.ErrCredentialGone)
 	}
+	// One that is used later than these became known is another instance's.
+	for _, at := range []struct {
+		made time.Time
+		want error
+	}{{time.Now().Add(-time.Hour), modelgate.ErrCredentialGone}, {time.Now().Add(time.Hour), modelgate.ErrCredentialNewer}} {
+		if _, err := p.Outbound(t.Context(), Call{Method: "GET", Path: "/x", Credential: "0011223344556677", MadeAt: at.made}); !errors.Is(err, at.want) {
+			t.Errorf("unknown credential of a job made at %v: %v, want %v", at.made, err, at.want)
+		}
+	}
 	if strings.Contains(a.Credential(), "old") || len(a.Credential()) != 16 {
 		t.Errorf("fingerprint %q", a.Credential())
 	}

@@ -120,7 +120,7 @@ func (y *Relay) runErrand(c *call) error {
 			e.call.Query = c.r.URL.RawQuery
 		}
 	}
-	e.call.Header, e.call.Credential = c.r.Header, e.job.Credential
+	e.call.Header, e.call.Credential, e.call.MadeAt = c.r.Header, e.job.Credential, e.job.CreatedAt
 	switch e.role {
 	case provider.AsyncContent:
 		return y.download(c)

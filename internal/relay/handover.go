@@ -39,7 +39,7 @@ func (y *Relay) handOver(c *call) error {
 		return errTaskAway
 	case at.Own != nil:
 		e.call = *at.Own
-		e.call.Header, e.call.Credential = c.r.Header, e.job.Credential
+		e.call.Header, e.call.Credential, e.call.MadeAt = c.r.Header, e.job.Credential, e.job.CreatedAt
 		return y.download(c)
 	}
 	y.Metrics.errand(c, http.StatusFound)

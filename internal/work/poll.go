@@ -300,7 +300,7 @@ func (p *Poller) poll(ctx context.Context, l *lane, j *modelgate.Job) (modelgate
 	defer cancel()
 	news, err := at.Ask(limited, j)
 	gone := errors.Is(err, modelgate.ErrCredentialGone)
-	p.note(l, err == nil || gone || errors.Is(err, modelgate.ErrCredential))
+	p.note(l, err == nil || gone || errors.Is(err, modelgate.ErrCredential) || errors.Is(err, modelgate.ErrCredentialNewer))
 	switch {
 	case err != nil && !gone:
 		p.Polled(j.Provider, "fault")
