@@ -1,8 +1,6 @@
 package attack
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -96,12 +94,7 @@ func (l *lab) chunked(t testing.TB, path, body string, size int) *answer {
 func TestS18CompressedBodies(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	var bomb bytes.Buffer
-	w := gzip.NewWriter(&bomb)
-	for range 64 {
-		_, _ = w.Write(make([]byte, 1<<20))
-	}
-	_ = w.Close()
+	bomb := zipped(1<<20, 64)
 	before := memory(t, l.Pid())
 	for _, coding := range []string{"gzip", "GZIP", "x-gzip", "br", "zstd", "deflate", "compress", "identity, gzip", "gzip, identity", "unknown", " gzip ", "aws-chunked"} {
 		for _, path := range []string{"/v1/chat/completions", "/s18/v1/chat/completions", "/gw/keys"} {

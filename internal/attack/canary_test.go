@@ -7,8 +7,10 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -35,7 +37,10 @@ const (
 	processorCanary = "sk_test_canary-of-the-processor-8d21"
 )
 
-var masterCanary = base64.StdEncoding.EncodeToString([]byte("canary-of-master-key-32-bytes!!!"))
+var (
+	masterCanary  = base64.StdEncoding.EncodeToString([]byte("canary-of-master-key-32-bytes!!!"))
+	sessionCanary = base64.StdEncoding.EncodeToString([]byte("canary-of-session-key-32-bytes!!"))
+)
 
 // spellings are the forms in which a secret could be written.
 func spellings(secret string) []string {
@@ -51,6 +56,9 @@ func spellings(secret string) []string {
 	return forms
 }
 
+// answerTo begins the name of an answer's sink.
+const answerTo = "the answer to "
+
 // sink is a place where secrets could end up, by name.
 type sink struct{ name, text string }
 
@@ -60,6 +68,7 @@ type witness struct {
 	mu      sync.Mutex
 	answers []sink
 	keys    map[string]bool // issued to it
+	cookies map[string]bool // of its sessions
 }
 
 var keyForm = regexp.MustCompile(`gw_live_[0-9a-f]{48}`)
@@ -96,7 +105,8 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// note keeps an answer, less the key of an issuance: there it may be.
+// note keeps an answer, less the key of an issuance and the cookie of a
+// session that begins: there they may be.
 func (w *witness) note(r *http.Request, resp *http.Response, text string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -106,7 +116,14 @@ func (w *witness) note(r *http.Request, resp *http.Response, text string) {
 			text = strings.Replace(text, key, "[the key]", 1)
 		}
 	}
-	w.answers = append(w.answers, sink{"the answer to " + r.Method + " " + r.URL.Path, resp.Status + fmt.Sprint(resp.Header) + text})
+	header := fmt.Sprint(resp.Header)
+	if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/session") {
+		for _, cookie := range resp.Cookies() {
+			w.cookies[cookie.Value] = true
+			header = strings.Replace(header, cookie.Value, "[the cookie]", 1)
+		}
+	}
+	w.answers = append(w.answers, sink{answerTo + r.Method + " " + r.URL.Path, resp.Status + header + text})
 }
 
 func (w *witness) issued(key string) string {
@@ -140,9 +157,13 @@ func TestS39Canaries(t *testing.T) {
 			t.Parallel()
 			a := newAviary(t, engine)
 			t.Run("spec", a.playSpec)
+			a.visitPages(t)
+			a.failAll(t)
 			a.reload(t)
+			running := a.files(t)
 			a.Stop()
-			a.search(t)
+			a.checkWays(t)
+			a.search(t, running)
 		})
 	}
 }
@@ -156,11 +177,12 @@ type aviary struct {
 	dir       string
 	database  string // "" is SQLite
 	key       string
+	evidence  string // the signing key's secret part
 }
 
 func newAviary(t *testing.T, engine string) *aviary {
 	t.Helper()
-	a := &aviary{witness: &witness{keys: map[string]bool{}}, collector: &collector{}, dir: t.TempDir()}
+	a := &aviary{witness: &witness{keys: map[string]bool{}, cookies: map[string]bool{}}, collector: &collector{}, dir: t.TempDir()}
 	if engine == "postgres" {
 		a.database = gatetest.Postgres(t)
 	}
@@ -173,10 +195,17 @@ func newAviary(t *testing.T, engine string) *aviary {
 		t.Fatal(err)
 	}
 	upstream := gatetest.Upstream(t, simulate.Options{Name: "upstream", Credential: providerCanary})
+	printed, _, _ := gatetest.RunBinary(t, nil, "evidence", "key", "new")
+	signing := regexp.MustCompile(`PRIVATE\S+`).FindString(printed)
+	parts := strings.SplitN(signing, "+", 5)
+	if len(parts) != 5 {
+		t.Fatal("no signing key is printed")
+	}
+	a.evidence = parts[4]
 	a.Gateway = gatetest.StartGateway(t, gatetest.GatewayOptions{
 		Dir: a.dir, Database: a.database, Upstream: upstream.URL, Credential: providerCanary, Binary: gatetest.FailpointBinary(t),
-		Env: []string{"MODELGATE_FAILPOINT=" + failpoint, "MODELGATE_MASTER_KEY=" + masterCanary},
-		More: fmt.Sprintf("master_key: ${MODELGATE_MASTER_KEY}\nprocessor: {base_url: %q, api_key: %q, webhook_secret: %q}\nalerts: {webhook_url: %q, secret: %q}\ntelemetry: {otlp_endpoint: %q}\n",
+		Env: []string{"MODELGATE_FAILPOINT=" + failpoint, "MODELGATE_MASTER_KEY=" + masterCanary, "MODELGATE_SESSION_KEY=" + sessionCanary, "MODELGATE_SIGNING_KEY=" + signing},
+		More: fmt.Sprintf("master_key: ${MODELGATE_MASTER_KEY}\nsession_key: ${MODELGATE_SESSION_KEY}\nevidence: {signing_key: \"${MODELGATE_SIGNING_KEY}\"}\nprocessor: {base_url: %q, api_key: %q, webhook_secret: %q}\nalerts: {webhook_url: %q, secret: %q}\ntelemetry: {otlp_endpoint: %q}\n",
 			a.processor.URL, processorCanary, webhookCanary, outside.URL, webhookCanary, outside.URL),
 	})
 	key, _ := a.NewKey(a.NewClient("canaries"))
@@ -268,12 +297,14 @@ func (a *aviary) reload(t *testing.T) {
 	}
 }
 
-// search looks for every canary everywhere.
-func (a *aviary) search(t *testing.T) {
+// files are those of the data directory, the configuration left out. Some may
+// go while they are read.
+func (a *aviary) files(t *testing.T) (all []sink) {
 	t.Helper()
-	sinks := append([]sink{{"the log", a.Log()}, {"traces and alerts", a.collector.text.String()}}, a.witness.answers...)
-	files := 0
 	err := filepath.WalkDir(a.dir, func(path string, d os.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		if err != nil || d.IsDir() || path == a.ConfigFile {
 			return err
 		}
@@ -281,40 +312,64 @@ func (a *aviary) search(t *testing.T) {
 			t.Errorf("a core file: %s", path)
 		}
 		text, err := os.ReadFile(path)
-		files++
-		sinks = append(sinks, sink{"the file " + d.Name(), string(text)})
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		all = append(all, sink{"the file " + d.Name(), string(text)})
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+	return all
+}
+
+// search looks for every canary everywhere; running are the files as they were
+// before the end.
+func (a *aviary) search(t *testing.T, running []sink) {
+	t.Helper()
+	sinks := append([]sink{{"the log", a.Log()}, {"traces and alerts", a.collector.text.String()}}, a.witness.answers...)
+	ended := a.files(t)
+	files := len(ended)
+	sinks = append(append(sinks, running...), ended...)
 	if a.database != "" {
 		sinks = append(sinks, tables(t, a.database)...)
 	}
-	if files < 2 || len(a.witness.answers) < 200 || len(a.Log()) < 1000 || len(a.witness.keys) < 50 || a.collector.text.Len() == 0 {
+	if files < 2 || len(a.witness.answers) < 200 || len(a.Log()) < 1000 || len(a.witness.keys) < 50 || len(a.witness.cookies) < 2 || a.collector.text.Len() == 0 {
 		t.Errorf("%d files, %d answers, %d bytes of log, %d keys, %d bytes of traces: too little to prove anything", files, len(a.witness.answers), len(a.Log()), len(a.witness.keys), a.collector.text.Len())
 	}
-	secrets := map[string]string{"provider's credential": providerCanary, "master key": masterCanary, "webhook secret": webhookCanary, "processor key": processorCanary, "prompt": promptCanary}
-	for _, s := range sinks {
-		for what, secret := range secrets {
-			for _, form := range spellings(secret) {
-				if i := strings.Index(s.text, form); i >= 0 && !echo(what, s) {
-					t.Errorf("the %s is in %s: …%q…", what, s.name, s.text[max(0, i-60):min(len(s.text), i+60)])
-					break
-				}
-			}
+	secrets := map[string]string{"provider's credential": providerCanary, "master key": masterCanary, "webhook secret": webhookCanary, "processor key": processorCanary, "prompt": promptCanary,
+		"session key": sessionCanary, "evidence key": a.evidence}
+	for cookie := range a.witness.cookies {
+		secrets["session "+cookie[:4]] = cookie
+	}
+	texts := new(needles)
+	for what, secret := range secrets {
+		for _, form := range spellings(secret) {
+			texts.add(what, form)
 		}
+	}
+	for key := range a.witness.keys {
+		digest := sha256.Sum256([]byte(key))
+		texts.add("key", key[20:44])
+		texts.add("digest", string(digest[:]))
+		texts.add("digest", hex.EncodeToString(digest[:]))
+	}
+	keyShown := regexp.MustCompile(`gw_live_[0-9a-f]{11,}`)
+	for _, s := range sinks {
+		said := map[string]bool{}
+		texts.find(s.text, func(what string, at int) {
+			stored := strings.Contains(s.name, "modelgate.db") || strings.HasPrefix(s.name, "the table")
+			if said[what] || echo(what, s) || what == "digest" && stored {
+				return
+			}
+			said[what] = true
+			t.Errorf("a canary (%s) is in %s: …%q…", what, s.name, s.text[max(0, at-60):min(len(s.text), at+60)])
+		})
 		// A key may show its first 16 characters; a database writes "active"
 		// right after them.
-		if found := regexp.MustCompile(`gw_live_[0-9a-f]{11,}`).FindString(s.text); found != "" {
+		if found := keyShown.FindString(s.text); found != "" {
 			t.Errorf("a key is in %s: %s…", s.name, found[:12])
-		}
-		for key := range a.witness.keys {
-			digest := sha256.Sum256([]byte(key))
-			stored := strings.Contains(s.name, "modelgate.db") || strings.HasPrefix(s.name, "the table")
-			if strings.Contains(s.text, key[20:44]) || !stored && (strings.Contains(s.text, hex.EncodeToString(digest[:])) || strings.Contains(s.text, string(digest[:]))) {
-				t.Errorf("a key, or its digest, is in %s", s.name)
-			}
 		}
 	}
 	t.Logf("%d sinks searched: %d answers, %d files, %d KiB of log, %d keys", len(sinks), len(a.witness.answers), files, len(a.Log())>>10, len(a.witness.keys))
@@ -323,7 +378,7 @@ func (a *aviary) search(t *testing.T) {
 // echo reports whether a sink may hold a text because its reader has just
 // sent it: the answer to the very call.
 func echo(what string, s sink) bool {
-	return what == "prompt" && strings.HasPrefix(s.name, "the answer to ")
+	return what == "prompt" && strings.HasPrefix(s.name, answerTo)
 }
 
 // tables are the rows of a PostgreSQL database, as text.

@@ -32,6 +32,9 @@ func (y *Relay) forward(c *call) error {
 
 	resp, err := y.try(c, first)
 	if err != nil {
+		if !c.sent { // errors of connecting hold nothing that a provider has written
+			y.Log.Debug("call could not leave", "request_id", c.id.String(), "provider", c.attempts[c.tried].name, "error", err)
+		}
 		c.fail(err)
 		return nil
 	}
