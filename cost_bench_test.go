@@ -1,0 +1,24 @@
+package modelgate_test
+
+import (
+	"testing"
+	"time"
+
+	"modelgate"
+)
+
+func BenchmarkCost(b *testing.B) {
+	p := &modelgate.Price{}
+	for unit, usd := range map[modelgate.Unit]modelgate.Nano{modelgate.UnitInput: 2_500_000_000, modelgate.UnitCachedInput: 250_000_000, modelgate.UnitOutput: 10_000_000_000} {
+		if err := p.Base.Set(unit, usd); err != nil {
+			b.Fatal(err)
+		}
+	}
+	u, now := modelgate.Usage{Input: 1234, CachedInput: 512, Output: 345}, time.Now()
+	b.ReportAllocs()
+	for b.Loop() {
+		if cost, _, _ := p.Cost(&u, now); cost == 0 {
+			b.Fatal("it costs nothing")
+		}
+	}
+}
