@@ -66,7 +66,7 @@ func TestImage(t *testing.T) {
 func static(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "modelgate")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", path, ".")
+	build := exec.CommandContext(t.Context(), "go", "build", "-pgo=off", "-o", path, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

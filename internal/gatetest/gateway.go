@@ -383,7 +383,7 @@ func (b *build) place() error {
 }
 
 func (b *build) compile(source, tags string) error {
-	cmd := exec.Command("go", "build", "-tags", tags, "-o", b.path, "./cmd/modelgate")
+	cmd := exec.Command("go", "build", "-pgo=off", "-tags", tags, "-o", b.path, "./cmd/modelgate")
 	cmd.Dir = source
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build modelgate: %w\n%s", err, out)
