@@ -15,9 +15,12 @@ import (
 
 const (
 	// shipRows bounds a batch, shipPause is how long entries gather while
-	// batches follow each other. Idle, an entry is shipped at once.
-	shipRows  = 500
-	shipPause = 50 * time.Millisecond
+	// batches follow each other. Idle, an entry is shipped at once. What a
+	// batch costs beside its rows grows with the keys in it, so that few large
+	// ones cost less than many small ones; larger than this, one would keep
+	// others waiting for the database.
+	shipRows  = 2000
+	shipPause = 100 * time.Millisecond
 	// shipTimeout bounds one try; between tries the pause doubles from the
 	// first to the second of these.
 	shipTimeout = 15 * time.Second
@@ -104,14 +107,17 @@ func (s *Shipper) Run(ctx context.Context) error {
 		}
 		began := time.Now()
 		s.digest(entries)
-		few := len(s.pending) < shipRows
-		if err := s.ship(ctx); err != nil {
+		all, err := s.fill()
+		if err == nil {
+			err = s.ship(ctx)
+		}
+		if err != nil {
 			return unlessEnded(ctx, err)
 		}
 		if err := s.spool.Release(s.needed()); err != nil {
 			s.log.Error("shipped spool segment could not be deleted", "error", err)
 		}
-		if few {
+		if all {
 			s.rest(ctx, s.gather-time.Since(began))
 		}
 	}
@@ -134,6 +140,19 @@ func (s *Shipper) next(ctx context.Context) ([]spool.Entry, error) {
 	}
 	s.advance(s.reader.At())
 	return s.reader.Next(ctx, shipRows)
+}
+
+// fill reads on until a batch is full, or all has been read: of the entries
+// that were read at once most may have completed no row.
+func (s *Shipper) fill() (all bool, err error) {
+	for len(s.pending) < shipRows {
+		entries, err := s.reader.Poll(shipRows - len(s.pending))
+		if err != nil || len(entries) == 0 {
+			return true, err
+		}
+		s.digest(entries)
+	}
+	return false, nil
 }
 
 // Drain ships everything that is in the spool, for the end of a process.
