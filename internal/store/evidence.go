@@ -42,14 +42,20 @@ func (b *evidenceBatch) add(at time.Time, write func([]byte) ([]byte, error)) er
 	return nil
 }
 
+// evidenceRoom is about what the record of a row takes, in bytes.
+const evidenceRoom = 1 << 10
+
 // evidenceOf are the records of what is booked, in its order, a batch for
 // each client.
 func (db *DB) evidenceOf(b *booked) ([]*evidenceBatch, error) {
 	var out []*evidenceBatch
-	of := make(map[modelgate.ClientID]*evidenceBatch)
+	of, rows := make(map[modelgate.ClientID]*evidenceBatch), make(map[modelgate.ClientID]int)
+	for _, r := range b.rows {
+		rows[r.ClientID]++
+	}
 	batch := func(client modelgate.ClientID) *evidenceBatch {
 		if of[client] == nil {
-			of[client] = &evidenceBatch{client: client}
+			of[client] = &evidenceBatch{client: client, lines: make([]byte, 0, rows[client]*evidenceRoom)}
 			out = append(out, of[client])
 		}
 		return of[client]
