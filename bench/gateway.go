@@ -2,9 +2,13 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"time"
 )
 
 const gatewayConfig = `server: {listen: "127.0.0.1:0", admin_listen: %q, data_dir: %q}
@@ -57,4 +61,33 @@ func (g *gateway) serve() (*target, error) {
 	cmd := exec.Command(g.binary, "serve", "--config", file)
 	cmd.Env = append(os.Environ(), "MODELGATE_ROWLESS="+g.rows)
 	return started(&target{name: g.name, gateway: true, admin: admin, process: cmd})
+}
+
+// unfinished are the metrics of a gateway that are above 0 while calls that
+// have ended are not yet booked or not yet in the chain of evidence.
+var unfinished = regexp.MustCompile(`(?m)^modelgate_(spool_backlog_bytes|evidence_lag_seconds) [^0\n]`)
+
+// settle waits until a gateway has booked everything, evidence included.
+func (t *target) settle() error {
+	if !t.gateway {
+		return nil
+	}
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
+		resp, err := http.Get("http://" + t.admin + "/metrics")
+		if err != nil {
+			return err
+		}
+		text, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			return err
+		}
+		left := unfinished.Find(text)
+		if left == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("%s does not come to rest: %s", t.name, left)
+		}
+	}
 }

@@ -62,12 +62,18 @@ func slice(t *target, sc *scenario, d time.Duration) (turn, error) {
 	if _, err := drive(t, sc, d/6); err != nil {
 		return turn{}, err
 	}
+	if err := t.settle(); err != nil {
+		return turn{}, err
+	}
 	before, err := t.cpu()
 	if err != nil {
 		return turn{}, err
 	}
 	got, err := drive(t, sc, d)
 	if err != nil {
+		return turn{}, err
+	}
+	if err := t.settle(); err != nil { // what a call leaves to be done is part of its cost
 		return turn{}, err
 	}
 	after, err := t.cpu()

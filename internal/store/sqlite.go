@@ -21,6 +21,10 @@ const (
 	oldestSQLite = "3.51.3"
 	// sqliteReaders is the size of the reading pool.
 	sqliteReaders = 4
+	// sqlitePage is the size of a page of a new database, in bytes: with 30
+	// usage rows to a page the tree is split and written less often than with
+	// the default's 7.
+	sqlitePage = 16 << 10
 	// sqliteBusy is how long a writer waits for one in another process.
 	sqliteBusy = 5 * time.Second
 )
@@ -48,6 +52,7 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	var failed error
 	db.write, err = openPool(path, 1, common, url.Values{
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
+		"_pragma": {fmt.Sprintf("page_size(%d)", sqlitePage)},
 	})
 	db.read, failed = openPool(path, o.MaxConns, common, url.Values{"_query_only": {"1"}})
 	if err = errors.Join(err, failed); err == nil {
