@@ -14,6 +14,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 
 	"modelgate"
 )
@@ -33,10 +34,13 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; font-sr
 	"media-src blob:; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; " +
 	"require-trusted-types-for 'script'; trusted-types 'none'"
 
-// file is a built file and its compressed form.
+// file is a built file.
 type file struct {
-	plain, zipped []byte // zipped nil where it is no smaller
-	kind          string // Content-Type
+	plain []byte
+	// zipped is its compressed form, made when it is first asked for: a start
+	// does not wait for it. It is nil for what is compressed already.
+	zipped func() []byte
+	kind   string // Content-Type
 }
 
 // built is the web app. A page has a place for its head, which differs from
@@ -92,9 +96,7 @@ func newFile(name string, text []byte) file {
 		f.kind = "font/woff2"
 		return f
 	}
-	if zipped := compress(text); len(zipped) < len(text) {
-		f.zipped = zipped
-	}
+	f.zipped = sync.OnceValue(func() []byte { return compress(text) })
 	return f
 }
 
@@ -128,7 +130,7 @@ func (f file) write(w http.ResponseWriter, r *http.Request) {
 		h.Add("Vary", "Accept-Encoding")
 		if acceptsGzip(r) {
 			h.Set("Content-Encoding", "gzip")
-			body = f.zipped
+			body = f.zipped()
 		}
 	}
 	h.Set("Content-Type", f.kind)
@@ -190,6 +192,6 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request, at *place) error {
 	}
 	h.Set("Content-Security-Policy", policy)
 	text := []byte(page.before + head + page.after)
-	file{plain: text, zipped: compress(text), kind: "text/html; charset=utf-8"}.write(w, r)
+	file{plain: text, zipped: func() []byte { return compress(text) }, kind: "text/html; charset=utf-8"}.write(w, r)
 	return nil
 }

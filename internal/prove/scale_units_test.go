@@ -25,18 +25,24 @@ type usageOf struct {
 	commands     float64 // of Redis
 }
 
-func (w *world) used(conn *pgx.Conn, cache *redis.Client) (u usageOf) {
-	w.t.Helper()
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", w.Pid()))
+// cpuOf is the CPU time of a process so far.
+func cpuOf(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
 	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:]))
 	var user, system int64 // hundredths of a second
 	if _, err := fmt.Sscan(fields[11]+" "+fields[12], &user, &system); err != nil {
-		w.t.Fatal(err)
+		t.Fatal(err)
 	}
-	u.cpu = time.Duration(user+system) * 10 * time.Millisecond
+	return time.Duration(user+system) * 10 * time.Millisecond
+}
+
+func (w *world) used(conn *pgx.Conn, cache *redis.Client) (u usageOf) {
+	w.t.Helper()
+	u.cpu = cpuOf(w.t, w.Pid())
 	io, err := os.ReadFile(fmt.Sprintf("/proc/%d/io", w.Pid()))
 	if err != nil {
 		w.t.Fatal(err)

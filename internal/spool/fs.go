@@ -37,6 +37,11 @@ type File interface {
 	Close() error
 }
 
+// sparse is a File that knows from where on to its end it was never written.
+type sparse interface {
+	DataEnd(size int64) int64
+}
+
 // ErrLocked says that another process has the spool directory.
 var ErrLocked = errors.New("spool: directory is in use by another process")
 
@@ -54,6 +59,9 @@ func (f osFile) Size() (int64, error) {
 	}
 	return info.Size(), nil
 }
+
+// DataEnd implements sparse.
+func (f osFile) DataEnd(size int64) int64 { return lastData(f.File, size) }
 
 // Create implements FS.
 func (d Dir) Create(name string, size int64) (File, error) {

@@ -70,10 +70,10 @@ func (s *Spool) recoverSegment(number int64, last bool, buf []byte) (seg *segmen
 	if err != nil {
 		return nil, false, nil, err
 	}
-	if content, err = readAllInto(buf, file); err != nil {
+	content, size, err := readInto(buf, file)
+	if err != nil {
 		return nil, false, nil, errors.Join(err, file.Close())
 	}
-	size := int64(len(content))
 	seg = &segment{number: number, file: file, size: size, end: min(segmentHeader, size), damage: map[int64]int64{}}
 	if size >= segmentHeader && !blank(content[:segmentHeader]) {
 		version, sound := readHeader(content, number)
@@ -98,20 +98,50 @@ func (s *Spool) recoverSegment(number int64, last bool, buf []byte) (seg *segmen
 	return seg, empty, content, nil
 }
 
-// readAllInto reads a whole file, into the buffer where that is large enough.
-func readAllInto(buf []byte, file File) ([]byte, error) {
-	size, err := file.Size()
+// readInto reads a file as far as it holds anything but zeros, and the
+// longest frame further, because a payload may end in zeros. The buffer is used
+// where it is large enough. Size is that of the file: most of the newest one is
+// room, and to read that into memory would take longer than all else of a start.
+func readInto(buf []byte, file File) (content []byte, size int64, err error) {
+	if size, err = file.Size(); err != nil {
+		return nil, 0, err
+	}
+	end, err := dataEnd(file, size)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	if int64(cap(buf)) < size {
-		buf = make([]byte, size)
+	length := min(size, max(end, segmentHeader)+frameHeader+MaxPayload)
+	if int64(cap(buf)) < length {
+		buf = make([]byte, length)
 	}
-	buf = buf[:size]
-	if n, err := file.ReadAt(buf, 0); int64(n) < size {
-		return nil, errors.Join(err, io.ErrUnexpectedEOF)
+	return buf[:length], size, readFull(file, buf[:length], 0)
+}
+
+// dataEnd is where a file holds nothing but zeros any more, a part of its
+// reading too late at most.
+func dataEnd(file File, size int64) (int64, error) {
+	const part = 128 << 10
+	buf, zeros := make([]byte, part), make([]byte, part)
+	if f, ok := file.(sparse); ok {
+		size = f.DataEnd(size)
 	}
-	return buf, nil
+	for off := (size - 1) / part * part; off >= 0 && size > 0; off -= part {
+		n := min(size-off, part)
+		if err := readFull(file, buf[:n], off); err != nil {
+			return 0, err
+		}
+		if !bytes.Equal(buf[:n], zeros[:n]) {
+			return off + n, nil
+		}
+	}
+	return 0, nil
+}
+
+func readFull(file File, buf []byte, off int64) error {
+	if n, err := file.ReadAt(buf, off); n < len(buf) {
+		return errors.Join(err, io.ErrUnexpectedEOF)
+	}
+	return nil
 }
 
 // clearTail handles what lies behind the last valid frame. In the last

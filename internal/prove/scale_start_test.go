@@ -1,0 +1,36 @@
+package prove
+
+import (
+	"runtime"
+	"testing"
+	"time"
+
+	"modelgate/internal/gatetest"
+)
+
+// TestScaleStart starts a gateway on an existing database of either kind. The
+// bound is on its CPU time: a busy machine makes it wait and not work.
+func TestScaleStart(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS != "linux" {
+		t.Skip("reads /proc")
+	}
+	engines(t, func(t *testing.T, database string) {
+		w := newWorld(t, gatetest.GatewayOptions{Database: database})
+		w.load(&load{calls: size(200, 20_000)}).run(t.Context())
+		w.Stop()
+		const bound = 150 * time.Millisecond
+		least := time.Hour
+		for range 5 {
+			began := time.Now()
+			w.Start()
+			took, cpu := time.Since(began), cpuOf(t, w.Pid())
+			t.Logf("listens after %v, of which %v CPU time", took.Round(time.Millisecond), cpu.Round(time.Millisecond))
+			least = min(least, cpu)
+			w.Stop()
+		}
+		if least > bound {
+			t.Errorf("a start costs %v CPU time, want at most %v", least, bound)
+		}
+	})
+}
