@@ -155,6 +155,9 @@ func comma(fields string) string {
 
 var listening = regexp.MustCompile(`msg=listening.* addr=(127\.0\.0\.1:\d+)`)
 
+// listenTimeout leaves time for a long spool to be booked on a busy machine.
+const listenTimeout = 3 * time.Minute
+
 // Start starts the process on what is there, and waits until it listens.
 func (g *Gateway) Start() {
 	g.t.Helper()
@@ -190,7 +193,7 @@ func (g *Gateway) Start() {
 		g.URL = "http://" + a
 	case <-exited:
 		g.t.Fatalf("the gateway ended at its start:\n%s", g.Log())
-	case <-time.After(time.Minute):
+	case <-time.After(listenTimeout):
 		g.Kill()
 		g.t.Fatalf("the gateway does not listen:\n%s", g.Log())
 	}

@@ -3,9 +3,13 @@ package manage_test
 import (
 	"encoding/base64"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,6 +126,39 @@ func TestCustomerIsNotMade(t *testing.T) {
 		}
 		t.customer("").refused(400, "bad_request", "the sub-account is not active")
 		t.do(t.key, "GET /gw/processor/config", "").want(200, `{"enabled":false,"configured":true,"mappings":[]}`)
+	})
+}
+
+// An answer that is lost leaves the customer at the processor: the next request
+// finds it instead of making another.
+func TestCustomerIsMadeOnce(t *testing.T) {
+	each(t, func(g *gate) {
+		t := newTill(g)
+		t.configure()
+		there, err := url.Parse(t.processor.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		forward := httputil.NewSingleHostReverseProxy(there)
+		cut := new(atomic.Int64)
+		lossy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if cut.Add(1) > 1 {
+				forward.ServeHTTP(w, r)
+				return
+			}
+			forward.ServeHTTP(httptest.NewRecorder(), r)
+			panic(http.ErrAbortHandler)
+		}))
+		defer lossy.Close()
+		g.remake(func(o *manage.Options) {
+			o.Processor = processor.New(processor.Options{BaseURL: lossy.URL, Meter: "m"})
+		})
+		t.customer("").refused(503, "unavailable", "the payment processor does not answer; retry shortly")
+		t.do(t.key, "GET /gw/processor/config", "").want(200, `{"enabled":true,"configured":true,"mappings":[]}`)
+		t.customer("").want(200, `{"stripe_customer_id":"cus_1"}`)
+		if n := len(t.processor.Customers()); n != 1 || cut.Load() != 2 {
+			t.Errorf("%d customers after %d requests, want 1 after 2", n, cut.Load())
+		}
 	})
 }
 
