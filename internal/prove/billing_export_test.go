@@ -27,13 +27,11 @@ func TestBillingExport(t *testing.T) {
 			Database: database, Binary: gatetest.FailpointBinary(t), Env: []string{"MODELGATE_FAILPOINT_EXPORT_PAUSE=20"},
 		}, customers)
 		s.processor.SetFaults(gatetest.ProcessorFaults{Lost: 0.10, Failed: 0.05, Throttled: 0.10})
-		var loads []*load
 		var made sync.WaitGroup
 		began := time.Now()
 		for i, e := range s.customers {
 			l := s.load(&load{calls: calls / customers, first: i * calls, callers: callers, waits: true})
 			l.key = e.key
-			loads = append(loads, l)
 			made.Go(func() { l.run(t.Context()) })
 		}
 		second := s.second(database)
