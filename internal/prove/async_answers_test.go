@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tidwall/gjson"
+
 	"modelgate"
 	"modelgate/internal/gatetest"
 )
@@ -228,6 +230,19 @@ func TestAsyncDeadline(t *testing.T) {
 		if e.status != "expired" || e.reason != "deadline" || e.cost != 4e8 || e.rowCost != 4e8 || e.parse != "expired" {
 			t.Errorf("job %s: %+v", id, e)
 		}
+	}
+	_, page := s.call(t.Context(), 0, "GET", "/gw/async?limit=500", "")
+	for _, job := range gjson.Get(page, "data").Array() {
+		if job.Get("status").String() != "expired" || job.Get("expiration_reason").String() != "deadline" || job.Get("final_cost_usd").Num != 0.4 ||
+			job.Get("provisional_cost_usd").Num != 0.4 || job.Get("finalized_at").Time().Before(job.Get("created_at").Time()) {
+			t.Errorf("the list has %s", job.Raw)
+		}
+	}
+	if n := gjson.Get(page, "data.#").Int(); n != int64(jobs) {
+		t.Errorf("the list has %d jobs, want %d", n, jobs)
+	}
+	if _, page := s.call(t.Context(), 0, "GET", "/gw/async?limit=abc", ""); gjson.Get(page, "data.#").Int() != int64(min(jobs, 100)) {
+		t.Error("a limit that is no number is not the default one")
 	}
 	s.endedOnce(all)
 	if len(all) != jobs {

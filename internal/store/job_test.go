@@ -152,6 +152,46 @@ func TestFinishJobsOnce(t *testing.T) {
 	})
 }
 
+// The end of a job is one transaction with all that is kept about its row:
+// where any of it cannot be written, nothing is.
+func TestFinishJobIsOneTransaction(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		b := newBilling(t, db)
+		r := film(b.client, 1)
+		r.SubAccountID = b.sub
+		book(t, db, "i", r)
+		f, _ := jobOf(t, db, b.client, 1).Finish(modelgate.JobNews{Event: modelgate.JobSucceeds, Charged: true, Charge: 2 * modelgate.USD})
+		rename := func(from, to string) {
+			t.Helper()
+			_, err := db.write.Exec("ALTER TABLE " + from + " RENAME TO " + to)
+			must(t, err)
+		}
+		for _, table := range []string{"usage_row", "rollup_delta", "pulse", "spend", "processor_event", "evidence_batch", "evidence_pending"} {
+			rename(table, "away")
+			ended, err := db.FinishJobs(t.Context(), []modelgate.JobFinal{f})
+			rename("away", table)
+			if err == nil || len(ended) != 0 {
+				t.Fatalf("without the table %s: %d have ended, %v", table, len(ended), err)
+			}
+			if j := jobOf(t, db, b.client, 1); j.Status != modelgate.JobPending || j.Final != 0 || !j.FinalizedAt.IsZero() {
+				t.Errorf("without the table %s the job is %+v", table, j)
+			}
+			if n := number(t, db, "SELECT COUNT(*) FROM usage_row WHERE parse_status = 'provisional' AND cost = $1", int64(modelgate.USD)); n != 1 {
+				t.Errorf("without the table %s the row has changed", table)
+			}
+			clean0(t, db, b.client)
+		}
+		if ended, err := db.FinishJobs(t.Context(), []modelgate.JobFinal{f}); err != nil || len(ended) != 1 {
+			t.Errorf("in the end: %d have ended, %v", len(ended), err)
+		}
+		if l := b.list(""); len(l.Events) != 1 {
+			t.Errorf("%d events, want 1", len(l.Events))
+		}
+		clean0(t, db, b.client)
+	})
+}
+
 // What a job may cost beyond its provisional cost stays held, also when its
 // instance is gone, until the job is final.
 func TestJobHolds(t *testing.T) {
