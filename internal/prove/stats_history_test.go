@@ -152,6 +152,7 @@ func (h *history) pages() {
 			{}, {Provider: "provider-0"}, {Provider: "provider-3"}, {Provider: "author-3"}, {Provider: "nobody"},
 			{ParseStatus: "ok"}, {ParseStatus: "partial"}, {ParseStatus: "unknown"}, {ParseStatus: "expired"},
 			{Provider: "provider-0", ParseStatus: "unknown"}, {Provider: "provider-3", ParseStatus: "unknown"},
+			{Provider: "provider-0", ParseStatus: "ok", Since: h.now.Add(-time.Minute)},
 		} {
 			f.SubAccountID, f.Limit = sub, 100
 			line, n := "", 0

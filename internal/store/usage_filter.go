@@ -79,9 +79,13 @@ func (db *DB) filteredUsage(ctx context.Context, client modelgate.ClientID, l Us
 }
 
 // usageFiltered reads a page of the rows with any of some providers and any of
-// some statuses, of a sub-account or of all of an organization. An entry is
-// written as a range of the index, so that no other index has its order: an
-// engine that expects such rows to be frequent would walk the primary key.
+// some statuses, of a sub-account or of all of an organization. Of each entry
+// it reads as many places of the index as a page has rows, downwards from the
+// cursor, and only then looks which of them are in the entry and young enough:
+// the rest of a page that is not full would else be looked for among all that
+// lies below. The order is that of the whole index, so that no other index has
+// it: an engine that expects such rows to be frequent would walk the primary
+// key.
 func usageFiltered(shown bool, providers, statuses int) string {
 	owner, provider := "client_id = $1 AND $2 = ''", "provider"
 	if shown {
@@ -94,12 +98,13 @@ func usageFiltered(shown bool, providers, statuses int) string {
 			if i+j > 0 {
 				b.WriteString("\n    UNION ALL")
 			}
-			entry := "$" + strconv.Itoa(7+i) + ", $" + strconv.Itoa(7+providers+j)
-			b.WriteString("\n    SELECT created_at, id FROM (\n      SELECT created_at, id FROM usage_row\n      WHERE " + owner +
-				"\n        AND (" + provider + ", parse_status, created_at) >= (" + entry + ", $3)" +
-				"\n        AND (" + provider + ", parse_status, created_at, id) < (" + entry + ", $4, $5)" +
+			p, s := "$"+strconv.Itoa(7+i), "$"+strconv.Itoa(7+providers+j)
+			b.WriteString("\n    SELECT created_at, id FROM (\n      SELECT " + provider + " AS name, parse_status, created_at, id FROM usage_row" +
+				"\n      WHERE " + owner +
+				"\n        AND (" + provider + ", parse_status, created_at, id) < (" + p + ", " + s + ", $4, $5)" +
 				"\n      ORDER BY " + provider + " DESC, parse_status DESC, created_at DESC, id DESC" +
-				"\n      LIMIT $6) AS p" + strconv.Itoa(i*statuses+j))
+				"\n      LIMIT $6) AS p" + strconv.Itoa(i*statuses+j) +
+				"\n    WHERE name = " + p + " AND parse_status = " + s + " AND created_at >= $3")
 		}
 	}
 	b.WriteString("\n  ) AS found\n  ORDER BY created_at DESC, id DESC\n  LIMIT $6\n) AS u" +
