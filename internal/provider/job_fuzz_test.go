@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/fuzzing"
 )
 
 // jobReplies are replies about jobs in the shapes of the table.
@@ -31,45 +32,49 @@ func jobReplies() []string {
 	}
 }
 
-// FuzzJobReply reads a reply about a job in every way of the table. Whatever
-// it says: what is counted and charged stays in bounds, an id that is taken
+// FuzzJobReply reads a reply about a job in a way of the table, which the
+// thousands of the status choose. Whatever it says: what is counted and charged stays in bounds, an id that is taken
 // has paths which name that very job again, and nothing but the way's own
 // paths is fetched with the credential.
 func FuzzJobReply(f *testing.F) {
-	for i, reply := range jobReplies() {
-		f.Add(200, reply, []string{"", "2.5", "-1", "1e300", "NaN"}[i%5])
+	type follower struct {
+		p *Provider
+		w *Way
 	}
-	f.Add(404, `{"detail":"no"}`, "")
-	f.Add(500, `{}`, "1")
-	var providers []*Provider
+	var all []follower
 	for _, format := range Formats() {
 		p, err := New(Config{Name: format.Name, Format: format.Name, BaseURL: "http://localhost"})
 		if err != nil {
 			f.Fatal(err)
 		}
-		if len(p.ways) > 0 {
-			providers = append(providers, p)
+		for _, w := range p.ways {
+			all = append(all, follower{p, w})
 		}
 	}
-	f.Fuzz(func(t *testing.T, status int, body, units string) {
-		for _, p := range providers {
-			for _, w := range p.ways {
-				readJob(t, w.Read(status, []byte(body)))
-				news, ok := w.ReadResult(status, http.Header{w.Units: {units}}, []byte(body))
-				if ok && news.Event != modelgate.JobSucceeds && news.Event != modelgate.JobFails {
-					t.Errorf("%s: a result is %q", p.Name(), news.Event)
-				}
-				readJob(t, news)
-				id, usage := w.Made(status, []byte(body), Asked{}, modelgate.Video)
-				if usage.Seconds < 0 || usage.Images < 0 {
-					t.Errorf("%s: a job will use %+v", p.Name(), usage)
-				}
-				if id != "" {
-					namesJob(t, p, w, id)
-				}
-				findsFile(t, p, w, status, body)
-			}
+	for i := range all {
+		for j, reply := range jobReplies() {
+			f.Add(i*1000+200, reply, []string{"", "2.5", "-1", "1e300", "NaN"}[j%5])
 		}
+		f.Add(i*1000+404, `{"detail":"no"}`, "")
+		f.Add(i*1000+500, `{}`, "1")
+	}
+	fuzzing.Fuzz(f, func(t *testing.T, which int, body, units string) {
+		at, status := all[uint(which)/1000%uint(len(all))], int(uint(which)%1000)
+		p, w := at.p, at.w
+		readJob(t, w.Read(status, []byte(body)))
+		news, ok := w.ReadResult(status, http.Header{w.Units: {units}}, []byte(body))
+		if ok && news.Event != modelgate.JobSucceeds && news.Event != modelgate.JobFails {
+			t.Errorf("%s: a result is %q", p.Name(), news.Event)
+		}
+		readJob(t, news)
+		id, usage := w.Made(status, []byte(body), Asked{}, modelgate.Video)
+		if usage.Seconds < 0 || usage.Images < 0 {
+			t.Errorf("%s: a job will use %+v", p.Name(), usage)
+		}
+		if id != "" {
+			namesJob(t, p, w, id)
+		}
+		findsFile(t, p, w, status, body)
 	})
 }
 
