@@ -372,6 +372,8 @@ type Span struct {
 	// The cost; for a key bound to a sub-account the price billed.
 	TotalCostUSD USD     `json:"total_cost_usd"`
 	LatencyMs    Latency `json:"latency_ms"`
+	// Only with group_by. The largest groups that have calls in the span, the largest of all the time first.
+	Groups []StatsBucket `json:"groups,omitzero"`
 }
 
 // Latency: In whole milliseconds.
@@ -636,14 +638,20 @@ type SeriesQuery struct {
 	Since string
 	// Length of a span; hour for the last 62 days at most. Unasked, hours for windows up to three days. One of hour, day.
 	Interval string
+	// provider, model, model_slug, author, region or an attribution key, such as key_id and sub_account_id.
+	GroupBy string
+	// What makes a group large. One of spend, requests, tokens; default spend.
+	TopBy string
 }
 
 // Series: How calls fared over time. Scope stats:read.
-// Hours or days with calls, the oldest first; the first one is whole. A call failed when its status is 400 or more. Percentiles are estimates, an eighth up or down.
+// Hours or days with calls, the oldest first; the first one is whole. A call failed when its status is 400 or more. Percentiles are estimates, an eighth up or down. With group_by a span tells what the groups come to: the seven largest of all the time, the same in every span. What is missing to the span's own sums is all others.
 func (c *Client) Series(ctx context.Context, q SeriesQuery) ([]Span, error) {
 	v := values{}
 	v.text("since", string(q.Since))
 	v.text("interval", string(q.Interval))
+	v.text("group_by", string(q.GroupBy))
+	v.text("top_by", string(q.TopBy))
 	return get[[]Span](ctx, c, request{method: "GET", path: "/gw/series", query: url.Values(v)})
 }
 

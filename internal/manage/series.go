@@ -2,6 +2,7 @@ package manage
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"modelgate"
@@ -16,12 +17,17 @@ const (
 	// and longestHours the longest that may be.
 	finestSeries = 3 * 24 * time.Hour
 	longestHours = 62 * 24 * time.Hour
+	// mostGroups are the groups of a series: as many as can be told apart in
+	// a chart, with one more for the rest.
+	mostGroups = 7
 )
 
 // seriesQuery is the query of GET /gw/series.
 type seriesQuery struct {
-	window time.Duration
-	step   time.Duration
+	window  time.Duration
+	step    time.Duration
+	groupBy modelgate.GroupBy // "" for no groups
+	weight  store.Weight
 }
 
 func (q *seriesQuery) read(x *exchange) error {
@@ -52,6 +58,25 @@ func (q *seriesQuery) read(x *exchange) error {
 	if q.step == time.Hour && q.window > longestHours {
 		return modelgate.Errorf(modelgate.BadRequest, "interval hour is for the last 62 days")
 	}
+	return q.readGroups(p)
+}
+
+func (q *seriesQuery) readGroups(p web.Params) error {
+	var err error
+	if q.groupBy, _, err = groupBy(p); err != nil {
+		return err
+	}
+	if q.groupBy == modelgate.ByDay {
+		return modelgate.Errorf(modelgate.BadRequest, "a series is by day already; group_by must be something else")
+	}
+	text, given, err := p.Text("top_by")
+	if err != nil {
+		return err
+	}
+	q.weight = store.Weight(text)
+	if given && !slices.Contains([]store.Weight{store.WeighCost, store.WeighRequests, store.WeighTokens}, q.weight) {
+		return modelgate.Errorf(modelgate.BadRequest, "top_by must be spend, requests or tokens")
+	}
 	return nil
 }
 
@@ -63,6 +88,7 @@ type spanView struct {
 	TotalTokens int64          `json:"total_tokens"`
 	Cost        modelgate.Nano `json:"total_cost_usd"`
 	Latency     latencyView    `json:"latency_ms"`
+	Groups      []bucketView   `json:"groups,omitzero"`
 }
 
 // latencyView is in whole milliseconds; the percentiles are estimates.
@@ -82,6 +108,10 @@ func (a *API) series(ctx context.Context, b by, q seriesQuery) ([]spanView, erro
 	if err != nil {
 		return nil, err
 	}
+	groups, err := a.seriesGroups(ctx, b, q)
+	if err != nil {
+		return nil, err
+	}
 	out := make([]spanView, 0, len(pulses))
 	for _, p := range pulses {
 		out = append(out, spanView{
@@ -91,7 +121,27 @@ func (a *API) series(ctx context.Context, b by, q seriesQuery) ([]spanView, erro
 				P50:  modelgate.LatencyQuantile(p.Classes, 0.5),
 				P95:  modelgate.LatencyQuantile(p.Classes, 0.95),
 			},
+			Groups: groups[p.At],
 		})
+	}
+	return out, nil
+}
+
+// seriesGroups are the largest groups by where spans begin.
+func (a *API) seriesGroups(ctx context.Context, b by, q seriesQuery) (map[time.Time][]bucketView, error) {
+	if q.groupBy == "" {
+		return nil, nil
+	}
+	spans, err := a.Store.StatsSpans(ctx, b.ClientID, store.SpanQuery{
+		StatsQuery: store.StatsQuery{SubAccountID: b.SubAccountID, GroupBy: q.groupBy, Since: a.Now().Add(-q.window)},
+		Step:       q.step, Most: mostGroups, Weight: q.weight,
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[time.Time][]bucketView, len(spans))
+	for _, s := range spans {
+		out[s.At] = bucketViews(b, s.Buckets)
 	}
 	return out, nil
 }

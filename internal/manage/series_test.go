@@ -2,6 +2,7 @@ package manage_test
 
 import (
 	"fmt"
+	"regexp"
 	"testing"
 	"time"
 
@@ -19,7 +20,9 @@ func TestSeries(t *testing.T) {
 		bound := g.key(client, func(k *modelgate.Key) { k.SubAccountID = sub })
 		g.book(
 			g.row(client, 0, asIs),
-			g.row(client, 0, func(r *modelgate.UsageRow) { r.SubAccountID, r.StatusCode, r.LatencyMS = sub, 502, 4000 }),
+			g.row(client, 0, func(r *modelgate.UsageRow) {
+				r.SubAccountID, r.CallBegin.Provider, r.StatusCode, r.LatencyMS = sub, "zeta", 502, 4000
+			}),
 			g.row(g.client(unchanged), 0, asIs),
 		)
 		at := time.Now().UTC().Truncate(24 * time.Hour).Format(time.RFC3339)
@@ -29,7 +32,21 @@ func TestSeries(t *testing.T) {
 		}
 		g.do(root, "GET /gw/series", "").want(200, span(2, 30, "0.003", 2021, 40, 4307))
 		g.do(bound, "GET /gw/series?since=7d&interval=day", "").want(200, span(1, 15, "0.00225", 4000, 4307, 4307))
-		for _, bad := range []string{"since=", "since=0s", "interval=", "interval=week", "since=63d&interval=hour"} {
+		grouped := func(requests, tokens int, cost, groups string) string {
+			return fmt.Sprintf(`[{"at":%q,"requests":%d,"total_tokens":%d,"total_cost_usd":%s,"groups":%s}]`, at, requests, tokens, cost, groups)
+		}
+		without := func(text string) string { // what is not about groups
+			return regexp.MustCompile(`"errors":1,|"latency_ms":\{[^}]*\},`).ReplaceAllString(text, "")
+		}
+		two := `[{"key":"azure-eu","requests":1,"total_tokens":15,"total_cost_usd":0.0015},{"key":"zeta","requests":1,"total_tokens":15,"total_cost_usd":0.0015}]`
+		if got, want := without(g.do(root, "GET /gw/series?group_by=provider&top_by=requests", "").body), grouped(2, 30, "0.003", two); got != want {
+			t.Errorf("providers: %s, want %s", got, want)
+		}
+		if got, want := without(g.do(bound, "GET /gw/series?group_by=region", "").body), grouped(1, 15, "0.00225", `[{"key":"unknown","requests":1,"total_tokens":15,"total_cost_usd":0.00225}]`); got != want {
+			t.Errorf("a customer's regions: %s, want %s", got, want)
+		}
+		for _, bad := range []string{"since=", "since=0s", "interval=", "interval=week", "since=63d&interval=hour",
+			"group_by=", "group_by=day", "group_by=no%20key", "group_by=model&top_by=", "top_by=errors"} {
 			g.do(root, "GET /gw/series?"+bad, "").refused(400, "bad_request", "")
 		}
 	})

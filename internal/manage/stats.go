@@ -45,18 +45,22 @@ func (q *statsQuery) read(x *exchange) error {
 	if q.window, err = web.Since(since); err != nil {
 		return err
 	}
-	text, given, err := p.Text("group_by")
-	if err != nil {
-		return err
-	}
-	if q.groupBy = modelgate.GroupBy(text); !given {
+	group, given, err := groupBy(p)
+	if q.groupBy = group; err == nil && !given {
 		q.groupBy = modelgate.ByProvider
 	}
-	if !q.groupBy.BuiltIn() && !modelgate.IsAttributionKey(text) {
-		return modelgate.Errorf(modelgate.BadRequest,
+	return err
+}
+
+// groupBy reads the parameter group_by and whether it is given.
+func groupBy(p web.Params) (modelgate.GroupBy, bool, error) {
+	text, given, err := p.Text("group_by")
+	group := modelgate.GroupBy(text)
+	if err == nil && given && !group.BuiltIn() && !modelgate.IsAttributionKey(text) {
+		err = modelgate.Errorf(modelgate.BadRequest,
 			"group_by must be provider, model, model_slug, author, day, region or an attribution key of [A-Za-z0-9_.-]{1,64}")
 	}
-	return nil
+	return group, given, err
 }
 
 // stats sums calls. An end customer sees what they were billed in place of
@@ -72,6 +76,10 @@ func (a *API) stats(ctx context.Context, b by, q statsQuery) ([]bucketView, erro
 	if err != nil {
 		return nil, err
 	}
+	return bucketViews(b, buckets), nil
+}
+
+func bucketViews(b by, buckets []modelgate.StatsBucket) []bucketView {
 	out := make([]bucketView, 0, len(buckets))
 	for _, s := range buckets {
 		if b.SubAccountID != "" {
@@ -79,5 +87,5 @@ func (a *API) stats(ctx context.Context, b by, q statsQuery) ([]bucketView, erro
 		}
 		out = append(out, bucketView(s))
 	}
-	return out, nil
+	return out
 }

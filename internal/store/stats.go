@@ -67,21 +67,36 @@ WHERE sub_account_id = $4
 // hour, hours that are not in the rollups yet, and hours and days with too
 // many values come from the rows.
 func (db *DB) Stats(ctx context.Context, client modelgate.ClientID, q StatsQuery) ([]modelgate.StatsBucket, error) {
-	s := statistics{query: q, client: client, fresh: db.engine.freshPlan, sums: make(map[string]*sums)}
+	s := statistics{query: q, client: client, fresh: db.engine.freshPlan, spans: make(map[int64]map[string]*sums)}
 	err := db.snapshot(ctx, "statistics", func(tx *sql.Tx) error { return s.collect(ctx, tx) })
 	if err != nil {
 		return nil, err
 	}
-	return s.buckets(), nil
+	return s.buckets(0), nil
 }
 
 // statistics are statistics in the making.
 type statistics struct {
 	query  StatsQuery
 	client modelgate.ClientID
-	fresh  []any            // leads the arguments of queries
-	sums   map[string]*sums // by the keys of buckets
+	fresh  []any                      // leads the arguments of queries
+	step   int64                      // µs of a span; 0: all of the time is one
+	spans  map[int64]map[string]*sums // by where spans begin, then the keys of buckets
 	gaps   []gap
+}
+
+// at has the buckets of the span that an instant lies in.
+func (s *statistics) at(us int64) map[string]*sums {
+	start := int64(0)
+	if s.step > 0 {
+		start = us - us%s.step
+	}
+	buckets := s.spans[start]
+	if buckets == nil {
+		buckets = make(map[string]*sums)
+		s.spans[start] = buckets
+	}
+	return buckets
 }
 
 // gap is a time, to its end exclusively, that is summed from the rows.
@@ -99,6 +114,9 @@ func (s *statistics) collect(ctx context.Context, tx *sql.Tx) error {
 	since := micros(s.query.Since)
 	hours := max(grainHour.ceil(since), grainHour.ceil(rolledFrom))
 	days := grainDay.ceil(hours)
+	if s.step%dayMicros != 0 {
+		days = math.MaxInt64 // a day's page does not tell its hours apart
+	}
 	s.gaps = append(s.gaps, gap{since, hours})
 	times := make(map[span]*hourOrDay)
 	if err := s.rollups(ctx, tx, times, grainHour, gap{hours, days}); err != nil {
@@ -159,7 +177,7 @@ func (s *statistics) time(times map[span]*hourOrDay, g grain, start int64) *hour
 	at := span{grain: g, start: start}
 	t := times[at]
 	if t == nil {
-		t = &hourOrDay{buckets: s.sums}
+		t = &hourOrDay{buckets: s.at(start)}
 		if s.query.GroupBy == modelgate.ByDay {
 			t.buckets = map[string]*sums{}
 		}
@@ -234,9 +252,9 @@ func (s *statistics) finish(times map[span]*hourOrDay) {
 		case t.absent:
 			s.gaps = append(s.gaps, gap{at.start, at.start + at.grain.length()})
 		case s.query.GroupBy == modelgate.ByDay:
-			s.bucket(s.sums, []byte(dayOf(at.start))).add(t.all)
+			s.bucket(s.at(at.start), []byte(dayOf(at.start))).add(t.all)
 		case attribution:
-			s.bucket(s.sums, nil).add(sums{t.all.requests - t.keyed.requests, t.all.tokens - t.keyed.tokens, t.all.cost - t.keyed.cost})
+			s.bucket(t.buckets, nil).add(sums{t.all.requests - t.keyed.requests, t.all.tokens - t.keyed.tokens, t.all.cost - t.keyed.cost})
 		}
 	}
 }
@@ -354,7 +372,7 @@ func (s *statistics) rows(ctx context.Context, tx *sql.Tx, g gap) error {
 			}
 		}
 		if s.query.Provider == "" || string(r.provider) == s.query.Provider {
-			s.bucket(s.sums, r.key(s.query.GroupBy)).add(sums{1, r.tokens, r.cost})
+			s.bucket(s.at(r.at), r.key(s.query.GroupBy)).add(sums{1, r.tokens, r.cost})
 		}
 	}
 	return rows.Err()
@@ -400,9 +418,10 @@ func (r *statsRow) key(g modelgate.GroupBy) []byte {
 	return text
 }
 
-func (s *statistics) buckets() []modelgate.StatsBucket {
-	out := make([]modelgate.StatsBucket, 0, len(s.sums))
-	for key, sum := range s.sums {
+// buckets are those of one span.
+func (s *statistics) buckets(span int64) []modelgate.StatsBucket {
+	out := make([]modelgate.StatsBucket, 0, len(s.spans[span]))
+	for key, sum := range s.spans[span] {
 		if *sum != (sums{}) {
 			out = append(out, modelgate.StatsBucket{Key: key, Requests: sum.requests, TotalTokens: sum.tokens, Cost: modelgate.Nano(sum.cost)})
 		}

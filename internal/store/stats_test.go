@@ -165,6 +165,7 @@ func TestStatsAreTheSumOfRows(t *testing.T) {
 			for range 5 {
 				wantStats(rt, db, rapid.SampledFrom(clients).Draw(rt, "whose"), drawQuery(rt))
 			}
+			wantSpans(rt, db, rapid.SampledFrom(clients).Draw(rt, "whose over time"), drawSpans(rt))
 		})
 		wantReconciled(t, db, "unknown_key", "wrong_sub_account")
 		foldAll(t, db)
@@ -243,6 +244,9 @@ func manyValues(t *testing.T, db *DB, client modelgate.ClientID) {
 		for _, since := range []time.Duration{time.Minute, 90 * time.Minute, 26 * time.Hour, 100 * time.Hour} {
 			wantStats(t, db, client, StatsQuery{GroupBy: g, Since: noon.Add(-since)})
 			wantStats(t, db, client, StatsQuery{GroupBy: g, Since: noon.Add(-since), Provider: "openai"})
+		}
+		if g != modelgate.ByDay {
+			wantSpans(t, db, client, SpanQuery{StatsQuery: StatsQuery{GroupBy: g, Since: noon.Add(-26 * time.Hour)}, Step: time.Hour, Most: 2000})
 		}
 	}
 }

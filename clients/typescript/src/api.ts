@@ -293,6 +293,8 @@ export interface Span {
   /** The cost; for a key bound to a sub-account the price billed. */
   total_cost_usd: number;
   latency_ms: Latency;
+  /** Only with group_by. The largest groups that have calls in the span, the largest of all the time first. */
+  groups?: Array<StatsBucket>;
 }
 
 /** In whole milliseconds. */
@@ -407,6 +409,10 @@ export interface SeriesQuery {
   since?: string;
   /** Length of a span; hour for the last 62 days at most. Unasked, hours for windows up to three days. One of hour, day. */
   interval?: "hour" | "day";
+  /** provider, model, model_slug, author, region or an attribution key, such as key_id and sub_account_id. */
+  group_by?: string;
+  /** What makes a group large. One of spend, requests, tokens; default spend. */
+  top_by?: "spend" | "requests" | "tokens";
 }
 
 export interface ProcessorEventsQuery {
@@ -507,7 +513,7 @@ export class Modelgate extends Transport {
     return this.pages("GET", `/gw/usage`, query, undefined);
   }
 
-  /** How calls fared over time. Scope `stats:read`. Hours or days with calls, the oldest first; the first one is whole. A call failed when its status is 400 or more. Percentiles are estimates, an eighth up or down. */
+  /** How calls fared over time. Scope `stats:read`. Hours or days with calls, the oldest first; the first one is whole. A call failed when its status is 400 or more. Percentiles are estimates, an eighth up or down. With `group_by` a span tells what the groups come to: the seven largest of all the time, the same in every span. What is missing to the span's own sums is all others. */
   series(query: SeriesQuery = {}): Promise<Array<Span>> {
     return this.json("GET", `/gw/series`, query, undefined);
   }
