@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"modelgate/internal/contract"
+	"modelgate/internal/pages"
 )
 
 // routed are the paths and first segments that a source file tells apart in
@@ -75,5 +76,10 @@ func TestFrontIsDescribed(t *testing.T) {
 	}
 	if checked < 9 {
 		t.Errorf("only %d paths found", checked)
+	}
+	for _, op := range c.Operations {
+		if pages.Serves(op.Path) {
+			t.Errorf("%s belongs to the pages, which are no part of the API", op.Path)
+		}
 	}
 }

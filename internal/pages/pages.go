@@ -19,6 +19,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/keyring"
+	"modelgate/internal/store"
 	"modelgate/internal/web"
 )
 
@@ -38,6 +39,7 @@ type Keyring interface {
 type Store interface {
 	BrandingBySlug(ctx context.Context, slug string) (modelgate.Branding, error)
 	Client(ctx context.Context, id modelgate.ClientID) (modelgate.Client, error)
+	Balance(ctx context.Context, id modelgate.ClientID, entries int) (store.Balance, []store.BalanceEntry, error)
 	SubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID) (modelgate.SubAccount, error)
 }
 

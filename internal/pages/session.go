@@ -142,6 +142,7 @@ type sessionView struct {
 	Name             string             `json:"name"` // of the organization, or of the customer
 	OrganizationID   modelgate.ClientID `json:"organization_id,omitzero"`
 	Billing          modelgate.Billing  `json:"billing,omitzero"`
+	Balance          *modelgate.Nano    `json:"balance_usd,omitzero"` // prepaid, for those who may pay into it
 	KeyID            modelgate.KeyID    `json:"key_id"`
 	Scopes           []modelgate.Scope  `json:"scopes"`
 	AllowSelfIssue   bool               `json:"allow_self_issue,omitzero"`
@@ -164,5 +165,13 @@ func (p *Pages) tell(ctx context.Context, w http.ResponseWriter, at *place, c *m
 		return err
 	}
 	view.Name, view.OrganizationID, view.Billing = client.Name, client.ID, client.Billing
+	if client.Billing == modelgate.Manual && c.Has(modelgate.KeysManage) {
+		balance, _, err := p.Store.Balance(ctx, client.ID, 1)
+		if err != nil {
+			return err
+		}
+		left := balance.Left()
+		view.Balance = &left
+	}
 	return web.WriteJSON(w, view)
 }

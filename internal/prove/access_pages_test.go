@@ -33,6 +33,7 @@ func TestAccessPages(t *testing.T) {
 			}
 		}
 	}
+	cases += b.sessions(callers)
 	t.Logf("%d cases; %d calls reached the provider", cases, b.passed)
 	b.endedSessions()
 	b.books()
@@ -108,6 +109,41 @@ func selfIssue(r accessRoute) accessRoute {
 		return target, strings.Replace(body, `"scopes":[]`, `"scopes":["inference:use"],"expires_in_seconds":60`, 1)
 	}
 	return r
+}
+
+// sessions asks the routes of sessions themselves, as everyone who may sign in
+// somewhere and as those who may not: a session tells who it is of in its own
+// place, and is nothing in any other, whatever its cookie is called there.
+func (b *block) sessions(callers []caller) int {
+	b.Helper()
+	b.call(b.manager, "PUT /gw/branding", `{"portal_slug":"portal-own","product_name":"Own","allow_self_issue":true}`, "")
+	cases := 0
+	ask := func(what string, want outcome, c *caller, target string) {
+		cases++
+		a := b.as(c, target)
+		b.judge(what+": "+target, want, a, false)
+		b.leaks(what+": "+target, &accessRoute{}, c, a)
+	}
+	places := map[string]site{"dashboard": {"/dashboard", false}, "portal-portal-own": {"/p/portal-own", true}, "portal-" + foreignPortal: {"/p/" + foreignPortal, true}}
+	for _, c := range callers {
+		for home, at := range places {
+			visitor := at.visitor(b, c)
+			_, sealed, _ := strings.Cut(visitor.cookie, "=")
+			for name, other := range places {
+				want := refusal(401)
+				if visitor.live && name == home {
+					want = outcome{status: http.StatusOK}
+				}
+				if visitor.live {
+					visitor.cookie = name + "=" + sealed
+				}
+				ask(c.name, want, &visitor, "GET "+other.root+"/session")
+				ask(c.name, refusal(405), &visitor, "PUT "+other.root+"/session")
+				ask(c.name, outcome{status: http.StatusNoContent}, &visitor, "DELETE "+other.root+"/session")
+			}
+		}
+	}
+	return cases
 }
 
 // endedSessions revokes, expires and suspends keys behind their sessions.

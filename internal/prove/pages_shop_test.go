@@ -1,12 +1,15 @@
 package prove
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
-	"math"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,10 +20,15 @@ import (
 )
 
 // shop is a gateway with resellers that have a history: customers, keys,
-// budgets and calls of the last forty days.
+// budgets, jobs, billing events and calls of the last forty days.
 type shop struct {
 	*gatetest.Gateway
 	resellers map[string]*reseller
+	processor *gatetest.Processor
+	program   string // path of the gateway's binary
+	bank      string // where a payment is made: POST ?session=
+	prepaid   string // key of an organization that pays in advance
+	bounded   string // key of one whose ceiling is low
 }
 
 // reseller is an organization of a shop.
@@ -32,7 +40,8 @@ type reseller struct {
 	Sibling  string                 `json:"sibling"`  // of the second one
 	First    modelgate.SubAccountID `json:"first"`
 	Second   modelgate.SubAccountID `json:"second"`
-	Neighbor string                 `json:"neighbor"` // key of another organization
+	Fresh    string                 `json:"fresh"`    // of one that has never called
+	Neighbor string                 `json:"neighbor"` // key of another organization, which has nothing yet
 	books    *shopBooks
 }
 
@@ -46,6 +55,7 @@ const shopCatalog = `
   - {slug: google/gemini-2.5-flash, display_name: Gemini 2.5 Flash, kind: llm, context_length: 1048576, routes: [{provider: gemini, model: native-gemini}], price: {input: 0.3, output: 2.5}}
   - {slug: openai/text-embedding-3-small, display_name: Text embedding 3 small, kind: embedding, routes: [{provider: openai, model: native-embedding}], price: {input: 0.02}}
   - {slug: openai/gpt-image-1, display_name: GPT Image 1, kind: image, routes: [{provider: openai, model: native-image}], price: {input: 5, output: 40}}
+  - {slug: openai/sora-2, display_name: Sora 2, kind: video, routes: [{provider: openai, model: native-sora}], price: {second: 0.1}}
   - {slug: openai/tts-1, display_name: TTS 1, kind: audio, routes: [{provider: openai, model: native-tts}], price: {characters: 15}}
   - {slug: cohere/rerank-v3.5, display_name: Rerank 3.5, kind: rerank, routes: [{provider: cohere, model: native-rerank}], price: {search: 2}}
   - {slug: acme/unpriced, display_name: Unpriced, kind: llm, routes: [{provider: openai, model: native-unpriced}]}`
@@ -54,7 +64,7 @@ const shopCatalog = `
 func newShop(t *testing.T, n shopSize, names ...string) *shop {
 	t.Helper()
 	dir := t.TempDir()
-	s := &shop{resellers: make(map[string]*reseller)}
+	s := &shop{program: gatetest.Binary(t), resellers: make(map[string]*reseller), processor: gatetest.NewProcessor(t, sellerKey, operatorKey)}
 	db, err := store.Open(t.Context(), store.Options{URL: "sqlite:modelgate.db", DataDir: dir})
 	if err != nil {
 		t.Fatal(err)
@@ -65,13 +75,32 @@ func newShop(t *testing.T, n shopSize, names ...string) *shop {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s.Gateway = gatetest.StartGateway(t, gatetest.GatewayOptions{Dir: dir, Catalog: shopCatalog})
+	s.Gateway = gatetest.StartGateway(t, gatetest.GatewayOptions{Dir: dir, Catalog: shopCatalog, More: s.processor.Config(operatorKey)})
+	s.openBank(t)
 	neighbor, _ := s.NewKey(s.NewClient("Neighbour"))
+	s.prepaid, _ = s.NewKey(s.NewClient("Prepaid", "--billing", "manual"))
+	s.bounded = s.lowCeiling(t)
 	for _, r := range s.resellers {
 		r.Neighbor = neighbor
 		s.furnish(t, r)
 	}
 	return s
+}
+
+// lowCeiling makes an organization whose keys read no usage and call models
+// of one author only, and no pictures.
+func (s *shop) lowCeiling(t *testing.T) (key string) {
+	t.Helper()
+	client := s.NewClient("Bounded")
+	key, _ = s.NewKey(client)
+	file := filepath.Join(t.TempDir(), "ceiling.json")
+	ceiling := `{"max_scopes":["inference:use","keys:manage"],"entitlements":[{"axis":"vendor","provider":"openai","model_pattern":"*","effect":"allow"},
+		{"axis":"kind","provider":"image","model_pattern":"*","effect":"deny"}]}`
+	if err := os.WriteFile(file, []byte(ceiling), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.Admin(nil, "ceiling", "set", "--client", string(client), "--file", file)
+	return key
 }
 
 func newReseller(t *testing.T, db *store.DB, name string, n shopSize) *reseller {
@@ -94,6 +123,8 @@ func newReseller(t *testing.T, db *store.DB, name string, n shopSize) *reseller 
 	for i := len(b.keys); i < n.keys; i++ {
 		b.key([]modelgate.Scope{modelgate.InferenceUse}, b.customers[i%len(b.customers)].ID)
 	}
+	b.customer("Tyrell", "tyrell", 0)
+	r.Fresh = b.key(modelgate.AllScopes(), b.customers[len(b.customers)-1].ID)
 	b.calls(n.rows)
 	return r
 }
@@ -102,22 +133,7 @@ func newReseller(t *testing.T, db *store.DB, name string, n shopSize) *reseller 
 func (s *shop) furnish(t *testing.T, r *reseller) {
 	t.Helper()
 	b := r.books
-	put := func(path, body string) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL+path, strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		req.Header.Set("Authorization", "Bearer "+r.Manager)
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer resp.Body.Close()
-		if resp.StatusCode >= 300 {
-			text, _ := io.ReadAll(resp.Body)
-			t.Fatalf("PUT %s = %d %s", path, resp.StatusCode, text)
-		}
-	}
+	put := func(path, body string) { s.ask(t, r.Manager, "PUT "+path, body) }
 	put("/gw/branding", fmt.Sprintf(`{"portal_slug":%q,"product_name":"Acme Intelligence","accent_color":"#0f766e","allow_self_issue":true}`, r.Portal))
 	month, day := b.spent(30), b.spent(1)
 	put("/gw/budgets", fmt.Sprintf(`{"scope":"client","period":"month","limit_usd":%.2f}`, month*1.4+1))
@@ -126,144 +142,80 @@ func (s *shop) furnish(t *testing.T, r *reseller) {
 		put("/gw/budgets", fmt.Sprintf(`{"scope":"sub_account","id":%q,"period":"month","limit_usd":%.2f}`, c.ID, month/float64(6+4*i)+1))
 	}
 	put("/gw/budgets", fmt.Sprintf(`{"scope":"key","id":%q,"period":"day","limit_usd":5}`, b.keys[3].id))
+	put("/gw/processor/config", fmt.Sprintf(`{"enabled":true,"api_key":%q}`, sellerKey))
+	put("/gw/processor/mappings/"+string(r.First), `{"stripe_customer_id":"cus_globex"}`)
+	put("/gw/processor/mappings/"+string(r.Second), `{"stripe_customer_id":"cus_gone_initech"}`) // which the processor does not know
+	for _, key := range []string{r.Customer, r.Customer, r.Sibling} {
+		s.ask(t, key, "POST /v1/chat/completions", `{"model":"openai/gpt-5","messages":[{"role":"user","content":"[[words=400]]"}]}`)
+	}
+	for _, prompt := range []string{"A kite over the sea [[after=1h]]", "A storm [[job=failed]] [[polls=1]]", "A walk by the river [[polls=1]]"} {
+		s.film(t, r.Customer, prompt)
+	}
 }
 
-// shopBooks writes a history straight into the database.
-type shopBooks struct {
-	*testing.T
-	db        *store.DB
-	ids       *modelgate.IDs
-	random    *rand.Rand
-	name      string // of the batches' instance
-	client    modelgate.Client
-	customers []modelgate.SubAccount
-	keys      []shopKey
-	daily     [41]modelgate.Nano // by age in days
+// film asks for a video and looks whether it is there.
+func (s *shop) film(t *testing.T, key, prompt string) {
+	t.Helper()
+	var job struct{ ID string }
+	if err := json.Unmarshal(s.ask(t, key, "POST /v1/videos", fmt.Sprintf(`{"model":"openai/sora-2","prompt":%q,"seconds":"4"}`, prompt)), &job); err != nil {
+		t.Fatal(err)
+	}
+	s.ask(t, key, "GET /v1/videos/"+job.ID, "")
 }
 
-type shopKey struct {
-	id  modelgate.KeyID
-	sub modelgate.SubAccountID
-}
-
-func (b *shopBooks) audit(action string) modelgate.Audit {
-	return modelgate.Audit{ID: b.ids.New().String(), At: time.Now(), Action: action, Actor: modelgate.Actor{Operator: "test"}}
-}
-
-func (b *shopBooks) must(err error) {
-	b.Helper()
+// ask makes a request that must succeed and returns the answer's body.
+func (s *shop) ask(t *testing.T, key, target, body string) []byte {
+	t.Helper()
+	method, path, _ := strings.Cut(target, " ")
+	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, strings.NewReader(body))
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	if body != "" {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode >= 300 {
+		t.Fatalf("%s = %d %s %v", target, resp.StatusCode, text, err)
+	}
+	return text
 }
 
-func (b *shopBooks) organization(name string) {
-	b.Helper()
-	b.client = modelgate.Client{
-		ID: modelgate.ClientID(b.ids.New().String()), Name: name, RoutingPolicy: modelgate.RouteAny, Billing: modelgate.Invoiced,
-		MaxKeys: 2000, Ceiling: modelgate.OpenCeiling(), CreatedAt: time.Now().AddDate(0, -3, 0),
-	}
-	b.must(b.db.CreateClient(b.Context(), b.client, b.audit("client.create")))
-}
-
-func (b *shopBooks) customer(name, slug string, markup modelgate.Markup) {
-	b.Helper()
-	c := modelgate.SubAccount{
-		ID: modelgate.SubAccountID(b.ids.New().String()), ClientID: b.client.ID, Name: name, Slug: slug,
-		Status: modelgate.SubAccountActive, Markup: markup, CreatedAt: time.Now().AddDate(0, 0, -60),
-	}
-	b.must(b.db.CreateSubAccount(b.Context(), c, b.audit("sub_account.create")))
-	b.must(b.db.PatchSubAccount(b.Context(), b.client.ID, c.ID, modelgate.SubAccountPatch{Markup: &markup}, b.audit("sub_account.update")))
-	b.customers = append(b.customers, c)
-}
-
-func (b *shopBooks) key(scopes []modelgate.Scope, sub modelgate.SubAccountID) string {
-	b.Helper()
-	catalog, err := modelgate.NewCatalog(nil, nil)
-	b.must(err)
-	var secret modelgate.Secret
-	k, err := b.db.IssueKey(b.Context(), b.client.ID, store.IssueRequest{
-		SubAccountID: sub,
-		Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
-			wish := modelgate.KeyWish{Scopes: scopes, SubAccountID: sub}
-			key, drawn, err := wish.Issue(b.client.ID, c.Ceiling, catalog, b.ids.New())
-			secret = drawn
-			return key, drawn.Digest(), err
-		},
-	}, b.audit("key.issue"))
-	b.must(err)
-	b.keys = append(b.keys, shopKey{k.ID, sub})
-	return secret.Reveal()
-}
-
-// calls books n calls of the last forty days, more by day than by night and
-// more lately than long ago.
-func (b *shopBooks) calls(n int) {
-	b.Helper()
-	type model struct {
-		provider, native, slug, author string
-		in, out                        float64
-	}
-	models := []model{
-		{"openai", "native-gpt-5-mini", "openai/gpt-5-mini", "openai", 0.25, 2}, {"openai", "native-gpt-5-mini", "openai/gpt-5-mini", "openai", 0.25, 2},
-		{"anthropic", "native-claude", "anthropic/claude-haiku-4.5", "anthropic", 1, 5}, {"openai", "native-gpt-5", "openai/gpt-5", "openai", 1.25, 10},
-		{"gemini", "native-gemini", "google/gemini-2.5-flash", "google", 0.3, 2.5}, {"openai", "native-embedding", "openai/text-embedding-3-small", "openai", 0.02, 0},
-	}
-	teams := []string{"search", "support", "agents", "batch"}
-	now := time.Now()
-	batch := store.Batch{Instance: "history-" + b.name}
-	flush := func() {
-		batch.Progress.Offset++
-		if _, err := b.db.Record(b.Context(), batch); err != nil {
-			b.Fatal(err)
+// openBank starts what a payer uses at the processor: POST ?session= pays for
+// it and has the processor tell the gateway.
+func (s *shop) openBank(t *testing.T) {
+	t.Helper()
+	bank := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, signature := s.processor.Notice("checkout.session.completed", s.processor.Pay(r.URL.Query().Get("session")))
+		notice, err := http.NewRequestWithContext(r.Context(), http.MethodPost, s.URL+"/webhooks/processor", bytes.NewReader(body))
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
 		}
-		batch.Rows = batch.Rows[:0]
-	}
-	for range n {
-		age := time.Duration(math.Pow(b.random.Float64(), 1.3) * 40 * 24 * float64(time.Hour))
-		at := now.Add(-age).Truncate(time.Millisecond)
-		if h := at.Hour(); (h < 6 || h > 20) && b.random.IntN(3) > 0 {
-			at = at.Add(-time.Duration(h) * time.Hour / 2)
+		notice.Header.Set("Stripe-Signature", signature)
+		resp, err := http.DefaultClient.Do(notice)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
 		}
-		m, k := models[b.random.IntN(len(models))], b.keys[b.random.IntN(min(len(b.keys), 40))]
-		in, out := int64(2000+b.random.ExpFloat64()*60000), int64(200+b.random.ExpFloat64()*6000)
-		status := 200
-		if b.random.IntN(40) == 0 {
-			status = []int{429, 500, 502, 400}[b.random.IntN(4)]
-			out = 0
-		}
-		cost := modelgate.Nano(float64(in)*m.in*1000 + float64(out)*m.out*1000)
-		stated := modelgate.ParseOK
-		if b.random.IntN(60) == 0 {
-			stated = modelgate.ParsePartial
-		}
-		b.daily[min(40, int(now.Sub(at)/(24*time.Hour)))] += cost
-		batch.Rows = append(batch.Rows, modelgate.Row(modelgate.CallBegin{
-			ID: modelgate.NewIDs(func() time.Time { return at }).New(), At: at, ClientID: b.client.ID, KeyID: k.id, SubAccountID: k.sub,
-			Provider: m.provider, Model: m.native, Slug: m.slug, Author: m.author, Kind: modelgate.LLM, Region: "us", Door: "/v1/chat/completions",
-			ViaSDK: b.random.IntN(3) > 0, Attribution: map[string]string{"team": teams[b.random.IntN(4)], "env": "prod"},
-		}, modelgate.CallEnd{
-			StatusCode: status, ParseStatus: stated, Usage: modelgate.Usage{Input: in, Output: out}, Cost: cost, PriceLabel: "test",
-			LatencyMS: int64(120 + b.random.ExpFloat64()*1400), FirstByteMS: 100,
-		}))
-		if len(batch.Rows) == 500 {
-			flush()
-		}
-	}
-	flush()
-}
-
-// spent is the cost of the last days, in USD.
-func (b *shopBooks) spent(days int) float64 {
-	var sum modelgate.Nano
-	for _, n := range b.daily[:days] {
-		sum += n
-	}
-	return float64(sum) / 1e9
+		defer resp.Body.Close()
+		w.WriteHeader(resp.StatusCode)
+	}))
+	t.Cleanup(bank.Close)
+	s.bank = bank.URL
 }
 
 // env is what the browser's scripts need to know.
 func (s *shop) env() string {
-	text, _ := json.Marshal(map[string]any{"url": s.URL, "resellers": s.resellers}) // strings only
+	text, _ := json.Marshal(map[string]any{ // strings only
+		"url": s.URL, "resellers": s.resellers, "bank": s.bank, "prepaid": s.prepaid, "processor": s.processor.URL, "seller": sellerKey,
+		"bounded": s.bounded, "modelgate": s.program, "config": s.ConfigFile,
+	})
 	return "SHOP=" + string(text)
 }

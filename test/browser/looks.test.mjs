@@ -11,11 +11,23 @@ const dashboard = {
   customers: "/customers", customer: "/customers/" + shop.first, branding: "/branding", billing: "/billing", evidence: "/evidence",
 };
 const portal = { overview: "", usage: "/usage", keys: "/keys", budgets: "/budgets", models: "/models", jobs: "/jobs", start: "/start" };
+// An organization and a customer that have nothing yet are told what to do.
+const empty = {
+  overview: ["", /Make the first call/], usage: ["/usage", /Try a model/], jobs: ["/jobs", /Models that make videos/], budgets: ["/budgets", /Set one so that/],
+  customers: ["/customers", /Add one to resell/], branding: ["/branding", /Your customers open this path/], billing: ["/billing", /Add customers first[\s\S]*They are queued when/],
+};
+const fresh = { overview: ["", /Make the first call[\s\S]*Quick start/], usage: ["/usage", /Quick start/], jobs: ["/jobs", /Models that make videos/], budgets: ["/budgets", /You can set one/] };
 const looks = [["light", 1280], ["dark", 360], ...(process.env.FULL ? [["dark", 1280], ["light", 360]] : [])];
-// What a gateway does not have yet is said on the page.
+const places = [
+  ["dashboard", "/dashboard", shop.manager, dashboard, looks],
+  ["portal", "/p/" + shop.portal, shop.customer, portal, looks],
+  ["dashboard-empty", "/dashboard", shop.neighbor, empty, [["dark", 1280], ...(process.env.FULL ? [["light", 360]] : [])]],
+  ["portal-empty", "/p/" + shop.portal, shop.fresh, fresh, [["light", 360], ...(process.env.FULL ? [["dark", 1280]] : [])]],
+];
+// Branding that was never set is a 404.
 const missing = [/404 \(Not Found\)/];
 
-for (const [place, root, key, pages] of [["dashboard", "/dashboard", shop.manager, dashboard], ["portal", "/p/" + shop.portal, shop.customer, portal]]) {
+for (const [place, root, key, pages, looks] of places) {
   for (const [theme, width] of looks) {
     test(`${place}, ${theme}, ${width} wide: every page`, async () => {
       const { page, check } = await open({ theme, width, fine: missing });
@@ -24,8 +36,10 @@ for (const [place, root, key, pages] of [["dashboard", "/dashboard", shop.manage
       await accessible(page, "sign in");
       await page.screenshot({ path: `${shots}/${place}-sign-in-${theme}-${width}.png` });
       await signIn(page, root, key);
-      for (const [name, path] of Object.entries(pages)) {
+      for (const [name, to] of Object.entries(pages)) {
+        const [path, said] = [to].flat();
         await show(page, root + path);
+        if (said) assert.match(await page.locator("main").innerText(), said);
         await accessible(page, name);
         const [wide, shifted] = await page.evaluate(() => [document.documentElement.scrollWidth - innerWidth, window.shifted]);
         assert.ok(wide <= 0, `${name} is ${wide} px too wide`);

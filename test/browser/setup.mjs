@@ -9,7 +9,8 @@ import assert from "node:assert/strict";
 // Each file has a reseller of its own, so that files can run side by side.
 const all = JSON.parse(process.env.SHOP);
 const name = basename(process.argv[1], ".test.mjs");
-export const shop = { url: all.url, ...(all.resellers[name] ?? Object.values(all.resellers)[0]) };
+const { resellers, ...everyones } = all;
+export const shop = { ...everyones, ...(resellers[name] ?? Object.values(resellers)[0]) };
 export const shots = process.env.SHOTS ?? new URL("screenshots/", import.meta.url).pathname;
 mkdirSync(shots, { recursive: true });
 
@@ -18,15 +19,16 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 export const browser = await chromium.launch({
   executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
   args: [
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--headless", "--hide-scrollbars", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
   ],
 });
 
 // open makes a page of a browser of its own, which notes whatever must not
-// happen; check says so at the end.
-export async function open({ theme = "light", width = 1280, height = 860, fine = [] } = {}) {
-  const context = await browser.newContext({ viewport: { width, height }, colorScheme: theme, acceptDownloads: true, reducedMotion: "reduce" });
+// happen; check says so at the end. Fine are messages of the console that may
+// come, also origins that may be asked.
+export async function open({ theme = "light", width = 1280, height = 860, fine = [], also = [] } = {}) {
+  const context = await browser.newContext({ viewport: { width, height }, isMobile: width < 500, hasTouch: width < 500, colorScheme: theme, acceptDownloads: true, reducedMotion: "reduce" });
   const page = await context.newPage();
   page.setDefaultTimeout(15_000);
   const wrong = [];
@@ -42,7 +44,7 @@ export async function open({ theme = "light", width = 1280, height = 860, fine =
   });
   page.on("request", (r) => {
     const url = new URL(r.url());
-    if (url.protocol.startsWith("http") && url.origin !== shop.url) wrong.push(`request to ${url.origin}`);
+    if (url.protocol.startsWith("http") && url.origin !== shop.url && !also.includes(url.origin)) wrong.push(`request to ${url.origin}`);
   });
   page.on("response", async (r) => {
     if (r.url().includes("/gw/") || r.url().endsWith("/session")) bodies.push({ url: r.url(), text: await r.text().catch(() => "") });
@@ -103,6 +105,22 @@ export async function call(key, target, body) {
 // has says whether the gateway serves a path of the API.
 export async function has(path) {
   return (await call(shop.manager, "GET " + path)).status !== 404;
+}
+
+// until asks again and again for what is not there yet.
+export async function until(what, ask) {
+  for (let tries = 0; tries < 100; tries++) {
+    const found = await ask();
+    if (found) return found;
+    await new Promise((then) => setTimeout(then, 100));
+  }
+  assert.fail("never: " + what);
+}
+
+// lines are the cells of a CSV file, without the titles; none of ours has a
+// line break in a cell.
+export function lines(text) {
+  return text.trim().split("\r\n").slice(1).map((l) => [...l.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map((m) => m[1]?.replaceAll('""', '"') ?? m[2]));
 }
 
 export async function downloaded(page, press) {

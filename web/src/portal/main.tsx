@@ -45,6 +45,7 @@ function Shell({ signed }: { signed: Signed }) {
   const app: App = { session, base: session.base_url || location.origin, can: (s: Scope) => session.scopes.includes(s), nameOf: () => session.name, product: brand.product_name };
   useEffect(() => {
     document.title = `${found?.[1] ?? "Not found"} · ${brand.product_name}`;
+    document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [found]);
   return (
     <AppContext value={app}>

@@ -6,6 +6,7 @@ export interface Session {
   name: string;
   organization_id?: string;
   billing?: "invoiced" | "manual";
+  balance_usd?: number; // prepaid, for those who may pay into it
   key_id: string;
   scopes: Scope[];
   allow_self_issue?: boolean;
@@ -101,6 +102,7 @@ export interface Span {
   total_tokens: number;
   total_cost_usd: number;
   latency_ms: { mean: number; p50: number; p95: number };
+  groups?: StatsBucket[];
 }
 
 export interface Model {

@@ -76,9 +76,33 @@ export function brandColors(accent: string): Record<string, string> {
   };
 }
 
+/** hue is where a colour lies on the circle of 360 degrees, undefined for greys. */
+function hue(c: RGB): number | undefined {
+  const [r, g, b] = c;
+  const [high, low] = [Math.max(...c), Math.min(...c)];
+  if (high - low < 24) return undefined;
+  const sixth = high === r ? (g - b) / (high - low) : high === g ? 2 + (b - r) / (high - low) : 4 + (r - g) / (high - low);
+  return (sixth * 60 + 360) % 360;
+}
+
+// The hues of the charts' colours in style.css that an accent could be taken
+// for. The usual blue takes the place of one that is too close.
+const chartHues: Record<string, number> = { "--s1": 174, "--s2": 33, "--s3": 267, "--s4": 339, "--s6": 69 };
+
+/** chartColors are the colours of charts that have to give way to an accent. */
+export function chartColors(accent: string): Record<string, string> {
+  const at = hue(parse(accent));
+  return Object.fromEntries(
+    Object.entries(chartHues).map(([name, h]) => {
+      const apart = at === undefined ? 180 : Math.abs(at - h);
+      return [name, Math.min(apart, 360 - apart) < 26 ? "light-dark(#2a52d6, #93abff)" : ""];
+    }),
+  );
+}
+
 /** paint sets a brand's accent on an element. */
 export function paint(element: HTMLElement, accent: string | null): void {
   const usual = "#2f5bea";
   const valid = accent && /^#[0-9a-fA-F]{6}$/.test(accent) ? accent : usual;
-  for (const [name, value] of Object.entries(brandColors(valid))) element.style.setProperty(name, value);
+  for (const [name, value] of Object.entries({ ...brandColors(valid), ...chartColors(valid) })) element.style.setProperty(name, value);
 }

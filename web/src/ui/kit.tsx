@@ -1,5 +1,5 @@
 import {
-  useEffect, useId, useRef, useState, type ButtonHTMLAttributes, type InputHTMLAttributes, type KeyboardEvent, type ReactNode, type SelectHTMLAttributes,
+  useEffect, useId, useLayoutEffect, useRef, useState, type ButtonHTMLAttributes, type InputHTMLAttributes, type KeyboardEvent, type ReactNode, type SelectHTMLAttributes,
 } from "react";
 import type { Failure } from "../shared/api";
 import { Icon } from "./icons";
@@ -194,7 +194,9 @@ export function Check({ label, note, checked, onChange, disabled }: { label: Rea
 export function Dialog({ title, children, onClose, firm, wide }: { title: string; children: ReactNode; onClose: () => void; firm?: boolean; wide?: boolean }) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  // Closed while it is still in the page, so that the focus goes back to where
+  // it was.
+  useLayoutEffect(() => {
     const dialog = ref.current;
     dialog?.showModal();
     return () => dialog?.close();

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { Failure, get, query, send, type ProcessorConfig, type ProcessorEvent, type ProcessorEvents, type SubAccount } from "../shared/api";
+import { Failure, get, query, send, type ProcessorConfig, type ProcessorEvent, type ProcessorEvents, type Session, type SubAccount } from "../shared/api";
 import { ago, integer, moment, momentUTC, usd, usdExact } from "../shared/format";
 import { useFilter } from "../shared/route";
 import { refresh, useAction, useAsked } from "../shared/use";
@@ -35,6 +35,8 @@ export function Billing() {
 }
 
 function TopUp() {
+  const app = useApp();
+  const session = useAsked<Session>("session", () => get("/session"));
   const [amount, setAmount] = useState("50");
   const action = useAction();
   const value = Number(amount);
@@ -45,9 +47,9 @@ function TopUp() {
       location.assign(data.checkout_url);
     });
   return (
-    <Card title="Top up" note="Calls are paid from a prepaid balance. It is credited when the payment has come in.">
+    <Card title="Balance" note="Calls are paid from it. It is credited when a payment has come in." actions={<span className="figure num">{usd((session.data ?? app.session).balance_usd ?? 0)}</span>}>
       <form className="row" style={{ alignItems: "end" }} onSubmit={(e) => { e.preventDefault(); void pay(); }}>
-        <Text label="Amount" lead="$" inputMode="decimal" value={amount} onChange={setAmount} wrong={amount && !(value >= 5 && value <= 10_000) ? "From 5 to 10,000." : undefined} />
+        <Text label="Top up by" lead="$" inputMode="decimal" value={amount} onChange={setAmount} wrong={amount && !(value >= 5 && value <= 10_000) ? "From 5 to 10,000." : undefined} />
         <Button type="submit" look="primary" busy={action.busy} disabled={!(value >= 5 && value <= 10_000)}>Go to payment</Button>
       </form>
       {action.failure && <Trouble failure={action.failure} />}
@@ -180,8 +182,8 @@ function Events() {
   const [open, setOpen] = useState<ProcessorEvent>();
   const counts = events.data?.counts;
   const columns: Column<ProcessorEvent>[] = [
-    { title: "Queued (UTC)", tight: true, cell: (e) => moment(e.created_at), text: (e) => e.created_at },
-    { title: "Customer", cell: (e) => <span className="cut">{app.nameOf(e.sub_account_id) ?? e.sub_account_id}</span>, text: (e) => app.nameOf(e.sub_account_id) ?? e.sub_account_id },
+    { title: "Queued (UTC)", tight: true, hide: "narrow", cell: (e) => moment(e.created_at), text: (e) => e.created_at },
+    { title: "Customer", cell: (e) => <span className="two"><span className="cut">{app.nameOf(e.sub_account_id) ?? e.sub_account_id}</span><small className="slim">{moment(e.created_at)}</small></span>, text: (e) => app.nameOf(e.sub_account_id) ?? e.sub_account_id },
     { title: "Status", tight: true, cell: (e) => <Badge tone={tones[e.status]}>{e.status}</Badge>, text: (e) => e.status },
     { title: "Tries", end: true, hide: "narrow", cell: (e) => e.attempts, text: (e) => e.attempts },
     { title: "Amount", end: true, cell: (e) => usdExact(e.amount_usd), text: (e) => e.amount_usd },

@@ -75,12 +75,12 @@ export function Evidence() {
         <Card title="Verify" note="On any machine, without the database or this gateway.">
           <div className="stack">
             <Code label="Command that verifies the file" text={command} />
-            <ul className="prose note">
-              <li><code>0</code> All records are there and none was altered.</li>
-              <li><code>1</code> Something was altered; the first bad line is named.</li>
-              <li><code>2</code> The file is cut off, has a gap, or is older than one seen before.</li>
-              <li><code>3</code> The signature is not of this gateway.</li>
-            </ul>
+            <dl className="facts note">
+              <dt>Ends with <code>0</code></dt><dd>All records are there and none was altered.</dd>
+              <dt><code>1</code></dt><dd>Something was altered; the first bad line is named.</dd>
+              <dt><code>2</code></dt><dd>The file is cut off, has a gap, or is older than one seen before.</dd>
+              <dt><code>3</code></dt><dd>The signature is not of this gateway.</dd>
+            </dl>
             <p className="note">The key in the file proves that it is whole, not where it is from. Get the gateway's key from its operator (<code>modelgate evidence key</code>), give it with <code>--vkey</code>, and keep a <code>--state</code> file: then nothing can be rewritten behind your back.</p>
           </div>
         </Card>

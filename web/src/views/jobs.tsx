@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { portal, query, send, type Job } from "../shared/api";
 import { ago, integer, moment, momentUTC, usd, usdExact } from "../shared/format";
-import { useFilter } from "../shared/route";
+import { Link, useFilter } from "../shared/route";
 import { useAction, useAsked } from "../shared/use";
 import { Badge, Button, Card, Choice, Copy, Dialog, Empty, Page, Trouble } from "../ui/kit";
 import { Download, Table, type Column } from "../ui/table";
@@ -18,8 +18,8 @@ const tones = { pending: "calm", succeeded: "good", failed: "bad", cancelled: "p
 const price = (j: Job) => (j.status === "pending" ? j.provisional_cost_usd : j.final_cost_usd);
 
 const columns: Column<Job>[] = [
-  { title: "Created (UTC)", tight: true, cell: (j) => moment(j.created_at), text: (j) => j.created_at },
-  { title: "Job", cell: (j) => <code className="cut" style={{ display: "block" }}>{j.task_id}</code>, text: (j) => j.task_id },
+  { title: "Created (UTC)", tight: true, hide: "narrow", cell: (j) => moment(j.created_at), text: (j) => j.created_at },
+  { title: "Job", cell: (j) => <span className="two"><code className="cut">{j.task_id}</code><small className="slim">{moment(j.created_at)}</small></span>, text: (j) => j.task_id },
   { title: "Model", hide: "narrow", cell: (j) => <span className="two"><span className="cut">{j.model}</span><small>{j.provider}</small></span>, text: (j) => j.model },
   { title: "Kind", hide: "middle", cell: (j) => j.kind, text: (j) => j.kind },
   { title: "Status", tight: true, cell: (j) => <Badge tone={tones[j.status] ?? "plain"}>{j.status}</Badge>, text: (j) => j.status },
@@ -60,7 +60,7 @@ export function Jobs() {
         <Table
           label="Jobs" columns={[...columns, { title: "Details", quiet: true, tight: true, cell: (j) => <Button look="quiet" icon="right" aria-label={`Details of job ${j.task_id}`} onClick={() => setOpen(j)} /> }]}
           rows={rows} failure={first.failure} again={first.again} id={(j) => j.provider + j.task_id} page={0} bones={8} onOpen={setOpen}
-          empty={<Empty icon="jobs" title={filtered ? "No job matches" : "No jobs yet"}>{filtered ? "Another filter may show some." : <>Ask for a video with <code>POST /v1/videos</code>; the job and its price appear here.</>}</Empty>}
+          empty={<Empty icon="jobs" title={filtered ? "No job matches" : "No jobs yet"} action={!filtered && <Link className="button" to="/models?kind=video">Models that make videos</Link>}>{filtered ? "Another filter may show some." : <>Ask for a video with <code>POST /v1/videos</code>; the job and its price appear here.</>}</Empty>}
           foot={rows && <>{more.failure && <Trouble failure={more.failure} />}<span className="note" role="status">{integer(rows.length)} jobs</span>{next && <Button busy={more.busy} onClick={load}>Load more</Button>}</>}
         />
       </Card>

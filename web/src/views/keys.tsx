@@ -7,6 +7,7 @@ import { Icon } from "../ui/icons";
 import { Badge, Button, Card, Check, Choice, Code, Confirm, Copy, Dialog, Empty, Field, Menu, Page, Segments, Trouble } from "../ui/kit";
 import { Download, Table, type Column } from "../ui/table";
 import { useApp } from "./app";
+import { firstCall, useFirstModel } from "./firstcall";
 import { NoScope } from "./gate";
 
 const scopeNames: Record<Scope, [string, string]> = {
@@ -93,12 +94,12 @@ function keyColumns(nameOf: (id: string) => string | undefined, mine: string): C
         text: (k) => (k.sub_account_id ? (nameOf(k.sub_account_id) ?? k.sub_account_id) : ""),
       }];
   return [
-    { title: "Key", cell: (k) => <span className="row"><code>{k.key_prefix}…</code>{k.id === mine && <Badge tone="calm">this session</Badge>}</span>, text: (k) => k.key_prefix },
+    { title: "Key", cell: (k) => <span className="two"><code>{k.key_prefix}…</code>{k.id === mine && <small>of this session</small>}</span>, text: (k) => k.key_prefix },
     { title: "Status", tight: true, cell: (k) => <State of={k} />, text: stateOf },
-    { title: "Scopes", hide: "middle", cell: (k) => <span className="badges">{k.scopes.length ? k.scopes.map((s) => <Badge key={s}>{s}</Badge>) : <span className="note">none</span>}</span>, text: (k) => k.scopes.join(" ") },
+    { title: "Scopes", hide: "middle", cell: (k) => <span className="badges wrap">{k.scopes.length ? k.scopes.map((s) => <Badge key={s}>{s}</Badge>) : <span className="note">none</span>}</span>, text: (k) => k.scopes.join(" ") },
     ...owner,
     { title: "Created", hide: "narrow", cell: (k) => <span title={momentUTC(k.created_at)}>{day(k.created_at)}</span>, text: (k) => k.created_at },
-    { title: "Last used", cell: (k) => (k.last_used_at ? <span title={momentUTC(k.last_used_at)}>{ago(k.last_used_at)}</span> : <span className="note">never</span>), text: (k) => k.last_used_at },
+    { title: "Last used", hide: "narrow", cell: (k) => (k.last_used_at ? <span title={momentUTC(k.last_used_at)}>{ago(k.last_used_at)}</span> : <span className="note">never</span>), text: (k) => k.last_used_at },
     { title: "Expires", hide: "narrow", cell: (k) => (k.expires_at ? <span title={momentUTC(k.expires_at)}>{ago(k.expires_at)}</span> : <span className="note">never</span>), text: (k) => k.expires_at },
   ];
 }
@@ -179,7 +180,7 @@ export function Issue({ onClose, customer }: { onClose: () => void; customer?: S
           <span className="legend-label">Models</span>
           <Segments label="Models" value={reach} onChange={setReach} options={[["ceiling", "All of the ceiling"], ["some", "Only some"], ["none", "None"]]} />
           <p className="note">
-            {reach === "ceiling" ? `The ceiling as it is now: ${ceiling.data ? ceiling.data.entitlements.length : "…"} rules, ${models.data ? callable.length : "…"} models of the catalog.` : reach === "some" ? "Allowed one by one, on the route that each has first." : "The key calls no model."}
+            {reach === "ceiling" ? `The ceiling as it is now. It opens ${models.data ? callable.length : "…"} of the catalog's ${models.data ? models.data.models.length : "…"} models to you.` : reach === "some" ? "Allowed one by one, on the route that each has first." : "The key calls no model."}
           </p>
           {reach === "some" && (
             <>
@@ -224,15 +225,14 @@ function wish(reach: string, picked: string[], blocked: string[], ceiling: Tuple
 /** Shown is the only time that a secret is seen. */
 function Shown({ issued, onClose }: { issued: IssuedKey; onClose: () => void }) {
   const app = useApp();
+  const model = useFirstModel();
   return (
     <Dialog title="Key issued" onClose={onClose} firm>
       <div className="stack">
         <p>Copy it now. It is kept nowhere and cannot be shown again.</p>
         <div className="secret"><code data-testid="secret">{issued.key}</code><Copy text={issued.key} /></div>
         {issued.expires_at && <p className="note">It expires on {momentUTC(issued.expires_at)}.</p>}
-        {issued.scopes.includes("inference:use") && (
-          <Code label="A first call" text={`curl ${app.base}/v1/chat/completions \\\n  -H "Authorization: Bearer ${issued.key}" \\\n  -H "Content-Type: application/json" \\\n  -d '{"model":"<author/model>","messages":[{"role":"user","content":"Hello"}]}'`} />
-        )}
+        {issued.scopes.includes("inference:use") && <Code label="A first call" text={firstCall(app.base, model, issued.key)} />}
         <div className="row end"><Button look="primary" onClick={onClose}>I have stored it</Button></div>
       </div>
     </Dialog>

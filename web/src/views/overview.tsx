@@ -1,20 +1,17 @@
-import { useState } from "react";
 import { get, portal, query, type Span, type StatsBucket } from "../shared/api";
-import { count, duration, hourOfDay, integer, percent, shortDay, usd, usdAlike, usdShort } from "../shared/format";
+import { count, duration, hourOfDay, integer, percent, shortDay, usd, usdShort } from "../shared/format";
 import { Link, useFilter } from "../shared/route";
 import { useAsked } from "../shared/use";
 import { ChartCard, Spark, type Series } from "../ui/chart";
-import { Badge, Bones, Button, Card, Choice, Code, Empty, Page, Segments, Text, Trouble } from "../ui/kit";
-import { Download, Table, type Column } from "../ui/table";
+import { Badge, Bones, Card, Code, Page, Segments, Trouble } from "../ui/kit";
 import { useApp } from "./app";
+import { Breakdown } from "./breakdown";
+import { firstCall, useFirstModel } from "./firstcall";
 import { NoScope } from "./gate";
+import { GroupSwitch, useGroup, type Group } from "./group";
 
 const periods: [string, string][] = [["24h", "24 h"], ["7d", "7 days"], ["30d", "30 days"], ["90d", "90 days"]];
 const hours: Record<string, number> = { "24h": 24, "7d": 7 * 24, "30d": 30 * 24, "90d": 90 * 24 };
-
-const groups: [string, string][] = portal
-  ? [["model_slug", "Model"], ["author", "Author"], ["key_id", "Key"]]
-  : [["model_slug", "Model"], ["author", "Author"], ["provider", "Provider"], ["sub_account_id", "Customer"], ["key_id", "Key"], ["region", "Region"]];
 
 type Metric = "spend" | "requests" | "tokens" | "errors" | "latency";
 
@@ -23,10 +20,14 @@ interface Filled extends Span {
   name: string;
 }
 
+/** lengthOf is how long the spans of a period are, in milliseconds, and how many it has. */
+function lengthOf(period: string): [length: number, n: number] {
+  return period === "24h" ? [3_600_000, 24] : [86_400_000, (hours[period] ?? 24) / 24];
+}
+
 /** fill puts the spans without calls back, so that time runs evenly. */
 function fill(spans: Span[], period: string, now: number): { before: Filled[]; during: Filled[] } {
-  const length = period === "24h" ? 3_600_000 : 86_400_000;
-  const n = period === "24h" ? 24 : (hours[period] ?? 24) / 24;
+  const [length, n] = lengthOf(period);
   const last = Math.floor(now / length) * length;
   const found = new Map(spans.map((s) => [new Date(s.at).getTime(), s]));
   const all: Filled[] = [];
@@ -38,6 +39,18 @@ function fill(spans: Span[], period: string, now: number): { before: Filled[]; d
     all.push({ ...span, label, name: period === "24h" ? `${shortDay(date)}, ${hourOfDay(date)} UTC` : `${shortDay(date)} (UTC)` });
   }
   return { before: all.slice(0, n), during: all.slice(n) };
+}
+
+/** beganOf is how long ago the first span of a period began. */
+function beganOf(period: string, now: number): string {
+  const [length, n] = lengthOf(period);
+  return now - (Math.floor(now / length) - (n - 1)) * length + "ms";
+}
+
+/** withinOf is how long ago some instant of that span was; series begin with whole spans. */
+function withinOf(period: string): string {
+  const [length, n] = lengthOf(period);
+  return (n - 1) * length + "ms";
 }
 
 const sum = (spans: Span[], of: (s: Span) => number) => spans.reduce((total, s) => total + of(s), 0);
@@ -63,12 +76,20 @@ const tiles: Tile[] = [
   { metric: "latency", title: "Latency, p95", value: worst, show: duration, each: (s) => s.latency_ms.p95, less: true },
 ];
 
-function chartOf(metric: Metric, spans: Filled[]): { kind: "bars" | "lines"; series: Series[]; format: (v: number) => string; axis: (v: number) => string } {
+interface Drawn {
+  kind: "bars" | "lines";
+  series: Series[] | undefined;
+  format: (v: number) => string;
+  axis: (v: number) => string;
+}
+
+/** chartOf draws a metric of all calls. */
+function chartOf(metric: Metric, spans: Filled[]): Drawn {
   switch (metric) {
     case "spend":
       return { kind: "bars", series: [{ name: portal ? "Billed" : "Spend", values: spans.map((s) => s.total_cost_usd) }], format: usd, axis: usdShort };
     case "requests":
-      return { kind: "bars", series: [{ name: "Succeeded", values: spans.map((s) => s.requests - s.errors) }, { name: "Failed", values: spans.map((s) => s.errors) }], format: integer, axis: count };
+      return { kind: "bars", series: [{ name: "Succeeded", values: spans.map((s) => s.requests - s.errors) }, { name: "Failed", values: spans.map((s) => s.errors), color: 4 }], format: integer, axis: count };
     case "tokens":
       return { kind: "bars", series: [{ name: "Tokens", values: spans.map((s) => s.total_tokens) }], format: integer, axis: count };
     case "errors":
@@ -78,10 +99,30 @@ function chartOf(metric: Metric, spans: Filled[]): { kind: "bars" | "lines"; ser
   }
 }
 
+const rest = "All others";
+
+/** stackOf draws a metric by group: the largest below, what is left on top. */
+function stackOf(metric: Metric, spans: Filled[], grouped: Span[] | undefined, label: (key: string) => string): Drawn {
+  const drawn = chartOf(metric, spans);
+  if (!grouped) return { ...drawn, series: undefined };
+  const of = (b: StatsBucket) => (metric === "spend" ? b.total_cost_usd : metric === "requests" ? b.requests : b.total_tokens);
+  const totals = new Map<string, number>();
+  const found = new Map(grouped.map((s) => [new Date(s.at).getTime(), new Map(s.groups?.map((b) => [b.key, of(b)]))]));
+  for (const groups of found.values()) for (const [key, value] of groups) totals.set(key, (totals.get(key) ?? 0) + value);
+  const keys = [...totals.keys()].sort((a, b) => totals.get(b)! - totals.get(a)! || a.localeCompare(b));
+  const valueAt = (s: Filled, key: string) => found.get(new Date(s.at).getTime())?.get(key) ?? 0;
+  const series: Series[] = keys.map((key) => ({ name: label(key), values: spans.map((s) => valueAt(s, key)) }));
+  const all = tiles.find((t) => t.metric === metric)!.each;
+  const left = spans.map((s) => all(s) - keys.reduce((total, key) => total + valueAt(s, key), 0)).map((v, i) => (v > 1e-6 * all(spans[i]!) ? v : 0));
+  if (left.some((v) => v > 0)) series.push({ name: rest, values: left, color: 7 });
+  return { ...drawn, series };
+}
+
 export function Overview() {
   const app = useApp();
   const [period, setPeriod] = useFilter("period", "7d");
   const [metric, setMetric] = useFilter("metric", "spend");
+  const group = useGroup();
   const now = Date.now();
   const readable = app.can("stats:read");
   const interval = period === "24h" ? "hour" : "day";
@@ -91,7 +132,10 @@ export function Overview() {
   const chosen = tiles.find((t) => t.metric === metric) ?? tiles[0]!;
   const unused = split && sum(split.during, (s) => s.requests) + sum(split.before, (s) => s.requests) === 0;
   return (
-    <Page title="Overview" note={portal ? `What ${app.session.name} has used and what it is billed.` : undefined} actions={<Segments label="Period" value={period} options={periods} onChange={setPeriod} />}>
+    <Page
+      title="Overview" note={portal ? `What ${app.session.name} has used and what it is billed.` : undefined}
+      actions={<><GroupSwitch group={group} /><Segments label="Period" value={period} options={periods} onChange={setPeriod} /></>}
+    >
       {series.failure ? (
         <Trouble failure={series.failure} again={series.again} />
       ) : (
@@ -101,16 +145,37 @@ export function Overview() {
               <Figure key={t.metric} tile={t} split={split} period={period} pressed={t === chosen} onPress={() => setMetric(t.metric)} />
             ))}
           </div>
-          {unused && <FirstCall />}
-          <ChartCard
-            title={chosen.title} first={period === "24h" ? "Hour" : "Day"} file={`${chosen.metric}-${period}`} label={`${chosen.title} over the last ${periods.find(([v]) => v === period)?.[1] ?? period}`}
-            empty="No calls in this period" ticks={split?.during.map((s) => s.label) ?? []} names={split?.during.map((s) => s.name) ?? []}
-            {...(split ? chartOf(chosen.metric, split.during) : { kind: "bars" as const, series: undefined, format: String, axis: String })}
-          />
+          {unused ? <FirstCall /> : <OverTime tile={chosen} spans={split?.during} period={period} interval={interval} group={group} />}
         </>
       )}
-      <Breakdown period={period} />
+      {!unused && <Breakdown period={period} since={beganOf(period, now)} group={group} />}
     </Page>
+  );
+}
+
+interface OverTimeProps {
+  tile: Tile;
+  spans: Filled[] | undefined;
+  period: string;
+  interval: string;
+  group: Group;
+}
+
+/** OverTime is the chosen figure over the period: sums by group, rates of all calls. */
+function OverTime({ tile, spans, period, interval, group }: OverTimeProps) {
+  const { metric, title } = tile;
+  const summed = metric !== "errors" && metric !== "latency";
+  const stacked = summed && group.by !== "day";
+  const grouped = useAsked<Span[]>(stacked ? `series:${period}:${group.by}:${metric}` : undefined, () => get(`/gw/series${query({ since: withinOf(period), interval, group_by: group.by, top_by: metric })}`));
+  if (grouped.failure) return <Card title={title}><Trouble failure={grouped.failure} again={grouped.again} /></Card>;
+  const drawn: Drawn = !spans ? { kind: "bars", series: undefined, format: String, axis: String } : stacked ? stackOf(metric, spans, grouped.data, group.label) : chartOf(metric, spans);
+  return (
+    <ChartCard
+      title={title + (stacked ? ` by ${group.name}` : "")} note={summed || group.by === "day" ? undefined : "Of all calls together."}
+      first={period === "24h" ? "Hour" : "Day"} file={`${metric}-${stacked ? group.by + "-" : ""}${period}`}
+      label={`${title} over the last ${periods.find(([v]) => v === period)?.[1] ?? period}`}
+      empty="No calls in this period" ticks={spans?.map((s) => s.label) ?? []} names={spans?.map((s) => s.name) ?? []} {...drawn}
+    />
   );
 }
 
@@ -125,7 +190,7 @@ function Figure({ tile, split, period, pressed, onPress }: { tile: Tile; split: 
       <span className="figure">{value === undefined ? <Bones height={24} width={90} /> : tile.show(value)}</span>
       <span className="note num">
         {change === undefined ? (
-          split ? "no calls before" : <Bones height={14} width={120} />
+          split ? (sum(split.before, (s) => s.requests) > 0 ? "none before" : "no calls before") : <Bones height={14} width={120} />
         ) : (
           <span title={`Compared with the ${periods.find(([v]) => v === period)?.[1]} before`}><Badge tone={tone}>{change > 0 ? "+" : ""}{percent(change)}</Badge> vs. before</span>
         )}
@@ -140,67 +205,13 @@ function FirstCall() {
   return (
     <Card title="Make the first call" note="Figures appear here within seconds of it.">
       <div className="stack">
-        <Code label="A first call" text={`curl ${app.base}/v1/chat/completions \\\n  -H "Authorization: Bearer $GATEWAY_KEY" \\\n  -H "Content-Type: application/json" \\\n  -d '{"model":"<author/model>","messages":[{"role":"user","content":"Hello"}]}'`} />
+        <Code label="A first call" text={firstCall(app.base, useFirstModel(), "$GATEWAY_KEY")} />
         <div className="row">
-          <Link to="/models" className="button">Browse models</Link>
+          <Link to="/models" className="button">{portal ? "Models" : "Try a model here"}</Link>
           {app.can("keys:manage") && <Link to="/keys" className="button">Keys</Link>}
+          {portal && <Link to="/start" className="button">Quick start</Link>}
         </div>
       </div>
-    </Card>
-  );
-}
-
-/** Breakdown says where the period's spend went. */
-function Breakdown({ period }: { period: string }) {
-  const app = useApp();
-  const [group, setGroup] = useFilter("group", "model_slug");
-  const [own, setOwn] = useState("");
-  const known = groups.some(([v]) => v === group);
-  const stats = useAsked<StatsBucket[]>(`stats:${group}:${period}`, () => get(`/gw/stats${query({ group_by: group, since: hours[period] + "h" })}`));
-  const total = stats.data?.reduce((t, b) => t + b.total_cost_usd, 0) ?? 0;
-  const calls = stats.data?.reduce((t, b) => t + b.requests, 0) ?? 0;
-  const money = usdAlike(stats.data?.map((b) => b.total_cost_usd) ?? []);
-  const label = (key: string) => (key === "" ? "(none)" : group === "sub_account_id" ? (app.nameOf(key) ?? key) : key);
-  const columns: Column<StatsBucket>[] = [
-    {
-      title: groups.find(([v]) => v === group)?.[1] ?? group,
-      cell: (b) => (group === "sub_account_id" && b.key ? <Link to={"/customers/" + b.key} className="cut">{label(b.key)}</Link> : <span className={"cut" + (group === "key_id" ? " mono" : "")}>{label(b.key)}</span>),
-      text: (b) => label(b.key),
-    },
-    { title: "Requests", end: true, hide: "narrow", cell: (b) => integer(b.requests), text: (b) => b.requests },
-    { title: "Tokens", end: true, hide: "narrow", cell: (b) => count(b.total_tokens), text: (b) => b.total_tokens },
-    { title: portal ? "Billed" : "Spend", end: true, cell: (b) => money(b.total_cost_usd), text: (b) => b.total_cost_usd },
-    {
-      title: "Share", hide: "narrow",
-      cell: (b) => {
-        const share = total > 0 ? b.total_cost_usd / total : calls > 0 ? b.requests / calls : 0;
-        return <span className="row"><span className="share grow"><i style={{ width: `${share * 100}%` }} /></span><span className="note num">{percent(share)}</span></span>;
-      },
-    },
-  ];
-  return (
-    <Card
-      flush title="Breakdown"
-      actions={
-        <>
-          <label className="note" htmlFor="group">By</label>
-          <Choice id="group" value={known ? group : "*"} options={[...groups, ["*", "Attribution…"]]} onChange={(v) => setGroup(v === "*" ? own || "team" : v)} />
-          <Download name={`breakdown-${group}-${period}`} columns={columns} rows={stats.data} />
-        </>
-      }
-    >
-      {!known && (
-        <form className="filters" onSubmit={(e) => { e.preventDefault(); if (own.trim()) setGroup(own.trim()); }}>
-          <div className="row" style={{ alignItems: "end" }}>
-            <Text label="Attribution key" value={own} placeholder={group} onChange={setOwn} />
-            <Button type="submit">Show</Button>
-          </div>
-        </form>
-      )}
-      <Table
-        label="Breakdown" columns={columns} rows={stats.data} failure={stats.failure} again={stats.again} id={(b) => b.key} page={20} bones={5}
-        empty={<Empty icon="overview" title="No calls in this period">Choose a longer period, or make a call.</Empty>}
-      />
     </Card>
   );
 }

@@ -1,19 +1,17 @@
 import { useState } from "react";
-import { get, type Model } from "../shared/api";
 import { Link } from "../shared/route";
-import { useAsked } from "../shared/use";
 import { Card, Code, Copy, Page, Segments } from "../ui/kit";
 import { useApp } from "./app";
+import { firstCall, useFirstModel } from "./firstcall";
 
 /** Start is how a customer makes the first call. */
 export function Start() {
   const app = useApp();
   const [client, setClient] = useState("curl");
-  const models = useAsked<{ models: Model[] }>("models", () => get("/gw/models"));
-  const model = models.data?.models.find((m) => m.allowed && m.kind === "llm")?.slug ?? "author/model";
+  const model = useFirstModel();
   const base = app.base + "/v1";
   const samples: Record<string, string> = {
-    curl: `curl ${base}/chat/completions \\\n  -H "Authorization: Bearer $API_KEY" \\\n  -H "Content-Type: application/json" \\\n  -d '{"model":"${model}","messages":[{"role":"user","content":"Hello"}]}'`,
+    curl: firstCall(app.base, model, "$API_KEY"),
     python: `from openai import OpenAI\n\nclient = OpenAI(base_url="${base}", api_key=API_KEY)\nreply = client.chat.completions.create(\n    model="${model}",\n    messages=[{"role": "user", "content": "Hello"}],\n)\nprint(reply.choices[0].message.content)`,
     node: `import OpenAI from "openai";\n\nconst client = new OpenAI({ baseURL: "${base}", apiKey: process.env.API_KEY });\nconst reply = await client.chat.completions.create({\n  model: "${model}",\n  messages: [{ role: "user", content: "Hello" }],\n});\nconsole.log(reply.choices[0].message.content);`,
   };

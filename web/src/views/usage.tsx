@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 import { get, portal, query, send, type UsageRow } from "../shared/api";
 import { duration, integer, moment, momentUTC, usdColumn, usdExact } from "../shared/format";
-import { go, useFilter } from "../shared/route";
+import { go, Link, useFilter } from "../shared/route";
 import { useAction, useAsked } from "../shared/use";
 import { Icon } from "../ui/icons";
 import { Badge, Bones, Button, Card, Choice, Copy, Dialog, Empty, Page, Trouble } from "../ui/kit";
@@ -103,7 +103,15 @@ export function Usage() {
           label="Calls" columns={[...columns, { title: "Details", quiet: true, tight: true, cell: (r) => <Button look="quiet" icon="right" aria-label={`Details of the call at ${moment(r.created_at)}`} onClick={() => setOpen(r.id)} /> }]}
           rows={rows} failure={first.failure} again={first.again} id={(r) => r.id} page={0} bones={10} onOpen={(r) => setOpen(r.id)}
           empty={
-            <Empty icon="usage" title={filtered ? "No call matches" : "No calls in the last 7 days"} action={filtered ? <Button onClick={() => go("/usage?since=all", "replace")}>Show all calls</Button> : undefined}>
+            <Empty
+              icon="usage" title={filtered ? "No call matches" : "No calls in the last 7 days"}
+              action={
+                <>
+                  <Button onClick={() => go("/usage?since=all", "replace")}>Show all calls</Button>
+                  {!filtered && <Link className="button" to={portal ? "/start" : "/models"}>{portal ? "Quick start" : "Try a model"}</Link>}
+                </>
+              }
+            >
               {filtered ? "Another filter or a longer period may show some." : "Calls appear here within seconds of their end."}
             </Empty>
           }
