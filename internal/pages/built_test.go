@@ -17,6 +17,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/keyring"
+	"modelgate/internal/store"
 )
 
 // nobody has no keys and one portal.
@@ -39,6 +40,10 @@ func (n nobody) BrandingBySlug(_ context.Context, slug string) (modelgate.Brandi
 
 func (nobody) Client(context.Context, modelgate.ClientID) (modelgate.Client, error) {
 	return modelgate.Client{}, nil
+}
+
+func (nobody) Balance(context.Context, modelgate.ClientID, int) (store.Balance, []store.BalanceEntry, error) {
+	return store.Balance{}, nil, nil
 }
 
 func (nobody) SubAccount(context.Context, modelgate.ClientID, modelgate.SubAccountID) (modelgate.SubAccount, error) {
