@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async soak pages build check-deploy release clean
+.PHONY: help run test check bench microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build check-deploy release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ prove-history: ## statistics stay fast and evidence cannot be altered unseen, at
 
 prove-async: ## jobs end once and at their cost, whatever dies, at full size (ten minutes)
 	go test -count=1 -v -timeout 1h -run 'TestAsync' ./internal/prove -full
+
+prove-attacks: ## five thousand slow clients, and a tenant that takes all it can, beside honest calls (a minute)
+	go test -count=1 -v -timeout 10m -parallel 1 -run 'TestS21|TestS46' ./internal/attack -full
 
 soak: ## twenty minutes at 300 calls a second, with reloads and a database that restarts
 	go test -count=1 -v -timeout 1h -run 'TestSoak' ./internal/prove -full

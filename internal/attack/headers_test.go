@@ -234,12 +234,17 @@ func TestS9CallIsNeverSentTwice(t *testing.T) {
 			go serveThenHangUp(conn, arrived)
 		}
 	}()
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{Upstream: "http://" + listener.Addr().String()})
+	// Both ways to a provider: the gateway's own connections and net/http's.
+	g := gatetest.StartGateway(t, gatetest.GatewayOptions{Upstream: "http://" + listener.Addr().String(), Catalog: " []", Providers: `
+  - {name: own, format: openai, base_url: "$UPSTREAM", region: us, credential: sk-upstream}
+  - {name: shared, format: openai, base_url: "$UPSTREAM", region: us, credential: sk-upstream, http2: true}`})
 	key, _ := g.NewKey(g.NewClient("repeats"))
 	for i, headers := range [][]string{{"Idempotency-Key", "k1"}, {"X-Idempotency-Key", "k2"}, {"Idempotency-Key", "k3", "X-Idempotency-Key", "k3"}, nil} {
-		for _, mark := range []string{fmt.Sprintf("first-%d", i), fmt.Sprintf("again-%d", i)} {
-			body := strings.Replace(chat("gpt-5-mini"), "hello", mark, 1)
-			ask(t, g.URL, key, "POST", "/openai/v1/chat/completions", body, headers...)
+		for j, provider := range []string{"own", "shared"} {
+			for _, turn := range []string{"first", "again"} {
+				body := strings.Replace(chat("gpt-5-mini"), "hello", fmt.Sprintf("%s-%d", turn, 2*i+j), 1)
+				ask(t, g.URL, key, "POST", "/"+provider+"/v1/chat/completions", body, headers...)
+			}
 		}
 	}
 	g.Stop()
@@ -248,8 +253,8 @@ func TestS9CallIsNeverSentTwice(t *testing.T) {
 	for len(arrived) > 0 {
 		hits[<-arrived]++
 	}
-	if len(hits) != 8 {
-		t.Fatalf("calls %v, want 8", hits)
+	if len(hits) != 16 {
+		t.Fatalf("calls %v, want 16", hits)
 	}
 	for mark, n := range hits {
 		if n != 1 {

@@ -2,6 +2,7 @@ package attack
 
 import (
 	"bufio"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -17,6 +18,10 @@ import (
 	"modelgate/internal/gatetest"
 	"modelgate/internal/provider"
 )
+
+// full is the size at which the threats are stated; without it the tests take
+// what a suite can.
+var full = flag.Bool("full", false, "run at full size")
 
 // benches are the providers of the shared gateway, each at a test's disposal.
 // Model lab/NAME leads to the model native-NAME of the provider NAME.

@@ -40,7 +40,8 @@ func gone(conn net.Conn, within time.Duration) (time.Duration, bool) {
 
 // TestS21SlowClients holds connections open in every way a client can: with
 // headers that do not end, with bodies that do not come, with and without a
-// key. All of them end by themselves, and honest calls go on meanwhile.
+// key. All of them end by themselves, and honest calls go on meanwhile. At full
+// size there are five thousand.
 func TestS21SlowClients(t *testing.T) {
 	t.Parallel()
 	g := gatetest.StartGateway(t, gatetest.GatewayOptions{})
@@ -53,7 +54,15 @@ func TestS21SlowClients(t *testing.T) {
 		}
 		return time.Since(began)
 	}
-	honest()
+	scale, pause := 1, 100*time.Millisecond
+	if *full {
+		scale, pause = 10, time.Second
+	}
+	var alone []time.Duration
+	for range 100 {
+		alone = append(alone, honest())
+	}
+	files := metric(t, g.URL, "process_open_fds")
 	long := strings.Repeat("x", 4096)
 	head := func(key string) string {
 		return fmt.Sprintf("POST /openai/v1/chat/completions HTTP/1.1\r\nHost: g\r\nAuthorization: %s\r\nContent-Type: application/json\r\n", key)
@@ -77,11 +86,11 @@ func TestS21SlowClients(t *testing.T) {
 	}
 	var slow sync.WaitGroup
 	for name, way := range ways {
-		for range way.n {
+		for range way.n * scale {
 			conn := l.dial(t)
 			slow.Go(func() {
 				_, _ = io.WriteString(conn, way.at)
-				go drip(conn, way.slow, 100*time.Millisecond)
+				go drip(conn, way.slow, pause)
 				if took, ended := gone(conn, 30*time.Second); !ended {
 					t.Errorf("%s: the connection is open after %v", name, took)
 				}
@@ -99,10 +108,18 @@ func TestS21SlowClients(t *testing.T) {
 			took = append(took, honest())
 		}
 	}
+	slices.Sort(alone)
 	slices.Sort(took)
-	if p99 := took[len(took)*99/100]; len(took) < 5 || p99 > 8*time.Second {
-		t.Errorf("%d honest calls beside slow ones, p99 %v", len(took), p99)
+	most := 8 * time.Second // what a busy machine takes for itself
+	if *full {
+		most = 2*alone[99] + 10*time.Millisecond
 	}
+	p99 := took[len(took)*99/100]
+	t.Logf("%d slow connections: %d honest calls, p50 %v, p99 %v; alone p50 %v, p99 %v", 480*scale, len(took), took[len(took)/2], p99, alone[50], alone[99])
+	if len(took) < 5 || p99 > most {
+		t.Errorf("%d honest calls beside slow ones, p99 %v, want at most %v", len(took), p99, most)
+	}
+	eventually(t, "the files of slow clients are closed", 10*time.Second, func() bool { return metric(t, g.URL, "process_open_fds") < files+50 })
 }
 
 // TestS21ConnectionsRunOut opens more connections than there can be. Those
