@@ -101,6 +101,9 @@ func (s *server) reload() error {
 	s.limiter.configure(cfg)
 	s.level.Set(cfg.Log.Level)
 	before := s.live.Swap(live)
+	for _, p := range live.Providers {
+		p.InUse()
+	}
 	for _, p := range before.Providers {
 		p.Close() // calls under way keep their connections
 	}

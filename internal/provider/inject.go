@@ -140,6 +140,15 @@ func (c *credentials) find(fingerprint string, used time.Time) (*credential, err
 	return nil, modelgate.ErrCredentialGone
 }
 
+// InUse says that calls go out with these credentials from now on, and with no
+// earlier ones: a job that was made before with a credential that is not among
+// them has lost it.
+func (p *Provider) InUse() {
+	p.secrets.mu.Lock()
+	defer p.secrets.mu.Unlock()
+	p.secrets.since = p.secrets.now()
+}
+
 // refresh reads the file again when it has changed.
 func (c *credentials) refresh() error {
 	now := c.now()

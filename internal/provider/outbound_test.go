@@ -347,6 +347,11 @@ func TestCredentialOfAJob(t *testing.T) {
 			t.Errorf("unknown credential of a job made at %v: %v, want %v", at.made, err, at.want)
 		}
 	}
+	made := time.Now()
+	p.InUse()
+	if _, err := p.Outbound(t.Context(), Call{Method: "GET", Path: "/x", Credential: "0011223344556677", MadeAt: made}); !errors.Is(err, modelgate.ErrCredentialGone) {
+		t.Errorf("unknown credential of a job made before these were in use: %v", err)
+	}
 	if strings.Contains(a.Credential(), "old") || len(a.Credential()) != 16 {
 		t.Errorf("fingerprint %q", a.Credential())
 	}
