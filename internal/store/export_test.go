@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -493,31 +492,4 @@ func TestReconcileExports(t *testing.T) {
 			must(b, err)
 		}
 	})
-}
-
-// A batch is taken and settled by its events' keys, however many are pending.
-func TestBatchesOfEventsUseTheKey(t *testing.T) {
-	t.Parallel()
-	db := open(t, options(t, "postgres"))
-	_, err := db.write.ExecContext(t.Context(), `INSERT INTO processor_event (`+eventColumns+`)
-SELECT 'c', g, 'u' || g, 's', 'cus', 0, 1, 'pending', 0, g, g, 0, 0, 0, '' FROM generate_series(1, 20000) AS g`)
-	must(t, err)
-	_, err = db.write.ExecContext(t.Context(), "ANALYZE processor_event") // as the server does by itself
-	must(t, err)
-	for name, c := range map[string]struct {
-		text func(int) string
-		args []any
-	}{
-		"eventTries":       {eventTries, []any{"c", 1, "u1", 5, 1}},
-		"eventSettlements": {eventSettlements, []any{"c", 1, "u1", "sent", 1, 0, 0, 5, ""}},
-	} {
-		var args []any
-		for range 32 {
-			args = append(args, c.args...)
-		}
-		plan := strings.Join(explained(t, db, "EXPLAIN "+c.text(32), args...), "\n")
-		if !strings.Contains(plan, "Index Scan using processor_event_pkey") || strings.Contains(plan, "Seq Scan on processor_event") {
-			t.Errorf("%s:\n%s", name, plan)
-		}
-	}
 }
