@@ -35,7 +35,15 @@ func (s *server) openPurse(cfg *config.Config) error {
 	figure := func(name, help string, value func(purse.Stats) int64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(s.purse.Stats())) })
 	}
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
 	s.metrics.MustRegister(
+		gauge("modelgate_slices", "Budgets of which this instance holds money.", func() float64 { n, _ := s.purse.Slices(); return float64(n) }),
+		gauge("modelgate_slices_free_usd", "Money of these that no call has reserved, in USD.", func() float64 {
+			_, free := s.purse.Slices()
+			return float64(free) / float64(modelgate.USD)
+		}),
 		figure("modelgate_budget_asks_total", "Transactions that reserved money in the database.", func(st purse.Stats) int64 { return st.Asks }),
 		figure("modelgate_budget_returns_total", "Transactions that gave reserved money back.", func(st purse.Stats) int64 { return st.Returns }),
 		figure("modelgate_budget_refusals_total", "Calls refused for a budget or a balance.", func(st purse.Stats) int64 { return st.Refusals }),

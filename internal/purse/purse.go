@@ -13,6 +13,8 @@ package purse
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -200,4 +202,23 @@ type Stats struct {
 // Stats are the purse's figures.
 func (p *Purse) Stats() Stats {
 	return Stats{p.asks.Load(), p.returns.Load(), p.refusals.Load(), p.failures.Load()}
+}
+
+// Slices is of how many budgets this instance holds money at the moment, and
+// how much of it no call has reserved.
+func (p *Purse) Slices() (held int, free modelgate.Nano) {
+	p.mu.RLock()
+	accounts := slices.Collect(maps.Values(p.accounts))
+	p.mu.RUnlock()
+	for _, a := range accounts {
+		a.mu.Lock()
+		for _, t := range a.pots {
+			if t.free > 0 || t.open > 0 {
+				held++
+			}
+			free += max(t.free, 0)
+		}
+		a.mu.Unlock()
+	}
+	return held, free
 }

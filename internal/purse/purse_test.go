@@ -138,11 +138,17 @@ func TestRefusalsComeInOneOrder(t *testing.T) {
 			if err != nil && x.held() != 0 {
 				t.Errorf("%d is held after a refusal", x.held())
 			}
+			if held, _ := x.Slices(); err == nil && held != len(order) {
+				t.Errorf("%d slices are told, want %d", held, len(order))
+			}
 			h.Release()
 			h.Release()
 			x.idle()
 			if x.held() != 0 || len(x.account("c").pots) != 0 {
 				t.Errorf("%d is held at the end, in %d pots", x.held(), len(x.account("c").pots))
+			}
+			if held, free := x.Slices(); held != 0 || free != 0 {
+				t.Errorf("%d slices with %d are told at the end", held, free)
 			}
 		})
 	}
