@@ -1,11 +1,11 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build check-deploy release clean
+.PHONY: help run test check bench profile microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build check-deploy release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
 
 run: pages ## start a gateway with simulated providers on this machine
-	go run ./cmd/modelgate dev
+	go run -pgo=off ./cmd/modelgate dev
 
 test: ## install what tests need, run all of them, fuzz for a few minutes
 	scripts/test
@@ -16,6 +16,9 @@ check: ## run the linters
 bench: build ## compare the gateway with a bare proxy, nginx and the provider itself (half an hour)
 	CGO_ENABLED=0 go build -trimpath -tags rowless -ldflags '-s -w' -o bin/modelgate-rowless ./cmd/modelgate
 	go run ./bench -rowless bin/modelgate-rowless -large -write docs
+
+profile: build ## record anew under which profile the gateway is compiled (two minutes)
+	go run ./bench -targets interval -only '1 KB|100 KB, c=8|burst' -slice 8s -profile cmd/modelgate/default.pgo
 
 microbench: ## run the benchmarks of every package
 	go test -run '^$$' -bench . -benchmem ./...

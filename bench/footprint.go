@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -108,47 +107,4 @@ func holdStreams(t *target) (int64, error) {
 		}
 	}
 	return (t.rss() - before) / idleStreams, nil
-}
-
-// profile drives the first gateway with every scenario in turn and writes a
-// CPU profile of it.
-func profile(o *options, targets []*target) error {
-	var t *target
-	for _, candidate := range targets {
-		if candidate.gateway && t == nil {
-			t = candidate
-		}
-	}
-	var chosen []scenario
-	for _, sc := range scenarios() {
-		if o.only.MatchString(sc.Name) {
-			chosen = append(chosen, sc)
-		}
-	}
-	if err := awaitAnswer(t.admin, "/metrics", 10*time.Second); err != nil {
-		return err
-	}
-	seconds := int(o.slice.Seconds())*len(chosen) + 1
-	done := make(chan error, 1)
-	go func() {
-		resp, err := http.Get(fmt.Sprintf("http://%s/debug/pprof/profile?seconds=%d", t.admin, seconds))
-		if err != nil {
-			done <- err
-			return
-		}
-		defer resp.Body.Close()
-		file, err := os.Create(o.profile)
-		if err != nil {
-			done <- err
-			return
-		}
-		_, err = io.Copy(file, resp.Body)
-		done <- joined(err, file.Close())
-	}()
-	for i := range chosen {
-		if _, err := drive(t, &chosen[i], o.slice); err != nil {
-			return err
-		}
-	}
-	return <-done
 }
