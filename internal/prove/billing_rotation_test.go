@@ -165,3 +165,54 @@ func TestBillingRotation(t *testing.T) {
 		t.Error("a secret opens in another's place")
 	}
 }
+
+// TestBillingMasterKeyRolls changes the master key of two instances that
+// restart one after the other, as the guide says: what either of them encrypts
+// the other reads, at every moment.
+func TestBillingMasterKeyRolls(t *testing.T) {
+	t.Parallel()
+	p := gatetest.NewProcessor(t, sellerKey)
+	o := gatetest.GatewayOptions{Database: gatetest.Postgres(t)}
+	under := func(current int, previous ...int) string {
+		var old []string
+		for _, n := range previous {
+			old = append(old, masterKey(n))
+		}
+		return fmt.Sprintf("master_key: %s\nprevious_master_keys: [%s]\nprocessor: {base_url: %q}\n", masterKey(current), strings.Join(old, ", "), p.URL)
+	}
+	o.More = under(1)
+	first := newWorld(t, o)
+	o.Upstream = first.upstream.URL
+	second := *first
+	second.Gateway = gatetest.StartGateway(t, o)
+	both := []*world{first, &second}
+	sub := first.want(200, "POST /gw/subaccounts", `{"name":"Globex","slug":"globex"}`)["id"].(string)
+	customers := 0
+	check := func() {
+		t.Helper()
+		for _, writer := range both {
+			writer.want(204, "PUT /gw/processor/config", fmt.Sprintf(`{"enabled":true,"api_key":%q}`, sellerKey))
+			for _, reader := range both {
+				customers++
+				reader.want(200, "POST /gw/processor/customers", fmt.Sprintf(`{"sub_account_id":%q,"name":"c%d"}`, sub, customers))
+			}
+		}
+	}
+	check()
+	for _, config := range []string{under(1, 2), under(2, 1), under(2)} {
+		for _, w := range both {
+			o.More = config
+			w.Configure(o)
+			w.Stop()
+			w.Start()
+			check()
+		}
+		if out, _, code := first.Run("master-key", "rotate", "--config", first.ConfigFile); code != 0 {
+			t.Errorf("rotate: exit %d\n%s", code, out)
+		}
+		check()
+	}
+	if n := len(p.Customers()); n != customers {
+		t.Errorf("%d customers at the processor, want %d", n, customers)
+	}
+}
