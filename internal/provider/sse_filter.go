@@ -122,6 +122,8 @@ func (f *UsageChunkFilter) emit(event []byte) {
 	}
 	if len(bytes.Trim(f.out[start:], "\r\n")) == 0 {
 		f.out = f.out[:start]
+	} else {
+		f.afterCR = false // an LF that is still to come belongs to what stays
 	}
 }
 
@@ -156,7 +158,7 @@ func eventLines(event []byte) func(yield func([]byte) bool) {
 
 func usageChunk(event []byte) bool {
 	found := false
-	var e events
+	e := events{begun: true} // lines are taken out as they are, also after a byte order mark
 	e.push(event, func(_, data []byte) {
 		choices := gjson.GetBytes(data, "choices")
 		found = gjson.ValidBytes(data) && gjson.GetBytes(data, "usage").IsObject() &&

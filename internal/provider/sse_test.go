@@ -114,6 +114,8 @@ func TestUsageChunkFilter(t *testing.T) {
 		{"with choices", "data: {\"choices\":[{}],\"usage\":{\"prompt_tokens\":3}}\n\n", "data: {\"choices\":[{}],\"usage\":{\"prompt_tokens\":3}}\n\n"},
 		{"no choices member", "data: {\"usage\":{\"prompt_tokens\":3}}\n\n", "data: {\"usage\":{\"prompt_tokens\":3}}\n\n"},
 		{"comment kept", ": busy\n" + usage + "\n\n", ": busy\n\n"},
+		{"comment kept, CRLF", ": busy\r\n" + usage + "\r\n\r\ndata: x\r\n\r\n", ": busy\r\n\r\ndata: x\r\n\r\n"},
+		{"after a byte order mark", "\ufeff" + usage + "\n\n" + usage + "\n\n", "\ufeff" + usage + "\n\n"},
 		{"unfinished", usage, usage},
 		{"spaces", "data: {\"choices\" : [ ] , \"usage\" : { } }\n\nx\n\n", "x\n\n"},
 		{"not events", "{\"error\":1}", "{\"error\":1}"},
@@ -165,8 +167,8 @@ func FuzzSSE(f *testing.F) {
 				oracle = append(oracle, sent{event.Type, event.Data})
 			}
 		}
-		if bytes.IndexByte(stream, 0) >= 0 {
-			return // the oracle treats NUL in ids specially
+		if bytes.IndexByte(stream, 0) >= 0 || stream[0] < ' ' && bytes.HasPrefix(bytes.TrimLeft(stream, "\r\n"), []byte("\ufeff")) {
+			return // the oracle treats NUL in ids specially, and looks for a byte order mark after empty lines too
 		}
 		var ours []sent
 		for _, e := range want {
