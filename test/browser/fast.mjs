@@ -4,7 +4,7 @@ import { browser, open, shop, signIn } from "./setup.mjs";
 
 const limit = Number(process.env.LIMIT);
 const pages = {
-  "/dashboard": ["", "?period=90d", "?group=sub_account_id&period=30d", "/usage", "/usage?since=all&provider=gemini", "/models", "/jobs", "/keys", "/budgets", "/customers", "/customers/" + shop.first, "/branding", "/billing", "/evidence"],
+  "/dashboard": ["", "?period=90d", "?group=sub_account_id&period=90d", "?group=key_id&period=90d&metric=requests", "?group=team&period=24h&metric=tokens", "/usage", "/usage?since=all&provider=gemini", "/models", "/jobs", "/keys", "/budgets", "/customers", "/customers/" + shop.first, "/branding", "/billing", "/evidence"],
   ["/p/" + shop.portal]: ["", "/usage", "/keys", "/budgets", "/models", "/jobs", "/start"],
 };
 let slow = 0;

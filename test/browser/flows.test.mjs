@@ -183,6 +183,7 @@ test("keys: issue under the ceiling, shown once, call with it, revoke", async ()
   assert.match(secret, /^gw_live_[0-9a-f]{48}$/);
   await page.getByRole("button", { name: "Copy", exact: true }).first().click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), secret);
+  assert.ok((await page.getByLabel("A first call").innerText()).includes('"openai/gpt-5-mini"')); // which this key may call
   await page.screenshot({ path: `${shots}/flow-key-issued.png` });
   await page.keyboard.press("Escape"); // not by accident
   assert.ok(await page.getByTestId("secret").isVisible());

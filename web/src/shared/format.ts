@@ -53,6 +53,11 @@ export function integer(value: number): string {
   return whole.format(value);
 }
 
+/** counted names things with their number: 1 call, 2 calls. */
+export function counted(value: number, one: string): string {
+  return `${integer(value)} ${one}${value === 1 ? "" : "s"}`;
+}
+
 /** percent shows a share, with a decimal where it is small. */
 export function percent(share: number): string {
   if (!isFinite(share)) return "–";

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { portal, query, send, type Job } from "../shared/api";
-import { ago, integer, moment, momentUTC, usd, usdExact } from "../shared/format";
+import { ago, counted, moment, momentUTC, usd, usdExact } from "../shared/format";
 import { Link, useFilter } from "../shared/route";
 import { useAction, useAsked } from "../shared/use";
 import { Badge, Button, Card, Choice, Copy, Dialog, Empty, Page, Trouble } from "../ui/kit";
@@ -61,7 +61,7 @@ export function Jobs() {
           label="Jobs" columns={[...columns, { title: "Details", quiet: true, tight: true, cell: (j) => <Button look="quiet" icon="right" aria-label={`Details of job ${j.task_id}`} onClick={() => setOpen(j)} /> }]}
           rows={rows} failure={first.failure} again={first.again} id={(j) => j.provider + j.task_id} page={0} bones={8} onOpen={setOpen}
           empty={<Empty icon="jobs" title={filtered ? "No job matches" : "No jobs yet"} action={!filtered && <Link className="button" to="/models?kind=video">Models that make videos</Link>}>{filtered ? "Another filter may show some." : <>Ask for a video with <code>POST /v1/videos</code>; the job and its price appear here.</>}</Empty>}
-          foot={rows && <>{more.failure && <Trouble failure={more.failure} />}<span className="note" role="status">{integer(rows.length)} jobs</span>{next && <Button busy={more.busy} onClick={load}>Load more</Button>}</>}
+          foot={rows && <>{more.failure && <Trouble failure={more.failure} />}<span className="note" role="status">{counted(rows.length, "job")}</span>{next && <Button busy={more.busy} onClick={load}>Load more</Button>}</>}
         />
       </Card>
       {open && (

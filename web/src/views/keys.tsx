@@ -137,7 +137,7 @@ export function Issue({ onClose, customer }: { onClose: () => void; customer?: S
   const [find, setFind] = useState("");
   const action = useAction();
   const [issued, setIssued] = useState<IssuedKey>();
-  if (issued) return <Shown issued={issued} onClose={onClose} />;
+  if (issued) return <Shown issued={issued} model={reach === "some" ? picked[0] : undefined} onClose={onClose} />;
 
   const chosen = scopes ?? ceiling.data?.max_scopes.filter((s) => (customer ? true : s === "inference:use")) ?? [];
   const callable = models.data?.models.filter((m) => m.allowed) ?? [];
@@ -223,16 +223,16 @@ function wish(reach: string, picked: string[], blocked: string[], ceiling: Tuple
 }
 
 /** Shown is the only time that a secret is seen. */
-function Shown({ issued, onClose }: { issued: IssuedKey; onClose: () => void }) {
+function Shown({ issued, model, onClose }: { issued: IssuedKey; model?: string; onClose: () => void }) {
   const app = useApp();
-  const model = useFirstModel();
+  const first = useFirstModel();
   return (
     <Dialog title="Key issued" onClose={onClose} firm>
       <div className="stack">
         <p>Copy it now. It is kept nowhere and cannot be shown again.</p>
         <div className="secret"><code data-testid="secret">{issued.key}</code><Copy text={issued.key} /></div>
         {issued.expires_at && <p className="note">It expires on {momentUTC(issued.expires_at)}.</p>}
-        {issued.scopes.includes("inference:use") && <Code label="A first call" text={firstCall(app.base, model, issued.key)} />}
+        {issued.scopes.includes("inference:use") && <Code label="A first call" text={firstCall(app.base, model ?? first, issued.key)} />}
         <div className="row end"><Button look="primary" onClick={onClose}>I have stored it</Button></div>
       </div>
     </Dialog>

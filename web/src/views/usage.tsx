@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 import { get, portal, query, send, type UsageRow } from "../shared/api";
-import { duration, integer, moment, momentUTC, usdColumn, usdExact } from "../shared/format";
+import { counted, duration, integer, moment, momentUTC, usdColumn, usdExact } from "../shared/format";
 import { go, Link, useFilter } from "../shared/route";
 import { useAction, useAsked } from "../shared/use";
 import { Icon } from "../ui/icons";
@@ -119,7 +119,7 @@ export function Usage() {
             rows && (
               <>
                 {more.failure && <Trouble failure={more.failure} />}
-                <span className="note" role="status">{integer(rows.length)} calls{next ? "" : ", all of them"}</span>
+                <span className="note" role="status">{counted(rows.length, "call")}{next ? "" : ", all of them"}</span>
                 {next && <Button busy={more.busy} onClick={load}>Load more</Button>}
               </>
             )
