@@ -138,14 +138,14 @@ func TestReconcileFindsWrongRollups(t *testing.T) {
 		client := createClient(t, db, 1)
 		key := issue(t, db, client, "", 21).ID
 		var rows []modelgate.UsageRow
-		for n := range 60 {
+		for n := range 120 {
 			r := row(client, n*60)
-			r.KeyID, r.Attribution = key, map[string]string{"user": fmt.Sprint(n % 40), "team": "search"}
+			r.KeyID, r.Attribution = key, map[string]string{"user": fmt.Sprint(n % 80), "team": "search"}
 			rows = append(rows, r)
 		}
-		book(t, db, "i", rows[:40]...)
+		book(t, db, "i", rows[:80]...)
 		foldAll(t, db)
-		book(t, db, "i", rows[40:]...)
+		book(t, db, "i", rows[80:]...)
 		wantReconciled(t, db)
 		wrong := newRollupPage()
 		wrong.add("user7\x00openai", sums{1, 1, 1})

@@ -16,7 +16,7 @@ const (
 	// maxInline is how many entries of a dimension a root page holds before
 	// they get pages of their own, rollupParts of them by the hash of their
 	// first text.
-	maxInline   = 16
+	maxInline   = 64
 	rollupParts = 32
 	// maxDimensions bounds how many dimensions of an hour or day are kept.
 	// Further attribution keys are summed from the rows.

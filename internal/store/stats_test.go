@@ -123,11 +123,20 @@ func randomRow(rt *rapid.T, clients []modelgate.ClientID, n int) modelgate.Usage
 		if b.Attribution == nil {
 			b.Attribution = map[string]string{}
 		}
-		b.Attribution["user"] = fmt.Sprint("u", rapid.IntRange(0, 60).Draw(rt, "which user"))
+		b.Attribution["user"] = fmt.Sprint("u", rapid.SampledFrom(upTo(150)).Draw(rt, "which user")) // as often each
 	}
 	r.Usage = modelgate.Usage{Input: rapid.Int64Range(0, 1000).Draw(rt, "tokens")}
 	r.Cost = modelgate.Nano(rapid.Int64Range(0, 3).Draw(rt, "cost"))
 	return modelgate.Row(r.CallBegin, r.CallEnd)
+}
+
+// upTo are the numbers below n.
+func upTo(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
 }
 
 func drawQuery(rt *rapid.T) StatsQuery {
