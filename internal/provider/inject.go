@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"sync"
@@ -138,6 +139,20 @@ func (c *credentials) find(fingerprint string, used time.Time) (*credential, err
 		return nil, modelgate.ErrCredentialNewer
 	}
 	return nil, modelgate.ErrCredentialGone
+}
+
+// shows reports whether a text has one of the credentials in it.
+func (c *credentials) shows(text string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, list := range [][]*credential{c.list, c.previous} {
+		for _, known := range list {
+			if strings.Contains(text, known.value) || strings.Contains(text, url.QueryEscape(known.value)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // InUse says that calls go out with these credentials from now on, and with no

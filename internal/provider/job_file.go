@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -22,10 +23,10 @@ type Download struct {
 	// Lookup, a method and a path, is asked for the address where File holds
 	// an id in place of it, which {file} stands for; At is where it answers.
 	Lookup, At string
-	// Own is the pattern of addresses at the provider itself that only its
+	// Own are the patterns of addresses at the provider itself that only its
 	// credential opens; nothing else is fetched with it, whatever a reply
 	// names.
-	Own string
+	Own []string
 }
 
 // ErrNoFile says that a provider names no result of a job.
@@ -104,17 +105,39 @@ func (p *Provider) locate(way *Way, address string, err error) (Location, error)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || !headerSafe(address) {
 		return Location{}, ErrNoFile
 	}
-	if way.Own == "" || u.Scheme != p.base.Scheme || u.Host != p.base.Host {
+	if p.secrets.shows(address) {
+		return Location{}, ErrNoFile
+	}
+	if u.Scheme != p.base.Scheme || u.Host != p.base.Host {
 		return Location{URL: u.String()}, nil
 	}
 	path, below := strings.CutPrefix(u.EscapedPath(), p.base.Path)
-	pattern, err := ParsePathPattern(way.Own)
+	for _, text := range way.Own {
+		pattern, err := ParsePathPattern(text)
+		if err != nil {
+			return Location{}, err
+		}
+		method, _, _ := strings.Cut(text, " ")
+		if _, ok := pattern.Match(method, path); below && ok && JudgeTarget(path) == nil {
+			return Location{Own: &Call{Method: method, Path: path, Query: u.RawQuery}}, nil
+		}
+	}
+	return Location{URL: u.String()}, nil
+}
+
+// Redirected is where a reply to the download of a result leads that only the
+// credential opens; nil where it leads elsewhere or nowhere.
+func (p *Provider) Redirected(way *Way, resp *http.Response) *Call {
+	to, err := resp.Location()
+	if resp.StatusCode < 300 || resp.StatusCode > 399 || err != nil {
+		return nil
+	}
+	if to.Host == "" {
+		to.Scheme, to.Host = p.base.Scheme, p.base.Host
+	}
+	at, err := p.locate(way, to.String(), nil)
 	if err != nil {
-		return Location{}, err
+		return nil
 	}
-	method, _, _ := strings.Cut(way.Own, " ")
-	if _, ok := pattern.Match(method, path); !below || !ok || JudgeTarget(path) != nil {
-		return Location{URL: u.String()}, nil
-	}
-	return Location{Own: &Call{Method: method, Path: path, Query: u.RawQuery}}, nil
+	return at.Own
 }

@@ -128,7 +128,7 @@ func findsFile(t *testing.T, p *Provider, w *Way, status int, body string) {
 	case errors.Is(err, ErrNoFile) || err != nil && status >= 400:
 	case err != nil:
 		t.Errorf("%s: file %q: %v", p.Name(), name, err)
-	case at.Own != nil && (w.Own == "" || !strings.Contains(at.Own.Path, "/files/") || JudgeTarget(at.Own.Path) != nil):
+	case at.Own != nil && (len(w.Own) == 0 || !strings.Contains(at.Own.Path, "/files/") || JudgeTarget(at.Own.Path) != nil):
 		t.Errorf("%s: %+v would be fetched with the credential", p.Name(), at.Own)
 	case at.Own == nil && !strings.HasPrefix(at.URL, "http"):
 		t.Errorf("%s: file at %q", p.Name(), at.URL)

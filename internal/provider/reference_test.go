@@ -138,7 +138,7 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 		}
 		switch {
 		case w.Has(AsyncContent):
-		case w.Own != "":
+		case len(w.Own) > 0:
 			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | passes on what lies at the address in a poll |\n", w.Poll)
 		case len(w.File) > 0:
 			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | redirects to the address of the result |\n", w.Poll)

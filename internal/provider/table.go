@@ -104,7 +104,10 @@ func geminiJobs(version string) *Way {
 	return &Way{
 		Name: "operations" + strings.ReplaceAll(version, "/", "-"), TaskID: "name", Stem: "models/{model}/operations/",
 		Poll: "GET " + version + "/{task}", Shape: Shape{Done: "done", Error: "error"},
-		Download: Download{File: []string{"response.generateVideoResponse.generatedSamples.0.video.uri"}, Own: "GET /{version}/files/{file}"},
+		Download: Download{
+			File: []string{"response.generateVideoResponse.generatedSamples.0.video.uri"},
+			Own:  []string{"GET /{version}/files/{file}", "GET /download/{version}/files/{file}"}, // the one redirects to the other
+		},
 	}
 }
 

@@ -354,7 +354,15 @@ func (y *Relay) download(c *call) error {
 	case err != nil:
 		return err
 	}
-	defer resp.Body.Close()
+	defer func() { resp.Body.Close() }()
+	if next := e.at.Redirected(e.way, resp); next != nil {
+		resp.Body.Close()
+		e.call.Method, e.call.Path, e.call.Query = next.Method, next.Path, next.Query
+		if resp, err = y.sendErrand(&c.life, c); err != nil {
+			c.fail(err)
+			return nil
+		}
+	}
 	y.Metrics.errand(c, resp.StatusCode)
 	y.pass(c, resp)
 	return nil

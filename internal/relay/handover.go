@@ -41,9 +41,23 @@ func (y *Relay) handOver(c *call) error {
 		e.call = *at.Own
 		e.call.Header, e.call.Credential, e.call.MadeAt = c.r.Header, e.job.Credential, e.job.CreatedAt
 		return y.download(c)
+	case !dropsKey(c.r.Header):
+		return modelgate.Errorf(modelgate.BadRequest, "the result lies at the address that a poll answers; only a key in Authorization: Bearer is redirected there")
 	}
 	y.Metrics.errand(c, http.StatusFound)
 	c.w.Header().Set("Location", at.URL)
 	c.w.WriteHeader(http.StatusFound)
 	return nil
+}
+
+// dropsKey reports whether the client's key stands where clients leave it out
+// when they follow a redirect to another host: in Authorization and nowhere
+// else.
+func dropsKey(h http.Header) bool {
+	for _, name := range []string{"X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
+		if h.Get(name) != "" {
+			return false
+		}
+	}
+	return h.Get("Authorization") != ""
 }

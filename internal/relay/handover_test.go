@@ -51,6 +51,21 @@ func TestHandOver(t *testing.T) {
 			more:   map[string]string{"GET /v1beta/files/abc:download?alt=media": "200 the film"},
 			status: 200, answer: "the film", heard: []string{"GET /v1beta/files/abc:download?alt=media"},
 		},
+		"at the provider, by way of another path": {
+			format: "gemini", native: "veo", create: "POST /v1beta/models/veo:predictLongRunning", made: `{"name":"models/veo/operations/g1"}`, task: "models/veo/operations/g1",
+			poll: "GET /v1beta/models/veo/operations/g1",
+			says: `{"done":true,"response":{"generateVideoResponse":{"generatedSamples":[{"video":{"uri":"SELF/v1beta/files/abc:download?alt=media"}}]}}}`,
+			more: map[string]string{
+				"GET /v1beta/files/abc:download?alt=media":          "302 SELF/download/v1beta/files/abc:download?alt=media",
+				"GET /download/v1beta/files/abc:download?alt=media": "200 the film",
+			},
+			status: 200, answer: "the film", heard: []string{"GET /download/v1beta/files/abc:download?alt=media"},
+		},
+		"with a credential in it": {
+			format: "together", native: "m", create: "POST /v2/videos", made: `{"id":"t1"}`, task: "t1",
+			poll: "GET /v2/videos/t1", says: `{"status":"completed","outputs":{"video_url":"https://cdn.example/a.mp4?key=sk-one"}}`,
+			status: 404, answer: "names no result",
+		},
 		"another path of the provider is not fetched": {
 			format: "gemini", native: "veo", create: "POST /v1beta/models/veo:predictLongRunning", made: `{"name":"models/veo/operations/g1"}`, task: "models/veo/operations/g1",
 			poll:   "GET /v1beta/models/veo/operations/g1",
@@ -89,7 +104,7 @@ func TestHandOver(t *testing.T) {
 			s := newStudio(t, map[string]string{tt.create: "200 " + tt.made})
 			s.set(tt.poll, "200 "+strings.ReplaceAll(tt.says, "SELF", s.URL))
 			for call, answer := range tt.more {
-				s.set(call, answer)
+				s.set(call, strings.ReplaceAll(answer, "SELF", s.URL))
 			}
 			g := open(t, "", plan{live: films(t, tt.native, provider.Config{Format: tt.format, BaseURL: s.URL})})
 			if status, answer := g.asks(t, "POST /v1/videos", `{"model":"acme/film","duration":5}`); status != 200 {
@@ -131,6 +146,19 @@ func TestHandOverLookup(t *testing.T) {
 	}
 	if status, answer := g.download(t, "m1"); status != 302 || answer != "https://cdn.example/m.mp4" {
 		t.Errorf("%d %s", status, answer)
+	}
+	// A client that follows a redirect would take such a header along.
+	r := g.request(t.Context(), "/v1/videos/m1/content", "")
+	r.Method = http.MethodGet
+	r.Header.Set("X-Api-Key", strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "))
+	r.Header.Del("Authorization")
+	resp, err := g.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != 400 {
+		t.Errorf("a key in X-Api-Key: %d, want 400", resp.StatusCode)
 	}
 	s.set("GET /v1/files/retrieve?file_id=77%26x", "503 away")
 	if status, answer := g.download(t, "m1"); status != 503 {

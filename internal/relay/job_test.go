@@ -109,6 +109,9 @@ func newStudio(t testing.TB, answers map[string]string) *studio {
 		code := 404
 		_, _ = fmt.Sscan(status, &code) // stays 404
 		w.Header().Set("Content-Type", "application/json")
+		if code == http.StatusFound {
+			w.Header().Set("Location", body)
+		}
 		w.WriteHeader(code)
 		_, _ = io.WriteString(w, body)
 	}))
