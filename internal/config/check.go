@@ -123,6 +123,9 @@ func (r *Redis) check(d *document) {
 		d.fault("redis.url", "want redis://host:6379/0 or rediss://…, or leave it empty")
 		return
 	}
+	if u.RawQuery != "" || u.Fragment != "" {
+		d.fault("redis.url", "takes nothing behind ? or #")
+	}
 	if database := strings.Trim(u.Path, "/"); database != "" {
 		if n, err := strconv.Atoi(database); err != nil || n < 0 {
 			d.fault("redis.url", "want the number of a database after the host, such as /0")

@@ -93,6 +93,7 @@ func TestFaults(t *testing.T) {
 		{"database", "database: {url: mysql://user:hush@db/x}\n", "1:17: database.url: want sqlite:FILE or postgres://user:password@host:5432/name"},
 		{"redis", "redis: {url: \"http://:hush@cache\"}\n", "1:14: redis.url: want redis://host:6379/0 or rediss://…, or leave it empty"},
 		{"redis database", "redis: {url: \"redis://cache/main\"}\n", "1:14: redis.url: want the number of a database after the host, such as /0"},
+		{"redis parameters", "redis: {url: \"redis://cache/0?protocol=3\"}\n", "1:14: redis.url: takes nothing behind ? or #"},
 		{"unset variable", "redis:\n  url: ${REDIS_URL}\n", "2:8: redis.url: environment variable REDIS_URL is not set; set it, or write ${REDIS_URL:-} if it may be empty"},
 		{"lone dollar", "redis: {url: redis://a$b}\n", "1:14: redis.url: has a lone $; write ${NAME} for a variable and $$ for a dollar sign"},
 		{"open brace", "redis:\n  url: ${A\n", "2:8: redis.url: has ${ without }"},
