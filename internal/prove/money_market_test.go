@@ -64,9 +64,6 @@ const (
 const marketCatalog = `
   - {slug: acme/small, kind: llm, context_length: 1000, max_output: 1000, routes: [{provider: openai, model: small}], price: {input: 1, output: 10}}`
 
-// bound is what a strict budget reserves for the attempt.
-func (a *attempt) bound() int64 { return marketContext*inputRate + a.limit*outputRate }
-
 // estimate is at most what a budget that estimates reserves for it, once the
 // answers of late were as long as it may be.
 func (a *attempt) estimate() int64 { return int64(len(a.body())+2)/3*inputRate + a.limit*outputRate }

@@ -197,10 +197,8 @@ func (t tally) days() tally {
 	return out
 }
 
-// firstText and lastText are parts of an entry's key.
+// firstText is the first part of an entry's key.
 func firstText(key string) string {
 	text, _, _ := strings.Cut(key, "\x00")
 	return text
 }
-
-func lastText(key string) string { return key[strings.LastIndexByte(key, 0)+1:] }
