@@ -27,7 +27,7 @@ func TestHistoryWrites(t *testing.T) {
 			want = 4_000
 		}
 		h := newHistory(t, database, 1)
-		batches := h.batches(rows, 500)
+		batches := h.batches(rows, 2000)
 		finish := h.loops()
 		began, used := time.Now(), processorTime(t)
 		for i, batch := range batches {
