@@ -54,3 +54,35 @@ func BenchmarkChecks(b *testing.B) {
 		}
 	})
 }
+
+// TestChecksAllocateNothing: what judges a target, its route and its body takes
+// no memory, however many calls there are.
+func TestChecksAllocateNothing(t *testing.T) {
+	p, err := New(Config{Name: "openai", Format: "openai", BaseURL: "https://api.example.com", Credentials: []string{"secret"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := NewNames(append(p.BodyNames(), "model", "stream", "stream_options")...)
+	body := []byte(`{"model":"gpt-5-mini","stream":true,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 190) + `"}]}`)
+	for name, check := range map[string]func(){
+		"target": func() {
+			if JudgeTarget("/openai/v1/chat/completions") != nil {
+				t.Fatal("refused")
+			}
+		},
+		"route": func() {
+			if r, _ := p.Route("POST", "/v1/chat/completions"); r == nil {
+				t.Fatal("no route")
+			}
+		},
+		"body": func() {
+			if _, err := Scan(body, names); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		if n := testing.AllocsPerRun(100, check); n != 0 {
+			t.Errorf("the check of the %s allocates %v times", name, n)
+		}
+	}
+}
