@@ -120,7 +120,8 @@ func (w *Way) Followable(id modelgate.TaskID) bool {
 		return false
 	}
 	c, err := w.Call(AsyncPoll, &modelgate.Job{NewJob: modelgate.NewJob{TaskID: id}, Model: "owner/name"})
-	return err == nil && JudgeTarget(c.Path) == nil && (w.Stem == "" || strings.Contains(string(id), "/"))
+	// Without what stands between model and id, the path is that of a model.
+	return err == nil && JudgeTarget(c.Path) == nil && strings.Contains(string(id), w.Stem[strings.LastIndexByte(w.Stem, '}')+1:])
 }
 
 // Way finds a way of the provider's by its name; nil where there is none
