@@ -1,7 +1,8 @@
+//go:build linux
+
 package prove
 
 import (
-	"runtime"
 	"testing"
 	"time"
 
@@ -12,9 +13,6 @@ import (
 // bound is on its CPU time: a busy machine makes it wait and not work.
 func TestScaleStart(t *testing.T) {
 	t.Parallel()
-	if runtime.GOOS != "linux" {
-		t.Skip("reads /proc")
-	}
 	engines(t, func(t *testing.T, database string) {
 		w := newWorld(t, gatetest.GatewayOptions{Database: database})
 		w.load(&load{calls: size(200, 20_000)}).run(t.Context())
