@@ -83,9 +83,10 @@ func (db *DB) filteredUsage(ctx context.Context, client modelgate.ClientID, l Us
 // it reads as many places of the index as a page has rows, downwards from the
 // cursor, and only then looks which of them are in the entry and young enough:
 // the rest of a page that is not full would else be looked for among all that
-// lies below. The order is that of the whole index, so that no other index has
-// it: an engine that expects such rows to be frequent would walk the primary
-// key.
+// lies below. The status is in the range and in the order, so that no other
+// index has that order: an engine that expects such rows to be frequent would
+// walk the primary key. The provider is not in the range, because SQLite takes
+// none that begins with an expression.
 func usageFiltered(shown bool, providers, statuses int) string {
 	owner, provider := "client_id = $1 AND $2 = ''", "provider"
 	if shown {
@@ -99,12 +100,12 @@ func usageFiltered(shown bool, providers, statuses int) string {
 				b.WriteString("\n    UNION ALL")
 			}
 			p, s := "$"+strconv.Itoa(7+i), "$"+strconv.Itoa(7+providers+j)
-			b.WriteString("\n    SELECT created_at, id FROM (\n      SELECT " + provider + " AS name, parse_status, created_at, id FROM usage_row" +
-				"\n      WHERE " + owner +
-				"\n        AND (" + provider + ", parse_status, created_at, id) < (" + p + ", " + s + ", $4, $5)" +
-				"\n      ORDER BY " + provider + " DESC, parse_status DESC, created_at DESC, id DESC" +
+			b.WriteString("\n    SELECT created_at, id FROM (\n      SELECT parse_status, created_at, id FROM usage_row" +
+				"\n      WHERE " + owner + " AND " + provider + " = " + p +
+				"\n        AND (parse_status, created_at, id) < (" + s + ", $4, $5)" +
+				"\n      ORDER BY parse_status DESC, created_at DESC, id DESC" +
 				"\n      LIMIT $6) AS p" + strconv.Itoa(i*statuses+j) +
-				"\n    WHERE name = " + p + " AND parse_status = " + s + " AND created_at >= $3")
+				"\n    WHERE parse_status = " + s + " AND created_at >= $3")
 		}
 	}
 	b.WriteString("\n  ) AS found\n  ORDER BY created_at DESC, id DESC\n  LIMIT $6\n) AS u" +
