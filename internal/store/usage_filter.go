@@ -86,7 +86,9 @@ func (db *DB) filteredUsage(ctx context.Context, client modelgate.ClientID, l Us
 // lies below. The status is in the range and in the order, so that no other
 // index has that order: an engine that expects such rows to be frequent would
 // walk the primary key. The provider is not in the range, because SQLite takes
-// none that begins with an expression.
+// none that begins with an expression. CROSS JOIN has SQLite read the rows by
+// what was found; it would read all of the client's where there are many
+// entries.
 func usageFiltered(shown bool, providers, statuses int) string {
 	owner, provider := "client_id = $1 AND $2 = ''", "provider"
 	if shown {
@@ -109,7 +111,7 @@ func usageFiltered(shown bool, providers, statuses int) string {
 		}
 	}
 	b.WriteString("\n  ) AS found\n  ORDER BY created_at DESC, id DESC\n  LIMIT $6\n) AS u" +
-		"\nJOIN usage_row r ON r.client_id = $1 AND r.created_at = u.created_at AND r.id = u.id" +
+		"\nCROSS JOIN usage_row r\nWHERE r.client_id = $1 AND r.created_at = u.created_at AND r.id = u.id" +
 		"\nORDER BY r.created_at DESC, r.id DESC\n-- usageFiltered")
 	return b.String()
 }
