@@ -147,6 +147,34 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 	})
 }
 
+// TestPageOfManyEntriesIsReadByWhatWasFound: however many providers and
+// statuses a filter stands for, a page reads the rows of a page.
+func TestPageOfManyEntriesIsReadByWhatWasFound(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := fill(t, db, 6000)
+		const providers = 12
+		at, last := (*Cursor)(nil).before()
+		for _, shown := range []bool{false, true} {
+			args := []any{string(client), "", int64(0), at, last, 21}
+			if shown {
+				args[1] = "s0"
+			}
+			for i := range providers {
+				args = append(args, fmt.Sprint("provider-", i))
+			}
+			query, explain, want := usageFiltered(shown, providers, 1), "EXPLAIN QUERY PLAN ", "SEARCH r USING PRIMARY KEY (client_id=? AND created_at=? AND id=?)"
+			if db.engine.folder == "postgres" {
+				explain, want = "EXPLAIN ", "usage_row_pkey"
+			}
+			plan := strings.Join(explained(t, db, explain+query, append(args, "ok")...), "\n")
+			if !strings.Contains(plan, want) {
+				t.Errorf("shown %v: the plan does not rest on %s:\n%s", shown, want, plan)
+			}
+		}
+	})
+}
+
 // explained is the last column of each line of a plan.
 func explained(t *testing.T, db *DB, query string, args ...any) []string {
 	t.Helper()
