@@ -37,9 +37,6 @@ func TestTraces(t *testing.T) {
 	b := newBench(t, gatetest.GatewayOptions{More: `telemetry: {otlp_endpoint: "` + collector + `"}`})
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	resp, _ := b.post(t, "/v1/chat/completions", `{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"one two three [[words=5]]"}]}`, "Traceparent", parent)
-	if id := resp.Header.Get("X-Gateway-Request-Id"); id == "" || !strings.Contains(b.Log(), "msg=call request_id="+id+" ") {
-		t.Errorf("the log does not name the request %q", id)
-	}
 	b.post(t, "/v1/messages", `{"model":"anthropic/claude-haiku-4.5","max_tokens":9,"messages":[{"role":"user","content":"[[status=503]]"}]}`)
 	b.post(t, "/v1/chat/completions", `{"model":"bare"}`)
 	byName := map[string]*otlp.Span{}
@@ -51,6 +48,10 @@ func TestTraces(t *testing.T) {
 		case <-deadline:
 			t.Fatalf("only %v came\n%s", slices.Collect(maps.Keys(byName)), b.Log())
 		}
+	}
+	// The line is written before the span is handed over, and both after the answer.
+	if id := resp.Header.Get("X-Gateway-Request-Id"); id == "" || !strings.Contains(b.Log(), "msg=call request_id="+id+" ") {
+		t.Errorf("the log does not name the request %q", id)
 	}
 	server, call := byName["POST /v1/chat/completions "], byName["chat gpt-5-mini "]
 	if server == nil || call == nil || byName["chat claude-haiku-4-5 503"] == nil || byName["POST /v1/messages 503"] == nil || byName["POST /v1/chat/completions bad_request"] == nil {
