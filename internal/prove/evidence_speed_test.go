@@ -3,8 +3,11 @@ package prove
 import (
 	"bufio"
 	"context"
+	"fmt"
+	"os"
 	"os/exec"
-	"syscall"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,18 +56,38 @@ func TestHistorySpeed(t *testing.T) {
 	}
 	_, _ = out.Write(head)
 	_ = out.Flush()
+	peak := peakMemory(command.Process.Pid)
 	_ = in.Close()
 	if err := command.Wait(); err != nil {
 		t.Fatalf("verify: %v", err)
 	}
-	used := command.ProcessState.SysUsage().(*syscall.Rusage)
-	mib := used.Maxrss >> 10
+	mib := peak >> 20
 	busy := command.ProcessState.UserTime() + command.ProcessState.SystemTime()
 	t.Logf("%d lines in %v, %.0f lines a second of the verifier's own time, %d MiB at most", lines, time.Since(began).Round(time.Millisecond), float64(lines)/busy.Seconds(), mib)
+	if peak == 0 {
+		t.Log("NOT CHECKED: what memory verify took; this system has no /proc")
+	}
 	if mib > 64*raceFactor {
 		t.Errorf("verify took %d MiB, want at most 64", mib)
 	}
 	if rate := float64(lines) / busy.Seconds(); *full && raceFactor == 1 && rate < 100_000 {
 		t.Errorf("verify took %.0f lines a second, want 100,000", rate)
 	}
+}
+
+// peakMemory is the most memory that a process has had so far, in bytes, or 0
+// where there is no /proc. What the system reports of a process that has ended
+// counts the memory of the one that started it, this test's.
+func peakMemory(pid int) int64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
 }
