@@ -284,9 +284,3 @@ func (v values) number(name string, value int64) {
 		url.Values(v).Set(name, strconv.FormatInt(value, 10))
 	}
 }
-
-func (v values) time(name string, value time.Time) {
-	if !value.IsZero() {
-		url.Values(v).Set(name, value.Format(time.RFC3339Nano))
-	}
-}

@@ -141,7 +141,7 @@ func (s *shop) furnish(t *testing.T, r *reseller) {
 	for i, c := range b.customers[:3] {
 		put("/gw/budgets", fmt.Sprintf(`{"scope":"sub_account","id":%q,"period":"month","limit_usd":%.2f}`, c.ID, month/float64(6+4*i)+1))
 	}
-	put("/gw/budgets", fmt.Sprintf(`{"scope":"key","id":%q,"period":"day","limit_usd":5}`, b.keys[3].id))
+	put("/gw/budgets", fmt.Sprintf(`{"scope":"key","id":%q,"period":"day","limit_usd":%.2f}`, b.keys[3].id, day/20+5)) // one of forty keys in use
 	put("/gw/processor/config", fmt.Sprintf(`{"enabled":true,"api_key":%q}`, sellerKey))
 	put("/gw/processor/mappings/"+string(r.First), `{"stripe_customer_id":"cus_globex"}`)
 	put("/gw/processor/mappings/"+string(r.Second), `{"stripe_customer_id":"cus_gone_initech"}`) // which the processor does not know
