@@ -5,7 +5,7 @@ import "runtime/debug"
 const (
 	// gcPercent trades memory, of which a gateway needs little, for fewer
 	// collections; gcCeiling is where that trade ends.
-	gcPercent = 400
+	gcPercent = 300
 	gcCeiling = 1 << 30 // bytes
 )
 
