@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -40,7 +41,7 @@ func footprint(o *options, targets []*target) (*figures, error) {
 		return nil, err
 	}
 	f.targets = nil
-	_ = first.process.Process.Signal(os.Interrupt)
+	_ = first.process.Process.Signal(syscall.SIGTERM)
 	_ = first.process.Wait()
 
 	began := time.Now()

@@ -131,7 +131,7 @@ type fleet struct {
 
 func (f *fleet) stop() {
 	for _, t := range f.targets {
-		_ = t.process.Process.Signal(os.Interrupt) // it may have ended by itself
+		_ = t.process.Process.Signal(syscall.SIGTERM) // it may have ended by itself
 		_ = t.process.Wait()
 	}
 	_ = os.RemoveAll(f.dir)
