@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -21,6 +22,10 @@ const (
 	// picked up without a restart.
 	postgresConnLife = 30 * time.Minute
 	postgresConnIdle = 5 * time.Minute
+	// postgresIdleInTransaction is how long PostgreSQL keeps a transaction open
+	// for an instance it hears nothing of. One that was cut off or suspended in
+	// the middle holds its locks until then, and every other instance waits.
+	postgresIdleInTransaction = 10 * time.Second
 	// insertRows is how many rows one INSERT holds at most.
 	insertRows = 64
 )
@@ -39,7 +44,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	if o.MaxConns == 0 {
 		o.MaxConns = postgresConns
 	}
-	pool := stdlib.OpenDB(*conf)
+	pool := stdlib.OpenDB(*conf, stdlib.OptionAfterConnect(boundTransactions))
 	pool.SetMaxOpenConns(o.MaxConns)
 	pool.SetMaxIdleConns(o.MaxConns)
 	pool.SetConnMaxLifetime(postgresConnLife)
@@ -55,6 +60,19 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 		freshPlan:     []any{pgx.QueryExecModeCacheDescribe},
 		lockSchema:    func(ctx context.Context) (func() error, error) { return lockTable(ctx, pool) },
 	}}, nil
+}
+
+const sqlBoundTransactions = `SELECT set_config('idle_in_transaction_session_timeout', $1, false)
+WHERE current_setting('idle_in_transaction_session_timeout') = '0'
+-- sqlBoundTransactions`
+
+// boundTransactions gives a session postgresIdleInTransaction, unless the
+// address, the role or the database has a bound of its own. It is a statement
+// and no start-up parameter, for connection poolers refuse those.
+func boundTransactions(ctx context.Context, c *pgx.Conn) error {
+	milliseconds := strconv.FormatInt(postgresIdleInTransaction.Milliseconds(), 10)
+	_, err := c.Exec(ctx, sqlBoundTransactions, pgx.QueryExecModeExec, milliseconds)
+	return err
 }
 
 const sqlPostgresSettings = `SELECT current_setting('server_encoding'),

@@ -43,9 +43,7 @@ for (const [place, root, key, pages, looks] of places) {
         await accessible(page, name);
         const [wide, shifted] = await page.evaluate(() => [document.documentElement.scrollWidth - innerWidth, window.shifted]);
         assert.ok(wide <= 0, `${name} is ${wide} px too wide`);
-        // Half of what counts as good (web.dev, cumulative layout shift): answers that come
-        // one by one on a busy machine may widen a table's column once.
-        assert.ok(shifted < 0.05, `${name} shifted by ${shifted}`);
+        assert.ok(shifted < 0.02, `${name} shifted by ${shifted}`);
         await page.screenshot({ path: `${shots}/${place}-${name}-${theme}-${width}.png` });
       }
       await check();

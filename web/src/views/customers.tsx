@@ -75,7 +75,7 @@ export function Customers() {
           <Segments label="Customers to show" value={show} onChange={setShow} options={[["all", "All"], ["active", "Active"], ["suspended", "Suspended"]]} />
           <span className="find"><Icon name="search" /><input aria-label="Find a customer" placeholder="Name or slug" value={text} onChange={(e) => setText(e.target.value)} /></span>
           <span className="grow" />
-          <span className="note num">{spend.data && total && <>30 days: {usd(total.billed)} billed, {usd(total.billed - total.cost)} margin</>}</span>
+          <Total sums={spend.data && total} awaited={spend.busy || customers.busy} />
           <Download name="customers-30d" columns={columns} rows={rows} />
         </div>
         {spend.failure && <div className="pad"><Trouble failure={spend.failure} again={spend.again} /></div>}
@@ -94,6 +94,14 @@ export function Customers() {
       {creating && <Create onClose={() => setCreating(false)} />}
     </Page>
   );
+}
+
+// On a narrow page the total has a line of its own, which is there before the
+// figures are: what is below does not jump.
+function Total({ sums, awaited }: { sums: { cost: number; billed: number } | undefined; awaited: boolean }) {
+  if (!sums && !awaited) return null;
+  const { billed, cost } = sums ?? { billed: 1000, cost: 900 };
+  return <span className={sums ? "note num" : "note num unseen"} aria-hidden={!sums}>30 days: {usd(billed)} billed, {usd(billed - cost)} margin</span>;
 }
 
 function slugOf(name: string): string {
