@@ -57,7 +57,7 @@ func Unreachable(err error) bool {
 func unreachablePostgres(code string) bool {
 	switch code {
 	case "25006", // writes refused: a standby that was the primary
-		"25P03", // heard nothing of this instance for too long
+		"25P03",          // heard nothing of this instance for too long
 		"40001", "40P01", // lost a race more often than it is tried
 		"55P03", // a lock was not to be had
 		"57014": // statement time-out

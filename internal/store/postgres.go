@@ -44,7 +44,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	if o.MaxConns == 0 {
 		o.MaxConns = postgresConns
 	}
-	pool := stdlib.OpenDB(*conf, stdlib.OptionAfterConnect(boundTransactions))
+	pool := stdlib.OpenDB(*conf, stdlib.OptionAfterConnect(setSession))
 	pool.SetMaxOpenConns(o.MaxConns)
 	pool.SetMaxIdleConns(o.MaxConns)
 	pool.SetConnMaxLifetime(postgresConnLife)
@@ -62,16 +62,18 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	}}, nil
 }
 
-const sqlBoundTransactions = `SELECT set_config('idle_in_transaction_session_timeout', $1, false)
-WHERE current_setting('idle_in_transaction_session_timeout') = '0'
--- sqlBoundTransactions`
+const sqlSession = `SELECT set_config(name, value, false)
+FROM (VALUES ('idle_in_transaction_session_timeout', '0', $1), ('jit', 'on', 'off')) AS wanted (name, unset, value)
+WHERE current_setting(name) = unset
+-- sqlSession`
 
-// boundTransactions gives a session postgresIdleInTransaction, unless the
-// address, the role or the database has a bound of its own. It is a statement
-// and no start-up parameter, for connection poolers refuse those.
-func boundTransactions(ctx context.Context, c *pgx.Conn) error {
+// setSession gives a session postgresIdleInTransaction and plans without
+// compilation, which takes longer than any statement here, unless the address,
+// the role or the database says otherwise. These are no start-up parameters,
+// for connection poolers refuse those.
+func setSession(ctx context.Context, c *pgx.Conn) error {
 	milliseconds := strconv.FormatInt(postgresIdleInTransaction.Milliseconds(), 10)
-	_, err := c.Exec(ctx, sqlBoundTransactions, pgx.QueryExecModeExec, milliseconds)
+	_, err := c.Exec(ctx, sqlSession, pgx.QueryExecModeExec, milliseconds)
 	return err
 }
 

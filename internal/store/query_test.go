@@ -147,6 +147,22 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 	})
 }
 
+// TestStatisticsReadTheirPagesOnly holds before the engines have figures about
+// a table, which is when an organization is new and after a restore.
+func TestStatisticsReadTheirPagesOnly(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		explain, want := "EXPLAIN QUERY PLAN ", "(client_id=? AND sub_account_id=? AND grain=? AND dimension=? AND start>? AND start<?)"
+		if db.engine.folder == "postgres" {
+			explain, want = "EXPLAIN ", "AND (dimension = '"
+		}
+		plan := strings.Join(explained(t, db, explain+sqlRollups, "c", "", "hour", "provider", "team", 0, dayMicros), "\n")
+		if strings.Count(plan, want) != 3 || strings.Contains(plan, "Filter: (dimension") {
+			t.Errorf("statistics read pages of other dimensions:\n%s", plan)
+		}
+	})
+}
+
 // TestPageOfManyEntriesIsReadByWhatWasFound: however many providers and
 // statuses a filter stands for, a page reads the rows of a page.
 func TestPageOfManyEntriesIsReadByWhatWasFound(t *testing.T) {

@@ -31,11 +31,21 @@ FROM usage_head
 WHERE client_id = $1
 -- sqlUsageHead`
 
-// sqlRollups reads the root pages of a time and those of two dimensions.
+// sqlRollups reads the root pages of a time and those of two dimensions, or of
+// one that is given twice. Each has a query of its own, for a planner without
+// figures reads the pages of all dimensions to find those of a list.
 const sqlRollups = `SELECT start, dimension, data
 FROM rollup
-WHERE client_id = $1 AND sub_account_id = $2 AND grain = $3 AND dimension IN ('', $4, $5)
-  AND start >= $6 AND start < $7
+WHERE client_id = $1 AND sub_account_id = $2 AND grain = $3 AND dimension = '' AND start >= $6 AND start < $7
+UNION ALL
+SELECT start, dimension, data
+FROM rollup
+WHERE client_id = $1 AND sub_account_id = $2 AND grain = $3 AND dimension = $4 AND start >= $6 AND start < $7
+UNION ALL
+SELECT start, dimension, data
+FROM rollup
+WHERE client_id = $1 AND sub_account_id = $2 AND grain = $3 AND dimension = $5 AND start >= $6 AND start < $7
+  AND $4 <> $5
 -- sqlRollups`
 
 const sqlDeltasSince = `SELECT hour, data
