@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"runtime"
 	"time"
 
 	"modelgate"
@@ -198,6 +199,11 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 ON CONFLICT (client_id, created_at, id) DO NOTHING
 -- sqlInsertUsage`
 
+// yieldRows is after how many rows the calls that are being served have their
+// turn: SQLite runs in this process, and a batch takes a processor for a time
+// that a call would have to wait.
+const yieldRows = 32
+
 func insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {
 	stmt, err := tx.PrepareContext(ctx, sqlInsertUsage)
 	if err != nil {
@@ -207,6 +213,9 @@ func insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRo
 	args := make([]any, 0, usageColumnCount)
 	still := context.WithoutCancel(ctx) // watching it would take a goroutine for each row
 	for i := range rows {
+		if i%yieldRows == yieldRows-1 {
+			runtime.Gosched()
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}

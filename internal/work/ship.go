@@ -19,8 +19,8 @@ const (
 	// batch costs beside its rows grows with the keys in it, so that few large
 	// ones cost less than many small ones; larger than this, one would keep
 	// others waiting for the database.
-	shipRows  = 2000
-	shipPause = 100 * time.Millisecond
+	shipRows  = 4000
+	shipPause = 400 * time.Millisecond
 	// shipTimeout bounds one try; between tries the pause doubles from the
 	// first to the second of these.
 	shipTimeout = 15 * time.Second
