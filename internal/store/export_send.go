@@ -223,7 +223,9 @@ func (d *dueEvent) refuse(now time.Time, generation int64) string {
 }
 
 // FinishSending notes what became of tries and frees the lane, in which
-// nothing is due before the given instant.
+// nothing is due before the given instant. Of a claim that was lost only what
+// was sent is noted: whoever has the lane now may be trying the rest, and what
+// this claim knows of them must not hide that they may be counted.
 func (db *DB) FinishSending(ctx context.Context, l Lane, settled []Settled, rest time.Time) error {
 	return db.update(ctx, "finish sending", func(tx *sql.Tx) error {
 		// First, and in a statement of its own: what was queued meanwhile is
@@ -232,11 +234,11 @@ func (db *DB) FinishSending(ctx context.Context, l Lane, settled []Settled, rest
 		if err != nil {
 			return err
 		}
+		if !held {
+			return db.settleEvents(ctx, tx, l, sentOf(settled))
+		}
 		if err := db.settleEvents(ctx, tx, l, settled); err != nil {
 			return err
-		}
-		if !held {
-			return nil
 		}
 		var next int64
 		if err := tx.QueryRowContext(ctx, sqlNextInLane, l.ClientID, l.CustomerID, int64(never)).Scan(&next); err != nil {
@@ -245,6 +247,15 @@ func (db *DB) FinishSending(ctx context.Context, l Lane, settled []Settled, rest
 		_, err = tx.ExecContext(ctx, sqlFreeLane, l.ClientID, l.CustomerID, max(next, micros(rest)))
 		return err
 	})
+}
+
+func sentOf(settled []Settled) (sent []Settled) {
+	for _, s := range settled {
+		if s.Status == modelgate.ExportSent {
+			sent = append(sent, s)
+		}
+	}
+	return sent
 }
 
 // lockLane locks a lane and reports whether the claim still stands.

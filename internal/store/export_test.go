@@ -233,6 +233,36 @@ func TestLanesAreOnesAtATime(t *testing.T) {
 	})
 }
 
+// A sender that has lost its lane knows nothing of what the next one does:
+// whatever it says, an event that may be counted says so.
+func TestALostLaneHidesNothing(t *testing.T) {
+	eachBilling(t, func(b *billing) {
+		b.book(1000, 1000, 1000)
+		lost := b.claim("a")
+		tried, _ := b.begin(lost, 1)
+		b.at = b.at.Add(2 * time.Minute)
+		l := b.claim("b")
+		if again, _ := b.begin(l, 1); len(tried) != 3 || len(again) != 3 { // b dies while it sends them
+			b.Fatalf("a sends %v, b sends %v", tried, again)
+		}
+		b.finish(lost, Settled{Sending: tried[0], Status: modelgate.ExportPending, At: b.at}, // put back untried
+			Settled{Sending: tried[1], Status: modelgate.ExportFailed, LastError: "refused"},
+			Settled{Sending: tried[2], Status: modelgate.ExportSent, At: b.at})
+		b.at = b.at.Add(modelgate.ExportUnsure)
+		if none, failed := b.begin(b.claim("c"), 1); none != nil || failed != 2 {
+			b.Errorf("23 h later %v are sent, %d have failed; want none and 2", none, failed)
+		}
+		var got []string
+		for _, e := range slices.Backward(b.list("").Events) {
+			got = append(got, fmt.Sprint(e.Status, " ", e.LastError))
+		}
+		if want := []string{"failed " + ReasonAmbiguous, "failed " + ReasonAmbiguous, "sent "}; !slices.Equal(got, want) {
+			b.Errorf("%q, want %q", got, want)
+		}
+		b.reconciled()
+	})
+}
+
 // What may have been counted is sent again only while the processor remembers
 // it, and with the same key.
 func TestUnsureEvents(t *testing.T) {

@@ -79,6 +79,7 @@ func (e *Exporter) Run(ctx context.Context) {
 		if !freed {
 			freed = e.Ledger.FreeLanes(ctx, e.Holder) == nil
 		}
+		claimed := time.Now()
 		lanes, err := e.Ledger.ClaimLanes(ctx, e.Holder, exportLanes-len(places), exportLease)
 		if err != nil && ctx.Err() == nil {
 			e.Log.Warn("billing events wait for the database", "error", err)
@@ -86,7 +87,7 @@ func (e *Exporter) Run(ctx context.Context) {
 		for _, l := range lanes {
 			places <- struct{}{}
 			senders.Go(func() {
-				e.send(ctx, l)
+				e.send(ctx, l, claimed)
 				<-places
 				select {
 				case more <- struct{}{}:
@@ -111,8 +112,9 @@ func await(ctx context.Context, sign <-chan struct{}, most time.Duration) {
 	}
 }
 
-// send sends what is due in a lane, and gives the lane back.
-func (e *Exporter) send(ctx context.Context, l store.Lane) {
+// send sends what is due in a lane that was claimed at an instant, and gives
+// the lane back.
+func (e *Exporter) send(ctx context.Context, l store.Lane, claimed time.Time) {
 	// What is begun is settled, even while the service ends.
 	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportLease)
 	defer cancel()
@@ -130,7 +132,12 @@ func (e *Exporter) send(ctx context.Context, l store.Lane) {
 	for range failed {
 		e.Count("failed")
 	}
-	settled, rest := e.tryAll(ctx, l, key, due)
+	// Near the end of the claim, or of the service. By both clocks: the wall's
+	// may be set back, the other one stands still while the machine sleeps.
+	over := func() bool {
+		return ctx.Err() != nil || time.Since(claimed) > exportLease-exportSpare || e.Now().After(l.Until.Add(-exportSpare))
+	}
+	settled, rest := e.tryAll(ctx, l, key, due, over)
 	e.settle(settling, l, settled, rest)
 }
 
@@ -139,12 +146,11 @@ func (e *Exporter) send(ctx context.Context, l store.Lane) {
 const longWait = 6
 
 // tryAll sends events one after the other. The rest of them are put back once
-// the processor is away, the claim is near its end or the service is.
-func (e *Exporter) tryAll(ctx context.Context, l store.Lane, key ExportKey, due []store.Sending) (settled []store.Settled, rest time.Time) {
-	began := time.Now() // monotonic: the wall clock may jump
+// the processor is away, or it is over.
+func (e *Exporter) tryAll(ctx context.Context, l store.Lane, key ExportKey, due []store.Sending, over func() bool) (settled []store.Settled, rest time.Time) {
 	away := false
 	for _, d := range due {
-		if away || ctx.Err() != nil || time.Since(began) > exportLease-exportSpare {
+		if away || over() {
 			d.Attempts--
 			settled = append(settled, store.Settled{Sending: d, Status: modelgate.ExportPending, At: e.Now()})
 			continue

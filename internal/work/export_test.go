@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"modelgate"
@@ -46,7 +47,9 @@ func (o *outbox) ClaimLanes(_ context.Context, holder string, most int, _ time.D
 		return nil, nil
 	}
 	o.claims++
-	return []store.Lane{{ClientID: "c", CustomerID: "cus", Holder: holder}}, nil
+	l := aLane()
+	l.Holder = holder
+	return []store.Lane{l}, nil
 }
 
 func (o *outbox) BeginSending(_ context.Context, _ store.Lane, _ int64, most int) ([]store.Sending, int, error) {
@@ -64,6 +67,19 @@ func (o *outbox) FinishSending(_ context.Context, _ store.Lane, s []store.Settle
 	o.settled, o.rest = append(o.settled, s...), rest
 	o.done <- struct{}{}
 	return nil
+}
+
+// outcomes are what became of the events.
+func (o *outbox) outcomes() (all []string) {
+	for _, s := range o.settled {
+		all = append(all, fmt.Sprint(s.UsageID, " ", s.Status, " ", s.Attempts))
+	}
+	return all
+}
+
+// aLane is claimed at noon.
+func aLane() store.Lane {
+	return store.Lane{ClientID: "c", CustomerID: "cus", Until: noon.Add(exportLease)}
 }
 
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
@@ -145,32 +161,55 @@ func TestExporterRestsWhileTheProcessorIsAway(t *testing.T) {
 		return nil
 	})
 	e.Pause = modelgate.ExportPause
-	e.send(t.Context(), store.Lane{ClientID: "c"})
-	var got []string
-	for _, s := range o.settled {
-		got = append(got, fmt.Sprint(s.UsageID, " ", s.Status, " ", s.Attempts))
-	}
+	e.send(t.Context(), aLane(), time.Now())
+	got := o.outcomes()
 	want := []string{"u0 sent 1", "u1 pending 1", "u2 pending 0", "u3 pending 0"}
 	if !slices.Equal(got, want) || tries != 2 || !o.rest.Equal(noon.Add(5*time.Second)) {
 		t.Errorf("%d tries, settled %q, rest %v; want %q", tries, got, o.rest, want)
 	}
 }
 
+// What was judged fit to be sent is so only while the claim lasts: where the
+// machine sleeps in the middle of a batch, or the database has taken its time,
+// the rest has to be judged again.
+func TestExporterStopsWithItsClaim(t *testing.T) {
+	t.Parallel()
+	want := []string{"u0 sent 1", "u1 pending 0", "u2 pending 0"}
+	o := newOutbox(3)
+	at := noon
+	e := exporter(o, func(int) error { at = at.Add(25 * time.Hour); return nil })
+	e.Now = func() time.Time { return at }
+	e.send(t.Context(), aLane(), time.Now())
+	if got := o.outcomes(); !slices.Equal(got, want) {
+		t.Errorf("a clock that jumps: %q, want %q", got, want)
+	}
+	o = newOutbox(1)
+	e = exporter(o, func(int) error { t.Error("sent under a claim that is as good as over"); return nil })
+	e.send(t.Context(), aLane(), time.Now().Add(-exportLease/2-time.Second))
+	if got := o.outcomes(); !slices.Equal(got, []string{"u0 pending 0"}) {
+		t.Errorf("a slow database: %q", got)
+	}
+}
+
 func TestExporterRuns(t *testing.T) {
 	t.Parallel()
-	o := newOutbox(120)
-	e := exporter(o, func(int) error { return nil })
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() { e.Run(ctx); close(ended) }()
-	for range 3 { // batches, none of which waits for the next look
-		<-o.done
-	}
-	cancel()
-	<-ended
-	if len(o.settled) != 120 {
-		t.Errorf("%d events are settled, want 120", len(o.settled))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		o := newOutbox(120)
+		e := exporter(o, func(int) error { return nil })
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		began := time.Now()
+		go func() { e.Run(ctx); close(ended) }()
+		for range 3 { // batches, none of which waits for the next look
+			<-o.done
+		}
+		took := time.Since(began)
+		cancel()
+		<-ended
+		if len(o.settled) != 120 || took != 0 {
+			t.Errorf("%d events are settled after %v, want 120 at once", len(o.settled), took)
+		}
+	})
 }
 
 // Without a key nothing is tried, and nothing is lost.
@@ -184,7 +223,7 @@ func TestExporterWaitsForAKey(t *testing.T) {
 	e.Key = func(context.Context, modelgate.ClientID) (ExportKey, error) {
 		return ExportKey{}, errors.New("no master key")
 	}
-	e.send(t.Context(), store.Lane{ClientID: "c"})
+	e.send(t.Context(), aLane(), time.Now())
 	if len(o.due) != 1 || len(o.settled) != 0 || !o.rest.After(noon) || !strings.Contains(log.String(), "no master key") {
 		t.Errorf("due %v, settled %v, rest %v, log %s", o.due, o.settled, o.rest, log.String())
 	}
