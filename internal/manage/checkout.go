@@ -128,7 +128,8 @@ func (a *API) notice(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// receive credits what a notice is about, or says why not.
+// receive credits what a notice is about, or says why not; with an error the
+// delivery has to come again.
 func (a *API) receive(ctx context.Context, n processor.Notice) (reason string, err error) {
 	id, ok := modelgate.ParseUUID(n.OrderID)
 	if !ok || id.String() != n.OrderID {
@@ -142,13 +143,14 @@ func (a *API) receive(ctx context.Context, n processor.Notice) (reason string, e
 		return "", err
 	case o.Status == store.OrderPaid:
 		return "", nil // delivered before
+	case o.SessionID != "" && o.SessionID != n.SessionID:
+		return anothers, nil
 	}
 	s, err := a.Processor.Session(ctx, a.Checkout.Key, n.SessionID)
-	if processor.OutcomeOf(err) == processor.Refused {
-		return "the processor does not know the payment: " + err.Error(), nil
-	}
 	if err != nil {
-		return "", modelgate.Errorf(modelgate.Unavailable, "the payment cannot be looked at; deliver again")
+		// It may well be paid, and the operator's key revoked or of another
+		// account: a delivery that is taken does not come again.
+		return "it cannot be looked at: " + err.Error(), modelgate.Errorf(modelgate.Unavailable, "the payment cannot be looked at; deliver again")
 	}
 	if reason := a.mismatch(&o, &s, &n); reason != "" {
 		return reason, nil
@@ -174,12 +176,14 @@ func (a *API) receive(ctx context.Context, n processor.Notice) (reason string, e
 	return "", err
 }
 
+const anothers = "the payment is another order's"
+
 // mismatch is in what a payment differs from its order, "" for nothing.
 func (a *API) mismatch(o *store.Order, s *processor.Session, n *processor.Notice) string {
 	live, known := processor.Live(a.Checkout.Key)
 	switch {
-	case s.ID != n.SessionID || s.OrderID != o.ID || o.SessionID != "" && o.SessionID != s.ID:
-		return "the payment is another order's"
+	case s.ID != n.SessionID || s.OrderID != o.ID:
+		return anothers
 	case s.Mode != "payment":
 		return "the session is no payment"
 	case s.Currency != "usd" || s.Cents != int64(o.Amount/cent):

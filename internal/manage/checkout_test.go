@@ -101,6 +101,34 @@ func TestDeliveryWhileTheProcessorIsAway(t *testing.T) {
 	})
 }
 
+// A payment of ours that cannot be looked at is not lost: the operator's key was
+// revoked, or is of another account, and a delivery that is taken does not come
+// again.
+func TestDeliveryUnderAWrongKey(t *testing.T) {
+	each(t, func(g *gate) {
+		t := prepaid(g)
+		order, session := t.order("25")
+		paid := t.processor.Pay(session)
+		invented := gatetest.PaySession{ID: "cs_invented", Object: "checkout.session", ClientReferenceID: order}
+		const deliverAgain = "the payment cannot be looked at; deliver again"
+		right, there := g.options.Checkout, g.options.Processor
+		g.remake(func(o *manage.Options) { o.Checkout.Key = "sk_test_revoked" }) // 401
+		t.deliver(t.processor.Notice(completed, paid)).refused(503, "unavailable", deliverAgain)
+		t.deliver(t.processor.Notice(completed, invented)).want(204, "")
+		g.remake(func(o *manage.Options) {
+			o.Checkout = right
+			o.Processor = processor.New(processor.Options{BaseURL: gatetest.NewProcessor(t, operatorsKey).URL, Meter: "m"})
+		})
+		t.deliver(t.processor.Notice(completed, paid)).refused(503, "unavailable", deliverAgain)
+		t.deliver(t.processor.Notice(completed, invented)).want(204, "")
+		t.credited("0 in 0")
+		g.remake(func(o *manage.Options) { o.Processor = there })
+		t.deliver(t.processor.Notice(completed, invented)).want(204, "")
+		t.deliver(t.processor.Notice(completed, paid)).want(204, "")
+		t.credited("25 in 1")
+	})
+}
+
 // The secrets of before and of now both sign while they change.
 func TestDeliveryUnderTwoSecrets(t *testing.T) {
 	each(t, func(g *gate) {

@@ -2,6 +2,7 @@ package processor
 
 import (
 	"context"
+	"net/http"
 	"strings"
 	"time"
 
@@ -74,7 +75,7 @@ func (c *Client) CreateCheckout(ctx context.Context, key string, n NewCheckout) 
 		return err
 	})
 	if err == nil && (out.ID == "" || !strings.HasPrefix(out.URL, "http")) {
-		err = &Error{Outcome: Unsure, Status: 200, text: "the processor's answer names no page to pay on"}
+		err = &Error{Outcome: Unsure, Status: http.StatusOK, text: "the processor's answer names no page to pay on"}
 	}
 	return out, err
 }
@@ -88,6 +89,9 @@ func (c *Client) Session(ctx context.Context, key, id string) (out Session, err 
 		}
 		return err
 	})
+	if err == nil && out.ID != id {
+		err = &Error{Outcome: Unsure, Status: http.StatusOK, text: "the processor's answer is not the payment that was asked for"}
+	}
 	return out, err
 }
 

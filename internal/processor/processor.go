@@ -136,7 +136,7 @@ func (c *Client) CreateCustomer(ctx context.Context, key string, n NewCustomer) 
 		return err
 	})
 	if err == nil && id == "" {
-		err = &Error{Outcome: Unsure, text: "the processor's answer names no customer"}
+		err = &Error{Outcome: Unsure, Status: http.StatusOK, text: "the processor's answer names no customer"}
 	}
 	return id, err
 }

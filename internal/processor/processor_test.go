@@ -72,9 +72,8 @@ func TestReport(t *testing.T) {
 
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
-	if err := newClient(closed.URL).Report(t.Context(), key, event(1)); processor.OutcomeOf(err) != processor.Away || shown(err) != modelgate.Unavailable {
+	const nobody = "http://127.0.0.1:1"
+	if err := newClient(nobody).Report(t.Context(), key, event(1)); processor.OutcomeOf(err) != processor.Away || shown(err) != modelgate.Unavailable {
 		t.Errorf("nobody there: %v", err)
 	}
 	for _, c := range []struct {
@@ -85,7 +84,6 @@ func TestOutcomes(t *testing.T) {
 		text   string
 	}{
 		{"cut", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, processor.Unsure, modelgate.Unavailable, "the processor did not answer"},
-		{"too late", func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body); <-r.Context().Done() }, processor.Unsure, modelgate.Unavailable, "the processor did not answer"},
 		{"500", says(500, `{"error":{"type":"api_error","message":"`+key+`"}}`), processor.Unsure, modelgate.BadGateway, "the processor answered 500: api_error"},
 		{"503 of a proxy", says(503, "<html>"), processor.Unsure, modelgate.BadGateway, "the processor answered 503"},
 		{"429", says(429, `{"error":{"type":"invalid_request_error","code":"rate_limit"}}`), processor.Again, modelgate.BadGateway, "the processor answered 429: rate_limit"},
@@ -110,8 +108,7 @@ func TestOutcomes(t *testing.T) {
 			t.Parallel()
 			server := httptest.NewServer(c.answer)
 			defer server.Close()
-			client := processor.New(processor.Options{BaseURL: server.URL, Meter: "m", Timeout: 500 * time.Millisecond})
-			err := client.Report(t.Context(), key, event(1))
+			err := newClient(server.URL).Report(t.Context(), key, event(1))
 			if got := processor.OutcomeOf(err); got != c.want {
 				t.Fatalf("%v is %q, want %q", err, got, c.want)
 			}
@@ -119,6 +116,27 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("%q shown as %q, want %q as %q", err, shown(err), c.text, c.shown)
 			}
 		})
+	}
+}
+
+// A call ends with its time-out. One that is over before the request has left
+// has not reached the processor; longer ones follow until one has.
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	var err error
+	for timeout := 100 * time.Millisecond; ; timeout *= 2 {
+		client := processor.New(processor.Options{BaseURL: server.URL, Meter: "m", Timeout: timeout})
+		if err = client.Report(t.Context(), key, event(1)); processor.OutcomeOf(err) != processor.Away {
+			break
+		}
+	}
+	if processor.OutcomeOf(err) != processor.Unsure || shown(err) != modelgate.Unavailable || err.Error() != "the processor did not answer" {
+		t.Errorf("%v is %q", err, processor.OutcomeOf(err))
 	}
 }
 
@@ -208,6 +226,23 @@ func TestCustomers(t *testing.T) {
 	}
 	if _, err := c.CreateCustomer(t.Context(), key, processor.NewCustomer{Name: "refuse", Once: "x"}); shown(err) != modelgate.BadGateway {
 		t.Errorf("refused: %v", err)
+	}
+}
+
+// An answer of success that lacks what it is for is an answer: 502, not 503.
+// A payment that is another's than was asked for is none.
+func TestAnswersWithoutMeaning(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(says(200, `{"id":"","url":""}`))
+	defer server.Close()
+	c := newClient(server.URL)
+	_, customer := c.CreateCustomer(t.Context(), key, processor.NewCustomer{Name: "Acme", Once: "o"})
+	_, checkout := c.CreateCheckout(t.Context(), key, processor.NewCheckout{OrderID: "o", Cents: 500, Product: "p", ReturnURL: "https://x", ExpiresAt: time.Now()})
+	_, session := c.Session(t.Context(), key, "cs_1")
+	for name, err := range map[string]error{"customer": customer, "checkout": checkout, "session": session} {
+		if processor.OutcomeOf(err) != processor.Unsure || shown(err) != modelgate.BadGateway {
+			t.Errorf("%s: %v is %q and shown as %q", name, err, processor.OutcomeOf(err), shown(err))
+		}
 	}
 }
 
