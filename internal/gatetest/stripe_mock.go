@@ -4,7 +4,7 @@ package gatetest
 
 import (
 	"fmt"
-	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -59,11 +59,15 @@ func startStripeMock(t testing.TB, dir, path string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	client := &http.Client{Timeout: 5 * time.Second}
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for range 500 { // ten seconds
-		if conn, err := net.Dial("tcp", address); err == nil {
-			conn.Close()
+		if resp, err := client.Get("http://" + address); err == nil {
+			resp.Body.Close()
+			if resp.Header.Get("Stripe-Mock-Version") == "" {
+				break // whoever took the port
+			}
 			t.Cleanup(func() {
 				dog.stop()
 				os.RemoveAll(dir)

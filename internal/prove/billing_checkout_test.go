@@ -90,7 +90,7 @@ func TestBillingWebhook(t *testing.T) {
 		wantBalance(p, "0 in 0")
 		t.Run("genuine", func(t *testing.T) { p.on(t).credited() })
 		t.Run("foreign payment", func(t *testing.T) { p.on(t).paidTwice() })
-		p.eventually("calls are paid for", 10*time.Second, func() bool {
+		p.eventually("calls are paid for", time.Minute, func() bool {
 			status, _ := p.ask(p.key, "POST /v1/chat/completions", chat)
 			return status == 200
 		})
