@@ -66,12 +66,15 @@ var beforeUse = []string{"client", "audit", "usage_row"}
 // compares. Nobody must write to the source meanwhile; a SQLite file is best
 // opened Exclusive.
 func (db *DB) Copy(ctx context.Context, to *DB) (copied []CopiedTable, err error) {
-	err = db.snapshot(ctx, "copy database", func(from *sql.Tx) error {
+	err = db.study(ctx, "copy database", func(from *sql.Tx) error {
 		names, err := db.tablesInOrder(ctx, from)
 		if err != nil {
 			return err
 		}
 		return run(ctx, to.write, nil, func(into *sql.Tx) error {
+			if err := to.takeTime(ctx, into); err != nil {
+				return err
+			}
 			if err := emptyAll(ctx, into, names); err != nil {
 				return err
 			}

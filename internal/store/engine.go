@@ -18,6 +18,7 @@ import (
 //     PostgreSQL, while on SQLite, which has none, it only binds slower;
 //   - freshPlan: PostgreSQL keeps the plan of a statement that it is sent again
 //     and again, also one that it made when a table was all but empty;
+//   - unhurried: PostgreSQL ends transactions that it hears nothing of;
 //   - connecting (sqlite.go, postgres.go) and error codes (errors.go).
 type engine struct {
 	dialect       goose.Dialect
@@ -26,6 +27,9 @@ type engine struct {
 	rowsPerInsert int
 	// freshPlan leads the arguments of a statement that is to be planned anew.
 	freshPlan []any
+	// unhurried is run first in a transaction that does much between its
+	// statements, "" for nothing.
+	unhurried string
 	// lockSchema excludes other migrators, in this and other processes.
 	lockSchema func(context.Context) (unlock func() error, err error)
 }

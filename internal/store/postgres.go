@@ -58,6 +58,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 		snapshot:      &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
 		rowsPerInsert: insertRows,
 		freshPlan:     []any{pgx.QueryExecModeCacheDescribe},
+		unhurried:     sqlPostgresUnhurried,
 		lockSchema:    func(ctx context.Context) (func() error, error) { return lockTable(ctx, pool) },
 	}}, nil
 }
@@ -76,6 +77,11 @@ func setSession(ctx context.Context, c *pgx.Conn) error {
 	_, err := c.Exec(ctx, sqlSession, pgx.QueryExecModeExec, milliseconds)
 	return err
 }
+
+// sqlPostgresUnhurried lifts postgresIdleInTransaction until the transaction
+// ends.
+const sqlPostgresUnhurried = `SELECT set_config('idle_in_transaction_session_timeout', '0', true)
+-- sqlPostgresUnhurried`
 
 const sqlPostgresSettings = `SELECT current_setting('server_encoding'),
   COALESCE(current_setting('synchronous_commit', true), ''),

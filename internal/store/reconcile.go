@@ -113,7 +113,7 @@ ORDER BY 1
 // grows with keys and days and not with calls.
 func (db *DB) Reconcile(ctx context.Context, client modelgate.ClientID) ([]Difference, error) {
 	out := []Difference{}
-	err := db.snapshot(ctx, "reconcile", func(tx *sql.Tx) error {
+	err := db.study(ctx, "reconcile", func(tx *sql.Tx) error {
 		clients, err := []string{string(client)}, error(nil)
 		if client == "" {
 			clients, err = list(ctx, tx, scanText, sqlBookedClients)

@@ -147,6 +147,27 @@ func (db *DB) snapshot(ctx context.Context, op string, fn func(*sql.Tx) error) e
 	return wrap(op, run(ctx, db.read, db.engine.snapshot, fn))
 }
 
+// study is snapshot for fn that does much between its queries, while the
+// database hears nothing of it.
+func (db *DB) study(ctx context.Context, op string, fn func(*sql.Tx) error) error {
+	return db.snapshot(ctx, op, func(tx *sql.Tx) error {
+		if err := db.takeTime(ctx, tx); err != nil {
+			return err
+		}
+		return fn(tx)
+	})
+}
+
+// takeTime lets a transaction do much between its statements. It is not for
+// one that keeps others waiting.
+func (db *DB) takeTime(ctx context.Context, tx *sql.Tx) error {
+	if db.engine.unhurried == "" {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, db.engine.unhurried)
+	return err
+}
+
 func run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn func(*sql.Tx) error) error {
 	tx, err := pool.BeginTx(ctx, opts)
 	if err != nil {
