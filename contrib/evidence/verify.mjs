@@ -9,7 +9,7 @@ import { parseArgs } from "node:util";
 
 const FORMAT = "gw-evidence/1", MAX_LINE = 1 << 20, MAX_DEPTH = 32, NAME = "[A-Za-z0-9._:/-]{1,128}", TEXT = /^[\x20!\x23-\x5b\x5d-\x7f]+$/;
 const HASH = /^[0-9a-f]{64}$/, UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
-const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/, COST = /^(0|[1-9]\d{0,8}|[1-8]\d{9})\.\d{9}$/;
+const TIME = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/, COST = /^(0|[1-9]\d{0,9})\.\d{9}$/;
 const RECORD = /^\{"hash":"([0-9a-f]{64})","prev":"([0-9a-f]{64})","rec":(\{.*\}),"seq":([1-9]\d{0,15})\}$/s;
 const EXIT = { ok: 0, tampered: 1, truncated: 2, gap: 2, stale: 2, unknown_key: 3, bad_signature: 3 };
 const HEADER = "anchor,exported_at,format,from_seq,key,latest_seq,org,rotations,to_seq", STATE = "hash,key,latest_seq,org,seq,time";

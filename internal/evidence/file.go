@@ -32,6 +32,34 @@ type Part struct {
 	At     time.Time // of the export
 }
 
+// keys are the verifier keys that the rotations lead through, the last one of
+// Key.
+func (s *Signer) keys() []string {
+	var keys []string
+	for _, msg := range s.Rotations {
+		if n, err := parseNote(msg); err == nil {
+			if l, ok := n.lines(rotateTitle, 3); ok {
+				keys = append(keys, l[0])
+			}
+		}
+	}
+	return append(keys, s.Key.VKey())
+}
+
+// Anchored is the note on the end of what was pruned, as a file of this signer
+// has it: the stored one or, where the key that signed that one was lost, one of
+// its own.
+func (s *Signer) Anchored(h modelgate.EvidenceHead, stored string, at time.Time) (string, error) {
+	if n, err := parseNote(stored); err == nil {
+		for _, key := range s.keys() {
+			if checkSignature(&n, key) == nil {
+				return stored, nil
+			}
+		}
+	}
+	return s.Key.Anchor(h, at)
+}
+
 // header is the first line; its members are in order of their names.
 type header struct {
 	Anchor     anchor   `json:"anchor"`

@@ -2,12 +2,11 @@ package evidence
 
 import (
 	"encoding/hex"
-	"math/big"
 	"regexp"
 	"strconv"
 )
 
-var costShape = regexp.MustCompile(`^"((?:0|[1-9][0-9]{0,8}|[1-8][0-9]{9})\.[0-9]{9})"$`)
+var costShape = regexp.MustCompile(`^"((?:0|[1-9][0-9]{0,9})\.[0-9]{9})"$`)
 
 // judge looks at the members of record n: what it must have, and what it adds
 // up to. Members that it does not know are left alone, and so are records of
@@ -96,11 +95,15 @@ func (v *verifier) money(name string, sign int64) bool {
 		return false
 	}
 	amount := m[1]
-	nano, err := strconv.ParseInt(string(amount[:len(amount)-10])+string(amount[len(amount)-9:]), 10, 64)
+	nano, err := strconv.ParseUint(string(amount[:len(amount)-10])+string(amount[len(amount)-9:]), 10, 64)
 	if err != nil {
 		return false
 	}
-	v.cost.Add(v.cost, v.term.Mul(big.NewInt(nano), big.NewInt(sign)))
+	v.term.SetUint64(nano)
+	if sign < 0 {
+		v.term.Neg(&v.term)
+	}
+	v.cost.Add(v.cost, &v.term)
 	return true
 }
 

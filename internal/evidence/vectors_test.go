@@ -167,6 +167,8 @@ func makeVectors(t *testing.T) []vector {
 			text: func() []byte { e := base().Usage(1); e.Records[2] = e.Records[1]; return e.File(t) }()},
 		{What: "signed: cut since the saved state", State: state(base().Usage(1), 4, one), Class: evidence.Stale, Line: 1, text: edit(same)},
 		{What: "records missing since the saved state", State: state(base(), 2, one), Class: evidence.Gap, Line: 1, text: join(base().Lines(t, base().Part(4, 6)))},
+		{What: "the largest cost", VKeys: []string{one}, Class: evidence.OK, text: with(`"0.000011000"`, `"9223372036.854775807"`)},
+		{What: "signed: a cost past all others", Class: evidence.Tampered, Line: 5, text: with(`"0.000011000"`, `"10000000000.000000000"`)},
 	}
 }
 

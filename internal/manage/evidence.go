@@ -97,6 +97,12 @@ func (a *API) evidence(_ context.Context, x *exchange) error {
 		Org: x.ClientID, From: stored.From, To: stored.To, Latest: stored.Head.Seq,
 		Prev: stored.Prev, Last: stored.Last, Anchor: stored.Anchor, At: a.Now(),
 	}}
+	if stored.Anchor != "" {
+		pruned := modelgate.EvidenceHead{ClientID: x.ClientID, Seq: e.part.From - 1, Hash: e.part.Prev}
+		if e.part.Anchor, err = signer.Anchored(pruned, stored.Anchor, e.part.At); err != nil {
+			return err
+		}
+	}
 	record, err := a.audit(x.by, "evidence.export", "client", string(x.ClientID), map[string]any{
 		"from_seq": e.part.From, "to_seq": e.part.To, "latest_seq": e.part.Latest, "hash": e.part.Last.String(), "key": signer.Key.VKey(),
 	})

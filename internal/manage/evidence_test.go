@@ -2,12 +2,17 @@ package manage_test
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
+	"modelgate"
 	"modelgate/internal/evidence"
 	"modelgate/internal/gatetest"
+	"modelgate/internal/manage"
+	"modelgate/internal/store"
 )
 
 // slowReader is a client that takes nothing of the answer before it is told to.
@@ -58,5 +63,38 @@ func TestOneEvidenceExportAtATime(t *testing.T) {
 				g.Errorf("%s export: %+v, %v", name, report, err)
 			}
 		}
+	})
+}
+
+// TestEvidenceAfterALostKey prunes a chain with one key, which is lost then:
+// a verifier who was told the next one finds nothing wrong with what stays.
+func TestEvidenceAfterALostKey(t *testing.T) {
+	each(t, func(g *gate) {
+		client := g.client(unchanged)
+		reader := g.rootKey(client)
+		lost, next := gatetest.EvidenceKey(g.T, 1), gatetest.EvidenceKey(g.T, 2)
+		if err := g.db.ChainAllEvidence(g.Context(), client); err != nil {
+			g.Fatal(err)
+		}
+		pruning := store.Pruning{
+			Before: time.Now().Add(time.Hour), Chunks: 100, Audit: g.operator("evidence.prune"),
+			Sign: func(h modelgate.EvidenceHead) (string, error) { return lost.Anchor(h, time.Now()) },
+		}
+		if _, err := g.db.PruneEvidence(g.Context(), client, pruning); err != nil {
+			g.Fatal(err)
+		}
+		verified := func(who string, vkey string) {
+			g.Helper()
+			file := g.do(reader, "GET /gw/evidence", "").want(200, "").body + "\n"
+			r, err := evidence.Verify(bytes.NewReader([]byte(file)), evidence.Options{VKeys: []string{vkey}})
+			if err != nil || r.Class != evidence.OK || r.From < 2 {
+				g.Errorf("signed with %s: %+v, %v", who, r, err)
+			}
+		}
+		verified("the first key", lost.VKey())
+		g.remake(func(o *manage.Options) {
+			o.Signer = func(context.Context) (*evidence.Signer, error) { return &evidence.Signer{Key: next}, nil }
+		})
+		verified("the next key", next.VKey())
 	})
 }
