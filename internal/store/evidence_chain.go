@@ -26,6 +26,11 @@ ORDER BY batch_id
 LIMIT $2
 -- sqlEvidencePending`
 
+const sqlEvidenceWaiting = `SELECT DISTINCT client_id
+FROM evidence_pending
+ORDER BY client_id
+-- sqlEvidenceWaiting`
+
 const sqlOldestEvidence = `SELECT MIN(batch_id)
 FROM evidence_pending
 -- sqlOldestEvidence`
@@ -38,6 +43,10 @@ WHERE id = 1 AND (holder = $1 OR expires_at <= $3)
 
 func evidenceBatchSelect(rows int) string {
 	return tuples("SELECT "+evidenceBatchColumns+"\nFROM evidence_batch\nWHERE id IN ", 1, rows, 1) + "\n-- evidenceBatchSelect"
+}
+
+func evidencePendingSelect(rows int) string {
+	return tuples("SELECT batch_id, client_id\nFROM evidence_pending\nWHERE batch_id IN ", 1, rows, 1) + "\n-- evidencePendingSelect"
 }
 
 func evidenceHeadSelect(rows int) string {
@@ -76,6 +85,12 @@ func (db *DB) EvidenceBacklog(ctx context.Context) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("evidence batch with the id %q", oldest.String)
 	}
 	return id.Time(), nil
+}
+
+// EvidenceWaiting are the clients with records that are in no chain.
+func (db *DB) EvidenceWaiting(ctx context.Context) ([]modelgate.ClientID, error) {
+	clients, err := list(ctx, db.read, scanClientID, sqlEvidenceWaiting)
+	return clients, wrap("list clients with pending evidence", err)
 }
 
 // LeaseEvidence reports whether an instance is the one that extends the
@@ -248,10 +263,29 @@ func (p *evidencePass) readBatches(ctx context.Context) error {
 			return err
 		}
 		if len(found) < len(part) {
-			return errOvertaken
+			return p.gone(ctx, part, byID)
 		}
 	}
 	return nil
+}
+
+// gone says why a batch is not there: its note went before it, unless somebody
+// has changed the database.
+func (p *evidencePass) gone(ctx context.Context, part []any, byID map[string]*pendingEvidence) error {
+	_, err := list(ctx, p.db.read, func(s scanner) (struct{}, error) {
+		var id, client string
+		if err := s.Scan(&id, &client); err != nil {
+			return struct{}{}, err
+		}
+		if b := byID[id]; b != nil && b.packed == nil {
+			return struct{}{}, fmt.Errorf("batch %s of client %s is not there: %w", id, client, errChain)
+		}
+		return struct{}{}, nil
+	}, evidencePendingSelect(len(part)), part...)
+	if err == nil {
+		return errOvertaken
+	}
+	return err
 }
 
 func (p *evidencePass) ids() []any {

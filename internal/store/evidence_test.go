@@ -227,6 +227,41 @@ func TestEvidenceThatWasChangedIsNotExported(t *testing.T) {
 	})
 }
 
+// Records that are damaged or gone before they are in their chain stop that
+// chain, and no other one.
+func TestDamagedRecordsStopTheirChainOnly(t *testing.T) {
+	t.Parallel()
+	for name, damage := range map[string]string{
+		"other bytes":   "UPDATE evidence_batch SET records = $2 WHERE id = $1",
+		"other records": "UPDATE evidence_pending SET records = records + 1 WHERE batch_id = $1",
+		"gone":          "DELETE FROM evidence_batch WHERE id = $1",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			each(t, func(t *testing.T, db *DB) {
+				a, b := createClient(t, db, 1), createClient(t, db, 2)
+				var batch string
+				must(t, db.read.QueryRow("SELECT MIN(batch_id) FROM evidence_pending WHERE client_id = $1", string(a)).Scan(&batch))
+				args := []any{batch, []byte("x")}
+				_, err := db.write.Exec(damage, args[:strings.Count(damage, "$")]...)
+				must(t, err)
+				for _, client := range []modelgate.ClientID{"", a} {
+					if n, _, err := db.ChainEvidence(t.Context(), client); err == nil {
+						t.Errorf("%d damaged records of client %q were chained", n, client)
+					}
+				}
+				if n, more, err := db.ChainEvidence(t.Context(), b); n != 1 || more || err != nil {
+					t.Errorf("the other client: %d records, more %t, %v", n, more, err)
+				}
+				waiting, err := db.EvidenceWaiting(t.Context())
+				if must(t, err); !slices.Equal(waiting, []modelgate.ClientID{a}) {
+					t.Errorf("EvidenceWaiting = %v, want %v", waiting, a)
+				}
+			})
+		})
+	}
+}
+
 func TestPruneKeepsTheEndAndARecord(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db *DB) {
@@ -338,7 +373,7 @@ func evidenceStatements() map[string]string {
 		"evidenceBatchInsert": evidenceBatchInsert(insertRows), "evidencePendingInsert": evidencePendingInsert(insertRows),
 		"evidenceBatchSelect": evidenceBatchSelect(insertRows), "evidenceHeadSelect": evidenceHeadSelect(insertRows),
 		"evidencePendingDelete": evidencePendingDelete(insertRows), "evidenceChunkInsert": evidenceChunkInsert(insertRows),
-		"evidenceHeadMove": evidenceHeadMove(insertRows),
+		"evidenceHeadMove": evidenceHeadMove(insertRows), "evidencePendingSelect": evidencePendingSelect(insertRows),
 	}
 }
 

@@ -63,10 +63,10 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	}}, nil
 }
 
-const sqlSession = `SELECT set_config(name, value, false)
+const sqlPostgresSession = `SELECT set_config(name, value, false)
 FROM (VALUES ('idle_in_transaction_session_timeout', '0', $1), ('jit', 'on', 'off')) AS wanted (name, unset, value)
 WHERE current_setting(name) = unset
--- sqlSession`
+-- sqlPostgresSession`
 
 // setSession gives a session postgresIdleInTransaction and plans without
 // compilation, which takes longer than any statement here, unless the address,
@@ -74,7 +74,7 @@ WHERE current_setting(name) = unset
 // for connection poolers refuse those.
 func setSession(ctx context.Context, c *pgx.Conn) error {
 	milliseconds := strconv.FormatInt(postgresIdleInTransaction.Milliseconds(), 10)
-	_, err := c.Exec(ctx, sqlSession, pgx.QueryExecModeExec, milliseconds)
+	_, err := c.Exec(ctx, sqlPostgresSession, pgx.QueryExecModeExec, milliseconds)
 	return err
 }
 

@@ -2,18 +2,22 @@ package work
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"sync/atomic"
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store"
 )
 
 const (
 	// sequencePause is between two looks for records that are in no chain, and
 	// sequenceLease for how long one instance keeps the others from looking.
-	sequencePause   = 500 * time.Millisecond
-	sequenceLease   = 10 * time.Second
+	sequencePause = 500 * time.Millisecond
+	sequenceLease = 10 * time.Second
+	// sequenceTimeout bounds one call of the ledger.
 	sequenceTimeout = 30 * time.Second
 )
 
@@ -22,6 +26,7 @@ type EvidenceLedger interface {
 	EvidenceBacklog(context.Context) (oldest time.Time, err error)
 	LeaseEvidence(ctx context.Context, instance string, d time.Duration) (bool, error)
 	ChainEvidence(ctx context.Context, client modelgate.ClientID) (records int, more bool, err error)
+	EvidenceWaiting(context.Context) ([]modelgate.ClientID, error)
 }
 
 // Sequencer takes the records of evidence into their chains. Of several
@@ -67,13 +72,13 @@ func (s *Sequencer) Run(ctx context.Context) {
 	}
 }
 
-// report logs an outage once.
+// report logs a trouble once.
 func (s *Sequencer) report(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil && !s.failing {
-		s.Log.Warn("evidence waits for the database", "error", err)
+		s.Log.Warn("records of evidence wait", "error", err)
 	}
 	s.failing = err != nil
 }
@@ -81,10 +86,8 @@ func (s *Sequencer) report(ctx context.Context, err error) {
 // pass chains all that is there, if it is this instance's turn. Where nothing
 // waits it only reads.
 func (s *Sequencer) pass(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, sequenceTimeout)
-	defer cancel()
 	for more := true; more; {
-		oldest, err := s.Ledger.EvidenceBacklog(ctx)
+		oldest, err := s.backlog(ctx)
 		if err != nil {
 			return err
 		}
@@ -96,14 +99,60 @@ func (s *Sequencer) pass(ctx context.Context) error {
 		if mine, err := s.lease(ctx); err != nil || !mine {
 			return err
 		}
-		var n int
-		if n, more, err = s.Ledger.ChainEvidence(ctx, ""); err != nil {
-			return err
+		if more, err = s.chain(ctx, ""); err != nil {
+			return s.singly(ctx, err)
 		}
-		s.records.Add(int64(n))
 	}
 	s.oldest.Store(0)
 	return nil
+}
+
+// singly chains client by client what together could not be chained: one whose
+// records are damaged keeps none of the others waiting.
+func (s *Sequencer) singly(ctx context.Context, together error) error {
+	if ctx.Err() != nil || store.Unreachable(together) {
+		return together
+	}
+	clients, err := s.waiting(ctx)
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for _, client := range clients {
+		for more := true; more; {
+			if mine, err := s.lease(ctx); err != nil || !mine {
+				return errors.Join(append(failed, err)...)
+			}
+			if more, err = s.chain(ctx, client); err != nil {
+				failed = append(failed, fmt.Errorf("client %s: %w", client, err))
+				if ctx.Err() != nil || store.Unreachable(err) {
+					return errors.Join(failed...)
+				}
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (s *Sequencer) backlog(ctx context.Context) (time.Time, error) {
+	ctx, cancel := context.WithTimeout(ctx, sequenceTimeout)
+	defer cancel()
+	return s.Ledger.EvidenceBacklog(ctx)
+}
+
+func (s *Sequencer) waiting(ctx context.Context) ([]modelgate.ClientID, error) {
+	ctx, cancel := context.WithTimeout(ctx, sequenceTimeout)
+	defer cancel()
+	return s.Ledger.EvidenceWaiting(ctx)
+}
+
+// chain is one step, of one client or with "" of all.
+func (s *Sequencer) chain(ctx context.Context, client modelgate.ClientID) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sequenceTimeout)
+	defer cancel()
+	n, more, err := s.Ledger.ChainEvidence(ctx, client)
+	s.records.Add(int64(n))
+	return more && err == nil, err
 }
 
 // lease renews the turn when half of it is over.
@@ -112,6 +161,8 @@ func (s *Sequencer) lease(ctx context.Context) (bool, error) {
 	if now.Add(sequenceLease / 2).Before(s.leased) {
 		return true, nil
 	}
+	ctx, cancel := context.WithTimeout(ctx, sequenceTimeout)
+	defer cancel()
 	mine, err := s.Ledger.LeaseEvidence(ctx, s.Instance, sequenceLease)
 	s.leased = time.Time{}
 	if mine {
