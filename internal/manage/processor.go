@@ -3,8 +3,10 @@ package manage
 import (
 	"context"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/hex"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -67,7 +69,28 @@ func (a *API) putProcessor(ctx context.Context, b by, in newProcessor) (none, er
 	if err != nil {
 		return none{}, err
 	}
-	return none{}, a.Store.PutProcessorKey(ctx, b.ClientID, store.Secret{KeyID: a.Master.Primary(), Value: sealed}, to, record)
+	same, err := a.generation(ctx, b.ClientID, *in.APIKey)
+	if err != nil {
+		return none{}, err
+	}
+	key := store.ProcessorKey{Secret: store.Secret{KeyID: a.Master.Primary(), Value: sealed}, Generation: same}
+	return none{}, a.Store.PutProcessorKey(ctx, b.ClientID, key, to, record)
+}
+
+// generation is that of the key which is kept where it is the same, else 0.
+func (a *API) generation(ctx context.Context, client modelgate.ClientID, key string) (int64, error) {
+	kept, err := a.Store.ProcessorKey(ctx, client)
+	if modelgate.KindOf(err) == modelgate.BadRequest { // there is none
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	text, err := a.Master.Open(ProcessorPlace(client), kept.Value)
+	if err != nil || subtle.ConstantTimeCompare(text, []byte(key)) == 0 {
+		return 0, nil // what cannot be opened is replaced
+	}
+	return kept.Generation, nil
 }
 
 // ProcessorPlace is where an organization's processor key lies.
@@ -175,7 +198,7 @@ func (a *API) createCustomer(ctx context.Context, b by, in newCustomer) (custome
 		n.Name = *in.Name
 	}
 	// Another name or another key is another request.
-	about := sha256.Sum256(append([]byte(n.Name+"\x00"), sealed.Value...))
+	about := sha256.Sum256([]byte(n.Name + "\x00" + strconv.FormatInt(sealed.Generation, 10)))
 	n.Once = "gw-cust-" + string(b.ClientID) + "-" + string(sub.ID) + "-" + hex.EncodeToString(about[:8])
 	id, err := a.Processor.CreateCustomer(ctx, string(key), n)
 	if err != nil {

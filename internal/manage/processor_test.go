@@ -80,6 +80,7 @@ func TestCustomerIsMade(t *testing.T) {
 		t.configure()
 		t.customer("").want(200, `{"stripe_customer_id":"cus_1"}`)
 		t.customer(`,"name":" Globex GmbH "`).want(200, `{"stripe_customer_id":"cus_2"}`)
+		t.configure()                                              // seals the same key anew
 		t.customer("").want(200, `{"stripe_customer_id":"cus_1"}`) // the first request again
 		var names []string
 		for _, form := range t.processor.Customers() {
@@ -159,6 +160,31 @@ func TestCustomerIsMadeOnce(t *testing.T) {
 		if n := len(t.processor.Customers()); n != 1 || cut.Load() != 2 {
 			t.Errorf("%d customers after %d requests, want 1 after 2", n, cut.Load())
 		}
+	})
+}
+
+// The same key once more is no other key: what was tried with it may be tried
+// again.
+func TestTheSameKeyAgain(t *testing.T) {
+	each(t, func(g *gate) {
+		t := newTill(g)
+		put := func(key string, want int64) (sealed string) {
+			t.Helper()
+			t.do(t.key, "PUT /gw/processor/config", fmt.Sprintf(`{"enabled":true,"api_key":%q}`, key)).want(204, "")
+			k, err := g.db.ProcessorKey(t.Context(), t.client)
+			if err != nil || k.Generation != want {
+				t.Errorf("%s: generation %d, %v, want %d", key, k.Generation, err, want)
+			}
+			return string(k.Value)
+		}
+		if first := put(sellersKey, 1); put(sellersKey, 1) == first {
+			t.Error("the key was not sealed anew")
+		}
+		put(sellersKey+"x", 2)
+		put(sellersKey, 3)
+		g.remake(func(o *manage.Options) { o.Master = t.master('x') })
+		put(sellersKey, 4) // nobody can tell any more
+		put(sellersKey, 4)
 	})
 }
 

@@ -139,7 +139,7 @@ func fillSeller(t *testing.T, db *store.DB, ids *modelgate.IDs, customers int) (
 	client := modelgate.ClientID(ids.New().String())
 	must(db.CreateClient(t.Context(), modelgate.Client{ID: client, Name: "seller", RoutingPolicy: modelgate.RouteAny,
 		Billing: modelgate.Invoiced, MaxKeys: 1000, Ceiling: modelgate.OpenCeiling()}, record()))
-	must(db.PutProcessorKey(t.Context(), client, store.Secret{KeyID: "k", Value: []byte("sealed")}, store.On, record()))
+	must(db.PutProcessorKey(t.Context(), client, store.ProcessorKey{Secret: store.Secret{KeyID: "k", Value: []byte("sealed")}}, store.On, record()))
 	var subs []endCustomer
 	for i := range customers {
 		e := endCustomer{sub: ids.New().String(), customer: fmt.Sprint("cus_", i)}

@@ -34,7 +34,7 @@ func newBilling(t *testing.T, db *DB) *billing {
 
 func (b *billing) putKey(to Switch) {
 	b.Helper()
-	must(b, b.PutProcessorKey(b.Context(), b.client, Secret{KeyID: "k", Value: []byte("sealed")}, to, audit("processor.config.put")))
+	must(b, b.PutProcessorKey(b.Context(), b.client, ProcessorKey{Secret: Secret{KeyID: "k", Value: []byte("sealed")}}, to, audit("processor.config.put")))
 }
 
 func (b *billing) mapTo(customer string) {
@@ -397,10 +397,18 @@ func TestProcessorConfig(t *testing.T) {
 		wantKind(t, "enabling without a key", db.SwitchProcessor(t.Context(), client, On, audit("x")), modelgate.BadRequest)
 		_, err := db.ProcessorKey(t.Context(), client)
 		wantKind(t, "no key", err, modelgate.BadRequest)
-		must(t, db.PutProcessorKey(t.Context(), client, Secret{KeyID: "k1", Value: []byte{1, 0, 2}}, Off, audit("x")))
-		must(t, db.PutProcessorKey(t.Context(), client, Secret{KeyID: "k2", Value: []byte{3}}, On, audit("x")))
+		// The second is another key, the third the second's sealed anew, and the
+		// last one's own is no longer there.
+		for i, same := range []int64{0, 0, 2, 1} {
+			key := ProcessorKey{Secret{KeyID: fmt.Sprint("k", i), Value: []byte{1, 0, byte(i)}}, same}
+			must(t, db.PutProcessorKey(t.Context(), client, key, i > 0, audit("x")))
+			want := []int64{1, 2, 2, 3}[i]
+			if k, err := db.ProcessorKey(t.Context(), client); err != nil || k.Generation != want || k.KeyID != key.KeyID {
+				t.Errorf("key %d: %+v, %v, want generation %d", i, k, err, want)
+			}
+		}
 		k, err := db.ProcessorKey(t.Context(), client)
-		if err != nil || k.Generation != 2 || k.KeyID != "k2" || len(k.Value) != 1 || k.Name != ProcessorSecret(client) {
+		if err != nil || k.KeyID != "k3" || len(k.Value) != 3 || k.Name != ProcessorSecret(client) {
 			t.Errorf("key %+v, %v", k, err)
 		}
 		wantKind(t, "foreign sub-account", db.PutMapping(t.Context(), stranger, modelgate.Mapping{SubAccountID: sub, CustomerID: "c"}, audit("x")), modelgate.NotFound)

@@ -16,12 +16,13 @@ LEFT JOIN processor_config c ON c.client_id = $1
 -- sqlProcessorConfig`
 
 // sqlPutProcessorKey leaves the time of enabling alone where nothing is
-// enabled anew.
+// enabled anew, and the generation where the key is that of generation $4.
 const sqlPutProcessorKey = `INSERT INTO processor_config (client_id, enabled, generation, enabled_at, updated_at)
 VALUES ($1, $2, 1, $3, $3)
 ON CONFLICT (client_id) DO UPDATE
 SET enabled_at = CASE WHEN processor_config.enabled THEN processor_config.enabled_at ELSE excluded.enabled_at END,
-  enabled = excluded.enabled, generation = processor_config.generation + 1, updated_at = excluded.updated_at
+  enabled = excluded.enabled, updated_at = excluded.updated_at,
+  generation = CASE WHEN processor_config.generation = $4 THEN processor_config.generation ELSE processor_config.generation + 1 END
 -- sqlPutProcessorKey`
 
 const sqlToggleProcessor = `UPDATE processor_config
@@ -80,13 +81,14 @@ func (db *DB) ProcessorConfig(ctx context.Context, client modelgate.ClientID) (P
 }
 
 // PutProcessorKey keeps an organization's processor key, which is sealed, and
-// enables or disables the export. Errors: not_found for the client.
-// (spec: PUT /gw/processor/config)
-func (db *DB) PutProcessorKey(ctx context.Context, client modelgate.ClientID, key Secret, enabled Switch, a modelgate.Audit) error {
+// enables or disables the export. Generation is that of the key with the same
+// text, 0 where there is none: what was tried with that one may be tried with
+// this one. Errors: not_found for the client. (spec: PUT /gw/processor/config)
+func (db *DB) PutProcessorKey(ctx context.Context, client modelgate.ClientID, key ProcessorKey, enabled Switch, a modelgate.Audit) error {
 	key.Name = ProcessorSecret(client)
 	return db.update(ctx, "put processor key", func(tx *sql.Tx) error {
 		now := micros(db.now())
-		_, err := tx.ExecContext(ctx, sqlPutProcessorKey, client, bool(enabled), now)
+		_, err := tx.ExecContext(ctx, sqlPutProcessorKey, client, bool(enabled), now, key.Generation)
 		if dangling(err) {
 			return modelgate.Errorf(modelgate.NotFound, "client not found")
 		}
