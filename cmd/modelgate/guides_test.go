@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,12 +47,7 @@ func TestGuides(t *testing.T) {
 // guideWorld puts the test's own servers in the place of a page's.
 func guideWorld(t *testing.T, upstream, page string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	l.Close()
+	address := gatetest.FreeAddress(t)
 	const database = "postgres://modelgate:PASSWORD@db.example.com:5432/modelgate"
 	if strings.Contains(page, database) {
 		page = strings.ReplaceAll(page, database, "'"+gatetest.Postgres(t)+"'")

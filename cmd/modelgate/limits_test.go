@@ -39,6 +39,11 @@ func TestBodyBoundIsExact(t *testing.T) {
 					}
 					req.Header.Set("Authorization", "Bearer "+b.key)
 					req.Header.Set("Content-Type", "application/json")
+					if size > bound && way == "declared" {
+						// The refusal comes before the body is taken; a client that has
+						// it all under way then may be cut off before it reads that.
+						req.Header.Set("Expect", "100-continue")
+					}
 					resp, answer := exchange(t, req)
 					if size > bound {
 						want := `{"error":{"type":"request_too_large","message":"request body too large"}}`

@@ -231,7 +231,7 @@ func TestAlertsOfAServer(t *testing.T) {
 			if alert != want {
 				t.Errorf("webhook %q, want %q", alert, want)
 			}
-		case <-time.After(30 * time.Second):
+		case <-time.After(time.Minute):
 			t.Fatalf("no webhook %q\n%s", want, g.Log())
 		}
 	}

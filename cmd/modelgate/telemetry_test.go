@@ -40,7 +40,7 @@ func TestTraces(t *testing.T) {
 	b.post(t, "/v1/messages", `{"model":"anthropic/claude-haiku-4.5","max_tokens":9,"messages":[{"role":"user","content":"[[status=503]]"}]}`)
 	b.post(t, "/v1/chat/completions", `{"model":"bare"}`)
 	byName := map[string]*otlp.Span{}
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(time.Minute)
 	for len(byName) < 5 {
 		select {
 		case s := <-spans:

@@ -191,7 +191,7 @@ func exchange(t *testing.T, req *http.Request) (*http.Response, string) {
 
 // bounded gives up after a while, so that a call that hangs fails its own test
 // and not the whole run.
-func bounded() *http.Client { return &http.Client{Timeout: 30 * time.Second} }
+func bounded() *http.Client { return &http.Client{Timeout: 2 * time.Minute} }
 
 func (b *bench) get(t *testing.T, path string) (*http.Response, string) {
 	t.Helper()

@@ -23,23 +23,22 @@ func padded(model string, size int) string {
 }
 
 // TestS17BodyBound sends a body at the bound and one past it, declared, in
-// large and in one-byte chunks, and lies about its length.
+// large and in one-byte chunks, and lies about its length. It reads answers
+// by itself: a client library may see its own broken write instead of a refusal
+// that came before it.
 func TestS17BodyBound(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
+	l := newLabAlone(t, "s17")
 	for _, path := range []string{"/v1/chat/completions", "/s17/v1/chat/completions"} {
 		for _, size := range []int{bound, bound + 1} {
 			want := map[bool]int{true: 200, false: 413}[size == bound]
 			text := padded("lab/s17", size)
-			if a := l.call(t, l.key, "POST", path, text); a.StatusCode != want {
-				t.Errorf("%s with %d bytes: %s", path, size, a)
+			if a := l.raw(t, l.request("POST", path, text)); a == nil || a.StatusCode != want {
+				t.Errorf("%s with %d bytes: %v", path, size, a)
 			}
-			for _, chunk := range []int{1, 100_000} {
-				if chunk == 1 && (path[1] == 'v' || size == bound) {
-					continue // the same reader, and a million pieces take their time
-				}
-				if a := l.chunked(t, path, text, chunk); a == nil || a.StatusCode != want {
-					t.Errorf("%s with %d bytes in chunks of %d: %v", path, size, chunk, a)
+			for _, single := range []int{0, 50_000} {
+				if a := l.chunked(t, path, text, single); a == nil || a.StatusCode != want {
+					t.Errorf("%s with %d bytes in chunks, the last %d of one byte: %v", path, size, single, a)
 				}
 			}
 		}
@@ -48,9 +47,8 @@ func TestS17BodyBound(t *testing.T) {
 			t.Errorf("%s: two lengths: %v", path, a)
 		}
 		head := strings.Replace(l.request("POST", path, ""), "Content-Length: 0", fmt.Sprintf("Content-Length: %d", bound+1), 1)
-		began := time.Now()
-		if a := l.raw(t, head); a == nil || a.StatusCode != 413 || time.Since(began) > 20*time.Second {
-			t.Errorf("%s: a declared length alone: %v after %v", path, a, time.Since(began))
+		if a := l.raw(t, head); a == nil || a.StatusCode != 413 {
+			t.Errorf("%s: a declared length alone: %v", path, a)
 		}
 		short := strings.Replace(l.request("POST", path, chat("lab/s17")), "Content-Length: ", "Content-Length: 9", 1)
 		if a := l.raw(t, short); a == nil || a.StatusCode != 400 {
@@ -76,13 +74,17 @@ func TestS17BodyBound(t *testing.T) {
 	}
 }
 
-// chunked sends a body in chunks of a size.
-func (l *lab) chunked(t testing.TB, path, body string, size int) *answer {
+// chunked sends a body in large chunks, but so many of its last bytes in chunks
+// of one.
+func (l *lab) chunked(t testing.TB, path, body string, single int) *answer {
 	t.Helper()
 	b := []byte(strings.Replace(l.request("POST", path, ""), "Content-Length: 0", "Transfer-Encoding: chunked", 1))
-	b = slices.Grow(b, len(body)*6+64)
+	b = slices.Grow(b, len(body)+single*6+4096)
 	for len(body) > 0 {
-		n := min(size, len(body))
+		n := min(100_000, len(body)-single)
+		if n <= 0 {
+			n = 1
+		}
 		b = append(strconv.AppendInt(b, int64(n), 16), "\r\n"...)
 		b = append(append(b, body[:n]...), "\r\n"...)
 		body = body[n:]
@@ -93,7 +95,7 @@ func (l *lab) chunked(t testing.TB, path, body string, size int) *answer {
 // TestS18CompressedBodies are refused unread on every surface.
 func TestS18CompressedBodies(t *testing.T) {
 	t.Parallel()
-	l := newLab(t)
+	l := newLabAlone(t, "s18")
 	bomb := zipped(1<<20, 64)
 	before := memory(t, l.Pid())
 	for _, coding := range []string{"gzip", "GZIP", "x-gzip", "br", "zstd", "deflate", "compress", "identity, gzip", "gzip, identity", "unknown", " gzip ", "aws-chunked"} {

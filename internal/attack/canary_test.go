@@ -229,7 +229,7 @@ func (a *aviary) playSpec(t *testing.T) {
 // prompt where prompts are and the key where it is not looked for.
 func (a *aviary) failAll(t *testing.T) {
 	t.Helper()
-	through := &http.Client{Transport: a.witness, Timeout: 20 * time.Second}
+	through := &http.Client{Transport: a.witness, Timeout: patience}
 	send := func(method, target, body string, headers ...string) {
 		req, err := http.NewRequest(method, a.URL+target, strings.NewReader(body))
 		if err != nil {
@@ -286,7 +286,7 @@ func (a *aviary) reload(t *testing.T) {
 		}
 		n := strings.Count(a.Log(), "not reloaded")
 		a.Signal(syscall.SIGHUP)
-		eventually(t, "a refused reload", 20*time.Second, func() bool { return strings.Count(a.Log(), "not reloaded") > n })
+		eventually(t, "a refused reload", patience, func() bool { return strings.Count(a.Log(), "not reloaded") > n })
 	}
 	if err := os.WriteFile(a.ConfigFile, good, 0o600); err != nil {
 		t.Fatal(err)

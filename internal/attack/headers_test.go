@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"modelgate/internal/gatetest"
 )
@@ -425,9 +424,8 @@ func TestS42HostileReplyHeaders(t *testing.T) {
 		w.Header().Del("Link")
 		io.WriteString(w, plainReply)
 	})
-	began := time.Now()
 	a := l.raw(t, l.request("POST", "/s42/v1/chat/completions", chat("m")))
-	if a == nil || a.StatusCode != 200 || time.Since(began) > 10*time.Second {
+	if a == nil || a.StatusCode != 200 {
 		t.Errorf("after an interim response: %v", a)
 	}
 }

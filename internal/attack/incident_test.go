@@ -224,7 +224,7 @@ func TestIncidentDisconnectIsFree(t *testing.T) {
 	_, _ = io.WriteString(conn, l.request("POST", "/v1/chat/completions", `{"model":"lab/leak","stream":true,"messages":[]}`))
 	text := ""
 	for buffer := make([]byte, 1024); !strings.Contains(text, "choices"); {
-		_ = conn.SetReadDeadline(time.Now().Add(30 * time.Second))
+		_ = conn.SetReadDeadline(time.Now().Add(patience))
 		n, err := conn.Read(buffer)
 		if err != nil {
 			t.Fatalf("%v after %q", err, text)
@@ -236,7 +236,7 @@ func TestIncidentDisconnectIsFree(t *testing.T) {
 		t.Fatalf("no request id in %q", text)
 	}
 	conn.Close()
-	eventually(t, "the gateway reads on for the books", 30*time.Second, func() bool { return metric(t, l.URL, "modelgate_drains") >= 1 })
+	eventually(t, "the gateway reads on for the books", patience, func() bool { return metric(t, l.URL, "modelgate_drains") >= 1 })
 	release()
 	if r := l.row(t, l.key, id[1]); r.Tokens != 3000 || r.Cost != "0.005" {
 		t.Errorf("row %+v, want 3000 tokens for 0.005", r)

@@ -124,7 +124,6 @@ func TestS34Injection(t *testing.T) {
 	count := 0
 	try := func(method, target, body string, headers ...string) {
 		count++
-		began := time.Now()
 		req, err := http.NewRequest(method, l.URL, strings.NewReader(body))
 		if err != nil {
 			t.Fatal(err)
@@ -139,8 +138,8 @@ func TestS34Injection(t *testing.T) {
 			return // no header may hold this
 		}
 		resp.Body.Close()
-		if resp.StatusCode >= 500 || time.Since(began) > 8*time.Second {
-			t.Errorf("%s %s %s %q: %s after %v", method, target, body, headers, resp.Status, time.Since(began))
+		if resp.StatusCode >= 500 {
+			t.Errorf("%s %s %s %q: %s", method, target, body, headers, resp.Status)
 		}
 	}
 	for _, text := range injections {

@@ -66,7 +66,7 @@ func TestS11MetadataBehindAName(t *testing.T) {
 	h.corner("moving").take()
 	// Connections that are kept lead where the name led; names are read again
 	// after five seconds.
-	eventually(t, "the name is read again", 30*time.Second, func() bool {
+	eventually(t, "the name is read again", patience, func() bool {
 		server.CloseClientConnections()
 		time.Sleep(200 * time.Millisecond)
 		a := call("moving")

@@ -5,6 +5,7 @@ package gatetest
 import (
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -12,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"syscall"
+	"testing"
 )
 
 // The servers started here must not outlive the test process, not even when it
@@ -45,14 +47,33 @@ func (w *watchdog) stop() {
 	w.cmd.Wait()
 }
 
-// freePort is a loopback port that nobody listened on a moment ago.
+// freePort is a loopback port that nobody listened on a moment ago. It lies
+// below those that systems give out by themselves: a server that is stopped for
+// a while finds its port free when it starts again, and nobody who calls it
+// meanwhile is given that port and calls himself.
 func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
+	const first, after, tries = 10_000, 32_000, 100
+	var err error
+	for range tries {
+		port := first + rand.IntN(after-first)
+		var l net.Listener
+		if l, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			l.Close()
+			return port, nil
+		}
 	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
+	return 0, fmt.Errorf("no free port among %d: %w", tries, err)
+}
+
+// FreeAddress is a loopback address, host:port, for a server that a test starts
+// and stops by itself.
+func FreeAddress(t testing.TB) string {
+	t.Helper()
+	port, err := freePort()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
 // program looks for an executable in PATH and then in the folders that the

@@ -135,7 +135,7 @@ func (s *RedisServer) start() error {
 
 // ready asks until the server answers; there is no signal to wait for.
 func (s *RedisServer) ready(dir string) error {
-	const redisStart = 10 * time.Second
+	const redisStart = time.Minute // on a busy machine
 	ctx, cancel := context.WithTimeout(context.Background(), redisStart)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -97,9 +97,9 @@ func timeouts(t provider.Timeouts) plan {
 // transportFailures never give the client more than a status.
 func transportFailures() map[string]misbehaviour {
 	return map[string]misbehaviour{
-		"hangs before the header": {upstream: hangs(""), plan: timeouts(provider.Timeouts{FirstByte: 30 * time.Millisecond}),
+		"hangs before the header": {upstream: hangs(""), plan: timeouts(provider.Timeouts{FirstByte: 300 * time.Millisecond}),
 			status: 504, bare: true, parse: modelgate.ParsePartial, cost: chatAsked()},
-		"takes longer than a call may": {upstream: hangs(""), plan: plan{options: Options{Lifetime: 30 * time.Millisecond}},
+		"takes longer than a call may": {upstream: hangs(""), plan: plan{options: Options{Lifetime: 2 * time.Second}},
 			status: 504, bare: true, parse: modelgate.ParsePartial, cost: chatAsked()},
 		"hangs up": {upstream: saysAndCloses(""), status: 502, bare: true, parse: modelgate.ParsePartial, cost: chatAsked()},
 		"is no HTTP server": {upstream: saysAndCloses("SSH-2.0-OpenSSH_9.9\r\n"),
@@ -141,7 +141,7 @@ func brokenReplies() map[string]misbehaviour {
 		}, plan{}),
 		"closes in the middle of a stream": with(claude, saysAndCloses(reply(eventHead, chunks(started))), plan{}),
 		"stalls between two pieces":        with(claude, hangs(reply(eventHead, chunks(started))), timeouts(provider.Timeouts{Idle: 50 * time.Millisecond})),
-		"outlives its time":                with(claude, hangs(reply(eventHead, chunks(started))), plan{options: Options{Lifetime: 200 * time.Millisecond}}),
+		"outlives its time":                with(claude, hangs(reply(eventHead, chunks(started))), plan{options: Options{Lifetime: 2 * time.Second}}),
 		"ends a stream with an error":      errorEvent,
 		"sends chunks that are none":       with(claude, saysAndCloses(reply(eventHead, chunks(started)+"zz\r\n")), plan{}),
 		"sends less than it declared, the value whole": {upstream: saysAndCloses(reply(fmt.Sprintf("Content-Type: application/json\nContent-Length: %d", len(chatReply)+9), chatReply)),
@@ -260,6 +260,7 @@ func (m misbehaviour) check(t *testing.T) {
 	if end.StatusCode != m.status || end.ParseStatus != m.parse || end.Cost != m.cost {
 		t.Errorf("END %+v\nwant status %d, %s, cost %d", end, m.status, m.parse, m.cost)
 	}
+	eventually(t, "the call at the provider", func() bool { return u.hits.Load() > 0 })
 	if hits := u.hits.Load(); hits != 1 {
 		t.Errorf("%d hits, want 1", hits)
 	}

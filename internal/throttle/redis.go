@@ -39,15 +39,16 @@ type connection struct {
 // server is the connections to one Redis, made as they are needed. What is
 // sent is sent once. Safe for concurrent use.
 type server struct {
-	url  string
-	free chan connection
-	made atomic.Int64 // connections, and tries to make one
+	url    string
+	within time.Duration // the most that making a connection may take
+	free   chan connection
+	made   atomic.Int64 // connections, and tries to make one
 
 	mu     sync.Mutex // held while free is filled or emptied for good
 	closed bool
 }
 
-func newServer(text string) (*server, error) {
+func newServer(text string, within time.Duration) (*server, error) {
 	u, err := url.Parse(text)
 	if err != nil {
 		return nil, errors.New("redis url: is none") // the error would repeat the password
@@ -56,7 +57,7 @@ func newServer(text string) (*server, error) {
 		return nil, fmt.Errorf("redis url: scheme %q; want redis or rediss", u.Scheme)
 	}
 	u.Path = "/" + strings.Trim(u.Path, "/")
-	return &server{url: u.String(), free: make(chan connection, mostConnections)}, nil
+	return &server{url: u.String(), within: within, free: make(chan connection, mostConnections)}, nil
 }
 
 // get is a connection. It is dialed beside the caller, so that one that takes
@@ -91,10 +92,10 @@ func (s *server) get(ctx context.Context) (redis.Conn, error) {
 }
 
 func (s *server) dial(failed chan<- error) {
-	ctx, cancel := context.WithTimeout(context.Background(), dialTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), s.within)
 	defer cancel()
-	c, err := redis.DialURLContext(ctx, s.url, redis.DialConnectTimeout(dialTimeout),
-		redis.DialTLSHandshakeTimeout(dialTimeout), redis.DialWriteTimeout(dialTimeout))
+	c, err := redis.DialURLContext(ctx, s.url, redis.DialConnectTimeout(s.within),
+		redis.DialTLSHandshakeTimeout(s.within), redis.DialWriteTimeout(s.within))
 	if err != nil {
 		s.made.Add(-1)
 		failed <- err

@@ -92,7 +92,8 @@ type Shared struct {
 // NewShared makes the client, which connects when it is first used. The
 // error says that the URL is none.
 func NewShared(o SharedOptions) (*Shared, error) {
-	server, err := newServer(o.URL)
+	wait := cmp.Or(o.Patience, patience)
+	server, err := newServer(o.URL, max(dialTimeout, wait))
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func NewShared(o SharedOptions) (*Shared, error) {
 		local:  o.Local,
 		ids:    o.IDs,
 		log:    o.Log,
-		wait:   cmp.Or(o.Patience, patience),
+		wait:   wait,
 		server: server,
 		enter:  newScript(enterScript),
 		renew:  newScript(renewScript),

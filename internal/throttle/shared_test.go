@@ -58,13 +58,13 @@ func TestSharedRateHoldsAcrossInstances(t *testing.T) {
 	a, b := instance(t, url, time.Now), instance(t, url, time.Now)
 	var in atomic.Int64
 	var all sync.WaitGroup
+	begin := time.Now()
 	for _, l := range []*throttle.Shared{a, b, a, b} {
 		all.Go(func() {
 			n := len(admitted(t, l, 50, key, limits(1, 20, 0), throttle.Request))
 			in.Add(int64(n))
 		})
 	}
-	begin := time.Now()
 	all.Wait()
 	if extra := int64(time.Since(begin)/time.Second) + 1; a.Fallbacks()+b.Fallbacks() > 0 || in.Load() < 20 || in.Load() > 20+extra {
 		t.Errorf("%d admitted of 200 by two instances, %d of them unshared; want 20", in.Load(), a.Fallbacks()+b.Fallbacks())
@@ -75,12 +75,13 @@ func TestSharedRateFollowsTheClockOfRedis(t *testing.T) {
 	t.Parallel()
 	l, key := instance(t, gatetest.Redis(t), time.Now), newKey()
 	// Three at once, then a token every 1/3 ms, which is no whole number of
-	// microseconds.
+	// microseconds. However slow the machine is, they do come.
+	const enough = 20
 	begin, n := time.Now(), 0
-	for time.Since(begin) < 200*time.Millisecond {
+	for time.Since(begin) < 200*time.Millisecond || n < enough && time.Since(begin) < time.Minute {
 		n += len(admitted(t, l, 1, key, limits(3000, 3, 0), throttle.Request))
 	}
-	if most := 3 + 3000*time.Since(begin).Seconds() + 1; l.Fallbacks() > 0 || float64(n) > most || n < 20 {
+	if most := 3 + 3000*time.Since(begin).Seconds() + 1; l.Fallbacks() > 0 || float64(n) > most || n < enough {
 		t.Errorf("%d admitted in %v, want at most %f and not next to none", n, time.Since(begin), most)
 	}
 }
@@ -117,7 +118,7 @@ func TestSharedRefusalTakesNothing(t *testing.T) {
 	want(t, "one place", held, 1)
 	held[0].Release()
 	// A burst of 3 under the same bucket: 29 refusals left its tokens alone.
-	if n := len(admitted(t, l, 2, key, limits(1, 1000, 5), throttle.Call)); n != 2 || l.Leases() != 2 {
+	if n := len(admitted(t, l, 2, key, limits(1, 3, 5), throttle.Call)); n != 2 || l.Leases() != 2 {
 		t.Errorf("%d admitted, %d places held, want 2 and 2", n, l.Leases())
 	}
 }
@@ -208,7 +209,7 @@ func TestSilentRedisCostsLittle(t *testing.T) {
 	l, key := patient(t, "redis://"+listener.Addr().String(), time.Now, 0), newKey()
 	begin := time.Now()
 	wantAbout(t, "judged alone", admitted(t, l, 1000, key, limits(1, 5, 1), throttle.Request), 5, begin)
-	if took := time.Since(begin); took > 10*time.Second {
+	if took := time.Since(begin); took > 25*time.Second { // waiting each time would take 50 s
 		t.Errorf("1000 requests took %v, so they waited for Redis", took)
 	}
 }
