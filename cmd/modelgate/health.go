@@ -1,7 +1,10 @@
 package main
 
 import (
+	"net"
 	"net/http"
+	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -38,7 +41,7 @@ func (h *health) serve(w http.ResponseWriter, r *http.Request) bool {
 	case "/readyz":
 		h.answer(w, r, h.unready())
 	case "/metrics":
-		if !h.shared || !loopback(r.RemoteAddr) || forwarded(r) {
+		if !h.shared || !loopback(r.RemoteAddr) || !local(r.Host) || forwarded(r) {
 			return false
 		}
 		h.metrics.ServeHTTP(w, r)
@@ -51,12 +54,23 @@ func (h *health) serve(w http.ResponseWriter, r *http.Request) bool {
 // forwarded reports whether a reverse proxy says that a request comes from
 // somewhere else than its connection.
 func forwarded(r *http.Request) bool {
-	for _, name := range [...]string{"X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Forwarded", "Via"} {
+	for _, name := range [...]string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Real-Ip", "Forwarded", "Via"} {
 		if len(r.Header[name]) > 0 {
 			return true
 		}
 	}
 	return false
+}
+
+// local reports whether a request's Host names this machine to itself. A proxy
+// that adds no header of its own may pass on the name its client asked for, and
+// a page in a browser on this machine can have a name of its own lead here.
+func local(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	address, err := netip.ParseAddr(strings.Trim(host, "[]"))
+	return err == nil && address.Unmap().IsLoopback() || strings.EqualFold(host, "localhost")
 }
 
 // unready is why no traffic should come here, "" when it should.

@@ -110,9 +110,24 @@ func TestS40ProcessKeepsItsSecrets(t *testing.T) {
 func TestS45MetricsStayInside(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
-	for _, line := range []string{"X-Forwarded-For: 203.0.113.9", "X-Real-IP: 203.0.113.9", "Forwarded: for=203.0.113.9", "Via: 1.1 proxy", "X-Forwarded-Host: gateway"} {
-		if a := l.raw(t, "GET /metrics HTTP/1.1\r\nHost: g\r\n"+line+"\r\n\r\n"); a == nil || a.StatusCode != 404 {
+	ask := func(host, lines string) *answer {
+		return l.raw(t, "GET /metrics HTTP/1.1\r\nHost: "+host+"\r\n"+lines+"\r\n")
+	}
+	for _, line := range []string{"X-Forwarded-For: 203.0.113.9", "X-Real-IP: 203.0.113.9", "Forwarded: for=203.0.113.9", "Via: 1.1 proxy", "X-Forwarded-Host: gateway", "X-Forwarded-Proto: https"} {
+		if a := ask("127.0.0.1", line+"\r\n"); a == nil || a.StatusCode != 404 {
 			t.Errorf("with %s: %v", line, a)
+		}
+	}
+	// A proxy that adds nothing may still pass on the name that was asked for,
+	// and so does a browser that was led here by a name.
+	for _, host := range []string{"gateway.example.com", "gateway.example.com:8080", "203.0.113.9", "localhost.example.com", "127.0.0.1.example.com", "[2001:db8::1]:80", ""} {
+		if a := ask(host, ""); a == nil || a.StatusCode != 404 {
+			t.Errorf("as %q: %v", host, a)
+		}
+	}
+	for _, host := range []string{"127.0.0.1", "localhost:8080", "LOCALHOST", "[::1]:8080", strings.TrimPrefix(l.URL, "http://")} {
+		if a := ask(host, ""); a == nil || a.StatusCode != 200 || !strings.Contains(a.body, "process_open_fds") {
+			t.Errorf("as %q: %v", host, a)
 		}
 	}
 	for _, path := range []string{"/metrics/", "/Metrics", "/%6detrics", "/debug/pprof/", "/admin", "/v1/metrics", "/gw/metrics"} {
