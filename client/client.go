@@ -42,18 +42,21 @@ type Client struct {
 	base string
 	key  string
 	http *http.Client
+	// lasting makes the requests whose answers take as long as they take.
+	lasting *http.Client
 }
 
 // Option changes a client that is made.
 type Option func(*Client)
 
-// WithHTTP has requests made with an HTTP client of one's own; else it is one
-// with a timeout of a minute.
-func WithHTTP(h *http.Client) Option { return func(c *Client) { c.http = h } }
+// WithHTTP has requests made with an HTTP client of one's own. Else a request
+// may take a minute, but for Call and what is read as it comes: those end with
+// their context.
+func WithHTTP(h *http.Client) Option { return func(c *Client) { c.http, c.lasting = h, h } }
 
 // New makes a client for the gateway at a base URL, without /gw.
 func New(baseURL, key string, options ...Option) *Client {
-	c := &Client{base: strings.TrimRight(baseURL, "/"), key: key, http: &http.Client{Timeout: time.Minute}}
+	c := &Client{base: strings.TrimRight(baseURL, "/"), key: key, http: &http.Client{Timeout: time.Minute}, lasting: &http.Client{}}
 	for _, o := range options {
 		o(c)
 	}
@@ -78,7 +81,7 @@ func (e *Error) Error() string {
 // that type.
 func (e *Error) Is(target error) bool {
 	t, ok := target.(*Error)
-	return ok && t.Status == 0 && t.Type == e.Type
+	return ok && t.Status == 0 && (t.Type == e.Type || t.Type == ErrInternal.Type && e.Type == "internal_error")
 }
 
 // The types of error, for errors.Is.
@@ -96,10 +99,12 @@ var (
 	ErrRateLimited         = &Error{Type: "rate_limited"}
 	ErrBadGateway          = &Error{Type: "bad_gateway"}
 	ErrUnavailable         = &Error{Type: "unavailable"}
+	ErrInternal            = &Error{Type: "internal"} // under /gw internal_error
 )
 
 // Call posts a body to a model door, such as /v1/chat/completions. The answer
-// is the provider's and is the caller's to close; errors are *Error.
+// is the provider's and is the caller's to close; it takes as long as the model
+// does, so bound it with the context. Errors are *Error.
 // Attribution, which may be nil, says what the call is for.
 func (c *Client) Call(ctx context.Context, door string, body any, attribution map[string]string) (*http.Response, error) {
 	header := http.Header{}
@@ -110,7 +115,7 @@ func (c *Client) Call(ctx context.Context, door string, body any, attribution ma
 		}
 		header.Set("X-Gateway-Attribution", string(text))
 	}
-	return c.send(ctx, request{method: http.MethodPost, path: door, body: body, header: header})
+	return c.send(ctx, c.lasting, request{method: http.MethodPost, path: door, body: body, header: header})
 }
 
 // request is one to be made.
@@ -122,8 +127,9 @@ type request struct {
 	body   any // nil for none
 }
 
-// send makes a request; an answer that is no success is an *Error.
-func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
+// send makes a request by an HTTP client; an answer that is no success is an
+// *Error.
+func (c *Client) send(ctx context.Context, by *http.Client, q request) (*http.Response, error) {
 	var body io.Reader
 	if q.body != nil {
 		text, err := json.Marshal(q.body)
@@ -148,7 +154,7 @@ func (c *Client) send(ctx context.Context, q request) (*http.Response, error) {
 	if q.body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	resp, err := c.http.Do(r)
+	resp, err := by.Do(r)
 	if err != nil {
 		return nil, fmt.Errorf("modelgate: %w", err)
 	}
@@ -185,7 +191,7 @@ func failure(resp *http.Response) error {
 
 // get makes a request and decodes the answer.
 func get[T any](ctx context.Context, c *Client, q request) (out T, err error) {
-	resp, err := c.send(ctx, q)
+	resp, err := c.send(ctx, c.http, q)
 	if err != nil {
 		return out, err
 	}
@@ -198,7 +204,7 @@ func get[T any](ctx context.Context, c *Client, q request) (out T, err error) {
 
 // do makes a request whose answer has no body.
 func (c *Client) do(ctx context.Context, q request) error {
-	resp, err := c.send(ctx, q)
+	resp, err := c.send(ctx, c.http, q)
 	if err != nil {
 		return err
 	}
@@ -207,7 +213,7 @@ func (c *Client) do(ctx context.Context, q request) error {
 
 // open makes a request whose answer is read as it comes.
 func (c *Client) open(ctx context.Context, q request) (io.ReadCloser, error) {
-	resp, err := c.send(ctx, q)
+	resp, err := c.send(ctx, c.lasting, q)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +229,7 @@ func pages[T any](ctx context.Context, c *Client, q request, read func(*http.Res
 	return func(yield func(T, error) bool) {
 		var zero T
 		for {
-			resp, err := c.send(ctx, q)
+			resp, err := c.send(ctx, c.http, q)
 			if err != nil {
 				yield(zero, err)
 				return

@@ -120,7 +120,7 @@ func (g *tsWriter) method(op Operation) {
 	case out != nil:
 		g.line("  %s(%s): Promise<%s> {\n    return this.json(%s);\n  }\n", op.ID, head, tsType(*out), tail)
 	case op.Responses.Find("200") != nil:
-		g.line("  %s(%s): Promise<Response> {\n    return this.send(%s);\n  }\n", op.ID, head, tail)
+		g.line("  %s(%s): Promise<Response> {\n    return this.open(%s);\n  }\n", op.ID, head, tail)
 	default:
 		g.line("  async %s(%s): Promise<void> {\n    await this.send(%s);\n  }\n", op.ID, head, tail)
 	}

@@ -500,7 +500,7 @@ export class Modelgate extends Transport {
 
   /** Calls and changes as a chain that cannot be altered unseen. Scope `stats:read`. Not for keys bound to a sub-account. A line for the header, one for each record, and one for the signed head; an answer that was cut has no head. The part is the smallest that holds every record asked for: records are in the order in which they were booked, so that one of another time may lie between them. `modelgate evidence verify` checks the file; the format is described in docs/evidence-format.md. One export of an organization at a time: 429 while another runs. 503 where the gateway has no signing key. Every export is itself a record. */
   evidence(query: EvidenceQuery = {}): Promise<Response> {
-    return this.send("GET", `/gw/evidence`, query, undefined);
+    return this.open("GET", `/gw/evidence`, query, undefined);
   }
 
   /** What calls come to, by a dimension. Scope `stats:read`. Sums of the rows of GET /gw/usage, the dearest first; days in the order of time. What this instance has answered before the request is among them. A key bound to a sub-account sees its own calls: billed prices, the author in place of the provider, the slug in place of the model, and no region. */

@@ -30,7 +30,7 @@ export interface Options {
   key: string;
   /** In place of the global fetch. */
   fetch?: typeof fetch;
-  /** Milliseconds that a request may take; a minute. */
+  /** Milliseconds that a request may take. By default a minute, but model calls and exports take as long as they take. */
   timeout?: number;
 }
 
@@ -39,17 +39,26 @@ export class Transport {
   readonly #base: string;
   readonly #key: string;
   readonly #fetch: typeof fetch;
-  readonly #timeout: number;
+  readonly #timeout: number | undefined;
 
   constructor(options: Options) {
     this.#base = options.baseURL.replace(/\/+$/, "");
     this.#key = options.key;
     this.#fetch = options.fetch ?? fetch;
-    this.#timeout = options.timeout ?? 60_000;
+    this.#timeout = options.timeout;
   }
 
   /** Makes a request; an answer that is no success is thrown as a ModelgateError. */
-  protected async send(method: string, path: string, query?: object, body?: unknown, more: Record<string, string> = {}): Promise<Response> {
+  protected send(method: string, path: string, query?: object, body?: unknown): Promise<Response> {
+    return this.#request(method, path, query, body, {}, this.#timeout ?? 60_000);
+  }
+
+  /** The same for an answer that is read as it comes. */
+  protected open(method: string, path: string, query?: object, body?: unknown, more: Record<string, string> = {}): Promise<Response> {
+    return this.#request(method, path, query, body, more, this.#timeout);
+  }
+
+  async #request(method: string, path: string, query: object | undefined, body: unknown, more: Record<string, string>, timeout: number | undefined): Promise<Response> {
     const params = new URLSearchParams();
     for (const [name, value] of Object.entries(query ?? {})) {
       if (value !== undefined) params.set(name, String(value));
@@ -59,7 +68,7 @@ export class Transport {
     if (body !== undefined) headers["content-type"] = "application/json";
     const response = await this.#fetch(this.#base + path + search, {
       method, headers,
-      signal: AbortSignal.timeout(this.#timeout),
+      ...(timeout === undefined ? {} : { signal: AbortSignal.timeout(timeout) }),
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     if (response.status >= 300) throw await failure(response);
@@ -88,7 +97,7 @@ export class Transport {
   /** Posts a body to a model door, such as /v1/chat/completions; attribution says what the call is for. */
   call(door: string, body: unknown, attribution?: Record<string, string>): Promise<Response> {
     const more: Record<string, string> = attribution === undefined ? {} : { "x-gateway-attribution": JSON.stringify(attribution) };
-    return this.send("POST", door, undefined, body, more);
+    return this.open("POST", door, undefined, body, more);
   }
 }
 

@@ -53,3 +53,18 @@ test("a call is known to come from an official client", { skip }, async () => {
   assert.equal(rows.length, 1);
   assert.ok(rows[0].via_sdk && rows[0].attribution.team === "outside-js" && rows[0].cost_usd > 0);
 });
+
+test("model calls and exports have no limit in time of the client's own", async () => {
+  const limited = [];
+  const fetch = async (url, init) => {
+    limited.push(init.signal !== undefined);
+    return new Response("{}", { status: 200 });
+  };
+  for (const timeout of [undefined, 5000]) {
+    const g = new Modelgate({ baseURL: "http://gateway", key: "k", fetch, timeout });
+    await g.call("/v1/chat/completions", {});
+    await g.evidence();
+    await g.me();
+  }
+  assert.deepEqual(limited, [false, false, true, true, true, true]);
+});
