@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -25,14 +26,16 @@ const rotateBatch = 100
 
 // rotation is what a rotation did, and what is left to do.
 type rotation struct {
-	KeyID   string              `json:"key_id"` // of the master key
-	Rotated int                 `json:"rotated"`
-	Secrets []store.SecretCount `json:"secrets"` // by master key
+	KeyID      string              `json:"key_id"` // of the master key
+	Rotated    int                 `json:"rotated"`
+	Unreadable []string            `json:"unreadable"` // names of secrets that no key opens
+	Secrets    []store.SecretCount `json:"secrets"`    // by master key
 }
 
 // Run is `modelgate master-key rotate`. It can be stopped and begun again at
 // any moment: a secret is under the one key or the other, and both open it as
-// long as both are in the configuration.
+// long as both are in the configuration. A secret that cannot be opened stays
+// as it is and keeps no other from moving.
 func (c *masterKeyRotate) Run(env *environment) error {
 	cfg, db, err := c.open(env)
 	if err != nil {
@@ -46,7 +49,8 @@ func (c *masterKeyRotate) Run(env *environment) error {
 	if keys == nil {
 		return errors.New("master_key is not set")
 	}
-	out := rotation{KeyID: keys.Primary()}
+	out := rotation{KeyID: keys.Primary(), Unreadable: []string{}}
+	var unreadable error
 	for after := ""; ; {
 		old, err := db.SecretsNotUnder(env.ctx, keys.Primary(), after, rotateBatch)
 		if err != nil {
@@ -56,12 +60,17 @@ func (c *masterKeyRotate) Run(env *environment) error {
 			break
 		}
 		after = old[len(old)-1].Name
-		fresh, err := reseal(keys, old)
+		r, err := reseal(keys, old)
 		if err != nil {
 			return err
 		}
-		record := audit("master-key rotate", "master_key.rotate", "master_key", keys.Primary(), map[string]any{"secrets": len(fresh)})
-		n, err := db.ReplaceSecrets(env.ctx, old, fresh, record)
+		unreadable = cmp.Or(unreadable, r.unreadable)
+		out.Unreadable = append(out.Unreadable, r.names...)
+		if len(r.fresh) == 0 {
+			continue
+		}
+		record := audit("master-key rotate", "master_key.rotate", "master_key", keys.Primary(), map[string]any{"secrets": len(r.fresh)})
+		n, err := db.ReplaceSecrets(env.ctx, r.old, r.fresh, record)
 		if err != nil {
 			return err
 		}
@@ -70,38 +79,56 @@ func (c *masterKeyRotate) Run(env *environment) error {
 	if out.Secrets, err = db.CountSecrets(env.ctx); err != nil {
 		return err
 	}
-	return c.output(env).value(out, func(w io.Writer) {
-		fmt.Fprintf(w, "%d secrets were sealed anew under the master key %s.\n", out.Rotated, out.KeyID)
-		for _, n := range out.Secrets {
-			if n.KeyID != out.KeyID {
-				fmt.Fprintf(w, "%d are still under %s; run this again.\n", n.Count, n.KeyID)
-				return
-			}
+	if err := c.output(env).value(out, out.print); err != nil || unreadable == nil {
+		return err
+	}
+	return fmt.Errorf("%d secrets cannot be opened and stay as they are: %w", len(out.Unreadable), unreadable)
+}
+
+// print says what is left to do.
+func (r *rotation) print(w io.Writer) {
+	fmt.Fprintf(w, "%d secrets were sealed anew under the master key %s.\n", r.Rotated, r.KeyID)
+	if len(r.Unreadable) > 0 {
+		return // the error says so
+	}
+	for _, n := range r.Secrets {
+		if n.KeyID != r.KeyID {
+			fmt.Fprintf(w, "%d are still under %s; run this again.\n", n.Count, n.KeyID)
+			return
 		}
-		fmt.Fprintln(w, "Nothing is left under another key: previous_master_keys can be removed.")
-	})
+	}
+	fmt.Fprintln(w, "Nothing is left under another key: previous_master_keys can be removed.")
+}
+
+// resealed are secrets that take the place of old ones.
+type resealed struct {
+	old, fresh []store.Secret
+	names      []string // of secrets that no key opens
+	unreadable error    // about the first of them
 }
 
 // reseal seals secrets under the primary key, and opens each again before it
 // takes the place of the old one.
-func reseal(keys *seal.Keys, old []store.Secret) ([]store.Secret, error) {
-	fresh := make([]store.Secret, 0, len(old))
-	for _, s := range old {
+func reseal(keys *seal.Keys, secrets []store.Secret) (resealed, error) {
+	var r resealed
+	for _, s := range secrets {
 		place := seal.Place{Table: store.SecretTable, Row: s.Name, Column: store.SecretColumn}
 		text, err := keys.Open(place, s.Value)
 		if err != nil {
-			return nil, fmt.Errorf("secret %s, under the master key %s: %w", s.Name, s.KeyID, err)
+			r.names = append(r.names, s.Name)
+			r.unreadable = cmp.Or(r.unreadable, fmt.Errorf("secret %s, under the master key %s: %w", s.Name, s.KeyID, err))
+			continue
 		}
 		value, err := keys.Seal(place, text)
 		if err != nil {
-			return nil, err
+			return r, err
 		}
 		if again, err := keys.Open(place, value); err != nil || string(again) != string(text) {
-			return nil, fmt.Errorf("secret %s does not open again after it was sealed: %w", s.Name, err)
+			return r, fmt.Errorf("secret %s does not open again after it was sealed: %w", s.Name, err)
 		}
-		fresh = append(fresh, store.Secret{Name: s.Name, KeyID: keys.Primary(), Value: value})
+		r.old, r.fresh = append(r.old, s), append(r.fresh, store.Secret{Name: s.Name, KeyID: keys.Primary(), Value: value})
 	}
-	return fresh, nil
+	return r, nil
 }
 
 // exportCommand groups the commands on billing events.

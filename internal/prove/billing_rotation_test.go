@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"modelgate"
 	"modelgate/internal/gatetest"
 	"modelgate/internal/seal"
 	"modelgate/internal/store"
@@ -163,6 +164,36 @@ func TestBillingRotation(t *testing.T) {
 	}
 	if _, err := v.keys(n).Open(placeOf(all[0].Name), all[1].Value); err == nil {
 		t.Error("a secret opens in another's place")
+	}
+}
+
+// TestBillingRotationPassesDamage rotates past a secret that is damaged and one
+// whose key is gone: every other moves, and both are named.
+func TestBillingRotationPassesDamage(t *testing.T) {
+	t.Parallel()
+	v := newVault(t, 205)
+	all, err := v.db.SecretsNotUnder(t.Context(), "", "", v.secrets)
+	if err != nil {
+		t.Fatal(err)
+	}
+	foreign, err := v.keys(9).Seal(placeOf(all[150].Name), []byte("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	harmed := []store.Secret{all[0], all[150]}
+	harmed[0].Value, harmed[1].Value = []byte("damaged"), foreign
+	if n, err := v.db.ReplaceSecrets(t.Context(), []store.Secret{all[0], all[150]}, harmed, modelgate.Audit{ID: "a", Action: "harm"}); n != 2 || err != nil {
+		t.Fatalf("%d secrets are harmed, %v", n, err)
+	}
+	v.configure(1)
+	for range 2 { // the second finds nothing else
+		out, err := v.rotation().CombinedOutput()
+		if text := string(out); err == nil || !strings.Contains(text, "2 secrets cannot be opened") || !strings.Contains(text, all[0].Name) || strings.Contains(text, "run this again") {
+			t.Errorf("rotate: %v\n%s", err, out)
+		}
+	}
+	if moved := v.under()[v.keys(1).Primary()]; moved != int64(v.secrets-2) {
+		t.Errorf("%d secrets have moved, want %d", moved, v.secrets-2)
 	}
 }
 
