@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -30,13 +31,21 @@ func newCheckout(cfg *config.Config) manage.Checkout {
 		}
 	}
 	if c.ReturnURL == "" {
-		base := cfg.Server.BaseURL
-		if base == "" {
-			base = "http://" + cfg.Server.Listen
-		}
-		c.ReturnURL = base + "/dashboard"
+		c.ReturnURL = baseURL(cfg, cfg.Server.Listen) + "/dashboard"
 	}
 	return c
+}
+
+// baseURL is where people reach the gateway, without a slash at its end: as
+// configured, else at an address that it listens on.
+func baseURL(cfg *config.Config, listen string) string {
+	switch {
+	case cfg.Server.BaseURL != "":
+		return strings.TrimRight(cfg.Server.BaseURL, "/")
+	case cfg.Server.TLS.CertFile != "":
+		return "https://" + listen
+	}
+	return "http://" + listen
 }
 
 // newExporter makes the loop that sends billing events.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"modelgate/internal/config"
 	"modelgate/internal/gatetest"
 )
 
@@ -41,5 +42,23 @@ func TestRotateNeedsAKey(t *testing.T) {
 	b := newBench(t, gatetest.GatewayOptions{})
 	if _, stderr, code := b.Run("master-key", "rotate", "--config", b.ConfigFile); code != 1 || !strings.Contains(stderr, "master_key is not set") {
 		t.Errorf("exit %d %s", code, stderr)
+	}
+}
+
+// TestReturnURL sends a payer back to where the gateway is.
+func TestReturnURL(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ base, cert, returns, want string }{
+		{"", "", "", "http://127.0.0.1:8080/dashboard"},
+		{"", "cert.pem", "", "https://127.0.0.1:8080/dashboard"},
+		{"https://gate.example", "", "", "https://gate.example/dashboard"},
+		{"https://gate.example/", "cert.pem", "", "https://gate.example/dashboard"},
+		{"https://gate.example", "", "https://shop.example/thanks", "https://shop.example/thanks"},
+	} {
+		cfg := config.Default()
+		cfg.Server.BaseURL, cfg.Server.TLS.CertFile, cfg.Processor.ReturnURL = c.base, c.cert, c.returns
+		if got := newCheckout(cfg).ReturnURL; got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
 	}
 }

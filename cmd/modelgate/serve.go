@@ -25,11 +25,7 @@ func (c *serveCommand) Run(env *environment) error {
 	}
 	s.path = c.ConfigFile
 	return s.run(func(addr net.Addr) {
-		base := cfg.Server.BaseURL
-		if base == "" {
-			base = "http://" + addr.String()
-		}
-		s.log.Info("listening", "addr", addr.String(), "base_url", base, "version", buildVersion(), "providers", len(cfg.Providers), "models", len(cfg.Catalog))
+		s.log.Info("listening", "addr", addr.String(), "base_url", baseURL(cfg, addr.String()), "version", buildVersion(), "providers", len(cfg.Providers), "models", len(cfg.Catalog))
 	})
 }
 
