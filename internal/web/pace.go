@@ -10,7 +10,7 @@ import (
 const (
 	bodyGrace = 10 * time.Second // between two pieces of a request body, and before the first
 	bodyRate  = 1 << 10          // bytes a second that a body must keep past the grace
-	stall     = time.Minute      // for a piece of an answer to be taken
+	stall     = time.Minute      // for a piece of an answer to be taken, unless Options say otherwise
 )
 
 // pacedBody is a request body that must keep coming. A client that stops, or
@@ -61,14 +61,40 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// patient extends the time in which the client must take what is written.
-// Streams of HTTP/2 have no such time: there it would end a call that has
-// nothing to write yet, and a connection's streams are bounded.
+// patient extends the time in which the client must take what is written. On
+// HTTP/2 such a time ends a stream also while nothing is written, so there it
+// holds for one write alone, see taken; calls of models bound their writes by
+// themselves.
 func (t *tracker) patient() {
 	now := time.Now()
-	if t.http2 || t.until.Sub(now) > stall/2 {
+	if t.http2 {
+		if t.bounded {
+			t.allow(now.Add(t.stall))
+		}
 		return
 	}
-	t.until = now.Add(stall)
-	_ = http.NewResponseController(t.ResponseWriter).SetWriteDeadline(t.until)
+	if t.until.Sub(now) > t.stall/2 {
+		return
+	}
+	t.until = now.Add(t.stall)
+	t.allow(t.until)
+}
+
+// taken ends the time of a write.
+func (t *tracker) taken() {
+	if t.http2 && t.bounded {
+		t.allow(time.Time{})
+	}
+}
+
+// last bounds what the server writes of a stream once its handler has returned:
+// without it a client that opens no window could hold streams for ever.
+func (t *tracker) last() {
+	if t.http2 {
+		t.allow(time.Now().Add(t.stall))
+	}
+}
+
+func (t *tracker) allow(until time.Time) {
+	_ = http.NewResponseController(t.ResponseWriter).SetWriteDeadline(until) // a connection that knows no deadlines cannot be helped
 }

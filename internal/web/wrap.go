@@ -4,6 +4,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,11 +23,14 @@ const RequestIDHeader = "X-Gateway-Request-Id"
 // maxHeader bounds the request line and the header lines together, in bytes.
 const maxHeader = 32 << 10
 
-// Options are what Wrap needs; all fields are required.
+// Options are what Wrap needs; all fields but Stall are required.
 type Options struct {
 	IDs     *modelgate.IDs
 	Log     *slog.Logger
 	MaxBody int64 // bytes; a body of exactly this length passes
+	// Stall is how long a client may take nothing of what is written to it; 0
+	// means a minute.
+	Stall time.Duration
 }
 
 // Wrap is the first step of every request. It draws the request id and puts
@@ -36,9 +40,12 @@ type Options struct {
 func Wrap(o Options, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(RequestIDHeader, o.IDs.New().String())
-		t := &tracker{ResponseWriter: w, http2: r.ProtoMajor > 1}
+		t := &tracker{ResponseWriter: w, http2: r.ProtoMajor > 1, bounded: SurfaceOf(r) == Management, stall: cmp.Or(o.Stall, stall)}
+		defer t.last()
 		defer o.fence(t, r)
-		t.patient()
+		if !t.http2 { // there nothing is written yet
+			t.patient()
+		}
 		paceBody(w, r)
 		switch {
 		case headerSize(r) > maxHeader:
@@ -122,15 +129,18 @@ func headerSize(r *http.Request) int {
 // may take nothing of it.
 type tracker struct {
 	http.ResponseWriter
-	wrote bool
-	http2 bool
-	until time.Time // see patient
+	wrote   bool
+	http2   bool
+	bounded bool          // on HTTP/2 too
+	stall   time.Duration // for a write
+	until   time.Time     // see patient
 }
 
 // WriteHeader notes the final status; a 1xx is not one.
 func (t *tracker) WriteHeader(status int) {
 	t.wrote = t.wrote || status >= 200
 	t.patient()
+	defer t.taken()
 	t.ResponseWriter.WriteHeader(status)
 }
 
@@ -138,6 +148,7 @@ func (t *tracker) WriteHeader(status int) {
 func (t *tracker) Write(b []byte) (int, error) {
 	t.wrote = true
 	t.patient()
+	defer t.taken()
 	return t.ResponseWriter.Write(b)
 }
 
@@ -148,6 +159,7 @@ func (t *tracker) Flush() { _ = t.FlushError() }
 func (t *tracker) FlushError() error {
 	t.wrote = true
 	t.patient()
+	defer t.taken()
 	return http.NewResponseController(t.ResponseWriter).Flush()
 }
 
