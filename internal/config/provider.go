@@ -94,7 +94,8 @@ type Provider struct {
 	// What becomes of a call whose client has gone. `drain` reads on, for at
 	// most 60 seconds, until the usage is known, because most providers charge
 	// for the whole answer anyway. `cancel` ends the call, for providers that
-	// then stop charging; the row is partial.
+	// then stop charging; the row is partial. A call that makes a job goes on
+	// either way, because the provider makes it.
 	OnDisconnect Disconnect `yaml:"on_disconnect"`
 }
 

@@ -91,9 +91,6 @@ func (y *Relay) runErrand(c *call) error {
 	if e.job, err = y.findJob(c); err != nil {
 		return err
 	}
-	if !c.reaches(e.job) {
-		return modelgate.ErrNoTask
-	}
 	if c.caller.KeyID != e.job.KeyID && !c.permitted(&attempt{name: e.job.Provider, model: e.job.Model}) {
 		return modelgate.ErrModelDenied
 	}
@@ -135,14 +132,17 @@ func (c *call) reaches(j *modelgate.Job) bool {
 	return c.caller.SubAccountID == "" || c.caller.SubAccountID == j.SubAccountID
 }
 
-// findJob looks a job up. One that was made a moment ago may still be on its
-// way into the ledger: from this instance it is waited for, and so it is for
-// a while from others.
+// findJob looks a job up that the caller may know of. One that was made a
+// moment ago may still be on its way into the ledger: from this instance it is
+// waited for, and so it is for a while from others.
 func (y *Relay) findJob(c *call) (*modelgate.Job, error) {
 	ctx, cancel := context.WithTimeout(c.r.Context(), ledgerTime)
 	defer cancel()
 	find := func() (*modelgate.Job, error) {
 		j, err := y.Jobs.Job(ctx, c.caller.ClientID, c.errand.provider, c.errand.task)
+		if err == nil && !c.reaches(j) {
+			return nil, modelgate.ErrNoTask // after the same time as one that nobody has made
+		}
 		if err != nil && modelgate.KindOf(err) == modelgate.Internal {
 			y.Log.Error("job cannot be looked up", "request_id", c.id.String(), "error", err)
 			err = modelgate.Errorf(modelgate.Unavailable, "the task cannot be looked up right now; retry shortly")

@@ -32,8 +32,12 @@ func (y *Relay) forward(c *call) error {
 
 	resp, err := y.try(c, first)
 	if err != nil {
+		a := &c.attempts[c.tried]
+		if c.sent && a.way != nil {
+			y.Log.Warn("the creation of a job got no reply; a job that it made is lost", "request_id", c.id.String(), "provider", a.name)
+		}
 		if !c.sent { // errors of connecting hold nothing that a provider has written
-			y.Log.Debug("call could not leave", "request_id", c.id.String(), "provider", c.attempts[c.tried].name, "error", err)
+			y.Log.Debug("call could not leave", "request_id", c.id.String(), "provider", a.name, "error", err)
 		}
 		c.fail(err)
 		return nil
@@ -96,6 +100,9 @@ func (y *Relay) try(c *call, out *provider.Attempt) (*http.Response, error) {
 		a := &c.attempts[c.tried]
 		c.sentWith = out.Credential()
 		c.client.when(a.provider.OnDisconnect())
+		if a.way != nil {
+			c.client.stay()
+		}
 		resp, sent, err := a.provider.Send(out)
 		c.sent = sent
 		if err == nil {

@@ -20,6 +20,7 @@ type leaving struct {
 
 	mu    sync.Mutex
 	drain bool // the on_disconnect of the provider being tried
+	stays bool // the call goes on whoever leaves
 	gone  bool
 	slot  bool
 	timer *time.Timer
@@ -32,6 +33,15 @@ func (l *leaving) when(d provider.Disconnect) {
 	l.drain = d == provider.Drain
 }
 
+// stay has the call go on to its end from now on, without a slot: it makes a
+// job that the provider charges and delivers whoever waits for the reply, and
+// that nobody can follow whose name was not read.
+func (l *leaving) stay() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.stays = true
+}
+
 // leave notes that the client has gone. It is called from the connection's
 // goroutine and from a failed write, and acts once.
 func (l *leaving) leave() {
@@ -41,6 +51,9 @@ func (l *leaving) leave() {
 		return
 	}
 	l.gone = true
+	if l.stays {
+		return
+	}
 	if l.drain {
 		select {
 		case l.drains <- struct{}{}:

@@ -227,3 +227,21 @@ func TestStuckClientHasLeft(t *testing.T) {
 	}
 	g.relay.Wait()
 }
+
+// A client of which nothing is sent yet has left for good.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	var stays, ends life
+	l := leaving{life: &stays, drains: make(chan struct{})}
+	l.when(provider.Cancel)
+	l.stay()
+	l.leave()
+	if stays.Cause() != nil || !l.hasLeft() {
+		t.Errorf("a call that stays ends with %v, left %v", stays.Cause(), l.hasLeft())
+	}
+	l = leaving{life: &ends, drains: make(chan struct{})}
+	l.leave()
+	if ends.Cause() == nil {
+		t.Error("a call goes on that was not sent")
+	}
+}
