@@ -62,10 +62,13 @@ func (s *Shape) Read(status int, body []byte) modelgate.JobNews {
 		return modelgate.JobNews{}
 	}
 	doc := gjson.ParseBytes(body)
+	n := modelgate.JobNews{Event: s.event(doc)}
 	if code := doc.Get("base_resp.status_code"); code.Type == gjson.Number && code.Num != 0 {
+		if n.Event == modelgate.JobFails { // the code is why the job has failed, not why the poll has
+			return modelgate.JobNews{Event: modelgate.JobFails}
+		}
 		return modelgate.JobNews{}
 	}
-	n := modelgate.JobNews{Event: s.event(doc)}
 	if v := doc.Get(s.path(s.Rejected)); v.Type == gjson.False && n.Event == modelgate.JobSucceeds {
 		n.Event = modelgate.JobFails
 	}
