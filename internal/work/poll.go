@@ -74,6 +74,7 @@ type Poller struct {
 	mu     sync.Mutex
 	lanes  map[string]*lane
 	queued int
+	full   bool // at the last look there was no room, and jobs may be due
 
 	pending atomic.Int64
 	oldest  atomic.Int64 // unix microseconds; 0 without any
@@ -143,10 +144,7 @@ func (p *Poller) Run(ctx context.Context) {
 // claim takes a batch where there is room for one. It reports whether there
 // may be more to take at once.
 func (p *Poller) claim(ctx context.Context) bool {
-	p.mu.Lock()
-	room := pollQueue - p.queued
-	p.mu.Unlock()
-	if room < pollBatch {
+	if !p.room() {
 		return false
 	}
 	now := p.Now()
@@ -164,6 +162,15 @@ func (p *Poller) claim(ctx context.Context) bool {
 		p.enqueue(ctx, claimed{jobs[i], now})
 	}
 	return len(jobs) == pollBatch
+}
+
+// room reports whether there is room for a batch, and remembers that there
+// was none.
+func (p *Poller) room() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.full = pollQueue-p.queued < pollBatch
+	return !p.full
 }
 
 // stalls reports whether all of a lane's polls hang.
@@ -222,6 +229,7 @@ func (p *Poller) enqueue(ctx context.Context, c claimed) {
 func (p *Poller) next(l *lane) (claimed, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	defer p.makeRoom()
 	now := p.Now()
 	l.moved = now
 	for len(l.queue) > 0 {
@@ -234,11 +242,21 @@ func (p *Poller) next(l *lane) (claimed, bool) {
 		}
 	}
 	l.busy--
+	return claimed{}, false
+}
+
+// makeRoom has more jobs claimed once there is room for them again. Where there
+// always was, the next tick is early enough: a look at the ledger for each job
+// that was polled would be many.
+func (p *Poller) makeRoom() {
+	if !p.full || pollQueue-p.queued < pollBatch {
+		return
+	}
+	p.full = false
 	select {
 	case p.wake <- struct{}{}:
 	default:
 	}
-	return claimed{}, false
 }
 
 // serve asks for the jobs of a lane, one after the other.

@@ -20,6 +20,7 @@ type duty struct {
 	next   []time.Time
 	now    time.Time
 	claims int
+	looks  int // calls of ClaimJobs, those in vain too
 	ended  map[modelgate.TaskID]modelgate.JobFinal
 	all    chan struct{} // closed when every job has ended
 	broken error         // what FinishJobs fails with, for a batch of more than one
@@ -51,6 +52,7 @@ func (d *duty) pass(by time.Duration) {
 func (d *duty) ClaimJobs(_ context.Context, most int) (due []modelgate.Job, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.looks++
 	for i := range d.jobs {
 		if len(due) < most && d.jobs[i].Status == modelgate.JobPending && !d.now.Before(d.next[i]) {
 			d.next[i] = d.now.Add(pollLease)
@@ -117,7 +119,7 @@ func poll(t *testing.T, d *duty, providers map[string]oracle) *Poller {
 	}()
 	select {
 	case <-d.all:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		d.mu.Lock()
 		t.Errorf("%d of %d jobs have ended", len(d.ended), len(d.jobs))
 		d.mu.Unlock()
@@ -161,6 +163,22 @@ func TestPollerIsBounded(t *testing.T) {
 	}
 	if p.Stats().Pending != 5000 {
 		t.Errorf("figures %+v", p.Stats())
+	}
+}
+
+// Jobs that are polled one by one are not each followed by a look for more.
+func TestPollerLooksOnceATick(t *testing.T) {
+	t.Parallel()
+	const n = 30
+	d := newDuty(jobs("p", n)...)
+	var nth atomic.Int64
+	began := time.Now()
+	poll(t, d, map[string]oracle{"p": func(ctx context.Context, j *modelgate.Job) (modelgate.JobNews, error) {
+		time.Sleep(time.Duration(nth.Add(1)) * 5 * time.Millisecond) // one ends after the other
+		return succeeds(ctx, j)
+	}})
+	if most := 3 + int(time.Since(began)/pollPause); d.looks > most {
+		t.Errorf("%d looks for jobs that are due, want at most %d", d.looks, most)
 	}
 }
 
