@@ -15,6 +15,8 @@ type booked struct {
 	// and comes again in finals: its cost counts as spent from now on, but
 	// whoever tells others about a row waits for the final one.
 	rows []*modelgate.UsageRow
+	// unfollowed are those of rows whose job is not kept, as they came.
+	unfollowed []*modelgate.UsageRow
 	// finals are rows that were provisional until now.
 	finals []final
 }
@@ -46,6 +48,11 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 			return err
 		}
 		counted.add(r)
+	}
+	for _, r := range b.unfollowed {
+		if err := spent.add(callOf(r), amount{held: -r.Job.Reserve, sliced: r.Job.Reserve}); err != nil {
+			return err
+		}
 	}
 	for i := range b.finals {
 		f := &b.finals[i]

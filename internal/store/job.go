@@ -64,9 +64,10 @@ func (db *DB) Job(ctx context.Context, client modelgate.ClientID, provider strin
 
 // insertJobs adds the jobs of new rows. A provider that names two jobs alike
 // leaves the second without one: nothing would tell it from the first. Its
-// row becomes a partial one, and the list holds it as it is then.
-func (db *DB) insertJobs(ctx context.Context, tx *sql.Tx, rows []*modelgate.UsageRow) error {
-	for i, r := range rows {
+// row becomes a partial one, and the list holds it as it is then; what the job
+// was to keep reserved is free.
+func (db *DB) insertJobs(ctx context.Context, tx *sql.Tx, b *booked) error {
+	for i, r := range b.rows {
 		if r.Job == nil {
 			continue
 		}
@@ -88,7 +89,8 @@ func (db *DB) insertJobs(ctx context.Context, tx *sql.Tx, rows []*modelgate.Usag
 		if _, err := tx.ExecContext(ctx, sqlUnfollowed, string(r.ClientID), micros(r.At), r.ID.String()); err != nil {
 			return err
 		}
-		rows[i] = &plain
+		b.rows[i] = &plain
+		b.unfollowed = append(b.unfollowed, r)
 	}
 	return nil
 }

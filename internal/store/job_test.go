@@ -84,6 +84,37 @@ func TestJobOfTheSameName(t *testing.T) {
 	})
 }
 
+// What such a job was to keep reserved is the budget's again, as its call has
+// given it up.
+func TestJobOfTheSameNameHoldsNothing(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 900)
+		b := modelgate.Budget{Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Day, Limit: 20 * modelgate.USD}
+		must(t, db.PutBudget(t.Context(), client, KeyScope{}, b, audit("budget.put")))
+		k := b.Counter(client, uuid(1).Time())
+		_, err := db.Hold(t.Context(), "i", []modelgate.Ask{{Counter: k, Least: 9 * modelgate.USD, Most: 9 * modelgate.USD, Room: 9 * modelgate.USD, Seq: 1}})
+		must(t, err)
+		var films []modelgate.UsageRow
+		for n := 1; n <= 2; n++ {
+			r := film(client, n)
+			r.Holds = r.Holds.Add(&b)
+			r.Job.TaskID, r.Job.Reserve = "task-1", 3*modelgate.USD
+			films = append(films, r)
+		}
+		book(t, db, "i", films...)
+		clean0(t, db, client)
+		// Each of the two has cost a dollar, and the first holds three more: of
+		// the nine that the instance had, one is left to it.
+		if left := number(t, db, "SELECT granted FROM slice"); left != int64(modelgate.USD) {
+			t.Errorf("the slice has %s, want 1", modelgate.Nano(left))
+		}
+		if held := number(t, db, "SELECT held FROM spend WHERE scope = 'client' AND period = 'day'"); held != int64(4*modelgate.USD) {
+			t.Errorf("%s are held, want 4", modelgate.Nano(held))
+		}
+	})
+}
+
 // Of many who end a job one does, and the money moves once.
 func TestFinishJobsOnce(t *testing.T) {
 	t.Parallel()

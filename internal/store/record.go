@@ -64,7 +64,7 @@ func (db *DB) Record(ctx context.Context, b Batch) (inserted int, err error) {
 			return err
 		}
 		inserted = len(news.rows)
-		if err := db.insertJobs(ctx, tx, news.rows); err != nil {
+		if err := db.insertJobs(ctx, tx, &news); err != nil {
 			return err
 		}
 		return db.book(ctx, tx, &news)
