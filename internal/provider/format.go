@@ -36,6 +36,8 @@ type Format struct {
 	Doors []Door
 	// Allow are the other paths of the proxy that tenants may share.
 	Allow []Route
+	// Except are patterns of paths that a /** of Allow does not stand for.
+	Except []string
 	// Stored are the top-level body members that refer to objects kept at the
 	// provider, which one account shares.
 	Stored []string
@@ -129,6 +131,8 @@ type Route struct {
 	Async Role
 	Way   *Way
 	Kind  modelgate.ModelKind
+
+	excepted bool // callers may not share it, whatever comes after
 }
 
 // standardDoor is what a door means wherever a format serves it.

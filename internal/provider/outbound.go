@@ -218,6 +218,9 @@ func (p *Provider) compileRoutes(allow []string) error {
 	}
 	// What takes any path goes last, or else it would take those of which the
 	// operator has said where they name the model.
+	for _, pattern := range p.format.Except {
+		routes = append(routes, Route{Pattern: pattern, excepted: true})
+	}
 	routes = append(routes, rest...)
 	for _, r := range routes {
 		p.addWay(r.Way)
@@ -324,6 +327,9 @@ func (p *Provider) Route(method, escapedPath string) (*Route, Captures) {
 func (p *Provider) route(method, escapedPath string) (*Route, Captures) {
 	for _, c := range p.routes {
 		if captures, ok := c.pattern.Match(method, escapedPath); ok {
+			if c.route.excepted {
+				return nil, nil
+			}
 			return c.route, captures
 		}
 	}

@@ -123,6 +123,9 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 		for _, r := range f.Allow {
 			fmt.Fprintf(b, "| `%s` | %s |\n", r.Pattern, metered(r.Reader, r.Free, r.Way))
 		}
+		for _, pattern := range f.Except {
+			fmt.Fprintf(b, "| `%s` | no: refused |\n", pattern)
+		}
 	}
 	p, err := New(Config{Name: "p", Format: f.Name, BaseURL: "http://localhost"})
 	if err != nil {

@@ -157,6 +157,8 @@ func fal() Format {
 		Auth:    Auth{Header: "Authorization", Prefix: "Key "},
 		Doors:   []Door{serve("videos", "/{model}").made(jobs)},
 		Allow:   []Route{creates(jobs, "", []ModelSource{PathCapture("**")}, "/**").by(readImages)},
+		// What is below a request is its maker's.
+		Except:  []string{"POST /{owner}/{alias}/requests/**", "POST /{namespace}/{owner}/{alias}/requests/**"},
 		Headers: []string{"x-fal-request-timeout", "x-fal-queue-priority", "x-fal-runner-hint", "x-fal-no-retry"},
 	}
 }

@@ -188,6 +188,29 @@ func TestOperatorPaths(t *testing.T) {
 	}
 }
 
+// What stands below a job that somebody has made is no model of one's own,
+// also where a format takes any path for one.
+func TestPathsBelowAJob(t *testing.T) {
+	t.Parallel()
+	p := setup(t, Config{Format: "fal"})
+	for _, path := range []string{
+		"/o/a/requests/x", "/o/a/requests/x/cancel", "/o/a/requests/x/status/stream", "/workflows/o/a/requests/x/cancel",
+		"/o/a/%72equests/x/cancel", "/o/a/requests/%78/cancel",
+	} {
+		if route, _ := p.Route("POST", path); route != nil {
+			t.Errorf("POST %s is served as %s", path, route.Pattern)
+		}
+	}
+	for _, path := range []string{"/fal-ai/kling/v2", "/fal-ai/kling/requests", "/o/a/v1/image-to-video", "/o/requests/v1"} {
+		if route, _ := p.Route("POST", path); route == nil || route.Async != AsyncCreate {
+			t.Errorf("POST %s: %+v, want one that makes jobs", path, route)
+		}
+	}
+	if route, _ := p.Route("PUT", "/o/a/requests/x/cancel"); route == nil || route.Async != AsyncCancel {
+		t.Errorf("the way to cancel a job is %+v", route)
+	}
+}
+
 // A provider is its row: its name stands in no other source of the package.
 func TestProvidersAreData(t *testing.T) {
 	t.Parallel()
