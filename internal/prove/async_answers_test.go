@@ -199,6 +199,21 @@ func (s *studio) endedOnce(all map[string]ended) {
 	}
 }
 
+// alters is a change of the database beside the gateways. It fails where they
+// are changing the same rows and this side has to give way.
+func alters(t *testing.T, source, statement string) func() bool {
+	t.Helper()
+	db, err := sql.Open("pgx", source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	return func() bool {
+		_, err := db.ExecContext(t.Context(), statement)
+		return err == nil
+	}
+}
+
 // TestAsyncDeadline lets the deadline of jobs pass of which the provider says
 // that they run: they expire at what they were to cost, and an end that the
 // provider tells afterwards comes too late.
@@ -213,14 +228,8 @@ func TestAsyncDeadline(t *testing.T) {
 	}
 	w := &world{t: t}
 	w.eventually("all jobs are in the ledger", patience, func() bool { return s.pending() == jobs })
-	db, err := sql.Open("pgx", s.source)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	if _, err := db.Exec("UPDATE async_job SET deadline = created_at, next_poll = created_at"); err != nil { // a day passes
-		t.Fatal(err)
-	}
+	dayPasses := alters(t, s.source, "UPDATE async_job SET deadline = created_at, next_poll = created_at")
+	w.eventually("a day passes", patience, dayPasses)
 	w.eventually("nothing is pending", patience, func() bool { return s.pending() == 0 })
 	l.runs.Store(false)
 	l.moved.Store(true)

@@ -87,6 +87,9 @@ func (s *films) make(key, id string, want int) (row string) {
 	if status != 200 {
 		return ""
 	}
+	s.eventually("job "+id+" is in the ledger", patience, func() bool {
+		return s.list("GET /gw/async?scope=client&limit=1").Get("data.0.task_id").String() == id
+	})
 	return s.list("GET /gw/usage?limit=1").Get("0.id").String() // the newest
 }
 

@@ -314,8 +314,12 @@ func (s *shoot) make(c studioCase, id string) (fill func(string) string, door st
 // stands holds a job against the ledger.
 func (s *shoot) stands(c studioCase, task, status string, cost float64) {
 	s.t.Helper()
-	_, page := s.ask(s.key, "GET /gw/async?scope=client&limit=500", "")
-	found := gjson.Get(page, fmt.Sprintf(`data.#(task_id==%q)`, task))
+	var found gjson.Result
+	s.eventually(task+" is in the ledger", patience, func() bool {
+		_, page := s.ask(s.key, "GET /gw/async?scope=client&limit=500", "")
+		found = gjson.Get(page, fmt.Sprintf(`data.#(task_id==%q)`, task))
+		return found.Exists()
+	})
 	vendor := c.author
 	if vendor == "" {
 		vendor = "other"

@@ -206,7 +206,7 @@ func TestAsyncKills(t *testing.T) {
 	t.Parallel()
 	jobs, kills := size(500, 10_000), size(3, 30)
 	s := newStudio(t, 2)
-	ctx, cancel := context.WithTimeout(t.Context(), size(90*time.Second, 20*time.Minute))
+	ctx, cancel := context.WithTimeout(t.Context(), size(5*time.Minute, 20*time.Minute))
 	defer cancel()
 	stop := s.pollToo()
 	var mu sync.Mutex
@@ -241,7 +241,7 @@ func TestAsyncKills(t *testing.T) {
 		s.urls[i%2].Store(&at)
 	}
 	makers.Wait()
-	(&world{t: t}).eventually("nothing is pending", size(60*time.Second, 10*time.Minute), func() bool { return s.pending() == 0 })
+	(&world{t: t}).eventually("nothing is pending", size(3*time.Minute, 10*time.Minute), func() bool { return s.pending() == 0 })
 	third := stop()
 	all := s.ledger()
 	s.endedOnce(all)

@@ -69,7 +69,10 @@ func TestAsyncTrouble(t *testing.T) {
 	})
 	// Nobody polls the other one, and half of all polls are waiting.
 	m.say("GET /api/v1/tasks/b", `{"output":{"task_status":"SUCCEEDED"},"usage":{"output_video_duration":7}}`)
+	// The longer all this has taken, the later the next poll would be.
+	due := alters(t, source, "UPDATE async_job SET next_poll = created_at, pause = 5000000 WHERE id IN (SELECT id FROM async_job WHERE status = 'pending' FOR UPDATE SKIP LOCKED)")
 	w.eventually("the gateway ends the other one", patience, func() bool {
+		due()
 		return s.list("GET /gw/async?status=succeeded").Get("data.#").Int() == 2
 	})
 	for _, job := range s.list("GET /gw/async?status=succeeded").Get("data").Array() {
@@ -79,6 +82,7 @@ func TestAsyncTrouble(t *testing.T) {
 	}
 	close(answers)
 	w.eventually("the silent provider's jobs end", 2*patience, func() bool {
+		due()
 		return s.list("GET /gw/async?status=succeeded&limit=500").Get("data.#").Int() == 102
 	})
 	g.Stop()
@@ -125,6 +129,7 @@ func TestAsyncRollingRotation(t *testing.T) {
 	first.make(first.key, "old", 200)
 	reload(first, "credential: sk-new, previous_credentials: [sk-old]")
 	first.make(first.key, "new", 200)
+	first.eventually("both are in the ledger", patience, func() bool { return first.list("GET /gw/async").Get("data.#").Int() == 2 })
 	answered(first, "old", 200)
 	answered(first, "new", 200)
 	answered(second, "old", 200)
