@@ -40,6 +40,7 @@ const (
 var (
 	errTaskAway     = &modelgate.Error{Kind: modelgate.Unavailable, Message: "the task's provider cannot be reached right now; retry shortly"}
 	errTaskLedger   = &modelgate.Error{Kind: modelgate.Unavailable, Message: "the task's outcome cannot be recorded right now; retry shortly"}
+	errTaskLookup   = &modelgate.Error{Kind: modelgate.Unavailable, Message: "the task cannot be looked up right now; retry shortly"}
 	errTaskProvider = &modelgate.Error{Kind: modelgate.Unavailable, Message: "the task's provider is not configured any more; the operator can bring it back"}
 )
 
@@ -134,7 +135,8 @@ func (c *call) reaches(j *modelgate.Job) bool {
 
 // findJob looks a job up that the caller may know of. One that was made a
 // moment ago may still be on its way into the ledger: from this instance it is
-// waited for, and so it is for a while from others.
+// waited for, and so it is for a while from others. Where this instance cannot
+// book what it has answered, nobody is told that a job does not exist.
 func (y *Relay) findJob(c *call) (*modelgate.Job, error) {
 	ctx, cancel := context.WithTimeout(c.r.Context(), ledgerTime)
 	defer cancel()
@@ -145,7 +147,7 @@ func (y *Relay) findJob(c *call) (*modelgate.Job, error) {
 		}
 		if err != nil && modelgate.KindOf(err) == modelgate.Internal {
 			y.Log.Error("job cannot be looked up", "request_id", c.id.String(), "error", err)
-			err = modelgate.Errorf(modelgate.Unavailable, "the task cannot be looked up right now; retry shortly")
+			err = errTaskLookup
 		}
 		return j, err
 	}
@@ -155,12 +157,17 @@ func (y *Relay) findJob(c *call) (*modelgate.Job, error) {
 	}
 	flush, stop := context.WithTimeout(ctx, flushTime)
 	defer stop()
+	missing := error(modelgate.ErrNoTask)
 	if err := y.Flushed(flush); err != nil {
-		y.Log.Debug("looking for a job before all calls are booked", "error", err)
+		y.Log.Warn("a job cannot be looked for before all calls are booked", "request_id", c.id.String(), "error", err)
+		missing = errTaskLookup // it may be one that is not in the ledger yet
 	}
 	for pause, waited := 50*time.Millisecond, time.Duration(0); ; pause *= 2 {
-		if j, err = find(); !errors.Is(err, modelgate.ErrNoTask) || waited >= y.Lag {
+		if j, err = find(); !errors.Is(err, modelgate.ErrNoTask) {
 			return j, err
+		}
+		if waited >= y.Lag {
+			return nil, missing
 		}
 		pause = min(pause, y.Lag-waited)
 		waited += pause
@@ -169,7 +176,7 @@ func (y *Relay) findJob(c *call) (*modelgate.Job, error) {
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, modelgate.ErrNoTask
+			return nil, missing
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"modelgate"
@@ -426,6 +427,43 @@ func TestJobOnItsWay(t *testing.T) {
 	g.jobs.mu.Unlock()
 	if status := <-done; status != 200 {
 		t.Errorf("status %d, want 200 once the job is in the ledger", status)
+	}
+}
+
+// While the calls of this instance cannot be booked, a job that is not in the
+// ledger may be one of theirs: 503, and 404 once they are.
+func TestJobBehindABacklog(t *testing.T) {
+	t.Parallel()
+	var behind atomic.Bool
+	g, s := filming(t, Options{Flushed: func(context.Context) error {
+		if behind.Load() {
+			return context.DeadlineExceeded
+		}
+		return nil
+	}}, nil)
+	hide := func(yes bool) {
+		g.jobs.mu.Lock()
+		defer g.jobs.mu.Unlock()
+		g.jobs.hidden = yes
+	}
+	hide(true)
+	behind.Store(true)
+	for _, call := range []string{"GET /v1/videos/v1", "DELETE /v1/videos/v1", "GET /openai/v1/videos/v1/content"} {
+		if status, answer := g.asks(t, call, ""); status != 503 || !strings.Contains(answer, `"type":"unavailable"`) {
+			t.Errorf("%s: %d %s, want 503", call, status, answer)
+		}
+	}
+	if came := s.heard(); len(came) != 0 {
+		t.Errorf("the provider heard %q", came)
+	}
+	hide(false)
+	if status, answer := g.asks(t, "GET /v1/videos/v1", ""); status != 200 {
+		t.Errorf("one that is in the ledger: %d %s", status, answer)
+	}
+	hide(true)
+	behind.Store(false)
+	if status, answer := g.asks(t, "GET /v1/videos/v1", ""); status != 404 {
+		t.Errorf("all calls are booked: %d %s, want 404", status, answer)
 	}
 }
 

@@ -175,7 +175,7 @@ func (f *life) end() {
 
 func (f *life) flush(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := f.shipper.Flush(ctx); err != nil {
 		t.Fatalf("Flush: %v", err)
