@@ -31,11 +31,24 @@ const MaxFrozen = 1024
 
 // Freeze is the price of calls admitted at the instant, as text: a job is
 // charged by it whatever the catalog says when the job ends. A price that
-// takes more than MaxFrozen bytes is frozen without its tables of pictures,
-// tiers and multipliers. A nil price is "".
+// takes more than MaxFrozen bytes is frozen without its tiers, which are for
+// prompts and no job has one, and where that is not enough without its
+// pictures and multipliers: see Freezes. A nil price is "".
 func (p *Price) Freeze(at time.Time) string {
+	text, _ := p.freeze(at)
+	return text
+}
+
+// Freezes reports whether a job is charged by all of the price that can matter
+// to it.
+func (p *Price) Freezes() bool {
+	_, whole := p.freeze(time.Time{})
+	return whole
+}
+
+func (p *Price) freeze(at time.Time) (text string, whole bool) {
 	if p == nil {
-		return ""
+		return "", true
 	}
 	f := frozen{Base: p.windowed(at, p.dated(at)).String(), Images: p.Images}
 	for _, t := range p.Tiers {
@@ -44,11 +57,13 @@ func (p *Price) Freeze(at time.Time) string {
 	for _, m := range p.Multipliers {
 		f.Multipliers = append(f.Multipliers, frozenMultiplier(m))
 	}
-	text, err := json.Marshal(f)
-	if err != nil || len(text) > MaxFrozen {
-		text, _ = json.Marshal(frozen{Base: f.Base}) // one string: it has a JSON form
+	for _, kept := range []frozen{f, {Base: f.Base, Images: f.Images, Multipliers: f.Multipliers}} {
+		if text, err := json.Marshal(kept); err == nil && len(text) <= MaxFrozen {
+			return string(text), true
+		}
 	}
-	return string(text)
+	rest, _ := json.Marshal(frozen{Base: f.Base}) // one string: it has a JSON form
+	return string(rest), false
 }
 
 // ThawPrice reads what Freeze wrote; "" is nil.

@@ -166,8 +166,12 @@ func TestFrozenPrice(t *testing.T) {
 		}
 	})
 	long := &modelgate.Price{Images: make([]modelgate.ImagePrice, 100)}
-	if text := long.Freeze(day); len(text) > modelgate.MaxFrozen || strings.Contains(text, "images") {
+	if text := long.Freeze(day); len(text) > modelgate.MaxFrozen || strings.Contains(text, "images") || long.Freezes() {
 		t.Errorf("a frozen price of %d bytes", len(text))
+	}
+	tall := &modelgate.Price{Images: long.Images[:1], Tiers: make([]modelgate.TierPrice, 100), Multipliers: make([]modelgate.Multiplier, 1)}
+	if text := tall.Freeze(day); len(text) > modelgate.MaxFrozen || !strings.Contains(text, "images") || !strings.Contains(text, "multipliers") || !tall.Freezes() {
+		t.Errorf("a price with many tiers is frozen as %s", text)
 	}
 	if p, err := modelgate.ThawPrice(""); p != nil || err != nil {
 		t.Errorf("no price thaws to %v, %v", p, err)

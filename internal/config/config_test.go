@@ -284,6 +284,42 @@ prices:
 	}
 }
 
+// A price that a job cannot be charged by in the end is pointed out.
+func TestLongPrice(t *testing.T) {
+	t.Parallel()
+	price := func(lines int) string {
+		var b strings.Builder
+		for n := range lines {
+			fmt.Fprintf(&b, "\n          - {size: %dx1024, quality: high, usd: 0.%d}", 1000+n, 100+n)
+		}
+		return b.String()
+	}
+	for lines, want := range map[int][]string{
+		12: nil,
+		24: {"11:5: catalog[0].price: is too long to be kept with an asynchronous job, which would be charged without its pictures and multipliers"},
+	} {
+		path := write(t, `providers:
+  - name: openai
+    format: openai
+    base_url: http://localhost
+    credential: k
+catalog:
+  - slug: x/y
+    kind: image
+    routes:
+      - {provider: openai, model: z}
+    price:
+        image:`+price(lines)+"\n")
+		faults, warnings := config.Check(path, env(nil))
+		if len(faults) > 0 {
+			t.Fatalf("faults %v", faults)
+		}
+		if diff := cmp.Diff(want, shown(filepath.Dir(path), warnings)); diff != "" {
+			t.Errorf("%d lines (-want +got):\n%s", lines, diff)
+		}
+	}
+}
+
 func TestRestartNeeded(t *testing.T) {
 	t.Parallel()
 	old := load(t, "server: {data_dir: /d}\n")

@@ -203,6 +203,9 @@ func (p *price) resolve(d *document, path string) *modelgate.Price {
 	for i := range p.Windows {
 		made.Windows = append(made.Windows, p.Windows[i].resolve(d, element(path+".windows", i)))
 	}
+	if !made.Freezes() {
+		d.warn(path, "is too long to be kept with an asynchronous job, which would be charged without its pictures and multipliers")
+	}
 	return made
 }
 
