@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store"
 )
 
 const (
@@ -351,8 +352,11 @@ func (p *Poller) note(l *lane, fine bool) {
 	l.until = p.Now().Add(l.rest)
 }
 
-// finish ends jobs, as many at once as there are.
+// finish ends jobs, as many at once as there are. A database that does not
+// answer is not asked for each of them, and not again once the poller is to
+// end: what is left stays pending, and comes again.
 func (p *Poller) finish(ctx context.Context) {
+	var failed error
 	for first := range p.finals {
 		batch := []modelgate.JobFinal{first}
 	gather:
@@ -367,10 +371,15 @@ func (p *Poller) finish(ctx context.Context) {
 				break gather
 			}
 		}
-		if err := p.end(ctx, batch); err != nil && len(batch) > 1 {
-			for i := range batch { // one of them may be to blame
-				_ = p.end(ctx, batch[i:i+1]) // is logged, and comes again
-			}
+		if failed != nil && ctx.Err() != nil {
+			continue
+		}
+		failed = p.end(ctx, batch)
+		if failed == nil || len(batch) == 1 || store.Unreachable(failed) {
+			continue
+		}
+		for i := range batch { // one of them may be to blame
+			_ = p.end(ctx, batch[i:i+1]) // is logged, and comes again
 		}
 	}
 }

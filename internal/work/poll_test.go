@@ -24,6 +24,8 @@ type duty struct {
 	ended  map[modelgate.TaskID]modelgate.JobFinal
 	all    chan struct{} // closed when every job has ended
 	broken error         // what FinishJobs fails with, for a batch of more than one
+	away   error         // what it fails with always
+	tries  int           // calls of FinishJobs
 }
 
 func newDuty(jobs ...modelgate.Job) *duty {
@@ -68,6 +70,10 @@ func (d *duty) ClaimJobs(_ context.Context, most int) (due []modelgate.Job, err 
 func (d *duty) FinishJobs(_ context.Context, finals []modelgate.JobFinal) (ended []modelgate.JobFinal, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.tries++
+	if d.away != nil {
+		return nil, d.away
+	}
 	if d.broken != nil && len(finals) > 1 {
 		return nil, d.broken
 	}
@@ -293,6 +299,37 @@ func TestPollerCredentialGone(t *testing.T) {
 	for task, f := range d.ended {
 		if f.Status != modelgate.JobExpired || f.Reason != modelgate.ReasonRotated || f.Cost != 0 {
 			t.Errorf("%s: %+v", task, f)
+		}
+	}
+}
+
+// A database that does not answer is asked once for each batch, and once in
+// all when the poller is to end: it may take its time for every answer.
+func TestPollerWithoutItsLedger(t *testing.T) {
+	t.Parallel()
+	ending, end := context.WithCancel(t.Context())
+	end()
+	for name, tt := range map[string]struct {
+		ctx   context.Context
+		away  error
+		jobs  int
+		tries int
+	}{
+		"away":                  {t.Context(), context.DeadlineExceeded, 2*finishBatch + 2, 3},
+		"away at the end":       {ending, context.DeadlineExceeded, 2*finishBatch + 2, 1},
+		"one of them is broken": {t.Context(), errors.New("no such column"), 3, 4},
+	} {
+		d := newDuty(jobs("p", tt.jobs)...)
+		d.away = tt.away
+		p := &Poller{Ledger: d, Log: slog.New(slog.DiscardHandler), finals: make(chan modelgate.JobFinal, tt.jobs)}
+		for i := range d.jobs {
+			f, _ := d.jobs[i].Finish(modelgate.JobNews{Event: modelgate.JobFails})
+			p.finals <- f
+		}
+		close(p.finals)
+		p.finish(tt.ctx)
+		if d.tries != tt.tries {
+			t.Errorf("%s: %d jobs in %d tries, want %d", name, tt.jobs, d.tries, tt.tries)
 		}
 	}
 }
