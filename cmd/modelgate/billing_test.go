@@ -23,6 +23,10 @@ func TestExportResend(t *testing.T) {
 			t.Errorf("resend %s: exit %d %s", id, code, said)
 		}
 	}
+	var doubted struct{ Doubted *int }
+	if b.Admin(&doubted, "export", "doubt"); doubted.Doubted == nil || *doubted.Doubted != 0 {
+		t.Errorf("doubted %+v", doubted)
+	}
 	var rotated struct {
 		Rotated int
 		Secrets []struct{ Secrets int }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"time"
 
-	"modelgate"
 	"modelgate/internal/seal"
 	"modelgate/internal/store"
 )
@@ -129,38 +127,4 @@ func reseal(keys *seal.Keys, secrets []store.Secret) (resealed, error) {
 		r.old, r.fresh = append(r.old, s), append(r.fresh, store.Secret{Name: s.Name, KeyID: keys.Primary(), Value: value})
 	}
 	return r, nil
-}
-
-// exportCommand groups the commands on billing events.
-type exportCommand struct {
-	Resend exportResend `cmd:"" help:"Send a failed billing event again, even one that may have been counted."`
-}
-
-type exportResend struct {
-	operatorFlags
-	ID string `arg:"" help:"The usage row's id."`
-}
-
-// Run is `modelgate export resend`.
-func (c *exportResend) Run(env *environment) error {
-	id, ok := modelgate.ParseUUID(c.ID)
-	if !ok {
-		return fmt.Errorf("%q is not the id of a usage row", c.ID)
-	}
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	record := audit("export resend", "processor.event.resend", "usage_row", id.String(), nil)
-	if err := db.ResendEvent(env.ctx, id, record); err != nil {
-		return err
-	}
-	queued := struct {
-		ID       string    `json:"usage_record_id"`
-		QueuedAt time.Time `json:"queued_at"`
-	}{id.String(), time.Now().UTC()}
-	return c.output(env).value(queued, func(w io.Writer) {
-		fmt.Fprintf(w, "%s is queued. Where the processor has counted it more than a day ago, it is counted twice.\n", queued.ID)
-	})
 }

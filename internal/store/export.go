@@ -58,6 +58,16 @@ FROM processor_event
 WHERE status = 'pending'
 -- sqlExportBacklog`
 
+// sqlDoubtEvents notes of events that no earlier try is known of that there
+// may have been one, as early as can be and with the key of now.
+const sqlDoubtEvents = `UPDATE processor_event
+SET unsure_at = queued_at, generation = COALESCE((
+  SELECT c.generation
+  FROM processor_config c
+  WHERE c.client_id = processor_event.client_id), 0)
+WHERE status IN ('pending', 'failed') AND unsure_at = 0
+-- sqlDoubtEvents`
+
 // sentWindow is the time that sent events are counted for.
 const sentWindow = 24 * time.Hour
 
@@ -144,6 +154,25 @@ func (db *DB) ResendEvent(ctx context.Context, id modelgate.UUID, a modelgate.Au
 		return wrap("find billing event", missing(err, "billing event"))
 	}
 	return db.requeue(ctx, client, id, a, func(time.Time, time.Time) (time.Time, bool) { return time.Time{}, true })
+}
+
+// DoubtEvents takes every event that is not sent for one that may have been
+// counted since it was queued, and returns how many did not say so before. It
+// is for a database that was restored: what was sent after its backup is
+// forgotten there.
+func (db *DB) DoubtEvents(ctx context.Context, a modelgate.Audit) (int64, error) {
+	var doubted int64
+	err := db.update(ctx, "doubt billing events", func(tx *sql.Tx) error {
+		r, err := tx.ExecContext(ctx, sqlDoubtEvents)
+		if err != nil {
+			return err
+		}
+		if doubted, err = r.RowsAffected(); err != nil {
+			return err
+		}
+		return db.record(ctx, tx, "", a)
+	})
+	return doubted, err
 }
 
 // requeue queues a failed event again. judge says since when it is unsure from

@@ -309,6 +309,41 @@ func TestUnsureEvents(t *testing.T) {
 	})
 }
 
+// In a restored database nothing is known of what was sent after the backup:
+// what waits there is sent while the processor remembers, and then no more.
+func TestRestoredEventsAreDoubted(t *testing.T) {
+	eachBilling(t, func(b *billing) {
+		first := b.book(1000)
+		l := b.claim("a")
+		sending, _ := b.begin(l, 1)
+		b.finish(l, Settled{Sending: sending[0], Status: modelgate.ExportFailed, LastError: "no such customer"})
+		b.book(1000)
+		b.putKey(On) // generation 2
+		b.at = b.at.Add(20 * time.Hour)
+		b.book(1000)
+		b.at = b.at.Add(4 * time.Hour)
+		for _, want := range []int64{3, 0} {
+			if n, err := b.DoubtEvents(b.Context(), audit("processor.event.doubt")); n != want || err != nil {
+				b.Errorf("DoubtEvents = %d, %v, want %d", n, err, want)
+			}
+		}
+		sending, failed := b.begin(b.claim("a"), 2)
+		if len(sending) != 1 || sending[0].UsageID != modelgate.UsageID(id(3)) || failed != 1 {
+			b.Errorf("%v are sent, %d have failed; want the third and one", sending, failed)
+		}
+		must(b, b.RetryEvent(b.Context(), b.client, first, audit("x")))
+		for _, e := range b.list(modelgate.ExportFailed).Events {
+			if e.LastError != ReasonAmbiguous {
+				b.Errorf("%+v", e)
+			}
+		}
+		if c := b.list("").Counts; c != (ExportCounts{Pending: 1, Failed: 2}) {
+			b.Errorf("counts %+v", c)
+		}
+		b.reconciled()
+	})
+}
+
 func TestOldEventsFail(t *testing.T) {
 	eachBilling(t, func(b *billing) {
 		id := b.book(1000)

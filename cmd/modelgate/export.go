@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"modelgate"
+)
+
+// exportCommand groups the commands on billing events.
+type exportCommand struct {
+	Resend exportResend `cmd:"" help:"Send a failed billing event again, even one that may have been counted."`
+	Doubt  exportDoubt  `cmd:"" help:"After a backup was restored: take every event that is not sent for one that may have been counted."`
+}
+
+type exportResend struct {
+	operatorFlags
+	ID string `arg:"" help:"The usage row's id."`
+}
+
+// Run is `modelgate export resend`.
+func (c *exportResend) Run(env *environment) error {
+	id, ok := modelgate.ParseUUID(c.ID)
+	if !ok {
+		return fmt.Errorf("%q is not the id of a usage row", c.ID)
+	}
+	_, db, err := c.open(env)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	record := audit("export resend", "processor.event.resend", "usage_row", id.String(), nil)
+	if err := db.ResendEvent(env.ctx, id, record); err != nil {
+		return err
+	}
+	queued := struct {
+		ID       string    `json:"usage_record_id"`
+		QueuedAt time.Time `json:"queued_at"`
+	}{id.String(), time.Now().UTC()}
+	return c.output(env).value(queued, func(w io.Writer) {
+		fmt.Fprintf(w, "%s is queued. Where the processor has counted it more than a day ago, it is counted twice.\n", queued.ID)
+	})
+}
+
+type exportDoubt struct {
+	operatorFlags
+}
+
+// Run is `modelgate export doubt`.
+func (c *exportDoubt) Run(env *environment) error {
+	_, db, err := c.open(env)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	doubted, err := db.DoubtEvents(env.ctx, audit("export doubt", "processor.event.doubt", "", "", nil))
+	if err != nil {
+		return err
+	}
+	value := struct {
+		Doubted int64 `json:"doubted"`
+	}{doubted}
+	return c.output(env).value(value, func(w io.Writer) {
+		fmt.Fprintf(w, "%d events may have been counted: those queued in the last 23 hours are sent, the others fail as ambiguous.\n", doubted)
+	})
+}
