@@ -86,14 +86,15 @@ func (b *balancer) probe(stop <-chan struct{}) {
 	}
 }
 
-// pick are the ready instances, in turn.
+// pick are the ready instances, in turn; all where none is, as balancers do,
+// for a machine that is too busy to answer probes may still serve.
 func (b *balancer) pick() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var ready []string
-	for i := range len(b.backends) {
-		if a := b.backends[i]; b.ready[a] {
-			ready = append(ready, a)
+	ready := b.good()
+	if len(ready) == 0 {
+		for i := range len(b.backends) {
+			ready = append(ready, b.backends[i])
 		}
 	}
 	if len(ready) == 0 {
@@ -102,6 +103,23 @@ func (b *balancer) pick() []string {
 	b.next++
 	at := b.next % len(ready)
 	return append(ready[at:], ready[:at]...)
+}
+
+// good are the instances that are ready. The lock must be held.
+func (b *balancer) good() (ready []string) {
+	for i := range len(b.backends) {
+		if a := b.backends[i]; b.ready[a] {
+			ready = append(ready, a)
+		}
+	}
+	return ready
+}
+
+// found reports how many are ready.
+func (b *balancer) found() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.good())
 }
 
 func (b *balancer) connect(client net.Conn) {

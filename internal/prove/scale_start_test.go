@@ -17,7 +17,7 @@ func TestScaleStart(t *testing.T) {
 		w := newWorld(t, gatetest.GatewayOptions{Database: database})
 		w.load(&load{calls: size(200, 20_000)}).run(t.Context())
 		w.Stop()
-		const bound = 150 * time.Millisecond
+		bound := size(500*time.Millisecond, 150*time.Millisecond) // a suite's machine may be a slow one
 		least := time.Hour
 		for range 5 {
 			began := time.Now()
