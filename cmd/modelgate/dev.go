@@ -14,6 +14,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/config"
+	"modelgate/internal/seal"
 	"modelgate/internal/simulate"
 	"modelgate/internal/store"
 )
@@ -90,6 +91,9 @@ func (c *devCommand) config(env *environment, simulator string) (*config.Config,
 	cfg := config.Default()
 	cfg.Server.Listen, cfg.Server.DataDir, cfg.Server.DrainDelay = c.Listen, c.Data, 0
 	cfg.Database.URL = config.NewSecret("sqlite:modelgate.db")
+	if err := keepMasterKey(cfg); err != nil {
+		return nil, err
+	}
 	for _, p := range simulatedProviders {
 		cfg.Providers = append(cfg.Providers, config.Provider{
 			Name: p.name, Format: p.format, BaseURL: simulator + "/" + p.name, Region: "eu-simulated",
@@ -118,6 +122,27 @@ func (c *devCommand) config(env *environment, simulator string) (*config.Config,
 	}
 	cfg.Catalog = append(cfg.Catalog, starter...)
 	return cfg, c.leaveConfig()
+}
+
+// keepMasterKey gives dev a master key that lies in its data directory, made
+// at the first start, so that the key of a payment processor can be left there.
+// A damaged one is a fault: what lies under it must not be given up in silence.
+func keepMasterKey(cfg *config.Config) error {
+	path := filepath.Join(cfg.Server.DataDir, "master.key")
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		if _, err := generatedKey(cfg, "master.key", func(string) {}); err != nil {
+			return err
+		}
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if _, err := seal.ParseKey(string(text)); err != nil {
+		return fmt.Errorf("%s is damaged: %w", path, err)
+	}
+	cfg.MasterKey = config.NewSecret(strings.TrimSpace(string(text)))
+	return nil
 }
 
 // simulatedModel is a model that costs round figures, so that a bill can be

@@ -76,6 +76,21 @@ func TestNewcomer(t *testing.T) {
 			t.Fatalf("%s\n%v: %s", calls[i][1], err, out)
 		}
 	}
+	processor := func(printed, method, body string) string {
+		base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(printed)
+		out, err := exec.Command("curl", "-sS", "-X", method, base+"/gw/processor/config", "-H", "Authorization: Bearer "+key, "-d", body).CombinedOutput()
+		if err != nil {
+			t.Errorf("%v", err)
+		}
+		return string(out)
+	}
+	if got := processor(first, "PUT", `{"enabled":false,"api_key":"sk_test_mine"}`); got != "" {
+		t.Errorf("leaving a processor's key: %s", got)
+	}
+	master, err := os.ReadFile(filepath.Join(data, "master.key"))
+	if err != nil {
+		t.Error(err)
+	}
 	stop()
 
 	second, _ := startDev(t, data)
@@ -86,6 +101,10 @@ func TestNewcomer(t *testing.T) {
 	out, err := exec.Command("curl", "-sS", base+"/gw/usage", "-H", "Authorization: Bearer "+key).CombinedOutput()
 	if err != nil || !strings.Contains(string(out), `"model_slug":"simulated/chat"`) {
 		t.Errorf("the books after a restart: %v %s", err, out)
+	}
+	kept, err := os.ReadFile(filepath.Join(data, "master.key"))
+	if got := processor(second, "GET", ""); err != nil || string(kept) != string(master) || !strings.Contains(got, `"configured":true`) {
+		t.Errorf("the processor's key after a restart: %v %s", err, got)
 	}
 }
 
