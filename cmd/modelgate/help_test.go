@@ -1,25 +1,22 @@
 package main
 
 import (
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"testing"
 )
 
-// serve is the address of a provider that answers with fn; nil is one where
-// nobody listens.
+// nobody is an address where nobody listens: no port that a test of this
+// machine could be given meanwhile.
+const nobody = "http://127.0.0.1:1"
+
+// serve is the address of a provider that answers with fn; nil is nobody's.
 func serve(t *testing.T, fn http.HandlerFunc) string {
 	t.Helper()
-	if fn != nil {
-		server := httptest.NewServer(fn)
-		t.Cleanup(server.Close)
-		return server.URL
+	if fn == nil {
+		return nobody
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
+	server := httptest.NewServer(fn)
+	t.Cleanup(server.Close)
+	return server.URL
 }

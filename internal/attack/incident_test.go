@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"modelgate/internal/gatetest"
-	"modelgate/internal/simulate"
 )
 
 // What has happened to other gateways, each so that it cannot happen here
@@ -262,15 +261,13 @@ func TestIncidentZeroIsAValue(t *testing.T) {
 // as they were, as `?key=` of an address, or as a hash that could be tried.
 func TestIncidentKeysInErrors(t *testing.T) {
 	t.Parallel()
-	dead := gatetest.Upstream(t, simulate.Options{})
 	g := gatetest.StartGateway(t, gatetest.GatewayOptions{
-		Limits: "requests_per_second: 1, burst: 3, concurrency: 1", Upstream: dead.URL,
+		Limits: "requests_per_second: 1, burst: 3, concurrency: 1", Upstream: "http://127.0.0.1:1", // nobody listens there
 		Providers: `
   - {name: byquery, format: generic, base_url: "$UPSTREAM", region: us, credential: sk-in-the-query, auth: {query: key}}
   - {name: gemini, format: gemini, base_url: "$UPSTREAM", region: us, credential: sk-in-the-query}`,
 		Catalog: ` []`,
 	})
-	dead.Close()
 	key, _ := g.NewKey(g.NewClient("errors"))
 	said := ""
 	for range 6 {

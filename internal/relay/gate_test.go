@@ -29,6 +29,10 @@ import (
 	"modelgate/internal/web"
 )
 
+// nobody is an address where nobody listens: no port that another test could
+// be given meanwhile.
+const nobody = "http://127.0.0.1:1"
+
 // patience is how long a test waits for what must happen.
 const patience = time.Minute
 
