@@ -81,9 +81,9 @@ func (db *DB) filteredUsage(ctx context.Context, client modelgate.ClientID, l Us
 // usageFiltered reads a page of the rows with any of some providers and any of
 // some statuses, of a sub-account or of all of an organization. Of each entry
 // it reads as many places of the index as a page has rows, downwards from the
-// cursor, and only then looks which of them are in the entry and young enough:
-// the rest of a page that is not full would else be looked for among all that
-// lies below. The status is in the range and in the order, so that no other
+// cursor and not beyond the status, and only then looks which of them are young
+// enough: the rest of a page that is not full would else be looked for among
+// all that lies below. The status is in the range and in the order, so that no other
 // index has that order: an engine that expects such rows to be frequent would
 // walk the primary key. The provider is not in the range, because SQLite takes
 // none that begins with an expression. CROSS JOIN has SQLite read the rows by
@@ -104,7 +104,7 @@ func usageFiltered(shown bool, providers, statuses int) string {
 			p, s := "$"+strconv.Itoa(7+i), "$"+strconv.Itoa(7+providers+j)
 			b.WriteString("\n    SELECT created_at, id FROM (\n      SELECT parse_status, created_at, id FROM usage_row" +
 				"\n      WHERE " + owner + " AND " + provider + " = " + p +
-				"\n        AND (parse_status, created_at, id) < (" + s + ", $4, $5)" +
+				"\n        AND parse_status >= " + s + " AND (parse_status, created_at, id) < (" + s + ", $4, $5)" +
 				"\n      ORDER BY parse_status DESC, created_at DESC, id DESC" +
 				"\n      LIMIT $6) AS p" + strconv.Itoa(i*statuses+j) +
 				"\n    WHERE parse_status = " + s + " AND created_at >= $3")
