@@ -129,6 +129,25 @@ func TestDeliveryUnderAWrongKey(t *testing.T) {
 	})
 }
 
+// Test money is no money, whichever of delivery, payment and key says so.
+func TestDeliveryOfAnotherMode(t *testing.T) {
+	each(t, func(g *gate) {
+		t := prepaid(g)
+		_, session := t.order("25")
+		paid := t.processor.Pay(session)
+		lie := paid
+		lie.Livemode = true
+		t.deliver(t.processor.Notice(completed, lie)).want(204, "")
+		live := t.processor.Alter(session, func(s *gatetest.PaySession) { s.Livemode = true })
+		t.deliver(t.processor.Notice(completed, paid)).want(204, "")
+		t.deliver(t.processor.Notice(completed, live)).want(204, "") // of a key that says test
+		t.credited("0 in 0")
+		t.processor.Alter(session, func(s *gatetest.PaySession) { s.Livemode = false })
+		t.deliver(t.processor.Notice(completed, paid)).want(204, "")
+		t.credited("25 in 1")
+	})
+}
+
 // The secrets of before and of now both sign while they change.
 func TestDeliveryUnderTwoSecrets(t *testing.T) {
 	each(t, func(g *gate) {
