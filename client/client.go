@@ -18,6 +18,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -228,6 +229,8 @@ var errStuck = errors.New("modelgate: the list's cursor does not move on")
 func pages[T any](ctx context.Context, c *Client, q request, read func(*http.Response) ([]T, string, error)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T
+		q := q
+		q.query = maps.Clone(q.query) // a list that is walked again begins anew
 		for {
 			resp, err := c.send(ctx, c.http, q)
 			if err != nil {

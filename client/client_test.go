@@ -57,6 +57,41 @@ func TestWhatLasts(t *testing.T) {
 	})
 }
 
+// twoPages answers with a list of two keys, one a page.
+type twoPages struct{ asked *int }
+
+func (p twoPages) RoundTrip(r *http.Request) (*http.Response, error) {
+	*p.asked++
+	header, id := http.Header{"X-Next-Cursor": {"second"}}, "1"
+	if r.URL.Query().Get("cursor") == "second" {
+		header, id = http.Header{}, "2"
+	}
+	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(strings.NewReader(`[{"id":"` + id + `"}]`)), Request: r}, nil
+}
+
+// TestListsCanBeWalkedAgain begins anew each time a list is ranged over.
+func TestListsCanBeWalkedAgain(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	c := New("http://gateway", "key", WithHTTP(&http.Client{Transport: twoPages{&asked}}))
+	list := c.Keys(t.Context(), KeysQuery{})
+	for range 2 {
+		ids := ""
+		for k, err := range list {
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids += k.ID
+		}
+		if ids != "12" {
+			t.Errorf("the list has %q, want 12", ids)
+		}
+	}
+	if asked != 4 {
+		t.Errorf("%d pages were asked for, want 4", asked)
+	}
+}
+
 // TestEveryTypeHasAnError holds the errors for errors.Is against the types that
 // the gateway answers with.
 func TestEveryTypeHasAnError(t *testing.T) {
