@@ -130,7 +130,7 @@ func (c *catalogImport) replace(env *environment, path string, before, after []b
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(path, after, 0o644); err != nil {
+	if err := exchangeFile(path, after); err != nil {
 		return err
 	}
 	faults, _ := config.Check(c.ConfigFile, env.lookup)
@@ -141,5 +141,23 @@ func (c *catalogImport) replace(env *environment, path string, before, after []b
 	if before == nil {
 		return errors.Join(err, os.Remove(path))
 	}
-	return errors.Join(err, os.WriteFile(path, before, 0o644))
+	return errors.Join(err, exchangeFile(path, before))
+}
+
+// exchangeFile puts a text into a file at once: whatever fails, a service that
+// reads the file finds what was there or all of the text.
+func exchangeFile(path string, text []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // it may be what the disk has no room for
+	}
+	return err
 }
