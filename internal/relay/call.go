@@ -31,6 +31,7 @@ type call struct {
 	surface     string // the door's path, or the pattern of a proxy path
 	attribution map[string]string
 	room        web.Place           // what the body takes, to the end of the call
+	upload      time.Duration       // until the client had sent its body
 	bySlug      bool                // a door: the model was named by its slug
 	model       *modelgate.Model    // nil where the route is not catalogued
 	free        bool                // cannot cost anything: lists, token counts

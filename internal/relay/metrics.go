@@ -73,7 +73,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "modelgate_first_byte_seconds", Help: "Admission to the provider's first byte.", Buckets: seconds,
 		}, []string{"provider"}),
 		added: prometheus.NewHistogram(prometheus.HistogramOpts{
-			Name: "modelgate_added_seconds", Help: "What the gateway itself took of a call, apart from its provider: before the request left and while the books were closed.",
+			Name: "modelgate_added_seconds", Help: "What the gateway itself took of a call, apart from its provider and its client: before the request left and while the books were closed.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
 		}),
 		errands: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -121,7 +121,7 @@ func (m *Metrics) done(c *call, end *modelgate.CallEnd) {
 	t.cost.Add(float64(end.Cost) / float64(modelgate.USD))
 	now := time.Now()
 	t.latency.Observe(now.Sub(c.start).Seconds())
-	m.added.Observe((c.leaves.Sub(c.start) + now.Sub(c.closing)).Seconds())
+	m.added.Observe((c.leaves.Sub(c.start) - c.upload + now.Sub(c.closing)).Seconds())
 	if !c.firstByte.IsZero() {
 		t.firstByte.Observe(c.firstByte.Sub(c.start).Seconds())
 	}

@@ -6,6 +6,7 @@ import (
 	"mime"
 	"slices"
 	"strings"
+	"time"
 
 	"modelgate"
 	"modelgate/internal/provider"
@@ -28,7 +29,9 @@ type request struct {
 // same.
 func (y *Relay) read(c *call) (*request, error) {
 	c.room = y.Room.For(string(c.caller.ClientID))
+	began := time.Now()
 	body, err := web.ReadBody(c.r, y.MaxBody, &c.room)
+	c.upload = time.Since(began)
 	if err != nil {
 		return nil, err
 	}
