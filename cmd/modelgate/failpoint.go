@@ -33,7 +33,7 @@ const (
 	failpointSegment = "MODELGATE_FAILPOINT_SEGMENT"
 	failpointBound   = "MODELGATE_FAILPOINT_BOUND"
 	// failpointPause is the first pause of a billing event that is sent again,
-	// in milliseconds, doubled each time.
+	// in milliseconds, doubled each time. Events are not spaced then.
 	failpointPause = "MODELGATE_FAILPOINT_EXPORT_PAUSE"
 )
 
@@ -168,6 +168,7 @@ func (l failingLedger) Record(ctx context.Context, b store.Batch) (int, error) {
 // exporter: report.before, report.after, settle.before, settle.after.
 func (f failpoints) exporter(e *work.Exporter) *work.Exporter {
 	if ms := f.number(failpointPause, 0); ms > 0 {
+		e.Gap = time.Nanosecond
 		e.Pause = func(attempts int) time.Duration {
 			return time.Duration(ms) * time.Millisecond << min(max(attempts-1, 0), 5)
 		}

@@ -92,7 +92,7 @@ func TestBillingClock(t *testing.T) {
 		}
 		ctx, die := context.WithCancel(t.Context())
 		e := &work.Exporter{
-			Ledger: m, Report: sender.Report, Holder: "prove", Now: now.now, Log: slog.New(slog.DiscardHandler), Count: func(string) {},
+			Ledger: m, Report: sender.Report, Holder: "prove", Now: now.now, Log: slog.New(slog.DiscardHandler), Count: func(string) {}, Gap: time.Nanosecond,
 			Key: func(context.Context, modelgate.ClientID) (work.ExportKey, error) {
 				return work.ExportKey{Secret: sellerKey, Generation: 1}, nil
 			},

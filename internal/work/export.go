@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -25,6 +26,9 @@ const (
 	// and the writing of what came of it.
 	exportLease = 60 * time.Second
 	exportSpare = 30 * time.Second
+	// exportGap is between two calls of an instance: 400 a second, so that two
+	// instances stay within what the processor takes of one organization.
+	exportGap = time.Second / 400
 	// exportSettle bounds the writing of outcomes, also while the service
 	// ends.
 	exportSettle = 10 * time.Second
@@ -62,6 +66,10 @@ type Exporter struct {
 	// Pause is how long an event waits after so many tries; nil means
 	// modelgate.ExportPause.
 	Pause func(attempts int) time.Duration
+	// Gap is the least time between two calls; 0 means 2.5 ms.
+	Gap time.Duration
+
+	pace pace
 }
 
 // Run sends until the context ends; a call that is under way then is waited
@@ -155,6 +163,7 @@ func (e *Exporter) tryAll(ctx context.Context, l store.Lane, key ExportKey, due 
 			settled = append(settled, store.Settled{Sending: d, Status: modelgate.ExportPending, At: e.Now()})
 			continue
 		}
+		e.pace.wait(ctx, cmp.Or(e.Gap, exportGap))
 		s := e.try(ctx, l, key, d)
 		if s.Status == modelgate.ExportPending && s.LastError == awayText {
 			away, rest = true, s.At

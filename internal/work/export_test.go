@@ -27,7 +27,7 @@ type outbox struct {
 	settled []store.Settled
 	rest    time.Time
 	done    chan struct{} // gets a token for each lane that is given back
-	claims  int
+	claimed bool
 }
 
 func newOutbox(events int) *outbox {
@@ -43,10 +43,10 @@ func (o *outbox) FreeLanes(context.Context, string) error { return nil }
 func (o *outbox) ClaimLanes(_ context.Context, holder string, most int, _ time.Duration) ([]store.Lane, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.due) == 0 || most == 0 {
+	if len(o.due) == 0 || most == 0 || o.claimed {
 		return nil, nil
 	}
-	o.claims++
+	o.claimed = true
 	l := aLane()
 	l.Holder = holder
 	return []store.Lane{l}, nil
@@ -64,6 +64,7 @@ func (o *outbox) BeginSending(_ context.Context, _ store.Lane, _ int64, most int
 func (o *outbox) FinishSending(_ context.Context, _ store.Lane, s []store.Settled, rest time.Time) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.claimed = false
 	o.settled, o.rest = append(o.settled, s...), rest
 	o.done <- struct{}{}
 	return nil
@@ -206,8 +207,39 @@ func TestExporterRuns(t *testing.T) {
 		took := time.Since(began)
 		cancel()
 		<-ended
-		if len(o.settled) != 120 || took != 0 {
-			t.Errorf("%d events are settled after %v, want 120 at once", len(o.settled), took)
+		if len(o.settled) != 120 || took != 119*exportGap {
+			t.Errorf("%d events are settled after %v, want 120, at 400 a second", len(o.settled), took)
+		}
+	})
+}
+
+// Lanes share the pace of their instance.
+func TestExporterSpacesCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		const lanes, events = 8, 10
+		e := exporter(newOutbox(0), func(int) error { return nil })
+		began := time.Now()
+		var senders sync.WaitGroup
+		var mu sync.Mutex
+		at := map[time.Duration]int{}
+		e.Report = func(context.Context, string, processor.Event) error {
+			mu.Lock()
+			defer mu.Unlock()
+			at[time.Since(began)]++
+			return nil
+		}
+		for range lanes {
+			senders.Go(func() {
+				due := newOutbox(events).due
+				e.tryAll(t.Context(), aLane(), ExportKey{}, due, func() bool { return false })
+			})
+		}
+		senders.Wait()
+		for i := range lanes * events {
+			if n := at[time.Duration(i)*exportGap]; n != 1 {
+				t.Errorf("%d calls after %v, want 1", n, time.Duration(i)*exportGap)
+			}
 		}
 	})
 }
