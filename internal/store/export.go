@@ -140,7 +140,7 @@ func (db *DB) ExportBacklog(ctx context.Context) (pending int64, oldest time.Dur
 // (spec: POST /gw/processor/events/{usage_record_id}/retry)
 func (db *DB) RetryEvent(ctx context.Context, client modelgate.ClientID, id modelgate.UUID, a modelgate.Audit) error {
 	return db.requeue(ctx, client, id, a, func(unsure time.Time, now time.Time) (time.Time, bool) {
-		return unsure, unsure.IsZero() || now.Sub(unsure) < modelgate.ExportUnsure
+		return unsure, !forgotten(unsure, now)
 	})
 }
 

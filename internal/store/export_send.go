@@ -212,7 +212,7 @@ func scanSending(s scanner) (dueEvent, error) {
 // refuse is why an event must not be sent any more, "" where it may.
 func (d *dueEvent) refuse(now time.Time, generation int64) string {
 	switch {
-	case !d.UnsureAt.IsZero() && now.Sub(d.UnsureAt) >= modelgate.ExportUnsure:
+	case forgotten(d.UnsureAt, now):
 		return ReasonAmbiguous
 	case !d.UnsureAt.IsZero() && d.generation != generation:
 		return ReasonOtherKey // maybe another account, which would count it again
@@ -220,6 +220,14 @@ func (d *dueEvent) refuse(now time.Time, generation int64) string {
 		return ReasonExpired
 	}
 	return ""
+}
+
+// forgotten reports whether the processor may have forgotten a try of unknown
+// outcome, zero for none. One that is yet to come was noted by a clock that was
+// ahead, and nobody knows how long ago it was.
+func forgotten(unsure, now time.Time) bool {
+	age := now.Sub(unsure)
+	return !unsure.IsZero() && (age >= modelgate.ExportUnsure || age < -clockSlack)
 }
 
 // FinishSending notes what became of tries and frees the lane, in which

@@ -309,6 +309,32 @@ func TestUnsureEvents(t *testing.T) {
 	})
 }
 
+// A clock that was ahead and is set right says nothing about how long ago a
+// try was.
+func TestUnsureByAnotherClock(t *testing.T) {
+	eachBilling(t, func(b *billing) {
+		event := b.book(1000)
+		b.at = b.at.Add(48 * time.Hour)
+		tried := b.at
+		b.begin(b.claim("a"), 1) // the process dies here
+		must(b, b.FreeLanes(b.Context(), "a"))
+		for _, c := range []struct {
+			at           time.Time
+			sent, failed int
+		}{{tried.Add(-time.Minute), 1, 0}, {tried.Add(-48 * time.Hour), 0, 1}} {
+			b.at = c.at
+			must(b, b.FreeLanes(b.Context(), "a"))
+			if sending, failed := b.begin(b.claim("a"), 1); len(sending) != c.sent || failed != c.failed {
+				b.Errorf("at %v: %v are sent, %d have failed", c.at, sending, failed)
+			}
+		}
+		must(b, b.RetryEvent(b.Context(), b.client, event, audit("x")))
+		if e := b.list("").Events[0]; e.Status != modelgate.ExportFailed || e.LastError != ReasonAmbiguous {
+			b.Errorf("after a retry: %+v", e)
+		}
+	})
+}
+
 // In a restored database nothing is known of what was sent after the backup:
 // what waits there is sent while the processor remembers, and then no more.
 func TestRestoredEventsAreDoubted(t *testing.T) {
