@@ -32,6 +32,7 @@ type call struct {
 	attribution map[string]string
 	room        web.Place           // what the body takes, to the end of the call
 	upload      time.Duration       // until the client had sent its body
+	body        []byte              // as the client sent it, where more than one route may want it
 	bySlug      bool                // a door: the model was named by its slug
 	model       *modelgate.Model    // nil where the route is not catalogued
 	free        bool                // cannot cost anything: lists, token counts
@@ -87,7 +88,9 @@ type attempt struct {
 	price     *modelgate.Price
 	reader    *provider.Reader
 	out       provider.Call
-	inject    bool // the gateway asks for the usage of a stream; see provider.UsageChunkFilter
+	edits     []provider.Edit // make its body of the call's, once it is its turn; nil where it has its own
+	size      int64           // of the body that was sent, in bytes
+	inject    bool            // the gateway asks for the usage of a stream; see provider.UsageChunkFilter
 }
 
 // kind is what the called model makes, "" where that is unknown.

@@ -93,7 +93,12 @@ func (y *Relay) resolveDoor(c *call) error {
 	if y.enforced(c) {
 		c.demand = q.demand(d.path)
 	}
-	q.once = len(c.model.Routes) == 1
+	if q.once = len(c.model.Routes) == 1; !q.once {
+		c.body = q.body
+		if err := c.room.Hold(2 * int64(len(q.body))); err != nil { // it stays beside that of the route under way
+			return err
+		}
+	}
 	c.attempts = make([]attempt, 0, len(c.model.Routes))
 	for i := range c.model.Routes {
 		a, err := c.route(q, d, i)
@@ -142,7 +147,11 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	if a.out.Query == "" {
 		a.out.Query = c.r.URL.RawQuery
 	}
-	a.out.Body, a.inject, err = q.rewrite(way.Place, r.Model, wish(way.IncludeUsage))
+	if q.once {
+		a.out.Body, a.inject, err = q.rewrite(way.Place, r.Model, wish(way.IncludeUsage))
+	} else {
+		a.edits, a.inject, err = q.edits(way.Place, r.Model, wish(way.IncludeUsage))
+	}
 	return a, err
 }
 

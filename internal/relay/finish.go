@@ -127,7 +127,7 @@ func (c *call) usage() (modelgate.Usage, knowledge) {
 	if a.reader == nil || a.model == "" || !tokens(c.kind()) || c.unreadable {
 		return modelgate.Usage{}, blind
 	}
-	usage := modelgate.Usage{Input: provider.EstimateTokens(int64(len(a.out.Body)))}
+	usage := modelgate.Usage{Input: provider.EstimateTokens(a.size)}
 	if c.model != nil && c.model.ContextLength > 0 {
 		usage.Input = min(usage.Input, c.model.ContextLength) // pictures within a body are not text
 	}

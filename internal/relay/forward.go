@@ -19,7 +19,7 @@ const statusClientGone = 499
 // answers, and passes the answer on. The upstream call outlives the client's
 // request, so that its usage can still be read.
 func (y *Relay) forward(c *call) error {
-	first, err := c.attempts[0].provider.Outbound(&c.life, c.attempts[0].out)
+	first, err := c.outbound(0)
 	if err != nil {
 		return err
 	}
@@ -31,6 +31,7 @@ func (y *Relay) forward(c *call) error {
 	defer y.Metrics.inFlight.Dec()
 
 	resp, err := y.try(c, first)
+	c.body = nil
 	if err != nil {
 		a := &c.attempts[c.tried]
 		if c.sent && a.way != nil {
@@ -130,11 +131,25 @@ func (y *Relay) try(c *call, out *provider.Attempt) (*http.Response, error) {
 // errSwitched is a reply that changes the protocol, which no call asks for.
 var errSwitched = errors.New("provider answered with another protocol")
 
+// outbound is the request of a route. A large body is not made for routes that
+// may never be tried.
+func (c *call) outbound(i int) (*provider.Attempt, error) {
+	a := &c.attempts[i]
+	if a.edits != nil {
+		a.out.Body = provider.Splice(nil, c.body, a.edits...)
+	}
+	a.size = int64(len(a.out.Body))
+	return a.provider.Outbound(&c.life, a.out)
+}
+
 // following is the next route that has a credential, and its request; nil
 // when there is none.
 func (c *call) following() (int, *provider.Attempt) {
 	for i := c.tried + 1; i < len(c.attempts); i++ {
-		if out, err := c.attempts[i].provider.Outbound(&c.life, c.attempts[i].out); err == nil {
+		if i > 0 {
+			c.attempts[i-1].out.Body = nil // it has been sent, or never will be
+		}
+		if out, err := c.outbound(i); err == nil {
 			return i, out
 		}
 	}

@@ -122,11 +122,22 @@ func (q *request) rename(place provider.Place, native string) provider.Edit {
 	return provider.Edit{Span: value.Span, Text: provider.ModelValue(native)}
 }
 
-// rewrite is the body for a route: the model renamed where native names one,
-// and usage asked for where a stream would not state it. Every other byte is
-// kept.
+// rewrite is the body for the only route: see edits.
 func (q *request) rewrite(place provider.Place, native string, includeUsage wish) (body []byte, injected bool, err error) {
-	edits := make([]provider.Edit, 0, 2)
+	edits, injected, err := q.edits(place, native, includeUsage)
+	switch {
+	case err != nil || len(edits) == 0:
+		return q.body, false, err
+	case q.once:
+		return provider.SpliceOwned(q.body, edits...), injected, nil
+	}
+	return provider.Splice(nil, q.body, edits...), injected, nil
+}
+
+// edits are what the body for a route differs in: the model renamed where
+// native names one, and usage asked for where a stream would not state it.
+func (q *request) edits(place provider.Place, native string, includeUsage wish) (edits []provider.Edit, injected bool, err error) {
+	edits = make([]provider.Edit, 0, 2)
 	if native != "" {
 		edits = append(edits, q.rename(place, native))
 	}
@@ -139,13 +150,7 @@ func (q *request) rewrite(place provider.Place, native string, includeUsage wish
 			edits, injected = append(edits, edit), true
 		}
 	}
-	if len(edits) == 0 {
-		return q.body, false, nil
-	}
-	if q.once {
-		return provider.SpliceOwned(q.body, edits...), injected, nil
-	}
-	return provider.Splice(nil, q.body, edits...), injected, nil
+	return edits, injected, nil
 }
 
 // wish says whether a stream must be asked for its usage.

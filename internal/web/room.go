@@ -37,6 +37,10 @@ type Place struct {
 	has   int64
 }
 
+// Hold makes sure of the room for a body that is kept more than once, of so
+// many bytes in all. Errors are those of ReadBody that concern the room.
+func (p *Place) Hold(size int64) error { return p.hold(size) }
+
 // hold makes sure of the room for a body of so many bytes in all. Errors:
 // modelgate.ErrRateLimited where the owner has its share, unavailable where
 // there is no room left.
