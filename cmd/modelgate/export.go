@@ -62,6 +62,6 @@ func (c *exportDoubt) Run(env *environment) error {
 		Doubted int64 `json:"doubted"`
 	}{doubted}
 	return c.output(env).value(value, func(w io.Writer) {
-		fmt.Fprintf(w, "%d events may have been counted: those queued in the last 23 hours are sent, the others fail as ambiguous.\n", doubted)
+		fmt.Fprintf(w, "%d events may have been counted: those of calls of the last 23 hours are sent, the others fail as ambiguous.\n", doubted)
 	})
 }

@@ -61,7 +61,7 @@ WHERE status = 'pending'
 // sqlDoubtEvents notes of events that no earlier try is known of that there
 // may have been one, as early as can be and with the key of now.
 const sqlDoubtEvents = `UPDATE processor_event
-SET unsure_at = queued_at, generation = COALESCE((
+SET unsure_at = created_at, generation = COALESCE((
   SELECT c.generation
   FROM processor_config c
   WHERE c.client_id = processor_event.client_id), 0)
@@ -157,9 +157,9 @@ func (db *DB) ResendEvent(ctx context.Context, id modelgate.UUID, a modelgate.Au
 }
 
 // DoubtEvents takes every event that is not sent for one that may have been
-// counted since it was queued, and returns how many did not say so before. It
-// is for a database that was restored: what was sent after its backup is
-// forgotten there.
+// counted since its call was made, and returns how many did not say so before.
+// It is for a database that was restored: what was sent after its backup is
+// forgotten there, also of calls that a spool has booked once more.
 func (db *DB) DoubtEvents(ctx context.Context, a modelgate.Audit) (int64, error) {
 	var doubted int64
 	err := db.update(ctx, "doubt billing events", func(tx *sql.Tx) error {

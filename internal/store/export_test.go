@@ -344,18 +344,20 @@ func TestRestoredEventsAreDoubted(t *testing.T) {
 		sending, _ := b.begin(l, 1)
 		b.finish(l, Settled{Sending: sending[0], Status: modelgate.ExportFailed, LastError: "no such customer"})
 		b.book(1000)
-		b.putKey(On) // generation 2
-		b.at = b.at.Add(20 * time.Hour)
-		b.book(1000)
-		b.at = b.at.Add(4 * time.Hour)
+		b.putKey(On)                    // generation 2
+		b.at = b.at.Add(10 * time.Hour) // 22 hours after the calls
+		b.book(1000)                    // once more, from a spool
 		for _, want := range []int64{3, 0} {
 			if n, err := b.DoubtEvents(b.Context(), audit("processor.event.doubt")); n != want || err != nil {
 				b.Errorf("DoubtEvents = %d, %v, want %d", n, err, want)
 			}
 		}
-		sending, failed := b.begin(b.claim("a"), 2)
-		if len(sending) != 1 || sending[0].UsageID != modelgate.UsageID(id(3)) || failed != 1 {
-			b.Errorf("%v are sent, %d have failed; want the third and one", sending, failed)
+		if sending, failed := b.begin(b.claim("a"), 2); len(sending) != 2 || failed != 0 {
+			b.Errorf("%v are sent, %d have failed; want the second and the third", sending, failed)
+		}
+		b.at = b.at.Add(2 * time.Hour)
+		if sending, failed := b.begin(b.claim("a"), 2); sending != nil || failed != 2 {
+			b.Errorf("2 h later %v are sent, %d have failed; want none and 2", sending, failed)
 		}
 		must(b, b.RetryEvent(b.Context(), b.client, first, audit("x")))
 		for _, e := range b.list(modelgate.ExportFailed).Events {
@@ -363,7 +365,7 @@ func TestRestoredEventsAreDoubted(t *testing.T) {
 				b.Errorf("%+v", e)
 			}
 		}
-		if c := b.list("").Counts; c != (ExportCounts{Pending: 1, Failed: 2}) {
+		if c := b.list("").Counts; c != (ExportCounts{Failed: 3}) {
 			b.Errorf("counts %+v", c)
 		}
 		b.reconciled()
