@@ -35,7 +35,7 @@ func newHealth(lastRead func() time.Time, reg *prometheus.Registry) *health {
 
 // serve answers a probe and reports whether the path is one.
 func (h *health) serve(w http.ResponseWriter, r *http.Request) bool {
-	switch r.URL.Path {
+	switch r.URL.EscapedPath() { // as it was sent: what stands in front may look at that
 	case "/healthz":
 		h.answer(w, r, "")
 	case "/readyz":
