@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
@@ -63,6 +64,34 @@ func TestReturnURL(t *testing.T) {
 		cfg.Server.BaseURL, cfg.Server.TLS.CertFile, cfg.Processor.ReturnURL = c.base, c.cert, c.returns
 		if got := newCheckout(cfg).ReturnURL; got != c.want {
 			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
+// TestSecretsWithoutTheirKey says at the start what cannot be read, and only
+// then.
+func TestSecretsWithoutTheirKey(t *testing.T) {
+	t.Parallel()
+	const mine, others = "master_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=\n", "master_key: MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=\n"
+	o := gatetest.GatewayOptions{More: mine}
+	b := newBench(t, o)
+	req, err := http.NewRequest(http.MethodPut, b.URL+"/gw/processor/config", strings.NewReader(`{"enabled":false,"api_key":"sk_test_1"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+b.key)
+	if resp, text := exchange(t, req); resp.StatusCode != http.StatusNoContent {
+		t.Fatalf("%d %s", resp.StatusCode, text)
+	}
+	const warning = "secrets cannot be read"
+	for i, config := range []string{mine, others, "", mine} {
+		before := len(b.Log())
+		o.More = config
+		b.Configure(o)
+		b.Stop()
+		b.Start()
+		if said := strings.Contains(b.Log()[before:], warning); said != (config != mine) {
+			t.Errorf("start %d: warned %v\n%s", i, said, b.Log()[before:])
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -67,6 +68,19 @@ func generatedKey(cfg *config.Config, name string, damaged func(path string)) ([
 	key := make([]byte, 32)
 	rand.Read(key) // never fails (crypto/rand)
 	return key, os.WriteFile(path, []byte(base64.StdEncoding.EncodeToString(key)+"\n"), 0o600)
+}
+
+// warnOfSecrets says which of the stored secrets no configured key opens.
+func (s *server) warnOfSecrets() {
+	counts, err := s.db.CountSecrets(s.env.ctx)
+	if err != nil {
+		s.log.Warn("whether all secrets can be read is not known", "error", err)
+	}
+	for _, c := range counts {
+		if !slices.Contains(s.master.IDs(), c.KeyID) {
+			s.log.Warn("secrets cannot be read: their master key is not configured", "key_id", c.KeyID, "secrets", c.Count)
+		}
+	}
 }
 
 // noSessions tells who opens a dashboard what its operator has to do.

@@ -97,6 +97,7 @@ func newServer(env *environment, cfg *config.Config) (*server, error) {
 	if s.db, err = openStore(env, cfg, store.Exclusive); err != nil {
 		return nil, err
 	}
+	s.warnOfSecrets()
 	if err := s.openBooks(cfg); err != nil {
 		return nil, errors.Join(err, s.db.Close())
 	}
