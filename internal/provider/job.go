@@ -29,6 +29,9 @@ type Way struct {
 	Stem string
 	// Asks: an accepted Cancel is a wish that may come too late.
 	Asks bool
+	// Frames: the provider counts a film in output tokens, one for so many
+	// pixels of its pictures; see Tokens.
+	Frames bool
 	// Life is how long a job is followed; 0 is DefaultLife.
 	Life time.Duration
 	Shape

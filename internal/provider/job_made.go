@@ -1,6 +1,8 @@
 package provider
 
 import (
+	"strings"
+
 	"github.com/tidwall/gjson"
 
 	"modelgate"
@@ -38,5 +40,37 @@ func (w *Way) foreseen(status int, body []byte, asked Asked, kind modelgate.Mode
 			r.usage.Size = asked.Size
 		}
 	}
+	r.usage.Output = w.Tokens(asked, kind)
 	return r.usage
+}
+
+// What a film has that nobody has asked for otherwise, and how many pixels
+// make a token.
+const (
+	frameRate     = 24 // pictures a second
+	framePixels   = 1280 * 720
+	filmLength    = 5 // seconds
+	pixelsOfToken = 1024
+)
+
+// Tokens is how many output tokens a job will probably be counted as: 0 where
+// the provider counts none. Of a film it knows how long and how large it was
+// asked to be.
+func (w *Way) Tokens(asked Asked, kind modelgate.ModelKind) int64 {
+	if !w.Frames || kind != modelgate.Video {
+		return 0
+	}
+	seconds, pixels := float64(filmLength), float64(framePixels)
+	if asked.Seconds > 0 {
+		seconds = float64(asked.Seconds) / 1e6
+	}
+	switch width, height, ok := dimensions(asked.Size); {
+	case ok:
+		pixels = float64(width) * float64(height)
+	case strings.EqualFold(asked.Size, "480p"):
+		pixels = 864 * 480
+	case strings.EqualFold(asked.Size, "1080p"):
+		pixels = 1920 * 1080
+	}
+	return int64(min(seconds*frameRate*pixels/pixelsOfToken, modelgate.MaxQuantity))
 }

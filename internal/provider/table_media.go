@@ -56,7 +56,8 @@ func ark() Format {
 	const tasks = "/api/v3/contents/generations/tasks"
 	jobs := &Way{
 		Name: "tasks", TaskID: "id", Poll: "GET " + tasks + "/{id}", Cancel: "DELETE " + tasks + "/{id}",
-		Life: 73 * time.Hour, // its own limit is 72 at most, and 48 unless asked
+		Frames: true,
+		Life:   73 * time.Hour, // its own limit is 72 at most, and 48 unless asked
 		Shape: Shape{State: []string{"status"}, Output: []string{"usage.completion_tokens"},
 			Searches: []string{"usage.tool_usage.web_search"}, ServiceTier: "service_tier"},
 		Download: Download{File: []string{"content.video_url", "content.file_url"}},

@@ -11,6 +11,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/provider"
+	"modelgate/internal/purse"
 )
 
 // A creation without a model is refused before anybody hears of it, and one
@@ -100,6 +101,49 @@ func TestCreationIsLost(t *testing.T) {
 			}
 			if end := g.books.only(t); end.Job != nil || end.StatusCode != 502 || end.ParseStatus != modelgate.ParseUnknown || end.Cost != 0 {
 				t.Errorf("END %+v, job %+v", end, end.Job)
+			}
+		})
+	}
+}
+
+// A film that the provider counts in tokens is held and booked at those that
+// it will probably have, until the provider says how many they were.
+func TestTokensOfAFilm(t *testing.T) {
+	t.Parallel()
+	film := &modelgate.Model{Slug: "acme/film", Kind: modelgate.Video, Price: new(modelgate.Price), Routes: []modelgate.Route{{Provider: "ark", Model: "m"}}}
+	if err := film.Price.Base.Set(modelgate.UnitOutput, 7*modelgate.USD); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		body string
+		want modelgate.Nano
+	}{
+		"nothing said": {`{"model":"acme/film","content":[]}`, 756_000_000},
+		"all said":     {`{"model":"acme/film","content":[],"resolution":"1080p","duration":10}`, 3_402_000_000},
+		"small":        {`{"model":"acme/film","content":[],"resolution":"480p","duration":-1}`, 340_200_000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const tasks = " /api/v3/contents/generations/tasks"
+			s := newStudio(t, map[string]string{
+				"POST" + tasks: `200 {"id":"cgt-1"}`, "GET" + tasks + "/cgt-1": `200 {"status":"succeeded","usage":{"completion_tokens":100000}}`,
+			})
+			x := newTill(t, money{mode: purse.Estimate, key: rich})
+			g := x.open("", plan{live: liveOf(t, []*modelgate.Model{film}, provider.Config{Format: "ark", BaseURL: s.URL})})
+			if status, answer := g.asks(t, "POST /v1/videos", tt.body); status != 200 {
+				t.Fatalf("creation: %d %s", status, answer)
+			}
+			if end := g.books.only(t); end.Cost != tt.want || end.ParseStatus != modelgate.ParseProvisional {
+				t.Errorf("END %+v, want a provisional cost of %s", end, tt.want)
+			}
+			if held := x.held(); held < tt.want {
+				t.Errorf("%s are held, want %s", held, tt.want)
+			}
+			if status, answer := g.asks(t, "GET /v1/videos/cgt-1", ""); status != 200 {
+				t.Errorf("poll: %d %s", status, answer)
+			}
+			if f := g.jobs.only(t); f.Status != modelgate.JobSucceeded || f.Cost != 700_000_000 || f.ParseStatus != modelgate.ParseOK {
+				t.Errorf("the job has %+v", f)
 			}
 		})
 	}

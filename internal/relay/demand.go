@@ -168,6 +168,9 @@ func (y *Relay) estimate(c *call) modelgate.Nano {
 		if c.kind() == modelgate.Image {
 			u.Images = max(u.Images, 1)
 		}
+		if a.way != nil {
+			u.Output = a.way.Tokens(c.asked, c.makes)
+		}
 		most = max(most, a.price.Estimate(&u, c.id.Time()), modelgate.Nano(known))
 	}
 	return most
