@@ -106,6 +106,25 @@ func TestCreationIsLost(t *testing.T) {
 	}
 }
 
+// A film that was not asked to have a length costs nothing yet; something is
+// held for it all the same.
+func TestFilmWithoutLength(t *testing.T) {
+	t.Parallel()
+	s := newStudio(t, map[string]string{"POST /v1/videos/generations": `200 {"request_id":"x1"}`})
+	x := newTill(t, money{mode: purse.Estimate, key: rich})
+	g := x.open("", plan{live: films(t, "m", provider.Config{Format: "xai", BaseURL: s.URL})})
+	if status, answer := g.asks(t, "POST /v1/videos", `{"model":"acme/film","prompt":"x"}`); status != 200 {
+		t.Fatalf("creation: %d %s", status, answer)
+	}
+	const want = 500_000_000
+	if end := g.books.only(t); end.Cost != 0 || end.Job == nil || end.Job.Reserve != want {
+		t.Errorf("END %+v, job %+v, want one that keeps %s", end, end.Job, modelgate.Nano(want))
+	}
+	if held := x.held(); held < want {
+		t.Errorf("%s are held, want %s", held, modelgate.Nano(want))
+	}
+}
+
 // A film that the provider counts in tokens is held and booked at those that
 // it will probably have, until the provider says how many they were.
 func TestTokensOfAFilm(t *testing.T) {

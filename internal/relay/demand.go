@@ -144,6 +144,11 @@ func only(tool provider.Value, name string) bool {
 // is known of its model.
 const defaultOutput = 1024
 
+// defaultLength is how long a job's result is taken to be that was not asked
+// to have a length, in millionths of a second, while nothing is known of its
+// model.
+const defaultLength = 5_000_000
+
 // estimate is what a call will probably cost on its dearest route.
 func (y *Relay) estimate(c *call) modelgate.Nano {
 	var most modelgate.Nano
@@ -170,6 +175,9 @@ func (y *Relay) estimate(c *call) modelgate.Nano {
 		}
 		if a.way != nil {
 			u.Output = a.way.Tokens(c.asked, c.makes)
+			if u.Seconds == 0 && !some {
+				u.Seconds = defaultLength * max(c.asked.Count, 1)
+			}
 		}
 		most = max(most, a.price.Estimate(&u, c.id.Time()), modelgate.Nano(known))
 	}
