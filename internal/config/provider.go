@@ -76,7 +76,8 @@ type Provider struct {
 	// from those of the format. Keys: chat, completions, messages,
 	// count_tokens, responses, images, image_edits, videos, embeddings,
 	// reranks, speech, transcriptions, translations. `{model}` in a path stands
-	// for the provider's model id.
+	// for the provider's model id. Jobs that the format follows below the path
+	// of videos are followed below this one.
 	Paths map[string]string `yaml:"paths"`
 
 	// Further proxy paths that callers may use, each a method (or `*`), a

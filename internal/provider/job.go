@@ -144,6 +144,23 @@ func (p *Provider) addWay(w *Way) {
 	}
 }
 
+// moved is the way of jobs that are made at another path than usual: those
+// that are followed below the usual one are followed below that.
+func (w *Way) moved(from, to string) *Way {
+	if w == nil || w.Poll != openAIJobs(from).Poll {
+		return w
+	}
+	there, at := openAIJobs(to), *w
+	at.Poll = there.Poll
+	if w.Content != "" {
+		at.Content = there.Content
+	}
+	if w.Cancel != "" {
+		at.Cancel = there.Cancel
+	}
+	return &at
+}
+
 // openAIJobs follows jobs in OpenAI's shape, made with POST at the path, whose
 // query goes along.
 func openAIJobs(path string) *Way {

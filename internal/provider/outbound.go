@@ -170,7 +170,7 @@ func (p *Provider) compileDoors(paths map[string]string) error {
 		}
 		door := serve(std.name, path)
 		if known := p.doors[std.path]; known != nil {
-			door.Reader, door.Auth, door.Header, door.Way = known.Reader, known.Auth, known.Header, known.Way
+			door.Reader, door.Auth, door.Header, door.Way = known.Reader, known.Auth, known.Header, known.Way.moved(known.Upstream, path)
 		}
 		add(door)
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"modelgate"
 )
 
 func TestEveryRow(t *testing.T) {
@@ -185,6 +187,44 @@ func TestOperatorPaths(t *testing.T) {
 	}
 	if route, captures = p.Route("POST", "/model/a%20b%3A0/invoke"); captures.Get("model") != "a b:0" {
 		t.Errorf("a model that needs escapes: %+v, %v", route, captures)
+	}
+}
+
+// Jobs that are made at a path of the operator's are followed below it where
+// the format follows them below its own.
+func TestOperatorVideoPath(t *testing.T) {
+	t.Parallel()
+	j := &modelgate.Job{NewJob: modelgate.NewJob{TaskID: "v1"}, Model: "m"}
+	for _, tt := range []struct {
+		format, path      string
+		poll, query, stop string // stop "" is no way
+	}{
+		{"openai", "/llm/videos", "/llm/videos/v1", "", "/llm/videos/v1"},
+		{"azure-openai", "/openai/v1/videos?api-version=preview", "/openai/v1/videos/v1", "api-version=preview", "/openai/v1/videos/v1"},
+		{"openrouter", "/proxy/videos", "/proxy/videos/v1", "", ""},
+		{"generic", "/make/videos", "/make/videos/v1", "", "/make/videos/v1"},
+		{"ark", "/eu/tasks", "/eu/tasks/v1", "", "/eu/tasks/v1"},
+		{"xai", "/eu/v1/videos/generations", "/v1/videos/v1", "", ""},
+	} {
+		p := setup(t, Config{Format: tt.format, Paths: map[string]string{"videos": tt.path}})
+		way := p.Door("/v1/videos").Way
+		if p.Way(way.Name) != way {
+			t.Errorf("%s: jobs of the door are followed as another way", tt.format)
+		}
+		poll, err := way.Call(AsyncPoll, j)
+		if err != nil || poll.Path != tt.poll || poll.Query != tt.query {
+			t.Errorf("%s: polled at %s?%s, %v, want %s?%s", tt.format, poll.Path, poll.Query, err, tt.poll, tt.query)
+		}
+		stop, _ := way.Call(AsyncCancel, j)
+		if stop.Path != tt.stop {
+			t.Errorf("%s: cancelled at %q, want %q", tt.format, stop.Path, tt.stop)
+		}
+		if way.Has(AsyncContent) != (tt.format != "ark" && tt.format != "xai") {
+			t.Errorf("%s: downloads at %q", tt.format, way.Content)
+		}
+		if route, _ := p.Route("GET", tt.poll); route == nil || route.Async != AsyncPoll {
+			t.Errorf("%s: GET %s is %+v", tt.format, tt.poll, route)
+		}
 	}
 }
 
