@@ -3,6 +3,7 @@ package provider
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -34,6 +35,9 @@ type Shape struct {
 	Size, ServiceTier string
 	// USD is what the provider charged in USD, Ticks in units of 1e-10 USD.
 	USD, Ticks string
+	// Refusal are members of a result that is a server error: a text in one of
+	// them says that the job has failed, and not the call.
+	Refusal []string
 	// Units is a header of the result: how much it used of what the model is
 	// billed by, whatever that is.
 	Units string
@@ -167,9 +171,12 @@ func (s *Shape) charge(doc gjson.Result) (modelgate.Nano, bool) {
 }
 
 // ReadResult is what the result of a job says that has succeeded as far as
-// its state tells: a refusal says that it has failed.
+// its state tells: a refusal says that it has failed. False where the reply
+// says nothing of the job.
 func (s *Shape) ReadResult(status int, header http.Header, body []byte) (modelgate.JobNews, bool) {
 	switch {
+	case status == http.StatusAccepted:
+		return modelgate.JobNews{}, false
 	case status >= 200 && status <= 299:
 		n := s.Read(status, body)
 		n.Event = modelgate.JobSucceeds
@@ -178,10 +185,18 @@ func (s *Shape) ReadResult(status int, header http.Header, body []byte) (modelga
 		}
 		return n, true
 	case status >= 400 && status < 500 && status != http.StatusTooManyRequests && status != http.StatusRequestTimeout &&
-		status != http.StatusUnauthorized && status != http.StatusForbidden:
+		status != http.StatusUnauthorized && status != http.StatusForbidden,
+		status >= 500 && s.refuses(body):
 		return modelgate.JobNews{Event: modelgate.JobFails}, true
 	}
 	return modelgate.JobNews{}, false
+}
+
+func (s *Shape) refuses(body []byte) bool {
+	return gjson.ValidBytes(body) && slices.ContainsFunc(s.Refusal, func(path string) bool {
+		v := gjson.GetBytes(body, path)
+		return v.Type == gjson.String && v.Str != ""
+	})
 }
 
 // units reads a decimal count into millionths; 0 for what is none.

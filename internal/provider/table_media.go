@@ -149,7 +149,7 @@ func fal() Format {
 		Name: "requests", TaskID: "request_id", Asks: true,
 		Poll: "GET " + request + "/status", Result: "GET " + request, Cancel: "PUT " + request + "/cancel",
 		Shape: Shape{State: []string{"status"}, Seconds: []string{"video.duration", "audio.duration"}, Images: []string{"images.#"},
-			Units: "X-Fal-Billable-Units"},
+			Refusal: []string{"error_type", "detail.0.type"}, Units: "X-Fal-Billable-Units"},
 		Download: Download{File: []string{"video.url", "images.0.url", "image.url", "audio.url", "audio_file.url", "model_mesh.url"}},
 	}
 	return Format{

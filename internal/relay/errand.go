@@ -272,8 +272,9 @@ func (y *Relay) learn(ctx context.Context, c *call, resp *http.Response, body []
 	e, status := c.errand, resp.StatusCode
 	if e.role == provider.AsyncResult {
 		if status >= 200 && status <= 299 {
-			news, _ := e.way.ReadResult(status, resp.Header, body)
-			return y.finishJob(c, news)
+			if news, ok := e.way.ReadResult(status, resp.Header, body); ok {
+				return y.finishJob(c, news)
+			}
 		}
 		return nil // it may still be running: its state tells
 	}

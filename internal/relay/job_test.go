@@ -264,6 +264,20 @@ func TestJobs(t *testing.T) {
 			more:        map[string]string{"GET /fal-ai/kling/requests/f1": `422 {"detail":"no"}`},
 			provisional: 500_000_000, status: modelgate.JobFailed, cost: 0,
 		},
+		"fal, a result that its runner has failed": {
+			format: "fal", native: "fal-ai/kling/v2", create: "POST /v1/videos", body: `{"model":"acme/film","duration":"5"}`, upstream: "POST /fal-ai/kling/v2",
+			made: `{"request_id":"f1"}`, task: "f1", asked: "GET /fal-ai/kling/requests/f1/status",
+			runs: `{"status":"IN_PROGRESS"}`, ends: `{"status":"COMPLETED"}`,
+			more:        map[string]string{"GET /fal-ai/kling/requests/f1": `500 {"detail":"Runner error","error_type":"runner_server_error"}`},
+			provisional: 500_000_000, status: modelgate.JobFailed, cost: 0,
+		},
+		"fal, a result that its model has failed": {
+			format: "fal", native: "fal-ai/kling/v2", create: "POST /v1/videos", body: `{"model":"acme/film","duration":"5"}`, upstream: "POST /fal-ai/kling/v2",
+			made: `{"request_id":"f1"}`, task: "f1", asked: "GET /fal-ai/kling/requests/f1/status",
+			runs: `{"status":"IN_PROGRESS"}`, ends: `{"status":"COMPLETED"}`,
+			more:        map[string]string{"GET /fal-ai/kling/requests/f1": `504 {"detail":[{"loc":["body"],"msg":"too long","type":"generation_timeout"}]}`},
+			provisional: 500_000_000, status: modelgate.JobFailed, cost: 0,
+		},
 		"replicate": {
 			format: "replicate", native: "o/n", create: "POST /v1/videos", body: `{"model":"acme/film","input":{"duration":5}}`, upstream: "POST /v1/models/o/n/predictions",
 			made: `{"id":"r1","status":"starting"}`, task: "r1", asked: "GET /v1/predictions/r1",
