@@ -4,13 +4,17 @@ import (
 	"compress/gzip"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"html"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -162,6 +166,91 @@ func TestWithoutABuild(t *testing.T) {
 	w := get(newTestPages(t, modelgate.Branding{}, fstest.MapFS{"dist/.keep": {}}), "/dashboard")
 	if w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "make build") {
 		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// away is a database that answers until it is cut off.
+type away struct {
+	nobody
+	cut *bool
+}
+
+func (a away) BrandingBySlug(ctx context.Context, slug string) (modelgate.Branding, error) {
+	if *a.cut {
+		return modelgate.Branding{}, &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	}
+	return a.nobody.BrandingBySlug(ctx, slug)
+}
+
+// While the database is away a portal that was seen keeps its brand, and one
+// that was not says so in a page, for a person reads it.
+func TestPortalsWithoutADatabase(t *testing.T) {
+	t.Parallel()
+	p := newTestPages(t, modelgate.Branding{PortalSlug: "acme", ProductName: "Acme"}, app())
+	now, cut := time.Now(), false
+	p.Now = func() time.Time { return now }
+	p.Store = away{nobody{modelgate.Branding{PortalSlug: "acme", ProductName: "Acme"}}, &cut}
+	if w := get(p, "/p/acme"); w.Code != 200 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	if w := get(p, "/p/unknown"); w.Code != 404 {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	now, cut = now.Add(time.Hour), true
+	if w := get(p, "/p/acme"); w.Code != 200 || !strings.Contains(w.Body.String(), "<title>Acme</title>") {
+		t.Errorf("a portal seen before: %d %s", w.Code, w.Body)
+	}
+	for _, target := range []string{"/p/other", "/p/unknown"} {
+		asked := []string{"Sec-Fetch-Mode", "navigate", "Accept", "text/html,*/*;q=0.8"}
+		w := get(p, target, asked...)
+		text := w.Body.String()
+		if w.Code != 503 || w.Header().Get("Content-Type") != "text/html; charset=utf-8" || !strings.Contains(text, "the database does not answer") {
+			t.Errorf("%s in a browser: %d %v %s", target, w.Code, w.Header(), text)
+		}
+		if csp := w.Header().Get("Content-Security-Policy"); !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "sandbox") {
+			t.Errorf("%s: policy %q", target, csp)
+		}
+		if w := get(p, target, "Accept", "application/json"); w.Code != 503 || w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s in a script: %d %v", target, w.Code, w.Header())
+		}
+	}
+	now, cut = now.Add(time.Second), false
+	if w := get(p, "/p/unknown"); w.Code != 404 {
+		t.Errorf("when it is back: %d", w.Code)
+	}
+}
+
+// What an error says is text on its page.
+func TestFaultPagesAreText(t *testing.T) {
+	t.Parallel()
+	r := httptest.NewRequest("GET", "/p/acme", nil)
+	w := httptest.NewRecorder()
+	w.Header().Set("X-Gateway-Request-Id", "01890a5d-ac96-774b-bcce-b302099a8057")
+	writeFault(w, r, modelgate.Errorf(modelgate.Forbidden, "<script>alert(1)</script>"))
+	text := w.Body.String()
+	if w.Code != 403 || strings.Contains(text, "<script>") || !strings.Contains(text, "Request <code>01890a5d-ac96-774b-bcce-b302099a8057</code>") {
+		t.Errorf("%d %s", w.Code, text)
+	}
+	w = httptest.NewRecorder()
+	writeFault(w, r, errors.New("secret of the store"))
+	if w.Code != 500 || strings.Contains(w.Body.String(), "secret") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// A person who leaves while a page is read is no fault to log.
+func TestLeavingIsNotLogged(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	p := newTestPages(t, modelgate.Branding{}, app())
+	p.Log = slog.New(slog.NewTextHandler(&log, nil))
+	p.fail(httptest.NewRecorder(), httptest.NewRequest("GET", "/dashboard/session", nil), fmt.Errorf("reading: %w", context.Canceled))
+	if log.Len() > 0 {
+		t.Error(log.String())
+	}
+	p.fail(httptest.NewRecorder(), httptest.NewRequest("GET", "/dashboard/session", nil), errors.New("a fault"))
+	if !strings.Contains(log.String(), "level=ERROR") {
+		t.Error("a fault is not logged")
 	}
 }
 

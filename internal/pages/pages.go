@@ -20,7 +20,6 @@ import (
 	"modelgate"
 	"modelgate/internal/keyring"
 	"modelgate/internal/store"
-	"modelgate/internal/web"
 )
 
 // Visit is a request of a signed-in page.
@@ -105,8 +104,7 @@ func Serves(path string) bool {
 // Serves.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := p.serve(w, r); err != nil {
-		web.LogFault(p.Log, w, r, err)
-		web.WriteError(w, r, err, web.Management)
+		p.fail(w, r, err)
 	}
 }
 
@@ -129,7 +127,8 @@ func (p *Pages) serve(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
-	return p.noPortal(w, r)
+	noPortal(w, r)
+	return nil
 }
 
 // place is the dashboard or one portal.

@@ -2,11 +2,11 @@ package pages
 
 import (
 	"context"
-	"net/http"
 	"sync"
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store"
 )
 
 // A portal's branding is read for everyone who opens it, signed in or not, so
@@ -28,7 +28,9 @@ type brands struct {
 	found map[string]brandEntry
 }
 
-// brand is the portal with a slug, at most brandAge old. Errors: not_found.
+// brand is the portal with a slug, at most brandAge old; older while the store
+// does not answer, for people in a portal are then told so under its brand.
+// Errors: not_found.
 func (p *Pages) brand(ctx context.Context, slug string) (modelgate.Branding, error) {
 	now := p.Now()
 	p.brands.mu.Lock()
@@ -38,6 +40,9 @@ func (p *Pages) brand(ctx context.Context, slug string) (modelgate.Branding, err
 		return e.brand, e.err
 	}
 	brand, err := p.Store.BrandingBySlug(ctx, slug)
+	if ok && e.err == nil && store.Unreachable(err) {
+		return e.brand, nil
+	}
 	if err != nil && modelgate.KindOf(err) != modelgate.NotFound {
 		return brand, err
 	}
@@ -48,22 +53,4 @@ func (p *Pages) brand(ctx context.Context, slug string) (modelgate.Branding, err
 	}
 	p.brands.found[slug] = brandEntry{brand, err, now}
 	return brand, err
-}
-
-const noPortal = `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<title>Not found</title>
-<h1>Not found</h1>
-<p>There is nothing at this address.</p>
-</html>
-`
-
-func (p *Pages) noPortal(w http.ResponseWriter, _ *http.Request) error {
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(http.StatusNotFound)
-	_, _ = w.Write([]byte(noPortal)) // the client is gone: nobody is left to tell
-	return nil
 }
