@@ -35,8 +35,24 @@ func LatencyQuantile(counts map[int]int64, q float64) int64 {
 	rank := int64(math.Ceil(q * float64(total)))
 	for class := 0; class <= highest; class++ {
 		if rank -= counts[class]; rank <= 0 {
-			return int64(math.Round(math.Pow(latencyStep, float64(class)-0.5)))
+			return amid(class)
 		}
 	}
 	return int64(math.Round(math.Pow(latencyStep, float64(highest))))
+}
+
+// amid is the latency in milliseconds that stands for a class.
+func amid(class int) int64 {
+	return int64(math.Round(math.Pow(latencyStep, float64(class)-0.5)))
+}
+
+// LatencyCounts is how many calls took about so many milliseconds, by the
+// latencies that LatencyQuantile finds among the same counts. Those of several
+// times added up tell the percentiles of all of them. It is never nil.
+func LatencyCounts(counts map[int]int64) map[int64]int64 {
+	out := make(map[int64]int64, len(counts))
+	for class, n := range counts {
+		out[amid(class)] += n
+	}
+	return out
 }

@@ -1,6 +1,7 @@
 package modelgate
 
 import (
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -42,5 +43,39 @@ func TestLatencyQuantile(t *testing.T) {
 				t.Errorf("%v of %d calls: %v, exactly %v", q, len(all), got, exact)
 			}
 		}
+	}
+}
+
+// Counts of two times, added up, tell what one count of both tells.
+func TestLatencyCounts(t *testing.T) {
+	t.Parallel()
+	first, second, both := make(map[int]int64), make(map[int]int64), make(map[int]int64)
+	for ms := int64(0); ms < 4000; ms++ {
+		class := LatencyClass(ms * ms % 90_001)
+		if ms%3 == 0 {
+			first[class]++
+		} else {
+			second[class]++
+		}
+		both[class]++
+	}
+	sum := LatencyCounts(first)
+	for about, n := range LatencyCounts(second) {
+		sum[about] += n
+	}
+	for _, q := range []float64{0.01, 0.5, 0.95, 1} {
+		rank, got := int64(math.Ceil(q*4000)), int64(0)
+		for _, about := range slices.Sorted(maps.Keys(sum)) {
+			if got = about; rank <= sum[about] {
+				break
+			}
+			rank -= sum[about]
+		}
+		if want := LatencyQuantile(both, q); got != want {
+			t.Errorf("%v: %d, want %d", q, got, want)
+		}
+	}
+	if got := LatencyCounts(nil); got == nil || len(got) != 0 {
+		t.Errorf("of no calls: %v", got)
 	}
 }

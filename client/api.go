@@ -383,6 +383,8 @@ type Latency struct {
 	P50 int64 `json:"p50"`
 	// 95 of 100 requests took no longer; an estimate.
 	P95 int64 `json:"p95"`
+	// Requests by about how many milliseconds they took. Counts of several spans added up tell the percentiles of all of them.
+	Counts map[string]string `json:"counts"`
 }
 
 // StatsBucket is a value of the API.

@@ -96,6 +96,8 @@ type latencyView struct {
 	Mean int64 `json:"mean"`
 	P50  int64 `json:"p50"`
 	P95  int64 `json:"p95"`
+	// Counts are the requests by about how long they took.
+	Counts map[int64]int64 `json:"counts"`
 }
 
 // series lists the spans with calls, the oldest first. The first span is
@@ -120,6 +122,8 @@ func (a *API) series(ctx context.Context, b by, q seriesQuery) ([]spanView, erro
 				Mean: p.LatencyMS / max(p.Requests, 1),
 				P50:  modelgate.LatencyQuantile(p.Classes, 0.5),
 				P95:  modelgate.LatencyQuantile(p.Classes, 0.95),
+
+				Counts: modelgate.LatencyCounts(p.Classes),
 			},
 			Groups: groups[p.At],
 		})

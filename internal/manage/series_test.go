@@ -26,17 +26,17 @@ func TestSeries(t *testing.T) {
 			g.row(g.client(unchanged), 0, asIs),
 		)
 		at := time.Now().UTC().Truncate(24 * time.Hour).Format(time.RFC3339)
-		span := func(requests, tokens int, cost string, mean, p50, p95 int) string {
-			return fmt.Sprintf(`[{"at":%q,"requests":%d,"errors":1,"total_tokens":%d,"total_cost_usd":%s,"latency_ms":{"mean":%d,"p50":%d,"p95":%d}}]`,
-				at, requests, tokens, cost, mean, p50, p95)
+		span := func(requests, tokens int, cost string, mean, p50, p95 int, counts string) string {
+			return fmt.Sprintf(`[{"at":%q,"requests":%d,"errors":1,"total_tokens":%d,"total_cost_usd":%s,"latency_ms":{"mean":%d,"p50":%d,"p95":%d,"counts":%s}}]`,
+				at, requests, tokens, cost, mean, p50, p95, counts)
 		}
-		g.do(root, "GET /gw/series", "").want(200, span(2, 30, "0.003", 2021, 40, 4307))
-		g.do(bound, "GET /gw/series?since=7d&interval=day", "").want(200, span(1, 15, "0.00225", 4000, 4307, 4307))
+		g.do(root, "GET /gw/series", "").want(200, span(2, 30, "0.003", 2021, 40, 4307, `{"40":1,"4307":1}`))
+		g.do(bound, "GET /gw/series?since=7d&interval=day", "").want(200, span(1, 15, "0.00225", 4000, 4307, 4307, `{"4307":1}`))
 		grouped := func(requests, tokens int, cost, groups string) string {
 			return fmt.Sprintf(`[{"at":%q,"requests":%d,"total_tokens":%d,"total_cost_usd":%s,"groups":%s}]`, at, requests, tokens, cost, groups)
 		}
 		without := func(text string) string { // what is not about groups
-			return regexp.MustCompile(`"errors":1,|"latency_ms":\{[^}]*\},`).ReplaceAllString(text, "")
+			return regexp.MustCompile(`"errors":1,|"latency_ms":\{[^}]*\}\},`).ReplaceAllString(text, "")
 		}
 		two := `[{"key":"azure-eu","requests":1,"total_tokens":15,"total_cost_usd":0.0015},{"key":"zeta","requests":1,"total_tokens":15,"total_cost_usd":0.0015}]`
 		if got, want := without(g.do(root, "GET /gw/series?group_by=provider&top_by=requests", "").body), grouped(2, 30, "0.003", two); got != want {

@@ -304,6 +304,8 @@ export interface Latency {
   p50: number;
   /** 95 of 100 requests took no longer; an estimate. */
   p95: number;
+  /** Requests by about how many milliseconds they took. Counts of several spans added up tell the percentiles of all of them. */
+  counts: Record<string, string>;
 }
 
 export interface StatsBucket {
