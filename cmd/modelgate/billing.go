@@ -31,7 +31,7 @@ func newCheckout(cfg *config.Config) manage.Checkout {
 		}
 	}
 	if c.ReturnURL == "" {
-		c.ReturnURL = baseURL(cfg, cfg.Server.Listen) + "/dashboard"
+		c.ReturnURL = baseURL(cfg, cfg.Server.Listen) + "/dashboard/billing"
 	}
 	return c
 }

@@ -284,7 +284,7 @@ type Processor struct {
 	MeterEventName string `yaml:"meter_event_name"`
 
 	// Where a payer is sent after a payment, http or https. Empty means
-	// `/dashboard` at the server's base_url.
+	// `/dashboard/billing` at the server's base_url.
 	ReturnURL string `yaml:"return_url"`
 }
 
