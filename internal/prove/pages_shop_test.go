@@ -137,9 +137,13 @@ func (s *shop) furnish(t *testing.T, r *reseller) {
 	put("/gw/branding", fmt.Sprintf(`{"portal_slug":%q,"product_name":"Acme Intelligence","accent_color":"#0f766e","allow_self_issue":true}`, r.Portal))
 	month, day := b.spent(30), b.spent(1)
 	put("/gw/budgets", fmt.Sprintf(`{"scope":"client","period":"month","limit_usd":%.2f}`, month*1.4+1))
-	put("/gw/budgets", fmt.Sprintf(`{"scope":"client","period":"day","limit_usd":%.2f}`, day*1.1+1))
+	put("/gw/budgets", fmt.Sprintf(`{"scope":"client","period":"day","limit_usd":%.2f}`, day*1.3+3))
+	// The first two make calls: theirs must not be used up on any day of a month.
 	for i, c := range b.customers[:3] {
-		put("/gw/budgets", fmt.Sprintf(`{"scope":"sub_account","id":%q,"period":"month","limit_usd":%.2f}`, c.ID, month/float64(6+4*i)+1))
+		put("/gw/budgets", fmt.Sprintf(`{"scope":"sub_account","id":%q,"period":"month","limit_usd":%.2f}`, c.ID, month/float64(2+i)+5))
+	}
+	for i, c := range b.customers[3 : len(b.customers)-1] { // all but the one that has nothing yet
+		put("/gw/budgets", fmt.Sprintf(`{"scope":"sub_account","id":%q,"period":"month","limit_usd":%.2f}`, c.ID, month*float64(1+i%5)/20+1))
 	}
 	put("/gw/budgets", fmt.Sprintf(`{"scope":"key","id":%q,"period":"day","limit_usd":%.2f}`, b.keys[3].id, day/20+5)) // one of forty keys in use
 	put("/gw/processor/config", fmt.Sprintf(`{"enabled":true,"api_key":%q}`, sellerKey))

@@ -185,7 +185,9 @@ test("keys: issue under the ceiling, shown once, call with it, revoke", async ()
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), secret);
   assert.ok((await page.getByLabel("A first call").innerText()).includes('"openai/gpt-5-mini"')); // which this key may call
   await page.screenshot({ path: `${shots}/flow-key-issued.png` });
-  await page.keyboard.press("Escape"); // not by accident
+  for (let i = 0; i < 3; i++) await page.keyboard.press("Escape"); // not by accident
+  await page.evaluate(() => document.querySelector("dialog").close()); // nor by a browser that insists
+  await page.waitForFunction(() => document.querySelector("dialog").open);
   assert.ok(await page.getByTestId("secret").isVisible());
   await page.getByRole("button", { name: "I have stored it" }).click();
   assert.ok(!(await page.content()).includes(secret));
@@ -194,7 +196,14 @@ test("keys: issue under the ceiling, shown once, call with it, revoke", async ()
   assert.equal((await chat("openai/gpt-5")).status, 403);
   assert.equal((await call(secret, "GET /gw/keys")).status, 403);
   await page.getByLabel("Find a key").fill(secret.slice(0, 16));
-  await page.getByRole("button", { name: `Actions for key ${secret.slice(0, 16)}` }).click();
+  const actions = page.getByRole("button", { name: `Actions for key ${secret.slice(0, 16)}` });
+  await actions.click();
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog", { name: "Revoke this key?" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  assert.ok(await actions.evaluate((e) => e === document.activeElement), "the focus is not back on the menu");
+  await actions.click();
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Revoke key" }).click();
   await page.getByText("No key matches").waitFor();
@@ -306,7 +315,8 @@ test("customers: spend and margin, add, price, issue, suspend, resume", async ()
   assert.match(globex, /15%[\s\S]*\$\d/);
   // Spend is what was booked; billed and margin follow from the markup.
   const sheet = lines((await downloaded(page, () => page.getByRole("button", { name: "CSV" }).click())).text);
-  const booked = new Map((await call(shop.manager, "GET /gw/stats?group_by=sub_account_id&since=30d")).json.map((b) => [b.key, b]));
+  const began = Date.now() - (Math.floor(Date.now() / 86_400_000) - 29) * 86_400_000; // 30 days of which today is one
+  const booked = new Map((await call(shop.manager, `GET /gw/stats?group_by=sub_account_id&since=${began}ms`)).json.map((b) => [b.key, b]));
   const known = (await call(shop.manager, "GET /gw/subaccounts")).json;
   assert.equal(sheet.length, known.length);
   for (const c of known) {
@@ -315,6 +325,14 @@ test("customers: spend and margin, add, price, issue, suspend, resume", async ()
     assert.equal(requests, booked.get(c.id)?.requests ?? 0, c.name);
     assert.ok(markup === c.markup_pct && Math.abs(cost - spent) < 1e-9 && Math.abs(billed - spent * (1 + markup / 100)) < 1e-9 && Math.abs(margin - (billed - cost)) < 1e-9, c.name);
   }
+  // The overview says the same of the same 30 days.
+  await show(page, "/dashboard?period=30d&group=sub_account_id");
+  const overview = new Map(lines((await downloaded(page, () => page.getByRole("button", { name: "CSV" }).last().click())).text).map((cells) => [cells[0], cells]));
+  for (const [name, , , requests, cost] of sheet) {
+    if (requests === "0") continue;
+    assert.deepEqual([overview.get(name)[1], overview.get(name)[3]], [requests, cost], name);
+  }
+  await show(page, "/dashboard/customers");
   await page.getByRole("button", { name: "Add customer" }).click();
   await page.getByLabel("Name").fill("Cyberdyne & Söhne");
   assert.equal(await page.getByLabel("Slug").inputValue(), "cyberdyne-sohne");
@@ -332,7 +350,18 @@ test("customers: spend and margin, add, price, issue, suspend, resume", async ()
   await page.getByRole("button", { name: "Suspend" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Suspend" }).click();
   await page.getByRole("button", { name: "Resume" }).waitFor();
+  await page.getByText("Suspended: its keys are refused").waitFor();
+  assert.match(await page.getByRole("region", { name: /^Keys of/ }).innerText(), /suspended/);
+  const keys = lines((await downloaded(page, () => page.getByRole("button", { name: "CSV" }).click())).text);
+  assert.deepEqual(keys.map((cells) => cells[0]), [secret.slice(0, 16)]);
+  await page.screenshot({ path: `${shots}/flow-customer-suspended.png` });
   assert.equal((await call(secret, "GET /gw/me")).status, 401);
+  const refused = await open();
+  await refused.page.goto(shop.url + "/p/" + shop.portal);
+  await refused.page.getByLabel("Key").fill(secret);
+  await refused.page.keyboard.press("Enter");
+  await refused.page.getByText("or of a suspended account").waitFor();
+  await refused.check();
   await page.getByRole("button", { name: "Resume" }).click();
   await page.getByRole("button", { name: "Suspend" }).waitFor();
   await page.getByRole("button", { name: "Edit" }).click();
@@ -379,6 +408,27 @@ test("budgets: set, change, fill, remove", async () => {
   await check();
 });
 
+test("budgets: the fullest first, and one is found among many", async () => {
+  const { page, check } = await open();
+  const known = (await call(shop.manager, "GET /gw/keys")).json.filter((k) => k.status === "active").slice(0, 30);
+  for (const k of known) assert.equal((await call(shop.manager, "PUT /gw/budgets", { scope: "key", id: k.id, period: "month", limit_usd: 100 })).status, 204);
+  await signIn(page, "/dashboard", shop.manager);
+  await show(page, "/dashboard/budgets");
+  const cards = page.locator("section", { has: page.getByRole("heading", { name: "Keys", exact: true }) }).locator(".budget");
+  assert.equal(await cards.count(), 24);
+  const fills = await cards.getByRole("meter").evaluateAll((all) => all.map((e) => Number(e.getAttribute("aria-valuenow"))));
+  assert.deepEqual(fills, fills.toSorted((a, b) => b - a));
+  await page.getByRole("button", { name: /^Show all \d+$/ }).click();
+  assert.ok((await cards.count()) >= 30);
+  await page.getByLabel("Find a budget").fill(known[7].key_prefix);
+  assert.equal(await page.locator(".budget").count(), 1);
+  await page.screenshot({ path: `${shots}/flow-budget-find.png` });
+  await page.getByLabel("Find a budget").fill("nobody has this name");
+  await page.getByText("No budget matches").waitFor();
+  for (const k of known) await call(shop.manager, `DELETE /gw/budgets?scope=key&id=${k.id}&period=month`);
+  await check();
+});
+
 test("models: find one, see its prices, try it while it streams", async () => {
   const { page, check } = await open({ fine: [/400 \(Bad Request\)/] });
   await signIn(page, "/dashboard", shop.manager);
@@ -398,7 +448,7 @@ test("models: find one, see its prices, try it while it streams", async () => {
   await page.screenshot({ path: `${shots}/flow-model-try.png` });
   await accessible(page, "model detail");
   await page.keyboard.press("Escape");
-  for (const [slug, want] of [["anthropic/claude-haiku-4.5", /simulated answer/], ["openai/text-embedding-3-small", /dimensions/]]) {
+  for (const [slug, want] of [["anthropic/claude-haiku-4.5", /simulated answer/], ["google/gemini-2.5-flash", /simulated answer/], ["openai/text-embedding-3-small", /dimensions/]]) {
     await show(page, "/dashboard/models?model=" + encodeURIComponent(slug));
     await page.getByRole("button", { name: "Run" }).click();
     await page.getByText(/\d+ tokens · \$/).waitFor();
@@ -485,6 +535,7 @@ test("evidence: download it, and the command that is copied verifies it", async 
   const command = await page.evaluate(() => navigator.clipboard.readText());
   assert.equal(command, shown);
   await page.screenshot({ path: `${shots}/flow-evidence.png` });
+  assert.equal(await page.getByText("The file ends with record").count(), 0);
   const folder = mkdtempSync(tmpdir() + "/evidence-");
   try {
     const run = () => execFileSync("sh", ["-c", command.replace(/^modelgate /, '"$MODELGATE" ')], { cwd: folder, env: { ...process.env, MODELGATE: shop.modelgate }, encoding: "utf8", stdio: "pipe" });
@@ -496,6 +547,24 @@ test("evidence: download it, and the command that is copied verifies it", async 
   } finally {
     rmSync(folder, { recursive: true });
   }
+  await check();
+});
+
+test("evidence: a file that does not hold all says where to go on", async () => {
+  const { page, check } = await open();
+  await signIn(page, "/dashboard", shop.manager);
+  await show(page, "/dashboard/evidence");
+  await page.route("**/gw/evidence?*", (route) => route.continue({ url: route.request().url().replace(/limit=\d+/, "limit=2") }));
+  const press = () => page.getByRole("button", { name: "Download evidence" }).click();
+  const numbers = (file) => file.text.split("\n").slice(1, 3).map((l) => JSON.parse(l).seq);
+  assert.deepEqual(numbers(await downloaded(page, press)), [1, 2]);
+  await page.getByText(/The file ends with record 2\. There are [\d,]+ newer records/).waitFor();
+  await page.getByRole("button", { name: "Go on from record 3" }).click();
+  assert.equal(await page.getByLabel("From record").inputValue(), "3");
+  assert.deepEqual(numbers(await downloaded(page, press)), [3, 4]);
+  await page.route("**/gw/evidence?*", (route) => route.fulfill({ status: 401, contentType: "application/json", body: '{"error":{"type":"unauthorized","message":"not signed in"}}' }));
+  await press();
+  await page.getByText("The session has ended").waitFor();
   await check();
 });
 
@@ -573,7 +642,10 @@ test("a prepaid balance is topped up", async () => {
     return route.fulfill({ contentType: "text/html", body: "<title>Pay</title>" });
   });
   await signIn(page, "/dashboard", shop.prepaid);
-  await show(page, "/dashboard/billing");
+  await page.getByText("Your balance is used up ($0.00): calls are refused.").waitFor();
+  await accessible(page, "a balance that is used up");
+  await page.getByRole("link", { name: "Top up" }).click();
+  await settled(page);
   const balance = page.locator("section", { hasText: "Balance" }).locator(".figure").first();
   assert.equal(await balance.innerText(), "$0.00");
   for (const bad of ["4", "10001", "x"]) {
@@ -589,6 +661,8 @@ test("a prepaid balance is topped up", async () => {
   assert.equal((await fetch(`${shop.bank}/?session=${paid.split("/").at(-1)}`, { method: "POST" })).status, 204);
   await show(page, "/dashboard/billing");
   assert.equal(await balance.innerText(), "$25.00");
+  await show(page, "/dashboard");
+  await page.getByText("Balance: $25.00.").waitFor();
   await check();
 });
 
@@ -621,10 +695,20 @@ test("errors: what was said and the request, and trying again", async () => {
   let broken = true;
   await page.route("**/gw/budgets", (route) => (broken ? route.fulfill({ status: 503, headers: { "X-Gateway-Request-Id": id, "Content-Type": "application/json" }, body: '{"error":{"type":"unavailable","message":"the database does not answer"}}' }) : route.continue()));
   await page.getByRole("link", { name: "Budgets" }).click();
-  assert.match(await page.getByRole("alert").innerText(), new RegExp("the database does not answer[\\s\\S]*Request " + id));
+  assert.match(await page.getByRole("alert").innerText(), new RegExp("the database does not answer[\\s\\S]*Request " + id, "i"));
   await accessible(page, "an error");
   await page.screenshot({ path: `${shots}/flow-error.png` });
   broken = false;
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByText("Everything that is spent counts here.").waitFor();
+  // A page that is opened while the database is away says so, and mends itself.
+  const away = (route) => route.fulfill({ status: 503, headers: { "X-Gateway-Request-Id": id, "Content-Type": "application/json" }, body: '{"error":{"type":"unavailable","message":"the database does not answer"}}' });
+  await page.route("**/dashboard/session", away);
+  await page.reload();
+  assert.match(await page.getByRole("alert").innerText(), new RegExp("the database does not answer[\\s\\S]*Request " + id, "i"));
+  await accessible(page, "the database is away");
+  await page.screenshot({ path: `${shots}/flow-away.png` });
+  await page.unroute("**/dashboard/session", away);
   await page.getByRole("button", { name: "Try again" }).click();
   await page.getByText("Everything that is spent counts here.").waitFor();
   await page.route("**/gw/keys", (route) => route.abort());
@@ -642,6 +726,43 @@ test("a key with one scope sees what that scope shows", async () => {
   }
   await show(page, "/dashboard/usage");
   assert.ok((await page.locator("tbody tr").count()) > 10);
+  await check();
+});
+
+test("signing out that does not work is not taken for it", async () => {
+  const { page, check } = await open({ fine: [/ERR_FAILED/] });
+  await signIn(page, "/dashboard", shop.manager);
+  await settled(page);
+  const lost = (route) => (route.request().method() === "DELETE" ? route.abort() : route.continue());
+  await page.route("**/dashboard/session", lost);
+  await page.getByRole("button", { name: "Sign out" }).click();
+  const dialog = page.getByRole("dialog", { name: "You are still signed in" });
+  await dialog.getByText("The gateway cannot be reached.").waitFor();
+  await accessible(page, "still signed in");
+  await page.keyboard.press("Escape");
+  await dialog.waitFor({ state: "detached" });
+  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.unroute("**/dashboard/session", lost);
+  await dialog.getByRole("button", { name: "Sign out" }).click();
+  await page.getByLabel("Key").waitFor();
+  assert.deepEqual(await page.context().cookies(), []);
+  await check();
+});
+
+test("overview: the percentile is of all calls of the period", async () => {
+  const { page, check } = await open();
+  await signIn(page, "/dashboard", shop.manager);
+  await show(page, "/dashboard?period=30d");
+  const spans = (await call(shop.manager, "GET /gw/series?since=29d&interval=day")).json;
+  const counts = new Map();
+  for (const s of spans) for (const [ms, n] of Object.entries(s.latency_ms.counts)) counts.set(Number(ms), (counts.get(Number(ms)) ?? 0) + n);
+  const calls = spans.reduce((sum, s) => sum + s.requests, 0);
+  assert.equal([...counts.values()].reduce((a, b) => a + b), calls);
+  const within = (ms) => [...counts].reduce((sum, [at, n]) => sum + (at <= ms ? n : 0), 0) / calls;
+  const p95 = Math.min(...[...counts.keys()].filter((ms) => within(ms) >= 0.95));
+  const shown = p95 < 1000 ? `${p95} ms` : `${(p95 / 1000).toFixed(p95 < 10_000 ? 2 : 1)} s`;
+  assert.equal(await page.getByRole("button", { name: /^Latency, p95/ }).locator(".figure").innerText(), shown);
   await check();
 });
 
@@ -678,4 +799,57 @@ test("the first page is small", async () => {
   assert.ok(bytes > 50_000 && bytes < 200_000, `${bytes} bytes`);
   console.log(`first page with its figures: ${Math.round(bytes / 1024)} KiB`);
   await context.close();
+});
+
+test("long names stay within the page, wide and narrow", async () => {
+  const long = "Donaudampfschifffahrtsgesellschaft".repeat(5).slice(0, 160);
+  const brand = { portal_slug: shop.portal, product_name: "W".repeat(100), accent_color: "#0f766e", allow_self_issue: true };
+  const made = (await call(shop.manager, "POST /gw/subaccounts", { name: long, slug: "l".repeat(64) })).json;
+  const key = (await call(shop.manager, "POST /gw/keys", { scopes: ["inference:use", "stats:read", "keys:manage"], sub_account_id: made.id })).json.key;
+  await call(shop.manager, "PUT /gw/budgets", { scope: "sub_account", id: made.id, period: "month", limit_usd: 1e9 });
+  await fetch(shop.url + "/v1/chat/completions", {
+    method: "POST", body: JSON.stringify({ model: "openai/gpt-5-mini", messages: [{ role: "user", content: "hi" }] }),
+    headers: { Authorization: "Bearer " + key, "Content-Type": "application/json", "X-Gateway-Attribution": `team=${"t".repeat(100)}` },
+  });
+  assert.equal((await call(shop.manager, "PUT /gw/branding", brand)).status, 200);
+  await new Promise((then) => setTimeout(then, 2100)); // how long a portal's brand is kept
+  for (const width of [360, 1440]) {
+    const { page, check } = await open({ width });
+    const fits = async (what) => {
+      const wide = await page.evaluate((width) => Math.max(document.documentElement.scrollWidth - width, ...[...document.querySelectorAll("dialog[open] .sheet")].map((e) => e.scrollWidth - e.clientWidth)), width);
+      await page.screenshot({ path: `${shots}/long-${what}-${width}.png` });
+      assert.ok(wide <= 0, `${what} at ${width} is ${wide} px too wide`);
+    };
+    await signIn(page, "/dashboard", shop.manager);
+    const one = "/customers/" + made.id;
+    for (const path of width < 800 ? ["?group=sub_account_id", "?group=team", "/usage", "/keys", "/customers", one, "/budgets", "/billing", "/branding"] : ["/usage", one, "/budgets"]) {
+      await show(page, "/dashboard" + path);
+      await fits("dashboard" + path.replace(made.id, "one").replaceAll(/\W+/g, "-"));
+    }
+    await show(page, "/dashboard" + one);
+    for (const name of width < 800 ? ["Issue key", "Suspend", "Edit"] : ["Suspend"]) {
+      await page.getByRole("button", { name, exact: true }).click();
+      await page.getByRole("dialog").waitFor();
+      await fits("customer-" + name.replace(" ", "-"));
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    }
+    await show(page, "/dashboard/usage");
+    await page.locator("tbody tr").first().click();
+    await page.getByRole("dialog").getByText(long).waitFor();
+    await fits("usage-detail");
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: width < 800 ? "Menu" : "Sign out" }).click();
+    if (width < 800) await page.getByRole("button", { name: "Sign out" }).click();
+    await page.goto(shop.url + "/p/" + shop.portal);
+    await page.getByLabel("Key").waitFor();
+    await fits("portal-sign-in");
+    await signIn(page, "/p/" + shop.portal, key);
+    for (const path of width < 800 ? ["", "/budgets", "/start"] : [""]) {
+      await show(page, "/p/" + shop.portal + path);
+      await fits("portal" + path.replaceAll(/\W+/g, "-"));
+    }
+    await check();
+  }
+  await call(shop.manager, "PUT /gw/branding", { ...brand, product_name: "Acme Intelligence" });
 });

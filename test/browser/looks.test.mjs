@@ -2,7 +2,7 @@
 // accessible, within its width, without shifts, and as a picture to look at.
 import { after, test } from "node:test";
 import assert from "node:assert/strict";
-import { accessible, browser, open, shop, shots, show, signIn } from "./setup.mjs";
+import { accessible, browser, delayed, open, shop, shots, show, signIn } from "./setup.mjs";
 
 after(() => browser.close());
 
@@ -41,7 +41,7 @@ for (const [place, root, key, pages, looks] of places) {
         await show(page, root + path);
         if (said) assert.match(await page.locator("main").innerText(), said);
         await accessible(page, name);
-        const [wide, shifted] = await page.evaluate(() => [document.documentElement.scrollWidth - innerWidth, window.shifted]);
+        const [wide, shifted] = await page.evaluate((width) => [document.documentElement.scrollWidth - width, window.shifted], width);
         assert.ok(wide <= 0, `${name} is ${wide} px too wide`);
         assert.ok(shifted < 0.02, `${name} shifted by ${shifted}`);
         await page.screenshot({ path: `${shots}/${place}-${name}-${theme}-${width}.png` });
@@ -49,4 +49,25 @@ for (const [place, root, key, pages, looks] of places) {
       await check();
     });
   }
+}
+
+// In one order and in the other: what comes later must find its place ready.
+const orders = {
+  1280: { subaccounts: 240, keys: 120, stats: 200, series: 40, prices: 160, budgets: 60, models: 20, branding: 80, processor: 30 },
+  360: { subaccounts: 20, keys: 160, stats: 40, series: 200, prices: 20, budgets: 240, models: 160, branding: 120, processor: 240 },
+};
+
+for (const [width, order] of Object.entries(orders)) {
+  test(`answers that come one by one move nothing, ${width} wide`, async () => {
+    const { page, check } = await open({ width: Number(width), fine: missing });
+    await signIn(page, "/dashboard", shop.manager);
+    await delayed(page, order);
+    const paths = { ...dashboard, "overview-key": "?group=key_id", "overview-customer": "?group=sub_account_id" };
+    for (const [name, path] of Object.entries(paths)) {
+      await show(page, "/dashboard" + path);
+      const shifted = await page.evaluate(() => window.shifted);
+      assert.ok(shifted < 0.02, `${name} shifted by ${shifted}`);
+    }
+    await check();
+  });
 }

@@ -30,7 +30,7 @@ export const browser = await chromium.launch({
 export async function open({ theme = "light", width = 1280, height = 860, fine = [], also = [] } = {}) {
   const context = await browser.newContext({ viewport: { width, height }, isMobile: width < 500, hasTouch: width < 500, colorScheme: theme, acceptDownloads: true, reducedMotion: "reduce" });
   const page = await context.newPage();
-  page.setDefaultTimeout(15_000);
+  page.setDefaultTimeout(60_000); // busy machines are slow
   const wrong = [];
   const bodies = [];
   const allowed = [/401 \(Unauthorized\)/, ...fine];
@@ -79,6 +79,16 @@ export async function settled(page) {
   await page.waitForFunction(() => document.querySelector("h1") && !document.querySelector(".bones") && !document.querySelector("[aria-busy=true]"));
 }
 
+// delayed has the gateway's answers come late, each by as many milliseconds as
+// the name in its path says.
+export function delayed(page, delays) {
+  return page.route("**/gw/**", async (route) => {
+    const name = new URL(route.request().url()).pathname.split("/gw/")[1].split("/")[0];
+    await new Promise((then) => setTimeout(then, delays[name] ?? 0));
+    await route.continue().catch(() => {}); // the page has gone elsewhere
+  });
+}
+
 // show opens a path below the root and waits for its figures.
 export async function show(page, path) {
   await page.goto(shop.url + path);
@@ -109,7 +119,7 @@ export async function has(path) {
 
 // until asks again and again for what is not there yet.
 export async function until(what, ask) {
-  for (let tries = 0; tries < 100; tries++) {
+  for (let tries = 0; tries < 600; tries++) {
     const found = await ask();
     if (found) return found;
     await new Promise((then) => setTimeout(then, 100));

@@ -7,7 +7,7 @@ import { Link, useRoute } from "../shared/route";
 import { paint } from "../shared/theme";
 import { useAsked, useMedia } from "../shared/use";
 import { Icon } from "../ui/icons";
-import { Button, Empty, Page, Trouble } from "../ui/kit";
+import { Button, Empty, Page } from "../ui/kit";
 import { AppContext, type App } from "../views/app";
 import { Billing } from "../views/billing";
 import { Branding } from "../views/branding";
@@ -18,7 +18,7 @@ import { Jobs } from "../views/jobs";
 import { Keys } from "../views/keys";
 import { Models } from "../views/models";
 import { Overview } from "../views/overview";
-import { useSession, type Signed } from "../views/session";
+import { Away, Stuck, useSession, type Signed } from "../views/session";
 import { SignIn } from "../views/signin";
 import { ThemeButton } from "../views/theme";
 import { Usage } from "../views/usage";
@@ -46,8 +46,8 @@ function Shell({ signed }: { signed: Signed }) {
   const narrow = useMedia("(max-width: 800px)");
   const can = (s: Scope) => session.scopes.includes(s);
   const customers = useAsked<SubAccount[]>(can("keys:manage") ? "subaccounts" : undefined, () => get("/gw/subaccounts"));
-  const names = new Map(customers.data?.map((c) => [c.id, c.name]));
-  const app: App = { session, base: session.base_url || location.origin, can, nameOf: (id) => names.get(id) };
+  const byID = new Map(customers.data?.map((c) => [c.id, c]));
+  const app: App = { session, base: session.base_url || location.origin, can, nameOf: (id) => byID.get(id)?.name, suspended: (id) => byID.get(id)?.status === "suspended", named: !customers.busy || !!customers.data };
   const { name, body } = view(path);
   useEffect(() => {
     setOpen(false);
@@ -84,6 +84,7 @@ function Shell({ signed }: { signed: Signed }) {
         {narrow && open && <button type="button" className="scrim" aria-label="Close the menu" onClick={() => setOpen(false)} />}
         <main id="content" tabIndex={-1}>{body}</main>
       </div>
+      <Stuck signed={signed} />
     </AppContext>
   );
 }
@@ -91,7 +92,7 @@ function Shell({ signed }: { signed: Signed }) {
 function Root() {
   const signed = useSession();
   if (!signed.known) return null;
-  if (signed.failure) return <main className="door"><div><Trouble failure={signed.failure} again={() => location.reload()} /></div></main>;
+  if (signed.failure) return <Away title="Modelgate" mark={<img className="mark" src={mark} alt="" width={44} height={44} />} failure={signed.failure} />;
   if (signed.session) return <Shell signed={signed} />;
   return (
     <SignIn

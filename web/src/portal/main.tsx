@@ -4,7 +4,7 @@ import "../style.css";
 import type { Scope } from "../shared/api";
 import { Link, useRoute } from "../shared/route";
 import { paint } from "../shared/theme";
-import { Button, Empty, Page, Trouble } from "../ui/kit";
+import { Button, Empty, Page } from "../ui/kit";
 import { AppContext, type App } from "../views/app";
 import { Logo } from "../views/brand";
 import { Budgets } from "../views/budgets";
@@ -12,7 +12,7 @@ import { Jobs } from "../views/jobs";
 import { Keys } from "../views/keys";
 import { Models } from "../views/models";
 import { Overview } from "../views/overview";
-import { useSession, type Signed } from "../views/session";
+import { Away, Stuck, useSession, type Signed } from "../views/session";
 import { SignIn } from "../views/signin";
 import { Start } from "../views/start";
 import { ThemeButton } from "../views/theme";
@@ -42,7 +42,7 @@ function Shell({ signed }: { signed: Signed }) {
   const session = signed.session!;
   const { path } = useRoute();
   const found = places.find(([p]) => p === path);
-  const app: App = { session, base: session.base_url || location.origin, can: (s: Scope) => session.scopes.includes(s), nameOf: () => session.name, product: brand.product_name };
+  const app: App = { session, base: session.base_url || location.origin, can: (s: Scope) => session.scopes.includes(s), nameOf: () => session.name, suspended: () => false, named: true, product: brand.product_name };
   useEffect(() => {
     document.title = `${found?.[1] ?? "Not found"} · ${brand.product_name}`;
     document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
@@ -68,6 +68,7 @@ function Shell({ signed }: { signed: Signed }) {
       <main id="content" className="below" tabIndex={-1}>
         {found ? found[2]() : <Page title="Not found"><div className="card"><Empty icon="search" title="There is nothing at this address" action={<Link className="button" to="">Overview</Link>} /></div></Page>}
       </main>
+      <Stuck signed={signed} />
     </AppContext>
   );
 }
@@ -75,7 +76,7 @@ function Shell({ signed }: { signed: Signed }) {
 function Root() {
   const signed = useSession();
   if (!signed.known) return null;
-  if (signed.failure) return <main className="door"><div><Trouble failure={signed.failure} again={() => location.reload()} /></div></main>;
+  if (signed.failure) return <Away title={brand.product_name} mark={<Logo name={brand.product_name} url={brand.logo_url} />} failure={signed.failure} />;
   if (signed.session) return <Shell signed={signed} />;
   return (
     <SignIn

@@ -101,7 +101,7 @@ export interface Span {
   errors: number;
   total_tokens: number;
   total_cost_usd: number;
-  latency_ms: { mean: number; p50: number; p95: number };
+  latency_ms: { mean: number; p50: number; p95: number; counts: Record<string, number> };
   groups?: StatsBucket[];
 }
 
@@ -200,6 +200,11 @@ let signedOut: () => void = () => {};
 /** onSignedOut names what to do when the session has ended. */
 export function onSignedOut(then: () => void): void {
   signedOut = then;
+}
+
+/** sessionEnded is called where the gateway says that nobody is signed in. */
+export function sessionEnded(): void {
+  signedOut();
 }
 
 export interface Answer<T> {

@@ -84,14 +84,14 @@ export function Chart({ label, kind, series, ticks, names, format, axis, height 
           {ticks.map((t, i) => (i % every === 0 && (i === 0 || i + every / 2 < n || every === 1) ? <text key={i} className="axis" x={x(i)} y={height - 6} textAnchor="middle">{t}</text> : null))}
           {at !== undefined && <rect className="hover" x={left + slot * at} y={top} width={slot} height={inner.h} />}
           {kind === "bars" ? <Bars series={series} n={n} x={x} y={y} slot={slot} /> : <Lines series={series} x={x} y={y} />}
-          {at !== undefined && kind === "lines" && series.map((s, j) => <circle key={s.name} className={`dot ${tone(s, j)}`} cx={x(at)} cy={y(s.values[at] ?? 0)} r={4} />)}
+          {at !== undefined && kind === "lines" && series.map((s, j) => <circle key={j} className={`dot ${tone(s, j)}`} cx={x(at)} cy={y(s.values[at] ?? 0)} r={4} />)}
         </svg>
       )}
       <span id={about} className="hidden" role="status">{said}</span>
       {at !== undefined && (
         <div className="tip" style={{ left: Math.max(90, Math.min(width - 90, x(at))), top: Math.max(8, y(sums[at] ?? 0) - 14) }} aria-hidden="true">
           <b>{names[at]}</b>
-          {series.map((s, j) => (s.values[at] || series.length <= 3) && <span key={s.name}><i className={tone(s, j)} />{series.length > 1 && <em>{s.name}</em>}{format(s.values[at] ?? 0)}</span>)}
+          {series.map((s, j) => (s.values[at] || series.length <= 3) && <span key={j}><i className={tone(s, j)} />{series.length > 1 && <em>{s.name}</em>}{format(s.values[at] ?? 0)}</span>)}
           {total && <span className="sum"><em>Total</em>{format(sums[at] ?? 0)}</span>}
         </div>
       )}
@@ -112,7 +112,7 @@ function Bars({ series, n, x, y, slot }: { series: Series[]; n: number; x: (i: n
           const from = y(base);
           base += v;
           const to = Math.min(y(base), floor - (base === v ? 1.5 : 0)); // the smallest value can be seen
-          return <rect key={s.name} className={`bar ${tone(s, j)}`} x={x(i) - wide / 2} width={wide} y={to} height={Math.max(0, from - to)} rx={base === v && series.length === 1 ? Math.min(3, wide / 3) : 0} />;
+          return <rect key={j} className={`bar ${tone(s, j)}`} x={x(i) - wide / 2} width={wide} y={to} height={Math.max(0, from - to)} rx={base === v && series.length === 1 ? Math.min(3, wide / 3) : 0} />;
         })}
       </g>
     );
@@ -123,7 +123,7 @@ function Lines({ series, x, y }: { series: Series[]; x: (i: number) => number; y
   return series.map((s, j) => {
     const points = s.values.map((v, i) => `${x(i).toFixed(1)},${y(v).toFixed(1)}`);
     return (
-      <g key={s.name}>
+      <g key={j}>
         {series.length === 1 && <polygon className={`area ${tone(s, j)}`} points={`${x(0)},${y(0)} ${points.join(" ")} ${x(s.values.length - 1)},${y(0)}`} />}
         <polyline className={`line ${tone(s, j)}`} points={points.join(" ")} />
       </g>
@@ -178,16 +178,16 @@ export function ChartCard({ title, note, file, first, series, actions, empty, ..
       ) : view === "chart" ? (
         <>
           <Chart {...chart} series={series} />
-          <ul className="legend">{series.map((s, j) => <li key={s.name}><i className={tone(s, j)} /><span className="cut">{s.name}</span></li>)}</ul>
+          <ul className="legend">{series.map((s, j) => <li key={j}><i className={tone(s, j)} /><span className="cut">{s.name}</span></li>)}</ul>
         </>
       ) : (
         <div className="scroll tall" style={{ maxHeight: Math.max(height, 320) }} tabIndex={0} role="region" aria-label={title}>
           <table>
             <caption className="hidden">{title}</caption>
-            <thead><tr><th scope="col">{first}</th>{series.map((s) => <th key={s.name} scope="col" className="end">{s.name}</th>)}</tr></thead>
+            <thead><tr><th scope="col">{first}</th>{series.map((s, j) => <th key={j} scope="col" className="end">{s.name}</th>)}</tr></thead>
             <tbody>
               {chart.names.map((name, i) => (
-                <tr key={i}><th scope="row">{name}</th>{series.map((s) => <td key={s.name} className="end">{chart.format(s.values[i] ?? 0)}</td>)}</tr>
+                <tr key={i}><th scope="row">{name}</th>{series.map((s, j) => <td key={j} className="end">{chart.format(s.values[i] ?? 0)}</td>)}</tr>
               ))}
             </tbody>
           </table>

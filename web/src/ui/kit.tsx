@@ -210,6 +210,15 @@ export function Dialog({ title, children, onClose, firm, wide }: { title: string
         e.preventDefault();
         if (!firm) onClose();
       }}
+      onKeyDown={(e) => {
+        // Browsers let a page refuse to close once, not twice in a row.
+        if (firm && e.key === "Escape") e.preventDefault();
+      }}
+      onClose={(e) => {
+        if (e.target !== ref.current || !ref.current.isConnected) return;
+        if (firm) ref.current.showModal();
+        else onClose();
+      }}
       onMouseDown={(e) => {
         if (!firm && e.target === ref.current) onClose();
       }}
@@ -247,24 +256,33 @@ export interface MenuItem {
   run: () => void;
 }
 
+/** placeOf is where a menu stands: below its button, and on the screen. */
+function placeOf(button: DOMRect, items: number): { top: number; right: number } {
+  return { top: Math.min(button.bottom + 4, innerHeight - 44 * items - 16), right: innerWidth - button.right };
+}
+
 /** Menu is a button with a list of things to do. */
 export function Menu({ label, items, icon = "more" }: { label: string; items: MenuItem[]; icon?: string }) {
   const [open, setOpen] = useState<{ top: number; right: number }>();
   const box = useRef<HTMLDivElement>(null);
+  const shown = !!open;
   useEffect(() => {
-    if (!open) return;
+    if (!shown) return;
     const away = (e: Event) => {
       if (!box.current?.contains(e.target as Node)) setOpen(undefined);
     };
-    const gone = () => setOpen(undefined);
+    const follow = () => {
+      const at = box.current?.querySelector("button")?.getBoundingClientRect();
+      setOpen(at && at.bottom > 0 && at.top < innerHeight ? placeOf(at, items.length) : undefined);
+    };
     document.addEventListener("pointerdown", away);
-    addEventListener("scroll", gone, true);
-    box.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus();
+    addEventListener("scroll", follow, true);
+    box.current?.querySelector<HTMLElement>("[role=menuitem]")?.focus({ preventScroll: true });
     return () => {
       document.removeEventListener("pointerdown", away);
-      removeEventListener("scroll", gone, true);
+      removeEventListener("scroll", follow, true);
     };
-  }, [open]);
+  }, [shown, items.length]);
   const keys = (e: KeyboardEvent<HTMLDivElement>) => {
     const list = [...e.currentTarget.querySelectorAll<HTMLElement>("[role=menuitem]")];
     const at = list.indexOf(document.activeElement as HTMLElement);
@@ -283,8 +301,7 @@ export function Menu({ label, items, icon = "more" }: { label: string; items: Me
         look="quiet" icon={icon} aria-label={label} aria-haspopup="menu" aria-expanded={!!open}
         onClick={(e) => {
           e.stopPropagation();
-          const at = e.currentTarget.getBoundingClientRect();
-          setOpen(open ? undefined : { top: Math.min(at.bottom + 4, innerHeight - 44 * items.length - 16), right: innerWidth - at.right });
+          setOpen(open ? undefined : placeOf(e.currentTarget.getBoundingClientRect(), items.length));
         }}
       />
       {open && (
@@ -294,6 +311,7 @@ export function Menu({ label, items, icon = "more" }: { label: string; items: Me
               key={item.label} type="button" role="menuitem" className={item.danger ? "danger" : undefined}
               onClick={() => {
                 setOpen(undefined);
+                box.current?.querySelector<HTMLElement>("button")?.focus(); // where a dialog gives it back to
                 item.run();
               }}
             >

@@ -9,6 +9,10 @@ export interface App {
   can: (scope: Scope) => boolean;
   /** Names of sub-accounts, as far as they are known. */
   nameOf: (subAccount: string) => string | undefined;
+  /** Whether the keys of a sub-account are refused for its sake. */
+  suspended: (subAccount: string) => boolean;
+  /** Whether these names are there, as far as they ever will be: what shows them waits, so that nothing jumps. */
+  named: boolean;
   /** How a portal is called; undefined in the dashboard. */
   product?: string;
 }

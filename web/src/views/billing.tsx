@@ -175,10 +175,13 @@ function MapTo({ mapping, onClose }: { mapping: Mapping; onClose: () => void }) 
 
 const tones = { pending: "calm", sent: "good", failed: "bad" } as const;
 
+// As many as the gateway lists at once.
+const mostEvents = 200;
+
 function Events() {
   const app = useApp();
   const [status, setStatus] = useFilter("events");
-  const events = useAsked<ProcessorEvents>("processor:events:" + status, () => get(`/gw/processor/events${query({ status, limit: 200 })}`));
+  const events = useAsked<ProcessorEvents>("processor:events:" + status, () => get(`/gw/processor/events${query({ status, limit: mostEvents })}`));
   const [open, setOpen] = useState<ProcessorEvent>();
   const counts = events.data?.counts;
   const columns: Column<ProcessorEvent>[] = [
@@ -197,6 +200,7 @@ function Events() {
     >
       <Table
         label="Events" rows={events.data?.events} failure={events.failure} again={events.again} id={(e) => e.usage_record_id} page={25} bones={5} onOpen={setOpen}
+        foot={events.data?.events.length === mostEvents && <span className="note">The newest {mostEvents}. Older ones are found by their state.</span>}
         columns={[...columns.filter((c) => c.title !== "Usage row"), { title: "Actions", quiet: true, tight: true, cell: (e) => (e.status === "failed" && app.can("keys:manage") ? <Retry event={e} /> : <Button look="quiet" icon="right" aria-label="Details of the event" onClick={() => setOpen(e)} />) }]}
         empty={<Empty icon="billing" title={status ? `No ${status} events` : "No events yet"}>They are queued when a mapped customer's call is booked while the export is on.</Empty>}
       />

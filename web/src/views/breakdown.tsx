@@ -33,7 +33,7 @@ export function Breakdown({ period, since, group }: { period: string; since: str
   return (
     <Card flush title={`By ${group.name}`} actions={<Download name={`breakdown-${by}-${period}`} columns={columns} rows={stats.data} />}>
       <Table
-        label={`By ${group.name}`} columns={columns} rows={stats.data} failure={stats.failure} again={stats.again} id={(b) => b.key} page={20} bones={5}
+        label={`By ${group.name}`} columns={columns} rows={group.named ? stats.data : undefined} failure={stats.failure} again={stats.again} id={(b) => b.key} page={20} bones={5}
         empty={<Empty icon="overview" title="No calls in this period">Choose a longer period, or make a call.</Empty>}
       />
     </Card>

@@ -1,8 +1,9 @@
 import { useState } from "react";
 import { get, portal, query, send, type Budget, type BudgetScope } from "../shared/api";
-import { percent, usd } from "../shared/format";
+import { integer, percent, usd } from "../shared/format";
 import { Link } from "../shared/route";
 import { refresh, useAction, useAsked } from "../shared/use";
+import { Icon } from "../ui/icons";
 import { Badge, Bones, Button, Card, Choice, Confirm, Dialog, Empty, Field, Menu, Meter, Page, Text, Trouble } from "../ui/kit";
 import { Download } from "../ui/table";
 import { useApp } from "./app";
@@ -10,24 +11,42 @@ import { useCustomers } from "./customers";
 import { NoScope } from "./gate";
 import { useKeys } from "./keys";
 
+// Cards of a kind that are shown unasked, and budgets from which on they are
+// looked for.
+const firstCards = 24;
+const findable = 12;
+
+/** fill is how full a budget is. */
+const fill = (b: Budget) => (b.limit_usd > 0 ? b.spend_usd / b.limit_usd : 1);
+
 export function Budgets() {
   const app = useApp();
   const may = app.can("keys:manage");
   const budgets = useAsked<Budget[]>(may ? "budgets" : undefined, () => get("/gw/budgets"));
   const keys = useKeys(may);
   const [setting, setSetting] = useState(false);
+  const [text, setText] = useState("");
+  const [whole, setWhole] = useState<BudgetScope[]>([]);
   if (!may) return <Page title="Budgets"><NoScope scope="keys:manage" what="budgets" /></Page>;
+  const prefixes = new Map(keys.data?.map((k) => [k.id, k.key_prefix + "…"]));
   const nameOf = (b: Budget) => {
     if (b.scope === "client") return app.session.name;
     if (b.scope === "sub_account") return portal ? app.session.name : (app.nameOf(b.id ?? "") ?? b.id ?? "");
-    const key = keys.data?.find((k) => k.id === b.id);
-    return key ? key.key_prefix + "…" : (b.id ?? "");
+    return prefixes.get(b.id ?? "") ?? b.id ?? "";
   };
   const groups: [BudgetScope, string, string][] = [
     ["client", "Organization", "Everything that is spent counts here."],
     ["sub_account", portal ? "Account" : "Customers", portal ? "Everything you spend counts here." : "What each customer's calls cost."],
     ["key", "Keys", "What is spent with one key."],
   ];
+  // The fullest first: they are what somebody has to look at.
+  const want = text.trim().toLowerCase();
+  const named = app.named && (!keys.busy || keys.data); // all at once: cards do not move
+  const shown = (named ? budgets.data : undefined)
+    ?.map((b) => ({ b, name: nameOf(b) }))
+    .filter(({ b, name }) => !want || name.toLowerCase().includes(want) || b.id === want)
+    .sort((x, y) => fill(y.b) - fill(x.b) || x.name.localeCompare(y.name) || x.b.period.localeCompare(y.b.period))
+    .map(({ b }) => b);
   const columns = [
     { title: "Scope", cell: () => null, text: (b: Budget) => b.scope },
     { title: "Of", cell: () => null, text: nameOf },
@@ -38,11 +57,13 @@ export function Budgets() {
   return (
     <Page
       title="Budgets" note={`A call is refused when any budget above it is used up. Days and months are UTC${portal ? ", amounts are what you are billed" : ", amounts are costs"}.`}
-      actions={<><Download name="budgets" columns={columns} rows={budgets.data} /><Button look="primary" icon="plus" onClick={() => setSetting(true)}>Set budget</Button></>}
+      actions={<><Download name="budgets" columns={columns} rows={shown} /><Button look="primary" icon="plus" onClick={() => setSetting(true)}>Set budget</Button></>}
     >
+      {shown && (budgets.data?.length ?? 0) > findable && <span className="find"><Icon name="search" /><input aria-label="Find a budget" placeholder={portal ? "Key" : "Customer or key"} value={text} onChange={(e) => setText(e.target.value)} /></span>}
+      {want && shown?.length === 0 && <div className="card"><Empty icon="budgets" title="No budget matches" /></div>}
       {budgets.failure ? (
         <Trouble failure={budgets.failure} again={budgets.again} />
-      ) : !budgets.data ? (
+      ) : !budgets.data || !shown ? (
         <div className="budgets">{[0, 1, 2].map((i) => <Bones key={i} height={126} />)}</div>
       ) : budgets.data.length === 0 ? (
         <div className="card">
@@ -52,11 +73,12 @@ export function Budgets() {
         </div>
       ) : (
         groups.map(([scope, title, note]) => {
-          const list = budgets.data?.filter((b) => b.scope === scope) ?? [];
+          const list = shown?.filter((b) => b.scope === scope) ?? [];
+          const first = whole.includes(scope) ? list : list.slice(0, firstCards);
           return (
             list.length > 0 && (
-              <Card key={scope} title={title} note={note}>
-                <div className="budgets">{list.map((b) => <BudgetCard key={(b.id ?? "") + b.period} budget={b} name={nameOf(b)} fixed={portal && scope !== "key"} />)}</div>
+              <Card key={scope} title={title} note={note} actions={list.length > first.length && <Button onClick={() => setWhole([...whole, scope])}>Show all {integer(list.length)}</Button>}>
+                <div className="budgets">{first.map((b) => <BudgetCard key={(b.id ?? "") + b.period} budget={b} name={nameOf(b)} fixed={portal && scope !== "key"} />)}</div>
               </Card>
             )
           );
@@ -70,7 +92,7 @@ export function Budgets() {
 /** BudgetCard shows how full a budget is; a fixed one is somebody else's to change. */
 export function BudgetCard({ budget, name, fixed }: { budget: Budget; name: string; fixed?: boolean }) {
   const [dialog, setDialog] = useState<"edit" | "remove">();
-  const share = budget.spend_usd / budget.limit_usd;
+  const share = fill(budget);
   return (
     <div className="budget">
       <div className="row apart" style={{ flexWrap: "nowrap" }}>

@@ -1,6 +1,7 @@
 import { useState } from "react";
-import { get, send, type Budget, type Key, type StatsBucket, type SubAccount } from "../shared/api";
+import { get, query, send, type Budget, type Key, type StatsBucket, type SubAccount } from "../shared/api";
 import { day, integer, momentUTC, usd, usdAlike } from "../shared/format";
+import { beganOf } from "../shared/period";
 import { Link, go, useFilter } from "../shared/route";
 import { refresh, useAction, useAsked } from "../shared/use";
 import { Icon } from "../ui/icons";
@@ -9,7 +10,7 @@ import { Download, Table, type Column } from "../ui/table";
 import { useApp } from "./app";
 import { BudgetCard, PutBudget } from "./budgets";
 import { NoScope } from "./gate";
-import { Issue, useKeys } from "./keys";
+import { Issue, State, stateOf, useKeys } from "./keys";
 
 export function useCustomers(when = true) {
   return useAsked<SubAccount[]>(when ? "subaccounts" : undefined, () => get("/gw/subaccounts"));
@@ -22,9 +23,9 @@ interface Line extends SubAccount {
   known: boolean; // whether statistics are
 }
 
-/** useSpend is what each customer cost in the last 30 days. */
+/** useSpend is what each customer cost in the last 30 days, today included, as on the overview. */
 function useSpend(when: boolean) {
-  return useAsked<StatsBucket[]>(when ? "stats:sub_account_id:30d" : undefined, () => get("/gw/stats?group_by=sub_account_id&since=30d"));
+  return useAsked<StatsBucket[]>(when ? "stats:sub_account_id:30d" : undefined, () => get(`/gw/stats${query({ group_by: "sub_account_id", since: beganOf("30d", Date.now()) })}`));
 }
 
 function lines(customers: SubAccount[] | undefined, spend: StatsBucket[] | undefined): Line[] | undefined {
@@ -39,14 +40,14 @@ function lines(customers: SubAccount[] | undefined, spend: StatsBucket[] | undef
 const unknown = <span className="note">–</span>;
 
 const columnsOf = (money: (v: number) => string): Column<Line>[] => [
-  { title: "Customer", cell: (c) => <span className="two"><Link className="cut" to={"/customers/" + c.id}>{c.name}</Link><small>{c.slug}</small></span>, text: (c) => c.name },
+  { title: "Customer", cell: (c) => <span className="two"><Link className="cut" to={"/customers/" + c.id}>{c.name}</Link><small className="cut">{c.slug}</small></span>, text: (c) => c.name },
   { title: "Status", tight: true, cell: (c) => <Badge tone={c.status === "active" ? "good" : "warn"}>{c.status}</Badge>, text: (c) => c.status },
   { title: "Markup", end: true, cell: (c) => `${c.markup_pct}%`, text: (c) => c.markup_pct },
   { title: "Requests", end: true, hide: "middle", cell: (c) => (c.known ? integer(c.requests) : unknown), text: (c) => c.requests },
   { title: "Cost", end: true, hide: "narrow", cell: (c) => (c.known ? money(c.cost) : unknown), text: (c) => c.cost },
   { title: "Billed", end: true, hide: "narrow", cell: (c) => (c.known ? money(c.billed) : unknown), text: (c) => c.billed },
   { title: "Margin", end: true, cell: (c) => (c.known ? money(c.billed - c.cost) : unknown), text: (c) => c.billed - c.cost },
-  { title: "Since", hide: "middle", cell: (c) => day(c.created_at), text: (c) => c.created_at },
+  { title: "Since", end: true, hide: "middle", cell: (c) => day(c.created_at), text: (c) => c.created_at },
 ];
 
 export function Customers() {
@@ -145,6 +146,13 @@ function checkMarkup(text: string): string | undefined {
   return text.trim() === "" || !(value >= 0 && value <= 10_000) ? "From 0 to 10,000." : undefined;
 }
 
+const keyColumns: Column<Key>[] = [
+  { title: "Key", cell: (k) => <code>{k.key_prefix}…</code>, text: (k) => k.key_prefix },
+  { title: "Status", tight: true, cell: (k) => <State of={k} />, text: stateOf },
+  { title: "Scopes", hide: "narrow", cell: (k) => <span className="badges">{k.scopes.map((s) => <Badge key={s}>{s}</Badge>)}</span>, text: (k) => k.scopes.join(" ") },
+  { title: "Created", end: true, hide: "narrow", cell: (k) => day(k.created_at), text: (k) => k.created_at },
+];
+
 export function Customer({ id }: { id: string }) {
   const app = useApp();
   const may = app.can("keys:manage");
@@ -172,6 +180,7 @@ export function Customer({ id }: { id: string }) {
         </>
       }
     >
+      {c.status === "suspended" && <div className="hint warn"><Icon name="alert" /><div>Suspended: its keys are refused, and it cannot sign in to your portal, until you resume it.</div></div>}
       <div className="halves">
         <Card title="Last 30 days">
           <dl className="facts">
@@ -194,15 +203,10 @@ export function Customer({ id }: { id: string }) {
       <Card title="Budgets" note="Limits are on costs, before the markup." actions={<Button icon="plus" onClick={() => setDialog("budget")}>Set budget</Button>}>
         {budgets.failure ? <Trouble failure={budgets.failure} again={budgets.again} /> : !own ? <Bones height={90} /> : own.length === 0 ? <p className="note">None: the customer can spend as much as the organization may.</p> : <div className="budgets">{own.map((b) => <BudgetCard key={b.period} budget={b} name={c.name} />)}</div>}
       </Card>
-      <Card flush title="Keys" actions={<Link className="button" to={"/keys?show=all"}>All keys</Link>}>
+      <Card flush title="Keys" actions={<><Link className="button" to={"/keys?show=all"}>All keys</Link><Download name={`keys-${c.slug}`} columns={keyColumns} rows={mine} /></>}>
         <Table<Key>
           label={`Keys of ${c.name}`} rows={mine} failure={keys.failure} again={keys.again} id={(k) => k.id} bones={3} page={10}
-          columns={[
-            { title: "Key", cell: (k) => <code>{k.key_prefix}…</code> },
-            { title: "Status", tight: true, cell: (k) => <Badge tone={k.status === "active" ? "good" : "plain"}>{k.status}</Badge> },
-            { title: "Scopes", hide: "narrow", cell: (k) => <span className="badges">{k.scopes.map((s) => <Badge key={s}>{s}</Badge>)}</span> },
-            { title: "Created", end: true, hide: "narrow", cell: (k) => day(k.created_at) },
-          ]}
+          columns={keyColumns}
           empty={<Empty icon="keys" title="No keys yet">A key with all three scopes lets the customer sign in to your portal and see its usage.</Empty>}
         />
       </Card>

@@ -1,6 +1,6 @@
 import { useState } from "react";
-import { failureOf, query, root, unreachable } from "../shared/api";
-import { integer, save } from "../shared/format";
+import { failureOf, query, root, sessionEnded, unreachable } from "../shared/api";
+import { counted, integer, save } from "../shared/format";
 import { useAction } from "../shared/use";
 import { Badge, Button, Card, Check, Code, Page, Text, Trouble } from "../ui/kit";
 import { useApp } from "./app";
@@ -11,6 +11,9 @@ interface Taken {
   lines: number;
   bytes: number;
   key: string;
+  /** Numbers of the file's last record and of the newest one. */
+  to: number;
+  latest: number;
 }
 
 export function Evidence() {
@@ -30,7 +33,11 @@ export function Evidence() {
       const response = await fetch(root + `/gw/evidence${query({ ...range, limit: 100_000 })}`, { credentials: "same-origin" }).catch(() => {
         throw unreachable();
       });
-      if (!response.ok) throw await failureOf(response);
+      if (!response.ok) {
+        const failure = await failureOf(response);
+        if (failure.status === 401) sessionEnded();
+        throw failure;
+      }
       const parts: Uint8Array<ArrayBuffer>[] = [];
       let bytes = 0;
       let lines = 0;
@@ -46,7 +53,7 @@ export function Evidence() {
       const blob = new Blob(parts, { type: "application/x-ndjson" });
       const first = (await blob.slice(0, 8192).text()).split("\n")[0] ?? "";
       save(name, blob);
-      setTaken({ name, lines, bytes, key: keyIn(first) });
+      setTaken({ name, lines, bytes, ...headOf(first) });
     });
   const file = taken?.name ?? "evidence.ndjson";
   const command = `modelgate evidence verify ${taken?.key ? `--vkey '${taken.key}' ` : ""}${file}`;
@@ -70,6 +77,14 @@ export function Evidence() {
                 {taken && <><Badge tone="good">saved</Badge> {integer(taken.lines)} lines, {integer(Math.ceil(taken.bytes / 1024))} KiB</>}
               </span>
             </div>
+            {taken && taken.latest > taken.to && (
+              <div className="hint">
+                <div className="stack">
+                  <p>The file ends with record {integer(taken.to)}. There are {counted(taken.latest - taken.to, "newer record")}.</p>
+                  <div><Button onClick={() => { setAll(false); setFrom(String(taken.to + 1)); setTo(""); }}>Go on from record {integer(taken.to + 1)}</Button></div>
+                </div>
+              </div>
+            )}
           </form>
         </Card>
         <Card title="Verify" note="On any machine, without the database or this gateway.">
@@ -89,13 +104,12 @@ export function Evidence() {
   );
 }
 
-/** keyIn finds the verifier key in the header line of an export. */
-function keyIn(line: string): string {
+/** headOf reads the verifier key and the numbers in the header line of an export. */
+function headOf(line: string): { key: string; to: number; latest: number } {
   try {
-    const head = JSON.parse(line) as Record<string, unknown>;
-    const key = head.vkey ?? head.verifier_key ?? head.key;
-    return typeof key === "string" && /^[\w.+/=:-]+$/.test(key) ? key : "";
+    const { key, to_seq, latest_seq } = JSON.parse(line) as { key?: unknown; to_seq?: unknown; latest_seq?: unknown };
+    return { key: typeof key === "string" && /^[\w.+/=:-]+$/.test(key) ? key : "", to: Number(to_seq) || 0, latest: Number(latest_seq) || 0 };
   } catch {
-    return "";
+    return { key: "", to: 0, latest: 0 };
   }
 }

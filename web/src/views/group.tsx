@@ -16,8 +16,9 @@ export interface Group {
   by: string;
   /** In a sentence: "model". */
   name: string;
-  /** What people call one of the groups. */
+  /** What people call one of the groups, once all their names are there. */
   label: (key: string) => string;
+  named: boolean;
   set: (by: string) => void;
 }
 
@@ -34,7 +35,8 @@ export function useGroup(): Group {
     return by === "day" ? shortDay(key) : key;
   };
   const name = groups.find(([v]) => v === by)?.[1].toLowerCase() ?? (by === "day" ? "day" : by);
-  return { by, name, label, set };
+  const named = by === "sub_account_id" ? app.named : by !== "key_id" || !keys.busy || !!keys.data;
+  return { by, name, label, named, set };
 }
 
 /** GroupSwitch chooses a group, or an attribution key of one's own. */

@@ -16,13 +16,16 @@ const scopeNames: Record<Scope, [string, string]> = {
   "keys:manage": ["Manage", "Keys, customers, budgets, branding and billing: everything the organization may."],
 };
 
-function stateOf(k: Key): "active" | "expired" | "revoked" {
+export function stateOf(k: Key): "active" | "expired" | "revoked" {
   if (k.status === "revoked") return "revoked";
   return k.expires_at && new Date(k.expires_at) <= new Date() ? "expired" : "active";
 }
 
-function State({ of: k }: { of: Key }) {
+/** State is a key's own, or that of its customer, whose suspension refuses it. */
+export function State({ of: k }: { of: Key }) {
+  const app = useApp();
   const state = stateOf(k);
+  if (state === "active" && k.sub_account_id && app.suspended(k.sub_account_id)) return <Badge tone="warn">suspended</Badge>;
   return <Badge tone={state === "active" ? "good" : state === "expired" ? "warn" : "plain"}>{state}</Badge>;
 }
 
@@ -40,7 +43,7 @@ export function Keys() {
   const [revoking, setRevoking] = useState<Key>();
   if (!may) return <Page title="Keys"><NoScope scope="keys:manage" what="keys" /></Page>;
   const issue = !portal || app.session.allow_self_issue;
-  const rows = keys.data?.filter((k) => (show === "all" || stateOf(k) === show) && matches(k, text, app.nameOf));
+  const rows = (app.named ? keys.data : undefined)?.filter((k) => (show === "all" || stateOf(k) === show) && matches(k, text, app.nameOf));
   const columns = keyColumns(app.nameOf, app.session.key_id);
   return (
     <Page

@@ -1,8 +1,10 @@
 import { get, portal, query, type Span, type StatsBucket } from "../shared/api";
 import { count, duration, hourOfDay, integer, percent, shortDay, usd, usdShort } from "../shared/format";
+import { beganOf, hoursOf, lengthOf, withinOf } from "../shared/period";
 import { Link, useFilter } from "../shared/route";
 import { useAsked } from "../shared/use";
 import { ChartCard, Spark, type Series } from "../ui/chart";
+import { Icon } from "../ui/icons";
 import { Badge, Bones, Card, Code, Page, Segments, Trouble } from "../ui/kit";
 import { useApp } from "./app";
 import { Breakdown } from "./breakdown";
@@ -11,18 +13,12 @@ import { NoScope } from "./gate";
 import { GroupSwitch, useGroup, type Group } from "./group";
 
 const periods: [string, string][] = [["24h", "24 h"], ["7d", "7 days"], ["30d", "30 days"], ["90d", "90 days"]];
-const hours: Record<string, number> = { "24h": 24, "7d": 7 * 24, "30d": 30 * 24, "90d": 90 * 24 };
 
 type Metric = "spend" | "requests" | "tokens" | "errors" | "latency";
 
 interface Filled extends Span {
   label: string;
   name: string;
-}
-
-/** lengthOf is how long the spans of a period are, in milliseconds, and how many it has. */
-function lengthOf(period: string): [length: number, n: number] {
-  return period === "24h" ? [3_600_000, 24] : [86_400_000, (hours[period] ?? 24) / 24];
 }
 
 /** fill puts the spans without calls back, so that time runs evenly. */
@@ -34,30 +30,23 @@ function fill(spans: Span[], period: string, now: number): { before: Filled[]; d
   for (let i = 2 * n - 1; i >= 0; i--) {
     const at = last - i * length;
     const date = new Date(at);
-    const span = found.get(at) ?? { at: date.toISOString(), requests: 0, errors: 0, total_tokens: 0, total_cost_usd: 0, latency_ms: { mean: 0, p50: 0, p95: 0 } };
+    const span = found.get(at) ?? { at: date.toISOString(), requests: 0, errors: 0, total_tokens: 0, total_cost_usd: 0, latency_ms: { mean: 0, p50: 0, p95: 0, counts: {} } };
     const label = period === "24h" ? hourOfDay(date) : shortDay(date);
     all.push({ ...span, label, name: period === "24h" ? `${shortDay(date)}, ${hourOfDay(date)} UTC` : `${shortDay(date)} (UTC)` });
   }
   return { before: all.slice(0, n), during: all.slice(n) };
 }
 
-/** beganOf is how long ago the first span of a period began. */
-function beganOf(period: string, now: number): string {
-  const [length, n] = lengthOf(period);
-  return now - (Math.floor(now / length) - (n - 1)) * length + "ms";
-}
-
-/** withinOf is how long ago some instant of that span was; series begin with whole spans. */
-function withinOf(period: string): string {
-  const [length, n] = lengthOf(period);
-  return (n - 1) * length + "ms";
-}
-
 const sum = (spans: Span[], of: (s: Span) => number) => spans.reduce((total, s) => total + of(s), 0);
-const worst = (spans: Span[]) => {
-  const called = spans.filter((s) => s.requests > 0);
-  return called.length ? sum(called, (s) => s.latency_ms.p95 * s.requests) / sum(called, (s) => s.requests) : 0;
-};
+
+/** slowest is what 95 of 100 calls of all the spans took at most. */
+function slowest(spans: Span[]): number {
+  const counts = new Map<number, number>();
+  for (const s of spans) for (const [about, n] of Object.entries(s.latency_ms.counts)) counts.set(Number(about), (counts.get(Number(about)) ?? 0) + n);
+  let rank = Math.ceil(0.95 * sum(spans, (s) => s.requests));
+  for (const [about, n] of [...counts].sort(([a], [b]) => a - b)) if ((rank -= n) <= 0) return about;
+  return 0;
+}
 
 interface Tile {
   metric: Metric;
@@ -73,7 +62,7 @@ const tiles: Tile[] = [
   { metric: "requests", title: "Requests", value: (s) => sum(s, (x) => x.requests), show: count, each: (s) => s.requests },
   { metric: "tokens", title: "Tokens", value: (s) => sum(s, (x) => x.total_tokens), show: count, each: (s) => s.total_tokens },
   { metric: "errors", title: "Error rate", value: (s) => sum(s, (x) => x.errors) / Math.max(1, sum(s, (x) => x.requests)), show: percent, each: (s) => s.errors / Math.max(1, s.requests), less: true },
-  { metric: "latency", title: "Latency, p95", value: worst, show: duration, each: (s) => s.latency_ms.p95, less: true },
+  { metric: "latency", title: "Latency, p95", value: slowest, show: duration, each: (s) => s.latency_ms.p95, less: true },
 ];
 
 interface Drawn {
@@ -126,7 +115,7 @@ export function Overview() {
   const now = Date.now();
   const readable = app.can("stats:read");
   const interval = period === "24h" ? "hour" : "day";
-  const series = useAsked<Span[]>(readable ? "series:" + period : undefined, () => get(`/gw/series${query({ since: 2 * (hours[period] ?? 24) + "h", interval })}`));
+  const series = useAsked<Span[]>(readable ? "series:" + period : undefined, () => get(`/gw/series${query({ since: 2 * hoursOf(period) + "h", interval })}`));
   if (!readable) return <Page title="Overview"><NoScope scope="stats:read" what="usage and spend" /></Page>;
   const split = series.data && fill(series.data, period, now);
   const chosen = tiles.find((t) => t.metric === metric) ?? tiles[0]!;
@@ -136,6 +125,7 @@ export function Overview() {
       title="Overview" note={portal ? `What ${app.session.name} has used and what it is billed.` : undefined}
       actions={<><GroupSwitch group={group} /><Segments label="Period" value={period} options={periods} onChange={setPeriod} /></>}
     >
+      {app.session.balance_usd !== undefined && <Balance left={app.session.balance_usd} />}
       {series.failure ? (
         <Trouble failure={series.failure} again={series.again} />
       ) : (
@@ -150,6 +140,16 @@ export function Overview() {
       )}
       {!unused && <Breakdown period={period} since={beganOf(period, now)} group={group} />}
     </Page>
+  );
+}
+
+/** Balance is what an organization that pays in advance has left. */
+function Balance({ left }: { left: number }) {
+  return (
+    <div className={"hint" + (left > 0 ? "" : " warn")}>
+      <Icon name="billing" />
+      <div>{left > 0 ? <>Balance: <b className="num">{usd(left)}</b>.</> : <>Your balance is used up (<b className="num">{usd(left)}</b>): calls are refused.</>} <Link to="/billing">Top up</Link></div>
+    </div>
   );
 }
 
@@ -168,7 +168,7 @@ function OverTime({ tile, spans, period, interval, group }: OverTimeProps) {
   const stacked = summed && group.by !== "day";
   const grouped = useAsked<Span[]>(stacked ? `series:${period}:${group.by}:${metric}` : undefined, () => get(`/gw/series${query({ since: withinOf(period), interval, group_by: group.by, top_by: metric })}`));
   if (grouped.failure) return <Card title={title}><Trouble failure={grouped.failure} again={grouped.again} /></Card>;
-  const drawn: Drawn = !spans ? { kind: "bars", series: undefined, format: String, axis: String } : stacked ? stackOf(metric, spans, grouped.data, group.label) : chartOf(metric, spans);
+  const drawn: Drawn = !spans ? { kind: "bars", series: undefined, format: String, axis: String } : stacked ? stackOf(metric, spans, group.named ? grouped.data : undefined, group.label) : chartOf(metric, spans);
   return (
     <ChartCard
       title={title + (stacked ? ` by ${group.name}` : "")} note={summed || group.by === "day" ? undefined : "Of all calls together."}
@@ -192,7 +192,7 @@ function Figure({ tile, split, period, pressed, onPress }: { tile: Tile; split: 
         {change === undefined ? (
           split ? (sum(split.before, (s) => s.requests) > 0 ? "none before" : "no calls before") : <Bones height={14} width={120} />
         ) : (
-          <span title={`Compared with the ${periods.find(([v]) => v === period)?.[1]} before`}><Badge tone={tone}>{change > 0 ? "+" : ""}{percent(change)}</Badge> vs. before</span>
+          <span title={`Compared with the ${periods.find(([v]) => v === period)?.[1]} before, which are whole; ${period === "24h" ? "this hour" : "today"} is not over yet`}><Badge tone={tone}>{change > 0 ? "+" : ""}{percent(change)}</Badge> vs. before</span>
         )}
       </span>
       {split ? <Spark values={split.during.map(tile.each)} /> : <span />}

@@ -1,6 +1,7 @@
-import { useEffect, useState } from "react";
+import { useEffect, useState, type ReactNode } from "react";
 import { Failure, get, onSignedOut, send, unreachable, type Session } from "../shared/api";
 import { forget } from "../shared/use";
+import { Button, Dialog, Trouble } from "../ui/kit";
 
 export interface Signed {
   session: Session | undefined;
@@ -10,11 +11,14 @@ export interface Signed {
   ended: boolean;
   enter: (s: Session) => void;
   leave: () => void;
+  /** Why leaving did not work: the browser still holds the session. */
+  stuck: Failure | undefined;
+  stay: () => void;
 }
 
 /** useSession is who is signed in, from the first look on to the end. */
 export function useSession(): Signed {
-  const [state, set] = useState<{ session?: Session; known: boolean; failure?: Failure; ended: boolean }>({ known: false, ended: false });
+  const [state, set] = useState<{ session?: Session; known: boolean; failure?: Failure; ended: boolean; stuck?: Failure }>({ known: false, ended: false });
   useEffect(() => {
     onSignedOut(() => {
       forget();
@@ -29,11 +33,44 @@ export function useSession(): Signed {
     ...state,
     session: state.session,
     failure: state.failure,
+    stuck: state.stuck,
     enter: (session) => set({ session, known: true, ended: false }),
-    leave: () => {
-      void send("DELETE", "/session").catch(() => {});
-      forget();
-      set({ known: true, ended: false });
-    },
+    leave: () =>
+      void send("DELETE", "/session").then(
+        () => {
+          forget();
+          set({ known: true, ended: false });
+        },
+        (e) => set((s) => ({ ...s, stuck: e instanceof Failure ? e : unreachable() })),
+      ),
+    stay: () => set((s) => ({ ...s, stuck: undefined })),
   };
+}
+
+/** Away stands where it cannot be told who is signed in. */
+export function Away({ title, mark, failure }: { title: string; mark: ReactNode; failure: Failure }) {
+  return (
+    <main className="door">
+      <div>
+        <div className="title">{mark}<h1>{title}</h1></div>
+        <Trouble failure={failure} again={() => location.reload()} />
+      </div>
+    </main>
+  );
+}
+
+/** Stuck says that somebody who wanted to leave is still signed in. */
+export function Stuck({ signed }: { signed: Signed }) {
+  if (!signed.stuck) return null;
+  return (
+    <Dialog title="You are still signed in" onClose={signed.stay}>
+      <div className="stack">
+        <Trouble failure={signed.stuck} />
+        <div className="row end">
+          <Button onClick={signed.stay}>Stay</Button>
+          <Button look="primary" onClick={signed.leave}>Sign out</Button>
+        </div>
+      </div>
+    </Dialog>
+  );
 }

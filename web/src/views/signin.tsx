@@ -14,7 +14,7 @@ export function SignIn({ title, mark, note, ended, onDone }: { title: string; ma
         <div className="title">{mark}<h1>{title}</h1></div>
         <form className="card stack" onSubmit={(e) => { e.preventDefault(); void submit(); }}>
           {ended && !action.failure && <p className="note" role="status">The session has ended. Sign in again to go on.</p>}
-          <Text label="Key" type="password" name="key" autoComplete="current-password" autoFocus spellCheck={false} required placeholder="gw_live_…" value={key} onChange={setKey} wrong={action.failure?.status === 401 ? "This key is not good here." : undefined} />
+          <Text label="Key" type="password" name="key" autoComplete="current-password" autoFocus spellCheck={false} required placeholder="gw_live_…" value={key} onChange={setKey} wrong={action.failure?.status === 401 ? "This key is not good here. It may be mistyped, revoked, expired, or of a suspended account." : undefined} />
           {action.failure && action.failure.status !== 401 && <Trouble failure={action.failure} />}
           {action.failure?.status === 401 && action.failure.requestID && <p className="note break">Request <code>{action.failure.requestID}</code></p>}
           <Button type="submit" look="primary" busy={action.busy} disabled={!key.trim()}>Sign in</Button>

@@ -6,7 +6,7 @@ import { useAction, useAsked } from "../shared/use";
 import { Icon } from "../ui/icons";
 import { Badge, Bones, Button, Card, Choice, Copy, Dialog, Empty, Page, Trouble } from "../ui/kit";
 import { Download, Table, type Column } from "../ui/table";
-import { useApp } from "./app";
+import { useApp, type App } from "./app";
 import { NoScope } from "./gate";
 
 export function Status({ code }: { code: number }) {
@@ -23,7 +23,7 @@ const sure: Record<string, string> = {
   expired: "The job came to no end in time.",
 };
 
-const columns: Column<UsageRow>[] = [
+const columnsOf = (app: App): Column<UsageRow>[] => [
   { title: "Time (UTC)", tight: true, hide: "narrow", cell: (r) => moment(r.created_at), text: (r) => r.created_at },
   {
     title: "Model",
@@ -41,8 +41,14 @@ const columns: Column<UsageRow>[] = [
   { title: "Tokens", end: true, hide: "narrow", cell: (r) => integer(r.total_tokens), text: (r) => r.total_tokens },
   { title: "Latency", end: true, hide: "narrow", cell: (r) => duration(r.latency_ms), text: (r) => r.latency_ms },
   { title: portal ? "Billed" : "Cost", end: true, cell: (r) => usdColumn(r.cost_usd), text: (r) => r.cost_usd },
+  ...(portal || !app.can("keys:manage") ? [] : [{ title: "Customer", hide: "middle", cell: (r: UsageRow) => <span className="cut brief">{customerOf(app, r)}</span>, text: (r: UsageRow) => customerOf(app, r) } as Column<UsageRow>]),
   { title: "Attribution", hide: "middle", cell: (r) => <Attribution pairs={r.attribution} />, text: (r) => Object.entries(r.attribution).map(([k, v]) => `${k}=${v}`).join(" ") },
 ];
+
+function customerOf(app: App, r: UsageRow): string {
+  const id = r.attribution.sub_account_id;
+  return id ? (app.nameOf(id) ?? id) : "";
+}
 
 function Attribution({ pairs }: { pairs: Record<string, string> }) {
   const shown = Object.entries(pairs).filter(([k]) => k !== "key_id" && k !== "sub_account_id");
@@ -67,7 +73,8 @@ export function Usage() {
   if (!readable) return <Page title="Usage"><NoScope scope="stats:read" what="usage" /></Page>;
 
   const tail = rest?.key === key ? rest : undefined;
-  const rows = first.data && [...first.data.data, ...(tail?.rows ?? [])];
+  const rows = first.data && app.named ? [...first.data.data, ...(tail?.rows ?? [])] : undefined;
+  const columns = columnsOf(app);
   const next = tail ? tail.next : first.data?.next;
   const load = () =>
     more.run(async () => {
