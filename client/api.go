@@ -19,6 +19,8 @@ type ModelPrices struct {
 	Slug string `json:"slug"`
 	// Whether a call can cost more or less: by the length of its prompt, the time of day, or what its reply says it was.
 	Varies bool `json:"varies"`
+	// Path of the first door that serves the model, as /v1/chat/completions or /v1/messages; empty where none does.
+	Door string `json:"door"`
 	// Empty where no price is known.
 	Prices []UnitPrice `json:"prices"`
 }

@@ -166,6 +166,7 @@ func (s *server) mount(cfg *config.Config) error {
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: func() *modelgate.Catalog { return s.live.Load().Catalog },
 		Flushed: s.shipper.Flush, Cursors: web.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
 		MaxBody: int64(cfg.Server.MaxRequestBytes), Room: room, Processor: client, Master: s.master, Checkout: checkout, Signer: s.signing.Signer,
+		Door: s.relay.DoorOf,
 	})
 	s.registerMetrics()
 	s.health = newHealth(s.keys.LastRead, s.metrics)

@@ -28,6 +28,9 @@ type Options struct {
 	Limiter throttle.Limiter
 	// Catalog is the catalog of the running configuration.
 	Catalog func() *modelgate.Catalog
+	// Door is the path of the first door that serves a model, "" for none; nil
+	// knows no doors.
+	Door func(*modelgate.Model) string
 	// Flushed waits until the calls that this instance has booked can be
 	// read from the database, or until the context ends.
 	Flushed func(context.Context) error

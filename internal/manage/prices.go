@@ -13,6 +13,8 @@ type priceView struct {
 	// Prices is empty where none is known.
 	Prices []rateView `json:"prices"`
 	Varies bool       `json:"varies"`
+	// Door is where the model is called, "" where no door serves it.
+	Door string `json:"door"`
 }
 
 type rateView struct {
@@ -22,13 +24,16 @@ type rateView struct {
 }
 
 // prices lists what the models of the catalog cost now on the route that they
-// have first; for an end customer, what it is billed.
+// have first, for an end customer what it is billed, and where each is called.
 func (a *API) prices(_ context.Context, b by, _ nothing) ([]priceView, error) {
 	models := a.Catalog().Models()
 	now := a.Now()
 	list := make([]priceView, 0, len(models))
 	for _, m := range models {
 		view := priceView{Slug: m.Slug, Prices: []rateView{}}
+		if a.Door != nil {
+			view.Door = a.Door(m)
+		}
 		if p := m.PriceOn(0); p != nil {
 			view.Varies = p.Varies()
 			for _, r := range p.At(now).List() {

@@ -80,7 +80,7 @@ func TestPrices(t *testing.T) {
 		g.catalog = catalog
 		list := func(input, image, search string) string {
 			return `[{"slug":"a/m","prices":[{"unit":"input","per":1000000,"usd":` + input + `},{"unit":"image","per":1,"usd":` + image +
-				`},{"unit":"search","per":1000,"usd":` + search + `}],"varies":true},{"slug":"b/n","prices":[],"varies":false}]`
+				`},{"unit":"search","per":1000,"usd":` + search + `}],"varies":true,"door":""},{"slug":"b/n","prices":[],"varies":false,"door":""}]`
 		}
 		g.do(root, "GET /gw/prices", "").want(200, list("0.25", "0.04", "2"))
 		g.do(bound, "GET /gw/prices", "").want(200, list("0.375", "0.06", "3"))

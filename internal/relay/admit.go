@@ -55,7 +55,7 @@ func (y *Relay) permit(c *call) error {
 func (c *call) refusal(a *attempt) error {
 	switch {
 	case a.wrongDoor:
-		return modelgate.ErrWrongDoor(c.model.Slug, c.otherDoor())
+		return modelgate.ErrWrongDoor(c.model.Slug, c.live.doorOf(c.model))
 	case !c.permitted(a):
 		return modelgate.ErrModelDenied
 	case a.provider == nil:

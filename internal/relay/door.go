@@ -155,15 +155,17 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	return a, err
 }
 
-// otherDoor is the path of a door that does serve the call's model, "" for
-// none.
-func (c *call) otherDoor() string {
+// DoorOf is the path of the first door that serves a model now, "" for none.
+// Safe for concurrent use.
+func (y *Relay) DoorOf(m *modelgate.Model) string { return y.Live().doorOf(m) }
+
+func (l *Live) doorOf(m *modelgate.Model) string {
 	for i := range doors {
-		if doors[i].kind != c.model.Kind || doors[i].as != "" {
+		if doors[i].kind != m.Kind || doors[i].as != "" {
 			continue
 		}
-		for _, r := range c.model.Routes {
-			if p := c.live.Providers[r.Provider]; p != nil && p.Door(doors[i].path) != nil {
+		for _, r := range m.Routes {
+			if p := l.Providers[r.Provider]; p != nil && p.Door(doors[i].path) != nil {
 				return doors[i].path
 			}
 		}

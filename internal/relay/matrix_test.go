@@ -140,7 +140,8 @@ func TestWrongKindAtEveryDoor(t *testing.T) {
 func TestEveryFormatAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	upstream, calls := served(t)
-	g := open(t, "", plan{live: everyFormat(t, upstream)})
+	live := everyFormat(t, upstream)
+	g := open(t, "", plan{live: live})
 	entry := func(path string) string {
 		if path == "/v1/rerank" || path == "/v2/rerank" {
 			return "/v1/reranks"
@@ -154,17 +155,17 @@ func TestEveryFormatAtEveryDoor(t *testing.T) {
 			upstreams[d.Path] = strings.ReplaceAll(d.Upstream, "{model}", "owner/name")
 		}
 		for _, k := range kinds {
-			hint := ""
+			first, hint := "", "use the service SDK"
 			for i := len(k.doors) - 1; i >= 0; i-- {
 				if upstreams[k.doors[i]] != "" {
-					hint = "use " + k.doors[i] + " or the service SDK"
+					first, hint = k.doors[i], "use "+k.doors[i]+" or the service SDK"
 				}
 			}
-			if hint == "" {
-				hint = "use the service SDK"
+			slug := fmt.Sprintf("acme/%s-%s", k.kind, f.Name)
+			if got := live.doorOf(live.Catalog.Find(slug)); got != first {
+				t.Errorf("the first door of %s is %q, want %q", slug, got, first)
 			}
 			for _, path := range k.doors {
-				slug := fmt.Sprintf("acme/%s-%s", k.kind, f.Name)
 				status, kind, message := g.refusal(t, g.asksFor(t, path, slug, false))
 				called := calls()
 				if to := upstreams[entry(path)]; to != "" {

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { accessible, browser, call, downloaded, lines, open, settled, shop, shots, show, signIn, until } from "./setup.mjs";
+import { accessible, browser, call, downloaded, lines, open, pasted, settled, shop, shots, show, signIn, until } from "./setup.mjs";
 
 after(() => browser.close());
 
@@ -184,6 +184,7 @@ test("keys: issue under the ceiling, shown once, call with it, revoke", async ()
   await page.getByRole("button", { name: "Copy", exact: true }).first().click();
   assert.equal(await page.evaluate(() => navigator.clipboard.readText()), secret);
   assert.ok((await page.getByLabel("A first call").innerText()).includes('"openai/gpt-5-mini"')); // which this key may call
+  assert.equal((await pasted(await page.getByLabel("A first call").innerText(), secret)).status, 200);
   await page.screenshot({ path: `${shots}/flow-key-issued.png` });
   for (let i = 0; i < 3; i++) await page.keyboard.press("Escape"); // not by accident
   await page.evaluate(() => document.querySelector("dialog").close()); // nor by a browser that insists
@@ -462,6 +463,26 @@ test("models: find one, see its prices, try it while it streams", async () => {
   await page.getByLabel("Prompt").fill("hi [[status=400]]");
   await page.getByRole("button", { name: "Run" }).click();
   assert.match(await page.getByRole("alert").innerText(), /Request [0-9a-f-]{36}/);
+  await check();
+});
+
+test("models: every price is exact, and every call that is shown works when it is pasted", async () => {
+  const { page, check } = await open();
+  await signIn(page, "/dashboard", shop.manager);
+  const known = (await call(shop.manager, "GET /gw/prices")).json;
+  const doors = new Map(known.map((m) => [m.slug, m.door]));
+  assert.equal(doors.get("anthropic/claude-haiku-4.5"), "/v1/messages");
+  for (const m of known) {
+    await show(page, "/dashboard/models?model=" + encodeURIComponent(m.slug));
+    const dialog = page.getByRole("dialog");
+    const text = await dialog.innerText();
+    for (const p of m.prices) assert.ok(text.replaceAll(",", "").includes("$" + (Number.isInteger(p.usd * 100) ? p.usd.toFixed(2) : p.usd) + " / "), `${m.slug}: ${p.usd} in ${text}`);
+    if (m.prices.length === 0) continue; // refused under a budget
+    const shown = await dialog.getByLabel(/^A call of/).innerText();
+    assert.ok(shown.startsWith(`curl ${shop.url}${m.door} `), shown);
+    const answer = await pasted(shown, shop.manager);
+    assert.equal(answer.status, 200, `${shown}: ${await answer.text()}`);
+  }
   await check();
 });
 

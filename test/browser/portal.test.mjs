@@ -1,7 +1,7 @@
 // What a customer sees, and what it must not.
 import { after, test } from "node:test";
 import assert from "node:assert/strict";
-import { accessible, browser, call, open, settled, shop, shots, show, signIn } from "./setup.mjs";
+import { accessible, browser, call, open, pasted, settled, shop, shots, show, signIn } from "./setup.mjs";
 
 after(() => browser.close());
 
@@ -89,6 +89,7 @@ test("the quick start has the reseller's address", async () => {
   await show(page, root + "/start");
   const text = await page.locator("main").innerText();
   assert.ok(text.includes(shop.url + "/v1"));
+  assert.equal((await pasted(await page.getByLabel("A first call").innerText(), shop.customer)).status, 200);
   for (const client of ["Python", "Node.js", "curl"]) {
     await page.getByText(client, { exact: true }).click();
     assert.ok((await page.getByLabel("A first call").innerText()).includes(shop.url + "/v1"));

@@ -112,6 +112,13 @@ export async function call(key, target, body) {
   return { status: response.status, text, json };
 }
 
+// pasted makes the call that a page shows for a terminal, as key.
+export async function pasted(text, key) {
+  const [, url] = /^curl (\S+) /.exec(text);
+  const body = / -d '(.*)'$/s.exec(text)[1];
+  return fetch(url, { method: "POST", body, headers: { Authorization: "Bearer " + key, "Content-Type": "application/json" } });
+}
+
 // has says whether the gateway serves a path of the API.
 export async function has(path) {
   return (await call(shop.manager, "GET " + path)).status !== 404;

@@ -7,6 +7,8 @@ export interface ModelPrices {
   slug: string;
   /** Whether a call can cost more or less: by the length of its prompt, the time of day, or what its reply says it was. */
   varies: boolean;
+  /** Path of the first door that serves the model, as `/v1/chat/completions` or `/v1/messages`; empty where none does. */
+  door: string;
   /** Empty where no price is known. */
   prices: Array<UnitPrice>;
 }

@@ -118,6 +118,7 @@ export interface ModelPrices {
   slug: string;
   prices: { unit: string; per: number; usd: number }[];
   varies: boolean;
+  door: string; // where it is called, "" where no door serves it
 }
 
 export interface Job {

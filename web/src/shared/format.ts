@@ -111,10 +111,10 @@ export function ago(text: string, now = Date.now()): string {
   return seconds >= 0 ? `${said} ago` : `in ${said}`;
 }
 
-/** unitPrice spells a price of the catalog. */
+/** unitPrice spells a price of the catalog, every digit of it. */
 export function unitPrice(p: { unit: string; per: number; usd: number }): string {
   const per: Record<string, string> = { image: "image", second: "second", megapixel: "megapixel", request: "request", search: "1K searches", characters: "1M characters" };
-  return `${usd(p.usd)} / ${per[p.unit] ?? "1M tokens"}`;
+  return `${usdExact(p.usd)} / ${per[p.unit] ?? "1M tokens"}`;
 }
 
 /** unitName spells a unit. */

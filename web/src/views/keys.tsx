@@ -228,14 +228,14 @@ function wish(reach: string, picked: string[], blocked: string[], ceiling: Tuple
 /** Shown is the only time that a secret is seen. */
 function Shown({ issued, model, onClose }: { issued: IssuedKey; model?: string; onClose: () => void }) {
   const app = useApp();
-  const first = useFirstModel();
+  const first = useFirstModel(model);
   return (
     <Dialog title="Key issued" onClose={onClose} firm>
       <div className="stack">
         <p>Copy it now. It is kept nowhere and cannot be shown again.</p>
         <div className="secret"><code data-testid="secret">{issued.key}</code><Copy text={issued.key} /></div>
         {issued.expires_at && <p className="note">It expires on {momentUTC(issued.expires_at)}.</p>}
-        {issued.scopes.includes("inference:use") && <Code label="A first call" text={firstCall(app.base, model ?? first, issued.key)} />}
+        {issued.scopes.includes("inference:use") && first.door && <Code label="A first call" text={firstCall(app.base, first, issued.key)} />}
         <div className="row end"><Button look="primary" onClick={onClose}>I have stored it</Button></div>
       </div>
     </Dialog>

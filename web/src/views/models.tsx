@@ -1,15 +1,16 @@
 import { useState } from "react";
 import { get, portal, type Model, type ModelPrices } from "../shared/api";
-import { integer, unitName, unitPrice, usd } from "../shared/format";
+import { integer, unitName, unitPrice, usdExact } from "../shared/format";
 import { useFilter } from "../shared/route";
 import { useAsked } from "../shared/use";
 import { Icon } from "../ui/icons";
 import { Badge, Button, Card, Check, Choice, Code, Copy, Dialog, Empty, Page } from "../ui/kit";
 import { Download, Table, type Column } from "../ui/table";
 import { useApp } from "./app";
+import { firstCall } from "./firstcall";
 import { TryIt } from "./tryit";
 
-type Line = Model & { prices: ModelPrices["prices"]; varies: boolean };
+export type Line = Model & { prices: ModelPrices["prices"]; varies: boolean; door: string };
 
 /** first is the price that is compared first: of input and output, or of the piece. */
 function rate(m: Line, ...units: string[]) {
@@ -27,7 +28,7 @@ const columns: Column<Line>[] = [
 ];
 
 function one(p: { usd: number } | undefined) {
-  return p ? usd(p.usd) : <span className="note">–</span>;
+  return p ? usdExact(p.usd) : <span className="note">–</span>;
 }
 
 export function Models() {
@@ -39,7 +40,7 @@ export function Models() {
   const [text, setText] = useState("");
   const by = new Map(prices.data?.map((p) => [p.slug, p]));
   const complete = prices.data || prices.failure; // both at once: rows do not jump
-  const all = (complete ? models.data : undefined)?.models.map((m): Line => ({ ...m, prices: by.get(m.slug)?.prices ?? [], varies: by.get(m.slug)?.varies ?? false }));
+  const all = (complete ? models.data : undefined)?.models.map((m): Line => ({ ...m, prices: by.get(m.slug)?.prices ?? [], varies: by.get(m.slug)?.varies ?? false, door: by.get(m.slug)?.door ?? "" }));
   const want = text.trim().toLowerCase();
   const rows = all?.filter((m) => (!kind || m.kind === kind) && (only !== "1" || m.allowed) && (!want || m.slug.toLowerCase().includes(want) || m.display_name.toLowerCase().includes(want)));
   const kinds = [...new Set(all?.map((m) => m.kind))].sort();
@@ -63,20 +64,6 @@ export function Models() {
   );
 }
 
-/** call is a request of the model as a client would send it. */
-export function call(base: string, m: Model): string {
-  const bodies: Record<string, [string, string]> = {
-    llm: ["/v1/chat/completions", `{"model":"${m.slug}","messages":[{"role":"user","content":"Hello"}]}`],
-    embedding: ["/v1/embeddings", `{"model":"${m.slug}","input":"Hello"}`],
-    image: ["/v1/images/generations", `{"model":"${m.slug}","prompt":"A kite over the sea"}`],
-    video: ["/v1/videos", `{"model":"${m.slug}","prompt":"A kite over the sea"}`],
-    audio: ["/v1/audio/speech", `{"model":"${m.slug}","input":"Hello","voice":"alloy"}`],
-    rerank: ["/v1/reranks", `{"model":"${m.slug}","query":"kites","documents":["a kite","a stone"]}`],
-  };
-  const [path, body] = bodies[m.kind] ?? bodies.llm!;
-  return `curl ${base}${path} \\\n  -H "Authorization: Bearer $GATEWAY_KEY" \\\n  -H "Content-Type: application/json" \\\n  -d '${body}'`;
-}
-
 function Details({ model: m, onClose }: { model: Line; onClose: () => void }) {
   const app = useApp();
   return (
@@ -96,7 +83,7 @@ function Details({ model: m, onClose }: { model: Line; onClose: () => void }) {
           </div>
           <div className="stack">
             <h3>Call it</h3>
-            <Code label={`A call of ${m.slug}`} text={call(app.base, m)} />
+            {m.door ? <Code label={`A call of ${m.slug}`} text={firstCall(app.base, m, "$GATEWAY_KEY")} /> : <p className="note">Not served under <code>/v1</code>: it is called on the paths of its provider.</p>}
           </div>
         </div>
         {!portal && <TryIt model={m} />}

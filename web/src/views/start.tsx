@@ -2,21 +2,17 @@ import { useState } from "react";
 import { Link } from "../shared/route";
 import { Card, Code, Copy, Page, Segments } from "../ui/kit";
 import { useApp } from "./app";
-import { firstCall, useFirstModel } from "./firstcall";
+import { firstCall, messages, responses, useFirstModel, type Callable } from "./firstcall";
 
 /** Start is how a customer makes the first call. */
 export function Start() {
   const app = useApp();
   const [client, setClient] = useState("curl");
   const model = useFirstModel();
-  const base = app.base + "/v1";
-  const samples: Record<string, string> = {
-    curl: firstCall(app.base, model, "$API_KEY"),
-    python: `from openai import OpenAI\n\nclient = OpenAI(base_url="${base}", api_key=API_KEY)\nreply = client.chat.completions.create(\n    model="${model}",\n    messages=[{"role": "user", "content": "Hello"}],\n)\nprint(reply.choices[0].message.content)`,
-    node: `import OpenAI from "openai";\n\nconst client = new OpenAI({ baseURL: "${base}", apiKey: process.env.API_KEY });\nconst reply = await client.chat.completions.create({\n  model: "${model}",\n  messages: [{ role: "user", content: "Hello" }],\n});\nconsole.log(reply.choices[0].message.content);`,
-  };
+  const base = model.door === messages ? app.base : app.base + "/v1"; // as its clients want it
+  const samples = { curl: firstCall(app.base, model, "$API_KEY"), ...inCode(app.base, model) };
   return (
-    <Page title="Quick start" note={`Call models of ${app.product ?? ""} from any OpenAI-compatible client: only the address and the key change.`}>
+    <Page title="Quick start" note={`Call models of ${app.product ?? ""} from any ${model.door === messages ? "Anthropic" : "OpenAI"}-compatible client: only the address and the key change.`}>
       <div className="halves">
         <Card title="1. The address">
           <div className="secret"><code>{base}</code><Copy text={base} /></div>
@@ -26,7 +22,7 @@ export function Start() {
         </Card>
       </div>
       <Card title="3. A call" actions={<Segments label="Client" value={client} onChange={setClient} options={[["curl", "curl"], ["python", "Python"], ["node", "Node.js"]]} />}>
-        <Code label="A first call" text={samples[client] ?? ""} />
+        <Code label="A first call" text={samples[client as keyof typeof samples]} />
       </Card>
       <Card title="When a call is refused">
         <dl className="facts">
@@ -39,4 +35,28 @@ export function Start() {
       </Card>
     </Page>
   );
+}
+
+/** inCode is a first call with the clients of the format that the model is called in. */
+function inCode(base: string, { slug, door }: Callable): { python: string; node: string } {
+  const hello = `[{"role": "user", "content": "Hello"}]`;
+  const said = `[{ role: "user", content: "Hello" }]`;
+  if (door === messages) {
+    return {
+      python: `from anthropic import Anthropic\n\nclient = Anthropic(base_url="${base}", auth_token=API_KEY)\nreply = client.messages.create(\n    model="${slug}",\n    max_tokens=256,\n    messages=${hello},\n)\nprint(reply.content[0].text)`,
+      node: `import Anthropic from "@anthropic-ai/sdk";\n\nconst client = new Anthropic({ baseURL: "${base}", authToken: process.env.API_KEY });\nconst reply = await client.messages.create({\n  model: "${slug}",\n  max_tokens: 256,\n  messages: ${said},\n});\nconsole.log(reply.content[0].text);`,
+    };
+  }
+  const python = `from openai import OpenAI\n\nclient = OpenAI(base_url="${base}/v1", api_key=API_KEY)\n`;
+  const node = `import OpenAI from "openai";\n\nconst client = new OpenAI({ baseURL: "${base}/v1", apiKey: process.env.API_KEY });\n`;
+  if (door === responses) {
+    return {
+      python: `${python}reply = client.responses.create(model="${slug}", input="Hello")\nprint(reply.output_text)`,
+      node: `${node}const reply = await client.responses.create({ model: "${slug}", input: "Hello" });\nconsole.log(reply.output_text);`,
+    };
+  }
+  return {
+    python: `${python}reply = client.chat.completions.create(\n    model="${slug}",\n    messages=${hello},\n)\nprint(reply.choices[0].message.content)`,
+    node: `${node}const reply = await client.chat.completions.create({\n  model: "${slug}",\n  messages: ${said},\n});\nconsole.log(reply.choices[0].message.content);`,
+  };
 }

@@ -1,10 +1,12 @@
 import { useEffect, useRef, useState } from "react";
-import { Failure, failureOf, get, query, root, unreachable, type Model, type UsageRow } from "../shared/api";
+import { Failure, failureOf, get, query, root, unreachable, type UsageRow } from "../shared/api";
 import { duration, integer, usdExact } from "../shared/format";
 import { refresh } from "../shared/use";
 import { Button, Field, Trouble } from "../ui/kit";
 import { useApp } from "./app";
+import { chat, messages, responses, spoken } from "./firstcall";
 import { NoScope } from "./gate";
+import type { Line } from "./models";
 
 interface Result {
   text: string;
@@ -15,7 +17,7 @@ interface Result {
 const starts: Record<string, string> = { llm: "Say hello in three languages.", embedding: "A kite over the sea", image: "A kite over the sea", audio: "Hello from the gateway.", rerank: "kites" };
 
 /** TryIt calls a model from the page: a real call, with real costs. */
-export function TryIt({ model }: { model: Model }) {
+export function TryIt({ model }: { model: Line }) {
   const app = useApp();
   const [prompt, setPrompt] = useState(starts[model.kind] ?? "");
   const [result, setResult] = useState<Result>();
@@ -27,7 +29,7 @@ export function TryIt({ model }: { model: Model }) {
   const running = useRef<AbortController>(undefined);
   useEffect(() => () => running.current?.abort(), []);
   if (!app.can("inference:use")) return <NoScope scope="inference:use" what="models at work" />;
-  if (!(model.kind in starts)) return <p className="note">Models of the kind {model.kind} are called from code.</p>;
+  if (!(model.kind in starts) || !model.door || (model.kind === "audio" && !spoken(model))) return <p className="note">This model is called from code.</p>;
 
   const run = async () => {
     const stop = new AbortController();
@@ -91,7 +93,7 @@ async function post(path: string, body: unknown, signal: AbortSignal): Promise<R
   return response;
 }
 
-async function ask(model: Model, prompt: string, signal: AbortSignal, began: (id: string) => void, piece: (text: string) => void): Promise<{ id: string; result?: Result }> {
+async function ask(model: Line, prompt: string, signal: AbortSignal, began: (id: string) => void, piece: (text: string) => void): Promise<{ id: string; result?: Result }> {
   const slug = model.slug;
   const send = async (path: string, body: unknown) => {
     const response = await post(path, body, signal);
@@ -101,15 +103,11 @@ async function ask(model: Model, prompt: string, signal: AbortSignal, began: (id
   const idOf = (r: Response) => r.headers.get("X-Gateway-Request-Id") ?? "";
   switch (model.kind) {
     case "llm": {
-      const messages = [{ role: "user", content: prompt }];
-      let response: Response;
-      try {
-        response = await send("/v1/chat/completions", { model: slug, messages, stream: true });
-      } catch (error) {
-        // The gateway names the door that does serve a model of another format.
-        if (!(error instanceof Failure) || error.status !== 400 || !error.message.includes("/v1/messages")) throw error;
-        response = await send("/v1/messages", { model: slug, messages, max_tokens: 1024, stream: true });
-      }
+      const said = [{ role: "user", content: prompt }];
+      const bodies: Record<string, object> = {
+        [chat]: { messages: said }, [messages]: { messages: said, max_tokens: 1024 }, [responses]: { input: prompt }, "/v1/completions": { prompt },
+      };
+      const response = await send(model.door, { model: slug, ...bodies[model.door], stream: true });
       await stream(response, piece);
       return { id: idOf(response) };
     }
@@ -137,7 +135,7 @@ async function ask(model: Model, prompt: string, signal: AbortSignal, began: (id
   }
 }
 
-/** stream reads the events of either format and hands out the words in them. */
+/** stream reads the events of any of the formats and hands out the words in them. */
 async function stream(response: Response, piece: (text: string) => void): Promise<void> {
   const reader = response.body?.pipeThrough(new TextDecoderStream()).getReader();
   if (!reader) return;
@@ -151,10 +149,15 @@ async function stream(response: Response, piece: (text: string) => void): Promis
       if (!line.startsWith("data:")) continue;
       const text = line.slice(5).trim();
       if (text === "[DONE]") return;
-      const event = JSON.parse(text) as { choices?: { delta?: { content?: string } }[]; delta?: { text?: string }; error?: { message?: string } };
+      const event = JSON.parse(text) as { type?: string; choices?: { delta?: { content?: string }; text?: string }[]; delta?: string | { text?: string }; error?: { message?: string } };
       if (event.error) throw new Failure(200, "provider", event.error.message ?? "The provider broke off.", response.headers.get("X-Gateway-Request-Id") ?? "");
-      const words = event.choices?.[0]?.delta?.content ?? event.delta?.text;
+      const words = wordsOf(event);
       if (words) piece(words);
     }
   }
+}
+
+function wordsOf(e: { type?: string; choices?: { delta?: { content?: string }; text?: string }[]; delta?: string | { text?: string } }): string | undefined {
+  if (typeof e.delta === "string") return e.type === "response.output_text.delta" ? e.delta : undefined;
+  return e.choices?.[0]?.delta?.content ?? e.choices?.[0]?.text ?? e.delta?.text;
 }
