@@ -707,8 +707,8 @@ func (c *Client) ProcessorEvents(ctx context.Context, q ProcessorEventsQuery) (E
 }
 
 // RetryEvent: Queue a failed event again. Scope keys:manage. Not for keys bound to a sub-account.
-// 404 for an event that is not the organization's or has not failed. An event that the processor may have counted more than a
-// day ago stays failed, and last_error says so: sent again it could be billed twice.
+// 404 for an event that is not the organization's or has not failed. An event that the processor may have counted more than
+// 23 hours ago stays failed, and last_error says so: sent again it could be billed twice.
 func (c *Client) RetryEvent(ctx context.Context, usageRecordID string) error {
 	return c.do(ctx, request{method: "POST", path: "/gw/processor/events/" + url.PathEscape(usageRecordID) + "/retry"})
 }

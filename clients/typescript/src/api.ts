@@ -552,7 +552,7 @@ export class Modelgate extends Transport {
     return this.json("GET", `/gw/processor/events`, query, undefined);
   }
 
-  /** Queue a failed event again. Scope `keys:manage`. Not for keys bound to a sub-account. 404 for an event that is not the organization's or has not failed. An event that the processor may have counted more than a day ago stays failed, and `last_error` says so: sent again it could be billed twice. */
+  /** Queue a failed event again. Scope `keys:manage`. Not for keys bound to a sub-account. 404 for an event that is not the organization's or has not failed. An event that the processor may have counted more than 23 hours ago stays failed, and `last_error` says so: sent again it could be billed twice. */
   async retryEvent(usageRecordID: string): Promise<void> {
     await this.send("POST", `/gw/processor/events/${encodeURIComponent(usageRecordID)}/retry`, undefined, undefined);
   }
