@@ -54,10 +54,10 @@ func TestRotateNeedsAKey(t *testing.T) {
 func TestReturnURL(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ base, cert, returns, want string }{
-		{"", "", "", "http://127.0.0.1:8080/dashboard"},
-		{"", "cert.pem", "", "https://127.0.0.1:8080/dashboard"},
-		{"https://gate.example", "", "", "https://gate.example/dashboard"},
-		{"https://gate.example/", "cert.pem", "", "https://gate.example/dashboard"},
+		{"", "", "", "http://127.0.0.1:8080/dashboard/billing"},
+		{"", "cert.pem", "", "https://127.0.0.1:8080/dashboard/billing"},
+		{"https://gate.example", "", "", "https://gate.example/dashboard/billing"},
+		{"https://gate.example/", "cert.pem", "", "https://gate.example/dashboard/billing"},
 		{"https://gate.example", "", "https://shop.example/thanks", "https://shop.example/thanks"},
 	} {
 		cfg := config.Default()
