@@ -47,7 +47,7 @@ func TestHistoryWrites(t *testing.T) {
 func (h *history) write(rows, instances, want int) {
 	h.t.Helper()
 	batches := make(chan []modelgate.UsageRow, rows)
-	for _, batch := range h.batches(rows, 2000) {
+	for _, batch := range h.batches(rows, 4000) {
 		batches <- batch
 	}
 	close(batches)

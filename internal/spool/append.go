@@ -56,7 +56,7 @@ func (s *Spool) End(id *[16]byte, payload []byte) error {
 	if s.Fsync != Always {
 		return nil
 	}
-	return s.syncs.wait(target)
+	return s.sync(target)
 }
 
 func tooLong(payload []byte) error {

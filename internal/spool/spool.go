@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -181,7 +182,6 @@ func (s *Spool) begin() error {
 		return s.noRoom
 	}
 	s.loops.Go(s.allocateLoop)
-	s.loops.Go(s.syncLoop)
 	s.loops.Go(s.tickLoop)
 	return nil
 }
@@ -222,7 +222,7 @@ func (s *Spool) Close() error {
 	s.mu.Unlock()
 	var err error
 	if !s.ReadOnly {
-		err = s.syncs.stop()
+		err = s.sync(math.MaxInt64) // what was appended, and the clean end
 		s.loops.Wait()
 	}
 	s.mu.Lock()

@@ -1,120 +1,77 @@
 package spool
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
 )
 
-// syncer lets one goroutine sync for all who wait. Amounts are bytes appended
-// in this life.
+// syncer lets one of those who wait sync for all of them. Amounts are bytes
+// appended in this life.
 type syncer struct {
-	mu      sync.Mutex
-	done    sync.Cond // synced, failed or stopped has changed
-	asked   sync.Cond // wanted, closing or stopped has changed
-	wanted  int64
-	synced  int64
-	failed  error
-	closing bool
-	stopped bool
+	mu     sync.Mutex
+	done   sync.Cond // what is below has changed
+	synced int64
+	busy   bool  // one is syncing
+	failed error // once set, nothing is synced any more
 }
 
-func (y *syncer) init() { y.done.L, y.asked.L = &y.mu, &y.mu }
+func (y *syncer) init() { y.done.L = &y.mu }
 
-// wait returns once a sync has covered the target.
-func (y *syncer) wait(target int64) error {
+// take waits until a sync has covered the target, or until it is the caller
+// who has to sync: lead is true and finish must be called.
+func (y *syncer) take(target int64) (lead bool, err error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	y.want(target)
-	for y.synced < target && !y.stopped {
+	for y.busy && y.synced < target && y.failed == nil {
 		y.done.Wait()
 	}
 	switch {
 	case y.synced >= target:
-		return nil
+		return false, nil
 	case y.failed != nil:
-		return y.failed
+		return false, y.failed
 	}
-	return errors.New("spool: closed before the entry was synced")
+	y.busy = true
+	return true, nil
 }
 
-// ask has a sync cover the target, without waiting for it.
-func (y *syncer) ask(target int64) {
+// finish tells those who wait how far the caller's sync has come.
+func (y *syncer) finish(synced int64) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
-	y.want(target)
+	y.synced = max(y.synced, synced)
+	y.busy = false
+	y.done.Broadcast()
 }
 
-func (y *syncer) want(target int64) {
-	if target > y.wanted {
-		y.wanted = target
-		y.asked.Signal()
-	}
-}
-
-// stop ends the loop after a last sync and returns that one's error.
-func (y *syncer) stop() error {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	y.closing = true
-	y.asked.Signal()
-	for !y.stopped {
-		y.done.Wait()
-	}
-	return y.failed
-}
-
-// abort ends the loop without another sync: who waits gets the error.
+// abort ends all syncing: who waits gets the error.
 func (y *syncer) abort(err error) {
 	y.mu.Lock()
 	defer y.mu.Unlock()
 	if y.failed == nil {
 		y.failed = err
 	}
-	y.stopped = true
-	y.asked.Signal()
+	y.busy = false
 	y.done.Broadcast()
 }
 
-// next waits until a sync is due. It reports whether that is the last one, or
-// that there is to be none any more.
-func (y *syncer) next() (last, stopped bool) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	for y.wanted <= y.synced && !y.closing && !y.stopped {
-		y.asked.Wait()
+// sync returns once everything up to the target is durable. A goroutine that
+// syncs by itself, rather than have another one do it, saves a lone call two
+// changes of the goroutine, which take as long as the sync.
+func (s *Spool) sync(target int64) error {
+	lead, err := s.syncs.take(target)
+	if !lead {
+		return err
 	}
-	return y.closing, y.stopped
-}
-
-// finish tells those who wait how far a sync has come.
-func (y *syncer) finish(synced int64, last bool) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	y.synced = max(y.synced, synced)
-	y.stopped = y.stopped || last
-	y.done.Broadcast()
-}
-
-// syncLoop is the one goroutine that syncs. It ends with Close or with the
-// first failure.
-func (s *Spool) syncLoop() {
-	for {
-		last, stopped := s.syncs.next()
-		if stopped {
-			return
-		}
-		synced, err := s.syncDirty()
-		if err != nil {
-			s.die(fmt.Errorf("spool: sync: %w", err))
-			return
-		}
-		s.syncs.finish(synced, last)
-		if last {
-			return
-		}
+	synced, err := s.syncDirty()
+	if err != nil {
+		err = fmt.Errorf("spool: sync: %w", err)
+		s.die(err)
+		return err
 	}
+	s.syncs.finish(synced)
+	return nil
 }
 
 // tickLoop has whatever was appended synced within the interval. With Always
@@ -129,7 +86,9 @@ func (s *Spool) tickLoop() {
 			s.mu.Lock()
 			appended := s.appended
 			s.mu.Unlock()
-			s.syncs.ask(appended)
+			if s.sync(appended) != nil {
+				return
+			}
 		case <-s.closed:
 			return
 		}
