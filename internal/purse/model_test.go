@@ -198,6 +198,7 @@ func (e *explorer) steps(w world) {
 			m.purse.tidy(context.Background())
 		})
 		e.settle(w, i)
+		e.endWhileTidying(w, i)
 		if w.crashes < 2 {
 			e.event(w, i, func(m *machine) {
 				m.up[i], m.crashes = false, m.crashes+1
@@ -290,6 +291,29 @@ func (e *explorer) settle(w world, i int) {
 				m.requests[n].phase = booked
 			})
 		}
+	}
+}
+
+// endWhileTidying ends a call between the booking of others and what the tidying
+// makes of that.
+func (e *explorer) endWhileTidying(w world, i int) {
+	for n, r := range w.requests {
+		if int(r.at) != i || r.phase != open {
+			continue
+		}
+		e.event(w, i, func(m *machine) {
+			m.purse.Flushed = func(context.Context) error {
+				m.bookAll()
+				m.hold[n].Settle(r.amount)
+				m.requests[n] = request{ended, r.at, r.amount, r.amount}
+				return nil
+			}
+			m.purse.tidy(context.Background())
+			if m.requests[n].phase == open { // nothing was idle
+				m.hold[n].Settle(r.amount)
+				m.requests[n] = request{ended, r.at, r.amount, r.amount}
+			}
+		})
 	}
 }
 

@@ -148,7 +148,7 @@ func (t *pot) most(least, amount modelgate.Nano, now time.Time) modelgate.Nano {
 		t.rate = rate
 	}
 	t.asked, t.taken = now, 0
-	exact := least + t.waiting
+	exact := max(least, min(least.Add(t.waiting), modelgate.MaxBudget))
 	if !t.known || t.left/near < amount {
 		return exact
 	}

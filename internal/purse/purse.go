@@ -122,9 +122,9 @@ func (h *Hold) Amount() modelgate.Nano {
 }
 
 // Settle ends the reservation of a call that was booked at a cost, what its
-// job keeps reserved included. It comes
-// after the END is written, and does nothing the second time.
-func (h *Hold) Settle(cost modelgate.Nano) { h.end(cost) }
+// job keeps reserved included. It comes after the END is written, and does
+// nothing the second time. A cost above MaxBudget counts as that.
+func (h *Hold) Settle(cost modelgate.Nano) { h.end(min(cost, modelgate.MaxBudget)) }
 
 // Release ends the reservation of a call that was never begun.
 func (h *Hold) Release() { h.end(0) }
@@ -144,11 +144,17 @@ func (h *Hold) end(cost modelgate.Nano) {
 }
 
 // Reserve holds an amount, at least 1 nano-USD, of every budget of the caller,
-// in the periods of the instant at. Errors: insufficient_balance or
-// budget_exceeded, the first in the order of the budgets; unavailable where
-// the bank has to be asked and does not answer.
+// in the periods of the instant at. More than MaxBudget fits into none: strict
+// refuses it, and an estimate counts as MaxBudget, so that sums of amounts stay
+// in range. Errors: insufficient_balance or budget_exceeded, the first in the
+// order of the budgets; unavailable where the bank has to be asked and does not
+// answer.
 func (p *Purse) Reserve(ctx context.Context, c *modelgate.Caller, at time.Time, amount modelgate.Nano) (Hold, error) {
-	amount = max(amount, 1)
+	if n := len(c.Budgets); p.Mode == Strict && amount > modelgate.MaxBudget && n > 0 {
+		p.refusals.Add(1)
+		return Hold{}, c.Budgets[n-1].Refusal() // a balance, which comes first, may be larger
+	}
+	amount = min(max(amount, 1), modelgate.MaxBudget)
 	r := reservation{purse: p, account: p.account(c.ClientID), caller: c, amount: amount}
 	r.day, r.month = p.calendar(at)
 	if h, ok := r.fast(); ok {

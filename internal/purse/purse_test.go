@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -450,6 +451,83 @@ func TestManyAtOnce(t *testing.T) {
 			}
 			t.Logf("%d spent of %d, %d refused, %d without an answer, %d asks", spent.Load(), limit, refused.Load(), unsure.Load(), x.Stats().Asks+y.Stats().Asks)
 		})
+	}
+}
+
+// Amounts beyond any limit, which a request can ask for, are no way around one.
+func TestAmountsBeyondAnyLimit(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []Mode{Estimate, Strict} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			b := newBank()
+			c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 100))
+			x := newTill(t, mode, b)
+			first, err := x.reserve(c, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			x.settle(&first, c, moment, 30) // the slice has less than nothing
+			x.now.Add(int64(refusalAge))
+			huge, err := x.reserve(c, math.MaxInt64)
+			if mode == Strict && !errors.Is(err, modelgate.ErrBudget) {
+				t.Errorf("Reserve(all there is) = %v, want a refusal", err)
+			}
+			x.now.Add(int64(refusalAge))
+			if _, err := x.reserve(c, 200); !errors.Is(err, modelgate.ErrBudget) {
+				t.Errorf("200 of 70 beside that: %v, want a refusal", err)
+			}
+			for range 20 { // as many at once
+				x.now.Add(int64(refusalAge))
+				if h, err := x.reserve(c, math.MaxInt64); err == nil {
+					defer h.Release()
+				}
+			}
+			huge.Release()
+			x.idle()
+			if s := b.spend(counter); s.settled != 30 || s.held() > 0 {
+				t.Errorf("%d settled and %d held, want 30 and nothing", s.settled, s.held())
+			}
+		})
+	}
+}
+
+// A call that ends while the purse waits for the books is not in them: its
+// cost stays held until it is.
+func TestACallEndsWhileThePurseTidies(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 100))
+	x := newTill(t, Strict, b)
+	for range 2 { // the second slice holds more than the call
+		x.now.Add(int64(time.Second))
+		h, err := x.reserve(c, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x.settle(&h, c, moment, 1)
+	}
+	long, err := x.reserve(c, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, free := x.Slices(); free == 0 {
+		t.Fatal("the slice holds nothing beside the call")
+	}
+	x.Flushed = func(context.Context) error {
+		x.book()
+		x.settle(&long, c, moment, 1)
+		return nil
+	}
+	x.idle()
+	if s := b.spend(counter); s.settled+s.held() < 3 {
+		t.Errorf("%d settled and %d held after 3 calls of 1", s.settled, s.held())
+	}
+	x.Flushed = func(context.Context) error { x.book(); return nil }
+	x.book()
+	x.idle()
+	if s := b.spend(counter); s.settled != 3 || s.held() != 0 {
+		t.Errorf("%d settled and %d held, want 3 and nothing", s.settled, s.held())
 	}
 }
 

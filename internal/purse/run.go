@@ -93,6 +93,7 @@ type idle struct {
 	account *account
 	pot     *pot
 	uses    int64
+	ended   bool // no call was open: the books have them all once they are flushed
 }
 
 // tidy gives back what is not used. A pot without calls is closed once what
@@ -121,7 +122,7 @@ func (p *Purse) idle() (found []idle) {
 		a.mu.Lock()
 		for _, t := range a.pots {
 			if now.Sub(t.used) >= idleAge && t.waiting == 0 && (t.open == 0 || t.free > 0) {
-				found = append(found, idle{a, t, t.uses})
+				found = append(found, idle{a, t, t.uses, t.open == 0})
 			}
 		}
 		a.mu.Unlock()
@@ -149,7 +150,7 @@ func (p *Purse) tidyAccount(ctx context.Context, a *account, list []idle, booked
 		again, lost := t.again()
 		switch {
 		case t.uses != i.uses || t.waiting > 0 || a.pots[t.counter] != t:
-		case t.open == 0 && booked:
+		case i.ended && booked:
 			due = append(due, debt{t, t.close()})
 		case lost:
 			due = append(due, debt{t, again})
