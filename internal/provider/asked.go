@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"math"
 	"strconv"
 	"strings"
@@ -38,13 +39,14 @@ type quantity struct {
 }
 
 // quantities are the names that the providers' formats have for the same
-// thing. Of several in one request the first that says something counts.
+// thing. A provider reads its own and ignores the others, so of several in one
+// request the largest number counts, and the first text.
 func quantities() [4]quantity {
 	return [4]quantity{
-		{[]string{"size", "resolution"}, func(a *Asked, text string) { a.Size = text }},
-		{[]string{"quality"}, func(a *Asked, text string) { a.Quality = text }},
-		{[]string{"seconds", "duration", "durationSeconds"}, func(a *Asked, text string) { a.Seconds = askedSeconds(text) }},
-		{[]string{"n", "sampleCount"}, func(a *Asked, text string) { a.Count = askedCount(text) }},
+		{[]string{"size", "resolution"}, func(a *Asked, text string) { a.Size = cmp.Or(a.Size, text) }},
+		{[]string{"quality"}, func(a *Asked, text string) { a.Quality = cmp.Or(a.Quality, text) }},
+		{[]string{"seconds", "duration", "durationSeconds"}, func(a *Asked, text string) { a.Seconds = max(a.Seconds, askedSeconds(text)) }},
+		{[]string{"n", "sampleCount"}, func(a *Asked, text string) { a.Count = max(a.Count, askedCount(text)) }},
 	}
 }
 
@@ -62,27 +64,22 @@ func (r *Request) Asked() (Asked, error) {
 		a.Characters = int64(len([]rune(text)))
 	}
 	for _, q := range quantities() {
-		text, err := r.first(q.names)
-		if err != nil {
+		if err := r.each(q.names, func(text string) { q.store(&a, text) }); err != nil {
 			return Asked{}, err
-		}
-		if text != "" {
-			q.store(&a, text)
 		}
 	}
 	return a, nil
 }
 
-// first is the text of the first of the names that is filled, "" for none.
-func (r *Request) first(names []string) (string, error) {
+// each calls found with every text that stands under one of the names, those at
+// the top first.
+func (r *Request) each(names []string, found func(text string)) error {
 	for _, name := range names {
 		if value, ok := r.Fields.Get(name); ok {
-			if text := value.scalar(); text != "" {
-				return text, nil
-			}
+			found(value.scalar())
 		}
-		if text, _, ok := r.Form.Get(name); ok && text != "" {
-			return text, nil
+		if text, _, ok := r.Form.Get(name); ok {
+			found(text)
 		}
 	}
 	for _, wrapper := range wrappers() {
@@ -93,14 +90,12 @@ func (r *Request) first(names []string) (string, error) {
 		for _, name := range names {
 			value, err := object.Member(name)
 			if err != nil {
-				return "", err
+				return err
 			}
-			if text := value.scalar(); text != "" {
-				return text, nil
-			}
+			found(value.scalar())
 		}
 	}
-	return "", nil
+	return nil
 }
 
 // scalar is a short string or number as text, "" for anything else.

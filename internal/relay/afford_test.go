@@ -151,6 +151,9 @@ func TestMoneyRefuses(t *testing.T) {
 		"strict, no context length":     {strict, nil, door, chat("acme/chat"), 402, budget},
 		"strict, tools of the provider": {strict, nil, door, `{"model":"acme/bounded","tools":[{"type":"web_search"}],"messages":[]}`, 402, budget},
 		"strict, tools of the client":   {strict, nil, door, `{"model":"acme/bounded","tools":[{"type":"function","function":{"name":"f"}}],"messages":[]}`, 200, ""},
+		"strict, servers of tools":      {strict, nil, door, `{"model":"acme/bounded","mcp_servers":[{"url":"https://a"}],"messages":[]}`, 402, budget},
+		"strict, more than there is":    {strict, nil, door, `{"model":"acme/bounded","n":9223372036854775807,"messages":[]}`, 402, budget},
+		"estimate, more than there is":  {money{mode: purse.Estimate, key: rich}, nil, door, `{"model":"acme/bounded","n":9223372036854775807,"messages":[]}`, 200, ""},
 		"estimate, tools":               {money{mode: purse.Estimate, key: rich}, nil, door, `{"model":"acme/chat","tools":[{"type":"web_search"}],"messages":[]}`, 200, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -189,6 +192,9 @@ func TestMoneyReserved(t *testing.T) {
 		"strict, too many":         {purse.Strict, "/v1/chat/completions", `{"model":"acme/bounded","max_completion_tokens":9999,"messages":[]}`, 1_000_000 + 400*2000},
 		"strict, the larger":       {purse.Strict, "/v1/chat/completions", `{"model":"acme/bounded","max_tokens":1,"max_completion_tokens":9,"messages":[]}`, 1_000_000 + 9*2000},
 		"strict, another's name":   {purse.Strict, "/v1/chat/completions", `{"model":"acme/bounded","max_output_tokens":9,"messages":[]}`, 1_000_000 + 400*2000},
+		"strict, gemini's limit":   {purse.Strict, "/v1/chat/completions", `{"model":"acme/bounded","generationConfig":{"maxOutputTokens":1},"messages":[]}`, 1_000_000 + 400*2000},
+		"strict, prompts":          {purse.Strict, "/v1/completions", `{"model":"acme/bounded","prompt":["a","b","c"],"n":2,"max_tokens":9}`, 6 * (1_000_000 + 9*2000)},
+		"strict, embeddings":       {purse.Strict, "/v1/embeddings", `{"model":"acme/vector","input":["a","b","c"]}`, 3 * 1_000_000},
 		"strict, proxy":            {purse.Strict, "/openai/v1/chat/completions", `{"model":"gpt-b","max_tokens":9,"messages":[]}`, 1_000_000 + 9*2000},
 		"estimate":                 {purse.Estimate, "/v1/chat/completions", `{"model":"acme/bounded","max_tokens":50,"messages":[]}`, text(`{"model":"acme/bounded","max_tokens":50,"messages":[]}`) + 50*2000},
 		"estimate, no limit":       {purse.Estimate, "/v1/chat/completions", `{"model":"acme/chat","messages":[]}`, text(`{"model":"acme/chat","messages":[]}`) + 1024*2000},
@@ -316,30 +322,68 @@ func TestMoneyComesBack(t *testing.T) {
 
 func TestDemand(t *testing.T) {
 	t.Parallel()
-	for body, want := range map[string]demand{
-		`{}`:                                 {choices: 1},
-		`{"max_tokens":9,"n":4,"best_of":6}`: {output: 9, choices: 6},
-		`{"max_tokens":"9","n":-4}`:          {choices: 1},
-		`{"max_tokens":9.5,"n":1e9}`:         {choices: 1_000_000_000},
-		`{"tools":[{"name":"mine","input_schema":{}}]}`:                  {choices: 1},
-		`{"tools":[{"type":"custom","name":"mine"}]}`:                    {choices: 1},
-		`{"tools":[{"type":"function"},{"type":"web_search_20260209"}]}`: {choices: 1, tools: true},
-		`{"tools":[{"googleSearch":{}}]}`:                                {choices: 1, tools: true},
-		`{"tools":[{"functionDeclarations":[],"codeExecution":{}}]}`:     {choices: 1, tools: true},
-		`{"tools":[{"functionDeclarations":[]}]}`:                        {choices: 1},
-		`{"tools":["x"]}`:           {choices: 1, tools: true},
-		`{"web_search_options":{}}`: {choices: 1, tools: true},
-		`{"generationConfig":{"maxOutputTokens":5},"generation_config":{"max_output_tokens":6,"candidate_count":3}}`: {output: 6, choices: 3},
+	const chat, completions, embeddings = "/v1/chat/completions", "/v1/completions", "/v1/embeddings"
+	for _, tt := range []struct {
+		path, body string
+		want       demand
+	}{
+		{chat, `{}`, demand{}},
+		{chat, `{"max_tokens":9,"n":4,"best_of":6}`, demand{output: 9, choices: 6}},
+		{chat, `{"max_tokens":"9","n":"4"}`, demand{choices: 4}},
+		{chat, `{"n":-4}`, demand{}},
+		{chat, `{"n":null,"tools":null,"prediction":null}`, demand{}},
+		{chat, `{"max_tokens":9.5,"n":1e4}`, demand{choices: 10_000}},
+		{chat, `{"n":10001}`, demand{choices: 10_000, open: true}},
+		{chat, `{"n":1e400}`, demand{choices: 10_000, open: true}},
+		{chat, `{"n":9223372036854775807}`, demand{choices: 10_000, open: true}},
+		{chat, `{"n":2.5}`, demand{choices: 10_000, open: true}},
+		{chat, `{"best_of":[9]}`, demand{choices: 10_000, open: true}},
+		{chat, `{"parameters":{"n":3,"sampleCount":4}}`, demand{choices: 4}},
+		{chat, `{"parameters":{"n":3,"n":4}}`, demand{open: true}},
+		{chat, `{"tools":[{"name":"mine","input_schema":{}}]}`, demand{}},
+		{chat, `{"tools":[{"type":"custom","name":"mine"}]}`, demand{}},
+		{chat, `{"tools":[{"type":"function"},{"type":"web_search_20260209"}]}`, demand{open: true}},
+		{chat, `{"tools":[{"googleSearch":{}}]}`, demand{open: true}},
+		{chat, `{"tools":[{"functionDeclarations":[],"codeExecution":{}}]}`, demand{open: true}},
+		{chat, `{"tools":[{"functionDeclarations":[]}]}`, demand{}},
+		{chat, `{"tools":{"functionDeclarations":[]}}`, demand{}},
+		{chat, `{"tools":{"googleSearch":{}}}`, demand{open: true}},
+		{chat, `{"tools":["x"]}`, demand{open: true}},
+		{chat, `{"tools":"web_search"}`, demand{open: true}},
+		{chat, `{"web_search_options":{}}`, demand{open: true}},
+		{chat, `{"mcp_servers":[{"url":"https://a"}]}`, demand{open: true}},
+		{chat, `{"mcp_servers":[],"plugins":[],"enable_search":false}`, demand{}},
+		{chat, `{"parameters":{"enable_search":true}}`, demand{open: true}},
+		{chat, `{"prediction":{"content":"long"}}`, demand{open: true}},
+		{chat, `{"documents":["a","b"],"input":[1,2],"prompt":["a","b"]}`, demand{}},
+		// On other paths a provider ignores these limits.
+		{chat, `{"max_output_tokens":1,"generationConfig":{"maxOutputTokens":1},"generation_config":{"max_output_tokens":1}}`, demand{}},
+		{completions, `{"max_completion_tokens":1,"max_tokens":7}`, demand{output: 7}},
+		{"/v1/models/x:streamGenerateContent", `{"max_tokens":1,"generationConfig":{"maxOutputTokens":5},"generation_config":{"max_output_tokens":6,"candidate_count":3}}`, demand{output: 6, choices: 3}},
+		{"/v1/models/x:generateContent", `{"contents":[{},{}]}`, demand{}},
+		{"/v1/responses", `{"input":["a","b"],"max_output_tokens":2}`, demand{output: 2}},
+		{completions, `{"prompt":["a","b","c"],"n":2,"max_tokens":7}`, demand{output: 7, choices: 2, inputs: 3}},
+		{completions, `{"prompt":[1,2,3]}`, demand{}},
+		{completions, `{"prompt":[[1,2],[3]]}`, demand{inputs: 2}},
+		{embeddings, `{"input":"one"}`, demand{}},
+		{embeddings, `{"input":["a","b"]}`, demand{inputs: 2}},
+		{embeddings, `{"input":[1,2,"b",3]}`, demand{inputs: 2}},
+		{"/v1/reranks", `{"query":"q","documents":["a","b","c"]}`, demand{inputs: 3}},
+		{"/v2/embed", `{"texts":["a","b"]}`, demand{inputs: 2}},
+		{"/v1beta/models/x:batchEmbedContents", `{"requests":[{},{}]}`, demand{inputs: 2}},
+		{"/api/v1/services/embeddings/text-embedding/text-embedding", `{"input":{"texts":["a","b"]}}`, demand{inputs: 2}},
+		{"/api/v1/services/embeddings/text-embedding/text-embedding", `{"input":{"texts":["a"],"texts":["b","c"]}}`, demand{open: true}},
 	} {
-		fields, err := provider.Scan([]byte(body), provider.NewNames(budgetNames()...))
+		fields, err := provider.Scan([]byte(tt.body), provider.NewNames(budgetNames()...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := &request{body: []byte(body), json: true}
+		q := &request{body: []byte(tt.body), json: true}
 		q.Fields = fields
-		want.text = int64(len(body))
-		if got := q.demand("/v1/chat/completions"); got != want {
-			t.Errorf("%s: %+v, want %+v", body, got, want)
+		want := tt.want
+		want.choices, want.inputs, want.text = max(want.choices, 1), max(want.inputs, 1), int64(len(tt.body))
+		if got := q.demand(tt.path); got != want {
+			t.Errorf("%s %s: %+v, want %+v", tt.path, tt.body, got, want)
 		}
 	}
 }

@@ -280,6 +280,11 @@ func liveAt(t testing.TB, upstream string, p plan) *Live {
 	small.ContextLength = 5
 	bounded := model("acme/bounded", modelgate.LLM, modelgate.Route{Provider: "openai", Model: "gpt-b"})
 	bounded.ContextLength, bounded.MaxOutput, bounded.Price = 1000, 400, new(modelgate.Price)
+	vector := model("acme/vector", modelgate.Embedding, modelgate.Route{Provider: "openai", Model: "vec"})
+	vector.ContextLength, vector.Price = 1000, new(modelgate.Price)
+	if err := vector.Price.Base.Set(modelgate.UnitInput, modelgate.USD); err != nil {
+		t.Fatal(err)
+	}
 	tenfold := new(modelgate.Price)
 	for p, times := range map[*modelgate.Price]modelgate.Nano{bounded.Price: 1, tenfold: 10} {
 		if err := errors.Join(p.Base.Set(modelgate.UnitInput, times*modelgate.USD), p.Base.Set(modelgate.UnitOutput, 2*times*modelgate.USD)); err != nil {
@@ -287,7 +292,7 @@ func liveAt(t testing.TB, upstream string, p plan) *Live {
 		}
 	}
 	catalog, err := modelgate.NewCatalog([]*modelgate.Model{
-		bounded,
+		bounded, vector,
 		model("acme/dear", modelgate.LLM, modelgate.Route{Provider: "openai", Model: "gpt-d"}, modelgate.Route{Provider: "backup", Model: "gpt-e", Price: tenfold}),
 		model("acme/half", modelgate.LLM, modelgate.Route{Provider: "openai", Model: "gpt-h", Price: new(modelgate.Price)}, modelgate.Route{Provider: "backup", Model: "gpt-i"}),
 		model("acme/nowhere", modelgate.LLM, modelgate.Route{Provider: "missing", Model: "gpt-n"}),
