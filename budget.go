@@ -153,6 +153,9 @@ type Ask struct {
 	// Least is what there must be, Most what is taken where there is as much;
 	// 0 < Least ≤ Most.
 	Least, Most Nano
+	// Plenty is what must be left for Most to be granted, where that is more
+	// than Most itself.
+	Plenty Nano
 	// Room is what must be left for Least to be granted: Least itself, or less
 	// to let one call cross the limit; 0 < Room ≤ Least.
 	Room Nano

@@ -48,6 +48,8 @@ const (
 
 var errLost = errors.New("no answer")
 
+func isLost(err error) bool { return errors.Is(err, errLost) }
+
 func newBank() *bank {
 	return &bank{limits: make(map[limitKey]modelgate.Nano), spends: make(map[modelgate.Counter]*spend)}
 }
@@ -127,7 +129,7 @@ func (b *bank) judge(instance string, a *modelgate.Ask) modelgate.Held {
 		return modelgate.Held{Granted: mine.amount, Left: left}
 	case !ok:
 		return modelgate.Held{Gone: true}
-	case left >= a.Most:
+	case left >= max(a.Most, a.Plenty):
 		return modelgate.Held{Granted: a.Most, Left: left - a.Most}
 	case left >= a.Room:
 		return modelgate.Held{Granted: a.Least, Left: left - a.Least}

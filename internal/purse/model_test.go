@@ -106,7 +106,7 @@ func (e *explorer) boot(w *world, i int) *machine {
 	m := &machine{world: w, bank: b, at: i}
 	m.purse = New(Options{
 		Bank: b, Instance: names[i], Mode: e.mode, Now: func() time.Time { return moment },
-		Log: slog.New(slog.DiscardHandler), Flushed: func(context.Context) error { m.bookAll(); return nil },
+		Log: slog.New(slog.DiscardHandler), Unreachable: isLost, Flushed: func(context.Context) error { m.bookAll(); return nil },
 	})
 	m.purse.valid.Store(int64(time.Hour))
 	a := m.purse.account("c")
@@ -462,7 +462,7 @@ func TestEveryOrderOfEvents(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			e := &explorer{
-				t: t, mode: mode, amount: []modelgate.Nano{1, 3}, limits: []modelgate.Nano{4, 60}, seen: make(map[string]struct{}),
+				t: t, mode: mode, amount: []modelgate.Nano{1, 3}, limits: []modelgate.Nano{4, 60, 400}, seen: make(map[string]struct{}),
 			}
 			for _, limit := range e.limits {
 				e.visit(world{limit: limit, highest: limit, revision: 1, up: [instances]bool{true, true}})

@@ -9,6 +9,9 @@ import (
 const (
 	// ahead is for how long a slice is meant to last.
 	ahead = 90 * time.Second
+	// unknown is how many calls a second a slice is made for while no rate was
+	// measured.
+	unknown = 1
 	// share is the part of what is left of a budget that one slice may take.
 	// What is left shrinks with every slice, so that there is something for any
 	// number of instances without counting them.
@@ -132,13 +135,15 @@ func (t *pot) ask(amount modelgate.Nano, m Mode, now time.Time) modelgate.Ask {
 	if m == Estimate { // what ended calls cost beyond their reservations must fit
 		room = max(least-amount, 0) + 1
 	}
-	return modelgate.Ask{Counter: t.counter, Least: least, Most: t.most(least, amount, now), Room: room, Seq: t.seq}
+	most, plenty := t.most(least, amount, now)
+	return modelgate.Ask{Counter: t.counter, Least: least, Most: most, Plenty: plenty, Room: room, Seq: t.seq}
 }
 
 // most is what the next slice may hold: enough for ahead at the rate of late,
 // and no more than a share of what is left; near the limit just enough for
-// the calls that wait.
-func (t *pot) most(least, amount modelgate.Nano, now time.Time) modelgate.Nano {
+// the calls that wait. While neither is known it is what the rate unknown
+// needs, of which the bank must have plenty.
+func (t *pot) most(least, amount modelgate.Nano, now time.Time) (most, plenty modelgate.Nano) {
 	passed := max(now.Sub(t.asked), shortest)
 	if !t.asked.IsZero() {
 		rate := float64(t.taken) / passed.Seconds()
@@ -149,14 +154,19 @@ func (t *pot) most(least, amount modelgate.Nano, now time.Time) modelgate.Nano {
 	}
 	t.asked, t.taken = now, 0
 	exact := max(least, min(least.Add(t.waiting), modelgate.MaxBudget))
-	if !t.known || t.left/near < amount {
-		return exact
+	const calls = unknown * modelgate.Nano(ahead/time.Second)
+	switch {
+	case !t.known && amount <= modelgate.MaxBudget/(share*calls):
+		most = max(exact, calls*amount)
+		return most, min(share*most, modelgate.MaxBudget)
+	case !t.known, t.left/near < amount:
+		return exact, 0
 	}
-	most := t.left / share
+	most = t.left / share
 	if wanted := t.rate * ahead.Seconds(); wanted < float64(most) {
 		most = modelgate.Nano(wanted)
 	}
-	return max(most, exact)
+	return max(most, exact), 0
 }
 
 // granted takes an answer in.

@@ -54,8 +54,11 @@ type Options struct {
 	// Flushed waits until all calls are booked whose END was written before
 	// it was called.
 	Flushed func(context.Context) error
-	Now     func() time.Time // with a monotonic reading
-	Log     *slog.Logger
+	// Unreachable reports whether an error of the bank's says that no account
+	// can be served at the moment.
+	Unreachable func(error) bool
+	Now         func() time.Time // with a monotonic reading
+	Log         *slog.Logger
 }
 
 // Purse reserves money for calls. Safe for concurrent use. Start comes first,

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -31,7 +32,7 @@ func newTill(t *testing.T, mode Mode, b *bank) *till {
 	x.Purse = New(Options{
 		Bank: b, Instance: t.Name(), Mode: mode, Log: slog.New(slog.DiscardHandler),
 		Now:     func() time.Time { return moment.Add(time.Duration(x.now.Load())) },
-		Flushed: func(context.Context) error { x.book(); return nil },
+		Flushed: func(context.Context) error { x.book(); return nil }, Unreachable: isLost,
 	})
 	if err := x.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -389,6 +390,77 @@ func TestBankAway(t *testing.T) {
 	}
 }
 
+// A first slice lasts for a while where plenty is left, and is one call where
+// it is not.
+func TestTheFirstSlice(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ limit, held modelgate.Nano }{
+		{90*share*1000 - 1, 1000}, {90 * share * 1000, 90_000}, {modelgate.MaxBudget, 90_000},
+	} {
+		b := newBank()
+		who := b.caller(budget(modelgate.LevelClient, modelgate.Day, c.limit), budget(modelgate.LevelKey, modelgate.Day, modelgate.MaxBudget))
+		x := newTill(t, Strict, b)
+		h, err := x.reserve(who, 1000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held := b.spend(counter).held(); held != c.held {
+			t.Errorf("with %d left, %d is held for a first call of 1000, want %d", c.limit, held, c.held)
+		}
+		x.settle(&h, who, moment, 1000)
+	}
+}
+
+// An instance that has seen a single call of a client goes on without a
+// database, and so do the other clients where one of them had just become idle.
+func TestBankAwaySoon(t *testing.T) {
+	t.Parallel()
+	b := newBank()
+	x := newTill(t, Estimate, b)
+	var clients []*modelgate.Caller
+	for i := range 5 {
+		c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 1_000_000))
+		c.ClientID = modelgate.ClientID(fmt.Sprint(i))
+		clients = append(clients, c)
+	}
+	call := func(c *modelgate.Caller) error {
+		h, err := x.reserve(c, 1000)
+		if err == nil {
+			x.settle(&h, c, moment, 1000)
+		}
+		return err
+	}
+	for _, c := range clients {
+		if err := call(c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	x.book()
+	b.fail = slices.Repeat([]loss{before}, 1000)
+	for range 10 { // idle, again and again
+		x.idle()
+	}
+	without := make(map[modelgate.ClientID]bool)
+	for range 60 {
+		x.now.Add(int64(time.Second))
+		for _, c := range clients {
+			if call(c) != nil {
+				without[c.ClientID] = true
+			}
+		}
+	}
+	if len(without) > 1 {
+		t.Errorf("%d of %d clients were refused without a database, want one at most", len(without), len(clients))
+	}
+	b.fail = nil
+	x.now.Add(int64(refusalAge))
+	x.idle()
+	x.idle()
+	if x.held() != 0 {
+		t.Errorf("%d stays held", x.held())
+	}
+}
+
 // Many calls at once on two instances, with a database whose answers get lost
 // now and then: nothing passes a limit, nothing leaks, nothing is counted twice.
 func TestManyAtOnce(t *testing.T) {
@@ -563,7 +635,7 @@ func BenchmarkReserve(b *testing.B) {
 	c := threeLevels(memory)
 	p := New(Options{
 		Bank: memory, Instance: "i", Mode: Estimate, Log: slog.New(slog.DiscardHandler), Now: time.Now,
-		Flushed: func(context.Context) error { return nil },
+		Flushed: func(context.Context) error { return nil }, Unreachable: isLost,
 	})
 	if err := p.Start(b.Context()); err != nil {
 		b.Fatal(err)

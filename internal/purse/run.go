@@ -98,7 +98,8 @@ type idle struct {
 
 // tidy gives back what is not used. A pot without calls is closed once what
 // it was used for is booked: whatever a lost answer left in its slice goes
-// back with it.
+// back with it. While the database is away, what is held keeps calls going: the
+// first account that finds it so is the last, and the next time the first.
 func (p *Purse) tidy(ctx context.Context) {
 	found := p.idle()
 	if len(found) == 0 {
@@ -111,9 +112,28 @@ func (p *Purse) tidy(ctx context.Context) {
 	for _, i := range found {
 		byAccount[i.account] = append(byAccount[i.account], i)
 	}
-	for a, list := range byAccount {
-		p.tidyAccount(ctx, a, list, booked)
+	for _, a := range suspectsFirst(byAccount) {
+		err := p.tidyAccount(ctx, a, byAccount[a], booked) // it is logged, and tried again
+		if err != nil && p.Unreachable(err) {
+			return
+		}
 	}
+}
+
+// suspectsFirst are the accounts, those first whose last exchange with the bank
+// failed.
+func suspectsFirst(byAccount map[*account][]idle) []*account {
+	var suspects, others []*account
+	for a := range byAccount {
+		a.mu.Lock()
+		if a.failed.IsZero() {
+			others = append(others, a)
+		} else {
+			suspects = append(suspects, a)
+		}
+		a.mu.Unlock()
+	}
+	return append(suspects, others...)
 }
 
 func (p *Purse) idle() (found []idle) {
@@ -136,12 +156,12 @@ type debt struct {
 	modelgate.Return
 }
 
-func (p *Purse) tidyAccount(ctx context.Context, a *account, list []idle, booked bool) {
+func (p *Purse) tidyAccount(ctx context.Context, a *account, list []idle, booked bool) error {
 	select {
 	case <-a.bank:
 		defer func() { a.bank <- struct{}{} }()
 	default:
-		return // somebody is using it
+		return nil // somebody is using it
 	}
 	var due []debt
 	a.mu.Lock()
@@ -161,7 +181,7 @@ func (p *Purse) tidyAccount(ctx context.Context, a *account, list []idle, booked
 	a.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bankPatience)
 	defer cancel()
-	_ = p.pay(ctx, a, due) // it is logged, and tried again
+	return p.pay(ctx, a, due)
 }
 
 // pay makes returns. Pots that are closed are forgotten, unless they have

@@ -77,7 +77,7 @@ func newTill(t *testing.T, m money) *till {
 	must(err)
 	x := &till{T: t, db: db, caller: &caller}
 	if m.mode != "" {
-		x.purse = purse.New(purse.Options{Bank: db, Instance: "i", Mode: m.mode, Now: time.Now, Log: slog.New(slog.DiscardHandler), Flushed: func(context.Context) error { return nil }})
+		x.purse = purse.New(purse.Options{Bank: db, Instance: "i", Mode: m.mode, Unreachable: store.Unreachable, Now: time.Now, Log: slog.New(slog.DiscardHandler), Flushed: func(context.Context) error { return nil }})
 		must(x.purse.Start(ctx))
 	}
 	return x
@@ -208,7 +208,7 @@ func TestMoneyReserved(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			x := newTill(t, money{mode: tt.mode, key: rich})
+			x := newTill(t, money{mode: tt.mode, key: 2 * tt.want}) // too little for more than one call
 			held := make(chan modelgate.Nano, 2)
 			u := rawUpstream(t, func(conn net.Conn, _ *http.Request) bool {
 				held <- x.held()

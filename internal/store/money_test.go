@@ -47,17 +47,24 @@ func TestHoldGrantsTheMostThenTheLeast(t *testing.T) {
 		}
 		putBudget(t, db, client, 100)
 		for i, c := range []struct {
-			least, most, room modelgate.Nano
-			granted, left     modelgate.Nano
+			least, most, plenty, room modelgate.Nano
+			granted, left             modelgate.Nano
 		}{
-			{10, 60, 10, 60, 40},
-			{10, 60, 10, 10, 30},
-			{31, 31, 31, 0, 30},
-			{39, 60, 31, 0, 30},
-			{31, 60, 30, 31, -1},
-			{1, 1, 1, 0, -1},
+			{1, 10, 101, 1, 1, 99},
+			{1, 10, 99, 1, 10, 89},
+			{9, 60, 0, 9, 60, 29},
+			{1, 29, 1, 1, 29, 0},
+			{1, 1, 0, 1, 0, 0},
+			{-10, -10, 0, -10, -10, 10},
+			{11, 60, 0, 11, 0, 10},
+			{11, 60, 0, 10, 11, -1},
+			{1, 1, 0, 1, 0, -1},
 		} {
-			got, err := hold(modelgate.Ask{Least: c.least, Most: c.most, Room: c.room, Seq: int64(i + 2)})
+			if c.least < 0 { // given back
+				must(t, db.GiveBack(ctx, "i", []modelgate.Return{{Counter: k, Amount: -c.least, Seq: int64(i + 2)}}))
+				continue
+			}
+			got, err := hold(modelgate.Ask{Least: c.least, Most: c.most, Plenty: c.plenty, Room: c.room, Seq: int64(i + 2)})
 			if got.Granted != c.granted || got.Left != c.left || err != nil {
 				t.Errorf("ask %d: granted %d, left %d, %v; want %d, %d", i, got.Granted, got.Left, err, c.granted, c.left)
 			}
@@ -189,7 +196,8 @@ func (l *ledger) step(r *rapid.T, t *testing.T, db *DB, client modelgate.ClientI
 		putBudget(t, db, client, amount*3)
 		l.limit = amount * 3
 	case "hold":
-		l.hold(r, db, instance, modelgate.Ask{Counter: k, Least: amount, Most: amount * 2, Room: rapid.SampledFrom([]modelgate.Nano{1, amount}).Draw(r, "room"), Seq: seq})
+		l.hold(r, db, instance, modelgate.Ask{Counter: k, Least: amount, Most: amount * 2,
+			Plenty: rapid.SampledFrom([]modelgate.Nano{0, amount * 3}).Draw(r, "plenty"), Room: rapid.SampledFrom([]modelgate.Nano{1, amount}).Draw(r, "room"), Seq: seq})
 	case "row":
 		u := row(client, n)
 		u.Cost = amount
@@ -226,7 +234,7 @@ func (l *ledger) hold(r *rapid.T, db *DB, instance string, a modelgate.Ask) {
 	switch {
 	case mine != nil && mine.seq == a.Seq:
 		want.Granted = mine.amount
-	case l.limit > 0 && left >= a.Most:
+	case l.limit > 0 && left >= max(a.Most, a.Plenty):
 		want.Granted = a.Most
 	case l.limit > 0 && left >= a.Room:
 		want.Granted = a.Least

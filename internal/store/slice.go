@@ -17,8 +17,8 @@ const SliceLife = time.Hour
 
 // sqlHold is the one statement that reserves money: its WHERE clause is judged
 // under the lock of the row, so that nothing passes a limit unseen. $7 is what
-// must still be left for that: $6 itself or, to admit the one call that
-// crosses the limit, less.
+// must still be left for that: $6 itself, less to admit the one call that
+// crosses the limit, or more for a slice that is given of plenty only.
 const sqlHold = `UPDATE spend
 SET held = held + $6
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5
@@ -172,7 +172,7 @@ func hold(ctx context.Context, tx *sql.Tx, instance string, a *modelgate.Ask) (m
 func guard(ctx context.Context, tx *sql.Tx, k counter, a *modelgate.Ask) (granted, left modelgate.Nano, err error) {
 	var used, limit modelgate.Nano
 	if a.Most > a.Least {
-		err = tx.QueryRowContext(ctx, sqlHold, append(k.args(nil), int64(a.Most), int64(a.Most))...).Scan(&used, &limit)
+		err = tx.QueryRowContext(ctx, sqlHold, append(k.args(nil), int64(a.Most), int64(max(a.Most, a.Plenty)))...).Scan(&used, &limit)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return a.Most, limit - used, err
 		}
