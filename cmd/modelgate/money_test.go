@@ -56,8 +56,10 @@ func TestBalanceCommands(t *testing.T) {
 			eventually(t, "the credit", func() bool { status, _ := call(); return status == 200 }) // costs 0.000201
 			eventually(t, "the end of the balance", func() bool { status, _ := call(); return status == 402 })
 			g.Admin(&shown, "balance", "credit", "--client", string(client), "--usd=-0.0001")
-			b.get(t, "/gw/usage") // what was spent is booked
-			g.Admin(&shown, "balance", "show", "--client", string(client))
+			eventually(t, "what was spent is booked", func() bool {
+				g.Admin(&shown, "balance", "show", "--client", string(client))
+				return shown.Held == 0
+			})
 			if len(shown.Entries) != 2 || shown.Entries[0].Amount != -0.0001 || shown.Credited != 0.0004 || shown.Spent < 0.0004 || fmt.Sprintf("%.9f", shown.Credited-shown.Spent) != fmt.Sprintf("%.9f", shown.Balance) {
 				t.Errorf("balance show: %+v", shown)
 			}
@@ -120,7 +122,7 @@ func TestBudgetCommands(t *testing.T) {
 	if g.Admin(&list, "budget", "list"); len(list) != 0 {
 		t.Errorf("no budgets: %+v", list)
 	}
-	put(secret, `{"scope":"client","period":"day","limit_usd":0.00001}`)
+	put(secret, `{"scope":"client","period":"month","limit_usd":0.00001}`)
 	put(secret, fmt.Sprintf(`{"scope":"key","id":%q,"period":"month","limit_usd":7}`, id))
 	stranger, _ := g.NewKey(other)
 	put(stranger, `{"scope":"client","period":"month","limit_usd":9}`)
@@ -131,18 +133,20 @@ func TestBudgetCommands(t *testing.T) {
 	if first, second := status(), status(); first != 200 || second != 402 {
 		t.Errorf("the call that crosses the limit and the next: %d, %d", first, second)
 	}
-	b.get(t, "/gw/usage") // it is booked
 	if g.Admin(&list, "budget", "list"); len(list) != 3 {
 		t.Errorf("budget list: %+v", list)
 	}
-	g.Admin(&list, "budget", "list", "--client", string(client))
+	eventually(t, "the call is booked", func() bool {
+		g.Admin(&list, "budget", "list", "--client", string(client))
+		return len(list) != 2 || list[0].Held == 0 && list[1].Held == 0
+	})
 	if len(list) != 2 || list[0].Scope != "client" || list[0].Limit != 0.00001 || list[0].Spend != 0.000201 || list[1].ID != string(id) || list[1].Spend != 0.000201 || list[1].Period != "month" {
 		t.Errorf("budget list --client: %+v", list)
 	}
 	if out, _, code := g.Run("budget", "list", "--config", g.ConfigFile); code != 0 || !strings.HasPrefix(out, "CLIENT") || !strings.Contains(out, "0.000201") {
 		t.Errorf("budget list as a table: %d\n%s", code, out)
 	}
-	remove := []string{"budget", "remove", "--client", string(client), "--scope", "client", "--period", "day"}
+	remove := []string{"budget", "remove", "--client", string(client), "--scope", "client", "--period", "month"}
 	g.Admin(nil, remove...)
 	eventually(t, "the removal", func() bool { return status() == 200 })
 	for what, tt := range map[string]struct {
@@ -171,7 +175,7 @@ func TestEnforcement(t *testing.T) {
 			client := g.NewClient("acme", "--billing", "manual")
 			secret, _ := g.NewKey(client)
 			b := &bench{g, secret}
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, g.URL+"/gw/budgets", strings.NewReader(`{"scope":"client","period":"day","limit_usd":0.00001}`))
+			r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, g.URL+"/gw/budgets", strings.NewReader(`{"scope":"client","period":"month","limit_usd":0.00001}`))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -21,15 +21,15 @@ import (
 )
 
 const (
-	// alertPause is between two looks for alerts, alertBatch how many are taken
-	// at once.
-	alertPause = 2 * time.Second
-	alertBatch = 20
+	alertPause = 2 * time.Second // between two looks for alerts
 	// alertLease is until an alert that was not delivered is tried again, and
 	// alertTries how often.
 	alertLease   = time.Minute
 	alertTries   = 60
 	alertTimeout = 10 * time.Second
+	// alertBatch are taken at once: no more than a receiver that never answers
+	// leaves time for, or another instance would take the last of them too.
+	alertBatch = int(alertLease/alertTimeout) - 1
 )
 
 // AlertLedger is where alerts are noted; *store.DB is one.
@@ -71,16 +71,28 @@ func (a *Alerter) Run(ctx context.Context) {
 
 // deliver takes the alerts that are due.
 func (a *Alerter) deliver(ctx context.Context) error {
-	due, err := a.Ledger.ClaimAlerts(ctx, alertBatch, alertLease)
-	if err != nil {
-		return err
+	for {
+		due, err := a.Ledger.ClaimAlerts(ctx, alertBatch, alertLease)
+		if err != nil {
+			return err
+		}
+		if err := a.deliverBatch(ctx, due); err != nil || len(due) < alertBatch {
+			return err
+		}
 	}
+}
+
+// deliverBatch tells of all the alerts before it sends the first: a claim is
+// noted already, and nobody else would tell of it.
+func (a *Alerter) deliverBatch(ctx context.Context, due []store.Alert) error {
 	for _, alert := range due {
 		if alert.Tries == 1 {
 			a.Count(alert.Percent)
 			a.Log.Warn("budget used up", "percent", alert.Percent, "client_id", alert.ClientID, "scope", alert.Level, "id", alert.ID,
 				"period", alert.Period, "period_start", alert.Start.Format(time.DateOnly), "limit_usd", alert.Limit.String(), "spend_usd", alert.Spend.String())
 		}
+	}
+	for _, alert := range due {
 		if err := a.send(ctx, &alert); err != nil {
 			a.Log.Warn("budget alert was not delivered", "try", alert.Tries, "client_id", alert.ClientID, "percent", alert.Percent, "error", err)
 			if alert.Tries < alertTries {

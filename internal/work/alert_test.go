@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -127,6 +128,43 @@ func TestAlertsAreToldOnce(t *testing.T) {
 		if line := fmt.Sprintf("percent=%d client_id=c scope=key id=k period=day period_start=2026-11-30 limit_usd=10", percent); !strings.Contains(log.String(), line) {
 			t.Errorf("the log has no %q:\n%s", line, log)
 		}
+	}
+}
+
+// queue hands each alert out once.
+type queue struct{ alerts }
+
+func (q *queue) ClaimAlerts(_ context.Context, most int, _ time.Duration) ([]store.Alert, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	out := slices.Clone(q.open[:min(most, len(q.open))])
+	q.open = q.open[len(out):]
+	for i := range out {
+		out[i].Tries++
+	}
+	return out, nil
+}
+
+// Many alerts at once do not wait for the next look, and those that were
+// claimed are told of before a receiver can take its time.
+func TestManyAlertsAtOnce(t *testing.T) {
+	t.Parallel()
+	var told, atFirst atomic.Int64
+	r := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { atFirst.CompareAndSwap(0, told.Load()) }))
+	t.Cleanup(r.Close)
+	var all []store.Alert
+	for i := range 3*alertBatch + 1 {
+		all = append(all, alertOf(50))
+		all[i].ID = fmt.Sprint(i)
+	}
+	q := &queue{alerts{open: all}}
+	a, _, _ := newAlerter(q, r.URL)
+	a.Count = func(int) { told.Add(1) }
+	if err := a.deliver(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(q.finished); n != len(all) || told.Load() != int64(n) || atFirst.Load() != int64(alertBatch) {
+		t.Errorf("%d of %d alerts are delivered and %d told of, %d of them before the first webhook", n, len(all), told.Load(), atFirst.Load())
 	}
 }
 
