@@ -60,7 +60,7 @@ func TestMoneyKills(t *testing.T) {
 	enough := limit - (limit-before)/100
 	m.trade(strictDraw, func() bool { return m.settled() >= enough || time.Since(restarted) > 90*time.Second })
 	usable := time.Since(restarted)
-	m.nothingHeld(10 * time.Second)
+	m.nothingHeld(time.Minute)
 	spent := m.settled()
 	if spent < enough || spent > limit {
 		t.Errorf("%d of %d are spent %v after the last restart, want at least %d", spent, limit, usable, enough)

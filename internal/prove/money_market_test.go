@@ -34,9 +34,16 @@ type market struct {
 	subs     []string
 	keys     []marketKey
 
-	marks atomic.Int64
-	mu    sync.Mutex
-	made  []*attempt
+	marks  atomic.Int64
+	mu     sync.Mutex
+	made   []*attempt
+	booked []bookedSum
+}
+
+// bookedSum is what all calls together have settled at a time.
+type bookedSum struct {
+	at  time.Time
+	sum int64
 }
 
 type marketKey struct {
@@ -222,7 +229,9 @@ func (m *market) positions() []position {
 	rows, err := m.db.QueryContext(m.Context(), `SELECT b.scope, b.scope_id, s.settled, s.held, b.amount FROM budget b JOIN spend s
 		ON s.client_id = b.client_id AND s.scope = b.scope AND s.scope_id = b.scope_id AND s.period = b.period`)
 	if err != nil {
-		m.Error(err)
+		if m.Context().Err() == nil { // else the test has ended
+			m.Error(err)
+		}
 		return nil
 	}
 	defer rows.Close()
@@ -275,6 +284,9 @@ func (m *market) watch(see func(time.Time, []position)) func() int {
 		for n := 0; ; n++ {
 			select {
 			case <-stop:
+				sampled <- n
+				return
+			case <-m.Context().Done():
 				sampled <- n
 				return
 			case <-tick.C:
