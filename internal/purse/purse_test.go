@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -190,12 +191,17 @@ func TestStrictAdmitsOnlyWhatFits(t *testing.T) {
 	b := newBank()
 	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 10))
 	x := newTill(t, Strict, b)
+	var log strings.Builder
+	x.Purse.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	first, err := x.reserve(c, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := x.reserve(c, 4); !errors.Is(err, modelgate.ErrBudget) {
 		t.Errorf("4 of 3: %v", err)
+	}
+	if want := "scope=client id=c period=day limit_usd=0.00000001 left_usd=0.000000003 reserve_usd=0.000000004"; !strings.Contains(log.String(), want) {
+		t.Errorf("the log does not say %s:\n%s", want, &log)
 	}
 	asked := x.Stats().Asks
 	if _, err := x.reserve(c, 5); !errors.Is(err, modelgate.ErrBudget) || x.Stats().Asks != asked {

@@ -152,7 +152,7 @@ func (r *reservation) refusal() error {
 		b := &r.caller.Budgets[i]
 		t := r.account.pots[r.counter(b)]
 		if t != nil && !t.stale(b) && !t.gone && t.free < r.amount && t.refuses(r.amount, r.purse.Mode, now) {
-			return b.Refusal()
+			return r.refused(b, t.left)
 		}
 	}
 	if f := r.account.failed; !f.IsZero() && now.Sub(f) < refusalAge {
@@ -272,11 +272,19 @@ func (r *reservation) first(asking []*pot, answers []modelgate.Held) error {
 		b := &r.caller.Budgets[i]
 		for n, t := range asking {
 			if t.counter == r.counter(b) && answers[n].Granted == 0 && !answers[n].Gone {
-				return b.Refusal()
+				return r.refused(b, answers[n].Left)
 			}
 		}
 	}
 	return modelgate.ErrBudget
+}
+
+// refused is the refusal of a budget. The client is not told whether nothing is
+// left of it, or less than the call may cost.
+func (r *reservation) refused(b *modelgate.Budget, left modelgate.Nano) error {
+	r.purse.Log.Debug("budget refuses a call", "client_id", r.caller.ClientID, "key_id", r.caller.KeyID, "scope", b.Level, "id", b.ID,
+		"period", b.Period, "limit_usd", b.Limit, "left_usd", left, "reserve_usd", r.amount)
+	return b.Refusal()
 }
 
 // admit notes that the reservation stands.

@@ -27,9 +27,11 @@ ORDER BY at DESC, id DESC
 LIMIT $2
 -- sqlEntries`
 
+// sqlBalance takes what an invoiced client spends for no debit.
 const sqlBalance = `SELECT
   COALESCE((SELECT amount FROM budget WHERE client_id = $1 AND scope = 'client' AND scope_id = $1 AND period = 'total'), 0),
-  COALESCE((SELECT settled FROM spend WHERE client_id = $1 AND scope = 'client' AND scope_id = $1 AND period = 'total' AND period_start = 0), 0),
+  COALESCE((SELECT invoiced_spend FROM client WHERE id = $1 AND billing = 'invoiced'),
+    (SELECT settled FROM spend WHERE client_id = $1 AND scope = 'client' AND scope_id = $1 AND period = 'total' AND period_start = 0), 0),
   COALESCE((SELECT held FROM spend WHERE client_id = $1 AND scope = 'client' AND scope_id = $1 AND period = 'total' AND period_start = 0), 0)
 -- sqlBalance`
 
@@ -45,8 +47,10 @@ type BalanceEntry struct {
 // Balance is a client's prepaid balance.
 type Balance struct {
 	Credited modelgate.Nano // the sum of all entries
-	Spent    modelgate.Nano // the sum of the costs of all usage rows
-	Held     modelgate.Nano // reserved by calls and instances
+	// Spent is the sum of the costs of all usage rows, of an invoiced client as
+	// it was when the client began to be.
+	Spent modelgate.Nano
+	Held  modelgate.Nano // reserved by calls and instances
 }
 
 // Left is the balance: what was credited and is not spent.

@@ -400,6 +400,9 @@ func TestBalance(t *testing.T) {
 			r.KeyID = modelgate.KeyID(id(21))
 			book(t, db, "i", r)
 		}
+		if got, _, err := db.Balance(ctx, client, 1); err != nil || got.Left() != 3500 {
+			t.Errorf("%d are left while the client is invoiced, %v; want what was left before", got.Left(), err)
+		}
 		bill(modelgate.Manual)
 		bill(modelgate.Manual)
 		if got, _, err := db.Balance(ctx, client, 1); err != nil || got.Left() != 3500 {
