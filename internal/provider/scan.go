@@ -3,6 +3,7 @@ package provider
 import (
 	"bytes"
 	"hash/maphash"
+	"iter"
 	"math"
 	"unicode/utf8"
 )
@@ -149,6 +150,22 @@ func (f *Fields) Get(name string) (Value, bool) {
 		return Value{}, false
 	}
 	return Value{body: f.body, Span: kept.value}, true
+}
+
+// All yields the wanted members that the body has, in its order.
+func (f *Fields) All() iter.Seq2[string, Value] {
+	return func(yield func(string, Value) bool) {
+		for _, kept := range f.found[:f.count] {
+			if !yield(f.names.text[kept.name], Value{body: f.body, Span: kept.value}) {
+				return
+			}
+		}
+		for _, kept := range f.more {
+			if !yield(f.names.text[kept.name], Value{body: f.body, Span: kept.value}) {
+				return
+			}
+		}
+	}
 }
 
 func (f *Fields) get(name string) (field, bool) {

@@ -11,6 +11,7 @@ import (
 type Names struct {
 	seed     maphash.Seed
 	all      [][]byte
+	text     []string // the same
 	byLength [][]int
 }
 
@@ -27,7 +28,7 @@ func NewNames(names ...string) *Names {
 			set.byLength = append(set.byLength, nil)
 		}
 		set.byLength[len(name)] = append(set.byLength[len(name)], len(set.all))
-		set.all = append(set.all, []byte(name))
+		set.all, set.text = append(set.all, []byte(name)), append(set.text, name)
 	}
 	return set
 }

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -162,6 +163,21 @@ func TestScanKeepsManyWantedMembers(t *testing.T) {
 	}
 	if fields.Has("other") {
 		t.Error("Has(other) = true for a name that was not scanned")
+	}
+	var all []string
+	for name, value := range fields.All() {
+		if all = append(all, name); len(value.Raw()) != len(name) {
+			t.Errorf("All has %s for %q", value.Raw(), name)
+		}
+	}
+	if !slices.Equal(all, wanted) {
+		t.Errorf("All has %q, want %q", all, wanted)
+	}
+	for name := range fields.All() {
+		if name != wanted[0] {
+			t.Errorf("All goes on with %q", name)
+		}
+		break
 	}
 }
 

@@ -322,6 +322,11 @@ func TestMoneyComesBack(t *testing.T) {
 
 func TestDemand(t *testing.T) {
 	t.Parallel()
+	for _, name := range budgetNames() {
+		if roleOf(name) == noRole {
+			t.Errorf("%s is looked for and has no role", name)
+		}
+	}
 	const chat, completions, embeddings = "/v1/chat/completions", "/v1/completions", "/v1/embeddings"
 	for _, tt := range []struct {
 		path, body string
@@ -337,6 +342,7 @@ func TestDemand(t *testing.T) {
 		{chat, `{"n":1e400}`, demand{choices: 10_000, open: true}},
 		{chat, `{"n":9223372036854775807}`, demand{choices: 10_000, open: true}},
 		{chat, `{"n":2.5}`, demand{choices: 10_000, open: true}},
+		{chat, `{"best_of":false,"candidateCount":[]}`, demand{}},
 		{chat, `{"best_of":[9]}`, demand{choices: 10_000, open: true}},
 		{chat, `{"parameters":{"n":3,"sampleCount":4}}`, demand{choices: 4}},
 		{chat, `{"parameters":{"n":3,"n":4}}`, demand{open: true}},

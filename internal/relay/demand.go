@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"slices"
 	"strings"
 
 	"modelgate"
@@ -30,62 +29,58 @@ const (
 	mostInForm = 10
 )
 
-// counts are the members that say how many answers there will be.
-func counts() []string {
-	return []string{"n", "best_of", "sampleCount", "sample_count", "candidateCount", "candidate_count"}
+// role is what a body member has to do with the cost of a call.
+type role uint8
+
+const (
+	noRole   role = iota
+	isCount       // says how many answers there will be
+	isConfig      // an object that holds counts and doings as well
+	isBatch       // a list whose elements each are an input of their own, or an object that holds one
+	isDoing       // lets the provider do more than answer once
+	isTools       // the list of tools
+	isLimit       // bounds the output on some paths
+)
+
+// roleOf is the role of a member at the top of a body, or in a config.
+func roleOf(name string) role {
+	switch name {
+	case "n", "best_of", "sampleCount", "sample_count", "candidateCount", "candidate_count":
+		return isCount
+	case "generationConfig", "generation_config", "parameters":
+		return isConfig
+	case "input", "inputs", "prompt", "texts", "contents", "documents", "requests", "instances":
+		return isBatch
+	case "web_search_options", "mcp_servers", "plugins", "search_parameters", "connectors", "enable_search", "prediction":
+		return isDoing
+	case "tools":
+		return isTools
+	case "max_tokens", "max_completion_tokens", "max_output_tokens":
+		return isLimit
+	}
+	return noRole
 }
 
-// configs are the members that hold counts as well.
-func configs() []string { return []string{"generationConfig", "generation_config", "parameters"} }
-
-// batches are the members whose elements each are an input of their own, at
-// the top or within input.
-func batches() []string {
-	return []string{"input", "inputs", "prompt", "texts", "contents", "documents", "requests", "instances"}
-}
-
-// conversations are the ends of the paths on which all there is belongs to one
-// input.
-func conversations() []string {
-	return []string{"/chat/completions", "/messages", "/responses", "enerateContent", "/chat", "/generate", "generation/generation"}
-}
-
-// doings are the members, beside tools, that let a provider do more than answer
-// once.
-func doings() []string {
-	return []string{"web_search_options", "mcp_servers", "plugins", "search_parameters", "connectors", "enable_search", "prediction"}
-}
-
-// budgetNames are the body members that demand reads.
+// budgetNames are the body members that have a role.
 func budgetNames() []string {
-	names := slices.Concat(counts(), configs(), batches(), doings(), []string{"tools"})
-	for _, l := range outputLimits() {
-		for _, name := range l.members {
-			if !strings.Contains(name, ".") {
-				names = append(names, name)
-			}
+	return []string{
+		"n", "best_of", "sampleCount", "sample_count", "candidateCount", "candidate_count",
+		"generationConfig", "generation_config", "parameters",
+		"input", "inputs", "prompt", "texts", "contents", "documents", "requests", "instances",
+		"web_search_options", "mcp_servers", "plugins", "search_parameters", "connectors", "enable_search", "prediction",
+		"tools", "max_tokens", "max_completion_tokens", "max_output_tokens",
+	}
+}
+
+// conversation reports whether all that a request to the path holds belongs to
+// one input.
+func conversation(path string) bool {
+	for _, end := range [...]string{"/chat/completions", "/messages", "/responses", "enerateContent", "/chat", "/generate", "generation/generation"} {
+		if strings.HasSuffix(path, end) {
+			return true
 		}
 	}
-	return names
-}
-
-// outputLimit names the members that bound the output on some paths. A
-// provider ignores the names of others, and so must a bound.
-type outputLimit struct {
-	path    string   // the end of the path
-	members []string // of the body, or after a dot of an object in it
-}
-
-func outputLimits() []outputLimit {
-	return []outputLimit{
-		{"/chat/completions", []string{"max_tokens", "max_completion_tokens"}},
-		{"/completions", []string{"max_tokens"}},
-		{"/messages", []string{"max_tokens"}},
-		{"/responses", []string{"max_output_tokens"}},
-		{"enerateContent", []string{
-			"generationConfig.maxOutputTokens", "generationConfig.max_output_tokens", "generation_config.maxOutputTokens", "generation_config.max_output_tokens",
-		}},
-	}
+	return false
 }
 
 // demand reads a request to the path. What it cannot read bounds nothing.
@@ -99,50 +94,103 @@ func (q *request) demand(path string) demand {
 	}
 	d.text = int64(len(q.body))
 	d.output = q.outputLimit(path)
-	for _, name := range counts() {
-		value, _ := q.Fields.Get(name)
-		d.count(value)
-		for _, config := range configs() {
-			object, _ := q.Fields.Get(config)
-			value, err := object.Member(name)
+	single := conversation(path)
+	for name, value := range q.Fields.All() {
+		switch roleOf(name) {
+		case isCount:
 			d.count(value)
-			d.open = d.open || err != nil
+		case isConfig:
+			d.config(value)
+		case isBatch:
+			if !single {
+				d.batch(value)
+			}
+		case isDoing:
+			d.open = d.open || asksFor(value)
+		case isTools:
+			d.open = d.open || runsTools(value)
 		}
 	}
-	if !slices.ContainsFunc(conversations(), func(end string) bool { return strings.HasSuffix(path, end) }) {
-		q.inputs(&d)
-	}
-	d.open = d.open || q.doesMore()
 	return d
 }
 
 // count takes in a number of answers.
 func (d *demand) count(v provider.Value) {
+	if !asksFor(v) {
+		return
+	}
 	n, ok := v.Int()
-	switch {
-	case v.Kind() == provider.JSONAbsent, v.Kind() == provider.JSONNull:
-	case !ok, n > mostChoices:
+	if !ok || n > mostChoices {
 		d.choices, d.open = mostChoices, true
-	default:
-		d.choices = max(d.choices, n)
+		return
+	}
+	d.choices = max(d.choices, n)
+}
+
+// config takes in an object of settings.
+func (d *demand) config(object provider.Value) {
+	if object.Kind() != provider.JSONObject {
+		return
+	}
+	for _, name := range budgetNames() {
+		r := roleOf(name)
+		if r != isCount && r != isDoing {
+			continue
+		}
+		value, err := object.Member(name)
+		switch {
+		case err != nil:
+			d.open = true
+		case r == isCount:
+			d.count(value)
+		default:
+			d.open = d.open || asksFor(value)
+		}
 	}
 }
 
-// outputLimit is the most tokens that an answer on the path may have.
-func (q *request) outputLimit(path string) (most int64) {
-	for _, l := range outputLimits() {
-		if !strings.HasSuffix(path, l.path) {
+// batch counts what a list, or a list in an object, has that is read by
+// itself.
+func (d *demand) batch(v provider.Value) {
+	d.inputs = max(d.inputs, elements(v))
+	if v.Kind() != provider.JSONObject {
+		return
+	}
+	for _, name := range budgetNames() {
+		if roleOf(name) != isBatch {
 			continue
 		}
-		for _, name := range l.members {
-			object, member, nested := strings.Cut(name, ".")
-			value, _ := q.Fields.Get(object)
-			if nested {
-				value, _ = value.Member(member) // the zero value where it is not one
-			}
+		list, err := v.Member(name)
+		d.inputs = max(d.inputs, elements(list))
+		d.open = d.open || err != nil
+	}
+}
+
+// outputLimit is the most tokens that an answer on the path may have. A
+// provider ignores the names that other paths have for it, and so must a
+// bound.
+func (q *request) outputLimit(path string) int64 {
+	top := func(name string) int64 {
+		value, _ := q.Fields.Get(name)
+		return bounding(value)
+	}
+	switch {
+	case strings.HasSuffix(path, "/chat/completions"):
+		return max(top("max_tokens"), top("max_completion_tokens"))
+	case strings.HasSuffix(path, "/completions"), strings.HasSuffix(path, "/messages"):
+		return top("max_tokens")
+	case strings.HasSuffix(path, "/responses"):
+		return top("max_output_tokens")
+	case !strings.HasSuffix(path, "enerateContent"):
+		return 0
+	}
+	most := int64(0)
+	for _, name := range [...]string{"generationConfig", "generation_config"} {
+		object, _ := q.Fields.Get(name)
+		for _, name := range [...]string{"maxOutputTokens", "max_output_tokens"} {
+			value, _ := object.Member(name) // the zero value where it is not one
 			most = max(most, bounding(value))
 		}
-		break
 	}
 	return most
 }
@@ -160,20 +208,6 @@ func bounding(v provider.Value) int64 {
 	return n
 }
 
-// inputs counts what the body has that is read by itself.
-func (q *request) inputs(d *demand) {
-	for _, name := range batches() {
-		list, _ := q.Fields.Get(name)
-		d.inputs = max(d.inputs, elements(list))
-	}
-	object, _ := q.Fields.Get("input")
-	for _, name := range batches() {
-		list, err := object.Member(name)
-		d.inputs = max(d.inputs, elements(list))
-		d.open = d.open || err != nil
-	}
-}
-
 // elements are the inputs in an array. Numbers are the tokens of one.
 func elements(list provider.Value) (n int64) {
 	tokens := int64(0)
@@ -187,19 +221,10 @@ func elements(list provider.Value) (n int64) {
 	return n + tokens
 }
 
-// doesMore reports whether the provider may do more than answer once.
-func (q *request) doesMore() bool {
-	parameters, _ := q.Fields.Get("parameters")
-	for _, name := range doings() {
-		value, _ := q.Fields.Get(name)
-		inner, err := parameters.Member(name)
-		if asksFor(value) || asksFor(inner) || err != nil {
-			return true
-		}
-	}
-	tools, _ := q.Fields.Get("tools")
+// runsTools reports whether any of the tools is one that the provider runs.
+func runsTools(tools provider.Value) bool {
 	switch tools.Kind() {
-	case provider.JSONAbsent, provider.JSONNull:
+	case provider.JSONNull:
 		return false
 	case provider.JSONArray:
 		for tool := range tools.Elements() {
