@@ -156,9 +156,8 @@ func (t *pot) most(least, amount modelgate.Nano, now time.Time) (most, plenty mo
 	exact := max(least, min(least.Add(t.waiting), modelgate.MaxBudget))
 	const calls = unknown * modelgate.Nano(ahead/time.Second)
 	switch {
-	case !t.known && amount <= modelgate.MaxBudget/(share*calls):
-		most = max(exact, calls*amount)
-		return most, min(share*most, modelgate.MaxBudget)
+	case !t.known && amount <= modelgate.MaxBudget/(share*calls) && exact < calls*amount:
+		return calls * amount, share * calls * amount
 	case !t.known, t.left/near < amount:
 		return exact, 0
 	}

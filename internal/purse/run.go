@@ -15,6 +15,8 @@ const (
 	// than the hour after which others may take what an instance holds.
 	renewAge = 10 * time.Minute
 	validAge = 50 * time.Minute
+	// expireAge is between two looks for what dead instances held.
+	expireAge = time.Minute
 	// flushPatience bounds the wait for bookings before a pot is closed.
 	flushPatience = 2 * time.Second
 )
@@ -32,6 +34,8 @@ func (p *Purse) Run(ctx context.Context) {
 	defer tick.Stop()
 	renew := time.NewTicker(renewAge)
 	defer renew.Stop()
+	expire := time.NewTicker(expireAge)
+	defer expire.Stop()
 	for {
 		select {
 		case <-tick.C:
@@ -40,6 +44,7 @@ func (p *Purse) Run(ctx context.Context) {
 			if err := p.renew(ctx); err != nil && ctx.Err() == nil {
 				p.Log.Warn("budgets: slices not renewed", "error", err)
 			}
+		case <-expire.C:
 			if err := p.Bank.EndExpiredSlices(ctx); err != nil && ctx.Err() == nil {
 				p.Log.Warn("budgets: what dead instances held is not freed yet", "error", err)
 			}
