@@ -252,14 +252,16 @@ func asksFor(v provider.Value) bool {
 }
 
 // clientTool reports whether a tool is one that the client runs: it has a
-// name and no type of its own, or is a function.
+// name and no type of its own, or is a function, or of a type that the models
+// know and clients run.
 func clientTool(tool provider.Value) bool {
 	kind, err := tool.Member("type")
 	if err != nil || tool.Kind() != provider.JSONObject {
 		return false
 	}
 	if text, ok := kind.Text(); ok {
-		return text == "function" || text == "custom"
+		return text == "function" || text == "custom" || text == "local_shell" || text == "apply_patch" ||
+			strings.HasPrefix(text, "bash_") || strings.HasPrefix(text, "text_editor_") || strings.HasPrefix(text, "computer_") || strings.HasPrefix(text, "memory_")
 	}
 	for _, name := range []string{"name", "functionDeclarations", "function_declarations"} {
 		if v, err := tool.Member(name); err == nil && v.Kind() != provider.JSONAbsent {
@@ -274,7 +276,10 @@ func only(tool provider.Value, name string) bool {
 	if name == "name" {
 		return true
 	}
-	for _, other := range []string{"googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval", "codeExecution", "code_execution", "urlContext", "url_context"} {
+	for _, other := range []string{
+		"googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval", "codeExecution", "code_execution", "urlContext", "url_context",
+		"googleMaps", "google_maps", "fileSearch", "file_search", "enterpriseWebSearch", "enterprise_web_search", "retrieval", "mcpServers", "mcp_servers",
+	} {
 		if v, err := tool.Member(other); err != nil || v.Kind() != provider.JSONAbsent {
 			return false
 		}
