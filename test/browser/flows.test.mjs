@@ -320,6 +320,7 @@ test("customers: spend and margin, add, price, issue, suspend, resume", async ()
   const booked = new Map((await call(shop.manager, `GET /gw/stats?group_by=sub_account_id&since=${began}ms`)).json.map((b) => [b.key, b]));
   const known = (await call(shop.manager, "GET /gw/subaccounts")).json;
   assert.equal(sheet.length, known.length);
+  assert.ok(sheet.every((cells) => cells.slice(4, 7).every((c) => /^\d+(\.\d{1,9})?$/.test(c))), "amounts to the nano-dollar");
   for (const c of known) {
     const [, , markup, requests, cost, billed, margin] = sheet.find((cells) => cells[0] === c.name).map(Number);
     const spent = booked.get(c.id)?.total_cost_usd ?? 0;
@@ -480,6 +481,7 @@ test("models: every price is exact, and every call that is shown works when it i
     if (m.prices.length === 0) continue; // refused under a budget
     const shown = await dialog.getByLabel(/^A call of/).innerText();
     assert.ok(shown.startsWith(`curl ${shop.url}${m.door} `), shown);
+    if (m.door === "/v1/videos") continue; // would be one more job; the shop has made some with the same call
     const answer = await pasted(shown, shop.manager);
     assert.equal(answer.status, 200, `${shown}: ${await answer.text()}`);
   }

@@ -131,7 +131,7 @@ export function unitName(unit: string): string {
 export function csv(rows: (string | number | null | undefined)[][]): string {
   const cell = (v: string | number | null | undefined) => {
     if (v === null || v === undefined) return "";
-    if (typeof v === "number") return String(v);
+    if (typeof v === "number") return Number.isInteger(v) ? String(v) : v.toFixed(9).replace(/\.?0+$/, ""); // nano-dollars, and no exponent
     const text = /^[=+\-@\t\r]/.test(v) ? "'" + v : v;
     return /[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   };
