@@ -11,6 +11,7 @@ import (
 	"modelgate/internal/config"
 	"modelgate/internal/manage"
 	"modelgate/internal/processor"
+	"modelgate/internal/provider"
 	"modelgate/internal/seal"
 	"modelgate/internal/store"
 	"modelgate/internal/work"
@@ -18,7 +19,9 @@ import (
 
 // newProcessor makes the client of the payment processor.
 func newProcessor(cfg *config.Config) *processor.Client {
-	return processor.New(processor.Options{BaseURL: cfg.Processor.BaseURL, Meter: cfg.Processor.MeterEventName})
+	return processor.New(processor.Options{
+		BaseURL: cfg.Processor.BaseURL, Meter: cfg.Processor.MeterEventName, Control: provider.RefuseMetadata,
+	})
 }
 
 // newCheckout is how balances are paid into, as configured.

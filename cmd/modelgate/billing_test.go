@@ -95,3 +95,15 @@ func TestSecretsWithoutTheirKey(t *testing.T) {
 		}
 	}
 }
+
+// TestProcessorIsNoMetadataService holds for the processor what holds for
+// providers.
+func TestProcessorIsNoMetadataService(t *testing.T) {
+	t.Parallel()
+	client := newProcessor(config.Default())
+	for address, refused := range map[string]bool{"169.254.169.254:80": true, "[fd00:ec2::254]:80": true, "127.0.0.1:12111": false, "10.0.0.9:443": false} {
+		if err := client.Control("tcp", address, nil); (err != nil) != refused {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

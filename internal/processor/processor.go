@@ -13,6 +13,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/stripe/stripe-go/v85"
@@ -26,6 +27,9 @@ type Options struct {
 	Meter string
 	// Timeout bounds one call; 0 means 20 seconds.
 	Timeout time.Duration
+	// Control judges the address of each connection (net.Dialer); nil lets all
+	// pass.
+	Control func(network, address string, c syscall.RawConn) error
 	// Transport carries the calls; nil means one of its own.
 	Transport http.RoundTripper
 }
@@ -51,7 +55,7 @@ func New(o Options) *Client {
 	if o.Transport == nil {
 		o.Transport = &http.Transport{
 			Proxy:               http.ProxyFromEnvironment,
-			DialContext:         (&net.Dialer{Timeout: dialTimeout}).DialContext,
+			DialContext:         (&net.Dialer{Timeout: dialTimeout, Control: o.Control}).DialContext,
 			TLSHandshakeTimeout: dialTimeout,
 			MaxIdleConns:        idleConns,
 			MaxIdleConnsPerHost: idleConns,

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -116,6 +117,18 @@ func TestOutcomes(t *testing.T) {
 				t.Errorf("%q shown as %q, want %q as %q", err, shown(err), c.text, c.shown)
 			}
 		})
+	}
+}
+
+// An address that is refused is never spoken to.
+func TestControl(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("a call came in") }))
+	defer server.Close()
+	refuse := func(string, string, syscall.RawConn) error { return errors.New("not there") }
+	client := processor.New(processor.Options{BaseURL: server.URL, Meter: "m", Control: refuse})
+	if err := client.Report(t.Context(), key, event(1)); processor.OutcomeOf(err) != processor.Away {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -549,7 +549,7 @@ func TestMetadataServicesAreRefused(t *testing.T) {
 		"169.254.169.254:80": true, "[fd00:ec2::254]:80": true, "[::ffff:169.254.169.254]:80": true, "100.100.100.200:443": true,
 		"[fd00:ec2::254%eth0]:80": true, "169.254.170.2:80": true, "10.0.0.1:80": false, "127.0.0.1:80": false, "[::1]:80": false,
 	} {
-		if err := refuseMetadata("tcp", address, nil); (err != nil) != refused {
+		if err := RefuseMetadata("tcp", address, nil); (err != nil) != refused {
 			t.Errorf("connecting to %s: %v, want refused %v", address, err, refused)
 		}
 	}

@@ -35,8 +35,9 @@ func tlsConfig(caFile string) (*tls.Config, error) {
 	return config, nil
 }
 
-// refuseMetadata is called with the resolved address before each connection.
-func refuseMetadata(_, address string, _ syscall.RawConn) error {
+// RefuseMetadata is the Control of a net.Dialer: called with the resolved
+// address before each connection, it refuses those of cloud metadata services.
+func RefuseMetadata(_, address string, _ syscall.RawConn) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return err

@@ -37,7 +37,7 @@ func newTransportTo(base *url.URL, cfg *Config, t Timeouts) (transport, error) {
 	if err != nil {
 		return nil, err
 	}
-	dialer := &net.Dialer{Timeout: t.Connect, KeepAlive: 30 * time.Second, Control: refuseMetadata}
+	dialer := &net.Dialer{Timeout: t.Connect, KeepAlive: 30 * time.Second, Control: RefuseMetadata}
 	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: base})
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
