@@ -50,9 +50,8 @@ func TestTraces(t *testing.T) {
 		}
 	}
 	// The line is written before the span is handed over, and both after the answer.
-	if id := resp.Header.Get("X-Gateway-Request-Id"); id == "" || !strings.Contains(b.Log(), "msg=call request_id="+id+" ") {
-		t.Errorf("the log does not name the request %q", id)
-	}
+	id := resp.Header.Get("X-Gateway-Request-Id")
+	eventually(t, "the log names the request "+id, func() bool { return id != "" && strings.Contains(b.Log(), "msg=call request_id="+id+" ") })
 	server, call := byName["POST /v1/chat/completions "], byName["chat gpt-5-mini "]
 	if server == nil || call == nil || byName["chat claude-haiku-4-5 503"] == nil || byName["POST /v1/messages 503"] == nil || byName["POST /v1/chat/completions bad_request"] == nil {
 		t.Fatalf("spans %v", slices.Collect(maps.Keys(byName)))

@@ -55,9 +55,10 @@ func TestS11MetadataBehindAName(t *testing.T) {
 	}
 	refused := func() int { return strings.Count(g.Log(), "address of a cloud metadata service") }
 	for i, provider := range []string{"aws", "six"} {
-		if a := call(provider); a.StatusCode != 502 || refused() != i+1 {
-			t.Errorf("%s: %s, %d refused by address", provider, a, refused())
+		if a := call(provider); a.StatusCode != 502 {
+			t.Errorf("%s: %s", provider, a)
 		}
+		eventually(t, provider+" is refused by its address", patience, func() bool { return refused() == i+1 })
 	}
 	if a := call("moving"); a.StatusCode != 200 || a.body != plainReply {
 		t.Fatalf("while the name is the provider's: %s", a)
@@ -70,6 +71,6 @@ func TestS11MetadataBehindAName(t *testing.T) {
 		server.CloseClientConnections()
 		time.Sleep(200 * time.Millisecond)
 		a := call("moving")
-		return a.StatusCode == 502 && refused() == 3
+		return a.StatusCode == 502 && refused() >= 3
 	})
 }

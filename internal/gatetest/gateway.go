@@ -210,7 +210,9 @@ func (o output) Write(b []byte) (int, error) {
 }
 
 // Log is what the process and its predecessors have written to standard
-// output and error.
+// output and error. What is written about a call may be here a moment after
+// its answer; after Stop and Kill all is here, and after Start all that comes
+// before listening.
 func (g *Gateway) Log() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
