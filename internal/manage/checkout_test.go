@@ -84,11 +84,9 @@ func TestDeliveryWhileTheProcessorIsAway(t *testing.T) {
 		t := prepaid(g)
 		_, session := t.order("25")
 		paid := t.processor.Pay(session)
-		away := httptest.NewServer(nil)
-		away.Close()
 		there := g.options.Processor
 		g.remake(func(o *manage.Options) {
-			o.Processor = processor.New(processor.Options{BaseURL: away.URL, Meter: "m"})
+			o.Processor = processor.New(processor.Options{BaseURL: nobody, Meter: "m"})
 		})
 		t.deliver(t.processor.Notice(completed, paid)).refused(503, "unavailable", "the payment cannot be looked at; deliver again")
 		t.do(t.key, "POST /gw/billing/checkout", `{"amount_usd":10}`).refused(503, "unavailable", "the payment processor does not answer; retry shortly")

@@ -23,6 +23,8 @@ import (
 const (
 	sellersKey   = "sk_test_seller"
 	operatorsKey = "sk_test_operator"
+	// nobody is an address that no other test takes meanwhile.
+	nobody = "http://127.0.0.1:1"
 )
 
 // till is a management API with a payment processor behind it, at a time that
@@ -102,8 +104,6 @@ func TestCustomerIsNotMade(t *testing.T) {
 	each(t, func(g *gate) {
 		t := newTill(g)
 		t.configure()
-		away := httptest.NewServer(nil)
-		away.Close()
 		t.customer(`,"name":"refuse me"`).refused(502, "bad_gateway", "the processor answered 402: invalid_request_error (name)")
 		t.customer(`,"name":""`).refused(400, "bad_request", "")
 		t.customer(`,"name":7`).refused(400, "bad_request", "")
@@ -118,7 +118,7 @@ func TestCustomerIsNotMade(t *testing.T) {
 		t.do(t.key, "PUT /gw/processor/config", `{"enabled":false}`).want(204, "") // needs no key
 		g.remake(func(o *manage.Options) {
 			o.Master = t.master('m')
-			o.Processor = processor.New(processor.Options{BaseURL: away.URL, Meter: "m"})
+			o.Processor = processor.New(processor.Options{BaseURL: nobody, Meter: "m"})
 		})
 		t.customer("").refused(503, "unavailable", "the payment processor does not answer; retry shortly")
 		suspended := modelgate.SubAccountSuspended
