@@ -18,8 +18,8 @@ type demand struct {
 	text int64 // bytes of text in the body; 0 for a form
 }
 
-// answers is how many there can be.
-func (d *demand) answers() int64 { return d.choices * d.inputs }
+// answers is how many there can be, at least 1.
+func (d *demand) answers() int64 { return max(d.choices*d.inputs, 1) }
 
 const (
 	// mostChoices is more than any provider makes of one input. Beyond it a
