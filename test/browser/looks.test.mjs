@@ -61,10 +61,11 @@ for (const [width, order] of Object.entries(orders)) {
   test(`answers that come one by one move nothing, ${width} wide`, async () => {
     const { page, check } = await open({ width: Number(width), fine: missing });
     await signIn(page, "/dashboard", shop.manager);
-    await delayed(page, order);
+    const shown = await delayed(page, order);
     const paths = { ...dashboard, "overview-key": "?group=key_id", "overview-customer": "?group=sub_account_id" };
     for (const [name, path] of Object.entries(paths)) {
       await show(page, "/dashboard" + path);
+      await shown();
       const shifted = await page.evaluate(() => window.shifted);
       assert.ok(shifted < 0.02, `${name} shifted by ${shifted}`);
     }

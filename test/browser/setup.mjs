@@ -80,13 +80,21 @@ export async function settled(page) {
 }
 
 // delayed has the gateway's answers come late, each by as many milliseconds as
-// the name in its path says.
-export function delayed(page, delays) {
-  return page.route("**/gw/**", async (route) => {
+// the name in its path says. What it returns waits until all have come and are
+// shown.
+export async function delayed(page, delays) {
+  const awaited = new Set();
+  for (const end of ["requestfinished", "requestfailed"]) page.on(end, (r) => awaited.delete(r));
+  await page.route("**/gw/**", async (route) => {
+    awaited.add(route.request());
     const name = new URL(route.request().url()).pathname.split("/gw/")[1].split("/")[0];
     await new Promise((then) => setTimeout(then, delays[name] ?? 0));
     await route.continue().catch(() => {}); // the page has gone elsewhere
   });
+  return async () => {
+    await until("all answers come", () => awaited.size === 0);
+    await page.evaluate(() => new Promise((then) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(then, 20)))));
+  };
 }
 
 // show opens a path below the root and waits for its figures.
