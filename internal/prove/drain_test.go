@@ -72,8 +72,9 @@ func (w *world) drainDelay(d time.Duration) {
 func TestBooksDrain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, gatetest.GatewayOptions{})
-	w.drainDelay(2 * time.Second)
-	streams := w.open(200, size(4*time.Second, 20*time.Second))
+	const delay = 5 * time.Second // a busy machine sees it while it lasts
+	w.drainDelay(delay)
+	streams := w.open(200, size(8*time.Second, 25*time.Second))
 	ctx, stop := context.WithCancel(t.Context())
 	steady, made := w.load(&load{rate: 200, reached: make(chan int64)}), make(chan []*call, 1)
 	go func() { made <- steady.run(ctx) }()
@@ -81,7 +82,7 @@ func TestBooksDrain(t *testing.T) {
 
 	signalled := time.Now()
 	w.Signal(syscall.SIGTERM)
-	unready := w.eventually("readyz says no", 2*time.Second, func() bool { return w.ready() == http.StatusServiceUnavailable })
+	unready := w.eventually("readyz says no", delay, func() bool { return w.ready() == http.StatusServiceUnavailable })
 	closed := w.eventually("the listener is closed", patience, func() bool { return w.ready() == 0 })
 	stop()
 	calls := <-made
