@@ -28,6 +28,8 @@ var (
 	errNoSigning = modelgate.Errorf(modelgate.Unavailable, noSigning)
 	// errNoSuchKey says that a private key is not where it should be.
 	errNoSuchKey = errors.New("the private key is not there")
+	// errKeyGone is what clients hear of it.
+	errKeyGone = modelgate.Errorf(modelgate.Unavailable, "evidence cannot be signed: the gateway does not have the private key that signs; its operator can help")
 )
 
 // keyPlace is where private signing keys lie.
@@ -96,6 +98,14 @@ func (s *signing) Signer(ctx context.Context) (*evidence.Signer, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	signer, err := s.current(ctx)
+	if errors.Is(err, errNoSuchKey) {
+		err = fmt.Errorf("%w: %w", errKeyGone, err)
+	}
+	return signer, err
+}
+
+func (s *signing) current(ctx context.Context) (*evidence.Signer, error) {
 	keys, err := s.db.EvidenceKeys(ctx)
 	if err != nil {
 		return nil, err
@@ -242,7 +252,20 @@ func (f keyFile) write(keys []evidence.Key) error {
 	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
 		return err
 	}
-	return os.Rename(string(f)+".new", string(f))
+	if err := os.Rename(string(f)+".new", string(f)); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(string(f)))
+}
+
+// syncFolder makes last what was renamed in a folder: a key must not be gone
+// after a crash that the database has as the one that signs.
+func syncFolder(path string) error {
+	folder, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
 }
 
 func (f keyFile) find(_ context.Context, k store.EvidenceKey) (evidence.Key, error) {

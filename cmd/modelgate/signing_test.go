@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,8 +67,21 @@ func TestSigningKeyInAFile(t *testing.T) {
 	if _, err := signingWith(t, db, cfg, nil).follow(t.Context(), lostKey); err != nil {
 		t.Fatal(err)
 	}
-	if third, n := signs(t, running); third == second || n != 0 {
+	third, n := signs(t, running)
+	if third == second || n != 0 {
 		t.Errorf("after a loss %s signs, with %d statements", third, n)
+	}
+	file := filepath.Join(cfg.Server.DataDir, "evidence.key")
+	for what, damage := range map[string]func() error{
+		"without the file": func() error { return os.Remove(file) },
+		"with another key": func() error { return os.WriteFile(file, []byte(gatetest.EvidenceKey(t, 1).Reveal()+"\n"), 0o600) },
+	} {
+		if err := damage(); err != nil {
+			t.Fatal(err)
+		}
+		if signer, err := signingWith(t, db, cfg, nil).Signer(t.Context()); modelgate.KindOf(err) != modelgate.Unavailable || !strings.Contains(err.Error(), third) {
+			t.Errorf("%s: %v, %v; want it unavailable, and the key named", what, signer, err)
+		}
 	}
 }
 
