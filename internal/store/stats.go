@@ -69,17 +69,24 @@ WHERE sub_account_id = $4
 -- sqlStatsRowsOfSubAccount`
 )
 
+// mostBuckets and mostSpanBuckets bound what an answer takes in memory: a
+// caller can make up as many values of an attribution key as there are calls.
+const (
+	mostBuckets     = 250_000
+	mostSpanBuckets = 1_000_000 // of all spans together
+)
+
 // Stats sums the calls since an instant by a dimension. The buckets are in the
 // order of their cost, the dearest first, then of their keys; those of days in
 // the order of time. (spec: GET /gw/stats)
 //
 // Whole days and hours come from rollups; what lies before the first whole
 // hour, hours that are not in the rollups yet, and hours and days with too
-// many values come from the rows.
+// many values come from the rows. Errors: bad_request for a dimension with more
+// than mostBuckets values.
 func (db *DB) Stats(ctx context.Context, client modelgate.ClientID, q StatsQuery) ([]modelgate.StatsBucket, error) {
-	s := statistics{query: q, client: client, fresh: db.engine.freshPlan, spans: make(map[int64]map[string]*sums)}
-	err := db.snapshot(ctx, "statistics", func(tx *sql.Tx) error { return s.collect(ctx, tx) })
-	if err != nil {
+	s := db.newStatistics(client, q)
+	if err := db.snapshot(ctx, "statistics", func(tx *sql.Tx) error { return s.collect(ctx, tx) }); err != nil {
 		return nil, err
 	}
 	return s.buckets(0), nil
@@ -92,7 +99,21 @@ type statistics struct {
 	fresh  []any                      // leads the arguments of queries
 	step   int64                      // µs of a span; 0: all of the time is one
 	spans  map[int64]map[string]*sums // by where spans begin, then the keys of buckets
+	made   int                        // buckets
+	most   int                        // of them
 	gaps   []gap
+}
+
+func (db *DB) newStatistics(client modelgate.ClientID, q StatsQuery) statistics {
+	return statistics{query: q, client: client, fresh: db.engine.freshPlan, most: mostBuckets, spans: make(map[int64]map[string]*sums)}
+}
+
+// room fails where there are more buckets than may be.
+func (s *statistics) room() error {
+	if s.made <= s.most {
+		return nil
+	}
+	return modelgate.Errorf(modelgate.BadRequest, "%s has too many values in this time, more than %d: ask for a shorter time", s.query.GroupBy, s.most)
 }
 
 // at has the buckets of the span that an instant lies in.
@@ -297,7 +318,10 @@ func (s *statistics) read(t *hourOrDay, dimension, name string, data []byte) err
 	if dimension == "" && full && !seen {
 		t.absent = true // left out, or not used
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return s.room()
 }
 
 // count adds an entry of the dimension own.
@@ -320,6 +344,7 @@ func (s *statistics) bucket(buckets map[string]*sums, key []byte) *sums {
 	if sum == nil {
 		sum = new(sums)
 		buckets[string(key)] = sum
+		s.made++
 	}
 	return sum
 }
@@ -383,6 +408,9 @@ func (s *statistics) rows(ctx context.Context, tx *sql.Tx, g gap) error {
 		}
 		if s.query.Provider == "" || string(r.provider) == s.query.Provider {
 			s.bucket(s.at(r.at), r.key(s.query.GroupBy)).add(sums{1, r.tokens, r.cost})
+		}
+		if err := s.room(); err != nil {
+			return err
 		}
 	}
 	return rows.Err()

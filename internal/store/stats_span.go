@@ -49,12 +49,14 @@ type StatsSpan struct {
 // StatsSpans sums calls by a dimension in each span since an instant, the
 // oldest first; a span without calls is left out. There are buckets for the
 // keys only that weigh most in the whole time, the heaviest first; of those
-// without calls in a span it has none.
+// without calls in a span it has none. Errors: bad_request for a dimension with
+// more than mostSpanBuckets values in all spans.
 func (db *DB) StatsSpans(ctx context.Context, client modelgate.ClientID, q SpanQuery) ([]StatsSpan, error) {
 	step := q.Step.Microseconds()
 	since := micros(q.Since)
 	q.Since = time.UnixMicro(since - since%step)
-	s := statistics{query: q.StatsQuery, client: client, fresh: db.engine.freshPlan, step: step, spans: make(map[int64]map[string]*sums)}
+	s := db.newStatistics(client, q.StatsQuery)
+	s.step, s.most = step, mostSpanBuckets
 	err := db.snapshot(ctx, "statistics over time", func(tx *sql.Tx) error { return s.collect(ctx, tx) })
 	if err != nil {
 		return nil, err
