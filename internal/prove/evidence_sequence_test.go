@@ -49,8 +49,8 @@ func startSequencer(t *testing.T, url string) *exec.Cmd {
 }
 
 // TestHistorySequencers has two sequencers race for the same chains, and kills
-// one after the other, while rows are booked: in the end each chain is one,
-// without a gap, and has each call exactly once.
+// one after the other in the middle of it, while rows are booked: in the end
+// each chain is one, without a gap, and has each call exactly once.
 func TestHistorySequencers(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, url string) {
@@ -63,77 +63,97 @@ func TestHistorySequencers(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
-		ids := modelgate.NewIDs(time.Now)
-		var clients [3]modelgate.ClientID
-		for i := range clients {
-			clients[i] = modelgate.ClientID(ids.New().String())
+		h := chainHistory{T: t, db: db, ids: modelgate.NewIDs(time.Now), want: make(map[modelgate.ClientID]map[string]bool)}
+		for i := range h.clients {
+			h.clients[i] = modelgate.ClientID(h.ids.New().String())
+			h.want[h.clients[i]] = make(map[string]bool)
 		}
-		var both [2]*exec.Cmd
-		for i := range both {
-			both[i] = startSequencer(t, url)
+		for i := range h.both {
+			h.both[i] = startSequencer(t, url)
 		}
-		booked := make(chan struct{})
-		var booking sync.WaitGroup
-		want := make(map[modelgate.ClientID]map[string]bool)
-		booking.Go(func() {
-			defer close(booked)
-			bookHistory(t, db, clients[:], rows, ids, want)
-		})
-		killed := killInTurn(t, url, &both, kills, booked)
-		booking.Wait()
-		for _, c := range both {
+		for n := range kills {
+			h.kill(n, url, rows*(n+1)/kills)
+		}
+		for _, c := range h.both {
 			_ = c.Process.Kill()
 			_ = c.Wait() // its error is that it was killed
 		}
-		for _, c := range clients {
+		last := h.chained()
+		for _, c := range h.clients {
 			if err := db.ChainAllEvidence(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
-			checkHistory(t, db, c, want[c])
+			checkHistory(t, db, c, h.want[c])
 		}
-		t.Logf("%s: %d rows, %d kills", t.Name(), rows, killed)
+		t.Logf("%s: %d rows, %d kills; %d records were left to chain after the last", t.Name(), rows, kills, h.booked-int(last))
 	})
 }
 
-// bookHistory books rows of several clients in batches, as shippers do.
-func bookHistory(t *testing.T, db *store.DB, clients []modelgate.ClientID, rows int, ids *modelgate.IDs, want map[modelgate.ClientID]map[string]bool) {
-	for _, c := range clients {
-		want[c] = make(map[string]bool)
+// chainHistory is rows of some clients that two processes put into chains.
+type chainHistory struct {
+	*testing.T
+	db      *store.DB
+	ids     *modelgate.IDs
+	clients [3]modelgate.ClientID
+	both    [2]*exec.Cmd
+	want    map[modelgate.ClientID]map[string]bool // calls by their client
+	booked  int
+	batches int64
+}
+
+// kill books up to so many rows, and ends a sequencer while they are chained
+// and puts another in its place. It waits for the first of them to be chained:
+// so at every kill there is one at work, however slow the machine is.
+func (h *chainHistory) kill(n int, url string, rows int) {
+	h.Helper()
+	before := h.chained()
+	var booking sync.WaitGroup
+	booking.Go(func() { h.book(rows) })
+	for h.chained() == before {
+		if h.Failed() || h.Context().Err() != nil {
+			h.FailNow()
+		}
+		time.Sleep(time.Millisecond)
 	}
-	for done, batch := 0, int64(1); done < rows; batch++ {
-		b := store.Batch{Instance: "prove", Progress: store.Position{Segment: batch}}
-		for range min(100, rows-done) {
-			id, client := ids.New(), clients[done%len(clients)]
+	time.Sleep(rand.N(50 * time.Millisecond)) // any moment of what it does
+	i := n % len(h.both)
+	_ = h.both[i].Process.Kill()
+	_ = h.both[i].Wait() // its error is that it was killed
+	booking.Wait()
+	h.both[i] = startSequencer(h.T, url)
+}
+
+// chained is how many records are in chains.
+func (h *chainHistory) chained() (records int64) {
+	h.Helper()
+	for _, c := range h.clients {
+		part, err := h.db.Evidence(h.Context(), c, store.EvidenceRange{})
+		if err != nil {
+			h.Fatal(err)
+		}
+		records += part.Head.Seq
+	}
+	return records
+}
+
+// book books rows of several clients in batches, as shippers do.
+func (h *chainHistory) book(rows int) {
+	for h.booked < rows {
+		h.batches++
+		b := store.Batch{Instance: "prove", Progress: store.Position{Segment: h.batches}}
+		for range min(100, rows-h.booked) {
+			id, client := h.ids.New(), h.clients[h.booked%len(h.clients)]
 			b.Rows = append(b.Rows, modelgate.UsageRow{
 				CallBegin: modelgate.CallBegin{ID: id, At: id.Time(), ClientID: client, KeyID: "k", Provider: "p", Model: "m"},
 				CallEnd:   modelgate.CallEnd{StatusCode: 200, ParseStatus: modelgate.ParseOK, Cost: 1000},
 			})
-			want[client][id.String()] = true
-			done++
+			h.want[client][id.String()] = true
+			h.booked++
 		}
-		if _, err := db.Record(t.Context(), b); err != nil {
-			t.Errorf("book: %v", err)
+		if _, err := h.db.Record(h.Context(), b); err != nil {
+			h.Errorf("book: %v", err)
 			return
 		}
-	}
-}
-
-// killInTurn kills and starts the sequencers again until it has done so often
-// enough and all is booked.
-func killInTurn(t *testing.T, url string, both *[2]*exec.Cmd, kills int, booked <-chan struct{}) (n int) {
-	for ; ; n++ {
-		select {
-		case <-booked:
-			if n >= kills {
-				return n
-			}
-		default:
-		}
-		time.Sleep(time.Duration(20+rand.IntN(200)) * time.Millisecond)
-		i := n % len(both)
-		_ = both[i].Process.Kill()
-		_ = both[i].Wait() // its error is that it was killed
-		both[i] = startSequencer(t, url)
 	}
 }
 
