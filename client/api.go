@@ -592,7 +592,7 @@ func (c *Client) Evidence(ctx context.Context, q EvidenceQuery) (io.ReadCloser, 
 
 // StatsQuery narrows Client.Stats; what is zero is left out.
 type StatsQuery struct {
-	// provider, model, model_slug, author, day, region, or any attribution key. An attribution key that is spelled like one of these cannot be grouped on. Default provider.
+	// provider, model, model_slug, author, day, region, or any attribution key. An attribution key that is spelled like one of these cannot be grouped on; one with more than 250,000 values in the time asked for is 400. Default provider.
 	GroupBy string
 	// How far back: days as 30d, or a duration as 24h or 90m; at most 3650d. Default 30d.
 	Since string

@@ -302,3 +302,27 @@ func TestFilteredUsageIsThatOfAll(t *testing.T) {
 		})
 	})
 }
+
+// TestLateRowsTakeTurnsWithPruning: a row that is old enough to be pruned is
+// not booked in the middle of a step of pruning; others do not wait for it.
+func TestLateRowsTakeTurnsWithPruning(t *testing.T) {
+	t.Parallel()
+	db := open(t, options(t, "postgres"))
+	client := createClient(t, db, 1)
+	book(t, db, "i", row(client, 1))
+	foldAll(t, db)
+	late, young := row(client, 2), row(client, 3)
+	late.At = noon.Add(-63 * 24 * time.Hour)
+	tx, err := db.write.BeginTx(t.Context(), nil)
+	must(t, err)
+	defer tx.Rollback()
+	must(t, db.lockHeads(t.Context(), tx, map[modelgate.ClientID]head{client: {}}))
+	book(t, db, "j", young)
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	if n, err := db.Record(ctx, Batch{Instance: "k", Rows: []modelgate.UsageRow{late}, Progress: Position{1, 1}}); err == nil {
+		t.Errorf("%d late rows were booked while the client is pruned", n)
+	}
+	must(t, tx.Rollback())
+	book(t, db, "k", late)
+}

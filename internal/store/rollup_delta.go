@@ -9,6 +9,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"modelgate"
 )
@@ -30,11 +31,15 @@ func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
 		c.sums = sums{tokens: b.finals[i].tokens, cost: int64(b.finals[i].change)}
 		changes = append(changes, c)
 	}
-	clients := make(map[modelgate.ClientID]head)
+	clients, late := make(map[modelgate.ClientID]head), make(map[modelgate.ClientID]bool)
 	for i := range changes {
-		clients[changes[i].client] = head{rolledFrom: unknownHead}
+		c := &changes[i]
+		clients[c.client] = head{rolledFrom: unknownHead}
+		if c.at < micros(db.now().Add(-lateAfter)) {
+			late[c.client] = true
+		}
 	}
-	if err := db.heads(ctx, tx, clients); err != nil {
+	if err := db.heads(ctx, tx, clients, late); err != nil {
 		return err
 	}
 	t := make(tally)
@@ -49,9 +54,15 @@ func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
 // unknownHead marks a head that is not there.
 const unknownHead = -1
 
+// lateAfter is less than the shortest time for which usage is kept: what is
+// younger is not pruned.
+const lateAfter = 60 * 24 * time.Hour
+
 // heads fills in the heads of clients. Where not all is rolled up they are
 // locked: a row is either in a delta or found by RollUp, never both or neither.
-func (db *DB) heads(ctx context.Context, tx *sql.Tx, clients map[modelgate.ClientID]head) error {
+// Those with rows that are late are locked too: such a row is booked before or
+// after a step of pruning, which sums rows and then deletes them.
+func (db *DB) heads(ctx context.Context, tx *sql.Tx, clients map[modelgate.ClientID]head, late map[modelgate.ClientID]bool) error {
 	names := slices.Sorted(maps.Keys(clients))
 	err := db.runMany(ctx, tx, many{
 		text: headSelect,
@@ -70,7 +81,7 @@ func (db *DB) heads(ctx context.Context, tx *sql.Tx, clients map[modelgate.Clien
 	}
 	locked := make(map[modelgate.ClientID]head)
 	for name, h := range clients {
-		if h.rolledFrom != 0 {
+		if h.rolledFrom != 0 || late[name] {
 			locked[name] = h
 		}
 	}

@@ -387,7 +387,7 @@ export interface EvidenceQuery {
 }
 
 export interface StatsQuery {
-  /** `provider`, `model`, `model_slug`, `author`, `day`, `region`, or any attribution key. An attribution key that is spelled like one of these cannot be grouped on. Default provider. */
+  /** `provider`, `model`, `model_slug`, `author`, `day`, `region`, or any attribution key. An attribution key that is spelled like one of these cannot be grouped on; one with more than 250,000 values in the time asked for is 400. Default provider. */
   group_by?: string;
   /** How far back: days as 30d, or a duration as 24h or 90m; at most 3650d. Default 30d. */
   since?: string;
