@@ -18,14 +18,16 @@ func TestSeries(t *testing.T) {
 		sub := g.subAccount(client, "acme")
 		g.do(root, "PATCH /gw/subaccounts/"+string(sub), `{"markup_pct":50}`).want(204, "")
 		bound := g.key(client, func(k *modelgate.Key) { k.SubAccountID = sub })
+		noon := time.Now().UTC().Truncate(24 * time.Hour).Add(-12 * time.Hour) // yesterday's, however long the test takes
+		age := time.Since(noon)
 		g.book(
-			g.row(client, 0, asIs),
-			g.row(client, 0, func(r *modelgate.UsageRow) {
+			g.row(client, age, asIs),
+			g.row(client, age, func(r *modelgate.UsageRow) {
 				r.SubAccountID, r.CallBegin.Provider, r.StatusCode, r.LatencyMS = sub, "zeta", 502, 4000
 			}),
-			g.row(g.client(unchanged), 0, asIs),
+			g.row(g.client(unchanged), age, asIs),
 		)
-		at := time.Now().UTC().Truncate(24 * time.Hour).Format(time.RFC3339)
+		at := noon.Truncate(24 * time.Hour).Format(time.RFC3339)
 		span := func(requests, tokens int, cost string, mean, p50, p95 int, counts string) string {
 			return fmt.Sprintf(`[{"at":%q,"requests":%d,"errors":1,"total_tokens":%d,"total_cost_usd":%s,"latency_ms":{"mean":%d,"p50":%d,"p95":%d,"counts":%s}}]`,
 				at, requests, tokens, cost, mean, p50, p95, counts)
