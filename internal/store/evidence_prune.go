@@ -11,10 +11,13 @@ import (
 )
 
 // sqlEvidenceKept is the first record of the first chunk that holds one of
-// the cutoff or later.
-const sqlEvidenceKept = `SELECT MIN(first_seq)
+// the cutoff or later. It walks the primary key over what goes; the expression
+// keeps it off evidence_chunk_time, where it would walk over what stays.
+const sqlEvidenceKept = `SELECT first_seq
 FROM evidence_chunk
-WHERE client_id = $1 AND last_at >= $2
+WHERE client_id = $1 AND last_at + 0 >= $2
+ORDER BY first_seq
+LIMIT 1
 -- sqlEvidenceKept`
 
 const sqlInsertAnchor = `INSERT INTO evidence_anchor (client_id, seq, hash, note, cutoff, at)
@@ -128,13 +131,14 @@ func (db *DB) anchor(ctx context.Context, client modelgate.ClientID, p Pruning) 
 		if err != nil {
 			return err
 		}
-		var kept sql.NullInt64
-		if err := tx.QueryRowContext(ctx, sqlEvidenceKept, string(client), micros(p.Before)).Scan(&kept); err != nil {
+		kept := end.Seq + 1 // nothing
+		err = tx.QueryRowContext(ctx, sqlEvidenceKept, string(client), micros(p.Before)).Scan(&kept)
+		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		head = end
-		if kept.Valid && kept.Int64-1 < end.Seq {
-			head.Seq = kept.Int64 - 1
+		err, head = nil, end
+		if kept-1 < end.Seq {
+			head.Seq = kept - 1
 			f := finder{db: db, ctx: ctx, tx: tx, client: client, head: end, pruned: pruned}
 			head.Hash, _, err = f.hashAt(head.Seq)
 		}

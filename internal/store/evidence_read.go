@@ -16,13 +16,30 @@ FROM evidence_head
 WHERE client_id = $1
 -- sqlEvidenceHead`
 
-// sqlEvidenceSince and sqlEvidenceUntil walk evidence_chunk_time and the
+// Chunks are nearly in the order of their instants, and not quite. So what is
+// the first of an instant or later is looked for among all that are older, by
+// the primary key, or among all that are not, by evidence_chunk_time: the
+// expressions keep the engines from the other index. sqlEvidenceUntil walks the
 // primary key from its end.
 const (
-	sqlEvidenceSince = `SELECT MIN(first_seq)
+	sqlEvidenceTimes = `SELECT
+  (SELECT MIN(last_at) FROM evidence_chunk WHERE client_id = $1),
+  (SELECT MAX(last_at) FROM evidence_chunk WHERE client_id = $1)
+-- sqlEvidenceTimes`
+
+	sqlEvidenceSinceEarly = `SELECT first_seq
+FROM evidence_chunk
+WHERE client_id = $1 AND last_at + 0 >= $2 AND last_seq >= $3
+ORDER BY first_seq
+LIMIT 1
+-- sqlEvidenceSinceEarly`
+
+	sqlEvidenceSinceLate = `SELECT first_seq
 FROM evidence_chunk
 WHERE client_id = $1 AND last_at >= $2 AND last_seq >= $3
--- sqlEvidenceSince`
+ORDER BY first_seq + 0
+LIMIT 1
+-- sqlEvidenceSinceLate`
 
 	sqlEvidenceUntil = `SELECT first_seq
 FROM evidence_chunk
@@ -205,24 +222,39 @@ func (f *finder) bounds(r EvidenceRange) (from, to int64, err error) {
 // since is the number of the first record, from a number on, that is of an
 // instant or later.
 func (f *finder) since(t time.Time, from int64) (int64, error) {
-	for {
-		var first sql.NullInt64
-		err := f.tx.QueryRowContext(f.ctx, sqlEvidenceSince, string(f.client), micros(t), from).Scan(&first)
-		if err != nil || !first.Valid {
-			return f.head.Seq + 1, err
+	query, err := f.nearer(t)
+	for err == nil {
+		var first int64
+		err = f.tx.QueryRowContext(f.ctx, query, string(f.client), micros(t), from).Scan(&first)
+		if errors.Is(err, sql.ErrNoRows) {
+			return f.head.Seq + 1, nil
+		}
+		if err != nil {
+			break
 		}
 		found, last := int64(0), int64(0)
-		err = f.each(first.Int64, func(l EvidenceLine) {
+		err = f.each(first, func(l EvidenceLine) {
 			if found == 0 && l.Seq >= from && !recordTime(l.Record).Before(t) {
 				found = l.Seq
 			}
 			last = l.Seq
 		})
-		if err != nil || found > 0 {
-			return found, err
+		if err == nil && found > 0 {
+			return found, nil
 		}
 		from = last + 1 // what made the chunk qualify lies before from
 	}
+	return 0, err
+}
+
+// nearer is the query that has less to walk over, as far as the time tells.
+func (f *finder) nearer(t time.Time) (query string, err error) {
+	var oldest, newest sql.NullInt64
+	err = f.tx.QueryRowContext(f.ctx, sqlEvidenceTimes, string(f.client)).Scan(&oldest, &newest)
+	if micros(t)-oldest.Int64 < newest.Int64-micros(t) {
+		return sqlEvidenceSinceEarly, err
+	}
+	return sqlEvidenceSinceLate, err
 }
 
 // until is the number of the last record, up to a number, that is before an

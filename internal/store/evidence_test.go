@@ -149,6 +149,16 @@ func TestEvidenceRanges(t *testing.T) {
 				t.Errorf("%+v: %d to %d with %d lines, want %d to %d", c.r, part.From, part.To, len(lines), c.from, c.to)
 			}
 		}
+		for n := range 24 {
+			for _, from := range []int64{1, 8, 21} {
+				var early, late int64 // 0 for none
+				_ = db.read.QueryRow(sqlEvidenceSinceEarly, string(client), micros(minute(n)), from).Scan(&early)
+				_ = db.read.QueryRow(sqlEvidenceSinceLate, string(client), micros(minute(n)), from).Scan(&late)
+				if early != late || early == 0 && n < 22 {
+					t.Errorf("since minute %d, from %d: the first chunk begins at %d or %d", n, from, early, late)
+				}
+			}
+		}
 		_, err := db.Evidence(t.Context(), client, EvidenceRange{From: 23})
 		wantKind(t, "a range past the end", err, modelgate.BadRequest)
 	})
