@@ -76,7 +76,8 @@ func momentOf(p web.Params, name string, now time.Time) (time.Time, error) {
 }
 
 // evidence is GET /gw/evidence. The answer is made while it is sent; one that
-// fails on the way is cut, so that its head line is missing.
+// fails on the way is cut, so that its head line is missing. One that fails
+// before is an error as any other.
 func (a *API) evidence(_ context.Context, x *exchange) error {
 	var q evidenceQuery
 	if err := q.read(x, a.Now()); err != nil {
@@ -114,6 +115,9 @@ func (a *API) evidence(_ context.Context, x *exchange) error {
 	}
 	defer e.end(context.WithoutCancel(ctx))
 	if err := e.send(ctx, x.w); err != nil {
+		if !e.begun {
+			return err
+		}
 		a.Log.Error("an evidence export was cut", "client_id", x.ClientID, "request_id", x.requestID, "error", err)
 		panic(http.ErrAbortHandler) // ends the connection without the end of the body
 	}
@@ -138,6 +142,7 @@ type export struct {
 	part    evidence.Part
 	ticket  store.ExportTicket
 	renewed time.Time
+	begun   bool // something was sent
 }
 
 func (e *export) end(ctx context.Context) {
@@ -154,9 +159,6 @@ func (e *export) send(ctx context.Context, w http.ResponseWriter) error {
 	if err != nil {
 		return err
 	}
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Content-Disposition", fmt.Sprintf(`attachment; filename="evidence-%s-%d-%d.ndjson"`, e.part.Org, e.part.From, e.part.To))
 	buf := append(make([]byte, 0, 2*exportFlush), header...)
 	err = e.api.Store.EvidenceLines(ctx, e.stored, func(l store.EvidenceLine) error {
 		buf = evidence.AppendRecord(buf, l.Seq, l.Prev, l.Hash, l.Record)
@@ -184,6 +186,13 @@ func (e *export) write(ctx context.Context, w http.ResponseWriter, piece []byte)
 			return err
 		}
 		e.renewed = time.Now()
+	}
+	if !e.begun {
+		e.begun = true
+		h := w.Header()
+		h.Set("Content-Type", "application/x-ndjson")
+		h.Set("Cache-Control", "no-store")
+		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="evidence-%s-%d-%d.ndjson"`, e.part.Org, e.part.From, e.part.To))
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(exportStall)) // not every writer has deadlines
 	_, err := w.Write(piece)

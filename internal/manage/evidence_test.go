@@ -98,3 +98,20 @@ func TestEvidenceAfterALostKey(t *testing.T) {
 		verified("the next key", next.VKey())
 	})
 }
+
+// TestEvidenceThatCannotBeRead: where the chain was damaged the answer is an
+// error, and the next export does not have to wait.
+func TestEvidenceThatCannotBeRead(t *testing.T) {
+	each(t, func(g *gate) {
+		client := g.client(unchanged)
+		reader := g.rootKey(client)
+		g.do(reader, "GET /gw/evidence", "").want(200, "")
+		if _, err := g.raw.Exec("DELETE FROM evidence_batch WHERE id = (SELECT batch_id FROM evidence_chunk WHERE client_id = $1 AND first_seq = 2)", string(client)); err != nil {
+			g.Fatal(err)
+		}
+		for range 2 {
+			g.do(reader, "GET /gw/evidence", "").refused(500, "internal_error", "")
+		}
+		g.do(reader, "GET /gw/evidence?to_seq=1", "").want(200, "")
+	})
+}
