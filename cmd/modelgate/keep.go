@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,7 +20,7 @@ func (s *server) newKeeper(cfg *config.Config) *work.Keeper {
 	s.metrics.MustRegister(rows, last)
 	return &work.Keeper{
 		Ledger: s.db, Log: s.log, Now: time.Now, Keep: time.Duration(cfg.Metering.RetentionDays) * 24 * time.Hour,
-		First:  []func(context.Context, time.Time) error{s.pruneEvidence},
+		First:  []work.PruneFirst{s.pruneEvidence},
 		Pruned: func(n int64) { rows.Add(float64(n)) },
 		Done:   last.SetToCurrentTime,
 	}

@@ -382,31 +382,44 @@ func (s *server) openEvidence(cfg *config.Config) (err error) {
 const pruneChunks = 200
 
 // pruneEvidence deletes records that are too old, before the rows that they
-// are about. Where nothing signs, they stay: their end could not be.
-func (s *server) pruneEvidence(ctx context.Context, before time.Time) error {
+// are about. Where nothing signs, they stay: their end could not be. The rows of
+// a client whose records cannot be pruned are to be spared.
+func (s *server) pruneEvidence(ctx context.Context, before time.Time) (spare map[modelgate.ClientID]error, err error) {
 	signer, err := s.signing.Signer(ctx)
 	if errors.Is(err, errNoSigning) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	clients, err := s.db.EvidenceClients(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	spare = make(map[modelgate.ClientID]error)
 	for _, client := range clients {
-		for more := true; more; {
-			record := audit("", "evidence.prune", "", "", nil)
-			record.Actor = modelgate.Actor{System: true}
-			more, err = s.db.PruneEvidence(ctx, client, store.Pruning{
-				Before: store.Cutoff(before), Chunks: pruneChunks, Audit: record,
-				Sign: func(h modelgate.EvidenceHead) (string, error) { return signer.Key.Anchor(h, time.Now()) },
-			})
-			if err != nil {
-				return err
-			}
+		err := s.pruneChain(ctx, client, before, signer)
+		if err != nil && (ctx.Err() != nil || store.Unreachable(err)) {
+			return nil, err
+		}
+		if err != nil {
+			spare[client] = err
 		}
 	}
-	return nil
+	return spare, nil
+}
+
+// pruneChain deletes what is too old of one client's chain.
+func (s *server) pruneChain(ctx context.Context, client modelgate.ClientID, before time.Time, signer *evidence.Signer) error {
+	for {
+		record := audit("", "evidence.prune", "", "", nil)
+		record.Actor = modelgate.Actor{System: true}
+		more, err := s.db.PruneEvidence(ctx, client, store.Pruning{
+			Before: store.Cutoff(before), Chunks: pruneChunks, Audit: record,
+			Sign: func(h modelgate.EvidenceHead) (string, error) { return signer.Key.Anchor(h, time.Now()) },
+		})
+		if err != nil || !more {
+			return err
+		}
+	}
 }

@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"database/sql"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -138,30 +140,51 @@ func TestSigningKeyInTheConfiguration(t *testing.T) {
 	}
 }
 
-// What is too old leaves the chain, signed, and what stays can be verified.
+// What is too old leaves the chain, signed, and what stays can be verified. A
+// chain that was damaged stays, and says so.
 func TestRetentionPrunesEvidence(t *testing.T) {
 	t.Parallel()
 	cfg := config.Default()
 	cfg.Server.DataDir, cfg.Database.URL = t.TempDir(), config.NewSecret("sqlite:x.db")
 	db := signingDB(t, "sqlite:x.db", cfg.Server.DataDir)
-	client := newClient("old", time.Now().Add(-500*24*time.Hour))
-	record := audit("test", "client.create", "client", string(client.ID), client)
-	record.At = client.CreatedAt
-	if err := db.CreateClient(t.Context(), client, record); err != nil {
+	var clients [2]modelgate.ClientID
+	for i := range clients {
+		client := newClient(fmt.Sprint("old ", i), time.Now().Add(-500*24*time.Hour))
+		record := audit("test", "client.create", "client", string(client.ID), client)
+		record.At = client.CreatedAt
+		if err := db.CreateClient(t.Context(), client, record); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.ChainAllEvidence(t.Context(), client.ID); err != nil {
+			t.Fatal(err)
+		}
+		clients[i] = client.ID
+	}
+	damaged, sound := clients[0], clients[1]
+	raw, err := sql.Open("sqlite", filepath.Join(cfg.Server.DataDir, "x.db"))
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.ChainAllEvidence(t.Context(), client.ID); err != nil {
+	defer raw.Close()
+	if _, err := raw.Exec("INSERT INTO evidence_chunk SELECT client_id, 2, 2, prev, hash, $1, $1, batch_id FROM evidence_chunk WHERE client_id = $2", time.Now().UnixMicro(), string(damaged)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw.Exec("UPDATE evidence_head SET seq = 2 WHERE client_id = $1", string(damaged)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw.Exec("DELETE FROM evidence_batch WHERE id = (SELECT batch_id FROM evidence_chunk WHERE client_id = $1)", string(damaged)); err != nil {
 		t.Fatal(err)
 	}
 	s := &server{db: db, signing: signingWith(t, db, cfg, nil)}
-	if err := s.pruneEvidence(context.WithoutCancel(t.Context()), time.Now().Add(-400*24*time.Hour)); err != nil {
-		t.Fatal(err)
+	spare, err := s.pruneEvidence(context.WithoutCancel(t.Context()), time.Now().Add(-400*24*time.Hour))
+	if err != nil || len(spare) != 1 || spare[damaged] == nil {
+		t.Errorf("pruneEvidence = %v, %v; want the damaged one to be spared", spare, err)
 	}
-	part, err := db.Evidence(t.Context(), client.ID, store.EvidenceRange{})
+	part, err := db.Evidence(t.Context(), sound, store.EvidenceRange{})
 	if err != nil || part.From != 2 || part.To != 2 || part.Anchor == "" {
 		t.Errorf("%+v, %v; want the record of the pruning alone", part, err)
 	}
-	if found, err := db.Reconcile(t.Context(), modelgate.ClientID(client.ID)); err != nil || len(found) != 0 {
+	if found, err := db.Reconcile(t.Context(), sound); err != nil || len(found) != 0 {
 		t.Errorf("Reconcile = %v, %v", found, err)
 	}
 }

@@ -2,8 +2,12 @@ package work
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"modelgate"
@@ -29,6 +33,10 @@ type KeepLedger interface {
 	Prune(ctx context.Context, client modelgate.ClientID, before time.Time, most int) (rows int64, more bool, err error)
 }
 
+// PruneFirst prunes something up to a cutoff, and says whose rows are to stay
+// because it could not be pruned.
+type PruneFirst func(ctx context.Context, before time.Time) (spare map[modelgate.ClientID]error, err error)
+
 // Keeper keeps usage for as long as it is to be kept, and deletes it then, in
 // small steps. Before, it counts rows that were booked by a version without
 // rollups. Several instances may do so at once; they take turns.
@@ -39,8 +47,9 @@ type Keeper struct {
 	// Keep is how long usage is kept; 0 means for ever.
 	Keep time.Duration
 	// First are called with the cutoff before the first row goes: they prune
-	// what has to go before. An error keeps the rows.
-	First []func(ctx context.Context, before time.Time) error
+	// what has to go before. An error keeps the rows: all, or those of a client
+	// that is to be spared.
+	First []PruneFirst
 	// Pruned is told how many rows went, Done that a look ended well.
 	Pruned func(rows int64)
 	Done   func()
@@ -86,26 +95,42 @@ func (k *Keeper) look(ctx context.Context) error {
 	if k.Keep == 0 {
 		return nil
 	}
-	before := k.Now().Add(-k.Keep)
+	return k.prune(ctx, k.Now().Add(-k.Keep))
+}
+
+// prune deletes what is too old. A client for which that fails keeps none of
+// the others waiting.
+func (k *Keeper) prune(ctx context.Context, before time.Time) error {
+	spare := make(map[modelgate.ClientID]error)
 	for _, first := range k.First {
-		if err := first(ctx, before); err != nil {
+		some, err := first(ctx, before)
+		if err != nil {
 			return err
 		}
+		maps.Copy(spare, some)
 	}
-	if clients, err = k.Ledger.Prunable(ctx, before); err != nil {
-		return err
+	var failed []error
+	for _, client := range slices.Sorted(maps.Keys(spare)) {
+		failed = append(failed, fmt.Errorf("client %s: %w", client, spare[client]))
+	}
+	clients, err := k.Ledger.Prunable(ctx, before)
+	if err != nil {
+		return errors.Join(append(failed, err)...)
 	}
 	for _, client := range clients {
+		if spare[client] != nil {
+			continue
+		}
 		err := k.steps(ctx, func() (bool, error) {
 			rows, more, err := k.Ledger.Prune(ctx, client, before, pruneRows)
 			k.Pruned(rows)
 			return more, err
 		})
 		if err != nil {
-			return err
+			return errors.Join(append(failed, err)...)
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // steps takes one after the other, with a rest between them.

@@ -59,12 +59,17 @@ func TestKeeper(t *testing.T) {
 		keep   time.Duration
 		fault  error
 		refuse error
+		spare  map[modelgate.ClientID]error
 		want   []string
 	}{
 		"all":                   {keep: 400 * 24 * time.Hour, want: []string{"roll a", "roll a", "first", "prune b", "prune b", "prune c"}},
 		"for ever":              {want: []string{"roll a", "roll a"}},
 		"what goes first fails": {keep: time.Hour, refuse: errors.New("no"), want: []string{"roll a", "roll a", "first"}},
-		"no database":           {keep: time.Hour, fault: errors.New("away")},
+		"of one it fails": {
+			keep: time.Hour, spare: map[modelgate.ClientID]error{"b": errors.New("no"), "x": errors.New("no")},
+			want: []string{"roll a", "roll a", "first", "prune c"},
+		},
+		"no database": {keep: time.Hour, fault: errors.New("away")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -77,9 +82,9 @@ func TestKeeper(t *testing.T) {
 			var pauses []time.Duration
 			k := Keeper{
 				Ledger: l, Log: slog.New(slog.NewTextHandler(io.Discard, nil)), Now: func() time.Time { return now }, Keep: c.keep,
-				First: []func(context.Context, time.Time) error{func(context.Context, time.Time) error {
+				First: []PruneFirst{func(context.Context, time.Time) (map[modelgate.ClientID]error, error) {
 					l.done = append(l.done, "first")
-					return c.refuse
+					return c.spare, c.refuse
 				}},
 				Pruned: func(n int64) { rows += n },
 				Done:   func() { dones++ },
@@ -95,7 +100,7 @@ func TestKeeper(t *testing.T) {
 			if !slices.Equal(l.done, c.want) {
 				t.Errorf("it did %v, want %v", l.done, c.want)
 			}
-			well := c.fault == nil && c.refuse == nil
+			well := c.fault == nil && c.refuse == nil && c.spare == nil
 			if got := fmt.Sprint(dones == 1, len(pauses) == 1 && pauses[0] >= keepPause/2); got != fmt.Sprint(well, well) {
 				t.Errorf("done %d times, pauses %v; all well: %t", dones, pauses, well)
 			}
