@@ -82,7 +82,7 @@ func TestHistoryMutants(t *testing.T) {
 	}
 	key := evidence.Options{VKeys: []string{gatetest.EvidenceKey(t, 1).VKey()}}
 	r := rand.New(rand.NewPCG(8, 1))
-	tried, missed, same := map[string]int{}, 0, 0
+	tried, mutants, missed, same := map[string]int{}, 0, 0, 0
 	for n := 0; n < size(5_000, 120_000); n++ {
 		kind, text := mutant(r, files)
 		if good[string(text)] {
@@ -90,10 +90,14 @@ func TestHistoryMutants(t *testing.T) {
 			continue
 		}
 		tried[kind]++
+		mutants++
 		if report := verified(t, text, key); report.Class == evidence.OK {
 			missed++
 			t.Errorf("a mutant by %s passed: %+v", kind, report)
 		}
+	}
+	if least := size(4_500, 100_000); mutants < least || len(tried) != 7 {
+		t.Errorf("%d mutants of %d kinds, want at least %d of 7", mutants, len(tried), least)
 	}
 	alarms := 0
 	for n := range size(100, 1_000) {
