@@ -166,7 +166,7 @@ func (db *DB) walker(client modelgate.ClientID) *walker {
 // past the end.
 func (db *DB) Evidence(ctx context.Context, client modelgate.ClientID, r EvidenceRange) (EvidencePart, error) {
 	part := EvidencePart{Head: modelgate.EvidenceHead{ClientID: client}}
-	err := db.snapshot(ctx, "find evidence", func(tx *sql.Tx) error {
+	err := db.inTurn(ctx, "find evidence", client, func(tx *sql.Tx) error {
 		var pruned int64
 		err := tx.QueryRowContext(ctx, sqlEvidenceHead, string(client)).Scan(&part.Head.ClientID, &part.Head.Seq, hashColumn{&part.Head.Hash}, &pruned)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {

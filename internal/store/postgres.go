@@ -52,7 +52,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	if err := checkPostgres(ctx, pool, o.Log); err != nil {
 		return nil, errors.Join(err, pool.Close())
 	}
-	return &DB{write: pool, read: pool, engine: engine{
+	return &DB{write: pool, read: pool, long: newTurns(o.MaxConns), engine: engine{
 		dialect:       goose.DialectPostgres,
 		folder:        "postgres",
 		snapshot:      &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},

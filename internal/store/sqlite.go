@@ -48,6 +48,7 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	if o.MaxConns == 0 {
 		o.MaxConns = sqliteReaders
 	}
+	db.long = newTurns(o.MaxConns)
 	common := url.Values{"_busy_timeout": {fmt.Sprint(sqliteBusy.Milliseconds())}, "_foreign_keys": {"1"}}
 	var failed error
 	db.write, err = openPool(path, 1, common, url.Values{

@@ -86,7 +86,7 @@ const (
 // than mostBuckets values.
 func (db *DB) Stats(ctx context.Context, client modelgate.ClientID, q StatsQuery) ([]modelgate.StatsBucket, error) {
 	s := db.newStatistics(client, q)
-	if err := db.snapshot(ctx, "statistics", func(tx *sql.Tx) error { return s.collect(ctx, tx) }); err != nil {
+	if err := db.inTurn(ctx, "statistics", client, func(tx *sql.Tx) error { return s.collect(ctx, tx) }); err != nil {
 		return nil, err
 	}
 	return s.buckets(0), nil

@@ -57,7 +57,7 @@ func (db *DB) StatsSpans(ctx context.Context, client modelgate.ClientID, q SpanQ
 	q.Since = time.UnixMicro(since - since%step)
 	s := db.newStatistics(client, q.StatsQuery)
 	s.step, s.most = step, mostSpanBuckets
-	err := db.snapshot(ctx, "statistics over time", func(tx *sql.Tx) error { return s.collect(ctx, tx) })
+	err := db.inTurn(ctx, "statistics over time", client, func(tx *sql.Tx) error { return s.collect(ctx, tx) })
 	if err != nil {
 		return nil, err
 	}

@@ -64,6 +64,7 @@ type DB struct {
 	now    func() time.Time
 	ids    *modelgate.IDs // of evidence batches
 	pack   *packer
+	long   *turns // for what may read much
 	// software is Options.Software.
 	software string
 	lock     *os.File // held while open in Exclusive mode; nil otherwise
