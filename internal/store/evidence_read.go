@@ -286,12 +286,20 @@ func (f *finder) until(t time.Time, to int64) (int64, error) {
 func (f *finder) each(seq int64, visit func(EvidenceLine)) error {
 	c, err := scanChunk(f.tx.QueryRowContext(f.ctx, sqlEvidenceChunkAt, string(f.client), seq))
 	if err != nil {
-		return fmt.Errorf("record %d: %w", seq, err)
+		return fmt.Errorf("record %d: %w", seq, gone(err))
 	}
 	return f.db.walker(f.client).walk(c, func(l EvidenceLine) error {
 		visit(l)
 		return nil
 	})
+}
+
+// gone is what it means that a part of a chain is not there.
+func gone(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return errChain
+	}
+	return err
 }
 
 // hashAt is the hash at a number, with the note on it where that is the end
@@ -302,6 +310,7 @@ func (f *finder) hashAt(seq int64) (hash modelgate.EvidenceHash, note string, er
 	case seq == f.pruned:
 		var at int64
 		err = f.tx.QueryRowContext(f.ctx, sqlEvidenceAnchor, string(f.client), seq).Scan(&at, hashColumn{&hash}, &note)
+		err = gone(err)
 	case seq == f.head.Seq:
 		hash = f.head.Hash
 	default:
@@ -341,7 +350,7 @@ func (db *DB) EvidenceLines(ctx context.Context, p EvidencePart, visit func(Evid
 		if next == p.From {
 			c, err := scanChunk(db.read.QueryRowContext(ctx, sqlEvidenceChunkAt, string(p.Head.ClientID), next))
 			if err != nil {
-				return wrap("read evidence", err)
+				return wrap("read evidence", fmt.Errorf("record %d: %w", next, gone(err)))
 			}
 			page, after = append(page, c), c.last
 		}

@@ -108,13 +108,16 @@ func (db *DB) readEvidence(ctx context.Context, tx *sql.Tx, client modelgate.Cli
 		return nil, err
 	}
 	f := finder{db: db, ctx: ctx, tx: tx, client: client, head: head, pruned: pruned}
-	prev, _, err := f.hashAt(pruned)
-	if err != nil {
-		return nil, err
-	}
 	next, w := pruned+1, db.walker(client)
 	broken := func() []Difference {
 		return []Difference{{client, "evidence_chain", fmt.Sprint("from record ", next), head.Seq, next - 1}}
+	}
+	prev, _, err := f.hashAt(pruned)
+	if errors.Is(err, errChain) {
+		return broken(), nil
+	}
+	if err != nil {
+		return nil, err
 	}
 	for next <= head.Seq {
 		page, err := list(ctx, tx, scanChunk, sqlEvidenceChunks, string(client), next-1, head.Seq, chunksPerPage)

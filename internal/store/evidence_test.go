@@ -312,6 +312,29 @@ func TestPruneKeepsTheEndAndARecord(t *testing.T) {
 	})
 }
 
+// The end of what was pruned is a part of the chain as any other.
+func TestReconcileMissesTheEndOfWhatWasPruned(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 1)
+		book(t, db, "i", row(client, 1))
+		chainAll(t, db)
+		_, err := db.PruneEvidence(t.Context(), client, Pruning{Before: noon.Add(time.Hour), Chunks: 9, Audit: audit("evidence.prune"),
+			Sign: func(modelgate.EvidenceHead) (string, error) { return "the note", nil }})
+		must(t, err)
+		_, err = db.write.Exec("DELETE FROM evidence_anchor")
+		must(t, err)
+		found, err := db.Reconcile(t.Context(), client)
+		must(t, err)
+		if want := (Difference{client, "evidence_chain", "from record 3", 3, 2}); !slices.Contains(found, want) {
+			t.Errorf("Reconcile = %+v, want %+v", found, want)
+		}
+		if part, err := db.Evidence(t.Context(), client, EvidenceRange{}); err == nil || !strings.Contains(err.Error(), "does not hold together") {
+			t.Errorf("Evidence = %+v, %v", part, err)
+		}
+	})
+}
+
 func TestOneExportAtATime(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db *DB) {
