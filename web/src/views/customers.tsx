@@ -165,7 +165,8 @@ export function Customer({ id }: { id: string }) {
   const c = lines(customers.data, spend.data)?.find((x) => x.id === id);
   const back = <Link to="/customers">Customers</Link>;
   if (customers.failure) return <Page title="Customer" note={back}><Trouble failure={customers.failure} again={customers.again} /></Page>;
-  if (!customers.data) return <Page title={<Bones height={28} width={220} />} note={back}><Bones height={240} /></Page>;
+  const awaited = [customers, keys, budgets].some((x) => x.busy && !x.data); // all at once: nothing jumps
+  if (awaited || !customers.data) return <Page title={<Bones height={28} width={220} />} note={back}><Bones height={240} /></Page>;
   if (!c) return <Page title="Customer" note={back}><div className="card"><Empty icon="customers" title="There is no such customer" action={<Link className="button" to="/customers">All customers</Link>} /></div></Page>;
   const own = budgets.data?.filter((b) => b.scope === "sub_account" && b.id === id);
   const mine = keys.data?.filter((k) => k.sub_account_id === id);
