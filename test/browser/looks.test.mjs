@@ -67,7 +67,7 @@ for (const [width, order] of [[1280, 0], [1280, 1], [360, 1]]) {
       await show(page, "/dashboard" + path);
       await shown();
       const shifted = await page.evaluate(() => window.shifted);
-      assert.ok(shifted < 0.02, `${name} shifted by ${shifted}`);
+      assert.ok(shifted < 0.01, `${name} shifted by ${shifted}`);
     }
     await check();
   });
