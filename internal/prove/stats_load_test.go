@@ -28,7 +28,6 @@ type history struct {
 	customer string // a sub-account, and a key that is bound to it
 	custKey  string
 	rows     int
-	written  float64 // rows a second, at best
 }
 
 const (
