@@ -87,7 +87,7 @@ func TestBooksAnswerOfCommitLost(t *testing.T) {
 		for i := range size(3, 50) {
 			f.arm("ship.lost", 1+i%3)
 			f.restart()
-			l := f.load(&load{callers: 16, first: f.marks, calls: 500, rate: 2000})
+			l := f.load(&load{callers: 16, first: f.marks, calls: 500, rate: 250}) // long enough for some batches
 			f.calls = append(f.calls, l.run(t.Context())...)
 			f.marks += l.calls
 			f.eventually("the answer is lost", patience, f.fired)

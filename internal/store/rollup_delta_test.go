@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -10,6 +11,28 @@ import (
 
 	"modelgate"
 )
+
+// TestSums: tokens stop at the largest integer, and what takes some away, when
+// a job ends with less than it was taken for, may come first.
+func TestSums(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ have, add, want int64 }{
+		{1, 2, 3},
+		{108_000, -8_000, 100_000},
+		{-8_000, 108_000, 100_000},
+		{-8_000, 5_000, -3_000},
+		{-8_000, -1, -8_001},
+		{math.MaxInt64, 1, math.MaxInt64},
+		{math.MaxInt64 - 1, 1, math.MaxInt64},
+		{math.MaxInt64 - 1, math.MaxInt64, math.MaxInt64},
+		{math.MaxInt64, -5, math.MaxInt64 - 5},
+	} {
+		s := sums{tokens: c.have}
+		if s.add(sums{tokens: c.add}); s.tokens != c.want {
+			t.Errorf("%d and %d tokens are %d, want %d", c.have, c.add, s.tokens, c.want)
+		}
+	}
+}
 
 // TestFoldBesideBooking has instances book while others fold: whoever asks for
 // statistics meanwhile finds each call once.

@@ -16,8 +16,12 @@ type sums struct{ requests, tokens, cost int64 }
 
 func (s *sums) add(o sums) {
 	s.requests += o.requests
-	if s.tokens += o.tokens; o.tokens > 0 && s.tokens < 0 {
+	// What a batch adds is below zero where jobs ended with less than they were
+	// taken for.
+	if s.tokens > math.MaxInt64-max(o.tokens, 0) {
 		s.tokens = math.MaxInt64
+	} else {
+		s.tokens += o.tokens
 	}
 	s.cost += o.cost
 }

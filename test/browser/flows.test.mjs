@@ -32,9 +32,9 @@ test("signing in and out, by keyboard alone", async () => {
   assert.equal(await page.evaluate(() => document.activeElement.id), "content");
   await page.getByRole("button", { name: "Sign out" }).focus();
   await page.keyboard.press("Enter");
-  await page.getByLabel("Key").waitFor();
+  await page.getByRole("button", { name: "Sign in" }).waitFor();
   await page.reload();
-  await page.getByLabel("Key").waitFor();
+  await page.getByRole("button", { name: "Sign in" }).waitFor();
   await check();
 });
 
@@ -768,7 +768,7 @@ test("signing out that does not work is not taken for it", async () => {
   await page.getByRole("button", { name: "Sign out" }).click();
   await page.unroute("**/dashboard/session", lost);
   await dialog.getByRole("button", { name: "Sign out" }).click();
-  await page.getByLabel("Key").waitFor();
+  await page.getByRole("button", { name: "Sign in" }).waitFor();
   assert.deepEqual(await page.context().cookies(), []);
   await check();
 });
@@ -793,6 +793,7 @@ test("a session ends with its key", async () => {
   const { page, check } = await open();
   const issued = (await call(shop.manager, "POST /gw/keys", { scopes: ["stats:read"] })).json;
   await signIn(page, "/dashboard", issued.key);
+  await settled(page);
   await call(shop.manager, "DELETE /gw/keys/" + issued.api_key_id);
   await page.getByRole("link", { name: "Usage" }).click();
   await page.getByText("The session has ended").waitFor();
