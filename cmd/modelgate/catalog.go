@@ -145,14 +145,19 @@ func (c *catalogImport) replace(env *environment, path string, before, after []b
 }
 
 // exchangeFile puts a text into a file at once: whatever fails, a service that
-// reads the file finds what was there or all of the text.
+// reads the file finds what was there or all of the text. Who may read the file
+// stays as it was.
 func exchangeFile(path string, text []byte) error {
+	mode := os.FileMode(0o644)
+	if old, err := os.Stat(path); err == nil {
+		mode = old.Mode().Perm()
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new")
 	if err != nil {
 		return err
 	}
 	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
+	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
 	if err == nil {
 		err = os.Rename(f.Name(), path)
 	}
