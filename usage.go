@@ -202,19 +202,27 @@ const (
 )
 
 // Row joins the two halves of a call. Its attribution is the caller's pairs
-// and the gateway's own.
+// and the gateway's own, b.Attribution itself where it has these already.
 func Row(b CallBegin, e CallEnd) UsageRow {
 	if e.Provider != "" {
 		b.Provider, b.Model, b.Region = e.Provider, e.Model, e.Region
 	}
-	pairs := make(map[string]string, len(b.Attribution)+2)
-	maps.Copy(pairs, b.Attribution)
+	key, there := b.Attribution[AttributionKeyID]
+	if !there || key != string(b.KeyID) || b.Attribution[AttributionSubAccountID] != string(b.SubAccountID) {
+		pairs := make(map[string]string, len(b.Attribution)+2)
+		maps.Copy(pairs, b.Attribution)
+		b.Attribute(pairs)
+		b.Attribution = pairs
+	}
+	return UsageRow{b, e}
+}
+
+// Attribute adds the gateway's own pairs of the call to an attribution.
+func (b *CallBegin) Attribute(pairs map[string]string) {
 	pairs[AttributionKeyID] = string(b.KeyID)
 	if b.SubAccountID != "" {
 		pairs[AttributionSubAccountID] = string(b.SubAccountID)
 	}
-	b.Attribution = pairs
-	return UsageRow{b, e}
 }
 
 // InterruptedEnd is the end of a call that the process did not live to see:

@@ -2,6 +2,8 @@ package spool
 
 import (
 	"bytes"
+	"encoding/binary"
+	"hash/crc32"
 	"math"
 	"testing"
 
@@ -33,6 +35,22 @@ func TestFramesRoundTrip(t *testing.T) {
 			t.Fatalf("decodeFrame = %+v, %t", e, ok)
 		case e.At != at || e.Next != (Position{at.Segment, at.Offset + int64(len(b))}):
 			t.Fatalf("from %v to %v, want from %v over %d bytes", e.At, e.Next, at, len(b))
+		}
+	})
+}
+
+// The checksum is the plain CRC-32C of the place and the bytes, one after the
+// other: what an earlier version wrote stays readable.
+func TestChecksumIsThatOfTheFormat(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		at := Position{rapid.Int64().Draw(t, "segment"), rapid.Int64().Draw(t, "offset")}
+		rest := rapid.SliceOfN(rapid.Byte(), 0, 300).Draw(t, "rest")
+		all := binary.LittleEndian.AppendUint64(nil, uint64(at.Segment))
+		all = binary.LittleEndian.AppendUint64(all, uint64(at.Offset))
+		all = binary.LittleEndian.AppendUint64(all, uint64(len(rest)))
+		if got, want := checksum(at, rest), crc32.Checksum(append(all, rest...), castagnoli); got != want {
+			t.Fatalf("checksum(%v, % x) = %x, want %x", at, rest, got, want)
 		}
 	})
 }

@@ -13,9 +13,10 @@ const readAhead = 256 << 10
 // and in recovery alike. It never sees a frame that is still being written.
 // One goroutine may use it.
 type Reader struct {
-	spool *Spool
-	at    Position
-	buf   []byte
+	spool   *Spool
+	at      Position
+	buf     []byte
+	entries []Entry // what Poll returns, kept for the next time
 }
 
 // Reader begins at a position, which must be that of an entry, just behind
@@ -26,7 +27,7 @@ func (s *Spool) Reader(at Position) *Reader { return &Reader{spool: s, at: at} }
 func (r *Reader) At() Position { return r.at }
 
 // Next returns up to limit entries that are there already, or waits for one.
-// Their payloads stay good until the next call. It ends with the context's
+// They and their payloads stay good until the next call. It ends with the context's
 // error, or with ErrClosed.
 func (r *Reader) Next(ctx context.Context, limit int) ([]Entry, error) {
 	if entries, err := r.Poll(limit); err != nil || len(entries) > 0 {
@@ -94,7 +95,7 @@ func (r *Reader) read(file File, end int64, limit int) ([]Entry, error) {
 	if n, err := file.ReadAt(r.buf, r.at.Offset); err != nil && !(errors.Is(err, io.EOF) && int64(n) == size) {
 		return nil, fmt.Errorf("spool: read segment %d: %w", r.at.Segment, err)
 	}
-	var entries []Entry
+	entries := r.entries[:0]
 	rest := r.buf
 	for len(entries) < limit {
 		e, ok := decodeFrame(rest, r.at)
@@ -105,6 +106,7 @@ func (r *Reader) read(file File, end int64, limit int) ([]Entry, error) {
 		rest = rest[e.Next.Offset-e.At.Offset:]
 		r.at = e.Next
 	}
+	r.entries = entries
 	if len(entries) == 0 {
 		return nil, r.skip(end, file)
 	}

@@ -43,33 +43,24 @@ func AppendBegin(dst []byte, b *modelgate.CallBegin) []byte {
 	return dst
 }
 
-// DecodeBegin reads the payload of a BEGIN entry.
-func DecodeBegin(id [16]byte, payload []byte) (modelgate.CallBegin, error) {
-	d := decoder{rest: payload}
-	version := d.version(beginVersion)
-	b := modelgate.CallBegin{ID: id, At: time.UnixMicro(d.varint()).UTC()}
-	b.ClientID = modelgate.ClientID(d.text())
-	b.KeyID = modelgate.KeyID(d.text())
-	b.SubAccountID = modelgate.SubAccountID(d.text())
-	b.Provider, b.Model, b.Slug, b.Author = d.text(), d.text(), d.text(), d.text()
-	b.Kind = modelgate.ModelKind(d.text())
-	b.Region, b.Door = d.text(), d.text()
-	b.ViaSDK = d.byte() == 1
+// Begin reads the payload of a BEGIN entry. Its attribution has the gateway's
+// own pairs, like that of the row.
+func (d *Decoder) Begin(id [16]byte, payload []byte) (modelgate.CallBegin, error) {
+	r := record{decoder: d, rest: payload}
+	version := r.version(beginVersion)
+	b := modelgate.CallBegin{ID: id, At: time.UnixMicro(r.varint()).UTC()}
+	b.ClientID = modelgate.ClientID(r.text())
+	b.KeyID = modelgate.KeyID(r.text())
+	b.SubAccountID = modelgate.SubAccountID(r.text())
+	b.Provider, b.Model, b.Slug, b.Author = r.text(), r.text(), r.text(), r.text()
+	b.Kind = modelgate.ModelKind(r.text())
+	b.Region, b.Door = r.text(), r.text()
+	b.ViaSDK = r.byte() == 1
 	if version > 1 {
-		b.Holds = modelgate.Holds(d.byte())
+		b.Holds = modelgate.Holds(r.byte())
 	}
-	n := d.uvarint()
-	if n > uint64(len(d.rest)) {
-		d.failed, n = true, 0
-	}
-	if n > 0 {
-		b.Attribution = make(map[string]string, n)
-		for range n {
-			k := d.text()
-			b.Attribution[k] = d.text()
-		}
-	}
-	return b, d.done("begin")
+	b.Attribution = r.attribution(&b)
+	return b, r.done("begin")
 }
 
 // AppendEnd appends the payload of an END or MARK entry to dst.
@@ -108,34 +99,34 @@ func appendJob(dst []byte, j *modelgate.NewJob) []byte {
 	return append(binary.AppendUvarint(dst, uint64(len(price))), price...)
 }
 
-func (d *decoder) job() *modelgate.NewJob {
-	if d.byte() == 0 {
+func (r *record) job() *modelgate.NewJob {
+	if r.byte() == 0 {
 		return nil
 	}
-	j := &modelgate.NewJob{Deadline: time.UnixMicro(d.varint()).UTC(), Reserve: modelgate.Nano(d.varint())}
-	j.TaskID, j.Kind = modelgate.TaskID(d.text()), modelgate.ModelKind(d.text())
-	j.Way, j.Credential, j.Price = d.text(), d.text(), d.text()
+	j := &modelgate.NewJob{Deadline: time.UnixMicro(r.varint()).UTC(), Reserve: modelgate.Nano(r.varint())}
+	j.TaskID, j.Kind = modelgate.TaskID(r.text()), modelgate.ModelKind(r.text())
+	j.Way, j.Credential, j.Price = r.text(), r.text(), r.text()
 	return j
 }
 
-// DecodeEnd reads the payload of an END or MARK entry.
-func DecodeEnd(payload []byte) (modelgate.CallEnd, error) {
-	d := decoder{rest: payload}
-	version := d.version(endVersion)
+// End reads the payload of an END or MARK entry.
+func (d *Decoder) End(payload []byte) (modelgate.CallEnd, error) {
+	r := record{decoder: d, rest: payload}
+	version := r.version(endVersion)
 	var e modelgate.CallEnd
 	for _, n := range endNumbers(&e) {
-		*n = d.varint()
+		*n = r.varint()
 	}
-	e.StatusCode = int(d.varint())
-	e.Cost = modelgate.Nano(d.varint())
-	e.ParseStatus = modelgate.ParseStatus(d.text())
+	e.StatusCode = int(r.varint())
+	e.Cost = modelgate.Nano(r.varint())
+	e.ParseStatus = modelgate.ParseStatus(r.text())
 	for _, s := range endTexts(&e) {
-		*s = d.text()
+		*s = r.text()
 	}
 	if version > 1 {
-		e.Job = d.job()
+		e.Job = r.job()
 	}
-	return e, d.done("end")
+	return e, r.done("end")
 }
 
 // endNumbers fixes the order of the counts on disk.
@@ -176,64 +167,66 @@ func appendText(dst []byte, s string) []byte {
 	return append(dst, s...)
 }
 
-// decoder reads a payload; after the first fault everything reads as zero.
-type decoder struct {
-	rest   []byte
-	failed bool
+// record is a payload that is being read; after the first fault everything
+// reads as zero.
+type record struct {
+	decoder *Decoder
+	rest    []byte
+	failed  bool
 }
 
 // version reads the version, which must be known.
-func (d *decoder) version(newest byte) byte {
-	v := d.byte()
+func (r *record) version(newest byte) byte {
+	v := r.byte()
 	if v < 1 || v > newest {
-		d.failed = true
+		r.failed = true
 	}
 	return v
 }
 
-func (d *decoder) byte() byte {
-	if len(d.rest) == 0 {
-		d.failed = true
+func (r *record) byte() byte {
+	if len(r.rest) == 0 {
+		r.failed = true
 		return 0
 	}
-	b := d.rest[0]
-	d.rest = d.rest[1:]
+	b := r.rest[0]
+	r.rest = r.rest[1:]
 	return b
 }
 
-func (d *decoder) varint() int64 {
-	v, n := binary.Varint(d.rest)
+func (r *record) varint() int64 {
+	u := r.uvarint()
+	return int64(u>>1) ^ -int64(u&1)
+}
+
+func (r *record) uvarint() uint64 {
+	if len(r.rest) > 0 && r.rest[0] < 0x80 { // nearly all are
+		v := r.rest[0]
+		r.rest = r.rest[1:]
+		return uint64(v)
+	}
+	v, n := binary.Uvarint(r.rest)
 	if n <= 0 {
-		d.failed, d.rest = true, nil
+		r.failed, r.rest = true, nil
 		return 0
 	}
-	d.rest = d.rest[n:]
+	r.rest = r.rest[n:]
 	return v
 }
 
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.rest)
-	if n <= 0 {
-		d.failed, d.rest = true, nil
-		return 0
-	}
-	d.rest = d.rest[n:]
-	return v
-}
-
-func (d *decoder) text() string {
-	n := d.uvarint()
-	if n > uint64(len(d.rest)) {
-		d.failed, d.rest = true, nil
+func (r *record) text() string {
+	n := r.uvarint()
+	if n > uint64(len(r.rest)) {
+		r.failed, r.rest = true, nil
 		return ""
 	}
-	s := string(d.rest[:n])
-	d.rest = d.rest[n:]
+	s := r.decoder.share(r.rest[:n])
+	r.rest = r.rest[n:]
 	return s
 }
 
-func (d *decoder) done(what string) error {
-	if d.failed || len(d.rest) > 0 {
+func (r *record) done(what string) error {
+	if r.failed || len(r.rest) > 0 {
 		return fmt.Errorf("%w: %s", errRecord, what)
 	}
 	return nil

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 
 func TestRecordsRoundTrip(t *testing.T) {
 	t.Parallel()
+	known := NewDecoder() // as a shipper has it: what it remembers must not show
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringN(0, 40, 160)
 		begin := modelgate.CallBegin{
@@ -32,7 +34,8 @@ func TestRecordsRoundTrip(t *testing.T) {
 		if m := rapid.MapOfN(text, text, 0, 18).Draw(t, "attribution"); len(m) > 0 {
 			begin.Attribution = m
 		}
-		got, err := DecodeBegin(begin.ID, AppendBegin(nil, &begin))
+		got, err := known.Begin(begin.ID, AppendBegin(nil, &begin))
+		begin.Attribution = modelgate.Row(begin, modelgate.CallEnd{}).Attribution
 		if diff := cmp.Diff(begin, got); err != nil || diff != "" {
 			t.Fatalf("begin came back changed (%v):\n%s", err, diff)
 		}
@@ -54,7 +57,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 				Reserve: modelgate.Nano(rapid.Int64().Draw(t, "reserve")), Price: rapid.StringN(0, 200, modelgate.MaxFrozen).Draw(t, "price"),
 			}
 		}
-		gotEnd, err := DecodeEnd(AppendEnd(nil, &end))
+		gotEnd, err := known.End(AppendEnd(nil, &end))
 		if diff := cmp.Diff(end, gotEnd); err != nil || diff != "" {
 			t.Fatalf("end came back changed (%v):\n%s", err, diff)
 		}
@@ -68,12 +71,12 @@ func TestOlderBegin(t *testing.T) {
 	now := AppendBegin(nil, &begin)
 	tail := len(now) - 2 // Holds, and the number of attribution pairs
 	older := append(append([]byte{1}, now[1:tail]...), now[tail+1:]...)
-	got, err := DecodeBegin([16]byte{}, older)
-	begin.Holds = 0
+	got, err := NewDecoder().Begin([16]byte{}, older)
+	begin.Holds, begin.Attribution = 0, map[string]string{"key_id": "k"}
 	if diff := cmp.Diff(begin, got); err != nil || diff != "" {
 		t.Errorf("begin came back changed (%v):\n%s", err, diff)
 	}
-	if _, err := DecodeBegin([16]byte{}, append([]byte{3}, now[1:]...)); err == nil {
+	if _, err := NewDecoder().Begin([16]byte{}, append([]byte{3}, now[1:]...)); err == nil {
 		t.Error("a version that is not known was read")
 	}
 }
@@ -84,7 +87,7 @@ func TestOlderEnd(t *testing.T) {
 	end := modelgate.CallEnd{StatusCode: 200, Cost: 7, ParseStatus: modelgate.ParseOK, Usage: modelgate.Usage{Input: 3, Size: "s"}}
 	now := AppendEnd(nil, &end)
 	older := append([]byte{1}, now[1:len(now)-1]...)
-	got, err := DecodeEnd(older)
+	got, err := NewDecoder().End(older)
 	if diff := cmp.Diff(end, got); err != nil || diff != "" {
 		t.Errorf("end came back changed (%v):\n%s", err, diff)
 	}
@@ -114,33 +117,77 @@ func TestRecordsRefuseDamage(t *testing.T) {
 	begin := AppendBegin(nil, &modelgate.CallBegin{ClientID: "c", Attribution: map[string]string{"k": "v"}})
 	end := AppendEnd(nil, &modelgate.CallEnd{StatusCode: 200})
 	for n := range begin {
-		if _, err := DecodeBegin([16]byte{}, begin[:n]); err == nil {
+		if _, err := NewDecoder().Begin([16]byte{}, begin[:n]); err == nil {
 			t.Errorf("DecodeBegin of %d of %d bytes succeeded", n, len(begin))
 		}
 	}
 	for n := range end {
-		if _, err := DecodeEnd(end[:n]); err == nil {
+		if _, err := NewDecoder().End(end[:n]); err == nil {
 			t.Errorf("DecodeEnd of %d of %d bytes succeeded", n, len(end))
 		}
 	}
-	if _, err := DecodeEnd(append(bytes.Clone(end), 0)); err == nil {
+	if _, err := NewDecoder().End(append(bytes.Clone(end), 0)); err == nil {
 		t.Error("DecodeEnd took a byte too many")
 	}
 	end[0]++
-	if _, err := DecodeEnd(end); err == nil {
+	if _, err := NewDecoder().End(end); err == nil {
 		t.Error("DecodeEnd took an unknown version")
+	}
+}
+
+// Records that share texts and attributions are those that were written,
+// whatever was read before them.
+func TestSharedRecords(t *testing.T) {
+	t.Parallel()
+	d := NewDecoder()
+	for n := range 20_000 { // more keys than a decoder remembers texts, and each with two attributions
+		begin := modelgate.CallBegin{
+			At: time.UnixMicro(int64(n)).UTC(), ClientID: "c", KeyID: modelgate.KeyID(fmt.Sprint("key-", n%7919)), Model: fmt.Sprint("m", n%3),
+			Attribution: map[string]string{"user": fmt.Sprint("u", n%2)},
+		}
+		if n%5 == 0 {
+			begin.SubAccountID = "s"
+		}
+		got, err := d.Begin([16]byte{}, AppendBegin(nil, &begin))
+		want := modelgate.Row(begin, modelgate.CallEnd{}).CallBegin
+		if diff := cmp.Diff(want, got); err != nil || diff != "" {
+			t.Fatalf("begin %d came back changed (%v):\n%s", n, err, diff)
+		}
+	}
+}
+
+// A record whose texts are known takes no room of its own.
+func TestKnownRecordsAllocateNothing(t *testing.T) {
+	d := NewDecoder()
+	begin := AppendBegin(nil, &modelgate.CallBegin{ClientID: "c", KeyID: "k", Model: "m", Attribution: map[string]string{"team": "x"}})
+	end := AppendEnd(nil, &modelgate.CallEnd{StatusCode: 200, ParseStatus: modelgate.ParseOK, PriceLabel: "p"})
+	n := testing.AllocsPerRun(100, func() {
+		if _, err := d.Begin([16]byte{}, begin); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := d.End(end); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if n > 0 {
+		t.Errorf("%v allocations, want none", n)
 	}
 }
 
 func FuzzRecords(f *testing.F) {
 	f.Add(AppendBegin(nil, &modelgate.CallBegin{ClientID: "c", Attribution: map[string]string{"k": "v"}}))
 	f.Add(AppendEnd(nil, &modelgate.CallEnd{StatusCode: 200, ParseStatus: modelgate.ParseOK}))
+	known := NewDecoder()
 	fuzzing.Fuzz(f, func(t *testing.T, payload []byte) {
-		if b, err := DecodeBegin([16]byte{}, payload); err == nil && len(b.Attribution) > len(payload) {
+		b, err := known.Begin([16]byte{}, payload)
+		if err == nil && len(b.Attribution) > len(payload)+2 {
 			t.Fatal("more attribution than bytes")
 		}
-		if e, err := DecodeEnd(payload); err == nil {
-			again, err := DecodeEnd(AppendEnd(nil, &e))
+		if fresh, freshErr := NewDecoder().Begin([16]byte{}, payload); (err == nil) != (freshErr == nil) || err == nil && !cmp.Equal(b, fresh) {
+			t.Fatalf("what was read before shows: %+v (%v), %+v (%v)", b, err, fresh, freshErr)
+		}
+		if e, err := known.End(payload); err == nil {
+			again, err := known.End(AppendEnd(nil, &e))
 			if err != nil || !cmp.Equal(again, e) {
 				t.Fatalf("end is not stable: %+v, %v", again, err)
 			}

@@ -33,11 +33,16 @@ func (s *Shipper) digest(entries []spool.Entry) {
 }
 
 func (s *Shipper) begin(e *spool.Entry) error {
-	b, err := spool.DecodeBegin(e.ID, e.Payload)
+	b, err := s.decoder.Begin(e.ID, e.Payload)
 	if err != nil {
 		return err
 	}
-	s.open[e.ID] = &openCall{begin: b, at: e.At}
+	c := &openCall{}
+	if n := len(s.spare); n > 0 {
+		c, s.spare = s.spare[n-1], s.spare[:n-1]
+	}
+	c.begin, c.at = b, e.At
+	s.open[e.ID] = c
 	s.order = append(s.order, e.ID)
 	s.tidy()
 	return nil
@@ -53,7 +58,7 @@ func (s *Shipper) tidy() {
 }
 
 func (s *Shipper) mark(e *spool.Entry) error {
-	seen, err := spool.DecodeEnd(e.Payload)
+	seen, err := s.decoder.End(e.Payload)
 	if c := s.open[e.ID]; c != nil && err == nil {
 		c.mark = &seen
 	}
@@ -74,11 +79,15 @@ func (s *Shipper) end(e *spool.Entry) error {
 	case c == nil:
 		return errors.New("the beginning of this call is missing")
 	}
-	outcome, err := spool.DecodeEnd(e.Payload)
+	outcome, err := s.decoder.End(e.Payload)
 	if err != nil {
 		outcome = modelgate.InterruptedEnd(c.mark)
 	}
 	s.pending = append(s.pending, modelgate.Row(c.begin, outcome))
+	if len(s.spare) < maxSpare {
+		*c = openCall{}
+		s.spare = append(s.spare, c)
+	}
 	return err
 }
 

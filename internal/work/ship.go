@@ -44,10 +44,12 @@ type Shipper struct {
 	gather time.Duration                              // shipPause
 	wait   func(context.Context, time.Duration) error // between tries
 
-	reader *spool.Reader
-	booked spool.Position // what the database had committed before this life
-	open   map[modelgate.UUID]*openCall
-	order  []modelgate.UUID // of open, as begun; ended ones stay until they are in front or too many
+	reader  *spool.Reader
+	decoder *spool.Decoder
+	booked  spool.Position // what the database had committed before this life
+	open    map[modelgate.UUID]*openCall
+	order   []modelgate.UUID // of open, as begun; ended ones stay until they are in front or too many
+	spare   []*openCall      // ended, to be used again
 	// pending are rows that were read and are not booked. The reader is past
 	// them, so they are booked before anything else is read: progress that
 	// passed them would hide them from the next life.
@@ -63,6 +65,9 @@ type Shipper struct {
 	failing     atomic.Int64 // unix nanoseconds since when batches fail; 0: they do not
 }
 
+// maxSpare bounds how many ended calls are kept to be used again.
+const maxSpare = 256
+
 // openCall is a call whose END has not been read.
 type openCall struct {
 	begin modelgate.CallBegin
@@ -74,7 +79,7 @@ type openCall struct {
 func NewShipper(s *spool.Spool, ledger Ledger, log *slog.Logger) *Shipper {
 	return &Shipper{
 		spool: s, ledger: ledger, log: log, gather: shipPause, wait: sleep, reader: s.Reader(spool.Position{}),
-		open: make(map[modelgate.UUID]*openCall), moved: make(chan struct{}), hurry: make(chan struct{}, 1),
+		decoder: spool.NewDecoder(), open: make(map[modelgate.UUID]*openCall), moved: make(chan struct{}), hurry: make(chan struct{}, 1),
 	}
 }
 
