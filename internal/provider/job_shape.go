@@ -125,7 +125,7 @@ func (s *Shape) length(doc gjson.Result) int64 {
 	var r reading
 	for _, path := range s.Length {
 		if v := doc.Get(path); v.Type == gjson.Number || v.Type == gjson.String {
-			r.seconds(v)
+			r.seconds(datumOf(v))
 			break
 		}
 	}
@@ -136,7 +136,7 @@ func (s *Shape) length(doc gjson.Result) int64 {
 func (r *reading) jobUsage(s *Shape, doc gjson.Result) {
 	for _, path := range s.Seconds {
 		if v := doc.Get(path); v.Type == gjson.Number || v.Type == gjson.String {
-			r.seconds(v)
+			r.seconds(datumOf(v))
 			break
 		}
 	}
@@ -145,14 +145,14 @@ func (r *reading) jobUsage(s *Shape, doc gjson.Result) {
 		paths []string
 	}{{&r.usage.Images, s.Images}, {&r.usage.Output, s.Output}, {&r.usage.Searches, s.Searches}} {
 		for _, path := range unit.paths {
-			if r.set(unit.to, doc.Get(path)) {
+			if r.set(unit.to, datumOf(doc.Get(path))) {
 				r.read = true
 				break
 			}
 		}
 	}
-	word(&r.usage.Size, doc.Get(s.path(s.Size)))
-	word(&r.usage.ServiceTier, doc.Get(s.path(s.ServiceTier)))
+	word(&r.usage.Size, datumOf(doc.Get(s.path(s.Size))))
+	word(&r.usage.ServiceTier, datumOf(doc.Get(s.path(s.ServiceTier))))
 }
 
 // charge is what the provider says it charged.

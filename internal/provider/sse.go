@@ -140,6 +140,7 @@ func (e *events) unfinished() (name, data []byte, ok bool) {
 type stream struct {
 	counter
 	events events
+	doc    document
 	on     func(name, data []byte) // s.event, bound once
 }
 
@@ -155,21 +156,21 @@ func (s *stream) Feed(chunk []byte) bool {
 	return s.ended && !ended
 }
 
-func (s *stream) event(name, data []byte) { s.reading.event(s.reader, name, data) }
+func (s *stream) event(name, data []byte) { s.reading.event(s.reader, &s.doc, name, data) }
 
 // event reads one event.
-func (r *reading) event(reader *Reader, name, data []byte) {
+func (r *reading) event(reader *Reader, doc *document, name, data []byte) {
 	if string(data) == "[DONE]" {
 		r.ended = true
 		return
 	}
 	for _, member := range reader.members {
 		if object(data, member) {
-			if !gjson.ValidBytes(data) {
+			if !doc.read(data) {
 				r.flawed = true
 				return
 			}
-			reader.read(r, data)
+			reader.read(r, doc)
 			break
 		}
 	}
@@ -199,7 +200,7 @@ func ends(reader *Reader, name, data []byte) string {
 func (s *stream) Result() (modelgate.Usage, Seen) {
 	r := s.reading
 	if name, data, ok := s.events.unfinished(); ok && (string(data) == "[DONE]" || gjson.ValidBytes(data)) {
-		r.event(s.reader, name, data)
+		r.event(s.reader, &s.doc, name, data)
 	}
 	r.flawed = r.flawed || s.events.overlong
 	return s.result(r, r.ended && !r.broken)

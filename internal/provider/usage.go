@@ -54,7 +54,7 @@ type Reader struct {
 	ends []string
 	// read takes one JSON document: a whole body (see skimmer for what is
 	// left of it) or the data of an event.
-	read func(*reading, []byte)
+	read func(*reading, *document)
 	// finish completes the usage of a successful reply from what was asked;
 	// nil does nothing.
 	finish func(*reading, Asked)

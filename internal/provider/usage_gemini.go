@@ -1,7 +1,5 @@
 package provider
 
-import "github.com/tidwall/gjson"
-
 // readGemini reads generateContent and its kin, streamed as events or as an
 // array. The prompt counts cached tokens; thoughts and tool prompts stand
 // beside the sums. Every chunk may carry running totals.
@@ -10,14 +8,15 @@ var readGemini = &Reader{name: "generate content", members: quoted("usageMetadat
 // readPredictions counts the pictures of a predict call.
 var readPredictions = &Reader{name: "predictions", members: quoted("usageMetadata"), read: images, finish: picture}
 
-func gemini(r *reading, doc []byte) {
-	meta := gjson.GetBytes(doc, "usageMetadata")
-	if !meta.IsObject() {
+func gemini(r *reading, doc *document) {
+	meta := doc.get("usageMetadata")
+	if !meta.isObject() {
 		return
 	}
 	var prompt, cached, candidates, thoughts, tools, audioIn, audioCached, audioOut int64
-	meta.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
+	for e := meta.entries(); e.next(); {
+		v := e.value
+		switch string(e.name) {
 		case "promptTokenCount":
 			r.read = r.set(&prompt, v) || r.read
 		case "cachedContentTokenCount":
@@ -35,42 +34,39 @@ func gemini(r *reading, doc []byte) {
 		case "candidatesTokensDetails", "responseTokensDetails":
 			audioOut += r.modality(v)
 		}
-		return true
-	})
+	}
 	r.split(&sums{
 		prompt: prompt + tools, completion: candidates + thoughts,
 		cached: cached, audioIn: audioIn, cachedAudio: audioCached, audioOut: audioOut,
 	})
-	r.candidates(gjson.GetBytes(doc, "candidates"))
+	r.candidates(doc.get("candidates"))
 }
 
 // modality sums the audio tokens of a list by modality.
-func (r *reading) modality(list gjson.Result) int64 {
+func (r *reading) modality(list datum) int64 {
 	var sum int64
-	list.ForEach(func(_, v gjson.Result) bool {
+	for e := list.entries(); e.next(); {
 		var n int64
-		if v.Get("modality").Str == "AUDIO" && r.set(&n, v.Get("tokenCount")) {
+		if e.value.get("modality").says("AUDIO") && r.set(&n, e.value.get("tokenCount")) {
 			sum += n
 		}
-		return true
-	})
+	}
 	return sum
 }
 
 // candidates notes which candidates have come to their end; when all have,
 // so has the stream, which has no event of its own for it.
-func (r *reading) candidates(list gjson.Result) {
-	if !list.IsArray() {
+func (r *reading) candidates(list datum) {
+	if !list.isArray() {
 		return
 	}
-	list.ForEach(func(_, c gjson.Result) bool {
-		bit := uint64(1) << (c.Get("index").Uint() & 63)
+	for e := list.entries(); e.next(); {
+		bit := uint64(1) << (e.value.get("index").result().Uint() & 63)
 		r.begun |= bit
-		if c.Get("finishReason").Type == gjson.String {
+		if e.value.get("finishReason").kind() == JSONString {
 			r.done |= bit
 		}
-		return true
-	})
+	}
 	if r.begun != 0 && r.begun == r.done {
 		r.final, r.ended = true, true
 	}

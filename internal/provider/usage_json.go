@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"strconv"
 
-	"github.com/tidwall/gjson"
-
 	"modelgate"
 )
 
@@ -29,18 +27,20 @@ type documents struct {
 	counter
 	framing framing
 	skim    skimmer
-	small   [1024]byte // first home of the projection: most need no other
+	doc     document
 }
 
 func newDocuments(c counter, f framing) *documents {
-	d := &documents{counter: c, framing: f}
-	d.skim.out = d.small[:0]
-	return d
+	return &documents{counter: c, framing: f}
 }
 
 func (d *documents) Feed(chunk []byte) bool {
 	ended, closed := d.ended, d.skim.closed
 	for len(chunk) > 0 {
+		if rest, ok := d.direct(chunk); ok {
+			chunk = rest
+			continue
+		}
 		var complete bool
 		if chunk, complete = d.skim.next(chunk); complete {
 			d.document()
@@ -53,11 +53,39 @@ func (d *documents) Feed(chunk []byte) bool {
 }
 
 func (d *documents) document() {
-	if d.skim.overflow || !gjson.ValidBytes(d.skim.out) {
+	if d.skim.overflow || !d.doc.read(d.skim.out) {
 		d.flawed = true
 		return
 	}
-	d.reader.read(&d.reading, d.skim.out)
+	d.reader.read(&d.reading, &d.doc)
+}
+
+// direct reads a document that lies whole in the chunk and is valid, as most
+// do: nothing of it is copied. What it does not take is the skimmer's, which
+// comes to the same figures.
+func (d *documents) direct(chunk []byte) (rest []byte, ok bool) {
+	if len(chunk) > maxProjection || !d.skim.rests() || !closes(chunk) {
+		return nil, false
+	}
+	end, ok := d.doc.skim(chunk)
+	if !ok {
+		return nil, false
+	}
+	d.skim.closed = true
+	d.reader.read(&d.reading, &d.doc)
+	return chunk[end:], true
+}
+
+// closes reports whether an object may end at the end of the chunk.
+func closes(chunk []byte) bool {
+	for i := len(chunk) - 1; i >= 0; i-- {
+		switch chunk[i] {
+		case ' ', '\t', '\r', '\n':
+		default:
+			return chunk[i] == '}'
+		}
+	}
+	return false
 }
 
 // Result takes a body that was cut before its end as one without usage: a
@@ -114,10 +142,20 @@ func (s *skimmer) next(chunk []byte) (rest []byte, complete bool) {
 		case ' ', '\t', '\r', '\n':
 		default:
 			s.other(c)
+			if s.level() > 2 && !s.whole {
+				// Nothing is counted here, so numbers pass at once.
+				for i < len(chunk) && chunk[i] < '[' && chunk[i] != '"' {
+					i++
+				}
+			}
 		}
 	}
 	return nil, false
 }
+
+// rests reports whether the skimmer stands before a document that is no
+// element of an array.
+func (s *skimmer) rests() bool { return s.depth == 0 && s.base == 0 && !s.inString }
 
 // level is how deep in a document the skimmer stands: 0 outside, 1 among its
 // members, 2 inside a member's value.
@@ -213,7 +251,8 @@ func (s *skimmer) open(c byte) {
 		s.out, s.overflow, s.isKey = append(s.out[:0], c), false, true
 		return
 	case 2:
-		s.whole = !s.overflow && figures(s.out[min(s.key, len(s.out)):])
+		name, named := bytes.CutSuffix(s.out[min(s.key, len(s.out)):], []byte(":"))
+		s.whole = !s.overflow && named && figures(name)
 		s.elements, s.filled = 0, false
 	default:
 		s.filled = true
@@ -261,11 +300,11 @@ func (s *skimmer) other(c byte) {
 	}
 }
 
-// figures reports whether a key, with its quotes and colon, names an object
+// figures reports whether a key, with its quotes, names an object
 // that holds figures.
 func figures(key []byte) bool {
 	switch string(key) {
-	case `"usage":`, `"usageMetadata":`, `"meta":`, `"metadata":`, `"x_groq":`, `"metrics":`, `"extra_info":`, `"svg_usage":`, `"usage_info":`, `"base_resp":`, `"response":`:
+	case `"usage"`, `"usageMetadata"`, `"meta"`, `"metadata"`, `"x_groq"`, `"metrics"`, `"extra_info"`, `"svg_usage"`, `"usage_info"`, `"base_resp"`, `"response"`:
 		return true
 	}
 	return false

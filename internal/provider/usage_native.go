@@ -1,7 +1,5 @@
 package provider
 
-import "github.com/tidwall/gjson"
-
 // Readers of providers with a reply format of their own.
 var (
 	// readBilled reads billed_units: tokens, search units, pictures embedded.
@@ -19,10 +17,11 @@ var (
 		ends: []string{"message_stop", "response.completed", "response.incomplete", "response.failed"}, finish: asAsked}
 )
 
-func (r *reading) billed(units gjson.Result) {
+func (r *reading) billed(units datum) {
 	u := &r.usage
-	units.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
+	for e := units.entries(); e.next(); {
+		v := e.value
+		switch string(e.name) {
 		case "input_tokens":
 			r.read = r.set(&u.Input, v) || r.read
 		case "output_tokens":
@@ -32,56 +31,55 @@ func (r *reading) billed(units gjson.Result) {
 		case "images":
 			r.read = r.set(&u.Images, v) || r.read
 		}
-		return true
-	})
+	}
 }
 
-func billedUnits(r *reading, doc []byte) {
-	if gjson.GetBytes(doc, "event_type").Str == "stream-end" { // of version 1, in lines or events without a name
+func billedUnits(r *reading, doc *document) {
+	if doc.get("event_type").says("stream-end") { // of version 1, in lines or events without a name
 		r.ended = true
 	}
-	for _, path := range []string{"usage.billed_units", "meta.billed_units", "delta.usage.billed_units", "response.meta.billed_units"} {
-		if units := gjson.GetBytes(doc, path); units.IsObject() {
+	for _, path := range [...][]string{{"usage"}, {"meta"}, {"delta", "usage"}, {"response", "meta"}} {
+		if units := doc.get(append(path, "billed_units")...); units.isObject() {
 			r.billed(units)
 			return
 		}
 	}
 }
 
-func nativeOutput(r *reading, doc []byte) {
-	usage := gjson.GetBytes(doc, "usage")
+func nativeOutput(r *reading, doc *document) {
+	usage := doc.get("usage")
 	if !r.inclusive(usage, nil) {
 		return
 	}
-	output := gjson.GetBytes(doc, "output")
-	reason := output.Get("finish_reason")
-	if !reason.Exists() {
-		reason = output.Get("choices.0.finish_reason")
+	output := doc.get("output")
+	reason := output.get("finish_reason")
+	if !reason.exists() {
+		reason = output.get("choices", "0", "finish_reason")
 	}
-	if reason.Type == gjson.String && reason.Str != "" && reason.Str != "null" {
+	if reason.stated() {
 		r.final, r.ended = true, true
 	}
-	word(&r.usage.Size, usage.Get("size"))
+	word(&r.usage.Size, usage.get("size"))
 }
 
-func evalCounts(r *reading, doc []byte) {
-	if done := gjson.GetBytes(doc, "done"); done.Exists() && !done.Bool() {
+func evalCounts(r *reading, doc *document) {
+	if done := doc.get("done"); done.exists() && !done.result().Bool() {
 		return
 	}
-	r.read = r.set(&r.usage.Input, gjson.GetBytes(doc, "prompt_eval_count")) || r.read
-	r.read = r.set(&r.usage.Output, gjson.GetBytes(doc, "eval_count")) || r.read
+	r.read = r.set(&r.usage.Input, doc.get("prompt_eval_count")) || r.read
+	r.read = r.set(&r.usage.Output, doc.get("eval_count")) || r.read
 	r.ended = true
 }
 
-func prediction(r *reading, doc []byte) {
-	metrics := gjson.GetBytes(doc, "metrics")
-	if !metrics.IsObject() {
+func prediction(r *reading, doc *document) {
+	metrics := doc.get("metrics")
+	if !metrics.isObject() {
 		return
 	}
-	r.seconds(metrics.Get("predict_time"))
-	r.read = r.set(&r.usage.Input, metrics.Get("input_token_count")) || r.read
-	r.read = r.set(&r.usage.Output, metrics.Get("output_token_count")) || r.read
-	r.read = r.set(&r.usage.Images, metrics.Get("image_count")) || r.read
+	r.seconds(metrics.get("predict_time"))
+	r.read = r.set(&r.usage.Input, metrics.get("input_token_count")) || r.read
+	r.read = r.set(&r.usage.Output, metrics.get("output_token_count")) || r.read
+	r.read = r.set(&r.usage.Images, metrics.get("image_count")) || r.read
 }
 
 // foreseen takes the seconds that were asked for while nothing says how long
@@ -93,22 +91,22 @@ func foreseen(r *reading, asked Asked) {
 	}
 }
 
-func anyShape(r *reading, doc []byte) {
+func anyShape(r *reading, doc *document) {
 	switch {
-	case gjson.GetBytes(doc, "usageMetadata").IsObject():
+	case doc.get("usageMetadata").isObject():
 		gemini(r, doc)
-	case gjson.GetBytes(doc, "response.usage").IsObject():
+	case doc.get("response", "usage").isObject():
 		responses(r, doc)
-	case gjson.GetBytes(doc, "message.usage").IsObject(),
-		gjson.GetBytes(doc, "usage.cache_read_input_tokens").Exists(),
-		gjson.GetBytes(doc, "usage.cache_creation_input_tokens").Exists(),
-		gjson.GetBytes(doc, "type").Str == "message_delta":
+	case doc.get("message", "usage").isObject(),
+		doc.get("usage", "cache_read_input_tokens").exists(),
+		doc.get("usage", "cache_creation_input_tokens").exists(),
+		doc.get("type").says("message_delta"):
 		messages(r, doc)
-	case gjson.GetBytes(doc, "usage.billed_units").IsObject(),
-		gjson.GetBytes(doc, "meta.billed_units").IsObject(),
-		gjson.GetBytes(doc, "delta.usage.billed_units").IsObject():
+	case doc.get("usage", "billed_units").isObject(),
+		doc.get("meta", "billed_units").isObject(),
+		doc.get("delta", "usage", "billed_units").isObject():
 		billedUnits(r, doc)
-	case gjson.GetBytes(doc, "eval_count").Exists():
+	case doc.get("eval_count").exists():
 		evalCounts(r, doc)
 	default:
 		chat(nil)(r, doc)

@@ -1,8 +1,6 @@
 package provider
 
 import (
-	"github.com/tidwall/gjson"
-
 	"modelgate"
 )
 
@@ -49,18 +47,17 @@ type sums struct {
 // inclusive reads a usage object of this family. The adjustment, nil for
 // none, corrects the sums by a provider's own rule. It reports whether there
 // was any figure.
-func (r *reading) inclusive(usage gjson.Result, adjust func(*sums)) bool {
-	if !usage.IsObject() {
+func (r *reading) inclusive(usage datum, adjust func(sums) sums) bool {
+	if !usage.isObject() {
 		return false
 	}
 	var s sums
 	any := false
-	usage.ForEach(func(key, v gjson.Result) bool {
-		any = r.figure(&s, key.Str, v) || any
-		return true
-	})
+	for e := usage.entries(); e.next(); {
+		any = r.figure(&s, e.name, e.value) || any
+	}
 	if adjust != nil {
-		adjust(&s)
+		s = adjust(s)
 	}
 	if !s.hasPrompt && s.hasMissed {
 		s.prompt, s.hasPrompt = s.cached+s.missed, true
@@ -75,8 +72,8 @@ func (r *reading) inclusive(usage gjson.Result, adjust func(*sums)) bool {
 
 // figure takes one member of a usage object; it reports whether it is one
 // that is counted.
-func (r *reading) figure(s *sums, name string, v gjson.Result) bool {
-	switch name {
+func (r *reading) figure(s *sums, name []byte, v datum) bool {
+	switch string(name) {
 	case "prompt_tokens", "input_tokens":
 		s.hasPrompt = r.set(&s.prompt, v)
 		return s.hasPrompt
@@ -89,8 +86,8 @@ func (r *reading) figure(s *sums, name string, v gjson.Result) bool {
 	case "prompt_tokens_details", "input_tokens_details", "input_token_details":
 		r.inputDetails(s, v)
 	case "completion_tokens_details", "output_tokens_details", "output_token_details":
-		r.set(&s.audioOut, v.Get("audio_tokens"))
-		r.set(&s.reasoning, v.Get("reasoning_tokens"))
+		r.set(&s.audioOut, v.get("audio_tokens"))
+		r.set(&s.reasoning, v.get("reasoning_tokens"))
 	case "cached_tokens", "prompt_cache_hit_tokens":
 		r.set(&s.cached, v)
 	case "prompt_cache_miss_tokens":
@@ -107,22 +104,22 @@ func (r *reading) figure(s *sums, name string, v gjson.Result) bool {
 	return false
 }
 
-func (r *reading) inputDetails(s *sums, v gjson.Result) {
-	v.ForEach(func(key, v gjson.Result) bool {
-		switch key.Str {
+func (r *reading) inputDetails(s *sums, v datum) {
+	for e := v.entries(); e.next(); {
+		v := e.value
+		switch string(e.name) {
 		case "cached_tokens":
 			r.set(&s.cached, v)
 		case "cache_write_tokens", "cache_creation_input_tokens":
 			r.set(&s.written, v)
 		case "cache_write_tokens_details":
-			r.set(&s.written1h, v.Get("ttl_12h_tokens"))
+			r.set(&s.written1h, v.get("ttl_12h_tokens"))
 		case "audio_tokens":
 			r.set(&s.audioIn, v)
 		case "cached_tokens_details":
-			r.set(&s.cachedAudio, v.Get("audio_tokens"))
+			r.set(&s.cachedAudio, v.get("audio_tokens"))
 		}
-		return true
-	})
+	}
 }
 
 // split stores the sums as parts that do not overlap and add up to the
@@ -152,34 +149,36 @@ func (r *reading) split(s *sums) {
 
 // reasoningApart adds reasoning to a completion that leaves it out. Where
 // cached tokens exceed the prompt they are not part of it either.
-func reasoningApart(s *sums) {
+func reasoningApart(s sums) sums {
 	s.completion += s.reasoning
 	if s.cached > s.prompt {
 		s.prompt += s.cached
 	}
+	return s
 }
 
 // restIsOutput takes as output all of the total that is not prompt.
-func restIsOutput(s *sums) {
+func restIsOutput(s sums) sums {
 	if s.hasTotal && s.hasPrompt {
 		s.completion = max(s.completion, s.total-s.prompt)
 	}
+	return s
 }
 
-func chat(adjust func(*sums)) func(*reading, []byte) {
-	return func(r *reading, doc []byte) {
-		usage := gjson.GetBytes(doc, "usage")
-		choices := gjson.GetBytes(doc, "choices")
-		if !usage.IsObject() {
-			usage = gjson.GetBytes(doc, "x_groq.usage")
+func chat(adjust func(sums) sums) func(*reading, *document) {
+	return func(r *reading, doc *document) {
+		usage := doc.get("usage")
+		choices := doc.get("choices")
+		if !usage.isObject() {
+			usage = doc.get("x_groq", "usage")
 		}
-		if !usage.IsObject() {
-			usage = choices.Get("0.usage")
+		if !usage.isObject() {
+			usage = choices.get("0", "usage")
 		}
-		word(&r.usage.ServiceTier, gjson.GetBytes(doc, "service_tier"))
+		word(&r.usage.ServiceTier, doc.get("service_tier"))
 		if r.inclusive(usage, adjust) {
 			r.final = r.final || finished(choices)
-		} else if meta := gjson.GetBytes(doc, "meta.billed_units"); meta.IsObject() {
+		} else if meta := doc.get("meta", "billed_units"); meta.isObject() {
 			r.billed(meta)
 		}
 	}
@@ -188,47 +187,45 @@ func chat(adjust func(*sums)) func(*reading, []byte) {
 // finished reports whether usage beside these choices is the last word: there
 // are none, or one of them is complete. Some servers state running figures on
 // every chunk before.
-func finished(choices gjson.Result) bool {
-	if !choices.IsArray() {
+func finished(choices datum) bool {
+	if !choices.isArray() {
 		return true
 	}
 	running := false
 	complete := false
-	choices.ForEach(func(_, choice gjson.Result) bool {
+	for e := choices.entries(); e.next(); {
 		running = true
-		reason := choice.Get("finish_reason")
-		complete = complete || reason.Type == gjson.String && reason.Str != "" && reason.Str != "null"
-		return true
-	})
+		complete = complete || e.value.get("finish_reason").stated()
+	}
 	return complete || !running
 }
 
-func responses(r *reading, doc []byte) {
-	usage, tier := gjson.GetBytes(doc, "response.usage"), gjson.GetBytes(doc, "response.service_tier")
-	if !usage.Exists() {
-		usage, tier = gjson.GetBytes(doc, "usage"), gjson.GetBytes(doc, "service_tier")
+func responses(r *reading, doc *document) {
+	usage, tier := doc.get("response", "usage"), doc.get("response", "service_tier")
+	if !usage.exists() {
+		usage, tier = doc.get("usage"), doc.get("service_tier")
 	}
 	word(&r.usage.ServiceTier, tier)
 	r.inclusive(usage, nil)
 }
 
-func images(r *reading, doc []byte) {
+func images(r *reading, doc *document) {
 	r.refused = r.refused || refused(doc)
-	r.inclusive(gjson.GetBytes(doc, "usage"), nil)
-	word(&r.usage.Size, gjson.GetBytes(doc, "size"))
-	word(&r.usage.Quality, gjson.GetBytes(doc, "quality"))
-	if gjson.GetBytes(doc, "svg_usage").IsObject() {
+	r.inclusive(doc.get("usage"), nil)
+	word(&r.usage.Size, doc.get("size"))
+	word(&r.usage.Quality, doc.get("quality"))
+	if doc.get("svg_usage").isObject() {
 		r.flawed = true // a second model was charged, at rates of its own
 	}
 	if r.usage.Images > 0 {
 		return
 	}
-	if gjson.GetBytes(doc, "b64_json").Exists() {
+	if doc.get("b64_json").exists() {
 		r.usage.Images, r.read = 1, true
 		return
 	}
-	for _, list := range []string{"metadata.success_count", "data", "images", "predictions"} {
-		if v := gjson.GetBytes(doc, list); v.Type == gjson.Number || v.Type == gjson.String {
+	for _, list := range [...][]string{{"metadata", "success_count"}, {"data"}, {"images"}, {"predictions"}} {
+		if v := doc.get(list...); v.kind() == JSONNumber || v.kind() == JSONString {
 			r.read = r.set(&r.usage.Images, v) || r.read
 			return
 		}
@@ -237,12 +234,12 @@ func images(r *reading, doc []byte) {
 
 // refused reports whether a reply says that there was no result, whatever its
 // status.
-func refused(doc []byte) bool {
-	if code := gjson.GetBytes(doc, "base_resp.status_code"); code.Type == gjson.Number && code.Num != 0 {
+func refused(doc *document) bool {
+	if code := doc.get("base_resp", "status_code"); code.kind() == JSONNumber && code.result().Num != 0 {
 		return true
 	}
-	failure := gjson.GetBytes(doc, "error")
-	return failure.Exists() && failure.Type != gjson.Null && failure.Type != gjson.False
+	failure := doc.get("error")
+	return failure.exists() && failure.kind() != JSONNull && string(failure.raw) != "false"
 }
 
 // pictures takes as many pictures as were asked for where a successful reply
@@ -254,7 +251,7 @@ func pictures(r *reading, asked Asked) {
 	picture(r, asked)
 }
 
-func created(r *reading, doc []byte) { r.refused = r.refused || refused(doc) }
+func created(r *reading, doc *document) { r.refused = r.refused || refused(doc) }
 
 // filmed takes the seconds that were asked for.
 func filmed(r *reading, asked Asked) {
@@ -301,11 +298,11 @@ func dimensions(size string) (w, h int64, ok bool) {
 	return sides[0], sides[1], sides[0] > 0 && sides[1] > 0
 }
 
-func speech(r *reading, doc []byte) {
-	if r.inclusive(gjson.GetBytes(doc, "usage"), nil) {
+func speech(r *reading, doc *document) {
+	if r.inclusive(doc.get("usage"), nil) {
 		r.usage.AudioOutput, r.usage.Output = r.usage.AudioOutput+r.usage.Output, 0
 	}
-	if r.set(&r.usage.Characters, gjson.GetBytes(doc, "extra_info.usage_characters")) {
+	if r.set(&r.usage.Characters, doc.get("extra_info", "usage_characters")) {
 		r.read = true
 	}
 }
@@ -317,10 +314,10 @@ func spoken(r *reading, asked Asked) {
 	}
 }
 
-func transcript(r *reading, doc []byte) {
-	usage := gjson.GetBytes(doc, "usage")
+func transcript(r *reading, doc *document) {
+	usage := doc.get("usage")
 	r.inclusive(usage, nil)
 	if r.usage.Seconds == 0 {
-		r.seconds(gjson.GetBytes(doc, "duration"))
+		r.seconds(doc.get("duration"))
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tidwall/gjson"
-
 	"modelgate"
 )
 
@@ -32,23 +30,25 @@ type reading struct {
 // count reads a whole number. The bool is false where there is none: null or
 // missing is not zero. A figure that cannot be a count is forced into
 // 0..MaxQuantity and flaws the reading.
-func (r *reading) count(v gjson.Result) (int64, bool) {
-	text := v.Raw
-	switch v.Type {
-	case gjson.Null:
+func (r *reading) count(v datum) (int64, bool) {
+	var text []byte
+	kind := v.kind()
+	switch kind {
+	case JSONAbsent, JSONNull:
 		return 0, false
-	case gjson.String:
-		text = v.Str
-	case gjson.Number:
+	case JSONString:
+		text = v.text()
+	case JSONNumber:
+		text = v.number()
 	default:
 		r.flawed = true
 		return 0, false
 	}
-	if n, err := strconv.ParseInt(text, 10, 64); err == nil && n >= 0 && n <= modelgate.MaxQuantity {
+	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && n >= 0 && n <= modelgate.MaxQuantity {
 		return n, true
 	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil && v.Type == gjson.String {
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil && kind == JSONString {
 		r.flawed = true
 		return 0, false
 	}
@@ -66,7 +66,7 @@ func (r *reading) count(v gjson.Result) (int64, bool) {
 }
 
 // set stores a count where there is one.
-func (r *reading) set(to *int64, v gjson.Result) bool {
+func (r *reading) set(to *int64, v datum) bool {
 	n, ok := r.count(v)
 	if ok {
 		*to = n
@@ -75,14 +75,17 @@ func (r *reading) set(to *int64, v gjson.Result) bool {
 }
 
 // seconds stores a duration in seconds, fractions allowed, as millionths.
-func (r *reading) seconds(v gjson.Result) {
-	f := v.Num
-	if v.Type == gjson.String {
+func (r *reading) seconds(v datum) {
+	var f float64
+	switch v.kind() {
+	case JSONString:
 		var err error
-		if f, err = strconv.ParseFloat(strings.TrimSpace(v.Str), 64); err != nil {
+		if f, err = strconv.ParseFloat(strings.TrimSpace(string(v.text())), 64); err != nil {
 			return
 		}
-	} else if v.Type != gjson.Number {
+	case JSONNumber:
+		f = v.result().Num
+	default:
 		return
 	}
 	r.read = true
@@ -96,9 +99,9 @@ func (r *reading) seconds(v gjson.Result) {
 
 // word keeps a short modifier such as a service tier. It is copied, so that
 // it does not hold on to the reply.
-func word(to *string, v gjson.Result) {
-	if v.Type == gjson.String && v.Str != "" && len(v.Str) <= 64 {
-		*to = strings.Clone(v.Str)
+func word(to *string, v datum) {
+	if text := v.text(); len(text) > 0 && len(text) <= 64 && string(text) != *to {
+		*to = string(text)
 	}
 }
 
@@ -106,17 +109,24 @@ func word(to *string, v gjson.Result) {
 // It looks at bytes only: a quote inside a JSON string is escaped, so the
 // quoted name never matches within text.
 func object(data, quoted []byte) bool {
-	for {
-		i := bytes.Index(data, quoted)
+	// Quotes are what such data is full of: the first is looked at last.
+	name := quoted[1:]
+	for at, from := 0, 0; ; {
+		i := bytes.Index(data[at:], name)
 		if i < 0 {
 			return false
 		}
-		data = data[i+len(quoted):]
-		rest := bytes.TrimLeft(data, " \t\r\n")
-		if len(rest) == 0 || rest[0] != ':' {
+		i += at
+		at = i + len(name)
+		if i == from || data[i-1] != '"' {
 			continue
 		}
-		if rest = bytes.TrimLeft(rest[1:], " \t\r\n"); len(rest) > 0 && rest[0] == '{' {
+		from = at
+		l := lexer{text: data}
+		if i = l.space(at); i == len(data) || data[i] != ':' {
+			continue
+		}
+		if i = l.space(i + 1); i < len(data) && data[i] == '{' {
 			return true
 		}
 	}

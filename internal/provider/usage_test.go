@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tidwall/gjson"
-
 	"modelgate"
 	"modelgate/internal/fuzzing"
 )
@@ -102,7 +100,7 @@ func TestCount(t *testing.T) {
 	}
 	for _, test := range tests {
 		var r reading
-		got, ok := r.count(gjson.Parse(test.json))
+		got, ok := r.count(datum{raw: []byte(test.json)})
 		if got != test.want || ok != test.ok || r.flawed == test.fine {
 			t.Errorf("count(%s) = %d, %v, flawed %v, want %d, %v, %v", test.json, got, ok, r.flawed, test.want, test.ok, !test.fine)
 		}
