@@ -22,6 +22,7 @@ import (
 	"modelgate/internal/config"
 	"modelgate/internal/contract"
 	"modelgate/internal/keyring"
+	"modelgate/internal/lane"
 	"modelgate/internal/manage"
 	"modelgate/internal/purse"
 	"modelgate/internal/relay"
@@ -67,6 +68,7 @@ type server struct {
 	relay    *relay.Relay
 	health   *health
 	http     *http.Server
+	lane     *lane.Server // in front of http, where the gateway does not end TLS itself
 	admin    *http.Server // nil without admin_listen
 	metrics  *prometheus.Registry
 	reloads  *prometheus.CounterVec
@@ -185,6 +187,7 @@ func (s *server) mount(cfg *config.Config) error {
 		// Left to itself the server answers OPTIONS * without the request id.
 		DisableGeneralOptionsHandler: true,
 	}
+	s.lane = lane.New(s.http)
 	if cfg.Server.AdminListen != "" {
 		s.admin = &http.Server{Addr: cfg.Server.AdminListen, Handler: s.adminSurface(), ReadHeaderTimeout: 10 * time.Second}
 	}
@@ -267,7 +270,7 @@ func (s *server) serve(l net.Listener, cfg *config.Config) error {
 	if cfg.Server.TLS.CertFile != "" {
 		err = s.http.ServeTLS(l, cfg.Server.TLS.CertFile, cfg.Server.TLS.KeyFile)
 	} else {
-		err = s.http.Serve(l)
+		err = s.lane.Serve(l)
 	}
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
@@ -284,10 +287,10 @@ func (s *server) drain(cfg *config.Config) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), streamGrace)
 	defer cancel()
-	if err := s.http.Shutdown(ctx); err != nil {
+	if err := s.lane.Shutdown(ctx); err != nil {
 		s.log.Warn("calls were cut at the end of the grace", "grace", streamGrace)
 		s.relay.Cut()
-		_ = s.http.Close() // what it could not close is ending anyway
+		_ = s.lane.Close() // what it could not close is ending anyway
 	}
 	s.relay.Wait()
 	if s.admin != nil {

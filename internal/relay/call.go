@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/life"
 	"modelgate/internal/provider"
 	"modelgate/internal/purse"
 	"modelgate/internal/throttle"
@@ -49,7 +50,7 @@ type call struct {
 	hold purse.Hold
 
 	// forward
-	life      life // of the upstream call
+	life      life.Life // of the upstream call
 	pace      *pace
 	begun     bool      // BEGIN is written
 	leaves    time.Time // when the gateway was ready to send it

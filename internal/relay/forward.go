@@ -1,13 +1,13 @@
 package relay
 
 import (
-	"context"
 	"errors"
 	"net"
 	"net/http"
 	"time"
 
 	"modelgate"
+	"modelgate/internal/life"
 	"modelgate/internal/provider"
 )
 
@@ -55,7 +55,7 @@ func (y *Relay) watch(c *call) (stop func()) {
 	y.lives.add(c.id[len(c.id)-1], &c.life)
 	c.pace = y.paces.Get().(*pace)
 	c.pace.start(c, y.Lifetime, y.tick(c))
-	forget := context.AfterFunc(c.r.Context(), c.client.leave)
+	forget := life.AfterFunc(c.r.Context(), c.client.leave)
 	return func() {
 		forget()
 		c.pace.stop()

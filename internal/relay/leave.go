@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"modelgate/internal/life"
 	"modelgate/internal/provider"
 )
 
@@ -13,7 +14,7 @@ import (
 // for the books alone: to its usage where the provider bills an abandoned
 // call anyway, for a bounded time and for a bounded number of calls at once.
 type leaving struct {
-	life   *life         // the upstream call's
+	life   *life.Life    // the upstream call's
 	drains chan struct{} // slots of the relay
 	limit  time.Duration
 	gauge  prometheus.Gauge // drains under way
@@ -59,12 +60,12 @@ func (l *leaving) leave() {
 		case l.drains <- struct{}{}:
 			l.slot = true
 			l.gauge.Inc()
-			l.timer = time.AfterFunc(l.limit, func() { l.life.end(errLeft) })
+			l.timer = time.AfterFunc(l.limit, func() { l.life.End(errLeft) })
 			return
 		default:
 		}
 	}
-	l.life.end(errLeft)
+	l.life.End(errLeft)
 }
 
 func (l *leaving) hasLeft() bool {

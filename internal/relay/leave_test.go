@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/life"
 	"modelgate/internal/provider"
 )
 
@@ -231,7 +232,7 @@ func TestStuckClientHasLeft(t *testing.T) {
 // A client of which nothing is sent yet has left for good.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
-	var stays, ends life
+	var stays, ends life.Life
 	l := leaving{life: &stays, drains: make(chan struct{})}
 	l.when(provider.Cancel)
 	l.stay()

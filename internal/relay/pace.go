@@ -62,7 +62,7 @@ func (p *pace) look() {
 	}
 	now := time.Now()
 	if !now.Before(p.expires) {
-		p.call.life.end(errExpired)
+		p.call.life.End(errExpired)
 	}
 	if p.replied {
 		p.judge(now)
@@ -77,7 +77,7 @@ func (p *pace) judge(now time.Time) {
 	case changes != p.seen:
 		p.seen, p.since = changes, now
 	case !client && waited >= p.idle:
-		p.call.life.end(errStalled)
+		p.call.life.End(errStalled)
 	case client && waited >= p.stuck:
 		// The write under way fails, and the call goes on as one whose client
 		// has left. A connection that knows no deadlines cannot be helped.

@@ -73,7 +73,7 @@ func (t *tracker) patient() {
 		}
 		return
 	}
-	if t.until.Sub(now) > t.stall/2 {
+	if left := t.until.Sub(now); left > t.stall/2 && left <= t.stall {
 		return
 	}
 	t.until = now.Add(t.stall)

@@ -41,6 +41,9 @@ func Wrap(o Options, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(RequestIDHeader, o.IDs.New().String())
 		t := &tracker{ResponseWriter: w, http2: r.ProtoMajor > 1, bounded: SurfaceOf(r) == Management, stall: cmp.Or(o.Stall, stall)}
+		if kept, ok := w.(interface{ WriteDeadline() time.Time }); ok {
+			t.until = kept.WriteDeadline() // of an earlier answer on the connection
+		}
 		defer t.last()
 		defer o.fence(t, r)
 		if !t.http2 { // there nothing is written yet
