@@ -1,23 +1,60 @@
 package main
 
-import "runtime/debug"
+import (
+	"context"
+	"runtime/debug"
+	"runtime/metrics"
+	"time"
+)
 
 const (
-	// gcPercent trades memory, of which a gateway needs little, for fewer
-	// collections; gcCeiling is where that trade ends.
-	gcPercent = 300
+	// gcMost trades memory, of which a gateway needs little, for fewer
+	// collections. gcRoom is how much that trade may take: from where it does,
+	// the percentage falls as the heap grows, down to gcLeast.
+	gcMost, gcLeast = 300, 100
+	gcRoom          = 48 << 20 // bytes
+	// gcCeiling is where the collector begins to work for less memory at any
+	// price.
 	gcCeiling = 1 << 30 // bytes
+	// gcEvery is how often the percentage may be set anew, which is meant to be
+	// before the heap has grown by it; gcStep is by how much it must differ.
+	gcEvery = 100 * time.Millisecond
+	gcStep  = 10
 )
 
 // tuneRuntime sets the garbage collector for a service, unless the operator
-// has set GOGC or GOMEMLIMIT. What starting up has left behind, which the
-// larger percentage would keep for long, goes back to the system first.
-func tuneRuntime(lookup func(string) (string, bool)) {
+// has set GOGC or GOMEMLIMIT, until the context ends. What starting up has
+// left behind, which the larger percentage would keep for long, goes back to
+// the system first.
+func tuneRuntime(ctx context.Context, lookup func(string) (string, bool)) {
 	debug.FreeOSMemory()
-	if _, set := lookup("GOGC"); !set {
-		debug.SetGCPercent(gcPercent)
-	}
 	if _, set := lookup("GOMEMLIMIT"); !set {
 		debug.SetMemoryLimit(gcCeiling)
 	}
+	if _, set := lookup("GOGC"); set {
+		return
+	}
+	percent := gcMost
+	debug.SetGCPercent(percent)
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	ticker := time.NewTicker(gcEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		metrics.Read(live)
+		if p := gcPercent(live[0].Value.Uint64()); max(p-percent, percent-p) >= gcStep {
+			percent = p
+			debug.SetGCPercent(percent)
+		}
+	}
+}
+
+// gcPercent is by how much of itself a heap may grow before it is collected
+// that had so many bytes in use after the last collection.
+func gcPercent(live uint64) int {
+	return int(min(max(gcRoom*100/max(live, 1), gcLeast), gcMost))
 }

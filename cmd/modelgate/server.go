@@ -254,7 +254,7 @@ func (s *server) run(ready func(addr net.Addr)) error {
 		go func() { failed <- s.admin.ListenAndServe() }()
 	}
 	ready(listener.Addr())
-	s.loops.Go(func() { tuneRuntime(s.env.lookup) })
+	s.loops.Go(func() { tuneRuntime(loops, s.env.lookup) })
 	select {
 	case <-s.env.ctx.Done():
 	case err = <-failed:
