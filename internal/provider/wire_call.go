@@ -36,16 +36,20 @@ var (
 
 // wire is one connection. It serves one call at a time.
 type wire struct {
-	home   *wires
-	tcp    net.Conn // what carries conn
-	conn   net.Conn // the TLS connection, or tcp itself
-	r      *bufio.Reader
-	left   int64 // bytes that the header under way may still take; -1: no header
-	since  time.Time
-	raw    syscall.RawConn // of tcp; nil where it has none
-	silent bool            // result of peek
-	peek   func(fd uintptr) bool
-	cut    func() // end, as a value
+	home  *wires
+	tcp   net.Conn // what carries conn
+	conn  net.Conn // the TLS connection, or tcp itself
+	r     *bufio.Reader
+	left  int64 // bytes that the header under way may still take; -1: no header
+	since time.Time
+	until time.Time       // when reading ends by itself; zero: never
+	raw   syscall.RawConn // of tcp; nil where it has none
+	// spoiled says that something came after a reply: the connection serves no
+	// other call.
+	spoiled bool
+	silent  bool // result of peek
+	peek    func(fd uintptr)
+	cut     func() // end, as a value
 }
 
 func newWire(home *wires, tcp, conn net.Conn) *wire {
@@ -57,16 +61,19 @@ func newWire(home *wires, tcp, conn net.Conn) *wire {
 		}
 	}
 	c.cut = c.end
-	c.peek = func(fd uintptr) bool {
-		c.silent = nothingToRead(fd)
-		return true
-	}
+	c.peek = func(fd uintptr) { c.silent = nothingToRead(fd) }
 	return c
 }
 
-// Read is for the buffered reader alone.
+// Read is for the buffered reader, and for bodies once that is empty. Only a
+// header has a time by which it must come.
 func (c *wire) Read(b []byte) (int, error) {
 	if c.left < 0 {
+		if !c.until.IsZero() {
+			if err := c.expire(time.Time{}); err != nil {
+				return 0, err
+			}
+		}
 		return c.conn.Read(b)
 	}
 	if c.left == 0 {
@@ -87,7 +94,25 @@ func (c *wire) quiet() bool {
 		return true
 	}
 	c.silent = false
-	return c.raw.Read(c.peek) == nil && c.silent
+	return c.raw.Control(c.peek) == nil && c.silent
+}
+
+// expire says when reading ends by itself.
+func (c *wire) expire(at time.Time) error {
+	c.until = at
+	return c.conn.SetReadDeadline(at)
+}
+
+// await bounds the time until the header of a reply. To set a deadline costs as
+// much as to find the reply's members, so one that is right within a
+// thirty-second part stays.
+func (c *wire) await(now time.Time) error {
+	within := c.home.firstByte
+	off := within / 32
+	if left := c.until.Sub(now); left >= within-off && left <= within+off {
+		return nil
+	}
+	return c.expire(now.Add(within + off))
 }
 
 // end closes the connection. The TLS layer is not asked, because it would
@@ -98,20 +123,29 @@ func (c *wire) end() { _ = c.tcp.Close() }
 // the connection back.
 func (c *wire) exchange(a *Attempt) (*http.Response, bool, error) {
 	stop := afterFunc(a.Request.Context(), c.cut)
-	w := &writing{}
-	if err := c.write(a, w); err != nil {
+	r := &wireReply{body: wireBody{c: c, stop: stop}}
+	if err := c.write(a, &r.body.writing); err != nil {
 		stop()
 		c.end()
-		return nil, w.any(), err
+		return nil, r.body.writing.any(), err
 	}
-	resp, err := c.readHead(a.Request)
+	resp, err := c.readHead(a.Request, r)
 	if err != nil {
 		stop()
 		c.end()
 		return nil, true, err
 	}
-	resp.Body = &wireBody{ReadCloser: resp.Body, c: c, stop: stop, writing: w, last: resp.Close || resp.StatusCode < 200}
+	r.body.last = resp.Close || resp.StatusCode < 200
+	resp.Body = &r.body
 	return resp, true, nil
+}
+
+// wireReply is what one reply takes.
+type wireReply struct {
+	resp  http.Response
+	body  wireBody
+	piece chunked
+	span  lengthBody
 }
 
 // afterFunc is context.AfterFunc, which takes a way of its own to a context
@@ -219,19 +253,23 @@ func token(name string) bool {
 }
 
 // readHead reads up to the body of the reply that is not an interim one.
-func (c *wire) readHead(req *http.Request) (*http.Response, error) {
-	if err := c.conn.SetReadDeadline(time.Now().Add(c.home.firstByte)); err != nil {
+func (c *wire) readHead(req *http.Request, r *wireReply) (*http.Response, error) {
+	if err := c.await(time.Now()); err != nil {
 		return nil, err
 	}
 	c.left = maxReplyHead
 	defer func() { c.left = -1 }()
 	for range maxInterim {
+		if c.plainHead(req, r) {
+			return &r.resp, nil
+		}
 		resp, err := http.ReadResponse(c.r, req)
 		if err != nil {
 			return nil, headError(err)
 		}
 		if resp.StatusCode >= 200 || resp.StatusCode == http.StatusSwitchingProtocols {
-			return resp, c.conn.SetReadDeadline(time.Time{})
+			r.body.from = resp.Body
+			return resp, nil
 		}
 	}
 	return nil, errInterim
@@ -242,42 +280,4 @@ func headError(err error) error {
 		return fmt.Errorf("provider closed the connection before its reply: %w", io.ErrUnexpectedEOF)
 	}
 	return err
-}
-
-// wireBody is the body of a reply. At its end, or when it is closed, the
-// connection goes back or ends.
-type wireBody struct {
-	io.ReadCloser
-	c       *wire // nil once it is gone
-	stop    func() bool
-	writing *writing
-	last    bool // the connection serves no other call
-}
-
-func (b *wireBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil {
-		b.part(err == io.EOF)
-	}
-	return n, err
-}
-
-// Close comes from the goroutine that reads.
-func (b *wireBody) Close() error {
-	b.part(b.ReadCloser == http.NoBody)
-	return nil
-}
-
-// part gives up the connection, and keeps it where the reply came whole.
-func (b *wireBody) part(whole bool) {
-	c := b.c
-	if c == nil {
-		return
-	}
-	b.c = nil
-	if b.stop() && whole && !b.last && b.writing.done() && c.r.Buffered() == 0 {
-		c.home.keep(c)
-		return
-	}
-	c.end()
 }

@@ -112,6 +112,7 @@ func TestWireFraming(t *testing.T) {
 		{name: "to be closed", reply: "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello", body: "hello", conns: 2},
 		{name: "version 1.0", reply: "HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhello", body: "hello", conns: 2},
 		{name: "more than its length", reply: hello + "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged", body: "hello", conns: 2},
+		{name: "more than its chunks", reply: "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n" + hello, body: "hello", conns: 2},
 		{name: "endless interim", reply: strings.Repeat("HTTP/1.1 102 Processing\r\n\r\n", maxInterim+1), bad: true, conns: 2},
 		{name: "endless header", reply: "HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", maxReplyHead) + "\r\n\r\n", bad: true, conns: 2},
 		{name: "two lengths", reply: "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello", bad: true, conns: 2},
@@ -230,6 +231,53 @@ func TestWireFirstByte(t *testing.T) {
 	_, _, sent, err := send(t.Context(), t, p, Call{Method: "GET", Path: "/x"})
 	if !errors.Is(err, os.ErrDeadlineExceeded) || !sent {
 		t.Errorf("sent %v, %v; want the deadline", sent, err)
+	}
+}
+
+// The time for a header bounds no body, ends no connection that waits for its
+// next call, and is not set anew for every call.
+func TestWireDeadlines(t *testing.T) {
+	t.Parallel()
+	const head = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n"
+	conn := &scripted{text: []byte(hello + hello + head + "hello"), piece: len(head)}
+	c := newWire(&wires{firstByte: time.Minute}, conn, conn)
+	read := func() {
+		t.Helper()
+		var r wireReply
+		if _, err := c.readHead(&http.Request{Method: http.MethodGet}, &r); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := readIn(r.body.from, 8); b != "hello" || err != io.EOF {
+			t.Fatalf("%q, %v", b, err)
+		}
+	}
+	conn.piece = len(hello)
+	read()
+	first := conn.deadline
+	if off := time.Until(first) - time.Minute; conn.set != 1 || off < -time.Minute/16 || off > time.Minute/16 {
+		t.Errorf("deadline %v off, set %d times", off, conn.set)
+	}
+	if read(); conn.set != 1 || conn.deadline != first {
+		t.Errorf("set %d times for two calls", conn.set)
+	}
+	conn.piece = len(head)
+	if read(); conn.set != 2 || !conn.deadline.IsZero() {
+		t.Errorf("deadline of a body: %v, set %d times", conn.deadline, conn.set)
+	}
+
+	u := newPeer(t, says(hello))
+	p := u.provider(t, nil)
+	for range 3 {
+		if _, body, _, err := send(t.Context(), t, p, Call{Method: "GET", Path: "/x"}); body != "hello" || err != nil {
+			t.Errorf("%q, %v", body, err)
+		}
+		idle := p.transport.(*wires).idle[0]
+		if err := idle.expire(time.Now().Add(-time.Second)); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := u.conns.Load(); n != 1 {
+		t.Errorf("%d connections", n)
 	}
 }
 
