@@ -50,6 +50,20 @@ func (db *DB) Record(ctx context.Context, b Batch) (inserted int, err error) {
 	if b.Instance == "" {
 		return 0, errors.New("record usage: the batch names no instance")
 	}
+	if db.feed == nil {
+		return db.recordBy(ctx, b, db.insertUsage)
+	}
+	if inserted, err = db.recordBy(ctx, b, db.feed.insert); errors.Is(err, errKnown) {
+		return db.recordBy(ctx, b, insertUsageSingly)
+	}
+	return inserted, err
+}
+
+// usageInsertion inserts the rows that are not there yet and calls inserted for
+// each of them.
+type usageInsertion func(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error
+
+func (db *DB) recordBy(ctx context.Context, b Batch, insert usageInsertion) (inserted int, err error) {
 	err = db.update(ctx, "record usage", func(tx *sql.Tx) error {
 		inserted = 0
 		// First, because it keeps two shippers of one spool apart.
@@ -57,7 +71,7 @@ func (db *DB) Record(ctx context.Context, b Batch) (inserted int, err error) {
 			return err
 		}
 		news := booked{instance: b.Instance}
-		err := db.insertUsage(ctx, tx, b.Rows, func(r *modelgate.UsageRow) {
+		err := insert(ctx, tx, b.Rows, func(r *modelgate.UsageRow) {
 			news.rows = append(news.rows, r)
 		})
 		if err != nil {

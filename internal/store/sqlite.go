@@ -25,6 +25,10 @@ const (
 	// usage rows to a page the tree is split and written less often than with
 	// the default's 7.
 	sqlitePage = 16 << 10
+	// sqliteCache is what the writer keeps of the file in memory, in KiB: the
+	// pages that a batch changes, or they would be written and read again
+	// within its transaction.
+	sqliteCache = 8 << 10
 	// sqliteBusy is how long a writer waits for one in another process.
 	sqliteBusy = 5 * time.Second
 )
@@ -51,11 +55,12 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	db.long = newTurns(o.MaxConns)
 	common := url.Values{"_busy_timeout": {fmt.Sprint(sqliteBusy.Milliseconds())}, "_foreign_keys": {"1"}}
 	var failed error
-	db.write, err = openPool(path, 1, common, url.Values{
+	db.feed = new(feed)
+	db.write, err = openPool(path, 1, db.feed, common, url.Values{
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
-		"_pragma": {fmt.Sprintf("page_size(%d)", sqlitePage)},
+		"_pragma": {fmt.Sprintf("page_size(%d)", sqlitePage), fmt.Sprintf("cache_size(-%d)", sqliteCache)},
 	})
-	db.read, failed = openPool(path, o.MaxConns, common, url.Values{"_query_only": {"1"}})
+	db.read, failed = openPool(path, o.MaxConns, nil, common, url.Values{"_query_only": {"1"}})
 	if err = errors.Join(err, failed); err == nil {
 		err = checkSQLite(ctx, db.write)
 	}
@@ -106,14 +111,14 @@ func touch(path string) error {
 	return f.Close()
 }
 
-func openPool(path string, conns int, parameters ...url.Values) (*sql.DB, error) {
+func openPool(path string, conns int, f *feed, parameters ...url.Values) (*sql.DB, error) {
 	query := url.Values{}
 	for _, p := range parameters {
 		for k, v := range p {
 			query[k] = v
 		}
 	}
-	connector, err := newKeeper((&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String())
+	connector, err := newKeeper((&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String(), f)
 	if err != nil {
 		return nil, err
 	}

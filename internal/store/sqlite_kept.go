@@ -17,22 +17,37 @@ const keptStatements = 64
 // keeper makes connections to SQLite that keep prepared what they have run,
 // as pgx does for PostgreSQL. The driver parses a text each time it is run,
 // which costs more than running most of ours.
-type keeper struct{ driver.Connector }
-
-func newKeeper(dsn string) (driver.Connector, error) {
-	c, err := sqlite.NewConnector(dsn)
-	return keeper{c}, err
+type keeper struct {
+	driver *sqlite.Driver
+	dsn    string
+	feed   *feed // nil where nothing is written
 }
+
+func newKeeper(dsn string, f *feed) (driver.Connector, error) {
+	if f == nil {
+		return keeper{driver: new(sqlite.Driver), dsn: dsn}, nil
+	}
+	d, err := f.driver()
+	return keeper{d, dsn, f}, err
+}
+
+// Driver implements driver.Connector.
+func (k keeper) Driver() driver.Driver { return k.driver }
 
 // Connect implements driver.Connector.
 func (k keeper) Connect(ctx context.Context) (driver.Conn, error) {
-	c, err := k.Connector.Connect(ctx)
+	c, err := k.driver.Open(k.dsn)
 	if err != nil {
 		return nil, err
 	}
 	inner, ok := c.(sqliteConn)
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the SQLite driver's connection is a %T", c), c.Close())
+	}
+	if k.feed != nil {
+		if err := k.feed.attach(ctx, inner); err != nil {
+			return nil, errors.Join(err, c.Close())
+		}
 	}
 	return &keptConn{sqliteConn: inner, free: make(map[string]*linked.Element, keptStatements), byUse: linked.New()}, nil
 }

@@ -9,7 +9,7 @@ import (
 
 func keptPool(t *testing.T) *sql.DB {
 	t.Helper()
-	pool, err := openPool(filepath.Join(t.TempDir(), "kept.db"), 1)
+	pool, err := openPool(filepath.Join(t.TempDir(), "kept.db"), 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,6 +65,7 @@ type DB struct {
 	ids    *modelgate.IDs // of evidence batches
 	pack   *packer
 	long   *turns // for what may read much
+	feed   *feed  // nil on PostgreSQL
 	// software is Options.Software.
 	software string
 	lock     *os.File // held while open in Exclusive mode; nil otherwise

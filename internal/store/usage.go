@@ -136,36 +136,37 @@ func scanUsage(s scanner) (modelgate.UsageRow, error) {
 	return r, nil
 }
 
-// usageValues appends the columns of a row. It fails, as Poisoned knows, for
-// what no database would take.
+// usageTexts appends the two JSON columns of a row, of which the second begins at
+// second. It fails, as Poisoned knows, for what no database would take.
+func usageTexts(dst []byte, r *modelgate.UsageRow) (both []byte, second int, err error) {
+	if r.Cost < 0 {
+		return dst, 0, fmt.Errorf("usage row %s: %w: cost %s", r.ID, errValue, r.Cost)
+	}
+	if dst, err = appendPairs(dst, r.Attribution); err != nil {
+		return dst, 0, err
+	}
+	second = len(dst)
+	dst, err = appendUsage(dst, &r.Usage)
+	return dst, second, err
+}
+
+// usageValues appends the columns of a row.
 func usageValues(dst []any, r *modelgate.UsageRow) ([]any, error) {
 	b, e := &r.CallBegin, &r.CallEnd
 	var room [512]byte
-	attribution, err := appendPairs(room[:0], b.Attribution)
-	if err != nil {
-		return nil, err
-	}
-	end := len(attribution)
-	both, err := appendUsage(attribution, &e.Usage)
+	both, end, err := usageTexts(room[:0], r)
 	if err != nil {
 		return nil, err
 	}
 	texts := string(both)
-	if e.Cost < 0 {
-		return nil, fmt.Errorf("usage row %s: %w: cost %s", b.ID, errValue, e.Cost)
-	}
 	return append(dst, b.ID.String(), clean(string(b.ClientID)), clean(string(b.KeyID)), clean(string(b.SubAccountID)),
 		clean(b.Provider), clean(b.Model), clean(b.Slug), clean(b.Author), clean(string(b.Kind)), clean(b.Region),
 		clean(b.Door), b.ViaSDK, texts[:end], e.StatusCode, clean(string(e.ParseStatus)), texts[end:],
 		e.Usage.TotalTokens(), int64(e.Cost), clean(e.PriceLabel), e.LatencyMS, e.FirstByteMS, micros(b.At)), nil
 }
 
-// insertUsage writes rows in statements of at most rowsPerInsert and calls
-// inserted for each row that was not there before.
+// insertUsage writes rows in statements of at most rowsPerInsert.
 func (db *DB) insertUsage(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {
-	if db.engine.rowsPerInsert == 1 {
-		return insertUsageSingly(ctx, tx, rows, inserted)
-	}
 	args := make([]any, 0, db.engine.rowsPerInsert*usageColumnCount)
 	for len(rows) > 0 {
 		part := rows[:statementRows(len(rows), db.engine.rowsPerInsert)]
@@ -204,6 +205,8 @@ ON CONFLICT (client_id, created_at, id) DO NOTHING
 // that a call would have to wait.
 const yieldRows = 32
 
+// insertUsageSingly tells of rows some of which are there already which ones
+// are new.
 func insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {
 	stmt, err := tx.PrepareContext(ctx, sqlInsertUsage)
 	if err != nil {
