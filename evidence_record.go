@@ -36,6 +36,12 @@ func (m *members) text(name, value string) {
 	m.b = appendText(m.b, value)
 }
 
+func (m *members) uuid(name string, u UUID) {
+	m.name(name)
+	m.b = append(m.b, '"')
+	m.b = append(u.append(m.b), '"')
+}
+
 // orNull writes null for a text that there is none of.
 func (m *members) orNull(name, value string) {
 	if value == "" {
@@ -67,8 +73,28 @@ func (m *members) word(name, value string) {
 func (m *members) at(name string, t time.Time) {
 	m.name(name)
 	m.b = append(m.b, '"')
-	m.b = t.UTC().AppendFormat(m.b, evidenceTime)
-	m.b = append(m.b, '"')
+	m.b = append(appendEvidenceTime(m.b, t), '"')
+}
+
+// appendEvidenceTime is evidenceTime without its being read for each instant.
+func appendEvidenceTime(dst []byte, t time.Time) []byte {
+	t = t.UTC()
+	year, month, day := t.Date()
+	if year < 0 || year > 9999 {
+		return t.AppendFormat(dst, evidenceTime)
+	}
+	hour, minute, second := t.Clock()
+	us := t.Nanosecond() / 1000
+	two := func(n int, after byte) { dst = append(dst, '0'+byte(n/10), '0'+byte(n%10), after) }
+	dst = append(dst, '0'+byte(year/1000), '0'+byte(year/100%10))
+	two(year%100, '-')
+	two(int(month), '-')
+	two(day, 'T')
+	two(hour, ':')
+	two(minute, ':')
+	two(second, '.')
+	return append(dst, '0'+byte(us/100_000), '0'+byte(us/10_000%10), '0'+byte(us/1000%10), '0'+byte(us/100%10), '0'+byte(us/10%10),
+		'0'+byte(us%10), 'Z')
 }
 
 // money writes an amount as text with nine decimals.
@@ -133,7 +159,7 @@ func (r *UsageRow) AppendEvidence(dst []byte, by EvidenceWriter) []byte {
 	m.money("cost_usd", end.Cost)
 	m.text("door", begin.Door)
 	m.at("ended_at", begin.At.Add(time.Duration(end.LatencyMS)*time.Millisecond))
-	m.text("id", begin.ID.String())
+	m.uuid("id", begin.ID)
 	m.text("instance", by.Instance)
 	m.text("key_id", string(begin.KeyID))
 	m.orNull("kind", string(begin.Kind))

@@ -28,16 +28,20 @@ type UUID [16]byte
 // String is the canonical lower-case text form.
 func (u UUID) String() string {
 	var b [36]byte
-	hex.Encode(b[0:8], u[0:4])
-	b[8] = '-'
-	hex.Encode(b[9:13], u[4:6])
-	b[13] = '-'
-	hex.Encode(b[14:18], u[6:8])
-	b[18] = '-'
-	hex.Encode(b[19:23], u[8:10])
-	b[23] = '-'
-	hex.Encode(b[24:36], u[10:16])
-	return string(b[:])
+	return string(u.append(b[:0]))
+}
+
+// append appends the text form.
+func (u *UUID) append(dst []byte) []byte {
+	const digits = "0123456789abcdef"
+	for i, c := range u {
+		switch i {
+		case 4, 6, 8, 10:
+			dst = append(dst, '-')
+		}
+		dst = append(dst, digits[c>>4], digits[c&15])
+	}
+	return dst
 }
 
 // Time is the instant in a UUIDv7, to the millisecond, UTC.
