@@ -38,28 +38,32 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 	if err := db.rollUpRows(ctx, tx, b); err != nil {
 		return err
 	}
-	spent, counted := amounts{}, beats{}
+	charged, counted := charges{}, beats{}
 	for _, r := range b.rows {
 		a := amount{settled: r.Cost, held: -r.Cost, sliced: r.Cost}
 		if r.Job != nil {
 			a.sliced += r.Job.Reserve // it stays held, by the job
 		}
-		if err := spent.add(callOf(r), a); err != nil {
+		if err := charged.add(r, a); err != nil {
 			return err
 		}
 		counted.add(r)
 	}
 	for _, r := range b.unfollowed {
-		if err := spent.add(callOf(r), amount{held: -r.Job.Reserve, sliced: r.Job.Reserve}); err != nil {
+		if err := charged.add(r, amount{held: -r.Job.Reserve, sliced: r.Job.Reserve}); err != nil {
 			return err
 		}
 	}
 	for i := range b.finals {
 		f := &b.finals[i]
-		if err := spent.add(callOf(f.row), amount{settled: f.change, held: -f.reserve}); err != nil {
+		if err := charged.add(f.row, amount{settled: f.change, held: -f.reserve}); err != nil {
 			return err
 		}
 		counted.correct(f)
+	}
+	spent, err := charged.amounts()
+	if err != nil {
+		return err
 	}
 	if err := db.beat(ctx, tx, counted); err != nil {
 		return err

@@ -2,9 +2,11 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/klauspost/compress/zstd"
@@ -16,22 +18,42 @@ const evidenceBatchColumns = `id, records`
 
 const evidencePendingColumns = `batch_id, client_id, records, first_at, last_at`
 
-// evidenceBatch is what one transaction adds to the evidence of one client:
-// records, each with the newline that ends it.
+// evidenceBatch are records of one client, one after the other: not more than
+// evidenceRecords, or the memory of a batch of rows would be that of all their
+// records.
 type evidenceBatch struct {
 	client      modelgate.ClientID
-	lines       []byte
 	records     int
 	first, last time.Time // the least and the greatest instant of the records
+	packed      []byte
 }
 
-// add appends a record that write makes.
-func (b *evidenceBatch) add(at time.Time, write func([]byte) ([]byte, error)) error {
-	lines, err := write(b.lines)
+const evidenceRecords = 1000
+
+// evidenceRoom is about what the record of a row takes, in bytes.
+const evidenceRoom = 768
+
+// evidencePage collects records, each with the newline that ends it, and packs
+// them into batches.
+type evidencePage struct {
+	pack  *packer
+	lines []byte
+	now   evidenceBatch // of what is in lines
+	done  []evidenceBatch
+}
+
+// add appends a record of a client that write makes.
+func (p *evidencePage) add(client modelgate.ClientID, at time.Time, write func([]byte) ([]byte, error)) error {
+	if p.now.client != client || p.now.records == evidenceRecords {
+		p.turn()
+		p.now.client = client
+	}
+	lines, err := write(p.lines)
 	if err != nil {
 		return fmt.Errorf("%w: %w", errValue, err)
 	}
-	b.lines = append(lines, '\n')
+	p.lines = append(lines, '\n')
+	b := &p.now
 	if b.records == 0 || at.Before(b.first) {
 		b.first = at
 	}
@@ -42,27 +64,21 @@ func (b *evidenceBatch) add(at time.Time, write func([]byte) ([]byte, error)) er
 	return nil
 }
 
-// evidenceRoom is about what the record of a row takes, in bytes.
-const evidenceRoom = 1 << 10
+// turn packs what was collected.
+func (p *evidencePage) turn() {
+	if p.now.records > 0 {
+		p.now.packed = p.pack.pack(p.lines)
+		p.done = append(p.done, p.now)
+	}
+	p.now, p.lines = evidenceBatch{}, p.lines[:0]
+}
 
-// evidenceOf are the records of what is booked, in its order, a batch for
-// each client.
-func (db *DB) evidenceOf(b *booked) ([]*evidenceBatch, error) {
-	var out []*evidenceBatch
-	of, rows := make(map[modelgate.ClientID]*evidenceBatch), make(map[modelgate.ClientID]int)
-	for _, r := range b.rows {
-		rows[r.ClientID]++
-	}
-	batch := func(client modelgate.ClientID) *evidenceBatch {
-		if of[client] == nil {
-			of[client] = &evidenceBatch{client: client, lines: make([]byte, 0, rows[client]*evidenceRoom)}
-			out = append(out, of[client])
-		}
-		return of[client]
-	}
+// evidenceOf are the records of what is booked, of each client in its order.
+func (db *DB) evidenceOf(b *booked) ([]evidenceBatch, error) {
+	page := evidencePage{pack: db.pack, lines: make([]byte, 0, min(len(b.rows), evidenceRecords)*evidenceRoom)}
 	by := modelgate.EvidenceWriter{Instance: b.instance, Software: db.software}
-	for _, r := range b.rows {
-		err := batch(r.ClientID).add(r.At, func(dst []byte) ([]byte, error) { return r.AppendEvidence(dst, by), nil })
+	for _, r := range byClient(b.rows) {
+		err := page.add(r.ClientID, r.At, func(dst []byte) ([]byte, error) { return r.AppendEvidence(dst, by), nil })
 		if err != nil {
 			return nil, err
 		}
@@ -70,12 +86,21 @@ func (db *DB) evidenceOf(b *booked) ([]*evidenceBatch, error) {
 	for i := range b.finals {
 		f := &b.finals[i]
 		record := modelgate.UsageFinal{Row: f.row, Previous: f.row.Cost - f.change, At: db.now()}
-		err := batch(f.row.ClientID).add(record.At, func(dst []byte) ([]byte, error) { return record.AppendEvidence(dst, by), nil })
+		err := page.add(f.row.ClientID, record.At, func(dst []byte) ([]byte, error) { return record.AppendEvidence(dst, by), nil })
 		if err != nil {
 			return nil, err
 		}
 	}
-	return out, nil
+	page.turn()
+	return page.done, nil
+}
+
+// byClient are rows with those of each client beside each other.
+func byClient(rows []*modelgate.UsageRow) []*modelgate.UsageRow {
+	if !slices.ContainsFunc(rows, func(r *modelgate.UsageRow) bool { return r.ClientID != rows[0].ClientID }) {
+		return rows
+	}
+	return slices.SortedStableFunc(slices.Values(rows), func(a, b *modelgate.UsageRow) int { return cmp.Compare(a.ClientID, b.ClientID) })
 }
 
 // noteEvidence keeps the records of what is booked until the sequencer puts
@@ -94,23 +119,24 @@ func (db *DB) pendAudit(ctx context.Context, tx *sql.Tx, a *modelgate.Audit) err
 	if a.ClientID == "" {
 		return nil
 	}
-	batch := evidenceBatch{client: a.ClientID}
-	if err := batch.add(a.At, a.AppendEvidence); err != nil {
+	page := evidencePage{pack: db.pack}
+	if err := page.add(a.ClientID, a.At, a.AppendEvidence); err != nil {
 		return err
 	}
-	return db.pend(ctx, tx, []*evidenceBatch{&batch})
+	page.turn()
+	return db.pend(ctx, tx, page.done)
 }
 
 // pend writes batches, each with a note that it is in no chain yet. Their ids
 // grow with time, so that the oldest is chained first.
-func (db *DB) pend(ctx context.Context, tx *sql.Tx, batches []*evidenceBatch) error {
-	ids, packed := make([]string, len(batches)), make([][]byte, len(batches))
-	for i, b := range batches {
-		ids[i], packed[i] = db.ids.New().String(), db.pack.pack(b.lines)
+func (db *DB) pend(ctx context.Context, tx *sql.Tx, batches []evidenceBatch) error {
+	ids := make([]string, len(batches))
+	for i := range ids {
+		ids[i] = db.ids.New().String()
 	}
 	err := db.runMany(ctx, tx, many{
 		text: evidenceBatchInsert, n: len(batches),
-		args: func(dst []any, i int) []any { return append(dst, ids[i], packed[i]) },
+		args: func(dst []any, i int) []any { return append(dst, ids[i], batches[i].packed) },
 	})
 	if err != nil {
 		return err
@@ -118,7 +144,7 @@ func (db *DB) pend(ctx context.Context, tx *sql.Tx, batches []*evidenceBatch) er
 	return db.runMany(ctx, tx, many{
 		text: evidencePendingInsert, n: len(batches),
 		args: func(dst []any, i int) []any {
-			b := batches[i]
+			b := &batches[i]
 			return append(dst, ids[i], clean(string(b.client)), b.records, micros(b.first), micros(b.last))
 		},
 	})

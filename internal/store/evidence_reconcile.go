@@ -74,7 +74,7 @@ func (db *DB) checkEvidence(ctx context.Context, tx *sql.Tx, client modelgate.Cl
 		return broken, err
 	}
 	for _, r := range rows {
-		want.add(r.call.at, r.calls, int64(r.cost))
+		want.add(time.UnixMicro(r.call.day), r.calls, int64(r.cost))
 	}
 	var covered, pruned int64
 	if err := tx.QueryRowContext(ctx, sqlEvidenceCover, string(client)).Scan(&covered, &pruned); err != nil {

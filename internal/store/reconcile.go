@@ -7,7 +7,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"time"
 
 	"modelgate"
 )
@@ -146,7 +145,7 @@ type dailyCost struct {
 func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]Difference, error) {
 	days, err := list(ctx, tx, func(s scanner) (dailyCost, error) {
 		d := dailyCost{call: call{client: client}}
-		err := s.Scan(&d.call.subAccount, &d.call.key, moment{&d.call.at}, &d.cost, &d.calls)
+		err := s.Scan(&d.call.subAccount, &d.call.key, &d.call.day, &d.cost, &d.calls)
 		return d, err
 	}, sqlDailyCost, string(client))
 	if err != nil {
@@ -162,9 +161,6 @@ func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.
 		want[counter{ever}] = amount{settled: h.prunedCost}
 	}
 	for _, d := range days {
-		if d.call.at.IsZero() {
-			d.call.at = time.UnixMicro(0)
-		}
 		if err := want.add(d.call, amount{settled: d.cost}); err != nil {
 			return nil, err
 		}
@@ -249,11 +245,11 @@ func readSlices(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into
 func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
 	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
 		c := call{client: client}
-		var holds, reserve int64
-		if err := s.Scan(&c.subAccount, &c.key, moment{&c.at}, &holds, &reserve); err != nil {
+		var at, holds, reserve int64
+		if err := s.Scan(&c.subAccount, &c.key, &at, &holds, &reserve); err != nil {
 			return struct{}{}, err
 		}
-		c.holds = modelgate.Holds(holds)
+		c.day, c.holds = grainDay.floor(at), modelgate.Holds(holds)
 		return struct{}{}, into.add(c, amount{held: modelgate.Nano(reserve)})
 	}, sqlReserves, string(client))
 	return err

@@ -61,17 +61,18 @@ func (c counter) args(dst []any) []any {
 	return append(dst, clean(string(c.ClientID)), string(c.Level), clean(c.ID), string(c.Period), c.Start)
 }
 
-// call is what a spend counter needs to know of a usage row.
+// call is what spend counters need to know of a usage row. Most calls of a
+// batch have it in common with others.
 type call struct {
 	client     modelgate.ClientID
 	subAccount modelgate.SubAccountID
 	key        modelgate.KeyID
-	at         time.Time
+	day        int64 // µs, the beginning
 	holds      modelgate.Holds
 }
 
 func callOf(r *modelgate.UsageRow) call {
-	return call{r.ClientID, r.SubAccountID, r.KeyID, r.At, r.Holds}
+	return call{r.ClientID, r.SubAccountID, r.KeyID, grainDay.floor(micros(r.At)), r.Holds}
 }
 
 // amount is what is to be added to a counter.
@@ -84,6 +85,39 @@ type amount struct {
 	sliced modelgate.Nano
 }
 
+// plus fails, as Poisoned knows, where the sum is more than a counter holds.
+func (a amount) plus(n amount) (amount, error) {
+	sum := amount{a.settled + n.settled, a.held + n.held, a.sliced + n.sliced}
+	if n.settled > 0 && sum.settled < a.settled {
+		return sum, fmt.Errorf("%w: overflow", errValue)
+	}
+	return sum, nil
+}
+
+// charges collects what calls are to be charged.
+type charges map[call]amount
+
+func (c charges) add(r *modelgate.UsageRow, n amount) error {
+	of := callOf(r)
+	sum, err := c[of].plus(n)
+	if err != nil {
+		return fmt.Errorf("spend of %s, key %s: %w", of.client, of.key, err)
+	}
+	c[of] = sum
+	return nil
+}
+
+// amounts are what the charges add to each counter.
+func (c charges) amounts() (amounts, error) {
+	all := make(amounts, 2*len(c)+5)
+	for of, n := range c {
+		if err := all.add(of, n); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
 // amounts collects what is to be added to each counter.
 type amounts map[counter]amount
 
@@ -93,7 +127,7 @@ func (a amounts) add(c call, n amount) error {
 	if n == (amount{}) {
 		return nil
 	}
-	day, month := modelgate.Day.Start(c.at).UnixMicro(), modelgate.Month.Start(c.at).UnixMicro()
+	day, month := c.day, modelgate.Month.Start(time.UnixMicro(c.day)).UnixMicro()
 	for _, k := range [...]modelgate.Counter{
 		{ClientID: c.client, Level: modelgate.LevelClient, ID: string(c.client), Period: modelgate.Day, Start: day},
 		{ClientID: c.client, Level: modelgate.LevelClient, ID: string(c.client), Period: modelgate.Month, Start: month},
@@ -106,15 +140,13 @@ func (a amounts) add(c call, n amount) error {
 		if k.ID == "" {
 			continue
 		}
-		sum := a[counter{k}]
-		before := sum.settled
-		sum.settled += n.settled
-		if n.settled > 0 && sum.settled < before {
-			return fmt.Errorf("spend of %s %s: %w: overflow", k.ClientID, counter{k}, errValue)
+		part := n
+		if !c.holds.Has(k.Level, k.Period) {
+			part.held, part.sliced = 0, 0
 		}
-		if c.holds.Has(k.Level, k.Period) {
-			sum.held += n.held
-			sum.sliced += n.sliced
+		sum, err := a[counter{k}].plus(part)
+		if err != nil {
+			return fmt.Errorf("spend of %s %s: %w", k.ClientID, counter{k}, err)
 		}
 		a[counter{k}] = sum
 	}

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"database/sql"
@@ -17,7 +18,7 @@ import (
 )
 
 // feed hands usage rows to SQLite as two tables that exist in the writing
-// connection only, so that one statement inserts a batch: its cursors stay
+// connection only, so that one statement inserts many: its cursors stay
 // where they are, where a statement for each row opens them anew and looks
 // from the root of every tree. What many rows have in common is a row of
 // feed_group; feed_row has the rest, with its group's number.
@@ -25,22 +26,17 @@ import (
 // A feed has one user at a time: whoever has the writing transaction.
 type feed struct {
 	groups []feedGroup
+	small  int   // from here on groups have few rows
 	err    error // why a row could not be handed over
 }
 
-// feedGroup is what some rows have in common, and they, in the order of the
-// primary key.
-type feedGroup struct {
-	client modelgate.ClientID
-	values [feedGroupColumns]driver.Value
-	rows   []*modelgate.UsageRow
-}
+// feedGroup are rows with much in common, in the order of the primary key.
+type feedGroup []*modelgate.UsageRow
 
 // The columns of the two tables, as Column numbers them. The group's number is
 // the last of feed_row, and hidden.
 const (
-	feedGroupColumns = 13
-	feedRowColumns   = 9
+	feedRowColumns = 9
 
 	feedGroupTable = `CREATE TABLE feed_group (client_id, sub_account_id, provider, model, slug, author, kind, region, door, via_sdk,
   status_code, parse_status, price_label)`
@@ -56,10 +52,20 @@ const sqlSQLiteFeedGroups = `CREATE VIRTUAL TABLE IF NOT EXISTS temp.feed_group 
 const sqlSQLiteFeedRows = `CREATE VIRTUAL TABLE IF NOT EXISTS temp.feed_row USING ` + feedModule + `(row)
 -- sqlSQLiteFeedRows`
 
-// sqlSQLiteFeed inserts what is in the feed. The limit keeps SQLite from asking for the
-// group's columns anew for each of its rows. OR FAIL spares the copy of every
-// page that it changes: who runs it takes back the transaction if it fails.
+// sqlSQLiteFeed inserts a large group, whose common columns are arguments.
+// OR FAIL spares the copy of every page that it changes: who runs it takes back
+// the transaction if it fails.
 const sqlSQLiteFeed = `INSERT OR FAIL INTO usage_row (` + usageColumns + `)
+SELECT id, $2, key_id, $3, $4, $5, $6, $7, $8, $9, $10, $11, attribution, $12, $13, quantities, total_tokens, cost, $14,
+  latency_ms, first_byte_ms, created_at
+FROM temp.feed_row
+WHERE group_number = $1
+ON CONFLICT (client_id, created_at, id) DO NOTHING
+-- sqlSQLiteFeed`
+
+// sqlSQLiteFeedSmall inserts all small groups. The limit keeps SQLite from
+// asking for the group's columns anew for each of its rows.
+const sqlSQLiteFeedSmall = `INSERT OR FAIL INTO usage_row (` + usageColumns + `)
 SELECT r.id, g.client_id, r.key_id, g.sub_account_id, g.provider, g.model, g.slug, g.author, g.kind, g.region, g.door,
   g.via_sdk, r.attribution, g.status_code, g.parse_status, r.quantities, r.total_tokens, r.cost, g.price_label, r.latency_ms,
   r.first_byte_ms, r.created_at
@@ -71,7 +77,10 @@ FROM (
 CROSS JOIN temp.feed_row AS r
 WHERE r.group_number = g.number
 ON CONFLICT (client_id, created_at, id) DO NOTHING
--- sqlSQLiteFeed`
+-- sqlSQLiteFeedSmall`
+
+// feedLarge is from how many rows on a group has a statement of its own.
+const feedLarge = 16
 
 // driver makes connections that know the tables.
 func (f *feed) driver() (*sqlite.Driver, error) {
@@ -101,13 +110,22 @@ func (f *feed) insert(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow
 	}
 	defer func() { *f = feed{} }()
 	f.fill(rows)
-	r, err := tx.ExecContext(ctx, sqlSQLiteFeed)
-	if err != nil {
-		return cmp.Or(f.err, err)
+	var n int64
+	for i, g := range f.groups[:f.small] {
+		added, err := f.run(ctx, tx, sqlSQLiteFeed, append([]any{i}, g.common()...)...)
+		if err != nil {
+			return err
+		}
+		n += added
 	}
-	if n, err := r.RowsAffected(); err != nil {
-		return err
-	} else if n != int64(len(rows)) {
+	if f.small < len(f.groups) {
+		added, err := f.run(ctx, tx, sqlSQLiteFeedSmall)
+		if err != nil {
+			return err
+		}
+		n += added
+	}
+	if n != int64(len(rows)) {
 		return errKnown
 	}
 	for i := range rows {
@@ -116,40 +134,74 @@ func (f *feed) insert(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow
 	return nil
 }
 
-// fill takes rows in.
-func (f *feed) fill(rows []modelgate.UsageRow) {
-	numbers := make(map[[feedGroupColumns]driver.Value]int)
-	last := -1
-	for i := range rows {
-		r := &rows[i]
-		key := groupValues(r)
-		if last < 0 || f.groups[last].values != key {
-			n, known := numbers[key]
-			if !known {
-				n = len(f.groups)
-				numbers[key] = n
-				f.groups = append(f.groups, feedGroup{client: r.ClientID, values: key})
-			}
-			last = n
-		}
-		f.groups[last].rows = append(f.groups[last].rows, r)
+func (f *feed) run(ctx context.Context, tx *sql.Tx, text string, args ...any) (int64, error) {
+	r, err := tx.ExecContext(ctx, text, args...)
+	if err != nil {
+		return 0, cmp.Or(f.err, err)
 	}
-	slices.SortFunc(f.groups, func(a, b feedGroup) int { return cmp.Compare(a.client, b.client) })
-	for i := range f.groups {
-		slices.SortFunc(f.groups[i].rows, func(a, b *modelgate.UsageRow) int { return slices.Compare(a.ID[:], b.ID[:]) })
-	}
+	return r.RowsAffected()
 }
 
-// groupValues are the columns of feed_group.
-func groupValues(r *modelgate.UsageRow) [feedGroupColumns]driver.Value {
+// feedKey is what the rows of a group have in common.
+type feedKey struct {
+	client                                      modelgate.ClientID
+	subAccount                                  modelgate.SubAccountID
+	provider, model, slug, author, region, door string
+	kind                                        modelgate.ModelKind
+	viaSDK                                      bool
+	status                                      int
+	parsed                                      modelgate.ParseStatus
+	price                                       string
+}
+
+func feedKeyOf(r *modelgate.UsageRow) feedKey {
 	b, e := &r.CallBegin, &r.CallEnd
+	return feedKey{b.ClientID, b.SubAccountID, b.Provider, b.Model, b.Slug, b.Author, b.Region, b.Door, b.Kind, b.ViaSDK, e.StatusCode,
+		e.ParseStatus, e.PriceLabel}
+}
+
+// common are the columns of feed_group.
+func (g feedGroup) common() []any {
+	b, e := &g[0].CallBegin, &g[0].CallEnd
 	viaSDK := int64(0)
 	if b.ViaSDK {
 		viaSDK = 1
 	}
-	return [...]driver.Value{clean(string(b.ClientID)), clean(string(b.SubAccountID)), clean(b.Provider), clean(b.Model), clean(b.Slug),
+	return []any{clean(string(b.ClientID)), clean(string(b.SubAccountID)), clean(b.Provider), clean(b.Model), clean(b.Slug),
 		clean(b.Author), clean(string(b.Kind)), clean(b.Region), clean(b.Door), viaSDK, int64(e.StatusCode), clean(string(e.ParseStatus)),
 		clean(e.PriceLabel)}
+}
+
+// fill takes rows in: large groups first, and those of one client together.
+func (f *feed) fill(rows []modelgate.UsageRow) {
+	numbers := make(map[feedKey]int)
+	last, lastKey := -1, feedKey{}
+	for i := range rows {
+		r := &rows[i]
+		if key := feedKeyOf(r); last < 0 || key != lastKey {
+			n, known := numbers[key]
+			if !known {
+				n = len(f.groups)
+				numbers[key] = n
+				f.groups = append(f.groups, nil)
+			}
+			last, lastKey = n, key
+		}
+		f.groups[last] = append(f.groups[last], r)
+	}
+	for _, g := range f.groups {
+		slices.SortFunc(g, func(a, b *modelgate.UsageRow) int { return bytes.Compare(a.ID[:], b.ID[:]) })
+	}
+	f.small = 0
+	for i, g := range f.groups {
+		if len(g) >= feedLarge {
+			f.groups[i], f.groups[f.small] = f.groups[f.small], g
+			f.small++
+		}
+	}
+	byClient := func(a, b feedGroup) int { return cmp.Compare(a[0].ClientID, b[0].ClientID) }
+	slices.SortFunc(f.groups[:f.small], byClient)
+	slices.SortFunc(f.groups[f.small:], byClient)
 }
 
 // Create implements vtab.Module.
@@ -200,21 +252,24 @@ func (feedTable) Disconnect() error { return nil }
 // Destroy implements vtab.Table.
 func (feedTable) Destroy() error { return nil }
 
-// feedGroups walks over the groups.
+// feedGroups walks over the small groups.
 type feedGroups struct {
-	feed *feed
-	at   int
+	feed   *feed
+	at     int
+	common []any // of the present one
 }
 
 // Filter implements vtab.Cursor.
 func (c *feedGroups) Filter(int, string, []vtab.Value) error {
-	c.at = 0
-	return nil
+	c.at = c.feed.small - 1
+	return c.Next()
 }
 
 // Next implements vtab.Cursor.
 func (c *feedGroups) Next() error {
-	c.at++
+	if c.at++; !c.Eof() {
+		c.common = c.feed.groups[c.at].common()
+	}
 	return nil
 }
 
@@ -222,7 +277,7 @@ func (c *feedGroups) Next() error {
 func (c *feedGroups) Eof() bool { return c.at >= len(c.feed.groups) }
 
 // Column implements vtab.Cursor.
-func (c *feedGroups) Column(i int) (vtab.Value, error) { return c.feed.groups[c.at].values[i], nil }
+func (c *feedGroups) Column(i int) (vtab.Value, error) { return c.common[i], nil }
 
 // Rowid implements vtab.Cursor.
 func (c *feedGroups) Rowid() (int64, error) { return int64(c.at), nil }
@@ -233,8 +288,8 @@ func (c *feedGroups) Close() error { return nil }
 // feedRows walks over the rows of a group.
 type feedRows struct {
 	feed  *feed
-	rows  []*modelgate.UsageRow // from the present one on
-	seen  int                   // in all groups
+	rows  feedGroup // from the present one on
+	seen  int       // in all groups
 	room  []byte
 	texts string
 	end   int // of the attribution in texts, the quantities follow
@@ -243,7 +298,7 @@ type feedRows struct {
 // Filter implements vtab.Cursor.
 func (c *feedRows) Filter(_ int, _ string, args []vtab.Value) error {
 	number, _ := args[0].(int64)
-	c.rows = c.feed.groups[number].rows
+	c.rows = c.feed.groups[number]
 	return c.read()
 }
 
