@@ -82,19 +82,14 @@ func hourOf(us int64) int64 { return us - us%time.Hour.Microseconds() }
 // beat adds to the rows of pulse, in one order for all instances.
 func (db *DB) beat(ctx context.Context, tx *sql.Tx, b beats) error {
 	keys := slices.SortedFunc(maps.Keys(b), pulseKey.compare)
-	args := make([]any, 0, min(len(keys), db.engine.rowsPerInsert)*pulseColumnCount)
-	for len(keys) > 0 {
-		part := keys[:statementRows(len(keys), db.engine.rowsPerInsert)]
-		keys = keys[len(part):]
-		args = args[:0]
-		for _, k := range part {
-			t := b[k]
-			args = append(args, clean(string(k.client)), string(k.level), clean(k.id), k.hour, k.class,
-				t.Requests, t.Errors, t.TotalTokens, int64(t.Cost), t.LatencyMS)
-		}
-		if _, err := tx.ExecContext(ctx, pulseInsert(len(part)), args...); err != nil {
-			return fmt.Errorf("count calls: %w", err)
-		}
+	err := db.runMany(ctx, tx, many{text: pulseInsert, n: len(keys), args: func(dst []any, i int) []any {
+		k := keys[i]
+		t := b[k]
+		return append(dst, clean(string(k.client)), string(k.level), clean(k.id), k.hour, int64(k.class),
+			t.Requests, t.Errors, t.TotalTokens, int64(t.Cost), t.LatencyMS)
+	}})
+	if err != nil {
+		return fmt.Errorf("count calls: %w", err)
 	}
 	return nil
 }

@@ -22,33 +22,48 @@ import (
 
 // rollUpRows counts what is booked.
 func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
-	changes := make([]counted, 0, len(b.rows)+len(b.finals))
+	clients, late := make(map[modelgate.ClientID]head), make(map[modelgate.ClientID]bool)
+	youngest := micros(db.now().Add(-lateAfter))
+	see := func(r *modelgate.UsageRow) {
+		client := modelgate.ClientID(clean(string(r.ClientID)))
+		if _, known := clients[client]; !known {
+			clients[client] = head{rolledFrom: unknownHead}
+		}
+		if micros(r.At) < youngest {
+			late[client] = true
+		}
+	}
 	for _, r := range b.rows {
-		changes = append(changes, countedRow(r))
+		see(r)
 	}
 	for i := range b.finals {
-		c := countedRow(b.finals[i].row)
-		c.sums = sums{tokens: b.finals[i].tokens, cost: int64(b.finals[i].change)}
-		changes = append(changes, c)
-	}
-	clients, late := make(map[modelgate.ClientID]head), make(map[modelgate.ClientID]bool)
-	for i := range changes {
-		c := &changes[i]
-		clients[c.client] = head{rolledFrom: unknownHead}
-		if c.at < micros(db.now().Add(-lateAfter)) {
-			late[c.client] = true
-		}
+		see(b.finals[i].row)
 	}
 	if err := db.heads(ctx, tx, clients, late); err != nil {
 		return err
 	}
 	t := make(tally)
-	for i := range changes {
-		if c := &changes[i]; c.at >= clients[c.client].rolledFrom {
+	b.count(func(c *counted) {
+		if c.at >= clients[c.client].rolledFrom {
 			t.add(c)
 		}
-	}
+	})
 	return db.addDeltas(ctx, tx, t)
+}
+
+// count calls do with what each row adds to the rollups.
+func (b *booked) count(do func(*counted)) {
+	var c counted // one, or each would be on the heap
+	for _, r := range b.rows {
+		c = countedRow(r)
+		do(&c)
+	}
+	for i := range b.finals {
+		f := &b.finals[i]
+		c = countedRow(f.row)
+		c.sums = sums{tokens: f.tokens, cost: int64(f.change)}
+		do(&c)
+	}
 }
 
 // unknownHead marks a head that is not there.

@@ -157,41 +157,13 @@ func (a amounts) add(c call, n amount) error {
 // the same order, so that they never wait for each other in a circle.
 func (db *DB) settle(ctx context.Context, tx *sql.Tx, instance string, a amounts) error {
 	keys := slices.SortedFunc(maps.Keys(a), counter.compare)
-	all := keys
-	if db.engine.rowsPerInsert == 1 {
-		if err := settleSingly(ctx, tx, keys, a); err != nil {
-			return err
-		}
-		return db.unhold(ctx, tx, instance, all, a)
-	}
-	for len(keys) > 0 {
-		part := keys[:statementRows(len(keys), db.engine.rowsPerInsert)]
-		keys = keys[len(part):]
-		args := make([]any, 0, len(part)*spendColumnCount)
-		for _, k := range part {
-			args = k.values(args, a[k])
-		}
-		if _, err := tx.ExecContext(ctx, spendInsert(len(part)), args...); err != nil {
-			return err
-		}
-	}
-	return db.unhold(ctx, tx, instance, all, a)
-}
-
-func settleSingly(ctx context.Context, tx *sql.Tx, keys []counter, a amounts) error {
-	stmt, err := tx.PrepareContext(ctx, spendInsert(1))
+	err := db.runMany(ctx, tx, many{text: spendInsert, n: len(keys), args: func(dst []any, i int) []any {
+		return keys[i].values(dst, a[keys[i]])
+	}})
 	if err != nil {
 		return err
 	}
-	defer stmt.Close()
-	args := make([]any, 0, spendColumnCount)
-	for _, k := range keys {
-		args = k.values(args[:0], a[k])
-		if _, err := stmt.ExecContext(ctx, args...); err != nil {
-			return err
-		}
-	}
-	return nil
+	return db.unhold(ctx, tx, instance, keys, a)
 }
 
 // values appends the columns of the counter with an amount.
