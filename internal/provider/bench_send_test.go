@@ -14,35 +14,40 @@ import (
 // over connections of our own and over those of net/http. The provider's side
 // is in the figures of both.
 func BenchmarkSend(b *testing.B) {
-	reply := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1260\r\n\r\n%s", strings.Repeat("x", 1260))
-	address := answering(b, []byte(reply))
 	for name, multiplexed := range map[string]bool{"own": false, "net-http": true} {
-		b.Run(name, func(b *testing.B) {
-			p := setup(b, Config{Format: "openai", BaseURL: "http://" + address, Credentials: []string{"sk-0123456789"}, HTTP2: multiplexed})
-			call := Call{Method: "POST", Path: "/v1/chat/completions", Body: []byte(strings.Repeat("x", 1000)), Header: http.Header{
-				"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {"OpenAI/Go 3.95.0"},
-			}}
-			b.ReportAllocs()
-			for b.Loop() {
-				a, err := p.Outbound(b.Context(), call)
-				if err != nil {
-					b.Fatal(err)
-				}
-				resp, _, err := p.Send(a)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if n, err := io.Copy(io.Discard, resp.Body); n != 1260 || err != nil {
-					b.Fatal(n, err)
-				}
-				resp.Body.Close()
-			}
-		})
+		b.Run(name, func(b *testing.B) { benchmarkSend(b, 1000, multiplexed) })
+	}
+}
+
+// BenchmarkSendLarge is BenchmarkSend with 100 KB.
+func BenchmarkSendLarge(b *testing.B) { benchmarkSend(b, 100_000, false) }
+
+func benchmarkSend(b *testing.B, size int, multiplexed bool) {
+	reply := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1260\r\n\r\n%s", strings.Repeat("x", 1260))
+	address := answering(b, []byte(reply), size)
+	p := setup(b, Config{Format: "openai", BaseURL: "http://" + address, Credentials: []string{"sk-0123456789"}, HTTP2: multiplexed})
+	call := Call{Method: "POST", Path: "/v1/chat/completions", Body: []byte(strings.Repeat("x", size)), Header: http.Header{
+		"Content-Type": {"application/json"}, "Accept": {"application/json"}, "User-Agent": {"OpenAI/Go 3.95.0"},
+	}}
+	b.ReportAllocs()
+	for b.Loop() {
+		a, err := p.Outbound(b.Context(), call)
+		if err != nil {
+			b.Fatal(err)
+		}
+		resp, _, err := p.Send(a)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, resp.Body); n != 1260 || err != nil {
+			b.Fatal(n, err)
+		}
+		resp.Body.Close()
 	}
 }
 
 // answering answers every request with the same bytes and allocates little.
-func answering(b *testing.B, reply []byte) string {
+func answering(b *testing.B, reply []byte, size int) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
@@ -65,7 +70,7 @@ func answering(b *testing.B, reply []byte) string {
 					if len(line) > 2 {
 						continue
 					}
-					if _, err := in.Discard(1000); err != nil {
+					if _, err := in.Discard(size); err != nil {
 						return
 					}
 					if _, err := conn.Write(reply); err != nil {

@@ -21,8 +21,8 @@ const (
 	// wireBuffer is what is read ahead of a reply's header. Larger pieces of a
 	// body are read past it.
 	wireBuffer = 4 << 10
-	// joined bodies go out in one piece with the header; longer ones than
-	// aside are written beside the reading, because a provider may answer, or
+	// joined bodies go out in one piece with the header; what the socket does
+	// not take at once of those longer than aside is written beside the reading, because a provider may answer, or
 	// refuse, before it has taken them.
 	joinedBody = 16 << 10
 	asideBody  = 64 << 10
@@ -195,22 +195,51 @@ func (c *wire) write(a *Attempt, w *writing) error {
 	if len(body) <= joinedBody {
 		head.b, body = append(head.b, body...), nil
 	}
-	if len(body) == 0 || len(body) > asideBody {
+	switch {
+	case len(body) == 0:
 		n, err := c.conn.Write(head.b)
-		w.n += int64(n)
-		if err != nil || len(body) == 0 {
-			return err
-		}
-		w.aside = make(chan error, 1)
-		go func() {
-			_, err := c.conn.Write(body)
-			w.aside <- err
-		}()
-		return nil
+		w.n = int64(n)
+		return err
+	case len(body) > asideBody:
+		return c.writeLong(head.b, body, w)
 	}
 	pieces := net.Buffers{head.b, body}
 	w.n, err = pieces.WriteTo(c.conn)
 	return err
+}
+
+// writeLong gives the socket what it takes at once, mostly all, and writes the
+// rest of the body beside the reading.
+func (c *wire) writeLong(head, body []byte, w *writing) error {
+	taken := c.writeNow(head, body)
+	w.n = int64(taken)
+	if taken < len(head) {
+		n, err := c.conn.Write(head[taken:])
+		if w.n += int64(n); err != nil {
+			return err
+		}
+		taken = len(head)
+	}
+	body = body[taken-len(head):]
+	if len(body) == 0 {
+		return nil
+	}
+	w.aside = make(chan error, 1)
+	go func() {
+		_, err := c.conn.Write(body)
+		w.aside <- err
+	}()
+	return nil
+}
+
+// writeNow writes without waiting, where the connection is a plain socket, and
+// returns how much was taken. An error is left to the next write to find.
+func (c *wire) writeNow(head, body []byte) (n int) {
+	if c.raw == nil || c.conn != c.tcp {
+		return 0
+	}
+	_ = c.raw.Control(func(fd uintptr) { n = writeAtOnce(fd, head, body) })
+	return n
 }
 
 // appendHead writes the request line and the header.

@@ -8,3 +8,12 @@ func nothingToRead(fd uintptr) bool {
 	_, _, err := unix.Recvfrom(int(fd), b[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
 	return err == unix.EAGAIN
 }
+
+// writeAtOnce writes as much of both as a socket takes without waiting.
+func writeAtOnce(fd uintptr, head, body []byte) int {
+	n, err := unix.Writev(int(fd), [][]byte{head, body})
+	if err != nil {
+		return 0
+	}
+	return n
+}
