@@ -55,8 +55,8 @@ func suspect(w uint64) uint64 {
 	return ((w ^ laneTwo) - lane21) | ((w ^ laneSlash) - laneOnes) | w
 }
 
-// plain is the first offset from i on that holds a quote, a backslash or a
-// control byte.
+// plain is the first offset from i on that holds a quote, a control byte, or a
+// backslash that is not passed over as a short escape.
 func (l *lexer) plain(i int) int {
 	text := l.text
 	high := uint64(0)
@@ -74,17 +74,24 @@ func (l *lexer) plain(i int) int {
 			i += 32
 			continue
 		}
-		l.high |= high
 		switch {
 		case m0 != 0:
-			return i + bits.TrailingZeros64(m0)/8
+			i += bits.TrailingZeros64(m0) / 8
 		case m1 != 0:
-			return i + 8 + bits.TrailingZeros64(m1)/8
+			i += 8 + bits.TrailingZeros64(m1)/8
 		case m2 != 0:
-			return i + 16 + bits.TrailingZeros64(m2)/8
+			i += 16 + bits.TrailingZeros64(m2)/8
 		default:
-			return i + 24 + bits.TrailingZeros64(m3)/8
+			i += 24 + bits.TrailingZeros64(m3)/8
 		}
+		// Line ends and quotes are what most escapes in a text stand for.
+		if text[i] == '\\' && i+1 < len(text) && (text[i+1] == 'n' || text[i+1] == '"') {
+			l.escaped = true
+			i += 2
+			continue
+		}
+		l.high |= high
+		return i
 	}
 	for ; i < len(text); i++ {
 		c := text[i]
