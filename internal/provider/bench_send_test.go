@@ -22,6 +22,36 @@ func BenchmarkSend(b *testing.B) {
 // BenchmarkSendLarge is BenchmarkSend with 100 KB.
 func BenchmarkSendLarge(b *testing.B) { benchmarkSend(b, 100_000, false) }
 
+// BenchmarkSendStream reads 40 events that come together, each in a chunk.
+func BenchmarkSendStream(b *testing.B) {
+	reply := "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n" +
+		strings.Repeat("fa\r\ndata: "+strings.Repeat("x", 242)+"\n\n\r\n", 40) + "0\r\n\r\n"
+	address := answering(b, []byte(reply), 1000)
+	p := setup(b, Config{Format: "openai", BaseURL: "http://" + address, Credentials: []string{"sk-0123456789"}})
+	call := Call{Method: "POST", Path: "/v1/chat/completions", Body: []byte(strings.Repeat("x", 1000)), Header: http.Header{"Content-Type": {"application/json"}}}
+	buffer := make([]byte, 32<<10)
+	b.ReportAllocs()
+	reads := 0
+	for b.Loop() {
+		a, err := p.Outbound(b.Context(), call)
+		if err != nil {
+			b.Fatal(err)
+		}
+		resp, _, err := p.Send(a)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for n, all := 0, 0; err == nil; reads++ {
+			n, err = resp.Body.Read(buffer)
+			if all += n; err != nil && (err != io.EOF || all != 40*250) {
+				b.Fatal(all, err)
+			}
+		}
+		resp.Body.Close()
+	}
+	b.ReportMetric(float64(reads)/float64(b.N), "reads/op")
+}
+
 func benchmarkSend(b *testing.B, size int, multiplexed bool) {
 	reply := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1260\r\n\r\n%s", strings.Repeat("x", 1260))
 	address := answering(b, []byte(reply), size)

@@ -28,6 +28,7 @@ type Call struct {
 // Attempt is a request that is ready to be sent once.
 type Attempt struct {
 	Request *http.Request
+	url     url.URL // of the request
 	body    []byte
 	used    *credential
 }
@@ -44,10 +45,12 @@ func (a *Attempt) Credential() string {
 // modelgate.ErrCredentialNewer, modelgate.ErrCredentialGone, and a bad request where a gateway key stands
 // in a place that would leave.
 func (p *Provider) Outbound(ctx context.Context, call Call) (*Attempt, error) {
-	req, err := p.request(ctx, &call)
+	a := &Attempt{body: call.Body}
+	err := p.prepare(ctx, a, &call)
 	if err != nil {
 		return nil, err
 	}
+	req := a.Request
 	p.copyHeaders(req.Header, call.Header)
 	for name, value := range call.Set {
 		req.Header.Set(name, value)
@@ -58,7 +61,6 @@ func (p *Provider) Outbound(ctx context.Context, call Call) (*Attempt, error) {
 	if leaks(req) {
 		return nil, modelgate.Errorf(modelgate.BadRequest, "a gateway key stands outside the header for it; send it as Authorization: Bearer <key>")
 	}
-	a := &Attempt{Request: req, body: call.Body}
 	if call.Credential != "" {
 		a.used, err = p.secrets.find(call.Credential, call.MadeAt)
 	} else {

@@ -15,27 +15,27 @@ import (
 // header or URL.
 const keyMark = "gw_live_"
 
-// request makes a request without headers. Its body cannot be replayed:
+// prepare makes the request without headers. Its body cannot be replayed:
 // without GetBody a call that reached the provider is never sent twice.
-func (p *Provider) request(ctx context.Context, call *Call) (*http.Request, error) {
+func (p *Provider) prepare(ctx context.Context, a *Attempt, call *Call) error {
 	if err := JudgeTarget(call.Path); err != nil || strings.Contains(call.Path, "?") {
-		return nil, modelgate.Errorf(modelgate.BadRequest, "request path cannot be sent to a provider")
+		return modelgate.Errorf(modelgate.BadRequest, "request path cannot be sent to a provider")
 	}
 	escaped := p.base.Path + call.Path
 	path, err := url.PathUnescape(escaped)
 	if err != nil {
-		return nil, modelgate.Errorf(modelgate.BadRequest, "request path has a bad percent escape")
+		return modelgate.Errorf(modelgate.BadRequest, "request path has a bad percent escape")
 	}
-	req := &http.Request{
-		Method: call.Method,
-		URL:    &url.URL{Scheme: p.base.Scheme, Host: p.base.Host, Path: path, RawPath: escaped, RawQuery: stripQuery(call.Query)},
-		Host:   p.base.Host,
-		Proto:  "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		Header:        make(http.Header, 16),
-		Body:          http.NoBody,
-		ContentLength: int64(len(call.Body)),
-	}
-	return req.WithContext(ctx), nil
+	blank := http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: p.base.Host, Body: http.NoBody}
+	req := blank.WithContext(ctx) // a copy: blank stays on the stack
+	req.Method = call.Method
+	a.url = url.URL{Scheme: p.base.Scheme, Host: p.base.Host, Path: path, RawPath: escaped, RawQuery: stripQuery(call.Query)}
+	req.URL = &a.url
+	// The client's, the operator's, the door's, the user agent and the credential.
+	req.Header = make(http.Header, min(16, len(call.Header)+len(p.headers)+len(call.Set)+2))
+	req.ContentLength = int64(len(call.Body))
+	a.Request = req
+	return nil
 }
 
 // stripQuery removes every parameter in which a client key may travel, and

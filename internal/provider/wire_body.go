@@ -127,20 +127,26 @@ func (b *chunked) Read(p []byte) (int, error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
-	for {
-		n, err := b.c.direct(p)
-		data, used, end := b.decode(p[:n])
+	for all := 0; ; {
+		ahead := b.c.r.Buffered() > 0
+		n, err := b.c.direct(p[all:])
+		data, used, end := b.decode(p[all : all+n])
+		all += data
 		switch {
 		case end == io.EOF && used < n:
 			// More than was asked for: the connection must not serve another call.
 			b.c.spoiled = true
-			return data, io.EOF
+			return all, io.EOF
 		case end != nil:
-			return data, end
+			return all, end
 		case err == io.EOF:
-			return data, io.ErrUnexpectedEOF
-		case err != nil || data > 0:
-			return data, err
+			return all, io.ErrUnexpectedEOF
+		case err != nil || all == len(p):
+			return all, err
+		case all > 0 && !(ahead && b.state == chunkData):
+			// Only a chunk that the header's buffer cut is waited for, so that
+			// what came together is passed on together.
+			return all, nil
 		}
 	}
 }
