@@ -37,15 +37,23 @@ func (s *Shipper) begin(e *spool.Entry) error {
 	if err != nil {
 		return err
 	}
-	c := &openCall{}
-	if n := len(s.spare); n > 0 {
-		c, s.spare = s.spare[n-1], s.spare[:n-1]
-	}
+	c := s.newCall()
 	c.begin, c.at = b, e.At
 	s.open[e.ID] = c
 	s.order = append(s.order, e.ID)
 	s.tidy()
 	return nil
+}
+
+// newCall is an empty call, one that has ended where there is one.
+func (s *Shipper) newCall() *openCall {
+	n := len(s.spare)
+	if n == 0 {
+		return new(openCall)
+	}
+	c := s.spare[n-1]
+	s.spare = s.spare[:n-1]
+	return c
 }
 
 // tidy forgets ended calls that began after one that is still open, once
