@@ -25,10 +25,6 @@ const (
 	// usage rows to a page the tree is split and written less often than with
 	// the default's 7.
 	sqlitePage = 16 << 10
-	// sqliteCache is what the writer keeps of the file in memory, in KiB: the
-	// pages that a batch changes, or they would be written and read again
-	// within its transaction.
-	sqliteCache = 8 << 10
 	// sqliteBusy is how long a writer waits for one in another process.
 	sqliteBusy = 5 * time.Second
 )
@@ -58,7 +54,7 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	db.feed = new(feed)
 	db.write, err = openPool(path, 1, db.feed, common, url.Values{
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
-		"_pragma": {fmt.Sprintf("page_size(%d)", sqlitePage), fmt.Sprintf("cache_size(-%d)", sqliteCache)},
+		"_pragma": {fmt.Sprintf("page_size(%d)", sqlitePage)},
 	})
 	db.read, failed = openPool(path, o.MaxConns, nil, common, url.Values{"_query_only": {"1"}})
 	if err = errors.Join(err, failed); err == nil {
