@@ -46,8 +46,9 @@ func (b *body) Close() error {
 	return nil
 }
 
-// waits reports whether bytes of it are still to come.
-func (b *body) waits() bool { return b.left > 0 && b.left > int64(b.x.c.to-b.x.c.from) }
+// Whole reports whether all of it has come, so that reading it waits for
+// nobody.
+func (b *body) Whole() bool { return b.left == 0 || b.left <= int64(b.x.c.to-b.x.c.from) }
 
 // drop reads what is left of a body that nobody wanted: many clients do not
 // look at an answer before they have sent theirs. It is false where the

@@ -77,7 +77,7 @@ func (s *Server) logf(format string, args ...any) {
 // deadline sets when reading the request must have come to an end. What has
 // come already has no end to wait for.
 func (x *exchange) deadline(t time.Time) {
-	if x.body.waits() {
+	if !x.body.Whole() {
 		x.c.readUntil(t)
 	}
 }

@@ -24,10 +24,13 @@ type pacedBody struct {
 	until    time.Time
 }
 
-// paceBody bounds the reading of a request's body, if it has one. It also
-// bounds what the server reads of a body that nobody wanted.
+// paceBody bounds the reading of a request's body, if there is one still to
+// come. It also bounds what the server reads of a body that nobody wanted.
 func paceBody(w http.ResponseWriter, r *http.Request) {
 	if r.ContentLength == 0 || r.Body == nil {
+		return
+	}
+	if b, ok := r.Body.(interface{ Whole() bool }); ok && b.Whole() {
 		return
 	}
 	b := &pacedBody{ReadCloser: r.Body, control: http.NewResponseController(w), began: time.Now()}
@@ -96,5 +99,9 @@ func (t *tracker) last() {
 }
 
 func (t *tracker) allow(until time.Time) {
+	if w, ok := t.ResponseWriter.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		_ = w.SetWriteDeadline(until) // it fails on a connection that is gone
+		return
+	}
 	_ = http.NewResponseController(t.ResponseWriter).SetWriteDeadline(until) // a connection that knows no deadlines cannot be helped
 }

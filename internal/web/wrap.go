@@ -163,6 +163,9 @@ func (t *tracker) FlushError() error {
 	t.wrote = true
 	t.patient()
 	defer t.taken()
+	if w, ok := t.ResponseWriter.(interface{ FlushError() error }); ok {
+		return w.FlushError()
+	}
 	return http.NewResponseController(t.ResponseWriter).Flush()
 }
 
