@@ -5,6 +5,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -101,13 +102,14 @@ func BenchmarkPass(b *testing.B) {
 			y, live := benchRelay(b)
 			p := live.Providers["openai"]
 			way := p.Door("/v1/chat/completions")
+			request := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
 			resp := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {bm.media}}, ContentLength: bm.length}
 			b.SetBytes(int64(len(bytes.Join(bm.list, nil))))
 			b.ReportAllocs()
 			for b.Loop() {
 				resp.Body = &pieces{list: bm.list}
 				c := &call{
-					w: &sink{http.Header{}}, start: time.Now(), live: live, begun: true, sent: true, model: live.Catalog.Find("acme/chat"),
+					w: &sink{http.Header{}}, r: request, start: time.Now(), live: live, begun: true, sent: true, model: live.Catalog.Find("acme/chat"),
 					surface: "/v1/chat/completions", attempts: []attempt{{name: "openai", provider: p, model: "gpt-x", reader: way.Reader}},
 				}
 				c.client.life, c.pace = &c.life, new(pace)
