@@ -67,13 +67,20 @@ func (g *gateway) serve() (*target, error) {
 // have ended are not yet booked or not yet in the chain of evidence.
 var unfinished = regexp.MustCompile(`(?m)^modelgate_(spool_backlog_bytes|evidence_lag_seconds) [^0\n]`)
 
+// settlePause is between two looks whether a gateway is at rest: a look costs
+// it processor time, which counts.
+const settlePause = 250 * time.Millisecond
+
+// looks reads metrics without having them compressed first.
+var looks = http.Client{Transport: &http.Transport{DisableCompression: true}}
+
 // settle waits until a gateway has booked everything, evidence included.
 func (t *target) settle() error {
 	if !t.gateway {
 		return nil
 	}
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		resp, err := http.Get("http://" + t.admin + "/metrics")
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(settlePause) {
+		resp, err := looks.Get("http://" + t.admin + "/metrics")
 		if err != nil {
 			return err
 		}
