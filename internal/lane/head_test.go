@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"modelgate/internal/fuzzing"
 )
 
 const plainHead = "POST /v1/chat/completions?a=%20b HTTP/1.1\r\nHost: gateway.test:8080\r\nAuthorization: Bearer gw\r\n" +
@@ -66,7 +68,7 @@ func FuzzHead(f *testing.F) {
 	for _, c := range heads {
 		f.Add([]byte(c.text))
 	}
-	f.Fuzz(func(t *testing.T, b []byte) {
+	fuzzing.Fuzz(f, func(t *testing.T, b []byte) {
 		end := endOfHead(b)
 		if end == 0 {
 			return
