@@ -191,7 +191,7 @@ func TestHeadsThatBreakOff(t *testing.T) {
 // TestSlowHeads: who does not finish a head in time is cut off.
 func TestSlowHeads(t *testing.T) {
 	t.Parallel()
-	g := serve(t, who, func(s *http.Server) { s.ReadHeaderTimeout = 50 * time.Millisecond })
+	g := serve(t, who, func(s *http.Server) { s.ReadHeaderTimeout = 300 * time.Millisecond })
 	for _, text := range []string{"", "POST /a HTTP/1.1\r\nHost:"} {
 		conn := g.dial(t)
 		conn.send(t, text)
