@@ -7,7 +7,8 @@
 // The way of a call, in the order it is travelled (docs/DESIGN.md has the
 // long form):
 //
-//	listen    internal/web       request id, panic fence, size bounds
+//	listen    internal/lane      plain requests; the rest is net/http's
+//	          internal/web       request id, panic fence, size bounds
 //	identify  internal/keyring   presented secret → Caller
 //	enter     internal/relay     scope, then rate and concurrency
 //	resolve   internal/relay     door: slug → route; proxy: path and body → native model
@@ -22,7 +23,7 @@
 // 402 balance, 402 budget, 502 route.
 //
 // Packages lie on four floors and import downwards only: this one; the
-// adapters (config, store, spool, keyring, throttle, provider, web); the
+// adapters (config, store, spool, keyring, throttle, provider, lane, web); the
 // surfaces and loops (relay, manage, work, simulate); cmd/modelgate. A test
 // in internal/floors holds the program to it.
 //

@@ -71,16 +71,18 @@ var unfinished = regexp.MustCompile(`(?m)^modelgate_(spool_backlog_bytes|evidenc
 // it processor time, which counts.
 const settlePause = 250 * time.Millisecond
 
-// looks reads metrics without having them compressed first.
-var looks = http.Client{Transport: &http.Transport{DisableCompression: true}}
-
 // settle waits until a gateway has booked everything, evidence included.
 func (t *target) settle() error {
 	if !t.gateway {
 		return nil
 	}
+	look, err := http.NewRequest(http.MethodGet, "http://"+t.admin+"/metrics", nil)
+	if err != nil {
+		return err
+	}
+	look.Header.Set("Accept-Encoding", "identity") // compressing them would count too
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(settlePause) {
-		resp, err := looks.Get("http://" + t.admin + "/metrics")
+		resp, err := http.DefaultClient.Do(look)
 		if err != nil {
 			return err
 		}

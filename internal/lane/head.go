@@ -63,7 +63,7 @@ func parseHead(b []byte) (h head, plain bool) {
 		line, text, _ = strings.Cut(text, lineEnd)
 		name, value, found := strings.Cut(line, ":")
 		value = strings.Trim(value, " \t")
-		if !found || !ordinaryName(name) || !printable(value) || !h.keep(textproto.CanonicalMIMEHeaderKey(name), value, &room) {
+		if !found || !token(name) || !printable(value) || !h.keep(textproto.CanonicalMIMEHeaderKey(name), value, &room) {
 			return h, false
 		}
 	}
@@ -160,24 +160,13 @@ func ordinaryHost(s string) bool {
 	return s != ""
 }
 
-// ordinaryName reports whether a header's name has the characters that names
-// have; a few others are allowed (RFC 9110, 5.6.2).
-func ordinaryName(name string) bool {
-	for i := range len(name) {
-		switch c := name[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_':
-		default:
-			return false
-		}
-	}
-	return name != ""
-}
-
 // token reports whether a name is one that a header may have (RFC 9110,
 // 5.6.2).
 func token(name string) bool {
 	for i := range len(name) {
-		if c := name[i]; c <= ' ' || c >= 0x7f || strings.IndexByte(`"(),/:;<=>?@[\]{}`, c) >= 0 {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', strings.IndexByte("_.!#$%&'*+^`|~", c) >= 0:
+		default:
 			return false
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -242,31 +243,43 @@ func TestClientLeaves(t *testing.T) {
 // it was, also where the client sends its next request early.
 func TestWatchedConnectionGoesOn(t *testing.T) {
 	t.Parallel()
-	more := make(chan struct{})
-	g := serve(t, func(w http.ResponseWriter, r *http.Request) {
+	var g *gate
+	watched := make(chan struct{}, 1)
+	g = serve(t, func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
-		if string(body) == "slow" {
-			select {
-			case <-more:
-			case <-r.Context().Done():
-				t.Error("the client has not left")
-			case <-time.After(lane.WatchAfter * 2): // the watch has begun
-			}
+		if string(body) != "early" {
+			await(t, func() bool { return lane.Watching(g.Server) == 1 })
+			watched <- struct{}{}
+		}
+		if string(body) == "slower" { // until the watch has seen the next request
+			await(t, func() bool { return lane.Watching(g.Server) == 0 })
 		}
 		fmt.Fprintf(w, "%s %v", body, r.Context().Err())
 	}, nil)
 	conn := g.dial(t)
 	for range 3 {
 		conn.send(t, post("/a", "slow"))
+		<-watched
 		if _, got := conn.answer(t); got != "slow <nil>" {
 			t.Errorf("answer %q", got)
 		}
 	}
-	conn.send(t, post("/a", "slow"))
-	time.AfterFunc(lane.WatchAfter*3/2, func() { _, _ = io.WriteString(conn, post("/b", "early")) })
-	for _, want := range []string{"slow <nil>", "early <nil>"} {
+	conn.send(t, post("/a", "slower"))
+	<-watched
+	conn.send(t, post("/b", "early"))
+	for _, want := range []string{"slower <nil>", "early <nil>"} {
 		if _, got := conn.answer(t); got != want {
 			t.Errorf("answer %q, want %q", got, want)
+		}
+	}
+}
+
+// await returns once a condition holds.
+func await(t *testing.T, holds func() bool) {
+	for deadline := time.Now().Add(bound); !holds(); runtime.Gosched() {
+		if time.Now().After(deadline) {
+			t.Error("what was waited for did not come")
+			return
 		}
 	}
 }

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +10,8 @@ import (
 	"strconv"
 	"syscall"
 	"time"
+
+	"modelgate/internal/life"
 )
 
 const (
@@ -122,7 +123,7 @@ func (c *wire) end() { _ = c.tcp.Close() }
 // exchange sends the request and reads the reply up to its body, which gives
 // the connection back.
 func (c *wire) exchange(a *Attempt) (*http.Response, bool, error) {
-	stop := afterFunc(a.Request.Context(), c.cut)
+	stop := life.AfterFunc(a.Request.Context(), c.cut)
 	r := &wireReply{body: wireBody{c: c, stop: stop}}
 	if err := c.write(a, &r.body.writing); err != nil {
 		stop()
@@ -146,15 +147,6 @@ type wireReply struct {
 	body  wireBody
 	piece chunked
 	span  lengthBody
-}
-
-// afterFunc is context.AfterFunc, which takes a way of its own to a context
-// that knows how to call a function.
-func afterFunc(ctx context.Context, do func()) (stop func() bool) {
-	if own, ok := ctx.(interface{ AfterFunc(func()) func() bool }); ok {
-		return own.AfterFunc(do)
-	}
-	return context.AfterFunc(ctx, do)
 }
 
 // writing is a request on its way out.

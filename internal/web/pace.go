@@ -76,6 +76,7 @@ func (t *tracker) patient() {
 		}
 		return
 	}
+	// One that lies further off was set for an answer before.
 	if left := t.until.Sub(now); left > t.stall/2 && left <= t.stall {
 		return
 	}
