@@ -58,7 +58,7 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	})
 	db.read, failed = openPool(path, o.MaxConns, nil, common, url.Values{"_query_only": {"1"}})
 	if err = errors.Join(err, failed); err == nil {
-		err = checkSQLite(ctx, db.write)
+		err = beginSQLite(ctx, path, db.write)
 	}
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
@@ -72,7 +72,7 @@ func sqliteEngine(path string) engine {
 		folder:        "sqlite",
 		snapshot:      &sql.TxOptions{ReadOnly: true},
 		rowsPerInsert: 1,
-		lockSchema:    func(ctx context.Context) (func() error, error) { return waitFileLock(ctx, path+".migrate.lock") },
+		lockSchema:    func(ctx context.Context) (func() error, error) { return waitFileLock(ctx, schemaLock(path)) },
 	}
 }
 
@@ -127,8 +127,19 @@ func openPool(path string, conns int, f *feed, parameters ...url.Values) (*sql.D
 const sqlSQLiteVersion = `SELECT sqlite_version()
 -- sqlSQLiteVersion`
 
-// checkSQLite also makes the first connection, which turns on the WAL before
-// a reader sees the file.
+// beginSQLite makes the first connection, which turns on the WAL before a
+// reader sees the file. SQLite lets nobody wait who does that beside another:
+// processes that start at once do it in turn.
+func beginSQLite(ctx context.Context, path string, pool *sql.DB) error {
+	unlock, err := waitFileLock(ctx, schemaLock(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(checkSQLite(ctx, pool), unlock())
+}
+
+func schemaLock(path string) string { return path + ".migrate.lock" }
+
 func checkSQLite(ctx context.Context, pool *sql.DB) error {
 	var version string
 	if err := pool.QueryRowContext(ctx, sqlSQLiteVersion).Scan(&version); err != nil {
