@@ -27,7 +27,8 @@ type FS interface {
 	Lock() (func() error, error)
 }
 
-// File is an open file of an FS.
+// File is an open file of an FS. What one goroutine writes, others may read
+// and sync meanwhile.
 type File interface {
 	ReadAt(b []byte, off int64) (int, error)
 	WriteAt(b []byte, off int64) (int, error)
@@ -48,7 +49,26 @@ var ErrLocked = errors.New("spool: directory is in use by another process")
 // Dir is a directory of the operating system.
 type Dir string
 
-type osFile struct{ *os.File }
+type osFile struct {
+	*os.File
+	window *window // of a file that is to be filled; nil writes without one
+}
+
+// WriteAt implements File.
+func (f osFile) WriteAt(b []byte, off int64) (int, error) {
+	if f.window == nil {
+		return f.File.WriteAt(b, off)
+	}
+	return f.window.WriteAt(b, off)
+}
+
+// Close implements File.
+func (f osFile) Close() error {
+	if f.window != nil {
+		f.window.close()
+	}
+	return f.File.Close()
+}
 
 func (f osFile) Sync() error { return syncData(f.File) }
 
@@ -79,7 +99,7 @@ func (d Dir) Create(name string, size int64) (File, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	return osFile{f}, nil
+	return osFile{f, &window{file: f}}, nil
 }
 
 // Open implements FS.
@@ -88,7 +108,7 @@ func (d Dir) Open(name string) (File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f}, nil
+	return osFile{f, nil}, nil
 }
 
 // List implements FS.

@@ -44,7 +44,7 @@ func TestReadIntoLeavesOutNothingButZeros(t *testing.T) {
 			} else if _, err := file.Write(whole); err != nil {
 				t.Fatal(err)
 			}
-			content, got, err := readInto(buf, osFile{file})
+			content, got, err := readInto(buf, osFile{File: file})
 			if err != nil || got != size || !bytes.Equal(content, whole[:len(content)]) || !blank(whole[len(content):]) {
 				t.Errorf("%d bytes, the last one at %d: %d read, size %d, %v", size, last, len(content), got, err)
 			}
