@@ -34,6 +34,7 @@ func main() {
 	flag.StringVar(&targets, "targets", "", "targets whose names match, beside the bare proxy")
 	flag.StringVar(&o.write, "write", "", "folder for performance.md and performance.svg")
 	flag.StringVar(&o.profile, "profile", "", "write a CPU profile of the first gateway under the load of all scenarios to this file, and measure nothing")
+	flag.BoolVar(&o.spread, "spread", false, "let targets, load and provider share all processors")
 	flag.BoolVar(&o.json, "json", false, "print JSON")
 	flag.Parse()
 	var err error
@@ -42,6 +43,11 @@ func main() {
 	}
 	if o.targets, err = regexp.Compile(targets); err != nil {
 		exit(err)
+	}
+	if !o.spread {
+		if err := leaveProcessor(); err != nil {
+			exit(err)
+		}
 	}
 	exit(run(&o))
 }
@@ -61,6 +67,7 @@ type options struct {
 	only, targets   *regexp.Regexp
 	write, profile  string
 	unbudgeted      bool
+	spread          bool
 	large           bool
 	json            bool
 }

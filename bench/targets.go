@@ -2,8 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -66,37 +64,6 @@ func (t *target) pids() []int {
 		}
 	}
 	return list
-}
-
-func cpuOf(pid int) (time.Duration, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return psTime(pid)
-	}
-	// The name, in parentheses, may hold spaces; utime and stime are the 12th
-	// and 13th fields behind it, in ticks of 10 ms.
-	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	ticks := 0
-	for _, f := range fields[11:13] {
-		n, err := strconv.Atoi(f)
-		if err != nil {
-			return 0, err
-		}
-		ticks += n
-	}
-	return time.Duration(ticks) * 10 * time.Millisecond, nil
-}
-
-// psTime asks ps where there is no /proc.
-func psTime(pid int) (time.Duration, error) {
-	out, err := exec.Command("ps", "-o", "time=", "-p", strconv.Itoa(pid)).Output()
-	if err != nil {
-		return 0, err
-	}
-	minutes, seconds, _ := strings.Cut(strings.TrimSpace(string(out)), ":")
-	m, err1 := strconv.Atoi(minutes)
-	s, err2 := strconv.ParseFloat(seconds, 64)
-	return time.Duration(m)*time.Minute + time.Duration(s*float64(time.Second)), errors.Join(err1, err2)
 }
 
 // status is a figure of the process's memory in bytes, 0 where the system does
@@ -220,7 +187,11 @@ func started(t *target) (*target, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.process.Start(); err != nil {
+	start := startMeasured
+	if t.name == nameDirect {
+		start = (*exec.Cmd).Start
+	}
+	if err := start(t.process); err != nil {
 		return nil, err
 	}
 	scanner := bufio.NewScanner(lines)
@@ -275,7 +246,7 @@ func startNginx(path, dir, upstream string) (*target, error) {
 	cmd := exec.Command(path, "-p", dir, "-c", file, "-e", filepath.Join(dir, "error.log"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	t := &target{name: nameNginx, address: addr, keys: []string{"sk-bench"}, process: cmd}
-	if err := cmd.Start(); err != nil {
+	if err := startMeasured(cmd); err != nil {
 		return nil, err
 	}
 	return t, awaitAnswer(addr, "/", 5*time.Second)

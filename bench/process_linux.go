@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// measuredVariable tells this program, once it has moved off it, which
+// processor is kept for what is measured.
+const measuredVariable = "MODELGATE_BENCH_PROCESSOR"
+
+// leaveProcessor keeps the first processor for what is measured: the program
+// begins anew on the others, and its children, the provider among them, with
+// it. With one processor alone it does nothing.
+func leaveProcessor() error {
+	if os.Getenv(measuredVariable) != "" {
+		return nil
+	}
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return err
+	}
+	if set.Count() < 2 {
+		return nil
+	}
+	first := 0
+	for !set.IsSet(first) {
+		first++
+	}
+	set.Clear(first)
+	runtime.LockOSThread() // what is executed inherits this thread's set
+	if err := unix.SchedSetaffinity(0, &set); err != nil {
+		return err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return fmt.Errorf("start anew: %w", syscall.Exec(self, os.Args, append(os.Environ(), measuredVariable+"="+strconv.Itoa(first))))
+}
+
+// startMeasured starts a process on the processor kept for it.
+func startMeasured(cmd *exec.Cmd) error {
+	kept, err := strconv.Atoi(os.Getenv(measuredVariable))
+	if err != nil {
+		return cmd.Start() // there is none
+	}
+	var others, own unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &others); err != nil {
+		return err
+	}
+	own.Set(kept)
+	runtime.LockOSThread() // the process inherits this thread's set
+	defer runtime.UnlockOSThread()
+	if err := unix.SchedSetaffinity(0, &own); err != nil {
+		return err
+	}
+	started := cmd.Start()
+	return joined(started, unix.SchedSetaffinity(0, &others))
+}
+
+// placed says where the targets run.
+func placed() string {
+	if os.Getenv(measuredVariable) == "" {
+		return "no processor kept for the targets"
+	}
+	return "each target on a processor of its own"
+}
+
+// cpuOf is the processor time of a process with all its threads, those that
+// have ended among them, to the nanosecond.
+func cpuOf(pid int) (time.Duration, error) {
+	const scheduled = 2 // CPUCLOCK_SCHED: what the scheduler charged
+	var used unix.Timespec
+	err := unix.ClockGettime(int32(^pid<<3|scheduled), &used)
+	return time.Duration(used.Nano()), err
+}
