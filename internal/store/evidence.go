@@ -77,7 +77,8 @@ func (p *evidencePage) turn() {
 func (db *DB) evidenceOf(b *booked) ([]evidenceBatch, error) {
 	page := evidencePage{pack: db.pack, lines: make([]byte, 0, min(len(b.rows), evidenceRecords)*evidenceRoom)}
 	by := modelgate.EvidenceWriter{Instance: b.instance, Software: db.software}
-	for _, r := range byClient(b.rows) {
+	for i, r := range byClient(b.rows) {
+		yield(i)
 		err := page.add(r.ClientID, r.At, func(dst []byte) ([]byte, error) { return r.AppendEvidence(dst, by), nil })
 		if err != nil {
 			return nil, err

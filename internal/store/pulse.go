@@ -82,7 +82,7 @@ func hourOf(us int64) int64 { return us - us%time.Hour.Microseconds() }
 // beat adds to the rows of pulse, in one order for all instances.
 func (db *DB) beat(ctx context.Context, tx *sql.Tx, b beats) error {
 	keys := slices.SortedFunc(maps.Keys(b), pulseKey.compare)
-	err := db.runMany(ctx, tx, many{text: pulseInsert, n: len(keys), args: func(dst []any, i int) []any {
+	err := db.runMany(ctx, tx, many{text: pulseInsert, fed: sqlSQLitePulse, n: len(keys), args: func(dst []any, i int) []any {
 		k := keys[i]
 		t := b[k]
 		return append(dst, clean(string(k.client)), string(k.level), clean(k.id), k.hour, int64(k.class),

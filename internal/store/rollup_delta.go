@@ -54,7 +54,8 @@ func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
 // count calls do with what each row adds to the rollups.
 func (b *booked) count(do func(*counted)) {
 	var c counted // one, or each would be on the heap
-	for _, r := range b.rows {
+	for i, r := range b.rows {
+		yield(i)
 		c = countedRow(r)
 		do(&c)
 	}

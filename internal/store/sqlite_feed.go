@@ -8,7 +8,6 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 
 	"modernc.org/sqlite"
@@ -21,13 +20,17 @@ import (
 // connection only, so that one statement inserts many: its cursors stay
 // where they are, where a statement for each row opens them anew and looks
 // from the root of every tree. What many rows have in common is a row of
-// feed_group; feed_row has the rest, with its group's number.
+// feed_group; feed_row has the rest, with its group's number. Tuples of any
+// other kind are in feed_tuple.
 //
 // A feed has one user at a time: whoever has the writing transaction.
 type feed struct {
 	groups []feedGroup
 	small  int   // from here on groups have few rows
 	err    error // why a row could not be handed over
+
+	tuples []any // of feed_tuple, one after the other
+	width  int   // columns of each
 }
 
 // feedGroup are rows with much in common, in the order of the primary key.
@@ -90,7 +93,7 @@ func (f *feed) driver() (*sqlite.Driver, error) {
 
 // attach makes the tables in a connection.
 func (f *feed) attach(ctx context.Context, c driver.ExecerContext) error {
-	for _, text := range []string{sqlSQLiteFeedGroups, sqlSQLiteFeedRows} {
+	for _, text := range []string{sqlSQLiteFeedGroups, sqlSQLiteFeedRows, sqlSQLiteFeedTuples} {
 		if _, err := c.ExecContext(ctx, text, nil); err != nil {
 			return fmt.Errorf("attach the feed: %w", err)
 		}
@@ -206,8 +209,11 @@ func (f *feed) fill(rows []modelgate.UsageRow) {
 
 // Create implements vtab.Module.
 func (f *feed) Create(ctx vtab.Context, args []string) (vtab.Table, error) {
-	if slices.Contains(args[3:], "group") {
+	switch {
+	case slices.Contains(args[3:], "group"):
 		return feedTable{feed: f}, ctx.Declare(feedGroupTable)
+	case slices.Contains(args[3:], "tuple"):
+		return feedTupleTables{feedTable{feed: f}}, ctx.Declare(feedTupleTable)
 	}
 	return feedTable{feed: f, rows: true}, ctx.Declare(feedRowTable)
 }
@@ -313,9 +319,8 @@ func (c *feedRows) read() error {
 	if len(c.rows) == 0 {
 		return nil
 	}
-	if c.seen++; c.seen%yieldRows == 0 { // see yieldRows
-		runtime.Gosched()
-	}
+	c.seen++
+	yield(c.seen)
 	var err error
 	c.room, c.end, err = usageTexts(c.room[:0], c.rows[0])
 	if err != nil {

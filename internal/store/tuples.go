@@ -16,6 +16,9 @@ type many struct {
 	scan func(scanner) error          // nil where the statement returns nothing
 	// fresh is the engine's freshPlan, or nil.
 	fresh []any
+	// fed is the statement for SQLite's writing connection, which reads all
+	// tuples from feed_tuple; empty where text serves that too, one by one.
+	fed string
 }
 
 // runMany runs a statement for many tuples, in their order: with as many at
@@ -23,6 +26,9 @@ type many struct {
 func (db *DB) runMany(ctx context.Context, tx *sql.Tx, m many) error {
 	if m.n == 0 {
 		return nil
+	}
+	if m.fed != "" && db.feed != nil {
+		return db.feed.many(ctx, tx, &m)
 	}
 	if db.engine.rowsPerInsert == 1 {
 		stmt, err := tx.PrepareContext(ctx, m.text(1))
@@ -97,19 +103,23 @@ func usageInsert(rows int) string {
 
 // spendInsert adds amounts to counters, in the order of the rows.
 func spendInsert(rows int) string {
-	return tuples("INSERT INTO spend ("+spendColumns+")\nVALUES ", rows, spendColumnCount, 1) +
-		"\nON CONFLICT (client_id, scope, scope_id, period, period_start) DO UPDATE" +
-		"\nSET settled = spend.settled + excluded.settled, held = spend.held + excluded.held\n-- spendInsert"
+	return tuples("INSERT INTO spend ("+spendColumns+")\nVALUES ", rows, spendColumnCount, 1) + spendConflict + "\n-- spendInsert"
 }
+
+const spendConflict = `
+ON CONFLICT (client_id, scope, scope_id, period, period_start) DO UPDATE
+SET settled = spend.settled + excluded.settled, held = spend.held + excluded.held`
 
 // pulseInsert adds to the counts of calls, in the order of the rows.
 func pulseInsert(rows int) string {
-	return tuples("INSERT INTO pulse ("+pulseColumns+")\nVALUES ", rows, pulseColumnCount, 1) +
-		"\nON CONFLICT (client_id, scope, scope_id, hour, latency_class) DO UPDATE" +
-		"\nSET requests = pulse.requests + excluded.requests, errors = pulse.errors + excluded.errors," +
-		"\n  total_tokens = pulse.total_tokens + excluded.total_tokens, cost = pulse.cost + excluded.cost," +
-		"\n  latency_ms = pulse.latency_ms + excluded.latency_ms\n-- pulseInsert"
+	return tuples("INSERT INTO pulse ("+pulseColumns+")\nVALUES ", rows, pulseColumnCount, 1) + pulseConflict + "\n-- pulseInsert"
 }
+
+const pulseConflict = `
+ON CONFLICT (client_id, scope, scope_id, hour, latency_class) DO UPDATE
+SET requests = pulse.requests + excluded.requests, errors = pulse.errors + excluded.errors,
+  total_tokens = pulse.total_tokens + excluded.total_tokens, cost = pulse.cost + excluded.cost,
+  latency_ms = pulse.latency_ms + excluded.latency_ms`
 
 // sliceSpend takes amounts off slices: client, scope, id, period, start,
 // instance and amount of each. It returns what is left of those that are there.
@@ -122,12 +132,12 @@ func sliceSpend(rows int) string {
 		n := 7*i + 1
 		b = fmt.Appendf(b, "($%d, $%d, $%d, $%d, CAST($%d AS BIGINT), $%d, CAST($%d AS BIGINT))", n, n+1, n+2, n+3, n+4, n+5, n+6)
 	}
-	return string(b) + `) AS v
-WHERE slice.client_id = v.column1 AND slice.scope = v.column2 AND slice.scope_id = v.column3
-  AND slice.period = v.column4 AND slice.period_start = v.column5 AND slice.instance = v.column6
-RETURNING slice.client_id, slice.scope, slice.scope_id, slice.period, slice.period_start, slice.granted
--- sliceSpend`
+	return string(b) + ") AS v\nWHERE " + sliceSpendRow + "\n-- sliceSpend"
 }
+
+const sliceSpendRow = `slice.client_id = v.column1 AND slice.scope = v.column2 AND slice.scope_id = v.column3
+  AND slice.period = v.column4 AND slice.period_start = v.column5 AND slice.instance = v.column6
+RETURNING slice.client_id, slice.scope, slice.scope_id, slice.period, slice.period_start, slice.granted`
 
 // tuples appends ($1, $2), ($3, $4), … to head, counting from first.
 func tuples(head string, rows, columns, first int) string {

@@ -205,6 +205,13 @@ ON CONFLICT (client_id, created_at, id) DO NOTHING
 // that a call would have to wait.
 const yieldRows = 32
 
+// yield is called after each row, which it is given the number of.
+func yield(row int) {
+	if row%yieldRows == yieldRows-1 {
+		runtime.Gosched()
+	}
+}
+
 // insertUsageSingly tells of rows some of which are there already which ones
 // are new.
 func insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {
@@ -216,9 +223,7 @@ func insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRo
 	args := make([]any, 0, usageColumnCount)
 	still := context.WithoutCancel(ctx) // watching it would take a goroutine for each row
 	for i := range rows {
-		if i%yieldRows == yieldRows-1 {
-			runtime.Gosched()
-		}
+		yield(i)
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ package work
 import (
 	"context"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,7 +21,7 @@ const (
 	// ones cost less than many small ones; larger than this, one would keep
 	// others waiting for the database.
 	shipRows  = 4000
-	shipPause = 400 * time.Millisecond
+	shipPause = time.Second
 	// shipTimeout bounds one try; between tries the pause doubles from the
 	// first to the second of these.
 	shipTimeout = 15 * time.Second
@@ -156,6 +157,7 @@ func (s *Shipper) fill() (all bool, err error) {
 			return true, err
 		}
 		s.digest(entries)
+		runtime.Gosched() // the calls that are being served have their turn
 	}
 	return false, nil
 }
