@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,5 +95,69 @@ func TestFeedInsertsAllOrNothing(t *testing.T) {
 	}
 	if n := book(t, db, "i", odd("c")...); n != 1 {
 		t.Errorf("Record of a batch with one new row = %d, want 1", n)
+	}
+}
+
+// TestFeedCountsWhatSingleStatementsCount compares counters, slices and pulses
+// that the two ways lead to.
+func TestFeedCountsWhatSingleStatementsCount(t *testing.T) {
+	t.Parallel()
+	stored := func(feed bool) (lines []string) {
+		db := open(t, options(t, "sqlite"))
+		if !feed {
+			db.feed = nil
+		}
+		rows := odd("c")
+		rows[3].KeyID, rows[5].KeyID = "nul\x00", "bad\xff"
+		must(t, db.update(t.Context(), "slices", func(tx *sql.Tx) error {
+			for i, id := range []string{"c", "k"} {
+				level := []modelgate.Level{modelgate.LevelClient, modelgate.LevelKey}[i]
+				k := counter{modelgate.Counter{ClientID: "c", Level: level, ID: id, Period: modelgate.Total}}
+				if _, err := tx.ExecContext(t.Context(), sqlNewSpend, k.args(nil)...); err != nil {
+					return err
+				}
+				if _, err := changeSlice(t.Context(), tx, k, "i", 1000, 1); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+		for i := range rows {
+			rows[i].Holds = rows[i].Holds.Add(&modelgate.Budget{Level: modelgate.LevelClient, Period: modelgate.Total})
+		}
+		for _, part := range [][]modelgate.UsageRow{rows[:1], rows[1:30], rows[30:]} {
+			book(t, db, "i", part...)
+		}
+		for _, query := range []string{
+			"SELECT concat_ws('|', " + spendColumns + ") FROM spend ORDER BY 1",
+			"SELECT concat_ws('|', " + pulseColumns + ", typeof(client_id), typeof(hour)) FROM pulse ORDER BY 1",
+			"SELECT concat_ws('|', client_id, scope, scope_id, period, period_start, instance, granted, seq, amount) FROM slice ORDER BY 1",
+		} {
+			some, err := list(t.Context(), db.read, scanText, query)
+			must(t, err)
+			if len(some) == 0 {
+				t.Errorf("nothing for %s", query)
+			}
+			lines = append(lines, some...)
+		}
+		return lines
+	}
+	if fed, single := stored(true), stored(false); !slices.Equal(fed, single) {
+		t.Errorf("by the feed\n%s\nby single statements\n%s", strings.Join(fed, "\n"), strings.Join(single, "\n"))
+	}
+}
+
+// TestFeedFindsSlicesByTheirKey: each tuple is looked for, not each slice.
+func TestFeedFindsSlicesByTheirKey(t *testing.T) {
+	t.Parallel()
+	db := open(t, options(t, "sqlite"))
+	plan, err := list(t.Context(), db.write, func(s scanner) (line string, err error) {
+		var id, parent, unused int
+		err = s.Scan(&id, &parent, &unused, &line)
+		return line, err
+	}, "EXPLAIN QUERY PLAN "+sqlSQLiteSliceSpend)
+	must(t, err)
+	if text := strings.Join(plan, "\n"); !strings.Contains(text, "SEARCH slice USING PRIMARY KEY (client_id=?") {
+		t.Errorf("the plan is\n%s", text)
 	}
 }
