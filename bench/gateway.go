@@ -69,7 +69,7 @@ var unfinished = regexp.MustCompile(`(?m)^modelgate_(spool_backlog_bytes|evidenc
 
 // settlePause is between two looks whether a gateway is at rest: a look costs
 // it processor time, which counts.
-const settlePause = 250 * time.Millisecond
+const settlePause = 500 * time.Millisecond
 
 // settle waits until a gateway has booked everything, evidence included.
 func (t *target) settle() error {

@@ -40,7 +40,7 @@ func measure(o *options, sc *scenario, targets []*target) ([]line, error) {
 	for round := range o.rounds {
 		for i := range targets {
 			at := (i + round) % len(targets) // no target always follows the same one
-			got, err := slice(targets[at], sc, o.slice)
+			got, err := slice(targets[at], sc, o.slice*time.Duration(max(sc.Long, 1)))
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", sc.Name, targets[at].name, err)
 			}

@@ -21,6 +21,9 @@ type scenario struct {
 	Connections int
 	Model       string // native id, one of the above
 	Body        int    // bytes of the prompt
+	// Long is how many times as long as others its turns are, 0 for once: few
+	// calls need more time until batches of them are like each other.
+	Long int
 	// Proxy calls the provider-prefixed route with the native id, not the
 	// door.
 	Proxy bool
@@ -38,7 +41,7 @@ func scenarios() []scenario {
 		{Name: "door, 1 KB, c=256", Connections: 256, Model: modelPlain, Body: 900},
 		{Name: "door, 1 KB, 50 ms upstream, c=256", Connections: 256, Model: modelSlow, Body: 900},
 		{Name: "provider proxy, 1 KB, c=32", Connections: 32, Model: modelPlain, Body: 900, Proxy: true},
-		{Name: "stream of 40, paced, c=64", Connections: 64, Model: modelPaced, Body: 900},
+		{Name: "stream of 40, paced, c=64", Connections: 64, Model: modelPaced, Body: 900, Long: 4},
 		{Name: "stream of 40, burst, c=64", Connections: 64, Model: modelBurst, Body: 900},
 		{Name: "door, 100 KB, c=8", Connections: 8, Model: modelPlain, Body: 100_000},
 		{Name: "door, 100 KB, c=64", Connections: 64, Model: modelPlain, Body: 100_000},

@@ -36,6 +36,15 @@ func (b *wireBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Await returns once something has come that is not read yet, the end or an
+// error among it, or at once where that cannot be told. Who waits in it rather
+// than in Read needs no memory to read into meanwhile: streams mostly wait.
+func (b *wireBody) Await() {
+	if b.err == nil && b.c != nil {
+		b.c.attend()
+	}
+}
+
 // Close comes from the goroutine that reads.
 func (b *wireBody) Close() error {
 	b.part(b.from == http.NoBody)

@@ -50,6 +50,8 @@ type wire struct {
 	spoiled bool
 	silent  bool // result of peek
 	peek    func(fd uintptr)
+	waited  bool // attend has found nothing
+	arrived func(fd uintptr) bool
 	cut     func() // end, as a value
 }
 
@@ -63,6 +65,13 @@ func newWire(home *wires, tcp, conn net.Conn) *wire {
 	}
 	c.cut = c.end
 	c.peek = func(fd uintptr) { c.silent = nothingToRead(fd) }
+	c.arrived = func(fd uintptr) bool {
+		if c.waited {
+			return true
+		}
+		c.waited = true
+		return !nothingToRead(fd)
+	}
 	return c
 }
 
@@ -83,6 +92,19 @@ func (c *wire) Read(b []byte) (int, error) {
 	n, err := c.conn.Read(b[:min(int64(len(b)), c.left)])
 	c.left -= int64(n)
 	return n, err
+}
+
+// attend returns once something has come for a body. What TLS holds of it is
+// not seen from here, so that nothing is waited for there.
+func (c *wire) attend() {
+	if c.raw == nil || c.conn != c.tcp || c.r.Buffered() > 0 {
+		return
+	}
+	if !c.until.IsZero() && c.expire(time.Time{}) != nil {
+		return
+	}
+	c.waited = false
+	_ = c.raw.Read(c.arrived) // what fails here fails in Read
 }
 
 // quiet reports whether a kept connection is open and has nothing to say. One

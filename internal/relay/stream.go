@@ -53,38 +53,42 @@ func (y *Relay) pass(c *call, resp *http.Response) {
 	}
 	c.status = resp.StatusCode
 	c.w.WriteHeader(resp.StatusCode)
-
-	buf := y.buffers.Get().(*[copyBuffer]byte)
-	defer y.buffers.Put(buf)
 	c.pace.reply(a.provider.Timeouts().Idle, y.Stuck)
-	y.copy(&p, buf)
+	body, awaited := resp.Body.(interface{ Await() })
+	for more := true; more; {
+		if awaited && c.stream {
+			body.Await()
+		}
+		more = y.copy(&p)
+	}
 }
 
-// copy is the loop of pass.
-func (y *Relay) copy(p *passage, buf *[copyBuffer]byte) {
-	for {
-		n, err := p.resp.Body.Read(buf[:])
-		if int64(n) > y.MaxReply-p.replied {
-			y.Log.Warn("reply cut: it is too long", "request_id", p.id.String(), "provider", p.attempts[p.tried].name)
-			p.breakOff()
-			return
-		}
-		if n > 0 {
-			y.piece(p, buf[:n])
-		}
-		switch {
-		case err == io.EOF:
-			p.whole = true
-			if p.filter != nil {
-				y.end(p.call)
-				p.write(p.filter.Rest(), nil)
-			}
-			return
-		case err != nil:
-			p.breakOff()
-			return
-		}
+// copy passes on what one read gives, and reports whether more is to come.
+// Only from the read to the write it has memory of its own: a stream that
+// waits takes none, and all of them use what is in the processor's caches.
+func (y *Relay) copy(p *passage) bool {
+	buf := y.buffers.Get().(*[copyBuffer]byte)
+	defer y.buffers.Put(buf)
+	n, err := p.resp.Body.Read(buf[:])
+	if int64(n) > y.MaxReply-p.replied {
+		y.Log.Warn("reply cut: it is too long", "request_id", p.id.String(), "provider", p.attempts[p.tried].name)
+		p.breakOff()
+		return false
 	}
+	if n > 0 {
+		y.piece(p, buf[:n])
+	}
+	switch {
+	case err == io.EOF:
+		p.whole = true
+		if p.filter != nil {
+			y.end(p.call)
+			p.write(p.filter.Rest(), nil)
+		}
+	case err != nil:
+		p.breakOff()
+	}
+	return err == nil
 }
 
 // piece meters and passes on what one read gave.
