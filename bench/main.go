@@ -2,12 +2,13 @@
 // provider called directly, with a bare tuned httputil.ReverseProxy and, where
 // it is installed, with nginx: in one run on one machine, every target taking
 // its turn in short slices, round after round, so that whatever else the
-// machine does falls on all of them alike. It reports CPU time per call of the
+// machine does falls on all of them alike. Where the system can, targets have
+// the first processor for themselves, load and provider the others. It reports CPU time per call of the
 // target's process, throughput, latency and memory, and the medians of the
 // per-round ratios; single figures depend on the machine, ratios hardly.
 //
 //	go run ./bench [-rounds 4] [-slice 3s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted] [-large]
-//	               [-rowless FILE] [-write docs] [-json] [-profile FILE]
+//	               [-rowless FILE] [-write docs] [-json] [-profile FILE] [-spread]
 package main
 
 import (
@@ -81,7 +82,7 @@ func run(o *options) error {
 	if o.profile != "" {
 		return profile(o, targets)
 	}
-	results := &results{Machine: machine(), Fdatasync: fdatasync()}
+	results := &results{Machine: machine(), Fdatasync: fdatasync(0), FdatasyncPaused: fdatasync(pauseOfCall)}
 	for _, sc := range scenarios() {
 		if !o.only.MatchString(sc.Name) {
 			continue

@@ -16,29 +16,37 @@ import (
 
 // results are all figures of a run.
 type results struct {
-	Machine   string
-	Fdatasync time.Duration // median of a write of 4 KiB and one fdatasync; 0 where it was not measured
-	Lines     []line
-	Footprint *figures
+	Machine string
+	// Fdatasync is the median of a write of 4 KiB and one fdatasync, in a row and
+	// each after a pause as long as a call; 0 where it was not measured.
+	Fdatasync, FdatasyncPaused time.Duration
+	Lines                      []line
+	Footprint                  *figures
 }
 
 // machine says what a run ran on.
 func machine() string {
-	model := runtime.GOARCH
+	model, processors := runtime.GOARCH, 0
 	if text, err := os.ReadFile("/proc/cpuinfo"); err == nil {
 		for l := range strings.Lines(string(text)) {
 			if name, value, ok := strings.Cut(l, ":"); ok && strings.TrimSpace(name) == "model name" {
 				model = strings.TrimSpace(value)
-				break
+				processors++
 			}
 		}
 	}
-	return fmt.Sprintf("%d × %s, %s, %s", runtime.NumCPU(), model, runtime.GOOS, runtime.Version())
+	if processors == 0 {
+		processors = runtime.NumCPU()
+	}
+	return fmt.Sprintf("%d × %s, %s, %s", processors, model, runtime.GOOS, runtime.Version())
 }
 
+// pauseOfCall is about as long as a call takes beside its fdatasync.
+const pauseOfCall = 300 * time.Microsecond
+
 // fdatasync is what making 4 KiB durable takes on the disk of the data
-// directories.
-func fdatasync() time.Duration {
+// directories, each time after a pause.
+func fdatasync(pause time.Duration) time.Duration {
 	file, err := os.CreateTemp("", "modelgate-bench-")
 	if err != nil {
 		return 0
@@ -47,6 +55,7 @@ func fdatasync() time.Duration {
 	defer file.Close()
 	block, took := make([]byte, 4096), make([]time.Duration, 0, 200)
 	for range 200 {
+		time.Sleep(pause)
 		began := time.Now()
 		if _, err := file.WriteAt(block, 0); err != nil {
 			return 0
@@ -133,7 +142,8 @@ func (r *results) report(o *options, w io.Writer) error {
 // footnotes are the figures that belong to no scenario.
 func (r *results) footnotes() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s; one write of 4 KiB with fdatasync: %d µs\n", r.Machine, r.Fdatasync.Microseconds())
+	fmt.Fprintf(&b, "%s; %s; one write of 4 KiB with fdatasync: %d µs, after a pause of %d µs: %d µs\n",
+		r.Machine, placed(), r.Fdatasync.Microseconds(), pauseOfCall.Microseconds(), r.FdatasyncPaused.Microseconds())
 	if f := r.Footprint; f != nil {
 		fmt.Fprintf(&b, "binary %.1f MiB; ready on an existing database of 10,000 keys after %d ms; idle RSS %.1f MB; an idle stream %.1f KiB (%d open)\n",
 			float64(f.Binary)/(1<<20), f.Start.Milliseconds(), float64(f.Idle)/1e6, float64(f.IdleStream)/1024, idleStreams)

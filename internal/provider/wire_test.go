@@ -345,3 +345,58 @@ func TestWireManyCalls(t *testing.T) {
 		t.Errorf("%d connections for 32 callers", n)
 	}
 }
+
+// TestWireAwait: who waits for a body without reading it goes on when there is
+// something to read, also the end or an error, and when its call is ended.
+func TestWireAwait(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		then func(conn net.Conn) // what the provider does while it is waited for
+		body string
+		bad  bool
+	}{
+		"a chunk":           {func(conn net.Conn) { _, _ = io.WriteString(conn, "2\r\nlo\r\n0\r\n\r\n") }, "hello", false},
+		"a part of a chunk": {func(conn net.Conn) { _, _ = io.WriteString(conn, "2\r\nl"); _ = conn.Close() }, "hell", true},
+		"the end":           {func(conn net.Conn) { _ = conn.Close() }, "hel", true},
+		"nothing":           {nil, "hel", true}, // the call is ended
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			waiting := make(chan struct{})
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			p := newPeer(t, func(conn net.Conn, r *http.Request) bool {
+				_, _ = io.Copy(io.Discard, r.Body)
+				_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n")
+				<-waiting
+				if c.then == nil {
+					end()
+					return false
+				}
+				c.then(conn)
+				return true
+			}).provider(t, nil)
+			a, err := p.Outbound(ctx, Call{Method: "POST", Path: "/x", Body: []byte("{}")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, _, err := p.Send(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, first := resp.Body.(*wireBody), make([]byte, 3)
+			body.Await() // what has come with the header
+			if _, err := io.ReadFull(body, first); err != nil {
+				t.Fatal(err)
+			}
+			close(waiting)
+			body.Await()
+			rest, err := io.ReadAll(body)
+			if got := string(first) + string(rest); got != c.body || (err != nil) != c.bad {
+				t.Errorf("body %q, %v, want %q, an error %t", got, err, c.body, c.bad)
+			}
+			body.Await() // after the end there is nothing to wait for
+		})
+	}
+}
