@@ -2,9 +2,9 @@ package main
 
 import (
 	"context"
+	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"time"
 )
 
 const (
@@ -16,10 +16,8 @@ const (
 	// gcCeiling is where the collector begins to work for less memory at any
 	// price.
 	gcCeiling = 1 << 30 // bytes
-	// gcEvery is how often the percentage may be set anew, which is meant to be
-	// before the heap has grown by it; gcStep is by how much it must differ.
-	gcEvery = 100 * time.Millisecond
-	gcStep  = 10
+	// gcStep is by how much the percentage must differ to be set anew.
+	gcStep = 10
 )
 
 // tuneRuntime sets the garbage collector for a service, unless the operator
@@ -37,13 +35,13 @@ func tuneRuntime(ctx context.Context, lookup func(string) (string, bool)) {
 	percent := gcMost
 	debug.SetGCPercent(percent)
 	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	ticker := time.NewTicker(gcEvery)
-	defer ticker.Stop()
+	collected := make(chan struct{}, 1)
+	noteCollections(ctx, collected)
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
+		case <-collected:
 		}
 		metrics.Read(live)
 		if p := gcPercent(live[0].Value.Uint64()); max(p-percent, percent-p) >= gcStep {
@@ -51,6 +49,22 @@ func tuneRuntime(ctx context.Context, lookup func(string) (string, bool)) {
 			debug.SetGCPercent(percent)
 		}
 	}
+}
+
+// noteCollections gives a token for what collections have ended since the last
+// was taken, until the context ends: each of them finds that nothing refers to
+// an object made after the one before. A gateway at rest is not woken to look.
+func noteCollections(ctx context.Context, collected chan<- struct{}) {
+	if ctx.Err() != nil {
+		return
+	}
+	runtime.AddCleanup(new([64]byte), func(collected chan<- struct{}) {
+		select {
+		case collected <- struct{}{}:
+		default:
+		}
+		noteCollections(ctx, collected)
+	}, collected)
 }
 
 // gcPercent is by how much of itself a heap may grow before it is collected

@@ -1,6 +1,11 @@
 package main
 
-import "testing"
+import (
+	"context"
+	"runtime"
+	"testing"
+	"time"
+)
 
 func TestGCPercentFallsAsTheHeapGrows(t *testing.T) {
 	t.Parallel()
@@ -12,6 +17,23 @@ func TestGCPercentFallsAsTheHeapGrows(t *testing.T) {
 	} {
 		if got := gcPercent(c.live); got != c.want {
 			t.Errorf("gcPercent(%d) = %d, want %d", c.live, got, c.want)
+		}
+	}
+}
+
+// TestNoteCollections: every collection gives a token, the first and those
+// after it, until the context ends.
+func TestNoteCollections(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	collected := make(chan struct{}, 1)
+	noteCollections(ctx, collected)
+	for i := range 3 {
+		runtime.GC()
+		select {
+		case <-collected:
+		case <-time.After(time.Minute):
+			t.Fatalf("collection %d gave no token", i+1)
 		}
 	}
 }

@@ -77,14 +77,14 @@ func (s *Spool) append(t Type, id *[16]byte, payload []byte) (int64, error) {
 	s.scratch = appendFrame(s.scratch[:0], Position{seg.number, seg.end}, t, id, payload)
 	if _, err := seg.file.WriteAt(s.scratch, seg.end); err != nil {
 		seg.remains = max(seg.remains, seg.end+size)
-		seg.clean()
+		s.clean(seg)
 		if noSpace(err) {
 			return 0, fmt.Errorf("%w: %w", ErrFull, err)
 		}
 		return 0, fmt.Errorf("spool: write: %w", err)
 	}
 	seg.end += size
-	seg.dirty = true
+	s.wrote(seg)
 	s.appended += size
 	s.stats.appends.Add(1)
 	if len(s.spares) == 0 && seg.end > seg.limit/2 && s.noRoom == nil {
@@ -103,11 +103,12 @@ func (s *Spool) append(t Type, id *[16]byte, payload []byte) (int64, error) {
 // it was refused, and a later Open must neither find it nor take it for
 // damage. Where the disk does not let it, it is tried again later. The lock
 // of the spool is held.
-func (g *segment) clean() {
+func (s *Spool) clean(g *segment) {
 	if g.remains <= g.end {
 		return
 	}
 	if _, err := g.file.WriteAt(make([]byte, g.remains-g.end), g.end); err == nil {
-		g.remains, g.dirty = 0, true
+		g.remains = 0
+		s.wrote(g)
 	}
 }

@@ -129,7 +129,7 @@ func (s *Spool) roll() error {
 		return ErrFull
 	}
 	if n := len(s.segments); n > 0 {
-		s.segments[n-1].clean()
+		s.clean(s.segments[n-1])
 	}
 	s.segments = append(s.segments, s.spares[0])
 	s.spares = s.spares[1:]

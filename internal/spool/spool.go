@@ -89,6 +89,9 @@ type Spool struct {
 	syncing  bool
 	released []File
 
+	due     bool          // a sync is to come within the interval
+	written chan struct{} // a token for it
+
 	closed  chan struct{}
 	loops   sync.WaitGroup
 	syncs   syncer
@@ -151,7 +154,7 @@ func Open(o Options) (*Spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Spool{Options: o, unlock: unlock, changed: make(chan struct{}, 1), closed: make(chan struct{})}
+	s := &Spool{Options: o, unlock: unlock, changed: make(chan struct{}, 1), written: make(chan struct{}, 1), closed: make(chan struct{})}
 	s.syncs.init()
 	s.roomAsked.L, s.roomMade.L = &s.mu, &s.mu
 	if err := s.recover(); err != nil {
@@ -182,7 +185,7 @@ func (s *Spool) begin() error {
 		return s.noRoom
 	}
 	s.loops.Go(s.allocateLoop)
-	s.loops.Go(s.tickLoop)
+	s.loops.Go(s.syncLoop)
 	return nil
 }
 
@@ -215,7 +218,7 @@ func (s *Spool) Close() error {
 		s.failed = ErrClosed
 	}
 	if n := len(s.segments); n > 0 {
-		s.segments[n-1].clean()
+		s.clean(s.segments[n-1])
 	}
 	s.roomAsked.Broadcast()
 	s.roomMade.Broadcast()

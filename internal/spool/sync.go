@@ -74,24 +74,41 @@ func (s *Spool) sync(target int64) error {
 	return nil
 }
 
-// tickLoop has whatever was appended synced within the interval. With Always
+// syncLoop has whatever was written synced within the interval. With Always
 // too: nobody waits for the BEGIN of a long call, and it should not have to
-// wait for another call's END.
-func (s *Spool) tickLoop() {
-	ticker := time.NewTicker(syncInterval)
-	defer ticker.Stop()
+// wait for another call's END. While nothing is written it sleeps.
+func (s *Spool) syncLoop() {
+	interval := time.NewTimer(syncInterval)
+	defer interval.Stop()
 	for {
 		select {
-		case <-ticker.C:
-			s.mu.Lock()
-			appended := s.appended
-			s.mu.Unlock()
-			if s.sync(appended) != nil {
-				return
-			}
+		case <-s.written:
 		case <-s.closed:
 			return
 		}
+		interval.Reset(syncInterval)
+		select {
+		case <-interval.C:
+		case <-s.closed:
+			return
+		}
+		s.mu.Lock()
+		appended := s.appended
+		s.due = false
+		s.mu.Unlock()
+		if s.sync(appended) != nil {
+			return
+		}
+	}
+}
+
+// wrote notes that a segment has to be synced, within the interval at the
+// latest. The lock is held.
+func (s *Spool) wrote(seg *segment) {
+	seg.dirty = true
+	if !s.due {
+		s.due = true
+		s.written <- struct{}{} // room for it there is: a token was taken before due fell
 	}
 }
 
