@@ -42,7 +42,6 @@ func (c *conn) exchange(h *head) *exchange {
 // on.
 func (x *exchange) serve() (again bool) {
 	c := x.c
-	x.reply.out = c.s.outs.Get().(*output)
 	if x.body.left == 0 {
 		c.watch.start(x)
 	}
@@ -50,7 +49,7 @@ func (x *exchange) serve() (again bool) {
 	again = whole && x.reply.finish()
 	x.life.End(context.Canceled)
 	c.watch.stop(c)
-	x.reply.over(c.s)
+	x.reply.over()
 	return again
 }
 

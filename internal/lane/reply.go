@@ -27,7 +27,7 @@ type output struct {
 // of the gateway wants those.
 type reply struct {
 	x      *exchange
-	out    *output // nil once the exchange is over
+	out    *output // nil while there is nothing to send, and once it is over
 	header http.Header
 	status int   // 0 before WriteHeader
 	length int64 // as the handler said
@@ -36,6 +36,7 @@ type reply struct {
 	framed  bool // the head is complete, in out or on its way
 	chunked bool
 	last    bool // the connection ends with this answer
+	past    bool // the exchange is over
 	err     error
 
 	mu    sync.Mutex // for what may come from other goroutines
@@ -44,12 +45,37 @@ type reply struct {
 
 var errOver = errors.New("the request has been answered")
 
+// begin makes sure of memory to gather the answer in, and reports whether the
+// exchange goes on.
+func (w *reply) begin() bool {
+	if w.past {
+		return false
+	}
+	if w.out == nil {
+		w.out = w.x.c.s.outs.Get().(*output)
+	}
+	return true
+}
+
+// rest gives that memory up: between the events of a stream it serves others,
+// and is in the processor's caches when its turn comes.
+func (w *reply) rest() {
+	out := w.out
+	if w.out = nil; out == nil {
+		return
+	}
+	out.b, out.held = out.b[:0], out.held[:0]
+	if cap(out.b) <= 2*outputSize {
+		w.x.c.s.outs.Put(out)
+	}
+}
+
 // Header implements http.ResponseWriter.
 func (w *reply) Header() http.Header { return w.header }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *reply) WriteHeader(status int) {
-	if w.status != 0 || w.out == nil {
+	if w.status != 0 || !w.begin() {
 		return
 	}
 	w.out.b = appendStatus(w.out.b, status)
@@ -72,12 +98,13 @@ func (w *reply) WriteHeader(status int) {
 
 // Write implements http.ResponseWriter.
 func (w *reply) Write(p []byte) (int, error) {
+	if !w.begin() {
+		return 0, errOver
+	}
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
 	switch {
-	case w.out == nil:
-		return 0, errOver
 	case w.err != nil:
 		return 0, w.err
 	case len(p) == 0:
@@ -138,7 +165,7 @@ func (w *reply) Flush() { _ = w.FlushError() }
 
 // FlushError sends what has been written so far, the head at least.
 func (w *reply) FlushError() error {
-	if w.out == nil {
+	if !w.begin() {
 		return errOver
 	}
 	if w.status == 0 {
@@ -149,12 +176,22 @@ func (w *reply) FlushError() error {
 		w.release()
 	}
 	w.send()
+	w.rest()
 	return w.err
+}
+
+// Send is Write, and Flush of it.
+func (w *reply) Send(p []byte) error {
+	if _, err := w.Write(p); err != nil {
+		return err
+	}
+	return w.FlushError()
 }
 
 // finish sends what is left of the answer and reports whether the connection
 // can go on.
 func (w *reply) finish() bool {
+	w.begin()
 	if w.status == 0 {
 		w.WriteHeader(http.StatusOK)
 	}
@@ -174,15 +211,12 @@ func (w *reply) finish() bool {
 }
 
 // over ends what others can do with the answer.
-func (w *reply) over(s *Server) {
-	out := w.out
+func (w *reply) over() {
+	w.past = true
+	w.rest()
 	w.mu.Lock()
-	w.ended, w.out = true, nil
-	w.mu.Unlock()
-	out.b, out.held = out.b[:0], out.held[:0]
-	if cap(out.b) <= 2*outputSize {
-		s.outs.Put(out)
-	}
+	defer w.mu.Unlock()
+	w.ended = true
 }
 
 func (w *reply) send() {

@@ -87,10 +87,12 @@ func TestBooksAnswerOfCommitLost(t *testing.T) {
 		for i := range size(3, 50) {
 			f.arm("ship.lost", 1+i%3)
 			f.restart()
-			l := f.load(&load{callers: 16, first: f.marks, calls: 500, rate: 250}) // long enough for some batches
-			f.calls = append(f.calls, l.run(t.Context())...)
-			f.marks += l.calls
-			f.eventually("the answer is lost", patience, f.fired)
+			f.eventually("the answer is lost", patience, func() bool {
+				l := f.load(&load{callers: 16, first: f.marks, calls: 250, rate: 250})
+				f.calls = append(f.calls, l.run(t.Context())...)
+				f.marks += l.calls
+				return f.fired()
+			})
 		}
 		f.settle()
 		v := f.verdict(f.calls)

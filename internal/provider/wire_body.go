@@ -19,6 +19,9 @@ type wireBody struct {
 	writing writing
 	last    bool // the connection serves no other call
 	err     error
+	// attended says that Attend has the socket: the connection is given up once
+	// it has not. parted and whole are what part was told meanwhile.
+	attended, parted, whole bool
 }
 
 func (b *wireBody) Read(p []byte) (int, error) {
@@ -29,6 +32,9 @@ func (b *wireBody) Read(p []byte) (int, error) {
 		return 0, http.ErrBodyReadAfterClose
 	}
 	n, err := b.from.Read(p)
+	if err == errNothing {
+		return n, nil
+	}
 	if err != nil {
 		b.err = err
 		b.part(err == io.EOF)
@@ -36,13 +42,29 @@ func (b *wireBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Await returns once something has come that is not read yet, the end or an
-// error among it, or at once where that cannot be told. Who waits in it rather
-// than in Read needs no memory to read into meanwhile: streams mostly wait.
-func (b *wireBody) Await() {
-	if b.err == nil && b.c != nil {
-		b.c.attend()
+// Attend calls ready whenever something has come that is not read yet, the end
+// or an error among it, until ready returns false. ready reads once, into
+// memory that it needs only then: streams mostly wait. A read in it may find
+// nothing, which is 0 and no error.
+func (b *wireBody) Attend(ready func() bool) {
+	for more := true; more; {
+		if _, own := b.from.(*chunked); own && b.err == nil && b.c != nil && b.c.plain() {
+			more = b.attend(ready)
+		} else {
+			more = ready()
+		}
 	}
+}
+
+func (b *wireBody) attend(ready func() bool) (more bool) {
+	b.attended = true
+	defer func() {
+		b.attended = false
+		if b.parted {
+			b.part(b.whole)
+		}
+	}()
+	return b.c.attend(ready)
 }
 
 // Close comes from the goroutine that reads.
@@ -55,6 +77,10 @@ func (b *wireBody) Close() error {
 func (b *wireBody) part(whole bool) {
 	c := b.c
 	if c == nil {
+		return
+	}
+	if b.attended {
+		b.parted, b.whole = true, whole
 		return
 	}
 	b.c = nil

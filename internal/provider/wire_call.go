@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"strconv"
 	"syscall"
 	"time"
@@ -27,12 +28,16 @@ const (
 	// refuse, before it has taken them.
 	joinedBody = 16 << 10
 	asideBody  = 64 << 10
+	// lookAgain bounds how long the end of a connection can go unseen that came
+	// with the last bytes of a reply that is not whole.
+	lookAgain = 250 * time.Millisecond
 )
 
 var (
 	errReplyHead = errors.New("provider's reply has too long a header")
 	errInterim   = errors.New("provider sent too many interim replies")
 	errBadHeader = errors.New("request header cannot be sent")
+	errNothing   = errors.New("nothing to read yet")
 )
 
 // wire is one connection. It serves one call at a time.
@@ -50,13 +55,19 @@ type wire struct {
 	spoiled bool
 	silent  bool // result of peek
 	peek    func(fd uintptr)
-	waited  bool // attend has found nothing
-	arrived func(fd uintptr) bool
 	cut     func() // end, as a value
+
+	// While a body is attended to, reading does not wait: fd is the socket, -1
+	// at other times, ready what is called, more its answer. drained says that
+	// the socket may have no more bytes, empty that it had nothing, nor an end.
+	fd                   int
+	ready                func() bool
+	more, drained, empty bool
+	arrived              func(fd uintptr) bool
 }
 
 func newWire(home *wires, tcp, conn net.Conn) *wire {
-	c := &wire{home: home, tcp: tcp, conn: conn, left: -1}
+	c := &wire{home: home, tcp: tcp, conn: conn, left: -1, fd: -1}
 	c.r = bufio.NewReaderSize(c, wireBuffer)
 	if s, ok := tcp.(syscall.Conn); ok {
 		if raw, err := s.SyscallConn(); err == nil {
@@ -65,19 +76,16 @@ func newWire(home *wires, tcp, conn net.Conn) *wire {
 	}
 	c.cut = c.end
 	c.peek = func(fd uintptr) { c.silent = nothingToRead(fd) }
-	c.arrived = func(fd uintptr) bool {
-		if c.waited {
-			return true
-		}
-		c.waited = true
-		return !nothingToRead(fd)
-	}
+	c.arrived = c.comes
 	return c
 }
 
 // Read is for the buffered reader, and for bodies once that is empty. Only a
 // header has a time by which it must come.
 func (c *wire) Read(b []byte) (int, error) {
+	if c.fd >= 0 {
+		return c.readNow(b)
+	}
 	if c.left < 0 {
 		if !c.until.IsZero() {
 			if err := c.expire(time.Time{}); err != nil {
@@ -94,17 +102,56 @@ func (c *wire) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// attend returns once something has come for a body. What TLS holds of it is
-// not seen from here, so that nothing is waited for there.
-func (c *wire) attend() {
-	if c.raw == nil || c.conn != c.tcp || c.r.Buffered() > 0 {
-		return
+// readNow reads without waiting; errNothing says that there is nothing.
+func (c *wire) readNow(b []byte) (int, error) {
+	n, err := readAtOnce(c.fd, b)
+	c.empty = err == errNothing
+	c.drained = c.empty || err == nil && n < len(b)
+	if n == 0 && err == nil && len(b) > 0 {
+		err = io.EOF
 	}
-	if !c.until.IsZero() && c.expire(time.Time{}) != nil {
-		return
+	return n, err
+}
+
+// plain reports whether what is read is what the socket gives.
+func (c *wire) plain() bool { return c.raw != nil && c.conn == c.tcp }
+
+// attend calls ready whenever something has come, until it returns false, or
+// until waiting has failed and ready been told by reading. A plain read tries
+// the socket before it waits, to see an end that came with bytes that it has
+// read already; here that is done once in lookAgain, which saves a system call
+// for each event of a stream.
+func (c *wire) attend(ready func() bool) (more bool) {
+	c.ready = ready
+	defer func() { c.ready, c.fd = nil, -1 }()
+	for {
+		if !c.until.IsZero() && c.expire(time.Time{}) != nil {
+			return ready()
+		}
+		switch err := c.raw.Read(c.arrived); {
+		case err == nil:
+			return c.more
+		case !errors.Is(err, os.ErrDeadlineExceeded):
+			return ready()
+		}
 	}
-	c.waited = false
-	_ = c.raw.Read(c.arrived) // what fails here fails in Read
+}
+
+// comes is called when something may have come, and returns whether waiting is
+// over. The poller tells of everything that comes after the last read before
+// which it was asked to wait; of what came before, the reading has to.
+func (c *wire) comes(fd uintptr) (over bool) {
+	c.fd = int(fd)
+	for c.drained = false; !c.drained; {
+		if c.more = c.ready(); !c.more {
+			break
+		}
+	}
+	c.fd = -1
+	if c.more && (c.empty || !c.until.IsZero()) {
+		return false
+	}
+	return !c.more || c.expire(time.Now().Add(lookAgain)) != nil
 }
 
 // quiet reports whether a kept connection is open and has nothing to say. One
@@ -249,7 +296,7 @@ func (c *wire) writeLong(head, body []byte, w *writing) error {
 // writeNow writes without waiting, where the connection is a plain socket, and
 // returns how much was taken. An error is left to the next write to find.
 func (c *wire) writeNow(head, body []byte) (n int) {
-	if c.raw == nil || c.conn != c.tcp {
+	if !c.plain() {
 		return 0
 	}
 	_ = c.raw.Control(func(fd uintptr) { n = writeAtOnce(fd, head, body) })

@@ -1,6 +1,10 @@
 package provider
 
-import "golang.org/x/sys/unix"
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
 
 // nothingToRead reports whether a socket is open and has no bytes waiting.
 func nothingToRead(fd uintptr) bool {
@@ -16,4 +20,20 @@ func writeAtOnce(fd uintptr, head, body []byte) int {
 		return 0
 	}
 	return n
+}
+
+// readAtOnce reads what a socket has, and errNothing where that is nothing.
+func readAtOnce(fd int, b []byte) (int, error) {
+	for {
+		n, err := unix.Read(fd, b)
+		switch err {
+		case nil:
+			return n, nil
+		case unix.EAGAIN:
+			return 0, errNothing
+		case unix.EINTR:
+		default:
+			return 0, os.NewSyscallError("read", err)
+		}
+	}
 }

@@ -346,9 +346,9 @@ func TestWireManyCalls(t *testing.T) {
 	}
 }
 
-// TestWireAwait: who waits for a body without reading it goes on when there is
-// something to read, also the end or an error, and when its call is ended.
-func TestWireAwait(t *testing.T) {
+// TestWireAttend: who attends to a body without reading it goes on when there
+// is something to read, also the end or an error, and when its call is ended.
+func TestWireAttend(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		then func(conn net.Conn) // what the provider does while it is waited for
@@ -356,9 +356,14 @@ func TestWireAwait(t *testing.T) {
 		bad  bool
 	}{
 		"a chunk":           {func(conn net.Conn) { _, _ = io.WriteString(conn, "2\r\nlo\r\n0\r\n\r\n") }, "hello", false},
+		"the end of it":     {func(conn net.Conn) { _, _ = io.WriteString(conn, "0\r\n\r\n") }, "hel", false},
 		"a part of a chunk": {func(conn net.Conn) { _, _ = io.WriteString(conn, "2\r\nl"); _ = conn.Close() }, "hell", true},
-		"the end":           {func(conn net.Conn) { _ = conn.Close() }, "hel", true},
-		"nothing":           {nil, "hel", true}, // the call is ended
+		"an end too early":  {func(conn net.Conn) { _ = conn.Close() }, "hel", true},
+		"a reset": {func(conn net.Conn) {
+			_ = conn.(*net.TCPConn).SetLinger(0)
+			_ = conn.Close()
+		}, "hel", true},
+		"nothing": {nil, "hel", true}, // the call is ended
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -376,27 +381,81 @@ func TestWireAwait(t *testing.T) {
 				c.then(conn)
 				return true
 			}).provider(t, nil)
-			a, err := p.Outbound(ctx, Call{Method: "POST", Path: "/x", Body: []byte("{}")})
-			if err != nil {
-				t.Fatal(err)
-			}
-			resp, _, err := p.Send(a)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer resp.Body.Close()
-			body, first := resp.Body.(*wireBody), make([]byte, 3)
-			body.Await() // what has come with the header
-			if _, err := io.ReadFull(body, first); err != nil {
-				t.Fatal(err)
-			}
-			close(waiting)
-			body.Await()
-			rest, err := io.ReadAll(body)
-			if got := string(first) + string(rest); got != c.body || (err != nil) != c.bad {
+			body := attended(t, ctx, p)
+			got, err := readAttended(body, func(got string) {
+				if got == "hel" {
+					close(waiting)
+				}
+			})
+			if got != c.body || (err != nil) != c.bad {
 				t.Errorf("body %q, %v, want %q, an error %t", got, err, c.body, c.bad)
 			}
-			body.Await() // after the end there is nothing to wait for
+			body.Attend(func() bool { // after the end there is nothing to wait for
+				_, err := body.Read(make([]byte, 1))
+				return err == nil
+			})
 		})
+	}
+}
+
+// attended is the body of a new call.
+func attended(t *testing.T, ctx context.Context, p *Provider) *wireBody {
+	t.Helper()
+	a, err := p.Outbound(ctx, Call{Method: "POST", Path: "/x", Body: []byte("{}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, _, err := p.Send(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { resp.Body.Close() })
+	return resp.Body.(*wireBody)
+}
+
+// readAttended attends to a body with little memory to its end, and tells of
+// each piece that was not empty what has come so far. The error is nil for
+// io.EOF.
+func readAttended(body *wireBody, came func(so string)) (got string, err error) {
+	body.Attend(func() bool {
+		p := make([]byte, 3)
+		n, failed := body.Read(p)
+		if got += string(p[:n]); n > 0 {
+			came(got)
+		}
+		err = failed
+		return err == nil
+	})
+	if err == io.EOF {
+		err = nil
+	}
+	return got, err
+}
+
+// TestWireAttendKeeps: the connection of a body that was attended to serves the
+// next call, and one whose reader gave up does not.
+func TestWireAttendKeeps(t *testing.T) {
+	t.Parallel()
+	u := newPeer(t, func(conn net.Conn, r *http.Request) bool {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n2\r\nlo\r\n0\r\n\r\n")
+		return err == nil
+	})
+	p := u.provider(t, nil)
+	for range 3 {
+		if got, err := readAttended(attended(t, t.Context(), p), func(string) {}); got != "hello" || err != nil {
+			t.Fatalf("body %q, %v", got, err)
+		}
+	}
+	if n := u.conns.Load(); n != 1 {
+		t.Errorf("%d connections for three calls after each other, want 1", n)
+	}
+	body := attended(t, t.Context(), p)
+	body.Attend(func() bool { return body.Close() != nil })
+	if got, err := readAttended(attended(t, t.Context(), p), func(string) {}); got != "hello" || err != nil {
+		t.Fatalf("body %q, %v", got, err)
+	}
+	if n := u.conns.Load(); n != 2 {
+		t.Errorf("%d connections after a body that was closed, want 2", n)
 	}
 }

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,9 +21,9 @@ type leaving struct {
 	gauge  prometheus.Gauge // drains under way
 
 	mu    sync.Mutex
-	drain bool // the on_disconnect of the provider being tried
-	stays bool // the call goes on whoever leaves
-	gone  bool
+	drain bool        // the on_disconnect of the provider being tried
+	stays bool        // the call goes on whoever leaves
+	gone  atomic.Bool // set with mu held
 	slot  bool
 	timer *time.Timer
 }
@@ -48,10 +49,9 @@ func (l *leaving) stay() {
 func (l *leaving) leave() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.gone {
+	if l.gone.Swap(true) {
 		return
 	}
-	l.gone = true
 	if l.stays {
 		return
 	}
@@ -68,17 +68,13 @@ func (l *leaving) leave() {
 	l.life.End(errLeft)
 }
 
-func (l *leaving) hasLeft() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.gone
-}
+func (l *leaving) hasLeft() bool { return l.gone.Load() }
 
 // close gives the drain's slot back.
 func (l *leaving) close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.gone = true
+	l.gone.Store(true)
 	if l.timer != nil {
 		l.timer.Stop()
 	}

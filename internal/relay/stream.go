@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"modelgate/internal/provider"
+	"modelgate/internal/web"
 )
 
 const copyBuffer = 32 << 10
@@ -54,12 +55,11 @@ func (y *Relay) pass(c *call, resp *http.Response) {
 	c.status = resp.StatusCode
 	c.w.WriteHeader(resp.StatusCode)
 	c.pace.reply(a.provider.Timeouts().Idle, y.Stuck)
-	body, awaited := resp.Body.(interface{ Await() })
-	for more := true; more; {
-		if awaited && c.stream {
-			body.Await()
-		}
-		more = y.copy(&p)
+	if body, ok := resp.Body.(interface{ Attend(ready func() bool) }); ok && c.stream {
+		body.Attend(func() bool { return y.copy(&p) })
+		return
+	}
+	for y.copy(&p) {
 	}
 }
 
@@ -83,7 +83,7 @@ func (y *Relay) copy(p *passage) bool {
 		p.whole = true
 		if p.filter != nil {
 			y.end(p.call)
-			p.write(p.filter.Rest(), nil)
+			p.write(p.filter.Rest(), false)
 		}
 	case err != nil:
 		p.breakOff()
@@ -93,7 +93,7 @@ func (y *Relay) copy(p *passage) bool {
 
 // piece meters and passes on what one read gave.
 func (y *Relay) piece(p *passage, chunk []byte) {
-	flusher := p.flusher()
+	atOnce := p.atOnce()
 	p.replied += int64(len(chunk))
 	if p.stream {
 		p.events += int64(bytes.Count(chunk, []byte(eventMark)))
@@ -106,22 +106,18 @@ func (y *Relay) piece(p *passage, chunk []byte) {
 		p.whole = true
 		y.end(p.call)
 	}
-	p.write(chunk, flusher)
+	p.write(chunk, atOnce)
 	if p.resp.ContentLength < 0 && !p.ended {
 		y.mark(p.call)
 	}
 }
 
-// flusher is how the client is sent what has been written, nil where that can
-// wait for the end. A JSON value mostly comes in one piece, for which one
-// write is cheaper; one that comes in several may be a stream in disguise.
-func (p *passage) flusher() http.Flusher {
+// atOnce reports whether the next piece is sent without waiting for others. A
+// JSON value mostly comes in one piece, for which one write is cheaper; one
+// that comes in several may be a stream in disguise.
+func (p *passage) atOnce() bool {
 	first := p.replied == 0
-	if p.resp.ContentLength >= 0 || first && hasMedia(p.resp, "application/json") {
-		return nil
-	}
-	f, _ := p.w.(http.Flusher)
-	return f
+	return p.resp.ContentLength < 0 && !(first && hasMedia(p.resp, "application/json"))
 }
 
 // breakOff ends a reply that is not whole. The client gets what has come of
@@ -137,18 +133,20 @@ func (p *passage) breakOff() {
 
 // write passes bytes to the client while there is one, unless the answer is
 // to be withheld.
-func (p *passage) write(chunk []byte, flusher http.Flusher) {
+func (p *passage) write(chunk []byte, atOnce bool) {
 	if len(chunk) == 0 || p.cut || p.client.hasLeft() {
 		return
 	}
 	p.pace.turn()
 	defer p.pace.turn()
-	if _, err := p.w.Write(chunk); err != nil {
-		p.client.leave()
-		return
+	var err error
+	if atOnce {
+		err = web.Send(p.w, chunk)
+	} else {
+		_, err = p.w.Write(chunk)
 	}
-	if flusher != nil {
-		flusher.Flush()
+	if err != nil {
+		p.client.leave()
 	}
 }
 

@@ -128,6 +128,21 @@ func headerSize(r *http.Request) int {
 	return size
 }
 
+// Send writes all of b and flushes it, in one step where the response has one. A
+// response that cannot be flushed takes it as a Write.
+func Send(w http.ResponseWriter, b []byte) error {
+	if s, ok := w.(interface{ Send(b []byte) error }); ok {
+		return s.Send(b)
+	}
+	if _, err := w.Write(b); err != nil {
+		return err
+	}
+	if err := http.NewResponseController(w).Flush(); !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	return nil
+}
+
 // tracker notes whether a response has begun, and bounds how long its client
 // may take nothing of it.
 type tracker struct {
@@ -153,6 +168,14 @@ func (t *tracker) Write(b []byte) (int, error) {
 	t.patient()
 	defer t.taken()
 	return t.ResponseWriter.Write(b)
+}
+
+// Send is Write, and Flush of it, at the cost of one of them.
+func (t *tracker) Send(b []byte) error {
+	t.wrote = true
+	t.patient()
+	defer t.taken()
+	return Send(t.ResponseWriter, b)
 }
 
 // Flush sends what is buffered, headers included.

@@ -21,7 +21,7 @@ const (
 	// ones cost less than many small ones; larger than this, one would keep
 	// others waiting for the database.
 	shipRows  = 4000
-	shipPause = 400 * time.Millisecond
+	shipPause = time.Second
 	// shipTimeout bounds one try; between tries the pause doubles from the
 	// first to the second of these.
 	shipTimeout = 15 * time.Second
