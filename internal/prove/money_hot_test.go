@@ -96,7 +96,7 @@ func TestMoneyHot(t *testing.T) {
 				wrong++
 			}
 		case http.StatusServiceUnavailable:
-			waited++ // a disk that stands still for two seconds keeps the database from answering, and says nothing of money
+			waited++ // the database did not answer in time, which says nothing of money
 		default:
 			t.Errorf("a call had the outcome %d after %v: %s", a.status, a.over.Sub(a.begun), a.answer)
 		}
