@@ -15,7 +15,7 @@ func (s *Spool) Begin(id *[16]byte, payload []byte) error {
 	if err := s.makeRoom(int64(frameHeader + len(payload) + endRoom)); err != nil {
 		return err
 	}
-	if _, err := s.append(Begin, id, payload); err != nil {
+	if err := s.append(Begin, id, payload); err != nil {
 		return err
 	}
 	s.open++
@@ -27,7 +27,7 @@ func (s *Spool) Mark(id *[16]byte, payload []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.failed == nil && len(payload) <= MaxPayload && s.free() >= int64(frameHeader+len(payload)) {
-		_, _ = s.append(Mark, id, payload) // a lost mark makes a recovered row poorer, never wrong
+		_ = s.append(Mark, id, payload) // a lost mark makes a recovered row poorer, never wrong
 	}
 }
 
@@ -44,10 +44,11 @@ func (s *Spool) End(id *[16]byte, payload []byte) error {
 		defer s.mu.Unlock()
 		return s.failed
 	}
-	target, err := s.append(End, id, payload)
+	err := s.append(End, id, payload)
 	if err == nil && s.open > 0 {
 		s.open--
 	}
+	covers := s.next
 	s.mu.Unlock()
 	if err != nil {
 		s.die(err)
@@ -56,21 +57,21 @@ func (s *Spool) End(id *[16]byte, payload []byte) error {
 	if s.Fsync != Always {
 		return nil
 	}
-	return s.sync(target)
+	return s.wait(covers)
 }
 
 func tooLong(payload []byte) error {
 	return fmt.Errorf("spool: entry of %d bytes is too long", len(payload))
 }
 
-// append writes a frame for which there is room and returns how many bytes
-// this life has appended with it. The lock is held.
-func (s *Spool) append(t Type, id *[16]byte, payload []byte) (int64, error) {
+// append writes a frame for which there is room; it is of the next batch. The
+// lock is held.
+func (s *Spool) append(t Type, id *[16]byte, payload []byte) error {
 	size := int64(frameHeader + len(payload))
 	seg := s.segments[len(s.segments)-1] // Open fails where there is none
 	if seg.end+size > seg.limit {
 		if err := s.roll(); err != nil {
-			return 0, err
+			return err
 		}
 		seg = s.segments[len(s.segments)-1]
 	}
@@ -79,13 +80,12 @@ func (s *Spool) append(t Type, id *[16]byte, payload []byte) (int64, error) {
 		seg.remains = max(seg.remains, seg.end+size)
 		s.clean(seg)
 		if noSpace(err) {
-			return 0, fmt.Errorf("%w: %w", ErrFull, err)
+			return fmt.Errorf("%w: %w", ErrFull, err)
 		}
-		return 0, fmt.Errorf("spool: write: %w", err)
+		return fmt.Errorf("spool: write: %w", err)
 	}
 	seg.end += size
 	s.wrote(seg)
-	s.appended += size
 	s.stats.appends.Add(1)
 	if len(s.spares) == 0 && seg.end > seg.limit/2 && s.noRoom == nil {
 		s.askSpare()
@@ -96,7 +96,7 @@ func (s *Spool) append(t Type, id *[16]byte, payload []byte) (int64, error) {
 		default:
 		}
 	}
-	return s.appended, nil
+	return nil
 }
 
 // clean overwrites what a failed write may have left behind the last entry:

@@ -20,7 +20,8 @@
 //
 // Append writes straight from the caller, so an entry survives the death of
 // the process when Append returns. End additionally waits for an fdatasync
-// that covers it, which one of those who wait does for all. The room for the
+// that covers it: one goroutine syncs for all, and what is appended meanwhile is
+// the next batch. The room for the
 // END of every accepted BEGIN is set aside in preallocated segments: a full
 // disk refuses new calls and never loses one under way. One goroutine makes
 // segments ahead of need, so that calls wait for a slow disk only where they

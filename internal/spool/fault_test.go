@@ -142,7 +142,7 @@ func fill(t *testing.T, s *Spool) {
 	defer s.mu.Unlock()
 	seg := s.segments[len(s.segments)-1]
 	for seg.limit-seg.end > endRoom {
-		if _, err := s.append(Mark, entryID(0), make([]byte, 1000)); err != nil {
+		if err := s.append(Mark, entryID(0), make([]byte, 1000)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -46,12 +46,19 @@ type sparse interface {
 // ErrLocked says that another process has the spool directory.
 var ErrLocked = errors.New("spool: directory is in use by another process")
 
-// Dir is a directory of the operating system.
-type Dir string
+// Directory is an FS in a directory of the operating system.
+type Directory struct {
+	name string
+	aio  *aio // from Lock to its release
+}
+
+// Dir is the directory of a name. Lock makes it if it is not there.
+func Dir(name string) *Directory { return &Directory{name: name} }
 
 type osFile struct {
 	*os.File
 	window *window // of a file that is to be filled; nil writes without one
+	aio    *aio
 }
 
 // WriteAt implements File.
@@ -70,7 +77,8 @@ func (f osFile) Close() error {
 	return f.File.Close()
 }
 
-func (f osFile) Sync() error { return syncData(f.File) }
+// Sync implements File.
+func (f osFile) Sync() error { return f.aio.syncData(f.File) }
 
 func (f osFile) Size() (int64, error) {
 	info, err := f.Stat()
@@ -84,7 +92,7 @@ func (f osFile) Size() (int64, error) {
 func (f osFile) DataEnd(size int64) int64 { return lastData(f.File, size) }
 
 // Create implements FS.
-func (d Dir) Create(name string, size int64) (File, error) {
+func (d *Directory) Create(name string, size int64) (File, error) {
 	f, err := os.OpenFile(d.path(name), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
@@ -99,21 +107,21 @@ func (d Dir) Create(name string, size int64) (File, error) {
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	return osFile{f, &window{file: f}}, nil
+	return osFile{f, &window{file: f}, d.aio}, nil
 }
 
 // Open implements FS.
-func (d Dir) Open(name string) (File, error) {
+func (d *Directory) Open(name string) (File, error) {
 	f, err := os.OpenFile(d.path(name), os.O_RDWR, 0)
 	if err != nil {
 		return nil, err
 	}
-	return osFile{f, nil}, nil
+	return osFile{f, nil, d.aio}, nil
 }
 
 // List implements FS.
-func (d Dir) List() ([]string, error) {
-	entries, err := os.ReadDir(string(d))
+func (d *Directory) List() ([]string, error) {
+	entries, err := os.ReadDir(d.name)
 	var names []string
 	for _, e := range entries {
 		if !e.IsDir() {
@@ -124,7 +132,7 @@ func (d Dir) List() ([]string, error) {
 }
 
 // Remove implements FS.
-func (d Dir) Remove(name string) error {
+func (d *Directory) Remove(name string) error {
 	if err := os.Remove(d.path(name)); err != nil {
 		return err
 	}
@@ -132,7 +140,7 @@ func (d Dir) Remove(name string) error {
 }
 
 // Keep implements FS.
-func (d Dir) Keep(name string, content []byte) error {
+func (d *Directory) Keep(name string, content []byte) error {
 	if err := makeDir(filepath.Dir(d.path(name))); err != nil {
 		return err
 	}
@@ -152,11 +160,11 @@ func (d Dir) Keep(name string, content []byte) error {
 }
 
 // Read implements FS.
-func (d Dir) Read(name string) ([]byte, error) { return os.ReadFile(d.path(name)) }
+func (d *Directory) Read(name string) ([]byte, error) { return os.ReadFile(d.path(name)) }
 
 // Lock implements FS. The directory is made if it is not there.
-func (d Dir) Lock() (func() error, error) {
-	if err := makeDir(string(d)); err != nil {
+func (d *Directory) Lock() (func() error, error) {
+	if err := makeDir(d.name); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(d.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -166,16 +174,17 @@ func (d Dir) Lock() (func() error, error) {
 	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("%w: %s", ErrLocked, d)
+			return nil, fmt.Errorf("%w: %s", ErrLocked, d.name)
 		}
 		return nil, err
 	}
-	return f.Close, nil
+	d.aio = newAIO()
+	return func() error { return errors.Join(d.aio.close(), f.Close()) }, nil
 }
 
-func (d Dir) path(name string) string { return filepath.Join(string(d), name) }
+func (d *Directory) path(name string) string { return filepath.Join(d.name, name) }
 
-func (d Dir) sync() error { return syncDir(string(d)) }
+func (d *Directory) sync() error { return syncDir(d.name) }
 
 // makeDir makes a directory that is not there, durable with its name in its
 // parent.

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,7 +72,6 @@ type Spool struct {
 	nextNumber int64
 	open       int64 // calls begun and not ended in this life
 	scratch    []byte
-	appended   int64 // bytes in this life
 	failed     error // once set, nothing is accepted any more
 	dead       bool  // failed for good, and Fatal knows
 
@@ -89,12 +87,13 @@ type Spool struct {
 	syncing  bool
 	released []File
 
-	due     bool          // a sync is to come within the interval
-	written chan struct{} // a token for it
+	next  *batch        // what was appended since the last sync began
+	asked chan struct{} // a token when somebody waits for the next sync
+	due   bool          // tick will ask for it within the interval
+	tick  *time.Timer
 
 	closed  chan struct{}
 	loops   sync.WaitGroup
-	syncs   syncer
 	changed chan struct{} // a token when something was appended and a reader waits
 	waiting atomic.Bool
 	stats   counters
@@ -154,8 +153,7 @@ func Open(o Options) (*Spool, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Spool{Options: o, unlock: unlock, changed: make(chan struct{}, 1), written: make(chan struct{}, 1), closed: make(chan struct{})}
-	s.syncs.init()
+	s := &Spool{Options: o, unlock: unlock, changed: make(chan struct{}, 1), asked: make(chan struct{}, 1), next: newBatch(), closed: make(chan struct{})}
 	s.roomAsked.L, s.roomMade.L = &s.mu, &s.mu
 	if err := s.recover(); err != nil {
 		return nil, errors.Join(err, s.closeFiles(), unlock())
@@ -212,7 +210,6 @@ func (s *Spool) Stats() Stats {
 // Close refuses further entries, syncs what is written, waits for the
 // spool's goroutines and releases the directory. It is called once.
 func (s *Spool) Close() error {
-	close(s.closed)
 	s.mu.Lock()
 	if s.failed == nil {
 		s.failed = ErrClosed
@@ -223,13 +220,17 @@ func (s *Spool) Close() error {
 	s.roomAsked.Broadcast()
 	s.roomMade.Broadcast()
 	s.mu.Unlock()
-	var err error
-	if !s.ReadOnly {
-		err = s.sync(math.MaxInt64) // what was appended, and the clean end
-		s.loops.Wait()
-	}
+	close(s.closed) // nothing is appended any more
+	s.loops.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.tick != nil {
+		s.tick.Stop()
+	}
+	var err error
+	if s.dead {
+		err = s.failed
+	}
 	return errors.Join(err, s.closeFiles(), s.unlock())
 }
 

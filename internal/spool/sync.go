@@ -2,114 +2,65 @@ package spool
 
 import (
 	"fmt"
-	"sync"
 	"time"
 )
 
-// syncer lets one of those who wait sync for all of them. Amounts are bytes
-// appended in this life.
-type syncer struct {
-	mu     sync.Mutex
-	done   sync.Cond // what is below has changed
-	synced int64
-	busy   bool  // one is syncing
-	failed error // once set, nothing is synced any more
+// batch is the entries that one sync makes durable.
+type batch struct {
+	done chan struct{} // closed once they are, or once err says why not
+	err  error
 }
 
-func (y *syncer) init() { y.done.L = &y.mu }
+func newBatch() *batch { return &batch{done: make(chan struct{})} }
 
-// take waits until a sync has covered the target, or until it is the caller
-// who has to sync: lead is true and finish must be called.
-func (y *syncer) take(target int64) (lead bool, err error) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	for y.busy && y.synced < target && y.failed == nil {
-		y.done.Wait()
-	}
-	switch {
-	case y.synced >= target:
-		return false, nil
-	case y.failed != nil:
-		return false, y.failed
-	}
-	y.busy = true
-	return true, nil
+func (b *batch) finish(err error) {
+	b.err = err
+	close(b.done)
 }
 
-// finish tells those who wait how far the caller's sync has come.
-func (y *syncer) finish(synced int64) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	y.synced = max(y.synced, synced)
-	y.busy = false
-	y.done.Broadcast()
+// wait returns once everything in the batch is durable.
+func (s *Spool) wait(b *batch) error {
+	s.ask()
+	<-b.done
+	return b.err
 }
 
-// abort ends all syncing: who waits gets the error.
-func (y *syncer) abort(err error) {
-	y.mu.Lock()
-	defer y.mu.Unlock()
-	if y.failed == nil {
-		y.failed = err
+// ask has syncLoop sync what is appended by now.
+func (s *Spool) ask() {
+	select {
+	case s.asked <- struct{}{}:
+	default: // it will look after having taken what is there
 	}
-	y.busy = false
-	y.done.Broadcast()
 }
 
-// sync returns once everything up to the target is durable. A goroutine that
-// syncs by itself, rather than have another one do it, saves a lone call two
-// changes of the goroutine, which take as long as the sync.
-func (s *Spool) sync(target int64) error {
-	lead, err := s.syncs.take(target)
-	if !lead {
-		return err
-	}
-	synced, err := s.syncDirty()
-	if err != nil {
-		err = fmt.Errorf("spool: sync: %w", err)
-		s.die(err)
-		return err
-	}
-	s.syncs.finish(synced)
-	return nil
-}
-
-// syncLoop has whatever was written synced within the interval. With Always
-// too: nobody waits for the BEGIN of a long call, and it should not have to
-// wait for another call's END. While nothing is written it sleeps.
+// syncLoop is the one goroutine that syncs. What is appended while it does is
+// the next batch. It ends with the spool.
 func (s *Spool) syncLoop() {
-	interval := time.NewTimer(syncInterval)
-	defer interval.Stop()
-	for {
+	for closed := false; !closed; {
 		select {
-		case <-s.written:
+		case <-s.asked:
 		case <-s.closed:
-			return
+			closed = true // with what was appended last, and the clean end
 		}
-		interval.Reset(syncInterval)
-		select {
-		case <-interval.C:
-		case <-s.closed:
-			return
-		}
-		s.mu.Lock()
-		appended := s.appended
-		s.due = false
-		s.mu.Unlock()
-		if s.sync(appended) != nil {
+		if !s.sync() {
 			return
 		}
 	}
 }
 
 // wrote notes that a segment has to be synced, within the interval at the
-// latest. The lock is held.
+// latest. With Always too: nobody waits for the BEGIN of a long call, and it
+// should not have to wait for another call's END. The lock is held.
 func (s *Spool) wrote(seg *segment) {
 	seg.dirty = true
-	if !s.due {
-		s.due = true
-		s.written <- struct{}{} // room for it there is: a token was taken before due fell
+	switch {
+	case s.due:
+	case s.tick == nil:
+		s.tick = time.AfterFunc(syncInterval, s.ask)
+	default:
+		s.tick.Reset(syncInterval)
 	}
+	s.due = true
 }
 
 // die makes a failure final: nothing is accepted any more, everybody who
@@ -120,15 +71,12 @@ func (s *Spool) die(err error) {
 	s.dead = true
 	if !again {
 		s.failed = err
+		s.next.finish(err)
 	}
 	s.roomAsked.Broadcast()
 	s.roomMade.Broadcast()
 	s.mu.Unlock()
-	if again {
-		return
-	}
-	s.syncs.abort(err)
-	if s.Fatal != nil {
+	if !again && s.Fatal != nil {
 		s.Fatal(err)
 	}
 }
@@ -146,11 +94,17 @@ func (s *Spool) synced() {
 	s.released = nil
 }
 
-// syncDirty syncs every segment written to since its last sync and returns
-// how many bytes of this life are then durable.
-func (s *Spool) syncDirty() (int64, error) {
+// sync makes the next batch durable. It is false once there is nothing to
+// sync any more: after a failure what the disk holds is unknown.
+func (s *Spool) sync() bool {
 	s.mu.Lock()
-	covered := s.appended
+	if s.dead {
+		s.mu.Unlock()
+		return false
+	}
+	b := s.next
+	s.next = newBatch()
+	s.due = false
 	var dirty []*segment
 	for _, seg := range s.segments {
 		if seg.dirty {
@@ -160,16 +114,25 @@ func (s *Spool) syncDirty() (int64, error) {
 	}
 	s.syncing = true
 	s.mu.Unlock()
-	defer s.synced()
+	err := s.syncAll(dirty)
+	s.synced()
+	b.finish(err)
+	if err != nil {
+		s.die(err)
+	}
+	return err == nil
+}
+
+func (s *Spool) syncAll(dirty []*segment) error {
 	begin := time.Now()
 	for _, seg := range dirty {
 		if err := seg.file.Sync(); err != nil {
-			return 0, err
+			return fmt.Errorf("spool: sync: %w", err)
 		}
 		s.stats.fsyncs.Add(1)
 	}
 	if len(dirty) > 0 {
 		s.stats.lastSync.Store(int64(time.Since(begin)))
 	}
-	return covered, nil
+	return nil
 }

@@ -40,7 +40,7 @@ func TestWindowWrites(t *testing.T) {
 	}
 	write(windowSize/2, 2*windowSize) // over a whole window
 	write(size-1, 1)
-	got, err := os.ReadFile(filepath.Join(string(dir), "a"))
+	got, err := os.ReadFile(filepath.Join(dir.name, "a"))
 	if err != nil || !bytes.Equal(got, want) {
 		t.Fatalf("the file does not hold what was written (%v)", err)
 	}
@@ -55,7 +55,7 @@ func TestWindowSurvivesACutFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	path := filepath.Join(string(dir), "a")
+	path := filepath.Join(dir.name, "a")
 	for _, step := range []func() error{
 		func() error { return nil },
 		func() error { return os.Truncate(path, 0) },
