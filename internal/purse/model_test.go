@@ -133,6 +133,14 @@ func (m *machine) bookAll() {
 	}
 }
 
+// fillUp fills up the pot that the instance may have, as if it were in use.
+func (m *machine) fillUp() {
+	a := m.purse.account("c")
+	if t := a.pots[counter]; t != nil {
+		_ = m.purse.fillUp(context.Background(), a, []*pot{t}) // a lost answer
+	}
+}
+
 // store puts the machine's state back into its world, without what makes no
 // difference.
 func (m *machine) store(t *testing.T) {
@@ -156,7 +164,7 @@ func (m *machine) store(t *testing.T) {
 	for n := range instances {
 		p, s := &m.pots[n], &m.slices[n]
 		p.used, p.asked, p.refused = epoch, time.Time{}, time.Time{}
-		p.uses, p.taken, p.refusedAt, p.rate = 0, 0, 0, 1e12
+		p.uses, p.last, p.taken, p.refusedAt, p.rate = 0, 0, 0, 0, 1e12
 		if !m.has[n] {
 			*p = pot{}
 		}
@@ -191,6 +199,7 @@ func (e *explorer) steps(w world) {
 			e.reserve(w, i, fail)
 			if len(fail) < 2 {
 				e.event(w, i, func(m *machine) { m.bank.fail = fail; m.purse.tidy(context.Background()) })
+				e.event(w, i, func(m *machine) { m.bank.fail = fail; m.fillUp() })
 			}
 		}
 		e.event(w, i, func(m *machine) { // tidied while the books are behind

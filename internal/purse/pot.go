@@ -7,8 +7,10 @@ import (
 )
 
 const (
-	// ahead is for how long a slice is meant to last.
-	ahead = 90 * time.Second
+	// ahead is for how long a slice is meant to last, and enough what it may
+	// fall to before it is filled up: so long at least calls go on while the
+	// database does not answer.
+	ahead, enough = 90 * time.Second, 60 * time.Second
 	// unknown is how many calls a second a slice is made for while no rate was
 	// measured.
 	unknown = 1
@@ -58,6 +60,7 @@ type pot struct {
 	waiting   modelgate.Nano // of calls that wait for the bank
 	left      modelgate.Nano // of the budget, as of the last answer
 	known     bool           // left means something
+	last      modelgate.Nano // amount reserved
 	taken     modelgate.Nano // reserved since asked
 	asked     time.Time
 	rate      float64 // nano-USD a second
@@ -74,6 +77,7 @@ func newPot(k modelgate.Counter, b *modelgate.Budget, now time.Time) *pot {
 func (t *pot) take(amount modelgate.Nano) {
 	t.free -= amount
 	t.open++
+	t.last = amount
 	t.taken += amount
 }
 
@@ -144,15 +148,7 @@ func (t *pot) ask(amount modelgate.Nano, m Mode, now time.Time) modelgate.Ask {
 // the calls that wait. While neither is known it is what the rate unknown
 // needs, of which the bank must have plenty.
 func (t *pot) most(least, amount modelgate.Nano, now time.Time) (most, plenty modelgate.Nano) {
-	passed := max(now.Sub(t.asked), shortest)
-	if !t.asked.IsZero() {
-		rate := float64(t.taken) / passed.Seconds()
-		if t.rate != 0 {
-			rate = (rate + t.rate) / 2
-		}
-		t.rate = rate
-	}
-	t.asked, t.taken = now, 0
+	t.measure(now)
 	exact := max(least, min(least.Add(t.waiting), modelgate.MaxBudget))
 	const calls = unknown * modelgate.Nano(ahead/time.Second)
 	switch {
@@ -168,6 +164,50 @@ func (t *pot) most(least, amount modelgate.Nano, now time.Time) (most, plenty mo
 	return max(most, exact), 0
 }
 
+// pace is how much is reserved a second: since asked, and before that.
+func (t *pot) pace(now time.Time) float64 {
+	if t.asked.IsZero() {
+		return t.rate
+	}
+	rate := float64(t.taken) / max(now.Sub(t.asked), shortest).Seconds()
+	if t.rate != 0 {
+		rate = (rate + t.rate) / 2
+	}
+	return rate
+}
+
+// measure begins to measure the rate anew.
+func (t *pot) measure(now time.Time) {
+	t.rate = t.pace(now)
+	t.asked, t.taken = now, 0
+}
+
+// wanted is what the slice should hold beside what calls have reserved; 0 where
+// it is not to be filled up: near the limit, and while something about it is to
+// be settled first.
+func (t *pot) wanted(now time.Time) modelgate.Nano {
+	if !t.known || t.gone || t.waiting > 0 || t.crossed() || t.left/near < t.last || t.state != settled && t.state != askLost {
+		return 0
+	}
+	return modelgate.Nano(min(t.pace(now)*ahead.Seconds(), float64(t.left.Add(max(t.free, 0))/share)))
+}
+
+// low reports whether the slice is to be filled up.
+func (t *pot) low(now time.Time) bool {
+	wanted := t.wanted(now)
+	return wanted > 0 && float64(t.free) < float64(wanted)*enough.Seconds()/ahead.Seconds()
+}
+
+// fill is what fills up a slice that is low, where the budget has as much.
+func (t *pot) fill(now time.Time) modelgate.Ask {
+	if t.state != askLost {
+		t.seq++
+	}
+	most := t.wanted(now) - t.free
+	t.measure(now)
+	return modelgate.Ask{Counter: t.counter, Least: 1, Most: most, Room: 1, Seq: t.seq}
+}
+
 // granted takes an answer in.
 func (t *pot) granted(h modelgate.Held) {
 	t.free += h.Granted
@@ -178,15 +218,18 @@ func (t *pot) granted(h modelgate.Held) {
 
 // denied notes a refusal of an amount.
 func (t *pot) denied(h modelgate.Held, amount modelgate.Nano, now time.Time) {
-	t.left, t.known = h.Left, true
+	t.ungranted(h)
 	if h.Granted == 0 {
-		t.state = settled
 		t.refused, t.refusedAt = now, amount
-		return
 	}
-	// Another budget refused. Of an ask that was sent again this does not tell
-	// whether it had been granted the first time.
-	if t.state != askLost {
+}
+
+// ungranted notes that this budget refused, or another did. Of an ask that was
+// sent again the latter does not tell whether it had been granted the first
+// time.
+func (t *pot) ungranted(h modelgate.Held) {
+	t.left, t.known = h.Left, true
+	if h.Granted == 0 || t.state != askLost {
 		t.state = settled
 	}
 }

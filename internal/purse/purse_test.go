@@ -467,6 +467,38 @@ func TestBankAwaySoon(t *testing.T) {
 	}
 }
 
+// However far calls have used up what is at hand when the database goes away,
+// at a steady rate they go on for as long as a slice is kept for.
+func TestBankAwayAtAnyTime(t *testing.T) {
+	t.Parallel()
+	const every, cost = 100 * time.Millisecond, 1000
+	for after := time.Duration(0); after < 2*ahead; after += 7 * time.Second {
+		b := newBank()
+		x := newTill(t, Estimate, b)
+		c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 1_000_000_000), budget(modelgate.LevelKey, modelgate.Month, 2_000_000_000))
+		calls := func(d time.Duration) {
+			for end := x.Now().Add(d); x.Now().Before(end); x.now.Add(int64(every)) {
+				h, err := x.reserve(c, cost)
+				if err != nil {
+					t.Fatalf("away after %v, for %v by now: %v", after, d-end.Sub(x.Now()), err)
+				}
+				x.settle(&h, c, moment, cost)
+				if x.now.Load()%int64(tickAge) == 0 {
+					x.tidy(t.Context())
+				}
+			}
+		}
+		calls(2*time.Second + after)
+		b.fail = slices.Repeat([]loss{before}, 10_000)
+		calls(enough - time.Second)
+		b.fail = nil
+		x.book()
+		if held, most := x.held(), modelgate.Nano(2*cost*int64(ahead/every)); held > most {
+			t.Errorf("away after %v: %d held at last, want at most %d", after, held, most)
+		}
+	}
+}
+
 // Many calls at once on two instances, with a database whose answers get lost
 // now and then: nothing passes a limit, nothing leaks, nothing is counted twice.
 func TestManyAtOnce(t *testing.T) {

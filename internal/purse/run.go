@@ -17,6 +17,9 @@ const (
 	validAge = 50 * time.Minute
 	// expireAge is between two looks for what dead instances held.
 	expireAge = time.Minute
+	// fillAtOnce bounds how many slices of one account are filled up in one
+	// transaction.
+	fillAtOnce = 100
 	// flushPatience bounds the wait for bookings before a pot is closed.
 	flushPatience = 2 * time.Second
 )
@@ -28,7 +31,8 @@ func (p *Purse) Start(ctx context.Context) error { return p.renew(ctx) }
 // End gives everything back, once no call is under way and all are booked.
 func (p *Purse) End(ctx context.Context) error { return p.Bank.EndSlices(ctx, p.Instance) }
 
-// Run returns what is not used and renews what is, until the context ends.
+// Run returns what is not used, fills up and renews what is, until the context
+// ends.
 func (p *Purse) Run(ctx context.Context) {
 	tick := time.NewTicker(tickAge)
 	defer tick.Stop()
@@ -101,12 +105,19 @@ type idle struct {
 	ended   bool // no call was open: the books have them all once they are flushed
 }
 
-// tidy gives back what is not used. A pot without calls is closed once what
-// it was used for is booked: whatever a lost answer left in its slice goes
-// back with it. While the database is away, what is held keeps calls going: the
-// first account that finds it so is the last, and the next time the first.
+// tidy fills up slices that are in use and gives back what is not used. A pot
+// without calls is closed once what it was used for is booked: whatever a lost
+// answer left in its slice goes back with it. While the database is away, what
+// is held keeps calls going: the first account that finds it so is the last, and
+// the next time the first.
 func (p *Purse) tidy(ctx context.Context) {
-	found := p.idle()
+	found, low := p.look()
+	for _, a := range suspectsFirst(low) {
+		err := p.fillUp(ctx, a, low[a]) // it is logged, and tried again
+		if err != nil && p.Unreachable(err) {
+			return
+		}
+	}
 	if len(found) == 0 {
 		return
 	}
@@ -127,7 +138,7 @@ func (p *Purse) tidy(ctx context.Context) {
 
 // suspectsFirst are the accounts, those first whose last exchange with the bank
 // failed.
-func suspectsFirst(byAccount map[*account][]idle) []*account {
+func suspectsFirst[T any](byAccount map[*account]T) []*account {
 	var suspects, others []*account
 	for a := range byAccount {
 		a.mu.Lock()
@@ -141,18 +152,72 @@ func suspectsFirst(byAccount map[*account][]idle) []*account {
 	return append(suspects, others...)
 }
 
-func (p *Purse) idle() (found []idle) {
+// look finds the pots that are not used, and those to be filled up.
+func (p *Purse) look() (found []idle, low map[*account][]*pot) {
 	now := p.Now()
+	low = make(map[*account][]*pot)
 	for _, a := range p.list() {
 		a.mu.Lock()
 		for _, t := range a.pots {
-			if now.Sub(t.used) >= idleAge && t.waiting == 0 && (t.open == 0 || t.free > 0) {
+			switch unused := now.Sub(t.used) >= idleAge; {
+			case unused && t.waiting == 0 && (t.open == 0 || t.free > 0):
 				found = append(found, idle{a, t, t.uses, t.open == 0})
+			case !unused && t.low(now) && len(low[a]) < fillAtOnce:
+				low[a] = append(low[a], t)
 			}
 		}
 		a.mu.Unlock()
 	}
-	return found
+	return found, low
+}
+
+// fillUp fills up the slices of an account that are still low.
+func (p *Purse) fillUp(ctx context.Context, a *account, low []*pot) error {
+	select {
+	case <-a.bank:
+		defer func() { a.bank <- struct{}{} }()
+	default:
+		return nil // somebody is using it
+	}
+	if p.lapsed() {
+		return nil
+	}
+	var asks []modelgate.Ask
+	var asking []*pot
+	a.mu.Lock()
+	now := p.Now()
+	for _, t := range low {
+		if a.pots[t.counter] == t && t.low(now) {
+			asks, asking = append(asks, t.fill(now)), append(asking, t)
+		}
+	}
+	a.mu.Unlock()
+	if len(asks) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bankPatience)
+	defer cancel()
+	p.asks.Add(1)
+	answers, err := p.Bank.Hold(ctx, p.Instance, asks)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		p.fault(a, "fill up", err)
+		for _, t := range asking {
+			t.state = askLost
+		}
+		return err
+	}
+	a.failed = time.Time{}
+	all := !refused(answers)
+	for i, t := range asking {
+		if all {
+			t.granted(answers[i])
+		} else {
+			t.ungranted(answers[i])
+		}
+	}
+	return nil
 }
 
 // debt is a return that is due.
