@@ -34,7 +34,7 @@ func (db *DB) Caller(ctx context.Context, d modelgate.Digest) (modelgate.Caller,
 	var expiresAt int64
 	into := []any{
 		&c.KeyID, &c.ClientID, &c.SubAccountID, &c.Markup,
-		document{&c.Scopes}, document{&c.Entitlements}, document{&c.Denies}, document{&c.Backing},
+		document{&c.Scopes}, ruleColumn{&db.rules, &c.Entitlements}, ruleColumn{&db.rules, &c.Denies}, document{&c.Backing},
 		&own.RequestsPerSecond, &own.Burst, &own.Concurrency, &expiresAt,
 		&c.RoutingPolicy, &c.Billing, &client.RequestsPerSecond, &client.Burst, &client.Concurrency, document{&c.Ceiling},
 	}

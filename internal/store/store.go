@@ -66,6 +66,7 @@ type DB struct {
 	pack   *packer
 	long   *turns // for what may read much
 	feed   *feed  // nil on PostgreSQL
+	rules  rules  // of callers
 	// software is Options.Software.
 	software string
 	lock     *os.File // held while open in Exclusive mode; nil otherwise
