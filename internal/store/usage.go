@@ -1,10 +1,12 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
 	"runtime"
+	"slices"
 	"time"
 
 	"modelgate"
@@ -165,26 +167,39 @@ func usageValues(dst []any, r *modelgate.UsageRow) ([]any, error) {
 		e.Usage.TotalTokens(), int64(e.Cost), clean(e.PriceLabel), e.LatencyMS, e.FirstByteMS, micros(b.At)), nil
 }
 
-// insertUsage writes rows in statements of at most rowsPerInsert.
+// insertUsage writes rows in statements of at most rowsPerInsert, in one order
+// for all instances: two that write the same rows wait for each other, and never
+// each for the other. It tells of the new ones in the order of their batch.
 func (db *DB) insertUsage(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {
+	ordered := make([]*modelgate.UsageRow, len(rows))
+	for i := range rows {
+		ordered[i] = &rows[i]
+	}
+	slices.SortStableFunc(ordered, func(a, b *modelgate.UsageRow) int { return bytes.Compare(a.CallBegin.ID[:], b.CallBegin.ID[:]) })
+	fresh := make(map[string]bool, len(rows))
 	args := make([]any, 0, db.engine.rowsPerInsert*usageColumnCount)
-	for len(rows) > 0 {
-		part := rows[:statementRows(len(rows), db.engine.rowsPerInsert)]
-		rows = rows[len(part):]
+	for len(ordered) > 0 {
+		part := ordered[:statementRows(len(ordered), db.engine.rowsPerInsert)]
+		ordered = ordered[len(part):]
 		var err error
-		args, byID := args[:0], make(map[string]*modelgate.UsageRow, len(part))
-		for i := range part {
-			if args, err = usageValues(args, &part[i]); err != nil {
+		args = args[:0]
+		for _, r := range part {
+			if args, err = usageValues(args, r); err != nil {
 				return err
 			}
-			byID[part[i].CallBegin.ID.String()] = &part[i]
 		}
 		ids, err := list(ctx, tx, scanText, usageInsert(len(part)), args...)
 		if err != nil {
 			return err
 		}
 		for _, id := range ids {
-			inserted(byID[id])
+			fresh[id] = true
+		}
+	}
+	for i := range rows {
+		if id := rows[i].CallBegin.ID.String(); fresh[id] {
+			delete(fresh, id)
+			inserted(&rows[i])
 		}
 	}
 	return nil
