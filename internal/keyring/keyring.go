@@ -153,7 +153,7 @@ func (k *Keyring) identify(ctx context.Context, digest modelgate.Digest, e *entr
 	if e != nil && now.Sub(e.asked) < hardAge && k.outage.lasts(now.Sub(k.start)) {
 		return k.admit(e, now)
 	}
-	return k.ask(ctx, s, digest, from)
+	return k.ask(ctx, s, digest, e, from)
 }
 
 // digestOf is modelgate.DigestOf without the copy on the heap.
@@ -182,10 +182,10 @@ func (k *Keyring) usable(e *entry, digest modelgate.Digest, now time.Time) bool 
 	return true
 }
 
-// ask queries the database. While that does not answer, what is known counts
-// up to hardAge.
-func (k *Keyring) ask(ctx context.Context, s *shard, digest modelgate.Digest, from Origin) (*modelgate.Caller, error) {
-	e, err := k.lookup(ctx, s, digest, from)
+// ask queries the database, because what is known, seen, is not enough. While
+// the database does not answer, what is known counts up to hardAge.
+func (k *Keyring) ask(ctx context.Context, s *shard, digest modelgate.Digest, seen *entry, from Origin) (*modelgate.Caller, error) {
+	e, err := k.lookup(ctx, s, digest, seen, from)
 	now := k.now()
 	switch {
 	case err == nil && e.caller == nil, errors.Is(err, errSuspect):

@@ -28,10 +28,15 @@ type flight struct {
 }
 
 // lookup asks the database once for all calls that need the same key now. It
-// is the first of them whose origin counts.
-func (k *Keyring) lookup(ctx context.Context, s *shard, d modelgate.Digest, from Origin) (*entry, error) {
+// is the first of them whose origin counts. What another query has found since
+// the caller looked, and saw something else or nothing, is the answer, too.
+func (k *Keyring) lookup(ctx context.Context, s *shard, d modelgate.Digest, seen *entry, from Origin) (*entry, error) {
 	s.mu.Lock()
 	f, joined := s.flights[d]
+	if e := s.known[d]; !joined && e != nil && e != seen && e.epoch == k.epoch.Load() {
+		s.mu.Unlock()
+		return e, nil
+	}
 	if !joined {
 		f = &flight{done: make(chan struct{}), generation: s.generation, known: s.known[d] != nil}
 		s.flights[d] = f

@@ -38,7 +38,8 @@ func (k *Keyring) refreshAhead(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case d := <-k.ahead:
-			if _, err := k.lookup(ctx, k.shard(d), d, Origin{}); err != nil {
+			s := k.shard(d)
+			if _, err := k.lookup(ctx, s, d, s.get(d), Origin{}); err != nil {
 				k.log.Debug("refresh of a key failed", "error", err)
 			}
 		}

@@ -1,0 +1,52 @@
+package keyring
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"modelgate"
+)
+
+// counted is a Source that knows every key.
+type counted struct{ queries int }
+
+func (c *counted) Caller(context.Context, modelgate.Digest) (modelgate.Caller, error) {
+	c.queries++
+	return modelgate.Caller{KeyID: "k1", ClientID: "c1"}, nil
+}
+
+func (*counted) ControlVersion(context.Context) (int64, error) { return 1, nil }
+
+// A call that saw nothing of a key, and comes to ask when the query that it
+// would have joined has ended, takes what that found, unless that has been
+// forgotten or is of another control version.
+func TestNoQueryForWhatWasJustFound(t *testing.T) {
+	t.Parallel()
+	source := &counted{}
+	k := New(Options{
+		Source: source, Unreachable: func(error) bool { return false },
+		Touch: func(context.Context, map[modelgate.KeyID]time.Time) error { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	digest := modelgate.NewSecret().Digest()
+	late := func(what string, seen *entry, want int) {
+		t.Helper()
+		source.queries = 0
+		if _, err := k.ask(t.Context(), k.shard(digest), digest, seen, Origin{}); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		if source.queries != want {
+			t.Errorf("%s: %d queries, want %d", what, source.queries, want)
+		}
+	}
+	late("the first", nil, 1)
+	late("one that saw nothing", nil, 0)
+	found := k.shard(digest).get(digest)
+	late("one that saw what is known", found, 1)
+	late("one that saw what was known before", found, 0)
+	k.epoch.Add(1)
+	late("at another control version", found, 1)
+	k.Forget(digest)
+	late("after it was forgotten", nil, 1)
+}
