@@ -29,6 +29,8 @@ type call struct {
 	left   bool // the caller hung up
 	err    error
 	took   time.Duration
+	// refusal is the body of an answer that is not a success.
+	refusal string
 }
 
 // mix says what calls look like.
@@ -127,7 +129,13 @@ func (c *call) do(conn net.Conn, r *bufio.Reader, key string) (reusable bool) {
 	if c.stream && resp.StatusCode == http.StatusOK {
 		return c.readStream(resp) && !resp.Close
 	}
-	_, c.err = io.Copy(io.Discard, resp.Body)
+	if resp.StatusCode == http.StatusOK {
+		_, c.err = io.Copy(io.Discard, resp.Body)
+	} else {
+		var body []byte
+		body, c.err = io.ReadAll(resp.Body)
+		c.refusal = string(body)
+	}
 	c.whole = c.err == nil
 	return c.whole && !resp.Close
 }

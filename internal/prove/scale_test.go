@@ -122,8 +122,13 @@ func (g *group) settle(title string, calls []*call, more ...string) {
 		g.Errorf("reconcile: exit %d\n%s%s", code, stdout, stderr)
 	}
 	if v.failed > 0 {
-		i := slices.IndexFunc(calls, (*call).failed)
-		g.Errorf("%d calls failed, such as %d: status %d, %v", v.failed, calls[i].mark, calls[i].status, calls[i].err)
+		why := map[string]int{}
+		for _, c := range calls {
+			if c.failed() {
+				why[fmt.Sprintf("status %d, %v: %s", c.status, c.err, c.refusal)]++
+			}
+		}
+		g.Errorf("%d calls failed: %v", v.failed, why)
 	}
 	if v.answered == 0 || v.exact != v.rows {
 		g.Errorf("%d answered, %d of %d rows are exact", v.answered, v.exact, v.rows)
