@@ -59,11 +59,11 @@ func noteCollections(ctx context.Context, collected chan<- struct{}) {
 		return
 	}
 	runtime.AddCleanup(new([64]byte), func(collected chan<- struct{}) {
+		noteCollections(ctx, collected) // first: who has the token counts on the next
 		select {
 		case collected <- struct{}{}:
 		default:
 		}
-		noteCollections(ctx, collected)
 	}, collected)
 }
 
