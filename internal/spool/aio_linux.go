@@ -1,8 +1,10 @@
 package spool
 
 import (
+	"errors"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 	"unsafe"
 
@@ -19,12 +21,15 @@ import (
 type aio struct {
 	mu      sync.Mutex // one file at a time
 	context uintptr
-	ended   *os.File // an eventfd, readable when a sync has ended
-	conn    interface {
-		Read(func(fd uintptr) (done bool)) error
-	}
 	control controlBlock
-	event   ioEvent
+	signal  *os.File // an eventfd, readable when a sync has ended
+	number  uint32   // of it
+	watcher sync.WaitGroup
+
+	turn   sync.Mutex  // to ask the system
+	flying atomic.Bool // a sync has begun, and nobody knows of its end
+	event  ioEvent
+	ended  chan struct{} // a token when event tells of an end
 }
 
 // controlBlock is struct iocb of linux/aio_abi.h.
@@ -55,15 +60,24 @@ func newAIO() *aio {
 	if err != nil {
 		return nil
 	}
-	a := &aio{ended: os.NewFile(uintptr(fd), "eventfd")}
-	a.conn, err = a.ended.SyscallConn()
-	if err == nil && a.ended.SetReadDeadline(time.Time{}) == nil { // it can be waited for
+	a := &aio{signal: os.NewFile(uintptr(fd), "eventfd"), number: uint32(fd), ended: make(chan struct{}, 1)}
+	conn, err := a.signal.SyscallConn()
+	if err == nil && a.signal.SetReadDeadline(time.Time{}) == nil { // it can be waited for
 		_, _, errno := unix.Syscall(unix.SYS_IO_SETUP, 1, uintptr(unsafe.Pointer(&a.context)), 0)
 		if errno == 0 {
+			a.watcher.Go(func() {
+				// The count of the eventfd is left as it is: each end wakes this.
+				_ = conn.Read(func(uintptr) bool {
+					a.turn.Lock()
+					a.reap()
+					a.turn.Unlock()
+					return false
+				})
+			})
 			return a
 		}
 	}
-	_ = a.ended.Close()
+	_ = a.signal.Close()
 	return nil
 }
 
@@ -74,48 +88,52 @@ func (a *aio) syncData(f *os.File) error {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	submitted := false
-	var errno unix.Errno
-	err := a.conn.Read(func(event uintptr) bool {
-		if !submitted {
-			submitted = true
-			errno = a.submit(f, event)
-			return errno != 0 // else the end of it may have to be waited for
-		}
-		return a.reap()
-	})
-	if err != nil {
-		return err
-	}
-	if errno != 0 { // nothing has been synced: the file or the system does not do it this way
+	if errno := a.submit(f); errno != 0 { // the file or the system does not do it this way
 		return syncData(f)
 	}
+	<-a.ended
 	if a.event.result < 0 {
 		return os.NewSyscallError("fdatasync", unix.Errno(-a.event.result))
 	}
 	return nil
 }
 
-func (a *aio) submit(f *os.File, event uintptr) unix.Errno {
-	a.control = controlBlock{opcode: commandDataSync, fd: uint32(f.Fd()), flags: flagEventFD, eventFD: uint32(event)}
+// submit begins a sync, or returns why there is none.
+func (a *aio) submit(f *os.File) unix.Errno {
+	a.control = controlBlock{opcode: commandDataSync, fd: uint32(f.Fd()), flags: flagEventFD, eventFD: a.number}
 	list := [1]*controlBlock{&a.control}
+	a.turn.Lock()
+	defer a.turn.Unlock()
 	_, _, errno := unix.Syscall(unix.SYS_IO_SUBMIT, a.context, 1, uintptr(unsafe.Pointer(&list)))
+	a.flying.Store(errno == 0)
 	return errno
 }
 
-// reap takes the sync that has ended, and says whether one has. The count of
-// the eventfd is left as it is: each end wakes who waits for it.
-func (a *aio) reap() bool {
-	for {
-		n, _, errno := unix.Syscall6(unix.SYS_IO_GETEVENTS, a.context, 0, 1, uintptr(unsafe.Pointer(&a.event)), 0, 0)
-		switch errno {
-		case 0:
-			return n == 1
-		case unix.EINTR:
-		default: // how it came out cannot be known any more
+// look sees whether a sync has ended. The scheduler does so only when it has
+// nothing else to run, which on a busy processor is late.
+func (a *aio) look() {
+	if a != nil && a.flying.Load() && a.turn.TryLock() {
+		a.reap()
+		a.turn.Unlock()
+	}
+}
+
+// reap takes the sync that has ended, if one has, and wakes who waits for it.
+// The turn is held.
+func (a *aio) reap() {
+	var none unix.Timespec
+	for a.flying.Load() {
+		n, _, errno := unix.RawSyscall6(unix.SYS_IO_GETEVENTS, a.context, 0, 1, uintptr(unsafe.Pointer(&a.event)), uintptr(unsafe.Pointer(&none)), 0)
+		switch {
+		case errno == unix.EINTR:
+			continue
+		case errno != 0: // how it came out cannot be known any more
 			a.event.result = -int64(errno)
-			return true
+		case n == 0:
+			return
 		}
+		a.flying.Store(false)
+		a.ended <- struct{}{}
 	}
 }
 
@@ -124,8 +142,10 @@ func (a *aio) close() error {
 		return nil
 	}
 	_, _, errno := unix.Syscall(unix.SYS_IO_DESTROY, a.context, 0, 0)
+	err := a.signal.Close()
+	a.watcher.Wait()
 	if errno != 0 {
-		return os.NewSyscallError("io_destroy", errno)
+		return errors.Join(os.NewSyscallError("io_destroy", errno), err)
 	}
-	return a.ended.Close()
+	return err
 }

@@ -29,7 +29,18 @@ func TestAIO(t *testing.T) {
 	}
 	for name, a := range map[string]*aio{"aio": real, "thread": nil} {
 		t.Run(name, func(t *testing.T) {
-			var all sync.WaitGroup
+			var all, lookers sync.WaitGroup
+			synced := make(chan struct{})
+			lookers.Go(func() { // the end of a sync is told of once, whoever sees it
+				for {
+					select {
+					case <-synced:
+						return
+					default:
+						a.look()
+					}
+				}
+			})
 			for range 4 {
 				all.Go(func() {
 					for i := range 20 {
@@ -43,6 +54,8 @@ func TestAIO(t *testing.T) {
 				})
 			}
 			all.Wait()
+			close(synced)
+			lookers.Wait()
 			if err := a.syncData(pipe); !errors.Is(err, unix.EINVAL) {
 				t.Errorf("a pipe: %v, want what fdatasync says: %v", err, unix.EINVAL)
 			}

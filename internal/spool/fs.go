@@ -43,6 +43,12 @@ type sparse interface {
 	DataEnd(size int64) int64
 }
 
+// looker is an FS that is told of the end of a sync, and may be told late
+// where the processor is busy. Look sees now whether one has ended.
+type looker interface {
+	Look()
+}
+
 // ErrLocked says that another process has the spool directory.
 var ErrLocked = errors.New("spool: directory is in use by another process")
 
@@ -181,6 +187,9 @@ func (d *Directory) Lock() (func() error, error) {
 	d.aio = newAIO()
 	return func() error { return errors.Join(d.aio.close(), f.Close()) }, nil
 }
+
+// Look implements looker.
+func (d *Directory) Look() { d.aio.look() }
 
 func (d *Directory) path(name string) string { return filepath.Join(d.name, name) }
 

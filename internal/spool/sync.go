@@ -2,27 +2,42 @@ package spool
 
 import (
 	"fmt"
+	"runtime"
 	"time"
 )
 
 // batch is the entries that one sync makes durable.
 type batch struct {
-	done chan struct{} // closed once they are, or once err says why not
+	done chan struct{} // the batons, once they are, or once err says why not
 	err  error
 }
 
-func newBatch() *batch { return &batch{done: make(chan struct{})} }
+func newBatch() *batch { return &batch{done: make(chan struct{}, runtime.GOMAXPROCS(0))} }
 
+// finish has those who wait go on one after the other, on each processor:
+// who is woken by the one before runs next there, ahead of calls that have not
+// come as far. Woken all at once, they would run behind those.
 func (b *batch) finish(err error) {
 	b.err = err
-	close(b.done)
+	for range cap(b.done) {
+		b.done <- struct{}{}
+	}
 }
 
 // wait returns once everything in the batch is durable.
 func (s *Spool) wait(b *batch) error {
 	s.ask()
+	s.look()
 	<-b.done
+	b.done <- struct{}{}
 	return b.err
+}
+
+// look sees whether the sync that is under way has ended.
+func (s *Spool) look() {
+	if fs, ok := s.FS.(looker); ok {
+		fs.Look()
+	}
 }
 
 // ask has syncLoop sync what is appended by now.
