@@ -8,10 +8,12 @@ import (
 
 // sqlCaller finds nothing for a revoked key and for one whose sub-account is
 // not active, as for a key that never was. There are rows for each level: one
-// for each of its budgets, by the primary key of budget, or one without.
+// for each of its budgets, by the primary key of budget, or one without. Rules
+// can be long and come with one level only.
 const sqlCaller = `SELECT k.id, k.client_id, COALESCE(k.sub_account_id, ''), COALESCE(s.markup, 0),
-  k.scopes, k.entitlements, k.denies, k.backing, k.limit_rps, k.limit_burst, k.limit_concurrency, k.expires_at,
+  k.scopes, k.backing, k.limit_rps, k.limit_burst, k.limit_concurrency, k.expires_at,
   c.routing_policy, c.billing, c.limit_rps, c.limit_burst, c.limit_concurrency, c.ceiling,
+  CASE l.scope WHEN 'client' THEN k.entitlements END, CASE l.scope WHEN 'client' THEN k.denies END,
   COALESCE(b.scope, ''), COALESCE(b.scope_id, ''), COALESCE(b.period, ''), COALESCE(b.amount, 0), COALESCE(b.revision, 0)
 FROM api_key k
 JOIN client c ON c.id = k.client_id
@@ -34,14 +36,15 @@ func (db *DB) Caller(ctx context.Context, d modelgate.Digest) (modelgate.Caller,
 	var expiresAt int64
 	into := []any{
 		&c.KeyID, &c.ClientID, &c.SubAccountID, &c.Markup,
-		document{&c.Scopes}, ruleColumn{&db.rules, &c.Entitlements}, ruleColumn{&db.rules, &c.Denies}, document{&c.Backing},
+		document{&c.Scopes}, document{&c.Backing},
 		&own.RequestsPerSecond, &own.Burst, &own.Concurrency, &expiresAt,
 		&c.RoutingPolicy, &c.Billing, &client.RequestsPerSecond, &client.Burst, &client.Concurrency, document{&c.Ceiling},
 	}
 	constant := len(into)
 	found, err := list(ctx, db.read, func(s scanner) (modelgate.Budget, error) {
 		var b modelgate.Budget
-		err := s.Scan(append(into[:constant], &b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision)...)
+		err := s.Scan(append(into[:constant], ruleColumn{&db.rules, &c.Entitlements}, ruleColumn{&db.rules, &c.Denies},
+			&b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision)...)
 		for i := range constant {
 			into[i] = ignored{} // the same in every row
 		}

@@ -5,7 +5,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
-	"hash/maphash"
+	"slices"
+	"strings"
 	"sync"
 	"unsafe"
 	"weak"
@@ -15,18 +16,14 @@ import (
 
 // rules reads the rules of callers. Sets of rules that are alike, as those of
 // many keys are, and of one key each time it is read anew, are read once and
-// shared as long as somebody has one; texts that come again, as they do from
-// rule to rule, are shared, too. Callers are kept in memory for as long as their
-// keys are in use, and whatever they refer to is looked at in every collection.
-// Nothing of a set may therefore be changed. A place holds one text or set; what
-// falls on it next takes its place. The zero value is ready. It is safe for
-// concurrent use.
+// shared as long as somebody has one. Callers are kept in memory for as long as
+// their keys are in use, and whatever they refer to is looked at in every
+// collection: a set is two objects, however many rules it has. Nothing of it may
+// be changed. A place knows one set; what falls on it next takes its place. The
+// zero value is ready. It is safe for concurrent use.
 type rules struct {
-	mu     sync.Mutex
-	seed   maphash.Seed
-	seeded bool
-	texts  [rulePlaces]string
-	sets   [rulePlaces]ruleSet
+	mu   sync.Mutex
+	sets [rulePlaces]ruleSet
 }
 
 const rulePlaces = 4096
@@ -39,13 +36,14 @@ type ruleSet struct {
 }
 
 // read is the set that is written as JSON.
-func (r *rules) read(written []byte) (modelgate.Entitlements, error) {
-	sum := sha256.Sum256(written)
+func (r *rules) read(written string) (modelgate.Entitlements, error) {
+	text := unsafe.Slice(unsafe.StringData(written), len(written)) // it is long, and only read
+	sum := sha256.Sum256(text)
 	if known := r.known(&sum); known != nil {
 		return known, nil
 	}
 	var set modelgate.Entitlements
-	if err := json.Unmarshal(written, &set); err != nil {
+	if err := json.Unmarshal(text, &set); err != nil {
 		return nil, err
 	}
 	return r.keep(&sum, set), nil
@@ -76,33 +74,52 @@ func (r *rules) keep(sum *[sha256.Size]byte, set modelgate.Entitlements) modelga
 	if len(set) == 0 {
 		return set
 	}
+	out := compact(set)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := make(modelgate.Entitlements, len(set))
-	for i, e := range set {
-		out[i] = modelgate.Entitlement{
-			Axis: modelgate.Axis(r.share(string(e.Axis))), Provider: r.share(e.Provider),
-			ModelPattern: r.share(e.ModelPattern), Effect: modelgate.Effect(r.share(string(e.Effect))),
-		}
-	}
 	*r.place(sum) = ruleSet{*sum, weak.Make(&out[0]), len(out)}
 	return out
 }
 
-// share is a text, the one that was returned for it before where it is still
-// known. The lock is held.
-func (r *rules) share(s string) string {
-	if !r.seeded {
-		r.seed, r.seeded = maphash.MakeSeed(), true
+// compact is a copy of a set whose texts are parts of one.
+func compact(set modelgate.Entitlements) modelgate.Entitlements {
+	var all strings.Builder
+	length := 0
+	for i := range set {
+		length += len(set[i].Provider) + len(set[i].ModelPattern)
 	}
-	known := &r.texts[maphash.String(r.seed, s)%rulePlaces]
-	if *known != s {
-		*known = s
+	all.Grow(length)
+	for i := range set {
+		all.WriteString(set[i].Provider)
+		all.WriteString(set[i].ModelPattern)
 	}
-	return *known
+	rest := all.String()
+	part := func(of string) (part string) {
+		part, rest = rest[:len(of)], rest[len(of):]
+		return part
+	}
+	out := make(modelgate.Entitlements, len(set))
+	for i, e := range set {
+		out[i] = modelgate.Entitlement{
+			Axis:     oneOf(e.Axis, modelgate.AxisProvider, modelgate.AxisVendor, modelgate.AxisKind),
+			Provider: part(e.Provider), ModelPattern: part(e.ModelPattern),
+			Effect: oneOf(e.Effect, modelgate.Allow, modelgate.Deny),
+		}
+	}
+	return out
 }
 
-// ruleColumn scans a JSON column of rules.
+// oneOf is the one of the constants that a value equals, which takes no
+// memory, or the value.
+func oneOf[T ~string](v T, constants ...T) T {
+	if i := slices.Index(constants, v); i >= 0 {
+		return constants[i]
+	}
+	return v
+}
+
+// ruleColumn scans a JSON column of rules, and leaves what is there where the
+// column is NULL.
 type ruleColumn struct {
 	rules *rules
 	into  *modelgate.Entitlements
@@ -111,10 +128,11 @@ type ruleColumn struct {
 // Scan implements sql.Scanner.
 func (c ruleColumn) Scan(src any) (err error) {
 	switch v := src.(type) {
+	case nil:
 	case string:
-		*c.into, err = c.rules.read([]byte(v))
-	case []byte:
 		*c.into, err = c.rules.read(v)
+	case []byte:
+		*c.into, err = c.rules.read(string(v))
 	default:
 		err = fmt.Errorf("a JSON column of rules holds %T", src)
 	}
