@@ -1,0 +1,6 @@
+//go:build !linux
+
+package main
+
+// slacken has nothing to set on this system.
+func slacken() {}
