@@ -11,7 +11,7 @@ const (
 	// gcMost trades memory, of which a gateway needs little, for fewer
 	// collections. gcRoom is how much that trade may take: from where it does,
 	// the percentage falls as the heap grows, down to gcLeast.
-	gcMost, gcLeast = 300, 100
+	gcMost, gcLeast = 300, 200
 	gcRoom          = 48 << 20 // bytes
 	// gcCeiling is where the collector begins to work for less memory at any
 	// price.

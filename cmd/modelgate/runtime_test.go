@@ -13,7 +13,7 @@ func TestGCPercentFallsAsTheHeapGrows(t *testing.T) {
 		live uint64 // bytes
 		want int
 	}{
-		{0, gcMost}, {6 << 20, gcMost}, {16 << 20, gcMost}, {24 << 20, 200}, {32 << 20, 150}, {48 << 20, gcLeast}, {1 << 40, gcLeast},
+		{0, gcMost}, {6 << 20, gcMost}, {16 << 20, gcMost}, {20 << 20, 240}, {24 << 20, gcLeast}, {48 << 20, gcLeast}, {1 << 40, gcLeast},
 	} {
 		if got := gcPercent(c.live); got != c.want {
 			t.Errorf("gcPercent(%d) = %d, want %d", c.live, got, c.want)
