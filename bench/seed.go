@@ -91,7 +91,7 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 		key, err := db.IssueKey(ctx, client.ID, store.IssueRequest{SubAccountID: sub.ID, Admit: func(modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
 			return modelgate.Key{
 				ID: modelgate.KeyID(ids.New().String()), Prefix: secret.Prefix(), Scopes: modelgate.AllScopes(),
-				Entitlements: tuples(rules), CreatedAt: now,
+				Entitlements: tuples(rules, i), CreatedAt: now,
 			}, secret.Digest(), nil
 		}}, audit())
 		if err := joined(err, limit(modelgate.LevelKey, string(key.ID))); err != nil {
@@ -102,11 +102,12 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 	return secrets[:keysInUse], last, nil
 }
 
-// tuples are n rules; the last of them is the one that allows the call.
-func tuples(n int) []modelgate.Entitlement {
+// tuples are the n rules of a key; no other key has them, and the last is the
+// one that allows the call.
+func tuples(n, key int) []modelgate.Entitlement {
 	var list []modelgate.Entitlement
 	for i := range n - 1 {
-		list = append(list, modelgate.Entitlement{Axis: modelgate.AxisProvider, Provider: fmt.Sprintf("other-%d", i), ModelPattern: "model-*", Effect: modelgate.Allow})
+		list = append(list, modelgate.Entitlement{Axis: modelgate.AxisProvider, Provider: fmt.Sprintf("other-%d-%d", key, i), ModelPattern: "model-*", Effect: modelgate.Allow})
 	}
 	return append(list, modelgate.Entitlement{Axis: modelgate.AxisProvider, Provider: "openai", ModelPattern: "*", Effect: modelgate.Allow})
 }
