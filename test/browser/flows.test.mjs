@@ -61,8 +61,8 @@ test("overview: periods, figures as table and CSV, all calls", async () => {
   await settled(page);
   for (const period of ["24 h", "30 days", "90 days", "7 days"]) {
     await page.getByText(period, { exact: true }).first().click();
+    await page.getByRole("img", { name: `Spend over the last ${period}` }).waitFor(); // exactly one
     await settled(page);
-    assert.ok((await page.getByRole("img", { name: `Spend over the last ${period}` }).count()) === 1, period);
   }
   await page.getByLabel("By", { exact: true }).selectOption("day");
   await page.getByRole("button", { name: /^Requests/ }).click();

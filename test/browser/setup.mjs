@@ -74,9 +74,17 @@ export async function signIn(page, root, key) {
   await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
 }
 
-// settled waits until nothing is being read any more.
+let waits = 0;
+
+// settled waits until nothing is being read any more. What an event begins is
+// shown as begun some frames later.
 export async function settled(page) {
-  await page.waitForFunction(() => document.querySelector("h1") && !document.querySelector(".bones") && !document.querySelector("[aria-busy=true]"));
+  await page.waitForFunction((wait) => {
+    const quiet = document.querySelector("h1") && !document.querySelector(".bones") && !document.querySelector("[aria-busy=true]");
+    if (window.settling?.wait !== wait) window.settling = { wait, frames: 0 };
+    window.settling.frames = quiet ? window.settling.frames + 1 : 0;
+    return window.settling.frames > 2;
+  }, ++waits);
 }
 
 // delayed has the gateway's answers come late, each by as many milliseconds as
