@@ -10,9 +10,9 @@ import (
 )
 
 // timerSlack is how much later than asked for the system may wake the process.
-// After each pause of the process Go's scheduler has a thread that looks after
-// the others wake for 20 µs at a time, which by the system's own slack of 50 µs
-// takes up to a seventh of a processor that is busy in part.
+// After each pause of the process Go's scheduler has the thread that looks after
+// the others wake every 20 µs at first, which with the system's own slack of
+// 50 µs took an eighth of a gateway's processor time where it was busy in part.
 const timerSlack = time.Millisecond
 
 // slacken gives every thread of the process timerSlack. The thread meant has
