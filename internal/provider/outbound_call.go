@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"sync/atomic"
 	"time"
 
 	"modelgate"
@@ -31,7 +32,14 @@ type Attempt struct {
 	url     url.URL // of the request
 	body    []byte
 	used    *credential
+	// held says that another goroutine may be reading the body.
+	held atomic.Bool
 }
+
+// Left reports whether nobody reads the request's body any more: it has been
+// written as far as it ever will be. Before Send it says nothing. Safe for
+// concurrent use.
+func (a *Attempt) Left() bool { return !a.held.Load() }
 
 // Credential is the fingerprint of the credential in use, "" for none.
 func (a *Attempt) Credential() string {

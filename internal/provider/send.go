@@ -52,6 +52,7 @@ func (s shared) roundTrip(a *Attempt) (resp *http.Response, sent bool, err error
 		var track tracker
 		req := a.Request.WithContext(track.watch(a.Request.Context()))
 		if len(a.body) > 0 {
+			a.held.Store(true) // for good: net/http may read it after its answer
 			// A body of this very type lets net/http write it with the header.
 			req.Body = io.NopCloser(bytes.NewReader(a.body))
 		}

@@ -262,7 +262,7 @@ func (c *wire) write(a *Attempt, w *writing) error {
 		w.n = int64(n)
 		return err
 	case len(body) > asideBody:
-		return c.writeLong(head.b, body, w)
+		return c.writeLong(head.b, body, a, w)
 	}
 	pieces := net.Buffers{head.b, body}
 	w.n, err = pieces.WriteTo(c.conn)
@@ -271,7 +271,7 @@ func (c *wire) write(a *Attempt, w *writing) error {
 
 // writeLong gives the socket what it takes at once, mostly all, and writes the
 // rest of the body beside the reading.
-func (c *wire) writeLong(head, body []byte, w *writing) error {
+func (c *wire) writeLong(head, body []byte, a *Attempt, w *writing) error {
 	taken := c.writeNow(head, body)
 	w.n = int64(taken)
 	if taken < len(head) {
@@ -286,8 +286,10 @@ func (c *wire) writeLong(head, body []byte, w *writing) error {
 		return nil
 	}
 	w.aside = make(chan error, 1)
+	a.held.Store(true)
 	go func() {
 		_, err := c.conn.Write(body)
+		a.held.Store(false)
 		w.aside <- err
 	}()
 	return nil

@@ -459,3 +459,64 @@ func TestWireAttendKeeps(t *testing.T) {
 		t.Errorf("%d connections after a body that was closed, want 2", n)
 	}
 }
+
+// TestAttemptLeft: whoever gave the body may write in it again once nobody
+// reads it any more, which net/http never tells.
+func TestAttemptLeft(t *testing.T) {
+	t.Parallel()
+	reads := newPeer(t, says(hello))
+	release := make(chan struct{})
+	early := newPeer(t, func(conn net.Conn, r *http.Request) bool {
+		_, _ = io.WriteString(conn, hello)
+		<-release
+		_, _ = io.Copy(io.Discard, r.Body)
+		return false
+	})
+	const long = 16 << 20 // more than a socket takes
+	for _, c := range []struct {
+		name  string
+		peer  *peer
+		http2 bool
+		size  int
+		left  bool // when there is a reply
+	}{
+		{name: "none", peer: reads, left: true},
+		{name: "joined", peer: reads, size: joinedBody, left: true},
+		{name: "of its own", peer: reads, size: joinedBody + 1, left: true},
+		{name: "long", peer: reads, size: long, left: true},
+		{name: "long, answered early", peer: early, size: long},
+		{name: "none, through net/http", peer: reads, http2: true, left: true},
+		{name: "through net/http", peer: reads, http2: true, size: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := c.peer.provider(t, func(cfg *Config) { cfg.HTTP2 = c.http2 })
+			a, err := p.Outbound(t.Context(), Call{Method: "POST", Path: "/x", Body: make([]byte, c.size)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, _, err := p.Send(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, own := resp.Body.(*wireBody)
+			if c.left && own && body.writing.aside != nil {
+				if err := <-body.writing.aside; err != nil { // it may still be on its way out
+					t.Fatal(err)
+				}
+			}
+			if left := a.Left(); left != c.left {
+				t.Errorf("left: %v, want %v", left, c.left)
+			}
+			if c.left || !own {
+				return
+			}
+			resp.Body.Close() // which ends the connection
+			<-body.writing.aside
+			if !a.Left() {
+				t.Error("not left although its connection has ended")
+			}
+			close(release)
+		})
+	}
+}

@@ -52,10 +52,11 @@ type call struct {
 	// forward
 	life      life.Life // of the upstream call
 	pace      *pace
-	begun     bool      // BEGIN is written
-	leaves    time.Time // when the gateway was ready to send it
-	tried     int       // the attempt under way
-	sent      bool      // bytes of the request have left for a provider
+	out       *provider.Attempt // the first that may be sent; nil before there is one
+	begun     bool              // BEGIN is written
+	leaves    time.Time         // when the gateway was ready to send it
+	tried     int               // the attempt under way
+	sent      bool              // bytes of the request have left for a provider
 	firstByte time.Time
 	status    int // of the answer to the client; 0 before there is one
 	client    leaving

@@ -23,6 +23,7 @@ func (y *Relay) forward(c *call) error {
 	if err != nil {
 		return err
 	}
+	c.out = first
 	if err := y.begin(c); err != nil {
 		return err
 	}

@@ -159,6 +159,7 @@ func (y *Relay) serve(w http.ResponseWriter, r *http.Request, caller *modelgate.
 		y.traceRefusal(c, err)
 		web.WriteError(w, r, err, web.Inference)
 	}
+	c.reuse()
 }
 
 func (y *Relay) run(c *call, resolve func(*call) error) error {

@@ -56,6 +56,16 @@ func (y *Relay) read(c *call) (*request, error) {
 	return q, nil
 }
 
+// reuse hands the memory of the body on where the call has come to its end and
+// no provider's connection reads it any more. What was read out of it are
+// copies. Of several routes each has a copy of the body, and of one the first
+// request is the only one.
+func (c *call) reuse() {
+	if c.out == nil || c.out.Left() {
+		c.room.Reuse()
+	}
+}
+
 func formData(contentType string) bool {
 	media, _, _ := mime.ParseMediaType(contentType)
 	return media == "multipart/form-data"

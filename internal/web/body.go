@@ -13,8 +13,9 @@ import (
 const firstRead = 512 << 10
 
 // ReadBody reads a whole request body of at most limit bytes, declared or
-// chunked, that finds room in its place. One byte more is request_too_large; a
-// body that is compressed, or that breaks off, is bad_request.
+// chunked, that finds room in its place, into memory that place.Reuse hands on.
+// One byte more is request_too_large; a body that is compressed, or that breaks
+// off, is bad_request.
 func ReadBody(r *http.Request, limit int64, place *Place) ([]byte, error) {
 	if err := checkEncoding(r.Header); err != nil {
 		return nil, err
@@ -29,10 +30,10 @@ func ReadBody(r *http.Request, limit int64, place *Place) ([]byte, error) {
 	if r.ContentLength > 0 {
 		room = r.ContentLength + 1 // one more, so that the end is seen without growing
 	}
-	if err := place.hold(min(room, firstRead)); err != nil {
+	body, err := place.lend(min(room, firstRead), nil)
+	if err != nil {
 		return nil, err
 	}
-	body := make([]byte, 0, min(room, firstRead))
 	for {
 		n, err := r.Body.Read(body[len(body):cap(body)])
 		body = body[:len(body)+n]
@@ -45,20 +46,11 @@ func ReadBody(r *http.Request, limit int64, place *Place) ([]byte, error) {
 			return nil, modelgate.Errorf(modelgate.BadRequest, "request body could not be read to its end")
 		}
 		if len(body) == cap(body) {
-			size := min(2*int64(cap(body)), limit+1)
-			if err := place.hold(size); err != nil {
+			if body, err = place.lend(min(2*int64(cap(body)), limit+1), body); err != nil {
 				return nil, err
 			}
-			body = grow(body, size)
 		}
 	}
-}
-
-// grow moves the body to where it may have so many bytes.
-func grow(body []byte, size int64) []byte {
-	larger := make([]byte, len(body), size)
-	copy(larger, body)
-	return larger
 }
 
 // checkEncoding refuses a compressed body: what is judged must be what is

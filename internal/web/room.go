@@ -35,6 +35,7 @@ type Place struct {
 	room  *Room
 	owner string
 	has   int64
+	lent  *memory // of the body; nil for none, and once it is handed on
 }
 
 // Hold makes sure of the room for a body that is kept more than once, of so

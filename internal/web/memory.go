@@ -1,0 +1,80 @@
+package web
+
+import (
+	"math/bits"
+	"sync"
+)
+
+// Bodies are read into memory of a power of two of bytes between these, which
+// others were read into before them: to allocate and to clear 100 KB costs as
+// much as to check what they hold, and makes the collector run for each few
+// hundred of them. What is longer is rare and left to the collector.
+const (
+	leastMemory = 1 << 12
+	mostMemory  = 1 << 20
+)
+
+// memory is what a body is read into.
+type memory struct{ b []byte }
+
+// spare is memory that nobody uses, by size.
+var spare [21 - 12]sync.Pool // of *memory
+
+// memorySize is how much memory a body of so many bytes gets.
+func memorySize(size int64) int64 {
+	if size > mostMemory {
+		return size
+	}
+	return max(leastMemory, int64(1)<<bits.Len64(uint64(size-1)))
+}
+
+// pool is where memory of the size is kept, nil for none.
+func pool(size int64) *sync.Pool {
+	if size > mostMemory {
+		return nil
+	}
+	return &spare[bits.Len64(uint64(size/leastMemory))-1]
+}
+
+// newMemory has room for so many bytes; size is one of memorySize. What other
+// bodies have left in it is still there.
+func newMemory(size int64) *memory {
+	if p := pool(size); p != nil {
+		if m, ok := p.Get().(*memory); ok {
+			return m
+		}
+	}
+	return &memory{make([]byte, 0, size)}
+}
+
+// drop keeps the memory for the next body.
+func (m *memory) drop() {
+	if p := pool(int64(cap(m.b))); p != nil {
+		p.Put(m)
+	}
+}
+
+// lend makes room for a body that may have so many bytes by now, in place of
+// what it was given before, and moves it there.
+func (p *Place) lend(size int64, body []byte) ([]byte, error) {
+	size = memorySize(size)
+	if err := p.hold(size); err != nil {
+		return nil, err
+	}
+	m := newMemory(size)
+	body = append(m.b[:0], body...)
+	if p != nil {
+		p.Reuse()
+		p.lent = m
+	}
+	return body, nil
+}
+
+// Reuse lets other bodies be read into the memory of the one that was read in
+// this place. Nobody may refer to it any more.
+func (p *Place) Reuse() {
+	if m := p.lent; m != nil {
+		p.lent = nil
+		m.drop()
+	}
+}
