@@ -59,8 +59,8 @@ type callers struct {
 }
 
 // Caller is store.DB.Caller without what binds nobody.
-func (c callers) Caller(ctx context.Context, d modelgate.Digest) (modelgate.Caller, error) {
-	caller, err := c.DB.Caller(ctx, d)
+func (c callers) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (modelgate.Caller, error) {
+	caller, err := c.DB.Caller(ctx, d, seen)
 	caller.Budgets = slices.DeleteFunc(caller.Budgets, func(b modelgate.Budget) bool {
 		if b.IsBalance() {
 			return !c.enforced.Balance

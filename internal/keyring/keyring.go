@@ -45,8 +45,9 @@ const (
 type Source interface {
 	// Caller is the live caller with the digest; an unauthorized
 	// modelgate.Error says that there is none. A key past its expiry is
-	// returned: the keyring judges that on every call.
-	Caller(context.Context, modelgate.Digest) (modelgate.Caller, error)
+	// returned: the keyring judges that on every call. seen is what was found
+	// before, nil for nothing: what of a key never changes may be taken from it.
+	Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (modelgate.Caller, error)
 	// ControlVersion changes whenever a change revokes, suspends or limits.
 	ControlVersion(context.Context) (int64, error)
 }

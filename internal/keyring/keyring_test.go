@@ -36,7 +36,7 @@ type database struct {
 	queries atomic.Int64
 }
 
-func (d *database) Caller(ctx context.Context, digest modelgate.Digest) (modelgate.Caller, error) {
+func (d *database) Caller(ctx context.Context, digest modelgate.Digest, _ *modelgate.Caller) (modelgate.Caller, error) {
 	d.queries.Add(1)
 	d.mu.Lock()
 	caller, ok := d.keys[digest]

@@ -22,7 +22,7 @@ var errSuspect = errors.New("too many secrets from one address are no keys")
 type flight struct {
 	done       chan struct{}
 	generation uint64
-	known      bool // the key was found before
+	seen       *modelgate.Caller // who was found before; nil for nobody
 	found      *entry
 	err        error
 }
@@ -33,12 +33,16 @@ type flight struct {
 func (k *Keyring) lookup(ctx context.Context, s *shard, d modelgate.Digest, seen *entry, from Origin) (*entry, error) {
 	s.mu.Lock()
 	f, joined := s.flights[d]
-	if e := s.known[d]; !joined && e != nil && e != seen && e.epoch == k.epoch.Load() {
+	e := s.known[d]
+	if !joined && e != nil && e != seen && e.epoch == k.epoch.Load() {
 		s.mu.Unlock()
 		return e, nil
 	}
 	if !joined {
-		f = &flight{done: make(chan struct{}), generation: s.generation, known: s.known[d] != nil}
+		f = &flight{done: make(chan struct{}), generation: s.generation}
+		if e != nil {
+			f.seen = e.caller
+		}
 		s.flights[d] = f
 	}
 	s.mu.Unlock()
@@ -64,7 +68,7 @@ func (k *Keyring) fly(ctx context.Context, s *shard, d modelgate.Digest, f *flig
 	defer s.keep(d, f)
 	var release func()
 	var err error
-	if f.known {
+	if f.seen != nil {
 		release, err = take(ctx, k.again)
 	} else {
 		release, err = k.strangeLane(ctx, from)
@@ -74,8 +78,8 @@ func (k *Keyring) fly(ctx context.Context, s *shard, d modelgate.Digest, f *flig
 		return
 	}
 	defer release()
-	f.found, f.err = k.query(ctx, d)
-	if !f.known && f.err == nil && f.found.caller == nil {
+	f.found, f.err = k.query(ctx, d, f.seen)
+	if f.seen == nil && f.err == nil && f.found.caller == nil {
 		k.strange.failed(from.network(), k.now().Sub(k.start))
 	}
 }
@@ -113,9 +117,9 @@ func take(ctx context.Context, lane chan struct{}) (release func(), err error) {
 	}
 }
 
-func (k *Keyring) query(ctx context.Context, d modelgate.Digest) (*entry, error) {
+func (k *Keyring) query(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (*entry, error) {
 	e := &entry{asked: k.now(), epoch: k.epoch.Load(), use: newUse()}
-	caller, err := k.source.Caller(ctx, d)
+	caller, err := k.source.Caller(ctx, d, seen)
 	switch {
 	case err == nil:
 		caller.Remember()

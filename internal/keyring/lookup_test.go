@@ -10,10 +10,14 @@ import (
 )
 
 // counted is a Source that knows every key.
-type counted struct{ queries int }
+type counted struct {
+	queries int
+	seen    *modelgate.Caller // with the last query
+}
 
-func (c *counted) Caller(context.Context, modelgate.Digest) (modelgate.Caller, error) {
+func (c *counted) Caller(_ context.Context, _ modelgate.Digest, seen *modelgate.Caller) (modelgate.Caller, error) {
 	c.queries++
+	c.seen = seen
 	return modelgate.Caller{KeyID: "k1", ClientID: "c1"}, nil
 }
 
@@ -49,4 +53,37 @@ func TestNoQueryForWhatWasJustFound(t *testing.T) {
 	late("at another control version", found, 1)
 	k.Forget(digest)
 	late("after it was forgotten", nil, 1)
+}
+
+// TestQueryTellsWhoWasSeen: the source is told what an earlier query found, as
+// long as that has not been forgotten.
+func TestQueryTellsWhoWasSeen(t *testing.T) {
+	t.Parallel()
+	source := &counted{}
+	k := New(Options{
+		Source: source, Unreachable: func(error) bool { return false },
+		Touch: func(context.Context, map[modelgate.KeyID]time.Time) error { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+	secret := modelgate.NewSecret()
+	identify := func() *modelgate.Caller {
+		t.Helper()
+		k.epoch.Add(1) // what is known is stale
+		caller, err := k.Identify(t.Context(), secret.Reveal(), Origin{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return caller
+	}
+	first := identify()
+	if source.seen != nil {
+		t.Errorf("the first query is told of %v", source.seen)
+	}
+	second := identify()
+	if source.seen != first || second == first {
+		t.Errorf("the second query is told of %p, want %p", source.seen, first)
+	}
+	k.Forget(secret.Digest())
+	if identify(); source.seen != nil {
+		t.Errorf("after it was forgotten, the query is told of %v", source.seen)
+	}
 }

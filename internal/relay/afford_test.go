@@ -73,7 +73,7 @@ func newTill(t *testing.T, m money) *till {
 			must(db.PutBudget(ctx, c.ID, store.KeyScope{}, b, record()))
 		}
 	}
-	caller, err := db.Caller(ctx, secret.Digest())
+	caller, err := db.Caller(ctx, secret.Digest(), nil)
 	must(err)
 	x := &till{T: t, db: db, caller: &caller}
 	if m.mode != "" {

@@ -56,7 +56,7 @@ func BenchmarkCaller(b *testing.B) {
 			fill(b, db, 0)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := db.Caller(b.Context(), digest(21)); err != nil {
+				if _, err := db.Caller(b.Context(), digest(21), nil); err != nil {
 					b.Fatal(err)
 				}
 			}

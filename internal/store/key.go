@@ -40,6 +40,8 @@ FROM api_key
 WHERE client_id = $1 AND id = $2 AND ($3 = '' OR sub_account_id = $3)
 -- sqlKeyDigest`
 
+// sqlSetKeyLimits and the others leave the rules of a key as they are: Caller
+// does not read them twice.
 const sqlSetKeyLimits = `UPDATE api_key
 SET limit_rps = $3, limit_burst = $4, limit_concurrency = $5
 WHERE client_id = $1 AND id = $2

@@ -200,7 +200,7 @@ func TestRevokeKey(t *testing.T) {
 		wantKind(t, "a foreign organization's RevokeKey", err, modelgate.NotFound)
 		_, err = revoke(client, neighbour)
 		wantKind(t, "a neighbour's RevokeKey", err, modelgate.NotFound)
-		if _, err := db.Caller(ctx, digest(21)); err != nil {
+		if _, err := db.Caller(ctx, digest(21), nil); err != nil {
 			t.Fatalf("the key does not work after refused revocations: %v", err)
 		}
 		for _, scope := range []modelgate.SubAccountID{sub, "", sub} {
@@ -209,7 +209,7 @@ func TestRevokeKey(t *testing.T) {
 				t.Errorf("RevokeKey = %x, %v, want the key's digest", got, err)
 			}
 		}
-		if _, err := db.Caller(ctx, digest(21)); !errors.Is(err, modelgate.ErrUnauthorized) {
+		if _, err := db.Caller(ctx, digest(21), nil); !errors.Is(err, modelgate.ErrUnauthorized) {
 			t.Errorf("Caller of a revoked key = %v, want ErrUnauthorized", err)
 		}
 	})
@@ -260,7 +260,7 @@ func TestCaller(t *testing.T) {
 			Limits:  modelgate.Limits{RequestsPerSecond: ptr(9), Burst: ptr(0), Concurrency: ptr(4)},
 			Budgets: []modelgate.Budget{{Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Total}},
 		}
-		got, err := db.Caller(ctx, digest(21))
+		got, err := db.Caller(ctx, digest(21), nil)
 		must(t, err)
 		if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(modelgate.Caller{})); d != "" {
 			t.Errorf("Caller (-want +got):\n%s", d)
@@ -270,12 +270,49 @@ func TestCaller(t *testing.T) {
 			want   error
 		}{{modelgate.SubAccountSuspended, modelgate.ErrUnauthorized}, {modelgate.SubAccountActive, nil}} {
 			must(t, db.PatchSubAccount(ctx, client, sub, modelgate.SubAccountPatch{Status: &c.status}, audit("sub_account.patch")))
-			if _, err := db.Caller(ctx, digest(21)); !errors.Is(err, c.want) {
+			if _, err := db.Caller(ctx, digest(21), nil); !errors.Is(err, c.want) {
 				t.Errorf("Caller while the sub-account is %s = %v, want %v", c.status, err, c.want)
 			}
 		}
-		if _, err := db.Caller(ctx, digest(99)); !errors.Is(err, modelgate.ErrUnauthorized) {
+		if _, err := db.Caller(ctx, digest(99), nil); !errors.Is(err, modelgate.ErrUnauthorized) {
 			t.Errorf("Caller of an unknown digest = %v, want ErrUnauthorized", err)
+		}
+	})
+}
+
+// TestCallerSeenBefore: who was found before lends its rules to the same key
+// only, and nothing else.
+func TestCallerSeenBefore(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		client := createClient(t, db, 1)
+		key := issue(t, db, client, "", 21)
+		issue(t, db, client, "", 22)
+		first, err := db.Caller(ctx, digest(21), nil)
+		must(t, err)
+		must(t, db.SetKeyLimits(ctx, client, key.ID, modelgate.Limits{RequestsPerSecond: ptr(9)}, audit("key.limits")))
+
+		seen := first
+		seen.Scopes, seen.Limits, seen.Billing = nil, modelgate.Limits{Burst: ptr(3)}, modelgate.Manual
+		seen.Denies, seen.Backing = modelgate.OpenEntitlements(), []modelgate.Entitlements{modelgate.OpenEntitlements()}
+		want := first
+		want.Limits.RequestsPerSecond, want.Denies, want.Backing = ptr(9), seen.Denies, seen.Backing
+		got, err := db.Caller(ctx, digest(21), &seen)
+		must(t, err)
+		if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(modelgate.Caller{})); d != "" {
+			t.Errorf("seen before (-want +got):\n%s", d)
+		}
+		if &got.Entitlements[0] != &first.Entitlements[0] {
+			t.Error("the rules were read anew")
+		}
+
+		want, err = db.Caller(ctx, digest(22), nil)
+		must(t, err)
+		got, err = db.Caller(ctx, digest(22), &seen)
+		must(t, err)
+		if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(modelgate.Caller{})); d != "" {
+			t.Errorf("another was seen before (-want +got):\n%s", d)
 		}
 	})
 }
@@ -291,7 +328,7 @@ func TestCallerOfAnExpiredKeyIsFound(t *testing.T) {
 			return k, d, err
 		}}, audit("key.issue"))
 		must(t, err)
-		c, err := db.Caller(ctx, digest(21))
+		c, err := db.Caller(ctx, digest(21), nil)
 		if err != nil || !c.ExpiresAt.Equal(noon.Add(-time.Hour)) || c.Live(noon) {
 			t.Errorf("Caller = %+v, %v, want it found and not live", c, err)
 		}

@@ -339,7 +339,7 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("the first of the next month shows %v", got[:2])
 		}
 
-		caller, err := db.Caller(ctx, digest(21))
+		caller, err := db.Caller(ctx, digest(21), nil)
 		must(t, err)
 		var order []string
 		for _, b := range caller.Budgets {
@@ -385,7 +385,7 @@ func TestBalance(t *testing.T) {
 		if got.Left() != 3500 || got.Credited != 4500 || got.Spent != 1000 || len(entries) != 2 || entries[0].Amount != -500 {
 			t.Errorf("Balance = %+v, %v", got, entries)
 		}
-		caller, err := db.Caller(ctx, digest(21))
+		caller, err := db.Caller(ctx, digest(21), nil)
 		must(t, err)
 		if len(caller.Budgets) != 1 || !caller.Budgets[0].IsBalance() || caller.Budgets[0].Limit != 4500 {
 			t.Errorf("a caller's balance is %+v", caller.Budgets)

@@ -20,7 +20,7 @@ func TestOutage(t *testing.T) {
 
 	cluster.Stop(t)
 	for range 3 { // the first may meet a connection that broke, later ones find none
-		if _, err := db.Caller(t.Context(), digest(21)); !Unreachable(err) {
+		if _, err := db.Caller(t.Context(), digest(21), nil); !Unreachable(err) {
 			t.Errorf("Caller = %v, want it unreachable", err)
 		}
 		if _, err := db.Record(t.Context(), batch); !Unreachable(err) || Poisoned(err) {
@@ -34,7 +34,7 @@ func TestOutage(t *testing.T) {
 	if n, err := db.Record(t.Context(), batch); n != 1 || err != nil {
 		t.Errorf("Record after the outage = %d, %v, want 1", n, err)
 	}
-	if _, err := db.Caller(t.Context(), digest(21)); err != nil {
+	if _, err := db.Caller(t.Context(), digest(21), nil); err != nil {
 		t.Errorf("Caller after the outage = %v", err)
 	}
 }

@@ -180,16 +180,16 @@ func TestUnreachable(t *testing.T) {
 	each(t, func(t *testing.T, db *DB) {
 		expired, cancel := context.WithDeadline(t.Context(), time.Unix(0, 0))
 		defer cancel()
-		_, err := db.Caller(expired, digest(1))
+		_, err := db.Caller(expired, digest(1), nil)
 		if !Unreachable(err) || Poisoned(err) {
 			t.Errorf("after a time-out: Unreachable(%v) = false", err)
 		}
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
-		if _, err := db.Caller(gone, digest(1)); err == nil || Unreachable(err) {
+		if _, err := db.Caller(gone, digest(1), nil); err == nil || Unreachable(err) {
 			t.Errorf("after the caller left: Unreachable(%v) = true", err)
 		}
-		if _, err := db.Caller(t.Context(), digest(1)); Unreachable(err) || Poisoned(err) {
+		if _, err := db.Caller(t.Context(), digest(1), nil); Unreachable(err) || Poisoned(err) {
 			t.Errorf("for an unknown key: Unreachable(%v) = true", err)
 		}
 		createClient(t, db, 1)
