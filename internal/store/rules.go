@@ -15,12 +15,12 @@ import (
 )
 
 // rules reads the rules of callers. Sets of rules that are alike, as those of
-// many keys are, and of one key each time it is read anew, are read once and
-// shared as long as somebody has one. Callers are kept in memory for as long as
-// their keys are in use, and whatever they refer to is looked at in every
-// collection: a set is two objects, however many rules it has. Nothing of it may
-// be changed. A place knows one set; what falls on it next takes its place. The
-// zero value is ready. It is safe for concurrent use.
+// many keys are, are read once and shared as long as somebody has one. Callers
+// are kept in memory for as long as their keys are in use, and whatever they
+// refer to is looked at in every collection: a set is two objects, however many
+// rules it has. Nothing of it may be changed. A place knows one set; what falls
+// on it next takes its place. The zero value is ready. It is safe for concurrent
+// use.
 type rules struct {
 	mu   sync.Mutex
 	sets [rulePlaces]ruleSet
