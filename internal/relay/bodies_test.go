@@ -97,7 +97,7 @@ func TestBodiesArriveAsTheyCame(t *testing.T) {
 				}
 			}))
 			t.Cleanup(upstream.Close)
-			g := open(t, upstream.URL, plan{backup: upstream.URL, configure: func(c *provider.Config) { c.HTTP2 = http2 }})
+			g := open(t, upstream.URL, plan{backup: upstream.URL, options: Options{Room: web.NewRoom(1 << 30)}, configure: func(c *provider.Config) { c.HTTP2 = http2 }})
 			var callers sync.WaitGroup
 			for i := range 8 {
 				callers.Go(func() {

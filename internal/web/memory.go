@@ -17,8 +17,9 @@ const (
 // memory is what a body is read into.
 type memory struct{ b []byte }
 
-// spare is memory that nobody uses, by size.
-var spare [21 - 12]sync.Pool // of *memory
+// spare is memory that nobody uses, by size. The zero value is ready. Safe for
+// concurrent use.
+type spare [21 - 12]sync.Pool // of *memory
 
 // memorySize is how much memory a body of so many bytes gets.
 func memorySize(size int64) int64 {
@@ -29,17 +30,17 @@ func memorySize(size int64) int64 {
 }
 
 // pool is where memory of the size is kept, nil for none.
-func pool(size int64) *sync.Pool {
+func (s *spare) pool(size int64) *sync.Pool {
 	if size > mostMemory {
 		return nil
 	}
-	return &spare[bits.Len64(uint64(size/leastMemory))-1]
+	return &s[bits.Len64(uint64(size/leastMemory))-1]
 }
 
-// newMemory has room for so many bytes; size is one of memorySize. What other
-// bodies have left in it is still there.
-func newMemory(size int64) *memory {
-	if p := pool(size); p != nil {
+// take is memory for so many bytes; size is one of memorySize. What other bodies
+// have left in it is still there.
+func (s *spare) take(size int64) *memory {
+	if p := s.pool(size); p != nil {
 		if m, ok := p.Get().(*memory); ok {
 			return m
 		}
@@ -47,9 +48,9 @@ func newMemory(size int64) *memory {
 	return &memory{make([]byte, 0, size)}
 }
 
-// drop keeps the memory for the next body.
-func (m *memory) drop() {
-	if p := pool(int64(cap(m.b))); p != nil {
+// keep is for memory that is not used any more.
+func (s *spare) keep(m *memory) {
+	if p := s.pool(int64(cap(m.b))); p != nil {
 		p.Put(m)
 	}
 }
@@ -61,12 +62,13 @@ func (p *Place) lend(size int64, body []byte) ([]byte, error) {
 	if err := p.hold(size); err != nil {
 		return nil, err
 	}
-	m := newMemory(size)
-	body = append(m.b[:0], body...)
-	if p != nil {
-		p.Reuse()
-		p.lent = m
+	if p == nil || p.room == nil {
+		return append(make([]byte, 0, size), body...), nil
 	}
+	m := p.room.spare.take(size)
+	body = append(m.b[:0], body...)
+	p.Reuse()
+	p.lent = m
 	return body, nil
 }
 
@@ -75,6 +77,6 @@ func (p *Place) lend(size int64, body []byte) ([]byte, error) {
 func (p *Place) Reuse() {
 	if m := p.lent; m != nil {
 		p.lent = nil
-		m.drop()
+		p.room.spare.keep(m)
 	}
 }

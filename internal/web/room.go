@@ -11,9 +11,11 @@ import (
 const freeBody = 64 << 10
 
 // Room bounds the memory that request bodies take together, and how much of
-// it one owner may have. Nil has no bound. Safe for concurrent use.
+// it one owner may have, and keeps what some have left for others. Nil has no
+// bound and keeps nothing. Safe for concurrent use.
 type Room struct {
 	total, each int64
+	spare       spare
 
 	mu    sync.Mutex
 	taken int64
