@@ -23,16 +23,20 @@ func (c *counted) Caller(_ context.Context, _ modelgate.Digest, seen *modelgate.
 
 func (*counted) ControlVersion(context.Context) (int64, error) { return 1, nil }
 
+func (c *counted) keyring() *Keyring {
+	return New(Options{
+		Source: c, Unreachable: func(error) bool { return false },
+		Touch: func(context.Context, map[modelgate.KeyID]time.Time) error { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	})
+}
+
 // A call that saw nothing of a key, and comes to ask when the query that it
 // would have joined has ended, takes what that found, unless that has been
 // forgotten or is of another control version.
 func TestNoQueryForWhatWasJustFound(t *testing.T) {
 	t.Parallel()
 	source := &counted{}
-	k := New(Options{
-		Source: source, Unreachable: func(error) bool { return false },
-		Touch: func(context.Context, map[modelgate.KeyID]time.Time) error { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-	})
+	k := source.keyring()
 	digest := modelgate.NewSecret().Digest()
 	late := func(what string, seen *entry, want int) {
 		t.Helper()
@@ -60,10 +64,7 @@ func TestNoQueryForWhatWasJustFound(t *testing.T) {
 func TestQueryTellsWhoWasSeen(t *testing.T) {
 	t.Parallel()
 	source := &counted{}
-	k := New(Options{
-		Source: source, Unreachable: func(error) bool { return false },
-		Touch: func(context.Context, map[modelgate.KeyID]time.Time) error { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
-	})
+	k := source.keyring()
 	secret := modelgate.NewSecret()
 	identify := func() *modelgate.Caller {
 		t.Helper()

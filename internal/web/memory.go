@@ -6,12 +6,13 @@ import (
 )
 
 // Bodies are read into memory of a power of two of bytes between these, which
-// others were read into before them: to allocate and to clear 100 KB costs as
-// much as to check what they hold, and makes the collector run for each few
+// others were read into before them: to allocate and to clear 100 KB takes two
+// thirds of what it takes to check them, and makes the collector run for each few
 // hundred of them. What is longer is rare and left to the collector.
 const (
-	leastMemory = 1 << 12
-	mostMemory  = 1 << 20
+	leastPower, mostPower = 12, 20
+	leastMemory           = 1 << leastPower
+	mostMemory            = 1 << mostPower
 )
 
 // memory is what a body is read into.
@@ -19,7 +20,7 @@ type memory struct{ b []byte }
 
 // spare is memory that nobody uses, by size. The zero value is ready. Safe for
 // concurrent use.
-type spare [21 - 12]sync.Pool // of *memory
+type spare [mostPower - leastPower + 1]sync.Pool // of *memory
 
 // memorySize is how much memory a body of so many bytes gets.
 func memorySize(size int64) int64 {
@@ -29,12 +30,12 @@ func memorySize(size int64) int64 {
 	return max(leastMemory, int64(1)<<bits.Len64(uint64(size-1)))
 }
 
-// pool is where memory of the size is kept, nil for none.
+// pool is where memory of the size, one of memorySize, is kept; nil for nowhere.
 func (s *spare) pool(size int64) *sync.Pool {
 	if size > mostMemory {
 		return nil
 	}
-	return &s[bits.Len64(uint64(size/leastMemory))-1]
+	return &s[bits.TrailingZeros64(uint64(size))-leastPower]
 }
 
 // take is memory for so many bytes; size is one of memorySize. What other bodies
@@ -59,11 +60,11 @@ func (s *spare) keep(m *memory) {
 // what it was given before, and moves it there.
 func (p *Place) lend(size int64, body []byte) ([]byte, error) {
 	size = memorySize(size)
-	if err := p.hold(size); err != nil {
-		return nil, err
-	}
 	if p == nil || p.room == nil {
 		return append(make([]byte, 0, size), body...), nil
+	}
+	if err := p.hold(size); err != nil {
+		return nil, err
 	}
 	m := p.room.spare.take(size)
 	body = append(m.b[:0], body...)
@@ -73,10 +74,12 @@ func (p *Place) lend(size int64, body []byte) ([]byte, error) {
 }
 
 // Reuse lets other bodies be read into the memory of the one that was read in
-// this place. Nobody may refer to it any more.
+// this place. Nobody may refer to it any more. A second time, and of nil, it does
+// nothing.
 func (p *Place) Reuse() {
-	if m := p.lent; m != nil {
-		p.lent = nil
-		p.room.spare.keep(m)
+	if p == nil || p.lent == nil {
+		return
 	}
+	p.room.spare.keep(p.lent)
+	p.lent = nil
 }

@@ -31,7 +31,7 @@ func TestBodiesInUseAreTheirOwn(t *testing.T) {
 	var readers sync.WaitGroup
 	for i := range 8 {
 		readers.Go(func() {
-			with, size := byte('a'+i), 1000
+			with, size := byte('a'+i), 1000<<i
 			for round := range 20 {
 				place := room.For("a")
 				body, err := web.ReadBody(filled(with, size, round%2 == 0), 10<<20, &place)
