@@ -88,6 +88,28 @@ func TestEveryQueryPrepares(t *testing.T) {
 	})
 }
 
+// TestRulesOfAKeyStay holds for what Caller takes from the time before.
+func TestRulesOfAKeyStay(t *testing.T) {
+	t.Parallel()
+	updates := 0
+	for name, query := range queries(t) {
+		_, change, found := strings.Cut(query, "UPDATE api_key")
+		if !found {
+			continue
+		}
+		updates++
+		change, _, _ = strings.Cut(change, "WHERE")
+		for _, column := range []string{"entitlements", "denies", "backing"} {
+			if strings.Contains(change, column) {
+				t.Errorf("%s changes %s, which callers that were seen before keep", name, column)
+			}
+		}
+	}
+	if updates < 3 {
+		t.Errorf("found %d statements that change keys", updates)
+	}
+}
+
 // TestHotQueriesUseTheirIndexes holds for the plans that each engine makes
 // for a table of some size.
 func TestHotQueriesUseTheirIndexes(t *testing.T) {
