@@ -82,7 +82,7 @@ func run(o *options) error {
 	if o.profile != "" {
 		return profile(o, targets)
 	}
-	results := &results{Machine: machine(), Fdatasync: fdatasync(0), FdatasyncPaused: fdatasync(pauseOfCall)}
+	results := &results{Machine: machine()}
 	for _, sc := range scenarios() {
 		if !o.only.MatchString(sc.Name) {
 			continue

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -81,4 +82,24 @@ func cpuOf(pid int) (time.Duration, error) {
 	var used unix.Timespec
 	err := unix.ClockGettime(int32(^pid<<3|scheduled), &used)
 	return time.Duration(used.Nano()), err
+}
+
+// stolen is how long the host of a virtual machine has kept all its processors
+// from it, together and since it began, to a hundredth of a second; 0 where that is not known.
+func stolen() time.Duration {
+	text, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	all, _, _ := strings.Cut(string(text), "\n")
+	const steal = 8 // after the name: user, nice, system, idle, iowait, irq, softirq
+	fields := strings.Fields(all)
+	if len(fields) <= steal {
+		return 0
+	}
+	ticks, err := strconv.ParseInt(fields[steal], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return time.Duration(ticks) * time.Second / 100 // USER_HZ
 }

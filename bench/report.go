@@ -16,13 +16,14 @@ import (
 
 // results are all figures of a run.
 type results struct {
-	Machine string
-	// Fdatasync is the median of a write of 4 KiB and one fdatasync, in a row and
-	// each after a pause as long as a call; 0 where it was not measured.
-	Fdatasync, FdatasyncPaused time.Duration
-	Lines                      []line
-	Footprint                  *figures
+	Machine   string
+	Lines     []line
+	Footprint *figures
 }
+
+// disk is the median of a write of 4 KiB and one fdatasync, in a row and each
+// after a pause as long as a call; 0 where it could not be measured.
+type disk struct{ Row, Paused time.Duration }
 
 // machine says what a run ran on.
 func machine() string {
@@ -128,27 +129,85 @@ func (r *results) report(o *options, w io.Writer) error {
 	if o.json {
 		return json.NewEncoder(w).Encode(r)
 	}
-	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
-	for _, row := range r.rows() {
-		fmt.Fprintln(tw, strings.Join(row, "\t")+"\t")
-	}
-	if err := tw.Flush(); err != nil {
-		return err
+	for _, table := range [][][]string{r.rows(), r.waits()} {
+		tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
+		for _, row := range table {
+			fmt.Fprintln(tw, strings.Join(row, "\t")+"\t")
+		}
+		if err := tw.Flush(); err != nil {
+			return err
+		}
 	}
 	_, err := fmt.Fprint(w, r.footnotes())
 	return err
 }
 
+// waits is the table of what waiting for the disk adds, its heads first: with
+// `always`, per round, over the bare proxy. Nil where it was left out.
+func (r *results) waits() [][]string {
+	heads := []string{"scenario", "p50 over the bare proxy's, µs", "one fdatasync, µs", "after a pause, µs", "÷ fdatasync", "÷ fdatasync after a pause"}
+	var out [][]string
+	var bare line
+	for _, l := range r.Lines {
+		if l.Target == nameProxy {
+			bare = l
+		}
+		if l.Target != nameAlways {
+			continue
+		}
+		var over, row, paused, toRow, toPaused []float64
+		for i, t := range l.Turns {
+			more, d := float64(t.P50-bare.Turns[i].P50)/1e3, l.Disk[i]
+			over, row, paused = append(over, more), append(row, float64(d.Row)/1e3), append(paused, float64(d.Paused)/1e3)
+			toRow, toPaused = append(toRow, more/row[i]), append(toPaused, more/paused[i])
+		}
+		out = append(out, []string{l.Scenario, fmt.Sprintf("%.0f", median(over)), fmt.Sprintf("%.0f", median(row)), fmt.Sprintf("%.0f", median(paused)),
+			fmt.Sprintf("%.2f", median(toRow)), fmt.Sprintf("%.2f", median(toPaused))})
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return slices.Insert(out, 0, heads)
+}
+
+// turns says how many turns there were, how many were made again, and how many
+// still lost more than they should have.
+func (r *results) turns() (all, repeats, noisy int) {
+	for _, l := range r.Lines {
+		for _, t := range l.Turns {
+			all++
+			repeats += t.Repeats
+			if t.Stolen > mostStolen {
+				noisy++
+			}
+		}
+	}
+	return all, repeats, noisy
+}
+
 // footnotes are the figures that belong to no scenario.
 func (r *results) footnotes() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s; %s; one write of 4 KiB with fdatasync: %d µs, after a pause of %d µs: %d µs\n",
-		r.Machine, placed(), r.Fdatasync.Microseconds(), pauseOfCall.Microseconds(), r.FdatasyncPaused.Microseconds())
+	all, repeats, noisy := r.turns()
+	fmt.Fprintf(&b, "%s; %s; one fdatasync is of 4 KiB written, in a row or each after a pause of %d µs\n", r.Machine, placed(), pauseOfCall.Microseconds())
+	fmt.Fprintf(&b, "%d turns; %d more were made again because the host took more than %.0f %% of a processor from them; it took that from %d of those that count\n",
+		all, repeats, mostStolen*100, noisy)
 	if f := r.Footprint; f != nil {
 		fmt.Fprintf(&b, "binary %.1f MiB; ready on an existing database of 10,000 keys after %d ms; idle RSS %.1f MB; an idle stream %.1f KiB (%d open)\n",
 			float64(f.Binary)/(1<<20), f.Start.Milliseconds(), float64(f.Idle)/1e6, float64(f.IdleStream)/1024, idleStreams)
 	}
 	return b.String()
+}
+
+// writeTable writes rows, the heads first, as Markdown. The first columns are texts.
+func writeTable(b *bytes.Buffer, rows [][]string, texts int) {
+	for i, row := range rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
+		if i == 0 {
+			b.WriteString("|" + strings.Repeat("---|", texts) + strings.Repeat("--:|", len(row)-texts) + "\n")
+		}
+	}
+	b.WriteString("\n")
 }
 
 // The generated part of performance.md stands between these lines.
@@ -170,13 +229,12 @@ func (r *results) writeDocs(dir string) error {
 	}
 	var b bytes.Buffer
 	b.WriteString(generatedStart + "\n\n![CPU time per call over that of a bare proxy](performance.svg)\n\n")
-	for i, row := range r.rows() {
-		fmt.Fprintf(&b, "| %s |\n", strings.Join(row, " | "))
-		if i == 0 {
-			b.WriteString("|---|---|" + strings.Repeat("--:|", len(row)-2) + "\n")
-		}
+	writeTable(&b, r.rows(), 2)
+	if waits := r.waits(); waits != nil {
+		b.WriteString("What waiting for the disk adds, `always`:\n\n")
+		writeTable(&b, waits, 1)
 	}
-	fmt.Fprintf(&b, "\n%s\n", r.footnotes())
+	b.WriteString(r.footnotes() + "\n")
 	if err := os.WriteFile(file, slices.Concat(text[:start], b.Bytes(), text[end:]), 0o644); err != nil {
 		return err
 	}

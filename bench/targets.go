@@ -20,6 +20,7 @@ const (
 	nameDirect  = "direct"
 	nameProxy   = "bare proxy"
 	nameNginx   = "nginx"
+	nameAlways  = "modelgate, always"
 	nameRowless = "modelgate, no rows"
 	// nameUnbudgeted is a gateway whose organization has no budgets.
 	nameUnbudgeted = "modelgate, no budgets"
@@ -134,7 +135,7 @@ func (f *fleet) startAll(o *options) error {
 	}
 	for _, g := range []gateway{
 		{name: "modelgate, interval", binary: o.binary, fsync: "interval"},
-		{name: "modelgate, always", binary: o.binary, fsync: "always"},
+		{name: nameAlways, binary: o.binary, fsync: "always"},
 		{name: "modelgate, spool only", binary: o.rowless, fsync: "interval", rows: "spool"},
 		{name: nameRowless, binary: o.rowless, fsync: "interval"},
 		{name: nameUnbudgeted, binary: o.binary, fsync: "interval"},
