@@ -24,7 +24,7 @@ func (c *dbCopy) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	from, err := openStore(env, cfg, store.Exclusive)
+	from, err := openStore(env, cfg, store.Exclusive, nil)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"modelgate/internal/config"
+	"modelgate/internal/giveway"
 	"modelgate/internal/provider"
 	"modelgate/internal/relay"
 	"modelgate/internal/seal"
@@ -134,13 +135,14 @@ func masterKeys(cfg *config.Config) (*seal.Keys, error) {
 
 const openTimeout = 30 * time.Second
 
-// openStore opens the database of a configuration.
-func openStore(env *environment, cfg *config.Config, mode store.Mode) (*store.DB, error) {
+// openStore opens the database of a configuration. Where no calls are served
+// way is nil.
+func openStore(env *environment, cfg *config.Config, mode store.Mode, way *giveway.Way) (*store.DB, error) {
 	ctx, cancel := context.WithTimeout(env.ctx, openTimeout)
 	defer cancel()
 	return store.Open(ctx, store.Options{
 		URL: cfg.Database.URL.Reveal(), DataDir: cfg.Server.DataDir, Mode: mode,
-		Log: slog.New(slog.NewTextHandler(env.stderr, nil)), Software: buildVersion(),
+		Log: slog.New(slog.NewTextHandler(env.stderr, nil)), Software: buildVersion(), Way: way,
 	})
 }
 

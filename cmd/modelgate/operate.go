@@ -29,7 +29,7 @@ func (f *operatorFlags) open(env *environment) (*config.Config, *store.DB, error
 	if err != nil {
 		return nil, nil, err
 	}
-	db, err := openStore(env, cfg, store.Shared)
+	db, err := openStore(env, cfg, store.Shared, nil)
 	return cfg, db, err
 }
 

@@ -21,6 +21,7 @@ import (
 	"modelgate"
 	"modelgate/internal/config"
 	"modelgate/internal/contract"
+	"modelgate/internal/giveway"
 	"modelgate/internal/keyring"
 	"modelgate/internal/lane"
 	"modelgate/internal/manage"
@@ -52,7 +53,8 @@ type server struct {
 	level    *slog.LevelVar
 	config   atomic.Pointer[config.Config]
 	live     atomic.Pointer[relay.Live]
-	master   *seal.Keys // nil without a master key
+	master   *seal.Keys   // nil without a master key
+	way      *giveway.Way // of work beside the calls
 	db       *store.DB
 	spool    *spool.Spool
 	shipper  *work.Shipper
@@ -81,7 +83,7 @@ type server struct {
 // needs another, and recovers what an earlier life left.
 func newServer(env *environment, cfg *config.Config) (*server, error) {
 	harden()
-	s := &server{env: env, level: new(slog.LevelVar), metrics: prometheus.NewRegistry(), fail: newFailpoints(env.lookup)}
+	s := &server{env: env, level: new(slog.LevelVar), metrics: prometheus.NewRegistry(), fail: newFailpoints(env.lookup), way: giveway.New()}
 	s.config.Store(cfg)
 	s.log = newLog(env, cfg, s.level)
 	var err error
@@ -96,7 +98,7 @@ func newServer(env *environment, cfg *config.Config) (*server, error) {
 	if err := os.MkdirAll(cfg.Server.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("data_dir: %w", err)
 	}
-	if s.db, err = openStore(env, cfg, store.Exclusive); err != nil {
+	if s.db, err = openStore(env, cfg, store.Exclusive, s.way); err != nil {
 		return nil, err
 	}
 	s.warnOfSecrets()
@@ -126,7 +128,7 @@ func (s *server) openBooks(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	s.shipper = work.NewShipper(s.spool, s.fail.ledger(s.db), s.log)
+	s.shipper = work.NewShipper(s.spool, s.fail.ledger(s.db), s.log, s.way)
 	if err := s.shipper.Recover(s.env.ctx); err != nil {
 		return errors.Join(fmt.Errorf("recover the spool: %w", err), s.spool.Close())
 	}
@@ -312,7 +314,7 @@ func (s *server) close() error {
 	for _, p := range s.live.Load().Providers {
 		p.Close()
 	}
-	return errors.Join(s.spool.Close(), s.db.Close())
+	return errors.Join(s.spool.Close(), s.db.Close(), s.way.Close())
 }
 
 func (s *server) registerMetrics() {

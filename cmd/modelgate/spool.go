@@ -54,7 +54,7 @@ func (c *spoolShip) Run(env *environment) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, left.Close()) }()
-	shipper := work.NewShipper(left, db, log)
+	shipper := work.NewShipper(left, db, log, nil)
 	if err := shipper.Recover(env.ctx); err != nil {
 		return err
 	}

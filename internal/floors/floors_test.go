@@ -17,8 +17,9 @@ const testOnly = -1
 // never its own. One that is not listed fails the test, so that adding one is
 // a decision.
 var floor = map[string]int{
-	"":              0,
-	"internal/life": 0,
+	"":                 0,
+	"internal/life":    0,
+	"internal/giveway": 0,
 
 	"internal/config":    1,
 	"internal/store":     1,

@@ -77,8 +77,9 @@ func (p *evidencePage) turn() {
 func (db *DB) evidenceOf(b *booked) ([]evidenceBatch, error) {
 	page := evidencePage{pack: db.pack, lines: make([]byte, 0, min(len(b.rows), evidenceRecords)*evidenceRoom)}
 	by := modelgate.EvidenceWriter{Instance: b.instance, Software: db.software}
-	for i, r := range byClient(b.rows) {
-		yield(i)
+	work := db.way.Work()
+	for _, r := range byClient(b.rows) {
+		work.Step()
 		err := page.add(r.ClientID, r.At, func(dst []byte) ([]byte, error) { return r.AppendEvidence(dst, by), nil })
 		if err != nil {
 			return nil, err

@@ -185,6 +185,7 @@ func (p *evidencePass) prepare(ctx context.Context) error {
 		return err
 	}
 	var buf []byte
+	work := p.db.way.Work()
 	for _, b := range p.pending {
 		var err error
 		if buf, err = p.db.pack.unpack(buf, b.packed); err != nil {
@@ -198,6 +199,7 @@ func (p *evidencePass) prepare(ctx context.Context) error {
 				break
 			}
 			c.Append(record)
+			work.Step()
 		}
 		if got := c.Seq + 1 - first; got != b.records {
 			return fmt.Errorf("batch %s has %d records, not %d", b.id, got, b.records)

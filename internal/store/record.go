@@ -54,7 +54,7 @@ func (db *DB) Record(ctx context.Context, b Batch) (inserted int, err error) {
 		return db.recordBy(ctx, b, db.insertUsage)
 	}
 	if inserted, err = db.recordBy(ctx, b, db.feed.insert); errors.Is(err, errKnown) {
-		return db.recordBy(ctx, b, insertUsageSingly)
+		return db.recordBy(ctx, b, db.insertUsageSingly)
 	}
 	return inserted, err
 }

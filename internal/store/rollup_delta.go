@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/giveway"
 )
 
 // Booking a batch does not touch the pages: it adds one row of rollup_delta
@@ -43,7 +44,7 @@ func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
 		return err
 	}
 	t := make(tally)
-	b.count(func(c *counted) {
+	b.count(db.way, func(c *counted) {
 		if c.at >= clients[c.client].rolledFrom {
 			t.add(c)
 		}
@@ -52,10 +53,11 @@ func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
 }
 
 // count calls do with what each row adds to the rollups.
-func (b *booked) count(do func(*counted)) {
+func (b *booked) count(way *giveway.Way, do func(*counted)) {
 	var c counted // one, or each would be on the heap
-	for i, r := range b.rows {
-		yield(i)
+	work := way.Work()
+	for _, r := range b.rows {
+		work.Step()
 		c = countedRow(r)
 		do(&c)
 	}

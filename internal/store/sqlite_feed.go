@@ -14,6 +14,7 @@ import (
 	"modernc.org/sqlite/vtab"
 
 	"modelgate"
+	"modelgate/internal/giveway"
 )
 
 // feed hands usage rows to SQLite as two tables that exist in the writing
@@ -25,6 +26,8 @@ import (
 //
 // A feed has one user at a time: whoever has the writing transaction.
 type feed struct {
+	way    *giveway.Way
+	work   giveway.Work // of the statement that is being run
 	groups []feedGroup
 	small  int   // from here on groups have few rows
 	err    error // why a row could not be handed over
@@ -111,8 +114,9 @@ func (f *feed) insert(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow
 	if len(rows) == 0 {
 		return nil
 	}
-	defer func() { *f = feed{} }()
+	defer f.clear()
 	f.fill(rows)
+	f.work = f.way.Work()
 	var n int64
 	for i, g := range f.groups[:f.small] {
 		added, err := f.run(ctx, tx, sqlSQLiteFeed, append([]any{i}, g.common()...)...)
@@ -136,6 +140,9 @@ func (f *feed) insert(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow
 	}
 	return nil
 }
+
+// clear forgets what was handed over.
+func (f *feed) clear() { *f = feed{way: f.way} }
 
 func (f *feed) run(ctx context.Context, tx *sql.Tx, text string, args ...any) (int64, error) {
 	r, err := tx.ExecContext(ctx, text, args...)
@@ -320,7 +327,7 @@ func (c *feedRows) read() error {
 		return nil
 	}
 	c.seen++
-	yield(c.seen)
+	c.feed.work.Step()
 	var err error
 	c.room, c.end, err = usageTexts(c.room[:0], c.rows[0])
 	if err != nil {

@@ -49,7 +49,7 @@ func TestFeedInsertsWhatSingleRowsInsert(t *testing.T) {
 		must(t, err)
 		return lines
 	}
-	fed, single := stored(func(db *DB) usageInsertion { return db.feed.insert }), stored(func(*DB) usageInsertion { return insertUsageSingly })
+	fed, single := stored(func(db *DB) usageInsertion { return db.feed.insert }), stored(func(db *DB) usageInsertion { return db.insertUsageSingly })
 	if len(fed) != 40 || len(single) != 40 {
 		t.Fatalf("%d rows fed and %d inserted singly, want 40", len(fed), len(single))
 	}

@@ -39,7 +39,7 @@ WHERE ` + sliceSpendRow + `
 
 // many runs a statement once for all its tuples.
 func (f *feed) many(ctx context.Context, tx *sql.Tx, m *many) error {
-	defer func() { *f = feed{} }()
+	defer f.clear()
 	for i := range m.n {
 		start := len(f.tuples)
 		f.tuples = m.args(f.tuples, i)
@@ -51,6 +51,7 @@ func (f *feed) many(ctx context.Context, tx *sql.Tx, m *many) error {
 			}
 		}
 	}
+	f.work = f.way.Work()
 	exec := func(ctx context.Context, args ...any) (sql.Result, error) { return tx.ExecContext(ctx, m.fed, args...) }
 	query := func(ctx context.Context, args ...any) (*sql.Rows, error) { return tx.QueryContext(ctx, m.fed, args...) }
 	return m.run(ctx, exec, query, nil)
@@ -86,7 +87,7 @@ func (c *feedTuples) Filter(int, string, []vtab.Value) error {
 func (c *feedTuples) Next() error {
 	c.at++
 	c.rest = c.rest[c.feed.width:]
-	yield(c.at)
+	c.feed.work.Step()
 	return nil
 }
 

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/giveway"
 )
 
 // Mode says who else may use a SQLite file at the same time. PostgreSQL
@@ -54,6 +55,9 @@ type Options struct {
 	MaxConns int
 	// Software is the version of the program, as evidence names it.
 	Software string
+	// Way is how long work in this process lets calls have their turn: with
+	// SQLite the database's work is the process's own. nil where none are served.
+	Way *giveway.Way
 }
 
 // DB is an open database. It is safe for concurrent use.
@@ -64,9 +68,10 @@ type DB struct {
 	now    func() time.Time
 	ids    *modelgate.IDs // of evidence batches
 	pack   *packer
-	long   *turns // for what may read much
-	feed   *feed  // nil on PostgreSQL
-	rules  rules  // of callers
+	long   *turns       // for what may read much
+	feed   *feed        // nil on PostgreSQL
+	rules  rules        // of callers
+	way    *giveway.Way // Options.Way
 	// software is Options.Software.
 	software string
 	lock     *os.File // held while open in Exclusive mode; nil otherwise
@@ -97,7 +102,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
 	}
-	db.now, db.ids, db.software = o.Now, modelgate.NewIDs(o.Now), o.Software
+	db.now, db.ids, db.software, db.way = o.Now, modelgate.NewIDs(o.Now), o.Software, o.Way
 	if db.pack, err = newPacker(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

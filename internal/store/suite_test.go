@@ -9,6 +9,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/gatetest"
+	"modelgate/internal/giveway"
 )
 
 // engines are the databases that every test runs on.
@@ -28,7 +29,12 @@ func each(t *testing.T, test func(t *testing.T, db *DB)) {
 // options name a fresh database.
 func options(t testing.TB, engine string) Options {
 	t.Helper()
-	o := Options{URL: "sqlite:test.db", DataDir: t.TempDir(), Now: func() time.Time { return noon }}
+	o := Options{URL: "sqlite:test.db", DataDir: t.TempDir(), Now: func() time.Time { return noon }, Way: giveway.New()}
+	t.Cleanup(func() {
+		if err := o.Way.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 	if engine == "postgres" {
 		o.URL = gatetest.Postgres(t)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
-	"runtime"
 	"slices"
 	"time"
 
@@ -215,21 +214,9 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $
 ON CONFLICT (client_id, created_at, id) DO NOTHING
 -- sqlInsertUsage`
 
-// yieldRows is after how many rows the calls that are being served have their
-// turn: SQLite runs in this process, and a batch takes a processor for a time
-// that a call would have to wait.
-const yieldRows = 32
-
-// yield is called after each row, which it is given the number of.
-func yield(row int) {
-	if row%yieldRows == yieldRows-1 {
-		runtime.Gosched()
-	}
-}
-
 // insertUsageSingly tells of rows some of which are there already which ones
 // are new.
-func insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {
+func (db *DB) insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {
 	stmt, err := tx.PrepareContext(ctx, sqlInsertUsage)
 	if err != nil {
 		return err
@@ -237,8 +224,9 @@ func insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRo
 	defer stmt.Close()
 	args := make([]any, 0, usageColumnCount)
 	still := context.WithoutCancel(ctx) // watching it would take a goroutine for each row
+	work := db.way.Work()
 	for i := range rows {
-		yield(i)
+		work.Step()
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -47,7 +47,7 @@ func BenchmarkBooks(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer s.Close()
-	calls, shipper := spool.NewCalls(s), NewShipper(s, discard{}, slog.New(slog.DiscardHandler))
+	calls, shipper := spool.NewCalls(s), NewShipper(s, discard{}, slog.New(slog.DiscardHandler), nil)
 	const part = 2000 // calls at a time
 	var begins [part]modelgate.CallBegin
 	var ends [part]modelgate.CallEnd

@@ -13,7 +13,9 @@ import (
 // digest takes entries in and adds the rows that they complete to those that
 // are pending.
 func (s *Shipper) digest(entries []spool.Entry) {
+	work := s.way.Work()
 	for i := range entries {
+		work.Step()
 		e := &entries[i]
 		var err error
 		switch e.Type {

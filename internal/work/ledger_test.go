@@ -134,7 +134,7 @@ func begin(t testing.TB, dir string, l Ledger) *life {
 		t.Fatal(err)
 	}
 	f := &life{spool: s, calls: spool.NewCalls(s), log: log}
-	f.shipper = NewShipper(s, l, slog.New(log))
+	f.shipper = NewShipper(s, l, slog.New(log), nil)
 	f.shipper.wait = func(ctx context.Context, d time.Duration) error {
 		f.pauses = append(f.pauses, d)
 		return ctx.Err()

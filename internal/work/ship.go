@@ -4,12 +4,12 @@ package work
 import (
 	"context"
 	"log/slog"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"modelgate"
+	"modelgate/internal/giveway"
 	"modelgate/internal/spool"
 	"modelgate/internal/store"
 )
@@ -42,6 +42,7 @@ type Shipper struct {
 	spool  *spool.Spool
 	ledger Ledger
 	log    *slog.Logger
+	way    *giveway.Way
 	gather time.Duration                              // shipPause
 	wait   func(context.Context, time.Duration) error // between tries
 
@@ -76,10 +77,11 @@ type openCall struct {
 	mark  *modelgate.CallEnd
 }
 
-// NewShipper makes the shipper of a spool.
-func NewShipper(s *spool.Spool, ledger Ledger, log *slog.Logger) *Shipper {
+// NewShipper makes the shipper of a spool. It gives way to calls; where none are
+// served way is nil.
+func NewShipper(s *spool.Spool, ledger Ledger, log *slog.Logger, way *giveway.Way) *Shipper {
 	return &Shipper{
-		spool: s, ledger: ledger, log: log, gather: shipPause, wait: sleep, reader: s.Reader(spool.Position{}),
+		spool: s, ledger: ledger, log: log, way: way, gather: shipPause, wait: sleep, reader: s.Reader(spool.Position{}),
 		decoder: spool.NewDecoder(), open: make(map[modelgate.UUID]*openCall), moved: make(chan struct{}), hurry: make(chan struct{}, 1),
 	}
 }
@@ -157,7 +159,6 @@ func (s *Shipper) fill() (all bool, err error) {
 			return true, err
 		}
 		s.digest(entries)
-		runtime.Gosched() // the calls that are being served have their turn
 	}
 	return false, nil
 }
