@@ -67,9 +67,10 @@ func (g *gateway) serve() (*target, error) {
 // have ended are not yet booked or not yet in the chain of evidence.
 var unfinished = regexp.MustCompile(`(?m)^modelgate_(spool_backlog_bytes|evidence_lag_seconds) [^0\n]`)
 
-// A look whether a gateway is at rest costs it processor time, which counts.
-// One that carries rows on gathers them for a second: the first look comes
-// after that, so that most of the time there is one, as for those without rows.
+// A look whether a gateway is at rest costs it processor time, which counts, and
+// one that carries rows on gathers them for a second: the first look comes after
+// that. It comes as late at those without rows: where in that second a turn
+// begins decides how many batches fall into it, so all begin alike.
 const (
 	settleFirst = 1100 * time.Millisecond
 	settlePause = 500 * time.Millisecond
@@ -85,9 +86,7 @@ func (t *target) settle() error {
 		return err
 	}
 	look.Header.Set("Accept-Encoding", "identity") // compressing them would count too
-	if t.name != nameRowless {
-		time.Sleep(settleFirst)
-	}
+	time.Sleep(settleFirst)
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(settlePause) {
 		resp, err := http.DefaultClient.Do(look)
 		if err != nil {

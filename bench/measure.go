@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"time"
 )
@@ -42,9 +43,9 @@ func measure(o *options, sc *scenario, targets []*target) ([]line, error) {
 	}
 	for round := range o.rounds {
 		atStart := disk{Row: fdatasync(0), Paused: fdatasync(pauseOfCall)}
-		for i := range targets {
+		order := rand.New(rand.NewPCG(0, uint64(round))).Perm(len(targets)) // no target always follows the same one
+		for i, at := range order {
 			lines[i].Disk = append(lines[i].Disk, atStart)
-			at := (i + round) % len(targets) // no target always follows the same one
 			got, err := quietSlice(targets[at], sc, o.slice*time.Duration(max(sc.Long, 1)))
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", sc.Name, targets[at].name, err)
