@@ -7,7 +7,7 @@
 // target's process, throughput, latency and memory, and the medians of the
 // per-round ratios; single figures depend on the machine, ratios hardly.
 //
-//	go run ./bench [-rounds 8] [-slice 1s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted] [-large]
+//	go run ./bench [-rounds 6] [-slice 1.5s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted] [-large]
 //	               [-rowless FILE] [-write docs] [-json] [-profile FILE] [-spread]
 package main
 
@@ -25,8 +25,8 @@ func main() {
 	}
 	var o options
 	var only, targets string
-	flag.IntVar(&o.rounds, "rounds", 8, "how often every target takes its turn")
-	flag.DurationVar(&o.slice, "slice", time.Second, "length of a turn")
+	flag.IntVar(&o.rounds, "rounds", 6, "how often every target takes its turn")
+	flag.DurationVar(&o.slice, "slice", 1500*time.Millisecond, "length of a turn; rows are carried on every second, and a shorter one may hold none of that")
 	flag.StringVar(&o.binary, "binary", "bin/modelgate", "the gateway")
 	flag.StringVar(&o.rowless, "rowless", "", "the gateway built with -tags rowless, for what the rows cost; empty leaves it out")
 	flag.BoolVar(&o.unbudgeted, "unbudgeted", false, "also a gateway whose organization has no budgets, for what they cost")
