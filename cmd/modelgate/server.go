@@ -157,10 +157,11 @@ func (s *server) mount(cfg *config.Config) error {
 	s.keys = keyring.New(keyring.Options{
 		Source: callers{s.db, cfg.Enforcement}, Unreachable: store.Unreachable, Touch: s.db.TouchKeys, Now: time.Now, Log: s.log,
 	})
+	together := giveway.NewTogether()
 	s.relay = relay.New(relay.Options{
 		Live: s.live.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
 		Metrics: relay.NewMetrics(s.metrics), MaxBody: int64(cfg.Server.MaxRequestBytes), Room: room, Purse: s.purse, Tracing: s.openTracing(cfg),
-		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(),
+		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(), Together: together,
 	})
 	client := newProcessor(cfg)
 	s.exporter = s.newExporter(client)
@@ -189,7 +190,7 @@ func (s *server) mount(cfg *config.Config) error {
 		// Left to itself the server answers OPTIONS * without the request id.
 		DisableGeneralOptionsHandler: true,
 	}
-	s.lane = lane.New(s.http)
+	s.lane = lane.New(s.http, together)
 	if cfg.Server.AdminListen != "" {
 		s.admin = &http.Server{Addr: cfg.Server.AdminListen, Handler: s.adminSurface(), ReadHeaderTimeout: 10 * time.Second}
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"modelgate/internal/giveway"
 	"modelgate/internal/lane"
 )
 
@@ -26,7 +27,7 @@ func BenchmarkExchange(b *testing.B) {
 	request := []byte(post("/v1/chat/completions", strings.Repeat("x", 1000)))
 	for name, serve := range map[string]func(net.Listener) error{
 		"lane": func(l net.Listener) error {
-			return lane.New(&http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute}).Serve(l)
+			return lane.New(&http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute}, giveway.NewTogether()).Serve(l)
 		},
 		"net_http": func(l net.Listener) error { return http.Serve(l, handler) },
 	} {

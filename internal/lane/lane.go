@@ -17,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"modelgate/internal/giveway"
 )
 
 const (
@@ -32,10 +34,11 @@ const (
 type Server struct {
 	// rest serves what is not plain. Its Handler, ReadHeaderTimeout,
 	// IdleTimeout and ErrorLog are the lane's too.
-	rest  *http.Server
-	leave chan net.Conn // to rest
-	outs  sync.Pool     // of *output
-	today today
+	rest     *http.Server
+	leave    chan net.Conn // to rest
+	together *giveway.Together
+	outs     sync.Pool // of *output
+	today    today
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
@@ -45,9 +48,10 @@ type Server struct {
 }
 
 // New makes a server of one that is not serving yet. ReadHeaderTimeout and
-// IdleTimeout of rest must be above 0.
-func New(rest *http.Server) *Server {
-	s := &Server{rest: rest, leave: make(chan net.Conn), conns: make(map[*conn]struct{}), done: make(chan struct{})}
+// IdleTimeout of rest must be above 0. Answers wait for others as together says;
+// with nil each leaves at once.
+func New(rest *http.Server, together *giveway.Together) *Server {
+	s := &Server{rest: rest, together: together, leave: make(chan net.Conn), conns: make(map[*conn]struct{}), done: make(chan struct{})}
 	s.outs.New = func() any { return new(output) }
 	return s
 }

@@ -3,7 +3,6 @@ package lane
 import (
 	"errors"
 	"net/http"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -176,7 +175,8 @@ func (w *reply) FlushError() error {
 		w.frame(w.out.held)
 		w.release()
 	}
-	w.leave()
+	w.x.c.s.together.Pass()
+	w.send()
 	w.rest()
 	return w.err
 }
@@ -206,7 +206,8 @@ func (w *reply) finish() bool {
 	if w.chunked {
 		w.out.b = append(w.out.b, "0\r\n\r\n"...)
 	}
-	w.leave()
+	w.x.c.s.together.Wait()
+	w.send()
 	cut := w.length != unknown && bodyAllowed(w.status) && w.wrote < w.length
 	return w.err == nil && !w.last && !cut
 }
@@ -218,15 +219,6 @@ func (w *reply) over() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true
-}
-
-// leave sends what there is, after all that others can do has been done: answers
-// that have come as far leave one right after the other. Each by itself, most
-// would find who is to read them asleep, and to wake a processor takes longer
-// than to write to its socket.
-func (w *reply) leave() {
-	runtime.Gosched()
-	w.send()
 }
 
 func (w *reply) send() {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"runtime"
 	"time"
 
 	"modelgate"
@@ -25,10 +24,7 @@ func (y *Relay) forward(c *call) error {
 		return err
 	}
 	c.out = first
-	// Calls that have come as far leave together. Each by itself, most would find
-	// who is to read them asleep, and to wake a processor takes longer than to
-	// write to its socket.
-	runtime.Gosched()
+	y.Together.Wait()
 	if err := y.begin(c); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/giveway"
 	"modelgate/internal/keyring"
 	"modelgate/internal/provider"
 	"modelgate/internal/purse"
@@ -69,6 +70,10 @@ type Options struct {
 
 	// Tracing makes a trace of each call; nil makes none.
 	Tracing *Tracing
+
+	// Together has calls that have come as far leave together; nil has each
+	// leave at once.
+	Together *giveway.Together
 
 	// Room bounds the memory of request bodies; nil has no bound.
 	Room *web.Room
