@@ -34,7 +34,8 @@ type conn struct {
 	readBy, writeBy time.Time
 
 	base   http.Request // what all requests of the connection share
-	target string       // of the request before, and what it was parsed to
+	known  known
+	target string // of the request before, and what it was parsed to
 	parsed *url.URL
 
 	watch watch
@@ -74,7 +75,7 @@ func (c *conn) request() (h head, ok bool) {
 			return h, false
 		}
 		if end := endOfHead(c.buf[:c.to]); end > 0 {
-			if h, ok = parseHead(c.buf[:end]); ok && c.parse(h.target) {
+			if h, ok = c.head(c.buf[:end]); ok {
 				c.from = end
 				return h, true
 			}
@@ -96,6 +97,21 @@ func (c *conn) request() (h head, ok bool) {
 			return h, false
 		}
 	}
+}
+
+// head is the head that b is, and its target parsed; false for one that is not
+// plain.
+func (c *conn) head(b []byte) (head, bool) {
+	if h, same := c.known.again(b); same {
+		return h, true
+	}
+	text := string(b)
+	h, ok := parseHead(text)
+	if !ok || !c.parse(h.target) {
+		return h, false
+	}
+	c.known.remember(h, text)
+	return h, true
 }
 
 // parse makes a target a URL, as net/http does.

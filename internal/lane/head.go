@@ -25,8 +25,55 @@ type head struct {
 	target string
 	host   string
 	length int64
-	header http.Header // as net/http would give it: without Host
+	header http.Header // as net/http would give it, without Host and Content-Length
 }
+
+// known is the head before on a connection. Most clients send the same one time
+// and again, but for the length of the body. The zero value knows none.
+type known struct {
+	head   head
+	before string // up to the digits of the length
+	after  string // from behind them
+}
+
+// remember keeps a head that was parsed from text.
+func (k *known) remember(h head, text string) {
+	*k = known{}
+	at := lengthIn(text)
+	if at < 0 {
+		return // a spelling that is seldom
+	}
+	end := at
+	for isDigit(text[end]) { // a line end follows
+		end++
+	}
+	*k = known{h, text[:at], text[end:]}
+}
+
+// lengthIn is where the digits of a Content-Length begin, -1 where that is not
+// seen at once.
+func lengthIn(text string) int {
+	for _, name := range [...]string{"\r\nContent-Length: ", "\r\ncontent-length: "} {
+		if at := strings.Index(text, name); at >= 0 && isDigit(text[at+len(name)]) {
+			return at + len(name)
+		}
+	}
+	return -1
+}
+
+// again is the head that b is, if it is the known one but for its length. The
+// header is the same map: nobody may change it.
+func (k *known) again(b []byte) (h head, same bool) {
+	from, to := len(k.before), len(b)-len(k.after)
+	if from == 0 || to <= from || to-from > maxDigits || string(b[:from]) != k.before || string(b[to:]) != k.after {
+		return h, false
+	}
+	h = k.head
+	h.length = length(b[from:to])
+	return h, h.length >= 0
+}
+
+func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 const (
 	method   = "POST "
@@ -45,11 +92,10 @@ func endOfHead(b []byte) int {
 
 // parseHead reads a head that ends with its empty line. It is false for
 // everything that is not plain.
-func parseHead(b []byte) (h head, plain bool) {
-	if !bytes.HasPrefix(b, []byte(method)) {
+func parseHead(text string) (h head, plain bool) {
+	if !strings.HasPrefix(text, method) {
 		return h, false
 	}
-	text := string(b)
 	line, text, _ := strings.Cut(text, lineEnd)
 	h.target, plain = strings.CutSuffix(line[len(method):], protocol)
 	if !plain || !visible(h.target) {
@@ -83,9 +129,7 @@ func (h *head) keep(name, value string, room *[]string) bool {
 			return false
 		}
 		h.length = length(value)
-		if h.length < 0 {
-			return false
-		}
+		return h.length >= 0
 	case "Connection":
 		if !strings.EqualFold(value, "keep-alive") {
 			return false
@@ -108,17 +152,16 @@ func (h *head) keep(name, value string, room *[]string) bool {
 }
 
 // length is what a Content-Length says, -1 for what is not plain.
-func length(value string) int64 {
-	if value == "" || len(value) > maxDigits {
+func length[T string | []byte](value T) int64 {
+	if len(value) == 0 || len(value) > maxDigits {
 		return -1
 	}
 	n := int64(0)
 	for i := range len(value) {
-		d := value[i] - '0'
-		if d > 9 {
+		if !isDigit(value[i]) {
 			return -1
 		}
-		n = 10*n + int64(d)
+		n = 10*n + int64(value[i]-'0')
 	}
 	if n > maxBody {
 		return -1

@@ -56,7 +56,7 @@ var heads = []struct {
 func TestHeads(t *testing.T) {
 	t.Parallel()
 	for _, c := range heads {
-		if _, plain := parseHead([]byte(c.text)); plain != c.plain {
+		if _, plain := parseHead(c.text); plain != c.plain {
 			t.Errorf("%s: plain %v, want %v", c.name, plain, c.plain)
 		}
 	}
@@ -73,7 +73,7 @@ func FuzzHead(f *testing.F) {
 		if end == 0 {
 			return
 		}
-		h, plain := parseHead(b[:end])
+		h, plain := parseHead(string(b[:end]))
 		if !plain {
 			return
 		}
@@ -91,10 +91,83 @@ func FuzzHead(f *testing.F) {
 		host := r.Host
 		want := r.Header.Clone()
 		want.Del("Host")
+		want.Del("Content-Length")
 		if r.Method != http.MethodPost || r.RequestURI != h.target || host != h.host || r.ContentLength != h.length ||
 			r.Close || len(r.TransferEncoding) > 0 || !reflect.DeepEqual(want, h.header) {
 			t.Errorf("%q:\nnet/http %s %q %q %d %v %v\nlane %q %q %d %v", b[:end],
 				r.Method, r.RequestURI, host, r.ContentLength, r.TransferEncoding, want, h.target, h.host, h.length, h.header)
+		}
+	})
+}
+
+// seconds are heads that come after plainHead, and whether they are taken for
+// that one with another length.
+var seconds = []struct {
+	name     string
+	old, new string // what of plainHead is replaced
+	same     bool
+}{
+	{"same", "", "", true},
+	{"other length", ": 12", ": 13", true},
+	{"longer length", ": 12", ": 262144", true},
+	{"shorter length", ": 12", ": 0", true},
+	{"length out of bounds", ": 12", ": 262145", false},
+	{"length of too many digits", ": 12", ": 0000012", false},
+	{"no length", ": 12", ": ", false},
+	{"signed length", ": 12", ": -1", false},
+	{"length list", ": 12", ": 1,2", false},
+	{"space behind the length", ": 12", ": 12 ", false},
+	{"other header's value", "X-A: 1", "X-A: 2", false},
+	{"other header's name", "X-A: 1", "X-B: 1", false},
+	{"one header more", "X-A: 1", "X-A: 1\r\nX-B: 1", false},
+	{"header within the length", ": 12", ": 1\r\nA:2", false},
+	{"other target", "completions", "completion", false},
+}
+
+func TestKnownHead(t *testing.T) {
+	t.Parallel()
+	for _, c := range seconds {
+		k := knownHead(t, plainHead)
+		text := strings.Replace(plainHead, c.old, c.new, 1)
+		h, same := k.again([]byte(text))
+		if same != c.same {
+			t.Errorf("%s: same %v, want %v", c.name, same, c.same)
+		}
+		if want, _ := parseHead(text); same && !reflect.DeepEqual(h, want) {
+			t.Errorf("%s: %v, want %v", c.name, h, want)
+		}
+	}
+	if _, same := new(known).again([]byte(plainHead)); same {
+		t.Error("a connection knows a head from before its first")
+	}
+}
+
+func knownHead(t *testing.T, text string) *known {
+	t.Helper()
+	k := new(known)
+	if h, plain := parseHead(text); plain {
+		k.remember(h, text)
+	}
+	return k
+}
+
+// FuzzKnownHead has a head be taken for the one before only where reading it
+// gives the same.
+func FuzzKnownHead(f *testing.F) {
+	for _, c := range seconds {
+		f.Add([]byte(plainHead), []byte(strings.Replace(plainHead, c.old, c.new, 1)))
+	}
+	for i := range heads {
+		f.Add([]byte(heads[i].text), []byte(heads[(i+1)%len(heads)].text))
+	}
+	fuzzing.Fuzz(f, func(t *testing.T, first, second []byte) {
+		first, second = first[:endOfHead(first)], second[:endOfHead(second)]
+		h, same := knownHead(t, string(first)).again(second)
+		if !same {
+			return
+		}
+		if want, plain := parseHead(string(second)); !plain || !reflect.DeepEqual(h, want) {
+			t.Errorf("after %q:\n%q taken for\n%v, is plain %v\n%v", first, second, h, plain, want)
 		}
 	})
 }
@@ -104,7 +177,16 @@ func BenchmarkHead(b *testing.B) {
 	b.Run("lane", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, plain := parseHead(text[:endOfHead(text)]); !plain {
+			if _, plain := parseHead(string(text[:endOfHead(text)])); !plain {
+				b.Fatal("not plain")
+			}
+		}
+	})
+	b.Run("known", func(b *testing.B) {
+		c := new(conn)
+		b.ReportAllocs()
+		for b.Loop() {
+			if _, plain := c.head(text[:endOfHead(text)]); !plain {
 				b.Fatal("not plain")
 			}
 		}

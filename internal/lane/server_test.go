@@ -144,6 +144,27 @@ func TestRequestsLeave(t *testing.T) {
 	}
 }
 
+// TestSameHeadAgain: what differs between the heads of two requests is seen, the
+// length of the body among it.
+func TestSameHeadAgain(t *testing.T) {
+	t.Parallel()
+	g := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		fmt.Fprintf(w, "%s %s %d %s %v", r.URL, r.Header["X-A"], r.ContentLength, body, err)
+	}, nil)
+	conn := g.dial(t)
+	for _, c := range []struct{ target, value, body string }{
+		{"/a", "1", "x"}, {"/a", "1", "x"}, {"/a", "1", "xyz"}, {"/a", "1", strings.Repeat("x", 12)}, {"/a", "1", ""},
+		{"/a", "2", "x"}, {"/a", "1", "x"}, {"/b", "1", "x"}, {"/b", "1", "xy"},
+	} {
+		conn.send(t, fmt.Sprintf("POST %s HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\nX-A: %s\r\n\r\n%s", c.target, len(c.body), c.value, c.body))
+		want := fmt.Sprintf("%s [%s] %d %s <nil>", c.target, c.value, len(c.body), c.body)
+		if _, got := conn.answer(t); got != want {
+			t.Errorf("answer %q, want %q", got, want)
+		}
+	}
+}
+
 // TestRequestsInPieces sends a request cut at every byte.
 func TestRequestsInPieces(t *testing.T) {
 	t.Parallel()
