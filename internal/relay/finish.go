@@ -43,7 +43,7 @@ func (y *Relay) end(c *call) {
 		return
 	}
 	c.ended, c.closing = true, time.Now()
-	end := c.outcome()
+	end := c.outcome(c.closing)
 	end.ParseStatus = modelgate.ParseUnknown
 	defer y.settle(c, &end)
 	defer func() {
@@ -58,10 +58,10 @@ func (y *Relay) end(c *call) {
 	c.provide(&end)
 }
 
-// outcome is how the call came out, but for what it used.
-func (c *call) outcome() modelgate.CallEnd {
+// outcome is how the call has come out by now, but for what it used.
+func (c *call) outcome(now time.Time) modelgate.CallEnd {
 	a := &c.attempts[c.tried]
-	end := modelgate.CallEnd{StatusCode: c.status, LatencyMS: time.Since(c.start).Milliseconds()}
+	end := modelgate.CallEnd{StatusCode: c.status, LatencyMS: now.Sub(c.start).Milliseconds()}
 	if c.status == 0 {
 		end.StatusCode = http.StatusInternalServerError // the gateway failed before it had an answer
 	}

@@ -37,7 +37,7 @@ func (y *Relay) mark(c *call) {
 		return
 	}
 	m.usage = usage
-	end := c.outcome()
+	end := c.outcome(now)
 	c.charge(&end)
 	y.Books.Mark(c.id, &end)
 }
