@@ -28,8 +28,8 @@ func (b *Branding) Validate() error {
 		return err
 	}
 	b.ProductName = strings.TrimSpace(b.ProductName)
-	if n := utf8.RuneCountInString(b.ProductName); n < 1 || n > 100 || hasControl(b.ProductName) {
-		return Errorf(BadRequest, "product_name must have 1 to 100 characters")
+	if !strings.ContainsFunc(b.ProductName, visible) || utf8.RuneCountInString(b.ProductName) > 100 || hasControl(b.ProductName) {
+		return Errorf(BadRequest, "product_name must have 1 to 100 characters and a visible one among them")
 	}
 	if b.LogoURL != nil && *b.LogoURL == "" {
 		b.LogoURL = nil

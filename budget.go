@@ -43,12 +43,26 @@ func (p Period) Start(t time.Time) time.Time {
 // MaxBudget is the largest limit of a budget.
 const MaxBudget = 1_000_000_000 * USD
 
-// Budget is a limit of what a level may spend in a period. A target has at
-// most one for each period.
+// Owner is who has set a budget. Each changes and removes its own alone.
+type Owner string
+
+// The owners. Sub-account is that of every key bound to it.
+const (
+	OwnerOperator     Owner = "operator"
+	OwnerOrganization Owner = "organization"
+	OwnerSubAccount   Owner = "sub_account"
+)
+
+// Budget is a limit of what a level may spend in a period. Each owner has at
+// most one for a target and a period; all of them apply, so the smallest binds.
 type Budget struct {
 	Level  Level
 	ID     string // of the client, sub-account or key
 	Period Period
+	Owner  Owner // "" is the organization; not said of what binds a Caller
+	// Generation is how far above its caller the key stands that the budget is
+	// for; 0 for the caller's own and for all other levels.
+	Generation int
 	// Limit is more than 0 and at most MaxBudget. That of a balance is what
 	// was ever credited, 0 before the first credit.
 	Limit Nano
@@ -89,7 +103,7 @@ func compareBudgets(a, b Budget) int {
 		if b.IsBalance() {
 			return -1
 		}
-		return int(b.Level.holds(b.Period))
+		return int(b.hold())
 	}
 	return rank(&a) - rank(&b)
 }
@@ -99,33 +113,46 @@ func compareBudgets(a, b Budget) int {
 func SortBudgets(list []Budget) { slices.SortFunc(list, compareBudgets) }
 
 // Holds says for which budgets of its caller a call has money reserved: one
-// bit for each level and period. A call remembers it, because its cost then
-// comes out of what its instance holds.
-type Holds uint8
+// bit for each level and period, and for each ancestor of its key and period.
+// A call remembers it, because its cost then comes out of what its instance
+// holds.
+type Holds uint16
 
-// The bits, two levels' periods beside each other.
-func (l Level) holds(p Period) Holds {
+// hold is the budget's bit: two periods of a level beside each other, the
+// balance, then the ancestors.
+func (b *Budget) hold() Holds {
 	bit := 0
-	switch l {
-	case LevelSubAccount:
+	switch {
+	case b.Period == Total:
+		return 1 << 6
+	case b.Level == LevelSubAccount:
 		bit = 2
-	case LevelKey:
+	case b.Level == LevelKey && b.Generation > 0:
+		bit = 5 + 2*b.Generation
+	case b.Level == LevelKey:
 		bit = 4
 	}
-	switch p {
-	case Month:
+	if b.Period == Month {
 		bit++
-	case Total:
-		bit = 6
 	}
 	return 1 << bit
 }
 
 // Add is h with the budget.
-func (h Holds) Add(b *Budget) Holds { return h | b.Level.holds(b.Period) }
+func (h Holds) Add(b *Budget) Holds { return h | b.hold() }
 
 // Has reports whether money is reserved at the level for the period.
-func (h Holds) Has(l Level, p Period) bool { return h&l.holds(p) != 0 }
+func (h Holds) Has(l Level, p Period) bool {
+	b := Budget{Level: l, Period: p}
+	return h&b.hold() != 0
+}
+
+// HasAbove reports the same for the ancestor of the key that stands so many
+// generations above it, 1 for its issuer.
+func (h Holds) HasAbove(generation int, p Period) bool {
+	b := Budget{Level: LevelKey, Period: p, Generation: generation}
+	return h&b.hold() != 0
+}
 
 // Counter names what one level spends in one period: a row of spend. It is
 // comparable.

@@ -19,14 +19,27 @@ type Caller struct {
 	Backing       []Entitlements // behind rules of single models; see Grant.Backing
 	RoutingPolicy RoutingPolicy
 	Billing       Billing
-	Limits        Limits    // the key's, else the client's
-	ExpiresAt     time.Time // zero: never
-	Ceiling       Ceiling   // of the organization; see Bounds
+	Limits        Limits // the key's, else the client's
+	// Ancestors are the keys that this one was issued below, its issuer first;
+	// nil for a key that no bound key has issued. Their budgets are among
+	// Budgets.
+	Ancestors []Ancestor
+	ExpiresAt time.Time // zero: never
+	Ceiling   Ceiling   // of the organization; see Bounds
 	// Budgets apply to every call, in the order in which refusals are
 	// answered. A manual-billing client's balance is one of them.
 	Budgets []Budget
 
 	decisions *decisions // nil: every decision is made anew
+}
+
+// Ancestor is a key above another in its lineage. What was set on it binds
+// both together.
+type Ancestor struct {
+	KeyID KeyID
+	// Limits are those that the key has itself, not its client's; a rate or
+	// concurrency that it does not have is 0, which is unlimited.
+	Limits Limits
 }
 
 // Has reports whether the caller holds the scope; AnyKey is always held.
@@ -39,8 +52,9 @@ func (c *Caller) Live(now time.Time) bool {
 
 // Permit reports whether the caller may use the target: its own tuples allow
 // it, no deny rule of its own or of the ceiling matches, and what a rule of a
-// single model opens beyond the model's first route was also open to whoever
-// issued the key.
+// single model opens was also open to whoever issued the key. Where the model
+// has moved since then and none of its routes was, the rule opens the one that
+// a call takes: whether it may be granted is judged at issuance alone.
 func (c *Caller) Permit(t Target) bool {
 	if c.decisions == nil {
 		return c.permit(t)
@@ -61,11 +75,38 @@ func (c *Caller) permit(t Target) bool {
 func (c *Caller) backed(t Target) bool {
 	for i := range c.Entitlements {
 		e := &c.Entitlements[i]
-		if e.Effect == Allow && e.matches(t) && (!e.single() || e.leads(t)) {
+		if e.Effect == Allow && e.matches(t) && (!e.single() || c.moved(e, t)) {
 			return true
 		}
 	}
+	return c.behind(t)
+}
+
+// behind reports whether a target was open to everybody who stands behind the
+// key's rules of single models.
+func (c *Caller) behind(t Target) bool {
 	return !slices.ContainsFunc(c.Backing, func(ceiling Entitlements) bool { return !ceiling.Permit(t) })
+}
+
+// moved reports whether the target is the route that calls take of a model
+// which a rule of a single model names, and none of its routes was open to
+// whoever issued the key.
+func (c *Caller) moved(e *Entitlement, t Target) bool {
+	return slices.ContainsFunc(t.Catalog, func(m *Model) bool {
+		if !e.matchesModel(m) {
+			return false
+		}
+		first := m.Routes[m.left(c.RoutingPolicy)[0]]
+		if first.Provider != t.Provider || first.Model != t.Model {
+			return false
+		}
+		for i := range m.Routes {
+			if c.behind(m.Target(i)) {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // PermitProvider reports whether the caller may use every model of the
@@ -79,7 +120,7 @@ func (c *Caller) PermitProvider(provider string, served []*Model) bool {
 // a key bound to a sub-account its own rights and stored denies.
 func (c *Caller) Bounds() Ceiling {
 	if c.SubAccountID == "" {
-		return c.Ceiling
+		return c.Ceiling.under(c.RoutingPolicy)
 	}
 	tuples := slices.Clone(c.Entitlements)
 	for _, d := range c.Denies {
@@ -87,7 +128,7 @@ func (c *Caller) Bounds() Ceiling {
 			tuples = append(tuples, d)
 		}
 	}
-	return Ceiling{MaxScopes: c.Scopes, Entitlements: tuples, Backing: c.Backing}
+	return Ceiling{MaxScopes: c.Scopes, Entitlements: tuples, Backing: c.Backing, Policy: c.RoutingPolicy}
 }
 
 // InEU reports whether a provider's region counts as in the EU.
@@ -95,9 +136,22 @@ func InEU(region string) bool {
 	return region == "eu" || len(region) > 3 && region[:3] == "eu-"
 }
 
+// Leaves reports whether the policy allows calls to providers in a region.
+func (p RoutingPolicy) Leaves(region string) bool { return p != EUOnly || InEU(region) }
+
 // PermitRegion reports whether the caller's routing policy allows a region.
-func (c *Caller) PermitRegion(region string) bool {
-	return c.RoutingPolicy != EUOnly || InEU(region)
+func (c *Caller) PermitRegion(region string) bool { return c.RoutingPolicy.Leaves(region) }
+
+// RefuseRegion is the refusal of a provider in a region, nil where the caller's
+// routing policy allows it. An end customer is not told the region.
+func (c *Caller) RefuseRegion(region string) error {
+	switch {
+	case c.PermitRegion(region):
+		return nil
+	case c.SubAccountID != "":
+		return ErrRegion("unknown")
+	}
+	return ErrRegion(region)
 }
 
 // deny reports whether any rule matches; es holds deny rules only.

@@ -21,16 +21,25 @@ const maxSafeInteger = 1<<53 - 1
 // integer, or one that some readers would round, becomes a string of its
 // digits, so that no two writers can differ in how they print it.
 func AppendCanonical(dst, value []byte) ([]byte, error) {
+	v, err := decodeValue(value)
+	if err != nil {
+		return dst, err
+	}
+	return appendValue(dst, v), nil
+}
+
+// decodeValue decodes one JSON value, its numbers as they stand.
+func decodeValue(value []byte) (any, error) {
 	d := json.NewDecoder(bytes.NewReader(value))
 	d.UseNumber()
 	var v any
 	if err := d.Decode(&v); err != nil {
-		return dst, fmt.Errorf("canonical JSON: %w", err)
+		return nil, fmt.Errorf("canonical JSON: %w", err)
 	}
 	if _, err := d.Token(); err != io.EOF {
-		return dst, fmt.Errorf("canonical JSON: more than one value")
+		return nil, fmt.Errorf("canonical JSON: more than one value")
 	}
-	return appendValue(dst, v), nil
+	return v, nil
 }
 
 func appendValue(dst []byte, v any) []byte {

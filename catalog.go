@@ -44,6 +44,8 @@ type Route struct {
 	Provider string
 	Model    string // the provider's own id
 	Price    *Price // nil: the model's
+	Region   string // the provider's
+	Away     bool   // no provider of this name is configured
 }
 
 // Author is who made the model.
@@ -61,6 +63,22 @@ func (m *Model) Name() string {
 // Target is what a call of the model on its i-th route wants to use.
 func (m *Model) Target(i int) Target {
 	return Target{Provider: m.Routes[i].Provider, Model: m.Routes[i].Model, Catalog: []*Model{m}}
+}
+
+// left are the routes that a routing policy leaves to calls of the model, in
+// their order; where it leaves none, all of them.
+func (m *Model) left(policy RoutingPolicy) []int {
+	var all, kept []int
+	for i, r := range m.Routes {
+		all = append(all, i)
+		if policy.Leaves(r.Region) {
+			kept = append(kept, i)
+		}
+	}
+	if len(kept) == 0 {
+		return all
+	}
+	return kept
 }
 
 // PriceOn is the price on the i-th route; nil when none is known.

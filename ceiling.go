@@ -10,7 +10,18 @@ type Ceiling struct {
 	// Backing is that of the bound key whose rights the ceiling is; nil for
 	// the ceiling of an organization. It is neither stored nor shown.
 	Backing []Entitlements `json:"-"`
+	// Policy is the organization's. It says which routes calls can take. It is
+	// neither stored nor shown here.
+	Policy RoutingPolicy `json:"-"`
 }
+
+func (c Ceiling) under(p RoutingPolicy) Ceiling {
+	c.Policy = p
+	return c
+}
+
+// Bounds is the ceiling of the organization, under its routing policy.
+func (c *Client) Bounds() Ceiling { return c.Ceiling.under(c.RoutingPolicy) }
 
 // OpenCeiling allows every scope and every model.
 func OpenCeiling() Ceiling {
@@ -45,15 +56,14 @@ type Grant struct {
 	Denies Entitlements
 	// Backing is what stands behind the allow rules of single models that no
 	// ceiling holds word for word: the allow rules of each ceiling that such a
-	// rule was resolved under. A rule of that kind is admitted for the route
-	// that the model has first; it opens the others only where all of these
-	// do. See Caller.Permit.
+	// rule was resolved under. A rule of that kind is admitted for a route that
+	// the ceiling permits; it opens those that all of these do. See
+	// Caller.Permit.
 	Backing []Entitlements
 }
 
 // maxBacking bounds the ceilings that are remembered, one for each generation
-// of bound keys that grants further single models. Past that a rule of a
-// single model opens its first route alone.
+// of bound keys that grants further single models. Past that none is granted.
 const maxBacking = 8
 
 // Admit applies the issuance rules (spec: POST /gw/keys). Requested nil means
@@ -79,23 +89,31 @@ func (c Ceiling) Admit(scopes []Scope, requested *Entitlements, catalog *Catalog
 			return Grant{}, err
 		}
 	}
-	g.Entitlements, g.Backing = tuples, c.backing(tuples)
-	return g, nil
+	var err error
+	g.Entitlements = tuples
+	g.Backing, err = c.backing(tuples)
+	return g, err
 }
 
 // backing is what must stand behind the tuples, which were admitted. Rules of
 // single models that the ceiling holds itself need what they need there.
-func (c Ceiling) backing(tuples Entitlements) []Entitlements {
+func (c Ceiling) backing(tuples Entitlements) ([]Entitlements, error) {
 	resolved := func(e Entitlement) bool { return e.single() && !slices.Contains(c.Entitlements, e) }
 	switch {
 	case !slices.ContainsFunc(tuples, Entitlement.single):
-		return nil
+		return nil, nil
 	case !slices.ContainsFunc(tuples, resolved):
-		return c.Backing
-	case len(c.Backing) == maxBacking:
-		return append(c.Backing[:maxBacking-1:maxBacking-1], Entitlements{})
+		return c.Backing, nil
 	}
-	return append(slices.Clone(c.Backing), c.Entitlements.allows())
+	allows := c.Entitlements.allows()
+	same := func(es Entitlements) bool { return slices.Equal(es, allows) }
+	switch {
+	case slices.ContainsFunc(c.Backing, same):
+		return c.Backing, nil
+	case len(c.Backing) == maxBacking:
+		return nil, Errorf(Forbidden, "entitlements: a single model cannot be granted past %d generations of keys; leave entitlements out", maxBacking)
+	}
+	return append(slices.Clone(c.Backing), allows), nil
 }
 
 func (c Ceiling) admitScopes(scopes []Scope) error {
@@ -136,11 +154,34 @@ func (c Ceiling) admitTuple(i int, e Entitlement, catalog *Catalog) error {
 	return nil
 }
 
-// Allows reports whether the ceiling permits the model on its current
-// inference route, the first one. This is also the field allowed of
-// GET /gw/models.
+// Allows reports whether the ceiling permits the model on a route that the
+// routing policy leaves, or on any where it leaves none. This is also the field
+// allowed of GET /gw/models.
 func (c Ceiling) Allows(m *Model) bool {
-	return c.Entitlements.Permit(m.Target(0))
+	_, ok := c.Route(m)
+	return ok
+}
+
+// Route is the model's current inference route: the first one that the ceiling
+// permits and the policy leaves, as in Allows, and of these the first whose
+// provider is configured, as a call takes it. Without any it is the first that
+// the policy leaves, and false.
+func (c Ceiling) Route(m *Model) (i int, permitted bool) {
+	left := m.left(c.Policy)
+	best := -1
+	for _, i := range left {
+		switch {
+		case !c.Entitlements.Permit(m.Target(i)):
+		case !m.Routes[i].Away:
+			return i, true
+		case best < 0:
+			best = i
+		}
+	}
+	if best < 0 {
+		return left[0], false
+	}
+	return best, true
 }
 
 func uniqueScopes(scopes []Scope) []Scope {

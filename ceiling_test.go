@@ -264,7 +264,10 @@ func ruleOf(c *modelgate.Catalog, ceiling modelgate.Entitlements, e modelgate.En
 	case e.Axis == modelgate.AxisVendor && !glob:
 		for _, m := range c.Models() {
 			if m.Slug == e.Provider+"/"+e.ModelPattern {
-				return 3, permitOracle(ceiling, m.Target(0))
+				for i := range m.Routes {
+					admitted = admitted || permitOracle(ceiling, m.Target(i))
+				}
+				return 3, admitted
 			}
 		}
 		return 3, false
@@ -388,10 +391,67 @@ func TestBackingIsBounded(t *testing.T) {
 		if !caller.Permit(c.Find("ann/two").Target(0)) {
 			t.Fatalf("generation %d: the first route is denied", generation)
 		}
-		if want := min(generation+1, 8); len(grant.Backing) != want {
+		if want := min(generation+1, 3); len(grant.Backing) != want {
 			t.Fatalf("generation %d: %d ceilings remembered, want %d", generation, len(grant.Backing), want)
 		}
 		bounds = caller.Bounds()
+	}
+
+	// With other rules in each generation there is an end.
+	var wide modelgate.Entitlements
+	for i := range 20 {
+		wide = append(wide, rule(modelgate.AxisProvider, "*", strings.Repeat("*", i+1), modelgate.Allow))
+	}
+	bounds = modelgate.Ceiling{Entitlements: wide}
+	for generation := range 9 {
+		es := append(slices.Clone(wide[generation+1:]), rule(modelgate.AxisVendor, "ann", []string{"one", "two"}[generation%2], modelgate.Allow))
+		grant, err := bounds.Admit(nil, &es, c)
+		if generation == 8 {
+			wantError(t, err, modelgate.Forbidden, "generations")
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		bounds = (&modelgate.Caller{SubAccountID: "bound", Entitlements: grant.Entitlements, Denies: grant.Denies, Backing: grant.Backing}).Bounds()
+	}
+}
+
+// A model's current route is the first that the ceiling permits and the
+// routing policy leaves, and of these the first whose provider is there.
+func TestCurrentRoute(t *testing.T) {
+	t.Parallel()
+	m := &modelgate.Model{Slug: "ann/both", Kind: modelgate.LLM, Routes: []modelgate.Route{
+		{Provider: "gone", Model: "x", Away: true}, {Provider: "us", Model: "x", Region: "us"}, {Provider: "eu", Model: "x", Region: "eu-west"},
+	}}
+	far := &modelgate.Model{Slug: "ann/far", Kind: modelgate.LLM, Routes: m.Routes[:2]}
+	only := func(providers ...string) (es modelgate.Entitlements) {
+		for _, p := range providers {
+			es = append(es, rule(modelgate.AxisProvider, p, "*", modelgate.Allow))
+		}
+		return es
+	}
+	for _, c := range []struct {
+		model   *modelgate.Model
+		policy  modelgate.RoutingPolicy
+		ceiling modelgate.Entitlements
+		route   int
+		allowed bool
+	}{
+		{m, modelgate.RouteAny, only("*"), 1, true},
+		{m, modelgate.EUOnly, only("*"), 2, true},
+		{m, modelgate.RouteAny, only("eu"), 2, true},
+		{m, modelgate.RouteAny, only("gone"), 0, true},
+		{m, modelgate.RouteAny, only("gone", "eu"), 2, true},
+		{m, modelgate.EUOnly, only("us"), 2, false},
+		{m, modelgate.RouteAny, only("no"), 0, false},
+		{far, modelgate.EUOnly, only("us"), 1, true}, // it leaves none: a call is refused for the region, and not here
+		{far, modelgate.EUOnly, only("eu"), 0, false},
+	} {
+		ceiling := modelgate.Ceiling{Entitlements: c.ceiling, Policy: c.policy}
+		if route, allowed := ceiling.Route(c.model); route != c.route || allowed != c.allowed || ceiling.Allows(c.model) != allowed {
+			t.Errorf("%s under %s and %v: %d, %v, want %d, %v", c.model.Slug, c.policy, c.ceiling, route, allowed, c.route, c.allowed)
+		}
 	}
 }
 

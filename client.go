@@ -47,6 +47,16 @@ func (l Limits) Or(other Limits) Limits {
 	return l
 }
 
+// Shared are the limits of a key as they bind its descendants too: its own,
+// none where it has none. A burst goes with a rate, and falls back like the
+// key's.
+func (l Limits) Shared(client Limits) Limits {
+	var none int
+	shared := Limits{RequestsPerSecond: l.RequestsPerSecond, Concurrency: l.Concurrency}.Or(Limits{RequestsPerSecond: &none, Concurrency: &none})
+	shared.Burst = l.Or(client).Burst
+	return shared
+}
+
 // Client is an organization: a tenant of the gateway.
 type Client struct {
 	ID            ClientID      `json:"id"`
@@ -88,4 +98,15 @@ func (l Limits) Validate() error {
 		}
 	}
 	return nil
+}
+
+// NamesOrganization reports whether a member of a body or a parameter of a query
+// names an organization. The organization is that of the key, so such a name is
+// ignored wherever it comes (spec: Multi-tenancy).
+func NamesOrganization(name string) bool {
+	switch name {
+	case "client_id", "organization_id", "org_id", "org", "organization", "tenant", "tenant_id":
+		return true
+	}
+	return false
 }

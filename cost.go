@@ -17,44 +17,81 @@ func (p *Price) Cost(u *Usage, at time.Time) (Nano, Priced, string) {
 	}
 	rates := p.effective(u, at)
 	label := p.label(rates)
-	hi, lo, priced, ok := rates.total(u)
-	if !ok {
-		return math.MaxInt64, PartPriced, label
-	}
-	return scale(hi, lo, p.multiplier(u, &label)), priced.outcome(rates), label
+	sum, priced := rates.total(u)
+	_, matched := p.pictured(u)
+	priced.guessed = u.Images > 0 && !matched
+	return sum.times(p.multiplier(u, &label)), priced.outcome(rates), label
 }
 
-// total is the sum of quantity × rate over all units, in millionths of a
-// nano-USD and 128 bits, and which units had a price. It fails when the sum
-// is larger than that.
-func (r *Rates) total(u *Usage) (hi, lo uint64, priced pricing, ok bool) {
+// total is the sum of quantity × rate over all units, and which units had a
+// price. Grounded requests and the searches in them are two measures of the
+// same thing: searches count where they have a price, else the requests.
+func (r *Rates) total(u *Usage) (sum total, priced pricing) {
 	for unit := range unitCount {
 		quantity := u.quantity(unit)
-		if quantity <= 0 {
+		switch {
+		case quantity <= 0,
+			unit == UnitGroundedRequest && r.has(UnitSearch),
+			unit == UnitSearch && u.GroundedRequests > 0 && !r.has(UnitSearch):
 			continue
 		}
 		rate, has := r.rate(unit)
 		priced.note(unit, has)
-		h, l := bits.Mul64(uint64(quantity), uint64(rate))
-		var carry uint64
-		lo, carry = bits.Add64(lo, l, 0)
-		hi, carry = bits.Add64(hi, h, carry)
-		if carry != 0 {
-			return 0, 0, priced, false
-		}
+		sum.add(unit, uint64(quantity), uint64(rate))
 	}
-	return hi, lo, priced, true
+	return sum, priced
 }
 
-// scale is hi:lo millionths of a nano-USD times the factor, nil for 1.
-func scale(hi, lo uint64, factor *big.Rat) Nano {
-	if factor == nil {
-		return divideHalfEven(hi, lo, 1_000_000)
+// total is an amount before it is rounded: what multipliers touch and what they
+// do not.
+type total struct {
+	scaled, plain wide
+	over          bool // larger than any amount
+}
+
+func (t *total) add(u Unit, quantity, rate uint64) {
+	part := &t.plain
+	if u.scaled() {
+		part = &t.scaled
 	}
-	sum := new(big.Int).SetUint64(hi)
-	sum.Lsh(sum, 64).Or(sum, new(big.Int).SetUint64(lo))
+	if !part.add(bits.Mul64(quantity, rate)) {
+		t.over = true
+	}
+}
+
+// times is the amount with the factor, nil for 1, on what it touches.
+func (t *total) times(factor *big.Rat) Nano {
+	if factor == nil {
+		sum := t.scaled
+		if !sum.add(t.plain.hi, t.plain.lo) || t.over {
+			return math.MaxInt64
+		}
+		return divideHalfEven(sum.hi, sum.lo, 1_000_000)
+	}
+	if t.over {
+		return math.MaxInt64
+	}
+	scaled, plain := t.scaled.big(), t.plain.big()
+	scaled.Mul(scaled, factor.Num())
+	plain.Mul(plain, factor.Denom())
 	divisor := new(big.Int).Mul(factor.Denom(), big.NewInt(1_000_000))
-	return divideBigHalfEven(sum.Mul(sum, factor.Num()), divisor)
+	return divideBigHalfEven(scaled.Add(scaled, plain), divisor)
+}
+
+// wide is a sum of 128 bits, in millionths of a nano-USD.
+type wide struct{ hi, lo uint64 }
+
+// add adds hi:lo and reports whether the sum still fits.
+func (w *wide) add(hi, lo uint64) bool {
+	var carry uint64
+	w.lo, carry = bits.Add64(w.lo, lo, 0)
+	w.hi, carry = bits.Add64(w.hi, hi, carry)
+	return carry == 0
+}
+
+func (w *wide) big() *big.Int {
+	n := new(big.Int).SetUint64(w.hi)
+	return n.Lsh(n, 64).Or(n, new(big.Int).SetUint64(w.lo))
 }
 
 // label is the rates in words.
@@ -114,15 +151,29 @@ func (p *Price) windowed(at time.Time, rates Rates) Rates {
 	return rates
 }
 
-// picture overlays the table of images.
+// picture overlays the table of images. A picture of which no line speaks costs
+// what the dearest does, unless there is a price for any.
 func (p *Price) picture(u *Usage, rates *Rates) {
-	for _, i := range p.Images {
-		if (i.Size == "" || i.Size == u.Size) && (i.Quality == "" || i.Quality == u.Quality) {
-			rates.nano[UnitImage] = int64(i.USD)
-			rates.set |= 1 << UnitImage
-			return
-		}
+	if usd, matched := p.pictured(u); len(p.Images) > 0 && (matched || !rates.has(UnitImage)) {
+		rates.nano[UnitImage] = int64(usd)
+		rates.set |= 1 << UnitImage
 	}
+}
+
+// pictured is the price of the first line of the table of images that speaks of
+// the usage's, else that of the dearest line; matched is true without a table.
+func (p *Price) pictured(u *Usage) (usd Nano, matched bool) {
+	for i := range p.Images {
+		if line := &p.Images[i]; line.matches(u) {
+			return line.USD, true
+		}
+		usd = max(usd, p.Images[i].USD)
+	}
+	return usd, len(p.Images) == 0
+}
+
+func (i *ImagePrice) matches(u *Usage) bool {
+	return (i.Size == "" || i.Size == u.Size) && (i.Quality == "" || i.Quality == u.Quality)
 }
 
 // multiplier is the product of the multipliers that match, nil when there is
@@ -146,9 +197,12 @@ func (m Multiplier) factor() *big.Rat { return big.NewRat(m.Millionths, 1_000_00
 
 // pricing keeps account of which units of a call had a price. Tokens and the
 // media units are two measures of the same thing, so one of them suffices;
-// searches come on top. A price by the request stands in for the tokens or
-// the media, but not for part of them.
-type pricing struct{ some, tokens, tokensMissing, media, mediaMissing, searchMissing bool }
+// tools come on top. A price by the request stands in for the tokens or the
+// media, but not for part of them.
+type pricing struct {
+	some, tokens, tokensMissing, media, mediaMissing, toolMissing bool
+	guessed                                                       bool // no line of the table of images speaks of the pictures
+}
 
 func (p *pricing) note(u Unit, ok bool) {
 	if u == UnitRequest {
@@ -158,8 +212,8 @@ func (p *pricing) note(u Unit, ok bool) {
 	switch {
 	case u <= UnitAudioOutput:
 		p.tokens, p.tokensMissing = p.tokens || ok, p.tokensMissing || !ok
-	case u == UnitSearch:
-		p.searchMissing = !ok
+	case u.tool():
+		p.toolMissing = p.toolMissing || !ok
 	default:
 		p.media, p.mediaMissing = p.media || ok, p.mediaMissing || !ok
 	}
@@ -167,11 +221,11 @@ func (p *pricing) note(u Unit, ok bool) {
 
 func (p *pricing) outcome(r Rates) Priced {
 	request := r.has(UnitRequest)
-	missing := p.tokensMissing || p.mediaMissing || p.searchMissing
+	missing := p.tokensMissing || p.mediaMissing || p.toolMissing
 	switch {
 	case r.Empty(), missing && !p.some && !request:
 		return Unpriced
-	case p.searchMissing:
+	case p.toolMissing, p.guessed && p.media:
 		return PartPriced
 	case p.media:
 		return FullyPriced
@@ -188,12 +242,20 @@ func (p *pricing) outcome(r Rates) Priced {
 // together, so it may lie above any cost that is possible.
 func (p *Price) Worst(u *Usage) Nano {
 	rates := p.dearest()
-	p.picture(u, &rates)
-	hi, lo, _, ok := rates.total(u)
-	if !ok {
-		return math.MaxInt64
+	if usd, matched := p.pictured(u); !matched {
+		rates.nano[UnitImage] = max(rates.nano[UnitImage], int64(usd))
+		rates.set |= 1 << UnitImage
 	}
-	return scale(hi, lo, p.dearestMultiplier())
+	p.picture(u, &rates)
+	factor := p.dearestMultiplier()
+	sum, _ := rates.total(u)
+	worst := sum.times(factor)
+	if u.GroundedRequests > 0 && !p.Base.has(UnitSearch) { // charged by while no layer has a price for searches
+		rates.set &^= 1 << UnitSearch
+		sum, _ = rates.total(u)
+		worst = max(worst, sum.times(factor))
+	}
+	return worst
 }
 
 // dearest holds for each unit the highest price that any layer can lead to.
@@ -257,3 +319,20 @@ func (p *Price) dearestMultiplier() *big.Rat {
 	}
 	return product
 }
+
+// WithTools is the price with those of tools where it has none of its own; nil
+// for nil. Searches and grounded requests stand for one another: a price that
+// has one of them is not given the other.
+func (p *Price) WithTools(tools Rates) *Price {
+	if p == nil {
+		return nil
+	}
+	if p.Base.has(UnitSearch) || p.Base.has(UnitGroundedRequest) {
+		tools.set &^= 1<<UnitSearch | 1<<UnitGroundedRequest
+	}
+	return &Price{Base: p.Base.over(tools), Images: p.Images, Dated: p.Dated, Tiers: p.Tiers, Windows: p.Windows, Multipliers: p.Multipliers}
+}
+
+// OfTokens reports whether output tokens have a price, as those of a language
+// model do. It is false for a nil price.
+func (p *Price) OfTokens() bool { return p != nil && p.Base.has(UnitOutput) }

@@ -12,6 +12,16 @@ const (
 	AxisKind     Axis = "kind"
 )
 
+// UnmarshalText reads an axis. An empty one is refused: the default is for a
+// tuple that has none, not for a variable that happens to be empty.
+func (a *Axis) UnmarshalText(text []byte) error {
+	if len(text) == 0 {
+		return Errorf(BadRequest, "must not be empty; use provider, vendor or kind, or leave it out for provider")
+	}
+	*a = Axis(text)
+	return nil
+}
+
 // Effect is what a matching tuple does.
 type Effect string
 
@@ -31,7 +41,7 @@ const (
 // Entitlement is one rule of who may call what. Its fields are compared as
 // they stand: two tuples are the same when all four are equal.
 type Entitlement struct {
-	Axis Axis `json:"axis"`
+	Axis Axis `json:"axis" null:"absent"`
 	// Provider is, on the provider axis, a provider's name or a glob; on the
 	// vendor axis a glob over the author of a catalog model; on the kind axis
 	// a glob over its kind.
@@ -144,14 +154,6 @@ func (es Entitlements) allows() Entitlements {
 // (spec: POST /gw/keys, rule 3).
 func (e Entitlement) single() bool {
 	return e.Axis == AxisVendor && e.Effect == Allow && !HasGlob(e.Provider) && !HasGlob(e.ModelPattern)
-}
-
-// leads reports whether the target is the first route of a model that a
-// vendor rule matches.
-func (e *Entitlement) leads(t Target) bool {
-	return slices.ContainsFunc(t.Catalog, func(m *Model) bool {
-		return e.matchesModel(m) && m.Routes[0].Provider == t.Provider && m.Routes[0].Model == t.Model
-	})
 }
 
 // Validate checks the shape of every tuple and fills the default axis.

@@ -166,7 +166,16 @@ func callerOracle(c *modelgate.Caller, t modelgate.Target) bool {
 			return true
 		}
 		for _, m := range t.Catalog {
-			if m.Slug == e.Provider+"/"+e.ModelPattern && m.Routes[0] == (modelgate.Route{Provider: t.Provider, Model: t.Model}) {
+			backed := false // a route of the model
+			for i := range m.Routes {
+				every := true
+				for _, ceiling := range c.Backing {
+					every = every && permitOracle(ceiling, m.Target(i))
+				}
+				backed = backed || every
+			}
+			first := m.Routes[0].Provider == t.Provider && m.Routes[0].Model == t.Model
+			if m.Slug == e.Provider+"/"+e.ModelPattern && first && !backed {
 				return true
 			}
 		}

@@ -86,6 +86,19 @@ func Errorf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
 }
 
+// DetailError is an error with a detail for whoever can remove its cause, which
+// the envelope has beside the message.
+type DetailError struct {
+	Err    error
+	Detail string
+}
+
+// Error returns the message, without the detail.
+func (e *DetailError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error that the detail is about.
+func (e *DetailError) Unwrap() error { return e.Err }
+
 // KindOf is the kind of the first *Error in err's chain, Internal for any
 // other error and "" for nil.
 func KindOf(err error) Kind {
@@ -100,18 +113,22 @@ func KindOf(err error) Kind {
 
 // The errors whose text the specification fixes (spec: Errors, Door errors).
 var (
-	ErrUnauthorized   = &Error{Unauthorized, "invalid gateway key"}
-	ErrModelDenied    = &Error{Forbidden, "model not permitted for this client"}
-	ErrKeyCap         = &Error{Forbidden, "active key limit reached for this client: revoke unused keys or ask the operator to raise max_keys"}
-	ErrSelfIssueCap   = &Error{Forbidden, "active key limit reached: revoke a key that is no longer used"}
-	ErrBodyTooLarge   = &Error{TooLarge, "request body too large"}
-	ErrRateLimited    = &Error{RateLimited, "rate limit exceeded"}
-	ErrBudget         = &Error{BudgetExceeded, "budget limit reached"}
-	ErrBalance        = &Error{InsufficientBalance, "account balance exhausted; top up to continue"}
-	ErrCredentialGone = &Error{Gone, "credential rotated after task creation; re-issue the task"}
-	ErrNoTask         = &Error{NotFound, "async task not found"}
-	ErrInternal       = &Error{Internal, "internal error"}
-	ErrCredential     = &Error{Internal, "credential resolution failed"}
+	ErrUnauthorized    = &Error{Unauthorized, "invalid gateway key"}
+	ErrModelDenied     = &Error{Forbidden, "model not permitted for this client"}
+	ErrKeyCap          = &Error{Forbidden, "active key limit reached for this client: revoke unused keys or ask the operator to raise max_keys"}
+	ErrTooDeep         = &Error{Forbidden, "keys cannot be issued this far below the reseller's"}
+	ErrOutlives        = &Error{Forbidden, "expires after the issuing key"}
+	ErrResellersBudget = &Error{Forbidden, "set by the reseller"}
+	ErrOperatorsBudget = &Error{Forbidden, "set by the operator"}
+	ErrSelfIssueCap    = &Error{Forbidden, "active key limit reached: revoke a key that is no longer used"}
+	ErrBodyTooLarge    = &Error{TooLarge, "request body too large"}
+	ErrRateLimited     = &Error{RateLimited, "rate limit exceeded"}
+	ErrBudget          = &Error{BudgetExceeded, "budget limit reached"}
+	ErrBalance         = &Error{InsufficientBalance, "account balance exhausted; top up to continue"}
+	ErrCredentialGone  = &Error{Gone, "credential rotated after task creation; re-issue the task"}
+	ErrNoTask          = &Error{NotFound, "async task not found"}
+	ErrInternal        = &Error{Internal, "internal error"}
+	ErrCredential      = &Error{Internal, "credential resolution failed"}
 	// ErrCredentialNewer: a task was made, by another instance, with a
 	// credential that this one does not have yet.
 	ErrCredentialNewer  = &Error{Unavailable, "the task's credential is newer than the configuration of this instance; retry shortly"}

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -100,14 +101,41 @@ func appendEvidenceTime(dst []byte, t time.Time) []byte {
 // money writes an amount as text with nine decimals.
 func (m *members) money(name string, n Nano) {
 	m.name(name)
-	m.b = append(m.b, '"')
+	m.b = append(appendMoney(append(m.b, '"'), n), '"')
+}
+
+func appendMoney(dst []byte, n Nano) []byte {
 	u := uint64(n)
 	if n < 0 {
-		m.b, u = append(m.b, '-'), -u
+		dst, u = append(dst, '-'), -u
 	}
-	m.b = append(strconv.AppendUint(m.b, u/uint64(USD), 10), '.')
+	dst = append(strconv.AppendUint(dst, u/uint64(USD), 10), '.')
 	rest := strconv.AppendUint(make([]byte, 0, 20), u%uint64(USD)+uint64(USD), 10)
-	m.b = append(append(m.b, rest[1:]...), '"')
+	return append(dst, rest[1:]...)
+}
+
+// spellAmounts puts the text that records have for money in place of every
+// number that is an amount: of a member whose name ends with _usd.
+func spellAmounts(v any) {
+	switch v := v.(type) {
+	case []any:
+		for _, element := range v {
+			spellAmounts(element)
+		}
+	case map[string]any:
+		for name, value := range v {
+			number, ok := value.(json.Number)
+			if !ok || !strings.HasSuffix(name, "_usd") {
+				spellAmounts(value)
+				continue
+			}
+			if n, err := ParseUSD(number.String()); err == nil {
+				v[name] = string(appendMoney(nil, n))
+			} else {
+				v[name] = number.String()
+			}
+		}
+	}
 }
 
 func (m *members) open(name string) {
@@ -119,30 +147,41 @@ func (m *members) close() { m.b = append(m.b, '}') }
 
 func (m *members) usage(u *Usage) {
 	m.open("quantities")
+	m.count("advisor_cache_write", u.AdvisorCacheWrite)
+	m.count("advisor_cache_write_1h", u.AdvisorCacheWrite1h)
+	m.count("advisor_cached_input", u.AdvisorCachedInput)
+	m.count("advisor_input", u.AdvisorInput)
+	m.word("advisor_model", u.AdvisorModel)
+	m.count("advisor_output", u.AdvisorOutput)
 	m.count("audio_input", u.AudioInput)
 	m.count("audio_output", u.AudioOutput)
 	m.count("cache_write", u.CacheWrite)
 	m.count("cache_write_1h", u.CacheWrite1h)
 	m.count("cached_input", u.CachedInput)
 	m.count("characters", u.Characters)
+	m.count("code_sessions", u.CodeSessions)
+	m.count("file_searches", u.FileSearches)
+	m.count("grounded_requests", u.GroundedRequests)
 	m.count("images", u.Images)
 	m.word("inference_geo", u.InferenceGeo)
 	m.count("input", u.Input)
 	m.count("megapixels", u.Megapixels)
 	m.count("output", u.Output)
 	m.word("quality", u.Quality)
+	m.count("reasoning", u.Reasoning)
 	m.count("searches", u.Searches)
 	m.count("seconds", u.Seconds)
 	m.word("service_tier", u.ServiceTier)
 	m.word("size", u.Size)
 	m.word("speed", u.Speed)
+	m.count("videos", u.Videos)
 	m.close()
 }
 
 func (m *members) tokens(u *Usage) {
 	m.open("tokens")
-	m.integer("in", u.PromptTokens())
-	m.integer("out", u.Output+u.AudioOutput)
+	m.integer("in", u.InputTokens())
+	m.integer("out", u.OutputTokens())
 	m.integer("total", u.TotalTokens())
 	m.close()
 }
@@ -256,10 +295,12 @@ func appendChange(dst []byte, change json.RawMessage) ([]byte, error) {
 		return append(dst, "null"...), nil
 	}
 	begin := len(dst)
-	dst, err := AppendCanonical(dst, change)
+	v, err := decodeValue(change)
 	if err != nil {
 		return dst, err
 	}
+	spellAmounts(v)
+	dst = appendValue(dst, v)
 	if written := len(dst) - begin; written > maxEvidenceChange {
 		sum := sha256.Sum256(dst[begin:])
 		m := members{append(dst[:begin], '{')}

@@ -5,16 +5,48 @@ import (
 	"time"
 )
 
-// KeyWish is what a new key is asked to be (spec: POST /gw/keys). As JSON it
-// is what the audit of an issuance keeps.
+// KeyWish is what a new key is asked to be (spec: POST /gw/keys).
 type KeyWish struct {
-	Scopes []Scope `json:"scopes"`
+	Scopes []Scope
 	// Entitlements nil means absent: the ceiling is inherited. Empty denies
 	// all inference.
-	Entitlements *Entitlements `json:"entitlements,omitempty"`
-	SubAccountID SubAccountID  `json:"sub_account_id,omitempty"` // "" for a key of the organization
+	Entitlements *Entitlements
+	SubAccountID SubAccountID // "" for a key of the organization
 	// ExpiresInSeconds nil means never.
-	ExpiresInSeconds *int64 `json:"expires_in_seconds,omitempty"`
+	ExpiresInSeconds *int64
+	// SelfIssued says that a customer wishes it in its reseller's portal; see
+	// Caller.SelfIssue.
+	SelfIssued bool
+}
+
+// Issuance is what the audit of an issuance keeps: the rights that the key has,
+// whether they were asked for or inherited.
+type Issuance struct {
+	Scopes       []Scope      `json:"scopes"`
+	Entitlements Entitlements `json:"entitlements"`
+	// Denies are the ceiling's deny rules, which bind beside Entitlements.
+	Denies       Entitlements `json:"denies,omitempty"`
+	SubAccountID SubAccountID `json:"sub_account_id,omitempty"`
+	ExpiresAt    *time.Time   `json:"expires_at,omitempty"`
+	SelfIssued   bool         `json:"self_issued,omitzero"`
+}
+
+// Issuance is the record of the key's.
+func (k *Key) Issuance() Issuance {
+	i := Issuance{
+		Scopes: k.Scopes, Entitlements: k.Entitlements, Denies: k.Denies, SubAccountID: k.SubAccountID, SelfIssued: k.SelfIssued,
+	}
+	if i.Scopes == nil {
+		i.Scopes = []Scope{}
+	}
+	if i.Entitlements == nil {
+		i.Entitlements = Entitlements{}
+	}
+	if !k.ExpiresAt.IsZero() {
+		at := k.ExpiresAt.UTC()
+		i.ExpiresAt = &at
+	}
+	return i
 }
 
 // Validate checks what needs no ceiling. Errors are bad_request.
@@ -50,7 +82,7 @@ func (w KeyWish) Issue(client ClientID, ceiling Ceiling, catalog *Catalog, id UU
 	key := Key{
 		ID: KeyID(id.String()), ClientID: client, Prefix: secret.Prefix(), Status: KeyActive,
 		Scopes: grant.Scopes, SubAccountID: w.SubAccountID, CreatedAt: now,
-		Entitlements: grant.Entitlements, Denies: grant.Denies, Backing: grant.Backing,
+		Entitlements: grant.Entitlements, Denies: grant.Denies, Backing: grant.Backing, SelfIssued: w.SelfIssued,
 	}
 	if w.ExpiresInSeconds != nil {
 		key.ExpiresAt = now.Add(time.Duration(*w.ExpiresInSeconds) * time.Second)
@@ -86,13 +118,21 @@ const (
 	MaxSelfIssuedTTL = 90 * 24 * 60 * 60
 )
 
-// SelfIssue checks a wish against these terms. Errors are forbidden.
-func (w KeyWish) SelfIssue() error {
+// SelfIssue holds a wish to these terms and returns the ceiling it is issued
+// under: the rights of the key that signed in, but for its scopes, which do not
+// matter here. The key ends no later than that one. Errors are forbidden.
+func (c *Caller) SelfIssue(w *KeyWish, now time.Time) (Ceiling, error) {
 	if len(w.Scopes) != 1 || w.Scopes[0] != InferenceUse {
-		return Errorf(Forbidden, "keys issued in a portal have the scope %s and no other", InferenceUse)
+		return Ceiling{}, Errorf(Forbidden, "keys issued in a portal have the scope %s and no other", InferenceUse)
 	}
 	if w.ExpiresInSeconds == nil || *w.ExpiresInSeconds > MaxSelfIssuedTTL {
-		return Errorf(Forbidden, "keys issued in a portal expire after %d seconds at most", MaxSelfIssuedTTL)
+		return Ceiling{}, Errorf(Forbidden, "keys issued in a portal expire after %d seconds at most", MaxSelfIssuedTTL)
 	}
-	return nil
+	if !c.Live(now.Add(time.Duration(*w.ExpiresInSeconds)*time.Second - 1)) {
+		return Ceiling{}, Errorf(Forbidden, "expires after the issuing key")
+	}
+	w.SelfIssued = true
+	ceiling := c.Bounds()
+	ceiling.MaxScopes = w.Scopes
+	return ceiling, nil
 }

@@ -133,8 +133,10 @@ type JobNews struct {
 	Usage  Usage
 	Stated bool
 	// Length is how long the provider says the result is, in millionths of a
-	// second; 0 is unknown.
+	// second; 0 is unknown. It goes before what was asked for.
 	Length int64
+	// Videos is how many films there are; 0 is unknown.
+	Videos int64
 	// Units is how much the provider says it used of what the model is billed
 	// by, in millionths; 0 is unknown.
 	Units int64
@@ -179,9 +181,7 @@ func (j *Job) Finish(n JobNews) (JobFinal, bool) {
 		return f, true
 	case n.Event == JobSucceeds:
 		f.Usage = n.Usage.or(j.Usage)
-		if f.Usage.Seconds == 0 {
-			f.Usage.Seconds = n.Length
-		}
+		f.Usage.film(n)
 		j.bill(&f.Usage, n.Units)
 	case n.Stated:
 		f.Usage = n.Usage
@@ -200,6 +200,19 @@ func (j *Job) Finish(n JobNews) (JobFinal, bool) {
 		f.ParseStatus = ParsePartial
 	}
 	return f, true
+}
+
+// film takes over what the news say of the films that were made, where they do
+// not say how many seconds were used.
+func (u *Usage) film(n JobNews) {
+	switch {
+	case n.Usage.Seconds > 0:
+	case n.Length > 0:
+		u.Seconds = n.Length
+	case n.Videos > 0 && n.Videos < max(u.Videos, 1):
+		u.Seconds = u.Seconds / u.Videos * n.Videos
+		u.Videos = n.Videos
+	}
 }
 
 // bill says what was used in the one unit that the job's price is for; where

@@ -28,6 +28,10 @@ const (
 	MaxKeyTTL = 315_360_000
 )
 
+// MaxLineage is how many generations of keys there are below a key that an
+// organization has bound to a sub-account.
+const MaxLineage = 4
+
 // Key is a gateway API key without its secret. It never changes but for its
 // status, its limits and its last use.
 type Key struct {
@@ -44,6 +48,10 @@ type Key struct {
 	Denies       Entitlements   `json:"-"` // see Grant.Denies
 	Backing      []Entitlements `json:"-"` // see Grant.Backing
 	Limits       Limits         `json:"-"`
+	// IssuedBy is the nearest key above it that is not revoked, of a key that
+	// one bound to a sub-account has issued; "" for all others.
+	IssuedBy   KeyID `json:"issued_by,omitempty"`
+	SelfIssued bool  `json:"self_issued,omitzero"` // by a customer, in its reseller's portal
 }
 
 const (

@@ -136,15 +136,72 @@ const (
 )
 
 // ErrMarkup says that a number is no markup.
-var ErrMarkup = errors.New("markup_pct must be a number from 0 to 10000 with at most 6 decimals")
+var ErrMarkup = errors.New("markup_pct must be a number from 0 to 10000")
 
-// ParseMarkup reads a percentage.
+// ParseMarkup reads a percentage: any decimal number from 0 to 10000, of which
+// six places are kept, rounded half to even. What lies outside by however
+// little is refused.
 func ParseMarkup(s string) (Markup, error) {
-	v, err := parseFixed(s, 6)
-	if err != nil || v < 0 || Markup(v) > maxMarkup {
+	d, err := parseDecimal(s)
+	if err != nil || d.negative && d.digits != "" {
 		return 0, ErrMarkup
 	}
+	// The point stands behind so many digits once the unit is 1e-6.
+	whole := len(d.digits) + d.exponent + 6
+	switch {
+	case d.digits == "" || whole < 0:
+		return 0, nil
+	case whole > len("10000000000"): // 10000 has so many
+		return 0, ErrMarkup
+	}
+	kept, rest := d.digits, ""
+	if whole < len(kept) {
+		kept, rest = kept[:whole], kept[whole:]
+	} else {
+		kept += strings.Repeat("0", whole-len(kept))
+	}
+	v, _ := strconv.ParseInt("0"+kept, 10, 64) // at most 12 digits
+	if Markup(v) > maxMarkup || Markup(v) == maxMarkup && rest != "" {
+		return 0, ErrMarkup
+	}
+	if rest > "5" || rest == "5" && v%2 == 1 {
+		v++
+	}
 	return Markup(v), nil
+}
+
+// decimal is digits × 10^exponent, the digits without zeros at either end.
+type decimal struct {
+	negative bool
+	digits   string // "" for 0
+	exponent int
+}
+
+// parseDecimal reads a decimal number of any length and precision. What is
+// past every exponent that anything is judged by is held at its end.
+func parseDecimal(s string) (decimal, error) {
+	var d decimal
+	mantissa, exponent, scientific := s, "", false
+	if i := strings.IndexAny(s, "eE"); i >= 0 {
+		mantissa, exponent, scientific = s[:i], s[i+1:], true
+	}
+	mantissa, d.negative = strings.CutPrefix(mantissa, "-")
+	whole, fraction, pointed := strings.Cut(mantissa, ".")
+	if whole == "" || pointed && fraction == "" || strings.Trim(whole+fraction, "0123456789") != "" {
+		return d, ErrAmount
+	}
+	if scientific {
+		e, err := strconv.Atoi(exponent)
+		if err != nil && !errors.Is(err, strconv.ErrRange) {
+			return d, ErrAmount
+		}
+		const far = 1 << 30
+		d.exponent = min(max(e, -far), far)
+	}
+	all := strings.TrimLeft(whole+fraction, "0")
+	d.digits = strings.TrimRight(all, "0")
+	d.exponent += len(all) - len(d.digits) - len(fraction)
+	return d, nil
 }
 
 // MarshalJSON writes the percentage as a JSON number.

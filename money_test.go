@@ -208,6 +208,9 @@ func TestMarkup(t *testing.T) {
 	t.Parallel()
 	for s, want := range map[string]modelgate.Markup{
 		"0": 0, "10000": 10_000_000_000, "12.5": 12_500_000, "0.000001": 1, "1e4": 10_000_000_000,
+		"33.3333333333333333333": 33_333_333, "0.0000001": 0, "0.0000005": 0, "0.00000050000000000000000000000000001": 1, "0.0000015": 2,
+		"0.0000025": 2, "9999.9999999": 10_000_000_000, "9999.99999949999": 9_999_999_999, "10000.000000000": 10_000_000_000, "-0.0": 0,
+		"1e-999999999999999999999": 0, "0e99999999999999999999": 0, "100000000000000e-10": 10_000_000_000, "0.00001e9": 10_000_000_000,
 	} {
 		var m modelgate.Markup
 		if err := json.Unmarshal([]byte(s), &m); err != nil || m != want {
@@ -218,7 +221,7 @@ func TestMarkup(t *testing.T) {
 			t.Errorf("markup %d prints as %s", want, b)
 		}
 	}
-	for _, s := range []string{"-0.000001", "-1", "10000.000001", "10001", "0.0000001", `"5"`, "", "null", "NaN"} {
+	for _, s := range []string{"-0.000001", "-1", "10000.000001", "10001", "10000.0000000000000000001", "1e5", "1e99999999999999999999", "-1e-99", "1e", "1.", `"5"`, "", "null", "NaN"} {
 		m := modelgate.Markup(7)
 		if err := m.UnmarshalJSON([]byte(s)); !errors.Is(err, modelgate.ErrMarkup) || m != 7 {
 			t.Errorf("markup %q = %d, %v, want ErrMarkup and no change", s, m, err)
@@ -233,4 +236,37 @@ func FuzzMoney(f *testing.F) {
 		f.Add(s)
 	}
 	fuzzing.Fuzz(f, func(t *testing.T, s string) { checkUSD(t, s) })
+}
+
+// FuzzMarkup holds what is read against exact arithmetic.
+func FuzzMarkup(f *testing.F) {
+	for _, s := range []string{"0", "12.5", "0.0000005", "0.0000015", "9999.9999999", "10000.0000001", "1e4", "1E-7", "-0", "00", "1.", "5e-7"} {
+		f.Add(s)
+	}
+	form := regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$`)
+	fuzzing.Fuzz(f, func(t *testing.T, s string) {
+		got, err := modelgate.ParseMarkup(s)
+		if !form.MatchString(s) {
+			return
+		}
+		exact, ok := new(big.Rat).SetString(s)
+		if !ok {
+			t.Fatal(s)
+		}
+		if exact.Sign() < 0 || exact.Cmp(big.NewRat(10_000, 1)) > 0 {
+			if err == nil {
+				t.Errorf("ParseMarkup(%q) = %d, want an error", s, got)
+			}
+			return
+		}
+		exact.Mul(exact, big.NewRat(1_000_000, 1))
+		low := new(big.Int).Quo(exact.Num(), exact.Denom())
+		rest := new(big.Rat).Sub(exact, new(big.Rat).SetInt(low)).Cmp(big.NewRat(1, 2))
+		if rest > 0 || rest == 0 && low.Bit(0) == 1 {
+			low.Add(low, big.NewInt(1))
+		}
+		if err != nil || int64(got) != low.Int64() {
+			t.Errorf("ParseMarkup(%q) = %d, %v, want %s", s, got, err, low)
+		}
+	})
 }

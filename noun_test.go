@@ -48,13 +48,15 @@ func TestNames(t *testing.T) {
 	if got, err := modelgate.CleanName("  Acme  "); err != nil || got != "Acme" {
 		t.Errorf("CleanName = %q, %v", got, err)
 	}
-	for _, s := range []string{"", "  \t\n", strings.Repeat("x", 201), "a\nb", "a\x00b", "a\x1b[31mb", "a\u0085b", "a\u202eb", "a\xffb", "a\u2028b"} {
+	for _, s := range []string{"", "  \t\n", "\u00a0\u3000", "\u200b", "\u200d\u200c", "\u2060\ufeff", "\u3164", "\u115f\u1160", "\u2800", "\u0301", "\ufe0f",
+		strings.Repeat("x", 201), strings.Repeat("界", 201), "a\nb", "a\x00b", "a\x1b[31mb", "a\u0085b", "a\u202eb", "a\xffb", "a\u2028b"} {
 		_, err := modelgate.CleanName(s)
 		wantError(t, err, modelgate.BadRequest, "name must")
 		client := modelgate.Client{Name: s, RoutingPolicy: modelgate.RouteAny, Billing: modelgate.Invoiced}
 		wantError(t, client.Validate(), modelgate.BadRequest, "name must")
 	}
-	for _, s := range []string{"Zoë & Söhne", "株式会社", "O'Neil, Inc.", "👩\u200d💻 shop"} {
+	for _, s := range []string{"Zoë & Söhne", "株式会社", "O'Neil, Inc.", "👩\u200d💻 shop",
+		strings.Repeat("x", 200), strings.Repeat("界", 200), strings.Repeat("👩", 200), "ไทย", "نظام", "हिन्दी", "!", "7"} {
 		if got, err := modelgate.CleanName(s); err != nil || got != s {
 			t.Errorf("CleanName(%q) = %q, %v", s, got, err)
 		}
@@ -284,12 +286,17 @@ func TestErrors(t *testing.T) {
 
 func TestInterruptedEnd(t *testing.T) {
 	t.Parallel()
-	if diff := cmp.Diff(modelgate.CallEnd{StatusCode: 502, ParseStatus: modelgate.ParseUnknown}, modelgate.InterruptedEnd(nil)); diff != "" {
+	sent := modelgate.CallBegin{Sent: modelgate.SentEstimate{Input: 7, Cost: 70, PriceLabel: "base"}}
+	asked := modelgate.CallEnd{StatusCode: 502, ParseStatus: modelgate.ParsePartial, Usage: modelgate.Usage{Input: 7}, Cost: 70, PriceLabel: "base"}
+	if diff := cmp.Diff(asked, modelgate.InterruptedEnd(&sent, nil)); diff != "" {
+		t.Errorf("sent and not marked (-want +got)\n%s", diff)
+	}
+	if diff := cmp.Diff(modelgate.CallEnd{StatusCode: 502, ParseStatus: modelgate.ParseUnknown}, modelgate.InterruptedEnd(new(modelgate.CallBegin), nil)); diff != "" {
 		t.Error(diff)
 	}
 	seen := modelgate.CallEnd{StatusCode: 200, ParseStatus: modelgate.ParseOK, Cost: 7, Usage: modelgate.Usage{Input: 3}}
 	want := modelgate.CallEnd{StatusCode: 502, ParseStatus: modelgate.ParsePartial, Cost: 7, Usage: modelgate.Usage{Input: 3}}
-	if diff := cmp.Diff(want, modelgate.InterruptedEnd(&seen)); diff != "" {
+	if diff := cmp.Diff(want, modelgate.InterruptedEnd(&sent, &seen)); diff != "" {
 		t.Error(diff)
 	}
 	if seen.StatusCode != 200 {

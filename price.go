@@ -10,24 +10,28 @@ import (
 
 // Unit is something that is counted and priced. Quantities are integers:
 // whole tokens, characters and searches, and millionths of images, requests,
-// seconds and megapixels, so that half a second is still exact.
+// seconds, sessions and megapixels, so that half a second is still exact.
 type Unit uint8
 
 // The units, named as in the configuration.
 const (
-	UnitInput        Unit = iota // uncached input tokens
-	UnitCachedInput              // input tokens read from a prompt cache
-	UnitCacheWrite               // input tokens written to it for five minutes
-	UnitCacheWrite1h             // … for an hour
-	UnitOutput                   // output tokens, reasoning included
-	UnitAudioInput               // audio tokens in
-	UnitAudioOutput              // audio tokens out
-	UnitImage                    // pictures made
-	UnitSecond                   // seconds of video or sound
-	UnitCharacters               // Unicode code points of text
-	UnitSearch                   // searches, or search units of a reranker
-	UnitMegapixel                // pixels made
-	UnitRequest                  // calls
+	UnitInput           Unit = iota // uncached input tokens
+	UnitCachedInput                 // input tokens read from a prompt cache
+	UnitCacheWrite                  // input tokens written to it for five minutes
+	UnitCacheWrite1h                // … for an hour
+	UnitOutput                      // output tokens, without reasoning
+	UnitReasoning                   // output tokens that are not shown
+	UnitAudioInput                  // audio tokens in
+	UnitAudioOutput                 // audio tokens out
+	UnitImage                       // pictures made
+	UnitSecond                      // seconds of video or sound
+	UnitCharacters                  // Unicode code points of text
+	UnitSearch                      // searches, or search units of a reranker
+	UnitFileSearch                  // searches in files that the provider keeps
+	UnitCodeSession                 // containers in which the provider runs code
+	UnitGroundedRequest             // calls that were answered from searches
+	UnitMegapixel                   // pixels made
+	UnitRequest                     // calls
 	unitCount
 )
 
@@ -37,19 +41,23 @@ var unitNames = [unitCount]struct {
 	name string
 	per  int64 // quanta covered by the configured price
 }{
-	UnitInput:        {"input", 1_000_000},
-	UnitCachedInput:  {"cached_input", 1_000_000},
-	UnitCacheWrite:   {"cache_write", 1_000_000},
-	UnitCacheWrite1h: {"cache_write_1h", 1_000_000},
-	UnitOutput:       {"output", 1_000_000},
-	UnitAudioInput:   {"audio_input", 1_000_000},
-	UnitAudioOutput:  {"audio_output", 1_000_000},
-	UnitImage:        {"image", 1_000_000},
-	UnitSecond:       {"second", 1_000_000},
-	UnitCharacters:   {"characters", 1_000_000},
-	UnitSearch:       {"search", 1_000},
-	UnitMegapixel:    {"megapixel", 1_000_000},
-	UnitRequest:      {"request", 1_000_000},
+	UnitInput:           {"input", 1_000_000},
+	UnitCachedInput:     {"cached_input", 1_000_000},
+	UnitCacheWrite:      {"cache_write", 1_000_000},
+	UnitCacheWrite1h:    {"cache_write_1h", 1_000_000},
+	UnitOutput:          {"output", 1_000_000},
+	UnitReasoning:       {"reasoning", 1_000_000},
+	UnitAudioInput:      {"audio_input", 1_000_000},
+	UnitAudioOutput:     {"audio_output", 1_000_000},
+	UnitImage:           {"image", 1_000_000},
+	UnitSecond:          {"second", 1_000_000},
+	UnitCharacters:      {"characters", 1_000_000},
+	UnitSearch:          {"search", 1_000},
+	UnitFileSearch:      {"file_search", 1_000},
+	UnitCodeSession:     {"code_session", 1_000_000},
+	UnitGroundedRequest: {"grounded_request", 1_000},
+	UnitMegapixel:       {"megapixel", 1_000_000},
+	UnitRequest:         {"request", 1_000_000},
 }
 
 // String is the name in the configuration.
@@ -68,11 +76,20 @@ func UnitByName(name string) (Unit, bool) {
 // Rates are prices by unit. The zero value has none.
 type Rates struct {
 	nano [unitCount]int64 // nano-USD per million quanta
-	set  uint16           // bit u: the unit has a price, which may be 0
+	set  uint32           // bit u: the unit has a price, which may be 0
 }
 
+// tool reports whether the unit is something that a tool of the provider's
+// does, of which every kind needs a price of its own.
+func (u Unit) tool() bool { return u >= UnitSearch && u <= UnitGroundedRequest }
+
+// scaled reports whether multipliers touch the unit: they are about tokens and
+// what is made of them.
+func (u Unit) scaled() bool { return !u.tool() && u != UnitRequest }
+
 // Set prices a unit: usd per million tokens or characters, per thousand
-// searches, else per image, second, megapixel or request.
+// searches or grounded requests, else per image, second, megapixel, session or
+// request.
 func (r *Rates) Set(u Unit, usd Nano) error {
 	factor := 1_000_000 / unitNames[u].per
 	if usd < 0 || int64(usd) > math.MaxInt64/factor {
@@ -89,10 +106,10 @@ func (r *Rates) has(u Unit) bool { return r.set&(1<<u) != 0 }
 // sole is the one unit that has a price; false where there are several or
 // none.
 func (r *Rates) sole() (Unit, bool) {
-	if bits.OnesCount16(r.set) != 1 {
+	if bits.OnesCount32(r.set) != 1 {
 		return 0, false
 	}
-	return Unit(bits.TrailingZeros16(r.set)), true
+	return Unit(bits.TrailingZeros32(r.set)), true
 }
 
 // Empty reports whether no unit has a price.
@@ -130,7 +147,7 @@ func dearer(u Unit) (Unit, bool) {
 		return UnitInput, true
 	case UnitCacheWrite1h:
 		return UnitCacheWrite, true
-	case UnitAudioOutput:
+	case UnitReasoning, UnitAudioOutput:
 		return UnitOutput, true
 	}
 	return 0, false
@@ -171,7 +188,7 @@ func (r Rates) List() []Rate {
 		switch {
 		case u <= UnitAudioOutput || u == UnitCharacters:
 			per = 1_000_000
-		case u == UnitSearch:
+		case unitNames[u].per == 1_000:
 			per = 1_000
 		}
 		out = append(out, Rate{u, per, Nano(r.nano[u] / (1_000_000 / unitNames[u].per))})
@@ -222,7 +239,7 @@ type WindowPrice struct {
 	Rates    Rates
 }
 
-// Multiplier scales the cost when the reply says a field has a value, such
+// Multiplier scales the cost, but for that of tools and requests, when the reply says a field has a value, such
 // as service_tier flex. Millionths: 500,000 halves.
 type Multiplier struct {
 	Field, Value string

@@ -47,6 +47,10 @@ func TestCostByUnit(t *testing.T) {
 		{modelgate.UnitSecond, 10 * cent, modelgate.Usage{Seconds: 2_500_000}, 25 * cent},
 		{modelgate.UnitCharacters, 15 * modelgate.USD, modelgate.Usage{Characters: 2_000}, 3 * cent},
 		{modelgate.UnitSearch, 2 * modelgate.USD, modelgate.Usage{Searches: 5}, cent},
+		{modelgate.UnitReasoning, 15 * modelgate.USD, modelgate.Usage{Reasoning: 10}, 150_000},
+		{modelgate.UnitFileSearch, 2 * modelgate.USD, modelgate.Usage{FileSearches: 5}, cent},
+		{modelgate.UnitCodeSession, 3 * cent, modelgate.Usage{CodeSessions: 2}, 6 * cent},
+		{modelgate.UnitGroundedRequest, 35 * modelgate.USD, modelgate.Usage{GroundedRequests: 1, Searches: 3}, 35_000_000},
 		{modelgate.UnitMegapixel, 3 * cent, modelgate.Usage{Megapixels: 500_000}, 15_000_000},
 		{modelgate.UnitRequest, cent, modelgate.Usage{}, cent},
 	} {
@@ -344,15 +348,28 @@ func (pl *plan) cost(u *modelgate.Usage, at time.Time) modelgate.Nano {
 			lay(w.table)
 		}
 	}
+	_, each := table[modelgate.UnitImage]
+	for i := len(pl.images) - 1; i >= 0 && !each; i-- { // the dearest line, unless one matches
+		table[modelgate.UnitImage] = max(table[modelgate.UnitImage], pl.images[i].USD)
+	}
 	for i := len(pl.images) - 1; i >= 0; i-- {
 		if p := pl.images[i]; (p.Size == "" || p.Size == u.Size) && (p.Quality == "" || p.Quality == u.Quality) {
 			table[modelgate.UnitImage] = p.USD
 		}
 	}
-	sum := new(big.Rat)
+	_, searching := table[modelgate.UnitSearch]
+	sum, tools := new(big.Rat), new(big.Rat)
 	for unit, quantity := range quantities(u) {
+		if unit == modelgate.UnitGroundedRequest && searching || unit == modelgate.UnitSearch && u.GroundedRequests > 0 && !searching {
+			continue
+		}
 		if rate, ok := rateOf(table, unit); ok {
-			sum.Add(sum, new(big.Rat).Mul(quantity, new(big.Rat).SetInt64(int64(rate))))
+			to := sum
+			switch unit {
+			case modelgate.UnitSearch, modelgate.UnitFileSearch, modelgate.UnitCodeSession, modelgate.UnitGroundedRequest, modelgate.UnitRequest:
+				to = tools // factors do not touch them
+			}
+			to.Add(to, new(big.Rat).Mul(quantity, new(big.Rat).SetInt64(int64(rate))))
 		}
 	}
 	for _, m := range pl.factors {
@@ -361,7 +378,7 @@ func (pl *plan) cost(u *modelgate.Usage, at time.Time) modelgate.Nano {
 			sum.Mul(sum, big.NewRat(m.Millionths, 1_000_000))
 		}
 	}
-	return halfEven(sum)
+	return halfEven(sum.Add(sum, tools))
 }
 
 func minutesSince(from int, at time.Time) int {
@@ -373,6 +390,7 @@ func rateOf(table rateTable, u modelgate.Unit) (modelgate.Nano, bool) {
 		modelgate.UnitCachedInput:  {modelgate.UnitInput},
 		modelgate.UnitCacheWrite:   {modelgate.UnitInput},
 		modelgate.UnitCacheWrite1h: {modelgate.UnitCacheWrite, modelgate.UnitInput},
+		modelgate.UnitReasoning:    {modelgate.UnitOutput},
 		modelgate.UnitAudioInput:   {modelgate.UnitInput},
 		modelgate.UnitAudioOutput:  {modelgate.UnitOutput},
 	}
@@ -400,6 +418,11 @@ func quantities(u *modelgate.Usage) map[modelgate.Unit]*big.Rat {
 		modelgate.UnitSearch:       big.NewRat(u.Searches, 1000),
 		modelgate.UnitMegapixel:    big.NewRat(u.Megapixels, 1e6),
 		modelgate.UnitRequest:      big.NewRat(1, 1),
+
+		modelgate.UnitReasoning:       big.NewRat(u.Reasoning, 1e6),
+		modelgate.UnitFileSearch:      big.NewRat(u.FileSearches, 1000),
+		modelgate.UnitCodeSession:     big.NewRat(u.CodeSessions, 1),
+		modelgate.UnitGroundedRequest: big.NewRat(u.GroundedRequests, 1000),
 	}
 }
 
@@ -447,7 +470,9 @@ func drawUsage(t *rapid.T) *modelgate.Usage {
 		CacheWrite1h: count.Draw(t, "write1h"), Output: count.Draw(t, "output"), AudioInput: count.Draw(t, "audioIn"),
 		AudioOutput: count.Draw(t, "audioOut"), Images: count.Draw(t, "pictures"), Seconds: count.Draw(t, "seconds"),
 		Characters: count.Draw(t, "characters"), Searches: count.Draw(t, "searches"), Megapixels: count.Draw(t, "megapixels"),
-		Size: word.Draw(t, "usedSize"), Quality: word.Draw(t, "usedQuality"),
+		Reasoning: count.Draw(t, "reasoning"), FileSearches: count.Draw(t, "files"), CodeSessions: count.Draw(t, "sessions"),
+		GroundedRequests: rapid.Int64Range(0, 1).Draw(t, "grounded"),
+		Size:             word.Draw(t, "usedSize"), Quality: word.Draw(t, "usedQuality"),
 		ServiceTier: word.Draw(t, "tier"), Speed: word.Draw(t, "speed"), InferenceGeo: word.Draw(t, "geo"),
 	}
 }

@@ -1,7 +1,6 @@
 package modelgate
 
 import (
-	"math"
 	"math/bits"
 	"time"
 )
@@ -25,17 +24,19 @@ func (p *Price) Known() bool {
 	return known
 }
 
-// Estimate is Cost without the words, for a usage that is a guess.
+// Estimate is Cost without the words, for a usage that is a guess: all output
+// may be reasoning where that is dearer.
 func (p *Price) Estimate(u *Usage, at time.Time) Nano {
 	if p == nil {
 		return 0
 	}
 	rates := p.effective(u, at)
-	hi, lo, _, ok := rates.total(u)
-	if !ok {
-		return math.MaxInt64
+	guess := *u
+	if output, _ := rates.rate(UnitOutput); rates.has(UnitReasoning) && rates.nano[UnitReasoning] > output {
+		guess.Output, guess.Reasoning = 0, guess.Output+guess.Reasoning
 	}
-	return scale(hi, lo, nil)
+	sum, _ := rates.total(&guess)
+	return sum.times(nil)
 }
 
 // Demand is the most that a call can use of everything; 0 is unknown, but for
@@ -60,37 +61,35 @@ func (p *Price) Bound(d Demand) (Nano, bool) {
 		rates.nano[UnitImage] = max(rates.nano[UnitImage], int64(i.USD))
 		rates.set |= 1 << UnitImage
 	}
-	var sum wide
+	var sum bounded
 	choices := max(d.Choices, 1)
 	sum.family(&rates, d.Input, choices, UnitInput, UnitCachedInput, UnitCacheWrite, UnitCacheWrite1h, UnitAudioInput)
-	sum.family(&rates, d.Output, choices, UnitOutput, UnitAudioOutput)
+	sum.family(&rates, d.Output, choices, UnitOutput, UnitReasoning, UnitAudioOutput)
 	sum.family(&rates, d.Images, 1_000_000, UnitImage)
 	sum.family(&rates, d.Characters, 1, UnitCharacters)
 	sum.family(&rates, d.Seconds, 1, UnitSecond)
 	sum.family(&rates, 1, 1_000_000, UnitRequest)
 	sum.family(&rates, 0, 1, UnitMegapixel)
 	if d.Searches {
-		sum.family(&rates, 0, 1, UnitSearch)
+		for unit := UnitSearch; unit.tool(); unit++ {
+			sum.family(&rates, 0, 1, unit)
+		}
 	}
 	if sum.boundless {
 		return 0, false
 	}
-	if sum.over {
-		return math.MaxInt64, true
-	}
-	return scale(sum.hi, sum.lo, p.dearestMultiplier()), true
+	return sum.times(p.dearestMultiplier()), true
 }
 
-// wide is a sum of 128 bits.
-type wide struct {
-	hi, lo    uint64
+// bounded is a total of which some part may be without bound.
+type bounded struct {
+	total
 	boundless bool
-	over      bool
 }
 
 // family adds the dearest of units that stand for one another, times n·times.
 // An n that is not known is without bound where any of them has a price.
-func (w *wide) family(r *Rates, n, times int64, units ...Unit) {
+func (w *bounded) family(r *Rates, n, times int64, units ...Unit) {
 	var dearest int64
 	priced := false
 	for _, u := range units {
@@ -106,9 +105,6 @@ func (w *wide) family(r *Rates, n, times int64, units ...Unit) {
 		return
 	}
 	high, quantity := bits.Mul64(uint64(n), uint64(times))
-	h, l := bits.Mul64(quantity, uint64(dearest))
-	var carry uint64
-	w.lo, carry = bits.Add64(w.lo, l, 0)
-	w.hi, carry = bits.Add64(w.hi, h, carry)
-	w.over = w.over || high != 0 || carry != 0
+	w.over = w.over || high != 0
+	w.add(units[0], quantity, uint64(dearest))
 }

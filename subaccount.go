@@ -18,35 +18,58 @@ const (
 
 // SubAccount is an end customer of an organization (spec: Sub-account).
 type SubAccount struct {
-	ID        SubAccountID     `json:"id"`
-	ClientID  ClientID         `json:"client_id"`
-	Name      string           `json:"name"`
-	Slug      string           `json:"slug"`
-	Status    SubAccountStatus `json:"status"`
-	Markup    Markup           `json:"markup_pct"`
-	CreatedAt time.Time        `json:"created_at"`
+	ID       SubAccountID     `json:"id"`
+	ClientID ClientID         `json:"client_id"`
+	Name     string           `json:"name"`
+	Slug     string           `json:"slug"`
+	Status   SubAccountStatus `json:"status"`
+	Markup   Markup           `json:"markup_pct"`
+	// MaxKeys is how many live keys may be bound to it; nil: DefaultBoundKeys
+	// where a bound key issues another, else no bound of its own.
+	MaxKeys   *int      `json:"max_keys,omitempty"`
+	CreatedAt time.Time `json:"created_at"`
 }
+
+// The bounds of SubAccount.MaxKeys.
+const (
+	MaxBoundKeys     = 1000
+	DefaultBoundKeys = 100
+)
 
 // SubAccountPatch is a change of a sub-account: nil fields stay.
 type SubAccountPatch struct {
 	Status *SubAccountStatus
 	Name   *string
 	Markup *Markup
+	// MaxKeys is from 1 to MaxBoundKeys.
+	MaxKeys *int
 }
 
-const maxName = 200 // bytes
+const maxName = 200 // characters: Unicode code points
 
 // CleanName trims the name of an organization or sub-account and checks it.
 // Errors are bad_request.
 func CleanName(name string) (string, error) {
 	name = strings.TrimSpace(name)
-	if name == "" || len(name) > maxName {
-		return "", Errorf(BadRequest, "name must not be empty and have at most %d bytes", maxName)
+	if !strings.ContainsFunc(name, visible) || utf8.RuneCountInString(name) > maxName {
+		return "", Errorf(BadRequest, "name must have 1 to %d characters and a visible one among them", maxName)
 	}
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, steers) {
 		return "", Errorf(BadRequest, "name must be UTF-8 text without control characters")
 	}
 	return name, nil
+}
+
+// visible reports whether a character shows something of its own: a letter, a
+// digit, a sign or a symbol, and none of those that are blank by their look or
+// by their use.
+func visible(r rune) bool {
+	switch r {
+	case '\u115f', '\u1160', '\u3164', '\uffa0', // fillers of Hangul, which are letters
+		'\u2800': // the braille pattern without a dot, a symbol
+		return false
+	}
+	return unicode.In(r, unicode.L, unicode.N, unicode.P, unicode.S)
 }
 
 // steers reports whether a character changes how the text around it is shown

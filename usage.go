@@ -35,7 +35,8 @@ type Usage struct {
 	CachedInput  int64 `json:"cached_input,omitempty"`
 	CacheWrite   int64 `json:"cache_write,omitempty"`
 	CacheWrite1h int64 `json:"cache_write_1h,omitempty"`
-	Output       int64 `json:"output,omitempty"` // reasoning included
+	Output       int64 `json:"output,omitempty"` // without reasoning
+	Reasoning    int64 `json:"reasoning,omitempty"`
 	AudioInput   int64 `json:"audio_input,omitempty"`
 	AudioOutput  int64 `json:"audio_output,omitempty"`
 
@@ -45,6 +46,24 @@ type Usage struct {
 	Searches   int64 `json:"searches,omitempty"`
 	Megapixels int64 `json:"megapixels,omitempty"` // millionths
 
+	// What the provider's own tools did. A grounded request is one that used
+	// searches, which some models are charged by instead: see Price.Cost.
+	FileSearches     int64 `json:"file_searches,omitempty"`
+	CodeSessions     int64 `json:"code_sessions,omitempty"`
+	GroundedRequests int64 `json:"grounded_requests,omitempty"`
+
+	// Videos is how many films Seconds is the length of; 0 is one. It has no
+	// price.
+	Videos int64 `json:"videos,omitempty"`
+
+	// What another model of the provider, AdvisorModel, used within the call. It
+	// is charged at that model's own price.
+	AdvisorInput        int64 `json:"advisor_input,omitempty"`
+	AdvisorCachedInput  int64 `json:"advisor_cached_input,omitempty"`
+	AdvisorCacheWrite   int64 `json:"advisor_cache_write,omitempty"`
+	AdvisorCacheWrite1h int64 `json:"advisor_cache_write_1h,omitempty"`
+	AdvisorOutput       int64 `json:"advisor_output,omitempty"`
+
 	// Size and Quality choose the price of a picture.
 	Size    string `json:"size,omitempty"`
 	Quality string `json:"quality,omitempty"`
@@ -52,15 +71,33 @@ type Usage struct {
 	ServiceTier  string `json:"service_tier,omitempty"`
 	Speed        string `json:"speed,omitempty"`
 	InferenceGeo string `json:"inference_geo,omitempty"`
+	AdvisorModel string `json:"advisor_model,omitempty"` // the provider's own id
 }
 
-// PromptTokens are all input tokens, cached ones included.
+// PromptTokens are all input tokens of the called model, cached ones included.
 func (u *Usage) PromptTokens() int64 {
 	return u.Input + u.CachedInput + u.CacheWrite + u.CacheWrite1h + u.AudioInput
 }
 
+// InputTokens are all input tokens, those of an advisor included.
+func (u *Usage) InputTokens() int64 {
+	return u.PromptTokens() + u.AdvisorInput + u.AdvisorCachedInput + u.AdvisorCacheWrite + u.AdvisorCacheWrite1h
+}
+
+// OutputTokens are all output tokens, those of an advisor included.
+func (u *Usage) OutputTokens() int64 { return u.Output + u.Reasoning + u.AudioOutput + u.AdvisorOutput }
+
 // TotalTokens are all tokens of the call.
-func (u *Usage) TotalTokens() int64 { return u.PromptTokens() + u.Output + u.AudioOutput }
+func (u *Usage) TotalTokens() int64 { return u.InputTokens() + u.OutputTokens() }
+
+// Advisor is what the advisor used, as that of a call of its own; false where
+// there was none.
+func (u *Usage) Advisor() (Usage, bool) {
+	return Usage{
+		Input: u.AdvisorInput, CachedInput: u.AdvisorCachedInput, CacheWrite: u.AdvisorCacheWrite, CacheWrite1h: u.AdvisorCacheWrite1h,
+		Output: u.AdvisorOutput, ServiceTier: u.ServiceTier, Speed: u.Speed, InferenceGeo: u.InferenceGeo,
+	}, u.AdvisorModel != ""
+}
 
 // quantity is the count of a unit in its quanta.
 func (u *Usage) quantity(unit Unit) int64 {
@@ -75,6 +112,8 @@ func (u *Usage) quantity(unit Unit) int64 {
 		return u.CacheWrite1h
 	case UnitOutput:
 		return u.Output
+	case UnitReasoning:
+		return u.Reasoning
 	case UnitAudioInput:
 		return u.AudioInput
 	case UnitAudioOutput:
@@ -87,6 +126,12 @@ func (u *Usage) quantity(unit Unit) int64 {
 		return u.Characters
 	case UnitSearch:
 		return u.Searches
+	case UnitFileSearch:
+		return u.FileSearches
+	case UnitCodeSession:
+		return u.CodeSessions * 1_000_000
+	case UnitGroundedRequest:
+		return u.GroundedRequests
 	case UnitMegapixel:
 		return u.Megapixels
 	case UnitRequest:
@@ -147,9 +192,11 @@ func (u Usage) or(other Usage) Usage {
 	return u
 }
 
-func (u *Usage) all() [12]*int64 {
-	return [...]*int64{&u.Input, &u.CachedInput, &u.CacheWrite, &u.CacheWrite1h, &u.Output, &u.AudioInput,
-		&u.AudioOutput, &u.Images, &u.Seconds, &u.Characters, &u.Searches, &u.Megapixels}
+func (u *Usage) all() [22]*int64 {
+	return [...]*int64{&u.Input, &u.CachedInput, &u.CacheWrite, &u.CacheWrite1h, &u.Output, &u.Reasoning, &u.AudioInput,
+		&u.AudioOutput, &u.Images, &u.Seconds, &u.Characters, &u.Searches, &u.Megapixels, &u.FileSearches, &u.CodeSessions,
+		&u.GroundedRequests, &u.Videos, &u.AdvisorInput, &u.AdvisorCachedInput, &u.AdvisorCacheWrite, &u.AdvisorCacheWrite1h,
+		&u.AdvisorOutput}
 }
 
 // CallBegin is what is known of a call before its first byte goes to a
@@ -170,6 +217,15 @@ type CallBegin struct {
 	ViaSDK       bool
 	Attribution  map[string]string // the caller's own pairs; see Row
 	Holds        Holds             // the budgets that its cost is reserved on
+	Sent         SentEstimate      // what it costs at least, once it is sent
+}
+
+// SentEstimate is what a request costs by its own length. The zero value is
+// that of a call that costs nothing, or of whose cost its length says nothing.
+type SentEstimate struct {
+	Input      int64 // tokens
+	Cost       Nano
+	PriceLabel string // the rates the cost was computed with
 }
 
 // CallEnd is how a call came out.
@@ -227,10 +283,13 @@ func (b *CallBegin) Attribute(pairs map[string]string) {
 
 // InterruptedEnd is the end of a call that the process did not live to see:
 // status 502, no complete answer was delivered. Seen is the last usage that
-// was marked, nil when none was.
-func InterruptedEnd(seen *CallEnd) CallEnd {
+// was marked, nil when none was: then the request counts as sent.
+func InterruptedEnd(b *CallBegin, seen *CallEnd) CallEnd {
 	if seen == nil {
-		return CallEnd{StatusCode: 502, ParseStatus: ParseUnknown}
+		if b.Sent == (SentEstimate{}) {
+			return CallEnd{StatusCode: 502, ParseStatus: ParseUnknown}
+		}
+		seen = &CallEnd{Usage: Usage{Input: b.Sent.Input}, Cost: b.Sent.Cost, PriceLabel: b.Sent.PriceLabel}
 	}
 	end := *seen
 	end.StatusCode, end.ParseStatus = 502, ParsePartial

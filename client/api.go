@@ -27,7 +27,7 @@ type ModelPrices struct {
 
 // UnitPrice is a value of the API.
 type UnitPrice struct {
-	// One of input, cached_input, cache_write, cache_write_1h, output, audio_input, audio_output, image, second, characters, search, megapixel, request.
+	// One of input, cached_input, cache_write, cache_write_1h, output, reasoning, audio_input, audio_output, image, second, characters, search, file_search, code_session, grounded_request, megapixel, request.
 	Unit string `json:"unit"`
 	// How much of the unit the price is for.
 	Per int64 `json:"per"`
@@ -84,7 +84,7 @@ type Model struct {
 	// Who made the model, wherever it runs.
 	Author string    `json:"author"`
 	Kind   ModelKind `json:"kind"`
-	// Whether the ceiling permits calling it; the calling key may be allowed less.
+	// Whether the ceiling permits calling it on a route that the routing policy leaves; the calling key may be allowed less.
 	Allowed bool `json:"allowed"`
 	// Tokens; models of kind llm only.
 	ContextLength int64 `json:"context_length,omitzero"`
@@ -150,12 +150,12 @@ type NewBranding struct {
 	// The portal is at /p/{portal_slug}; unique in the service.
 	PortalSlug  string `json:"portal_slug"`
 	ProductName string `json:"product_name"`
-	// Begins with https://; "" or null clears it.
+	// Begins with https://; "" clears it, and left out or null it stays.
 	LogoURL *string `json:"logo_url,omitzero"`
-	// #RRGGBB; "" or null clears it.
+	// #RRGGBB; "" clears it, and left out or null it stays.
 	AccentColor *string `json:"accent_color,omitzero"`
 	// Whether end customers may issue keys for themselves.
-	AllowSelfIssue *bool `json:"allow_self_issue,omitzero"`
+	AllowSelfIssue bool `json:"allow_self_issue"`
 }
 
 // BudgetScope: Whose spend a budget bounds.
@@ -184,8 +184,10 @@ type Budget struct {
 	ID       string `json:"id,omitzero"`
 	Period   Period `json:"period"`
 	LimitUSD USD    `json:"limit_usd"`
-	// The exact sum of the period's usage.
+	// The exact sum of the period's usage, that of the keys issued below a key included.
 	SpendUSD USD `json:"spend_usd"`
+	// Who has set it; absent for one's own. A key bound to a sub-account reads reseller. One of operator, organization, sub_account, reseller.
+	Owner string `json:"owner,omitzero"`
 }
 
 // NewBudget is a value of the API.
@@ -212,6 +214,10 @@ type Key struct {
 	// To about a minute; null until the first use.
 	LastUsedAt *time.Time `json:"last_used_at"`
 	ExpiresAt  *time.Time `json:"expires_at"`
+	// The key of the sub-account that it was issued by; absent where the organization or its operator did.
+	IssuedBy string `json:"issued_by,omitzero"`
+	// True for a key that a customer issued in its reseller's portal; absent for all others.
+	SelfIssued bool `json:"self_issued,omitzero"`
 }
 
 // NewKey is a value of the API.
@@ -222,7 +228,7 @@ type NewKey struct {
 	Entitlements []Entitlement `json:"entitlements,omitzero"`
 	// Binds the key to an active sub-account.
 	SubAccountID *string `json:"sub_account_id,omitzero"`
-	// Absent never. 1 to 315360000.
+	// Absent never, or with the issuing key where that is bound to a sub-account and ends. 1 to 315360000.
 	ExpiresInSeconds *int64 `json:"expires_in_seconds,omitzero"`
 }
 
@@ -312,6 +318,14 @@ type ExportEvent struct {
 	LastError     *string    `json:"last_error"`
 }
 
+// RetriedEvents is a value of the API.
+type RetriedEvents struct {
+	// Queued again.
+	Retried int64 `json:"retried"`
+	// Left as they are, since sent again they could be billed twice.
+	Ambiguous int64 `json:"ambiguous"`
+}
+
 // ExportEvents is a value of the API.
 type ExportEvents struct {
 	Counts ExportCounts `json:"counts"`
@@ -343,12 +357,15 @@ type SubAccount struct {
 	// One of active, suspended.
 	Status string `json:"status"`
 	// What is billed is the cost and so many per cent of it. 0 to 10000.
-	MarkupPct float64   `json:"markup_pct"`
+	MarkupPct float64 `json:"markup_pct"`
+	// Active keys bound to it at most. Absent: 100 where one of its own keys issues. 1 to 1000.
+	MaxKeys   int64     `json:"max_keys,omitzero"`
 	CreatedAt time.Time `json:"created_at"`
 }
 
 // NewSubAccount is a value of the API.
 type NewSubAccount struct {
+	// One that can be seen.
 	Name string `json:"name"`
 	// Unique within the organization.
 	Slug string `json:"slug"`
@@ -358,9 +375,12 @@ type NewSubAccount struct {
 type SubAccountChange struct {
 	// One of active, suspended.
 	Status *string `json:"status,omitzero"`
-	Name   *string `json:"name,omitzero"`
-	// 0 to 10000.
+	// One that can be seen.
+	Name *string `json:"name,omitzero"`
+	// Any decimal; kept to six places, rounded half to even. 0 to 10000.
 	MarkupPct *float64 `json:"markup_pct,omitzero"`
+	// 1 to 1000.
+	MaxKeys *int64 `json:"max_keys,omitzero"`
 }
 
 // Span is a value of the API.
@@ -467,14 +487,27 @@ func (c *Client) Keys(ctx context.Context, q KeysQuery) iter.Seq2[Key, error] {
 // IssueKey: Issue a key. Scope keys:manage.
 // Scopes and every rule must fit inside the ceiling, or nothing is issued (403). Without entitlements the key gets all
 // of the ceiling; [] denies every model. The key is shown once, in this answer.
+//
+// A key that is bound to a sub-account issues keys of the same sub-account, at most four generations below the one that the
+// organization issued and 100 unless max_keys of the sub-account says otherwise. They end with it at the latest, share its
+// budgets and the limits set on it, and are revoked with it.
 func (c *Client) IssueKey(ctx context.Context, in NewKey) (IssuedKey, error) {
 	return get[IssuedKey](ctx, c, request{method: "POST", path: "/gw/keys", body: in})
 }
 
+// RevokeKeyQuery narrows Client.RevokeKey; what is zero is left out.
+type RevokeKeyQuery struct {
+	// keep: the keys issued below it stay, below its own issuer. For keys of the organization. One of keep.
+	Children string
+}
+
 // RevokeKey: Revoke a key. Scope keys:manage.
-// At once on the instance that answers, within 30 seconds on all others. Its usage stays.
-func (c *Client) RevokeKey(ctx context.Context, id string) error {
-	return c.do(ctx, request{method: "DELETE", path: "/gw/keys/" + url.PathEscape(id)})
+// At once on the instance that answers, within 30 seconds on all others. Its usage stays. Keys that were issued below a key
+// of a sub-account are revoked with it.
+func (c *Client) RevokeKey(ctx context.Context, id string, q RevokeKeyQuery) error {
+	v := values{}
+	v.text("children", string(q.Children))
+	return c.do(ctx, request{method: "DELETE", path: "/gw/keys/" + url.PathEscape(id), query: url.Values(v)})
 }
 
 // SubAccounts: The organization's sub-accounts. Scope keys:manage. Not for keys bound to a sub-account.
@@ -501,7 +534,8 @@ func (c *Client) Budgets(ctx context.Context) ([]Budget, error) {
 
 // PutBudget: Set a budget. Scope keys:manage.
 // One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key
-// that is bound to a sub-account sets those of its own keys.
+// that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
+// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before.
 func (c *Client) PutBudget(ctx context.Context, in NewBudget) error {
 	return c.do(ctx, request{method: "PUT", path: "/gw/budgets", body: in})
 }
@@ -512,14 +546,18 @@ type DeleteBudgetQuery struct {
 	// Of the sub-account or key; left out for scope client.
 	ID     string
 	Period Period
+	// sub_account: the one that the sub-account's own keys have set. For keys of the organization. One of sub_account.
+	Owner string
 }
 
 // DeleteBudget: Remove a budget. Scope keys:manage.
+// One's own; that of somebody above is answered 403.
 func (c *Client) DeleteBudget(ctx context.Context, q DeleteBudgetQuery) error {
 	v := values{}
 	v.text("scope", string(q.Scope))
 	v.text("id", string(q.ID))
 	v.text("period", string(q.Period))
+	v.text("owner", string(q.Owner))
 	return c.do(ctx, request{method: "DELETE", path: "/gw/budgets", query: url.Values(v)})
 }
 
@@ -696,6 +734,8 @@ type ProcessorEventsQuery struct {
 	Status ExportStatus
 	// 1 to 200; default 50.
 	Limit int64
+	// Where the list goes on, taken from the page before. Keep the other parameters as they were.
+	Cursor string
 }
 
 // ProcessorEvents: What was billed, the newest first. Scope stats:read. Not for keys bound to a sub-account.
@@ -703,7 +743,14 @@ func (c *Client) ProcessorEvents(ctx context.Context, q ProcessorEventsQuery) (E
 	v := values{}
 	v.text("status", string(q.Status))
 	v.number("limit", q.Limit)
+	v.text("cursor", string(q.Cursor))
 	return get[ExportEvents](ctx, c, request{method: "GET", path: "/gw/processor/events", query: url.Values(v)})
+}
+
+// RetryEvents: Queue all failed events again. Scope keys:manage. Not for keys bound to a sub-account.
+// Each as by itself: those that the processor may have counted more than 23 hours ago stay failed, and last_error says so.
+func (c *Client) RetryEvents(ctx context.Context) (RetriedEvents, error) {
+	return get[RetriedEvents](ctx, c, request{method: "POST", path: "/gw/processor/events/retry"})
 }
 
 // RetryEvent: Queue a failed event again. Scope keys:manage. Not for keys bound to a sub-account.

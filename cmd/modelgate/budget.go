@@ -11,6 +11,7 @@ import (
 // budgetCommand groups the commands on budgets.
 type budgetCommand struct {
 	List   budgetList   `cmd:"" help:"List budgets with what is spent of them."`
+	Set    budgetSet    `cmd:"" help:"Set a budget of the operator's own, beside those of the organization and its customers."`
 	Remove budgetRemove `cmd:"" help:"Remove a budget; spending goes on being counted."`
 }
 
@@ -25,6 +26,7 @@ type budgetRow struct {
 	Scope    modelgate.Level    `json:"scope"`
 	ID       string             `json:"id"`
 	Period   modelgate.Period   `json:"period"`
+	Owner    modelgate.Owner    `json:"owner"`
 	Limit    modelgate.Nano     `json:"limit_usd"`
 	Spend    modelgate.Nano     `json:"spend_usd"`
 	Held     modelgate.Nano     `json:"held_usd"`
@@ -43,45 +45,91 @@ func (c *budgetList) Run(env *environment) error {
 	}
 	rows := make([]budgetRow, 0, len(found))
 	for _, b := range found {
-		rows = append(rows, budgetRow{b.ClientID, b.Level, b.ID, b.Period, b.Limit, b.Spend, b.Held})
+		rows = append(rows, budgetRow{b.ClientID, b.Level, b.ID, b.Period, b.Owner, b.Limit, b.Spend, b.Held})
 	}
-	return c.output(env).table(rows, "CLIENT\tSCOPE\tID\tPERIOD\tLIMIT USD\tSPENT\tRESERVED", func(row func(...any)) {
+	return c.output(env).table(rows, "CLIENT\tSCOPE\tID\tPERIOD\tOWNER\tLIMIT USD\tSPENT\tRESERVED", func(row func(...any)) {
 		for _, b := range rows {
-			row(b.ClientID, b.Scope, b.ID, b.Period, b.Limit, b.Spend, b.Held)
+			row(b.ClientID, b.Scope, b.ID, b.Period, b.Owner, b.Limit, b.Spend, b.Held)
 		}
 	})
 }
 
-type budgetRemove struct {
-	operatorFlags
+// budgetFlags name a budget.
+type budgetFlags struct {
 	Client string `name:"client" required:"" placeholder:"ID" help:"The organization's id."`
 	Scope  string `name:"scope" required:"" enum:"client,sub_account,key" help:"client, sub_account or key."`
 	ID     string `name:"id" placeholder:"ID" help:"The sub-account's or key's id; left out for scope client."`
 	Period string `name:"period" required:"" enum:"day,month" help:"day or month."`
 }
 
-// Run is `modelgate budget remove`.
-func (c *budgetRemove) Run(env *environment) error {
-	b := modelgate.Budget{Level: modelgate.Level(c.Scope), ID: c.ID, Period: modelgate.Period(c.Period)}
+func (f *budgetFlags) budget(owner modelgate.Owner) (modelgate.Budget, error) {
+	b := modelgate.Budget{Level: modelgate.Level(f.Scope), ID: f.ID, Period: modelgate.Period(f.Period), Owner: owner}
 	if b.Level == modelgate.LevelClient {
-		if c.ID != "" && c.ID != c.Client {
-			return fmt.Errorf("--id must be left out for scope client")
+		if f.ID != "" && f.ID != f.Client {
+			return b, fmt.Errorf("--id must be left out for scope client")
 		}
-		b.ID = c.Client
+		b.ID = f.Client
+	}
+	return b, nil
+}
+
+// show prints a budget that was changed.
+func (f *budgetFlags) print(out output, b *modelgate.Budget) error {
+	changed := budgetRow{ClientID: modelgate.ClientID(f.Client), Scope: b.Level, ID: b.ID, Period: b.Period, Owner: b.Owner, Limit: b.Limit}
+	return out.table(changed, "CLIENT\tSCOPE\tID\tPERIOD\tOWNER", func(row func(...any)) {
+		row(changed.ClientID, changed.Scope, changed.ID, changed.Period, changed.Owner)
+	})
+}
+
+type budgetSet struct {
+	operatorFlags
+	budgetFlags
+	USD string `name:"usd" required:"" placeholder:"AMOUNT" help:"How much may be spent in the period, such as 25 or 0.5."`
+}
+
+// Run is `modelgate budget set`.
+func (c *budgetSet) Run(env *environment) error {
+	b, err := c.budget(modelgate.OwnerOperator)
+	if err != nil {
+		return err
+	}
+	if b.Limit, err = modelgate.ParseUSD(c.USD); err != nil {
+		return fmt.Errorf("--usd: %w", err)
 	}
 	_, db, err := c.open(env)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	record := audit("budget remove", "budget.delete", c.Scope, b.ID, map[string]any{"period": c.Period})
+	record := audit("budget set", "budget.put", c.Scope, b.ID, map[string]any{"period": c.Period, "limit_usd": b.Limit})
+	if err := db.PutBudget(env.ctx, modelgate.ClientID(c.Client), store.KeyScope{}, b, record); err != nil {
+		return err
+	}
+	return c.print(c.output(env), &b)
+}
+
+type budgetRemove struct {
+	operatorFlags
+	budgetFlags
+	Owner string `name:"owner" default:"operator" enum:"operator,organization,sub_account" help:"Whose: operator, organization or sub_account."`
+}
+
+// Run is `modelgate budget remove`.
+func (c *budgetRemove) Run(env *environment) error {
+	b, err := c.budget(modelgate.Owner(c.Owner))
+	if err != nil {
+		return err
+	}
+	_, db, err := c.open(env)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	record := audit("budget remove", "budget.delete", c.Scope, b.ID, map[string]any{"period": c.Period, "owner": c.Owner})
 	if err := db.DeleteBudget(env.ctx, modelgate.ClientID(c.Client), store.KeyScope{}, b, record); err != nil {
 		return err
 	}
-	removed := budgetRow{ClientID: modelgate.ClientID(c.Client), Scope: b.Level, ID: b.ID, Period: b.Period}
-	return c.output(env).table(removed, "CLIENT\tSCOPE\tID\tPERIOD", func(row func(...any)) {
-		row(removed.ClientID, removed.Scope, removed.ID, removed.Period)
-	})
+	return c.print(c.output(env), &b)
 }
 
 // balanceCommand groups the commands on prepaid balances.

@@ -32,6 +32,8 @@ type imported struct {
 	File    string `json:"file"`
 	Diff    string `json:"diff"`
 	Written bool   `json:"written"`
+	// Refused are the models of the providers whose price is not understood.
+	Refused []pricefile.Refused `json:"refused"`
 }
 
 // Run is `modelgate catalog import`. Models that another file of the
@@ -45,7 +47,7 @@ func (c *catalogImport) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	entries, err := pricefile.Read(list)
+	entries, refused, err := pricefile.Read(list)
 	if err != nil {
 		return err
 	}
@@ -53,7 +55,12 @@ func (c *catalogImport) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	out := imported{File: c.Into}
+	out := imported{File: c.Into, Refused: slices.DeleteFunc(refused, func(r pricefile.Refused) bool {
+		return !slices.ContainsFunc(providers, func(p pricefile.Provider) bool { return p.Source == r.Source })
+	})}
+	if out.Refused == nil {
+		out.Refused = []pricefile.Refused{}
+	}
 	if !filepath.IsAbs(out.File) {
 		out.File = filepath.Join(filepath.Dir(c.ConfigFile), out.File)
 	}
@@ -83,6 +90,9 @@ func (c *catalogImport) Run(env *environment) error {
 
 func (i imported) text(w io.Writer) {
 	fmt.Fprint(w, i.Diff)
+	for _, r := range i.Refused {
+		fmt.Fprintf(w, "Refused: %s %s: %s\n", r.Source, r.Model, r.Reason)
+	}
 	switch {
 	case i.Diff == "":
 		fmt.Fprintln(w, "No change.")

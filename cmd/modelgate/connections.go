@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"sync"
 	"syscall"
+
+	"modelgate/internal/web"
 )
 
 const (
@@ -17,18 +19,20 @@ const (
 // boundConnections keeps clients from taking every file there is: a call
 // needs one for its client and one for its provider, and the books need some.
 // One public address has a quarter of them. What comes past that is closed at
-// once, which is cheap, and those who were there first go on.
-func boundConnections(l net.Listener) net.Listener {
+// once, which is cheap, and those who were there first go on. Proxies, behind
+// which there are many clients, are not bounded by address.
+func boundConnections(l net.Listener, proxies web.Proxies) net.Listener {
 	var files syscall.Rlimit
 	most := mostConnections
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur < 2*mostConnections+filesApart {
 		most = max(int(files.Cur)-filesApart, 2) / 2
 	}
-	return &boundListener{Listener: l, most: most, each: max(most/4, 1), from: make(map[netip.Prefix]int)}
+	return &boundListener{Listener: l, proxies: proxies, most: most, each: max(most/4, 1), from: make(map[netip.Prefix]int)}
 }
 
 type boundListener struct {
 	net.Listener
+	proxies    web.Proxies
 	most, each int
 
 	mu   sync.Mutex
@@ -43,7 +47,7 @@ func (b *boundListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		network := publicNetwork(conn.RemoteAddr())
+		network := publicNetwork(conn.RemoteAddr(), b.proxies)
 		if b.enter(network) {
 			return &boundConn{Conn: conn, leave: sync.OnceFunc(func() { b.leave(network) })}, nil
 		}
@@ -74,12 +78,12 @@ func (b *boundListener) leave(n netip.Prefix) {
 }
 
 // publicNetwork is the address, or the /64 of IPv6, that connections are
-// counted by; not valid for private addresses, behind which a proxy may
-// stand for many clients.
-func publicNetwork(a net.Addr) netip.Prefix {
+// counted by; not valid for proxies, and for private addresses, behind which
+// one may stand for many clients.
+func publicNetwork(a net.Addr, proxies web.Proxies) netip.Prefix {
 	peer, err := netip.ParseAddrPort(a.String())
 	address := peer.Addr().Unmap()
-	if err != nil || address.IsLoopback() || address.IsPrivate() || address.IsLinkLocalUnicast() {
+	if err != nil || address.IsLoopback() || address.IsPrivate() || address.IsLinkLocalUnicast() || proxies.Trusts(address) {
 		return netip.Prefix{}
 	}
 	bits := 32

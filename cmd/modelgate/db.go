@@ -30,7 +30,7 @@ func (c *dbCopy) Run(env *environment) error {
 	}
 	defer from.Close()
 	to, err := store.Open(env.ctx, store.Options{
-		URL: c.To, DataDir: cfg.Server.DataDir, Mode: store.Exclusive, Log: slog.New(slog.NewTextHandler(env.stderr, nil)),
+		URL: c.To, Pooled: pooled(cfg), DataDir: cfg.Server.DataDir, Mode: store.Exclusive, Log: slog.New(slog.NewTextHandler(env.stderr, nil)),
 	})
 	if err != nil {
 		return err

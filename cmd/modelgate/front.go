@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/rs/cors"
+
 	"modelgate"
 	"modelgate/internal/contract"
 	"modelgate/internal/manage"
@@ -25,6 +27,8 @@ type front struct {
 	pages  *pages.Pages
 	// webhook says that the processor's deliveries are taken.
 	webhook bool
+	maxBody int64      // bytes
+	cors    *cors.Cors // nil where no other site's page may call
 }
 
 func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -46,18 +50,43 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case f.webhook && path == "/webhooks/processor":
 		f.manage.ServeWebhook(w, r)
 		return
-	case pages.Serves(path):
+	}
+	p := f.live().Providers[first]
+	if p == nil && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete) {
+		if err := web.SkipBody(r, f.maxBody); err != nil {
+			f.refuse(w, r, err)
+			return
+		}
+	}
+	if pages.Serves(path) {
 		f.pages.ServeHTTP(w, r)
 		return
 	}
 	if f.health.serve(w, r) || f.api.Serve(w, r, func(err error) { f.refuse(w, r, err) }) {
 		return
 	}
-	if p := f.live().Providers[first]; p != nil {
+	if p != nil {
 		f.relay.Proxy(w, r, p)
 		return
 	}
+	if path == "/" && f.home(w, r) {
+		return
+	}
 	f.refuse(w, r, modelgate.Errorf(modelgate.NotFound, "no such path"))
+}
+
+// home leads a browser that opens the gateway's address to the dashboard, and
+// reports whether the request is such a one's.
+func (f *front) home(w http.ResponseWriter, r *http.Request) bool {
+	h := w.Header()
+	h.Set("Vary", "Accept")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		return false
+	}
+	h.Set("Location", "/dashboard")
+	h.Set("Content-Length", "0")
+	w.WriteHeader(http.StatusFound)
+	return true
 }
 
 // enter sends a request of a signed-in page to its surface.

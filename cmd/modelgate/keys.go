@@ -20,7 +20,7 @@ func issueKey(ctx context.Context, db *store.DB, client modelgate.ClientID, wish
 			if w.Scopes == nil {
 				w.Scopes = c.Ceiling.MaxScopes
 			}
-			key, drawn, err := w.Issue(client, c.Ceiling, catalog, id)
+			key, drawn, err := w.Issue(client, c.Bounds(), catalog, id)
 			if err != nil {
 				return modelgate.Key{}, modelgate.Digest{}, err
 			}
@@ -28,7 +28,7 @@ func issueKey(ctx context.Context, db *store.DB, client modelgate.ClientID, wish
 			return key, drawn.Digest(), nil
 		},
 	}
-	record := audit("key issue", "key.issue", "key", id.String(), wish)
+	record := audit("key issue", "key.issue", "key", id.String(), nil)
 	key, err := db.IssueKey(ctx, client, request, record)
 	if err != nil {
 		return modelgate.IssuedKey{}, err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -40,8 +41,15 @@ func (l *liveLimiter) configure(cfg *config.Config) {
 }
 
 // Enter admits a request of a key or refuses it; see throttle.Limiter.
-func (l *liveLimiter) Enter(key modelgate.KeyID, limits modelgate.Limits, kind throttle.Kind) (throttle.Pass, error) {
-	return l.Limiter.Enter(key, limits.Or(*l.defaults.Load()), kind)
+func (l *liveLimiter) Enter(key modelgate.KeyID, limits modelgate.Limits, kind throttle.Kind, above ...modelgate.Ancestor) (throttle.Pass, error) {
+	defaults := l.defaults.Load()
+	if len(above) > 0 { // a shared bucket has one size, whoever draws from it
+		above = slices.Clone(above)
+		for i := range above {
+			above[i].Limits.Burst = above[i].Limits.Or(*defaults).Burst
+		}
+	}
+	return l.Limiter.Enter(key, limits.Or(*defaults), kind, above...)
 }
 
 // fallbacks is how many requests were judged by this instance alone although

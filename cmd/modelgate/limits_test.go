@@ -22,7 +22,7 @@ func TestBodyBoundIsExact(t *testing.T) {
 	tests := map[string]struct{ path, head, tail string }{
 		"door":  {"/v1/embeddings", `{"model":"openai/text-embedding-3-small","input":"`, `"}`},
 		"proxy": {"/openai/v1/embeddings", `{"model":"m","input":"`, `"}`},
-		"gw":    {"/gw/subaccounts", `{"name":"n","slug":"s","padding":"`, `"}`},
+		"gw":    {"/gw/subaccounts", `{"name":"n","slug":"s","tenant":"`, `"}`},
 	}
 	for name, tt := range tests {
 		for _, way := range []string{"declared", "chunked"} {

@@ -42,7 +42,7 @@ func newProvider(c *config.Provider) (*provider.Provider, error) {
 	out := provider.Config{
 		Name: c.Name, Format: c.Format, BaseURL: c.BaseURL, Region: c.Region,
 		CredentialFile: c.CredentialFile, CAFile: c.CAFile, AllowStoredObjects: c.AllowStoredObjects, HTTP2: c.HTTP2,
-		Paths: c.Paths, Allow: c.Allow, Headers: c.Headers,
+		Paths: c.Paths, Allow: c.Allow, AllowQuery: c.AllowQuery, Headers: c.Headers,
 		Timeouts:     provider.Timeouts(c.Timeouts),
 		OnDisconnect: provider.Disconnect(c.OnDisconnect),
 	}
@@ -141,10 +141,14 @@ func openStore(env *environment, cfg *config.Config, mode store.Mode, way *givew
 	ctx, cancel := context.WithTimeout(env.ctx, openTimeout)
 	defer cancel()
 	return store.Open(ctx, store.Options{
-		URL: cfg.Database.URL.Reveal(), DataDir: cfg.Server.DataDir, Mode: mode,
+		URL: cfg.Database.URL.Reveal(), Pooled: pooled(cfg), DataDir: cfg.Server.DataDir, Mode: mode,
 		Log: slog.New(slog.NewTextHandler(env.stderr, nil)), Software: buildVersion(), Way: way,
 	})
 }
+
+// pooled reports whether a pooler gives connections of PostgreSQL out by the
+// transaction.
+func pooled(cfg *config.Config) bool { return cfg.Database.Pooler == config.PoolerTransaction }
 
 // newLog makes the service's logger on standard error.
 func newLog(env *environment, cfg *config.Config, level *slog.LevelVar) *slog.Logger {

@@ -146,7 +146,7 @@ func TestBudgetCommands(t *testing.T) {
 	if out, _, code := g.Run("budget", "list", "--config", g.ConfigFile); code != 0 || !strings.HasPrefix(out, "CLIENT") || !strings.Contains(out, "0.000201") {
 		t.Errorf("budget list as a table: %d\n%s", code, out)
 	}
-	remove := []string{"budget", "remove", "--client", string(client), "--scope", "client", "--period", "month"}
+	remove := []string{"budget", "remove", "--client", string(client), "--scope", "client", "--period", "month", "--owner", "organization"}
 	g.Admin(nil, remove...)
 	eventually(t, "the removal", func() bool { return status() == 200 })
 	for what, tt := range map[string]struct {

@@ -194,10 +194,17 @@ func (c *ceilingSet) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	var ceiling modelgate.Ceiling
-	if err := strictJSON(text, &ceiling); err != nil {
+	var given struct {
+		MaxScopes    *[]modelgate.Scope      `json:"max_scopes"`
+		Entitlements *modelgate.Entitlements `json:"entitlements"`
+	}
+	if err := strictJSON(text, &given); err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
+	if given.MaxScopes == nil || given.Entitlements == nil {
+		return fmt.Errorf("%s: max_scopes and entitlements are both required; [] allows none", c.File)
+	}
+	ceiling := modelgate.Ceiling{MaxScopes: *given.MaxScopes, Entitlements: *given.Entitlements}
 	if err := ceiling.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
@@ -273,7 +280,8 @@ func (c *keyIssue) Run(env *environment) error {
 
 type keyRevoke struct {
 	operatorFlags
-	ID string `arg:"" help:"The key's id."`
+	KeepChildren bool   `name:"keep-children" help:"Keep the keys that were issued below it; they are revoked with it otherwise."`
+	ID           string `arg:"" help:"The key's id."`
 }
 
 // Run is `modelgate key revoke`.
@@ -287,8 +295,12 @@ func (c *keyRevoke) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	record := audit("key revoke", "key.revoke", "key", c.ID, nil)
-	if _, err := db.RevokeKey(env.ctx, key.ClientID, store.KeyScope{}, key.ID, record); err != nil {
+	revoke, set := db.RevokeKey, any(nil)
+	if c.KeepChildren {
+		revoke, set = db.RevokeKeyAlone, map[string]string{"children": "keep"}
+	}
+	record := audit("key revoke", "key.revoke", "key", c.ID, set)
+	if _, err := revoke(env.ctx, key.ClientID, store.KeyScope{}, key.ID, record); err != nil {
 		return err
 	}
 	key.Status = modelgate.KeyRevoked

@@ -13,22 +13,18 @@ const (
 	// the percentage falls as the heap grows, down to gcLeast.
 	gcMost, gcLeast = 300, 200
 	gcRoom          = 48 << 20 // bytes
-	// gcCeiling is where the collector begins to work for less memory at any
-	// price.
-	gcCeiling = 1 << 30 // bytes
 	// gcStep is by how much the percentage must differ to be set anew.
 	gcStep = 10
 )
 
-// tuneRuntime sets the garbage collector for a service, unless the operator
-// has set GOGC or GOMEMLIMIT, until the context ends. What starting up has
+// tuneRuntime sets the garbage collector for a service whose heap may have so
+// many bytes, and unless the operator has set GOGC adapts it until the context
+// ends. What starting up has
 // left behind, which the larger percentage would keep for long, goes back to
 // the system first.
-func tuneRuntime(ctx context.Context, lookup func(string) (string, bool)) {
+func tuneRuntime(ctx context.Context, heap int64, lookup func(string) (string, bool)) {
 	debug.FreeOSMemory()
-	if _, set := lookup("GOMEMLIMIT"); !set {
-		debug.SetMemoryLimit(gcCeiling)
-	}
+	debug.SetMemoryLimit(heap)
 	if _, set := lookup("GOGC"); set {
 		return
 	}

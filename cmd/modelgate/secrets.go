@@ -1,9 +1,7 @@
 package main
 
 import (
-	"crypto/hkdf"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/base64"
 	"log/slog"
 	"net/http"
@@ -13,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"modelgate"
 	"modelgate/internal/config"
 	"modelgate/internal/pages"
 )
@@ -32,25 +31,6 @@ func cursorKey(cfg *config.Config, log *slog.Logger) ([]byte, error) {
 	}
 	return generatedKey(cfg, "cursor.key", func(path string) {
 		log.Warn("cursor.key is damaged; a new one is made, and page cursors handed out so far end", "file", path)
-	})
-}
-
-// sessionKey is the key that seals the sessions of dashboard and portals: the
-// configured one, or with SQLite one in the data directory, else one derived
-// from the master key, which instances on PostgreSQL share; nil for none.
-func sessionKey(cfg *config.Config, log *slog.Logger) ([]byte, error) {
-	if text := cfg.SessionKey.Reveal(); text != "" {
-		return base64.StdEncoding.DecodeString(text)
-	}
-	if !onSQLite(cfg) {
-		master, err := base64.StdEncoding.DecodeString(cfg.MasterKey.Reveal())
-		if err != nil || len(master) == 0 {
-			return nil, err
-		}
-		return hkdf.Key(sha256.New, master, nil, "modelgate page sessions", 32)
-	}
-	return generatedKey(cfg, "session.key", func(path string) {
-		log.Warn("session.key is damaged; a new one is made, and everyone has to sign in again", "file", path)
 	})
 }
 
@@ -83,20 +63,10 @@ func (s *server) warnOfSecrets() {
 	}
 }
 
-// noSessions tells who opens a dashboard what its operator has to do.
-const noSessions = "signing in needs session_key or master_key in the configuration, which instances on PostgreSQL share"
-
 // newPages makes dashboard and portals.
-func (s *server) newPages(cfg *config.Config, enter func(http.ResponseWriter, *http.Request, pages.Visit)) (*pages.Pages, error) {
-	key, err := sessionKey(cfg, s.log)
-	if err != nil {
-		return nil, err
-	}
-	if key == nil {
-		s.log.Warn("nobody can sign in to dashboard and portals: " + noSessions)
-	}
+func (s *server) newPages(cfg *config.Config, ids *modelgate.IDs, enter func(http.ResponseWriter, *http.Request, pages.Visit), overTLS func(*http.Request) bool) (*pages.Pages, error) {
 	return pages.New(pages.Options{
-		SessionKey: key, NoSessions: noSessions, BaseURL: cfg.Server.BaseURL,
-		Keys: s.keys, Store: s.db, Enter: enter, Now: time.Now, Log: s.log,
+		BaseURL: cfg.Server.BaseURL, Keys: s.keys, Sessions: s.sessions, Store: s.db, Limiter: s.limiter, IDs: ids,
+		Enter: enter, OverTLS: overTLS, Now: time.Now, Log: s.log,
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -67,8 +68,10 @@ type server struct {
 	chains   *work.Sequencer
 	traces   *trace.Exporter // nil where nothing is traced
 	keys     *keyring.Keyring
+	sessions *keyring.Sessions
 	relay    *relay.Relay
 	health   *health
+	memory   memory
 	http     *http.Server
 	lane     *lane.Server // in front of http, where the gateway does not end TLS itself
 	admin    *http.Server // nil without admin_listen
@@ -77,6 +80,7 @@ type server struct {
 	limiter  *liveLimiter
 	loops    sync.WaitGroup
 	fail     failpoints
+	withheld *withheld
 }
 
 // newServer opens what an instance needs, in the order in which one thing
@@ -86,6 +90,8 @@ func newServer(env *environment, cfg *config.Config) (*server, error) {
 	s := &server{env: env, level: new(slog.LevelVar), metrics: prometheus.NewRegistry(), fail: newFailpoints(env.lookup), way: giveway.New()}
 	s.config.Store(cfg)
 	s.log = newLog(env, cfg, s.level)
+	s.withheld = &withheld{log: s.log}
+	log.SetOutput(s.withheld)
 	var err error
 	if s.master, err = masterKeys(cfg); err != nil {
 		return nil, err
@@ -146,7 +152,14 @@ func (s *server) openBooks(cfg *config.Config) error {
 // mount puts the surfaces together.
 func (s *server) mount(cfg *config.Config) error {
 	ids := modelgate.NewIDs(time.Now)
-	room := web.NewRoom(bodyMemory(s.env.lookup))
+	s.memory = measureMemory(s.env.lookup, availableMemory)
+	maxBody := int64(cfg.Server.MaxRequestBytes)
+	proxies := web.Proxies(cfg.Server.ProxyNetworks())
+	room := web.NewRoom(s.memory.bodies, maxBody)
+	if s.memory.bodies < 2*maxBody {
+		s.log.Warn("memory is too small for the largest request bodies; lower server.max_request_bytes, or raise the container's memory or GOMEMLIMIT",
+			"max_request_bytes", maxBody, "memory_for_bodies", s.memory.bodies)
+	}
 	cursorKey, err := cursorKey(cfg, s.log)
 	if err != nil {
 		return err
@@ -156,11 +169,13 @@ func (s *server) mount(cfg *config.Config) error {
 	}
 	s.keys = keyring.New(keyring.Options{
 		Source: callers{s.db, cfg.Enforcement}, Unreachable: store.Unreachable, Touch: s.db.TouchKeys, Now: time.Now, Log: s.log,
+		Client: proxies.Client,
 	})
+	s.sessions = keyring.NewSessions(keyring.SessionOptions{Source: s.db, Unreachable: store.Unreachable, Now: time.Now, Log: s.log, Client: proxies.Client})
 	together := giveway.NewTogether()
 	s.relay = relay.New(relay.Options{
 		Live: s.live.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
-		Metrics: relay.NewMetrics(s.metrics), MaxBody: int64(cfg.Server.MaxRequestBytes), Room: room, Purse: s.purse, Tracing: s.openTracing(cfg),
+		Metrics: relay.NewMetrics(s.metrics), MaxBody: maxBody, Room: room, Purse: s.purse, Tracing: s.openTracing(cfg),
 		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(), Together: together,
 	})
 	client := newProcessor(cfg)
@@ -170,17 +185,18 @@ func (s *server) mount(cfg *config.Config) error {
 	api := manage.New(manage.Options{
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: func() *modelgate.Catalog { return s.live.Load().Catalog },
 		Flushed: s.shipper.Flush, Cursors: web.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
-		MaxBody: int64(cfg.Server.MaxRequestBytes), Room: room, Processor: client, Master: s.master, Checkout: checkout, Signer: s.signing.Signer,
+		MaxBody: maxBody, Room: room, Processor: client, Master: s.master, Checkout: checkout, Signer: s.signing.Signer,
 		Door: s.relay.DoorOf,
 	})
 	s.registerMetrics()
 	s.health = newHealth(s.keys.LastRead, s.metrics)
 	s.health.shared = cfg.Server.AdminListen == ""
-	front := &front{manage: api, webhook: checkout.Offered(), relay: s.relay, live: s.live.Load, health: s.health, api: contract.NewHandler()}
-	if front.pages, err = s.newPages(cfg, front.enter); err != nil {
+	front := &front{manage: api, webhook: checkout.Offered(), relay: s.relay, live: s.live.Load, health: s.health, api: contract.NewHandler(),
+		maxBody: maxBody, cors: newCORS(cfg.Server.CORS)}
+	if front.pages, err = s.newPages(cfg, ids, front.enter, proxies.OverTLS); err != nil {
 		return err
 	}
-	handler := web.Wrap(web.Options{IDs: ids, Log: s.log, MaxBody: int64(cfg.Server.MaxRequestBytes)}, front)
+	handler := web.Wrap(web.Options{IDs: ids, Log: s.log, MaxBody: maxBody, Proxies: proxies, CrossOrigin: front.crossOrigin}, front)
 	s.http = &http.Server{
 		Handler:           s.fail.handler(s.closing(handler)),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -228,11 +244,12 @@ func (s *server) run(ready func(addr net.Addr)) error {
 	if err != nil {
 		return errors.Join(err, s.close())
 	}
-	listener = boundConnections(listener)
+	listener = boundConnections(listener, cfg.Server.ProxyNetworks())
 	loops, stopLoops := context.WithCancel(context.WithoutCancel(s.env.ctx))
 	defer stopLoops()
 	failed := make(chan error, 3)
 	s.loops.Go(func() { s.keys.Run(loops) })
+	s.loops.Go(func() { s.sessions.Run(loops) })
 	s.loops.Go(func() { s.limiter.Run(loops) })
 	s.loops.Go(func() {
 		if err := s.shipper.Run(loops); err != nil {
@@ -257,7 +274,7 @@ func (s *server) run(ready func(addr net.Addr)) error {
 		go func() { failed <- s.admin.ListenAndServe() }()
 	}
 	ready(listener.Addr())
-	s.loops.Go(func() { tuneRuntime(loops, s.env.lookup) })
+	s.loops.Go(func() { tuneRuntime(loops, s.memory.heap, s.env.lookup) })
 	select {
 	case <-s.env.ctx.Done():
 	case err = <-failed:
@@ -344,6 +361,7 @@ func (s *server) registerMetrics() {
 		counter("modelgate_limiter_fallbacks_total", "Requests whose limits this instance judged alone, because Redis did not answer.", s.limiter.fallbacks),
 		gauge("modelgate_evidence_lag_seconds", "Age of the oldest record of evidence that is in no chain yet.", func() float64 { return s.chains.Stats().Lag.Seconds() }),
 		counter("modelgate_evidence_records_total", "Records of evidence chained by this process.", func() float64 { return float64(s.chains.Stats().Records) }),
+		counter("modelgate_log_lines_withheld_total", "Lines that libraries wrote to the standard logger.", func() float64 { return float64(s.withheld.lines.Load()) }),
 		counter("modelgate_rows_booked_total", "Usage rows booked by this process.", func() float64 { return float64(s.shipper.Stats().Rows) }),
 	)
 }

@@ -196,6 +196,7 @@ func wantBounded(t *testing.T, text string) {
 		"surface": `(/openai|/nobody)?/v1/[a-z_/{}*]+`, "provider": "openai|nobody", "status": `[1-5]\d\d|pending|succeeded|failed|cancelled|expired`,
 		"type":      "bad_request|unauthorized|forbidden|region_policy|budget_exceeded|insufficient_balance|not_found|conflict|gone|request_too_large|rate_limited|bad_gateway|unavailable|internal",
 		"direction": "in|out", "does": "poll|result|content|cancel", "outcome": "applied|refused|sent|again|unsure|failed|runs|ended|fault",
+		"cause":   "dns|refused|reset|unreachable|timeout|tls|closed|malformed|proxy|forbidden|unsendable|other",
 		"percent": "50|80|100", "le": `[0-9.e+-]+|\+Inf`,
 	}
 	series := 0

@@ -82,7 +82,7 @@ func TestBodiesPassByteForByte(t *testing.T) {
 	}
 	t.Run("proxy", func(t *testing.T) {
 		body := "{ \"model\" : \"m\" ,\t" + messages + "}\n"
-		if resp, answer := b.post(t, "/openai/v1/chat/completions?a=1&b=%20x", body); resp.StatusCode != 200 {
+		if resp, answer := b.post(t, "/openai/v1/chat/completions?key=%20x", body); resp.StatusCode != 200 {
 			t.Fatalf("status %d: %s", resp.StatusCode, answer)
 		}
 		if got := b.served(t); string(got.Body) != body {

@@ -82,8 +82,8 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 		signed := strings.HasPrefix(r.URL.Path, "/webhooks/") // what is signed is left as it is
-		if bytes.HasPrefix(body, []byte(`{"`)) && !signed {
-			body = append([]byte(`{"canary_member":"`+promptCanary+`",`), body[1:]...)
+		if bytes.HasPrefix(body, []byte(`{"`)) && !signed && !bytes.Contains(body, []byte(`"tenant":`)) {
+			body = append([]byte(`{"tenant":"`+promptCanary+`",`), body[1:]...)
 		}
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	}
@@ -246,7 +246,8 @@ func (a *aviary) failAll(t *testing.T) {
 			body := fmt.Sprintf(`{"model":"MODEL","stream":%v,"max_tokens":9,"messages":[{"role":"user","content":%s}]}`, stream, quote(promptCanary+" "+directive))
 			send("POST", "/v1/chat/completions", strings.Replace(body, "MODEL", "openai/gpt-5-mini", 1), "X-Gateway-Attribution", "team=search")
 			send("POST", "/v1/messages", strings.Replace(body, "MODEL", "anthropic/claude-haiku-4.5", 1))
-			send("POST", "/openai/v1/chat/completions?key="+a.key+"&other="+promptCanary, strings.Replace(body, "MODEL", "gpt-5-mini", 1))
+			send("POST", "/openai/v1/chat/completions?other="+promptCanary, "{}") // refused by the parameter's name
+			send("POST", "/openai/v1/chat/completions?key="+a.key, strings.Replace(body, "MODEL", "gpt-5-mini", 1))
 			send("POST", "/anthropic/v1/messages", strings.Replace(body, "MODEL", "m", 1), "X-Api-Key", a.key)
 		}
 	}

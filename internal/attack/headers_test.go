@@ -70,7 +70,7 @@ func TestS5AmbiguousCredentials(t *testing.T) {
 		{"x-api-key: " + k, inferenceOnly},
 		{"Api-Key: " + k, inferenceOnly},
 		{"X-Goog-Api-Key: " + k, inferenceOnly},
-		{"X-Api-Key: Bearer " + k, nowhere},
+		{"X-Api-Key: Bearer " + k, inferenceOnly},
 		{"X-Api-Key: " + k + "\r\nApi-Key: " + other, nowhere},
 		{"X-Api-Key: " + k + "\r\nX-Api-Key: " + other, nowhere},
 		{"X-Api-Key: " + k + "," + other, nowhere},
@@ -233,7 +233,7 @@ func TestS9CallIsNeverSentTwice(t *testing.T) {
 			go serveThenHangUp(conn, arrived)
 		}
 	}()
-	// Both ways to a provider: the gateway's own connections and net/http's.
+	// HTTP/2 is wanted of one provider, which speaks HTTP/1.1 all the same.
 	g := gatetest.StartGateway(t, gatetest.GatewayOptions{Upstream: "http://" + listener.Addr().String(), Catalog: " []", Providers: `
   - {name: own, format: openai, base_url: "$UPSTREAM", region: us, credential: sk-upstream}
   - {name: shared, format: openai, base_url: "$UPSTREAM", region: us, credential: sk-upstream, http2: true}`})

@@ -84,13 +84,18 @@ var sharedLab = sync.OnceValue(func() *lab {
 		furnish(&providers, &catalog, h, name)
 	}
 	for _, f := range provider.Formats() {
-		for _, set := range []string{"f", "h"} {
+		for _, set := range []string{"f", "h", "n", "q", "r"} {
 			fmt.Fprintf(&providers, "\n  - {name: %s-%s, format: %s, base_url: \"%s/%s-%s\", region: us, credential: sk-upstream}", set, f.Name, f.Name, h.URL, set, f.Name)
 		}
 	}
 	fmt.Fprintf(&providers, "\n  - {name: h-bedrock, format: generic, base_url: \"%s/h-bedrock\", region: us, credential: sk-upstream, allow: [\"POST /model/{model}/invoke\", \"POST /model/{model}/converse\", \"POST /run/{model}:go\"]}", h.URL)
 	l := &lab{provider: h}
-	l.Gateway = gatetest.StartGateway(&suite, gatetest.GatewayOptions{Upstream: h.URL, Providers: providers.String(), Catalog: catalog.String()})
+	var prices strings.Builder
+	for _, f := range provider.Formats() {
+		fmt.Fprintf(&prices, "\n  - {provider: r-%s, model: \"*\", price: {second: 0.0001}}", f.Name)
+		fmt.Fprintf(&prices, "\n  - {provider: q-%s, model: \"*\", price: {input: 1, output: 10, audio_output: 10, characters: 10, search: 10, second: 0.0001}}", f.Name)
+	}
+	l.Gateway = gatetest.StartGateway(&suite, gatetest.GatewayOptions{Upstream: h.URL, Providers: providers.String(), Catalog: catalog.String(), More: "prices:" + prices.String() + "\n"})
 	l.client = l.NewClient("attacked")
 	l.key, _ = l.NewKey(l.client)
 	l.stranger, _ = l.NewKey(l.NewClient("strangers"))
@@ -334,4 +339,11 @@ func eventually(t testing.TB, what string, within time.Duration, so func() bool)
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// last is the request that is being answered, where calls come one by one.
+func (c *corner) last() seen {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.got[len(c.got)-1]
 }

@@ -171,6 +171,6 @@ func checkGlob(d *document, key, glob string) {
 
 func warnProvider(d *document, key, name string, providers []Provider) {
 	if name != "" && !slices.ContainsFunc(providers, func(p Provider) bool { return p.Name == name }) {
-		d.warn(key, "no provider of this name is configured; calls will fail with 502")
+		d.warn(key, "no provider called %q is configured; calls will fail with 502", name)
 	}
 }

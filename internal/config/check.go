@@ -43,10 +43,8 @@ func (s *Settings) check(d *document) {
 		d.fault("metering.spool_max_bytes", "must be at least %s", minSpool)
 	}
 	s.Alerts.check(d)
-	if key := s.SessionKey.Reveal(); key != "" {
-		if b, err := base64.StdEncoding.DecodeString(key); err != nil || len(b) != 32 {
-			d.fault("session_key", "must be 32 bytes in base64")
-		}
+	if !s.SessionKey.Empty() {
+		d.warn("session_key", "does nothing: sessions are kept in the database; remove it")
 	}
 	s.checkMasterKeys(d)
 	s.Evidence.check(d)
@@ -95,6 +93,7 @@ func (s *Server) check(d *document) {
 	if s.DrainDelay > maxDrainDelay {
 		d.fault("server.drain_delay", "must be at most 10m")
 	}
+	s.checkNetwork(d)
 	switch {
 	case s.TLS.CertFile != "" && s.TLS.KeyFile == "":
 		d.fault("server.tls.cert_file", "needs key_file beside it")
@@ -104,6 +103,7 @@ func (s *Server) check(d *document) {
 }
 
 func (db *Database) check(d *document) {
+	oneOf(d, "database.pooler", db.Pooler, PoolerNone, PoolerTransaction)
 	text := db.URL.Reveal()
 	if file, ok := strings.CutPrefix(text, "sqlite:"); ok && file != "" && !strings.HasPrefix(file, "//") {
 		return

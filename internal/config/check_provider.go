@@ -48,6 +48,11 @@ func (p *Provider) check(d *document, path string) {
 	if p.BaseURL != "" {
 		checkURL(d, path+".base_url", p.BaseURL, "*")
 	}
+	for i, name := range p.AllowQuery {
+		if name == "" || !isPrintable(name) || strings.ContainsAny(name, "&=;% ") {
+			d.fault(element(path+".allow_query", i), "want the name of a query parameter, without escapes")
+		}
+	}
 	p.checkCredentials(d, path)
 	p.checkPaths(d, path)
 	for name, value := range p.Headers {

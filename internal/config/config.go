@@ -36,9 +36,23 @@ type Config struct {
 	Warnings []Fault
 }
 
-// NewCatalog indexes the models and the price list.
+// NewCatalog indexes the models and the price list. On every route it notes
+// where its provider is.
 func (c *Config) NewCatalog() (*modelgate.Catalog, error) {
-	return modelgate.NewCatalog(c.Catalog, c.Prices)
+	models := make([]*modelgate.Model, len(c.Catalog))
+	for i, m := range c.Catalog {
+		located := *m
+		located.Routes = slices.Clone(m.Routes)
+		for k := range located.Routes {
+			r := &located.Routes[k]
+			at := slices.IndexFunc(c.Providers, func(p Provider) bool { return p.Name == r.Provider })
+			if r.Away = at < 0; !r.Away {
+				r.Region = c.Providers[at].Region
+			}
+		}
+		models[i] = &located
+	}
+	return modelgate.NewCatalog(models, c.Prices)
 }
 
 // file is the shape of the configuration file.
@@ -126,6 +140,11 @@ func (l *loader) read(doc *document, dir string) *Config {
 	for i := range f.Prices {
 		cfg.Prices = append(cfg.Prices, f.Prices[i].resolve(doc, element("prices", i), f.Providers))
 	}
+	tools := make(map[string]modelgate.Rates)
+	for i := range f.Providers {
+		tools[f.Providers[i].Name] = f.Providers[i].ToolPrices.resolve(doc, element("providers", i)+".tool_prices")
+	}
+	cfg.priceTools(tools)
 	return cfg
 }
 

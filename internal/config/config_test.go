@@ -80,7 +80,8 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 		got.Database, got.Redis = config.Database{}, config.Redis{}
 		want := config.Settings{
 			Server: config.Server{Listen: "127.0.0.1:8080", MaxRequestBytes: 10485760,
-				DataDir: filepath.Join(filepath.Dir(path), "data"), DrainDelay: 5 * time.Second},
+				DataDir: filepath.Join(filepath.Dir(path), "data"), DrainDelay: 5 * time.Second,
+				CORS: config.CORS{MaxAge: 10 * time.Minute}},
 			Limits:      config.Limits{RequestsPerSecond: 50, Burst: 100, Concurrency: 100},
 			Metering:    config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30, RetentionDays: 400},
 			Enforcement: config.Enforcement{Budgets: config.EnforceEstimate, Balance: true},
@@ -103,7 +104,9 @@ server:
   drain_delay: 0
   admin_listen: 127.0.0.1:9464
   tls: {cert_file: tls/cert.pem, key_file: /etc/key.pem}
-database: {url: "postgres://gate:pa$$word@db:5432/gate"}
+  trusted_proxies: [private, 203.0.113.0/24]
+  cors: {origins: ["https://app.example"], max_age: 1h}
+database: {url: "postgres://gate:pa$$word@db:5432/gate", pooler: transaction}
 redis: {url: "rediss://cache:6379/2"}
 limits: {requests_per_second: 0, burst: 7, concurrency: 0}
 metering: {fsync: interval, spool_max_bytes: 268435456, retention_days: 90}
@@ -134,8 +137,11 @@ providers:
     allow: ["GET /v1/files/**", "* /v1/{a}/x"]
     headers: {OpenAI-Project: proj_1}
     timeouts: {connect: 2s, idle: 0s}
+    tool_prices: {search: 10, file_search: 2.5, code_session: 0.03, grounded_request: 35}
     on_disconnect: cancel
 `
+
+func usd(n modelgate.Nano) *modelgate.Nano { return &n }
 
 func TestEverySetting(t *testing.T) {
 	t.Parallel()
@@ -147,8 +153,9 @@ func TestEverySetting(t *testing.T) {
 	dir := filepath.Dir(path)
 	want := config.Settings{
 		Server: config.Server{Listen: ":9090", BaseURL: "https://gate.example", MaxRequestBytes: 20 << 20, DataDir: "/var/lib/modelgate",
-			AdminListen: "127.0.0.1:9464", TLS: config.TLS{CertFile: filepath.Join(dir, "tls/cert.pem"), KeyFile: "/etc/key.pem"}},
-		Database:           config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate")},
+			AdminListen: "127.0.0.1:9464", TLS: config.TLS{CertFile: filepath.Join(dir, "tls/cert.pem"), KeyFile: "/etc/key.pem"},
+			TrustedProxies: []string{"private", "203.0.113.0/24"}, CORS: config.CORS{Origins: []string{"https://app.example"}, MaxAge: time.Hour}},
+		Database:           config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate"), Pooler: config.PoolerTransaction},
 		Redis:              config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
 		Limits:             config.Limits{Burst: 7},
 		Metering:           config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20, RetentionDays: 90},
@@ -169,6 +176,7 @@ func TestEverySetting(t *testing.T) {
 			Auth:                &config.Auth{Header: "X-My-Key", Prefix: "Key "}, CAFile: filepath.Join(dir, "ca.pem"), AllowStoredObjects: true,
 			Paths: map[string]string{"chat": "/v1/chat/completions?api-version=1"}, Allow: []string{"GET /v1/files/**", "* /v1/{a}/x"},
 			Headers:      map[string]string{"OpenAI-Project": "proj_1"},
+			ToolPrices:   config.ToolPrices{Search: usd(10_000_000_000), FileSearch: usd(2_500_000_000), CodeSession: usd(30_000_000), GroundedRequest: usd(35_000_000_000)},
 			Timeouts:     config.Timeouts{Connect: 2 * time.Second, FirstByte: 10 * time.Minute, Idle: 3 * time.Minute},
 			OnDisconnect: config.Cancel,
 		}},
@@ -275,9 +283,9 @@ prices:
 	}
 	want := []string{
 		"2:5: providers[0]: has no credential; its calls will fail with 500 until it has one",
-		"9:19: catalog[0].routes[0].provider: no provider of this name is configured; calls will fail with 502",
+		"9:19: catalog[0].routes[0].provider: no provider called \"missing\" is configured; calls will fail with 502",
 		"11:17: catalog_files[0]: matches no file",
-		"13:16: prices[0].provider: no provider of this name is configured; calls will fail with 502",
+		"13:16: prices[0].provider: no provider called \"gone\" is configured; calls will fail with 502",
 	}
 	if diff := cmp.Diff(want, shown(filepath.Dir(path), warnings)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -163,6 +163,8 @@ func choices(t reflect.Type, path string) []string {
 	switch {
 	case t == reflect.TypeFor[Fsync]():
 		return []string{string(FsyncAlways), string(FsyncInterval)}
+	case t == reflect.TypeFor[Pooler]():
+		return []string{string(PoolerNone), string(PoolerTransaction)}
 	case t == reflect.TypeFor[Enforce]():
 		return []string{string(EnforceEstimate), string(EnforceStrict), string(EnforceOff)}
 	case t == reflect.TypeFor[LogFormat]():

@@ -29,8 +29,12 @@ type rates struct {
 	// Default: as cache_write.
 	CacheWrite1h *modelgate.Nano `yaml:"cache_write_1h"`
 
-	// USD per million output tokens, reasoning included.
+	// USD per million output tokens.
 	Output *modelgate.Nano `yaml:"output"`
+
+	// USD per million output tokens that a model reasons with and does not show.
+	// Default: as output.
+	Reasoning *modelgate.Nano `yaml:"reasoning"`
 
 	// USD per million audio tokens in. Default: as input.
 	AudioInput *modelgate.Nano `yaml:"audio_input"`
@@ -39,7 +43,7 @@ type rates struct {
 	AudioOutput *modelgate.Nano `yaml:"audio_output"`
 
 	// USD per picture made. In a price itself, also a list by size and quality:
-	// the first entry that matches applies.
+	// the first entry that matches applies, and where none does the dearest.
 	Image pictures `yaml:"image"`
 
 	// USD per second of video or sound.
@@ -50,6 +54,16 @@ type rates struct {
 
 	// USD per thousand searches, or search units of a reranker.
 	Search *modelgate.Nano `yaml:"search"`
+
+	// USD per thousand searches in files that the provider keeps.
+	FileSearch *modelgate.Nano `yaml:"file_search"`
+
+	// USD per container in which the provider runs code.
+	CodeSession *modelgate.Nano `yaml:"code_session"`
+
+	// USD per thousand calls that were answered from searches, for models that
+	// are not charged by the search. It counts where search has no price.
+	GroundedRequest *modelgate.Nano `yaml:"grounded_request"`
 
 	// USD per million pixels made.
 	Megapixel *modelgate.Nano `yaml:"megapixel"`
@@ -76,8 +90,9 @@ type price struct {
 	// keep their price. The instant a call was admitted decides.
 	Windows []window `yaml:"windows"`
 
-	// Factors on the whole cost, by what the answer says the call was.
-	// Several that match are multiplied.
+	// Factors on the cost, by what the answer says the call was. Several that
+	// match are multiplied. They do not touch search, file_search, code_session,
+	// grounded_request and request.
 	Multipliers multipliers `yaml:"multipliers"`
 }
 

@@ -66,10 +66,17 @@ type Provider struct {
 	// only.
 	AllowStoredObjects bool `yaml:"allow_stored_objects"`
 
+	// Names of query parameters that calls may have beside those that the
+	// format lists for a path (see the reference of providers). A parameter
+	// can have the provider leave the usage out of its replies, so allow what
+	// does not change them.
+	AllowQuery []string `yaml:"allow_query"`
+
 	// Whether calls share connections where the provider speaks HTTP/2. By
 	// default each has a connection of its own for its time, which costs less
 	// and keeps one from waiting for another. A provider that is reached over
-	// a proxy (HTTPS_PROXY) speaks HTTP/2 where it can.
+	// a proxy (HTTPS_PROXY) speaks HTTP/2 where it can; where it cannot, each
+	// call makes a connection through the proxy.
 	HTTP2 bool `yaml:"http2"`
 
 	// Upstream paths of the gateway's doors, below base_url, where they differ
@@ -88,6 +95,11 @@ type Provider struct {
 
 	// Headers set on every request, over the caller's.
 	Headers map[string]string `yaml:"headers"`
+
+	// What the provider's own tools cost, for language models whose price does
+	// not say: web search, file search, code interpreter, grounding. A call
+	// that used one without a price is recorded as partial.
+	ToolPrices ToolPrices `yaml:"tool_prices"`
 
 	// How long to wait for the provider.
 	Timeouts Timeouts `yaml:"timeouts"`

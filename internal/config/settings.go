@@ -45,11 +45,9 @@ type Settings struct {
 	// also a line in the log and a count in the metrics.
 	Alerts Alerts `yaml:"alerts"`
 
-	// Key that seals the sessions of dashboard and portals, 32 bytes in base64,
-	// such as `openssl rand -base64 32` prints. Instances that share a
-	// PostgreSQL need the same one. Empty means a generated one in data_dir
-	// with SQLite, and with PostgreSQL one derived from master_key; where that
-	// is empty too, nobody can sign in. A new key ends all sessions.
+	// Does nothing, and is taken so that files that have it still load: the
+	// sessions of dashboard and portals are kept in the database and need no
+	// key.
 	SessionKey Secret `yaml:"session_key"`
 
 	// The key that signs exports of evidence.
@@ -103,6 +101,18 @@ type Server struct {
 	// only.
 	AdminListen string `yaml:"admin_listen"`
 
+	// Reverse proxies whose word on their clients is taken: networks such as
+	// 203.0.113.0/24, addresses, or `private` for loopback, link-local and
+	// private networks. From their connections X-Forwarded-For is read from
+	// the right, past those of them that it names, to find the address that
+	// failed look-ups of keys are counted by, and X-Forwarded-Proto says
+	// whether the browser uses TLS. From others these headers are ignored.
+	// Default: none.
+	TrustedProxies []string `yaml:"trusted_proxies"`
+
+	// Pages of other sites that may call the gateway with a key of theirs.
+	CORS CORS `yaml:"cors"`
+
 	// Certificate of the main listener. Without it the listener speaks plain
 	// HTTP, for use behind a proxy or on one machine.
 	TLS TLS `yaml:"tls"`
@@ -114,6 +124,23 @@ func (s *Server) setDefaults() {
 	s.DataDir = "data"
 	s.DrainDelay = 5 * time.Second
 }
+
+// CORS is which other sites' pages may call model doors, the provider proxy,
+// the lists of models and /gw/me. What a page knows, its visitors know: give it
+// keys that may be known, bound to a customer and with a budget.
+type CORS struct {
+	// Origins of these pages: https://app.example.com, or
+	// https://*.example.com for all hosts below a domain, or "*" alone for
+	// every page; at most 100. Cookies are never accepted from them. Default:
+	// none, and browsers keep other sites' pages out.
+	Origins []string `yaml:"origins"`
+
+	// How long browsers may remember what they were told about an origin; from
+	// 0 to 24h.
+	MaxAge time.Duration `yaml:"max_age"`
+}
+
+func (c *CORS) setDefaults() { c.MaxAge = 10 * time.Minute }
 
 // TLS is the certificate of the main listener.
 type TLS struct {
@@ -133,9 +160,28 @@ type Database struct {
 	// `postgres://user:password@host:5432/name` is a PostgreSQL that any
 	// number of instances may share.
 	URL Secret `yaml:"url"`
+
+	// What stands between the gateway and PostgreSQL. `none`: nothing, or a
+	// pooler that gives each connection a session of its own. `transaction`: a
+	// pooler such as PgBouncer that gives connections of the server out by the
+	// transaction. Then no statement is prepared by name and no setting
+	// outlives its transaction, which costs a little time. SQLite ignores it.
+	Pooler Pooler `yaml:"pooler"`
 }
 
-func (d *Database) setDefaults() { d.URL = NewSecret("sqlite:modelgate.db") }
+func (d *Database) setDefaults() {
+	d.URL = NewSecret("sqlite:modelgate.db")
+	d.Pooler = PoolerNone
+}
+
+// Pooler is what stands between the gateway and PostgreSQL.
+type Pooler string
+
+// The choices.
+const (
+	PoolerNone        Pooler = "none"
+	PoolerTransaction Pooler = "transaction"
+)
 
 // Redis is where instances share limits.
 type Redis struct {

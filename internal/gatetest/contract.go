@@ -49,13 +49,13 @@ func NewContract(t testing.TB, text []byte) *Contract {
 		c.routes = append(c.routes, contractRoute{strings.Split(path, "/"), rest, path, item})
 	}
 	// A fixed segment wins over a name, as it does in the gateway.
-	slices.SortFunc(c.routes, func(a, b contractRoute) int { return strings.Compare(rank(a.path), rank(b.path)) })
+	slices.SortFunc(c.routes, func(a, b contractRoute) int { return strings.Compare(a.rank(), b.rank()) })
 	c.close()
 	return c
 }
 
 // close makes the schemas of answers name all their members. The gateway
-// ignores what requests have besides.
+// ignores some members that requests have besides, and refuses others.
 func (c *Contract) close() {
 	open := map[*openapi3.Schema]bool{}
 	for _, r := range c.routes {
@@ -76,8 +76,15 @@ func (c *Contract) close() {
 	}
 }
 
-// rank makes names come after everything else.
-func rank(path string) string { return strings.ReplaceAll(path, "{", "\xff") }
+// rank makes names come after everything else, and a name that stands for any
+// number of segments after the paths that go on behind it.
+func (r *contractRoute) rank() string {
+	text := strings.ReplaceAll(r.path, "{", "\xff")
+	if r.rest {
+		text += "\xff"
+	}
+	return text
+}
 
 // Missing are the operations that have not been answered with success.
 func (c *Contract) Missing() (ids []string) {
@@ -123,7 +130,7 @@ func (c *Contract) Check(r *http.Request, body []byte, resp *http.Response, answ
 		c.served[op.OperationID] = true
 		c.mu.Unlock()
 	}
-	in.Options.ExcludeResponseBody = anything(op, resp)
+	in.Options.ExcludeResponseBody = r.Method == http.MethodHead || anything(op, resp)
 	err := openapi3filter.ValidateResponse(r.Context(), &openapi3filter.ResponseValidationInput{
 		RequestValidationInput: in, Status: resp.StatusCode, Header: resp.Header, Options: in.Options,
 		Body: io.NopCloser(bytes.NewReader(answer)),

@@ -28,6 +28,8 @@ type GatewayOptions struct {
 	Upstream string
 	// Database is a URL; "" is SQLite in the data directory.
 	Database string
+	// Pooled says that Database is that of a Pooler.
+	Pooled bool
 	// Server, Metering, Limits and More are YAML: the first three are the
 	// fields of their sections, without braces, More is appended as it is.
 	Server, Metering, Limits, More string
@@ -130,8 +132,12 @@ func (g *Gateway) Configure(o GatewayOptions) {
 	if o.Upstream == "" && g.Upstream != nil {
 		o.Upstream = g.Upstream.URL
 	}
+	pooler := ""
+	if o.Pooled {
+		pooler = ", pooler: transaction"
+	}
 	text := fmt.Sprintf("server: {listen: \"127.0.0.1:0\", data_dir: ., drain_delay: 0s%s}\n", comma(o.Server)) +
-		fmt.Sprintf("database: {url: %q}\n", or(o.Database, "sqlite:modelgate.db")) +
+		fmt.Sprintf("database: {url: %q%s}\n", or(o.Database, "sqlite:modelgate.db"), pooler) +
 		fmt.Sprintf("metering: {%s}\n", or(o.Metering, "fsync: always")) +
 		fmt.Sprintf("limits: {%s}\n", or(o.Limits, "requests_per_second: 0, concurrency: 0")) +
 		"log: {level: debug, format: text}\n" +

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -105,6 +107,12 @@ func setup(tb testing.TB) *bench {
 		Touch:       b.db.touch,
 		Now:         time.Now,
 		Log:         slog.New(slog.DiscardHandler),
+		Client: func(peer netip.Addr, forwarded []string) netip.Addr {
+			if a, err := netip.ParseAddr(strings.Join(forwarded, "")); err == nil && peer.IsLoopback() {
+				return a
+			}
+			return peer
+		},
 	})
 	return b
 }

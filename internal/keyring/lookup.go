@@ -19,35 +19,35 @@ var errSuspect = errors.New("too many secrets from one address are no keys")
 
 // flight is one query under way, shared by every call that waits for it. Its
 // result is set before done is closed.
-type flight struct {
+type flight[T any] struct {
 	done       chan struct{}
 	generation uint64
-	seen       *modelgate.Caller // who was found before; nil for nobody
-	found      *entry
+	seen       *T // what was found before; nil for nothing
+	found      *entry[T]
 	err        error
 }
 
-// lookup asks the database once for all calls that need the same key now. It
+// lookup asks the database once for all calls that need the same secret now. It
 // is the first of them whose origin counts. What another query has found since
 // the caller looked, and saw something else or nothing, is the answer, too.
-func (k *Keyring) lookup(ctx context.Context, s *shard, d modelgate.Digest, seen *entry, from Origin) (*entry, error) {
+func (c *cache[T]) lookup(ctx context.Context, s *shard[T], d modelgate.Digest, seen *entry[T], from Origin) (*entry[T], error) {
 	s.mu.Lock()
 	f, joined := s.flights[d]
 	e := s.known[d]
-	if !joined && e != nil && e != seen && e.epoch == k.epoch.Load() {
+	if !joined && e != nil && e != seen && e.epoch == c.epoch.Load() {
 		s.mu.Unlock()
 		return e, nil
 	}
 	if !joined {
-		f = &flight{done: make(chan struct{}), generation: s.generation}
+		f = &flight[T]{done: make(chan struct{}), generation: s.generation}
 		if e != nil {
-			f.seen = e.caller
+			f.seen = e.value
 		}
 		s.flights[d] = f
 	}
 	s.mu.Unlock()
 	if !joined {
-		k.fly(ctx, s, d, f, from)
+		c.fly(ctx, s, d, f, from)
 		return f.found, f.err
 	}
 	select {
@@ -60,7 +60,7 @@ func (k *Keyring) lookup(ctx context.Context, s *shard, d modelgate.Digest, seen
 
 // fly runs the query when its lane has a place. It is not bound to the call
 // that happens to lead: others wait for the same answer.
-func (k *Keyring) fly(ctx context.Context, s *shard, d modelgate.Digest, f *flight, from Origin) {
+func (c *cache[T]) fly(ctx context.Context, s *shard[T], d modelgate.Digest, f *flight[T], from Origin) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queryTimeout)
 	defer cancel()
 	f.err = errNoAnswer // stands if the source panics
@@ -69,42 +69,42 @@ func (k *Keyring) fly(ctx context.Context, s *shard, d modelgate.Digest, f *flig
 	var release func()
 	var err error
 	if f.seen != nil {
-		release, err = take(ctx, k.again)
+		release, err = take(ctx, c.again)
 	} else {
-		release, err = k.strangeLane(ctx, from)
+		release, err = c.strangeLane(ctx, from)
 	}
 	if err != nil {
 		f.err = err
 		return
 	}
 	defer release()
-	f.found, f.err = k.query(ctx, d, f.seen)
-	if f.seen == nil && f.err == nil && f.found.caller == nil {
-		k.strange.failed(from.network(), k.now().Sub(k.start))
+	f.found, f.err = c.query(ctx, d, f.seen)
+	if f.seen == nil && f.err == nil && f.found.value == nil {
+		c.strange.failed(c.network(from), c.now().Sub(c.start))
 	}
 }
 
-// strangeLane is the way for keys seen for the first time. Where they come
+// strangeLane is the way for secrets seen for the first time. Where they come
 // from is judged with a place in hand, when everything before them has been
 // counted; a suspect gives its place up until it is its turn.
-func (k *Keyring) strangeLane(ctx context.Context, from Origin) (release func(), err error) {
-	release, err = take(ctx, k.first)
+func (c *cache[T]) strangeLane(ctx context.Context, from Origin) (release func(), err error) {
+	release, err = take(ctx, c.first)
 	if err != nil {
 		return nil, err
 	}
-	now := k.now().Sub(k.start)
-	if k.strange.trusts(from.network(), now) {
+	now := c.now().Sub(c.start)
+	if c.strange.trusts(c.network(from), now) {
 		return release, nil
 	}
 	release()
-	wait, ok := k.strange.pace(now)
+	wait, ok := c.strange.pace(now)
 	if !ok {
 		return nil, errSuspect
 	}
 	if !sleep(ctx, wait) {
 		return nil, errNoAnswer
 	}
-	return take(ctx, k.first)
+	return take(ctx, c.first)
 }
 
 // take waits for a place in a lane.
@@ -117,22 +117,21 @@ func take(ctx context.Context, lane chan struct{}) (release func(), err error) {
 	}
 }
 
-func (k *Keyring) query(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (*entry, error) {
-	e := &entry{asked: k.now(), epoch: k.epoch.Load(), use: newUse()}
-	caller, err := k.source.Caller(ctx, d, seen)
+func (c *cache[T]) query(ctx context.Context, d modelgate.Digest, seen *T) (*entry[T], error) {
+	e := &entry[T]{asked: c.now(), epoch: c.epoch.Load(), use: newUse()}
+	value, err := c.source.find(ctx, d, seen)
 	switch {
 	case err == nil:
-		caller.Remember()
-		e.caller = &caller
+		e.value = value
 	case modelgate.KindOf(err) == modelgate.Unauthorized:
-	case k.unreachable(err) || errors.Is(err, context.DeadlineExceeded):
-		k.outage.begin(k.now().Sub(k.start))
+	case c.unreachable(err) || errors.Is(err, context.DeadlineExceeded):
+		c.outage.begin(c.now().Sub(c.start))
 		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
 	default:
 		return nil, err
 	}
-	k.outage.end()
-	k.noteRead(e.asked)
+	c.outage.end()
+	c.noteRead(e.asked)
 	return e, nil
 }
 

@@ -38,7 +38,7 @@ func TestNoQueryForWhatWasJustFound(t *testing.T) {
 	source := &counted{}
 	k := source.keyring()
 	digest := modelgate.NewSecret().Digest()
-	late := func(what string, seen *entry, want int) {
+	late := func(what string, seen *entry[modelgate.Caller], want int) {
 		t.Helper()
 		source.queries = 0
 		if _, err := k.ask(t.Context(), k.shard(digest), digest, seen, Origin{}); err != nil {

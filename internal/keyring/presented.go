@@ -29,10 +29,7 @@ func Presented(h http.Header, p Place) (string, error) {
 	secret := ""
 	for _, name := range [...]string{authorization, "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
 		for _, value := range h[name] {
-			value = strings.Trim(value, " \t")
-			if name == authorization {
-				value = stripBearer(value)
-			}
+			value = stripBearer(strings.Trim(value, " \t"))
 			switch {
 			case value == "" || value == secret:
 			case secret != "" || !presentable(value):

@@ -47,7 +47,10 @@ func TestPresented(t *testing.T) {
 		{"x-api-key", headers{"X-Api-Key": {a}}, "", a},
 		{"api-key", headers{"Api-Key": {a}}, "", a},
 		{"x-goog-api-key", headers{"X-Goog-Api-Key": {a}}, "", a},
-		{"x-api-key keeps its scheme", headers{"X-Api-Key": {"Bearer " + a}}, "", ""},
+		{"x-api-key with a scheme", headers{"X-Api-Key": {"Bearer " + a}}, "", a},
+		{"x-api-key with a scheme beside a key", headers{"Authorization": {a}, "X-Api-Key": {"bearer " + a}}, a, a},
+		{"x-goog-api-key with a scheme", headers{"X-Goog-Api-Key": {"BEARER  " + a}}, "", a},
+		{"x-api-key of another scheme", headers{"X-Api-Key": {"Basic " + a}}, "", ""},
 		{"x-api-key twice, different", headers{"X-Api-Key": {a, b}}, "", ""},
 		{"two headers, same", headers{"Authorization": {"Bearer " + a}, "X-Api-Key": {a}}, a, a},
 		{"two headers, different", headers{"Authorization": {"Bearer " + a}, "X-Api-Key": {b}}, a, ""},
@@ -71,7 +74,7 @@ func TestPresented(t *testing.T) {
 
 // reference reads the same headers by the words of the documentation: a
 // secret is 1 to 128 visible ASCII characters without a comma; around it may
-// stand blanks, before it on Authorization the word bearer and blanks.
+// stand blanks, before it the word bearer and blanks.
 func reference(h http.Header, p keyring.Place) string {
 	names := []string{"Authorization"}
 	if p == keyring.AnyHeader {
@@ -80,11 +83,7 @@ func reference(h http.Header, p keyring.Place) string {
 	var secrets []string
 	for _, name := range names {
 		for _, value := range h[name] {
-			form := bareForm
-			if name == "Authorization" {
-				form = bearerForm
-			}
-			found := form.FindStringSubmatch(value)
+			found := bearerForm.FindStringSubmatch(value)
 			if found == nil || len(found[1]) > 128 {
 				return ""
 			}
@@ -100,10 +99,7 @@ func reference(h http.Header, p keyring.Place) string {
 	return secrets[0]
 }
 
-var (
-	bareForm   = regexp.MustCompile(`^[ \t]*([!-+\--~]*)[ \t]*$`)
-	bearerForm = regexp.MustCompile(`^[ \t]*(?:(?i:bearer) +|(?i:bearer)[ \t]*$)?([!-+\--~]*)[ \t]*$`)
-)
+var bearerForm = regexp.MustCompile(`^[ \t]*(?:(?i:bearer) +|(?i:bearer)[ \t]*$)?([!-+\--~]*)[ \t]*$`)
 
 func FuzzPresented(f *testing.F) {
 	f.Add("Bearer gw_live_x", "gw_live_x", "", "")

@@ -14,33 +14,33 @@ const pollEvery = time.Second
 // the lane is left to calls that wait.
 const aheadWorkers = laneWidth / 2
 
-// Run keeps the keyring up to date until ctx ends, then stores the last uses
-// that are left.
-func (k *Keyring) Run(ctx context.Context) {
+// run keeps the cache up to date until ctx ends, then stores the last uses
+// that are left; what names these uses.
+func (c *cache[T]) run(ctx context.Context, what string, flush func(context.Context) error) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for range aheadWorkers {
-		running.Go(func() { k.refreshAhead(ctx) })
+		running.Go(func() { c.refreshAhead(ctx) })
 	}
-	running.Go(func() { k.every(ctx, "read the control version", k.poll()) })
+	running.Go(func() { c.every(ctx, "read the control version", c.poll()) })
 	running.Go(func() {
-		k.every(ctx, "store last uses of keys", k.touches.flush)
-		if err := k.touches.flush(context.WithoutCancel(ctx)); err != nil {
-			k.log.Warn("last uses of keys are lost", "error", err)
+		c.every(ctx, "store "+what, flush)
+		if err := flush(context.WithoutCancel(ctx)); err != nil {
+			c.log.Warn(what+" are lost", "error", err)
 		}
 	})
 }
 
-// refreshAhead renews callers before a call would have to wait for it.
-func (k *Keyring) refreshAhead(ctx context.Context) {
+// refreshAhead renews what is known before a call would have to wait for it.
+func (c *cache[T]) refreshAhead(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case d := <-k.ahead:
-			s := k.shard(d)
-			if _, err := k.lookup(ctx, s, d, s.get(d), Origin{}); err != nil {
-				k.log.Debug("refresh of a key failed", "error", err)
+		case d := <-c.ahead:
+			s := c.shard(d)
+			if _, err := c.lookup(ctx, s, d, s.get(d), Origin{}); err != nil {
+				c.log.Debug("a refresh failed", "error", err)
 			}
 		}
 	}
@@ -48,7 +48,7 @@ func (k *Keyring) refreshAhead(ctx context.Context) {
 
 // every repeats a step once a second, at once the first time, and logs when
 // it begins to fail and when it works again.
-func (k *Keyring) every(ctx context.Context, what string, step func(context.Context) error) {
+func (c *cache[T]) every(ctx context.Context, what string, step func(context.Context) error) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	failing := false
@@ -58,9 +58,9 @@ func (k *Keyring) every(ctx context.Context, what string, step func(context.Cont
 		case ctx.Err() != nil:
 			return
 		case err != nil && !failing:
-			k.log.Warn("cannot "+what, "error", err)
+			c.log.Warn("cannot "+what, "error", err)
 		case err == nil && failing:
-			k.log.Info("can " + what + " again")
+			c.log.Info("can " + what + " again")
 		}
 		failing = err != nil
 		select {
@@ -72,22 +72,22 @@ func (k *Keyring) every(ctx context.Context, what string, step func(context.Cont
 }
 
 // poll makes the step that reads the control version. A new version makes
-// every caller stale: the next use asks the database, and only while that
+// everything known stale: the next use asks the database, and only while that
 // does not answer does age decide, as before. A failed read changes nothing.
-func (k *Keyring) poll() func(context.Context) error {
+func (c *cache[T]) poll() func(context.Context) error {
 	var last int64
 	seen := false
 	return func(ctx context.Context) error {
 		ctx, cancel := context.WithTimeout(ctx, queryTimeout)
 		defer cancel()
-		began := k.now()
-		version, err := k.source.ControlVersion(ctx)
+		began := c.now()
+		version, err := c.source.version(ctx)
 		if err != nil {
 			return err
 		}
-		k.noteRead(began)
+		c.noteRead(began)
 		if !seen || version != last {
-			k.epoch.Add(1)
+			c.epoch.Add(1)
 		}
 		last, seen = version, true
 		return nil

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net/http"
 	"net/netip"
-	"strings"
 	"sync"
 	"time"
 )
@@ -23,39 +22,28 @@ const (
 // Origin is where a presented secret came from; the zero value is one
 // address, nobody's in particular.
 type Origin struct {
-	peer      string // address and port
-	forwarded string // the last line of X-Forwarded-For
+	peer      string   // address and port
+	forwarded []string // the lines of X-Forwarded-For
 }
 
 // OriginOf is the origin of a request.
 func OriginOf(r *http.Request) Origin {
-	o := Origin{peer: r.RemoteAddr}
-	if lines := r.Header["X-Forwarded-For"]; len(lines) > 0 {
-		o.forwarded = lines[len(lines)-1]
-	}
-	return o
+	return Origin{peer: r.RemoteAddr, forwarded: r.Header["X-Forwarded-For"]}
 }
 
 // network is what failures are counted by: an IPv4 address or an IPv6 /64,
-// which one customer usually holds. A reverse proxy stands on this machine or
-// in a private network and adds the address it sees to the end of
-// X-Forwarded-For; from anywhere else that header is what its sender likes.
-func (o Origin) network() netip.Prefix {
+// which one customer usually holds.
+func (c *cache[T]) network(o Origin) netip.Prefix {
 	peer, _ := netip.ParseAddrPort(o.peer) // what cannot be read counts together
 	address := peer.Addr().Unmap()
-	if address.IsLoopback() || address.IsPrivate() || address.IsLinkLocalUnicast() {
-		last := strings.TrimSpace(o.forwarded[strings.LastIndexByte(o.forwarded, ',')+1:])
-		if a, err := netip.ParseAddr(last); err == nil {
-			address = a.Unmap()
-		} else if a, err := netip.ParseAddrPort(last); err == nil {
-			address = a.Addr().Unmap()
-		}
+	if c.client != nil {
+		address = c.client(address, o.forwarded)
 	}
 	bits := 32
 	if address.Is6() {
 		bits = 64
 	}
-	network, _ := address.Prefix(bits) // the zero prefix for the zero address
+	network, _ := address.WithZone("").Prefix(bits) // the zero prefix for the zero address
 	return network
 }
 

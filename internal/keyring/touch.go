@@ -6,18 +6,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-
-	"modelgate"
 )
 
-// touchEvery is how often one key's last use is stored by one instance
-// (spec: Authentication 10).
+// touchEvery is how often the last use of one key or session is stored by one
+// instance (spec: Authentication 10).
 const touchEvery = 60 * time.Second
 
 // maxTouches bounds what waits while the database is away.
 const maxTouches = 100_000
 
-// use is when a key's last use was noted, since the keyring's start.
+// use is when a secret's last use was noted, since the keyring's start.
 type use struct{ noted atomic.Int64 }
 
 func newUse() *use {
@@ -38,14 +36,18 @@ func (u *use) due(now time.Duration) bool {
 func (u *use) before(v *use) bool { return u.noted.Load() < v.noted.Load() }
 
 // touches collects last uses until they are stored together.
-type touches struct {
-	store func(context.Context, map[modelgate.KeyID]time.Time) error
+type touches[ID comparable] struct {
+	store func(context.Context, map[ID]time.Time) error
 
 	mu      sync.Mutex
-	pending map[modelgate.KeyID]time.Time
+	pending map[ID]time.Time
 }
 
-func (t *touches) add(id modelgate.KeyID, at time.Time) {
+func newTouches[ID comparable](store func(context.Context, map[ID]time.Time) error) touches[ID] {
+	return touches[ID]{store: store, pending: make(map[ID]time.Time)}
+}
+
+func (t *touches[ID]) add(id ID, at time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if len(t.pending) < maxTouches {
@@ -55,14 +57,14 @@ func (t *touches) add(id modelgate.KeyID, at time.Time) {
 
 // flush stores what was collected; what could not be stored waits for the
 // next time, unless a later use came in meanwhile.
-func (t *touches) flush(ctx context.Context) error {
+func (t *touches[ID]) flush(ctx context.Context) error {
 	t.mu.Lock()
 	batch := t.pending
 	if len(batch) == 0 {
 		t.mu.Unlock()
 		return nil
 	}
-	t.pending = make(map[modelgate.KeyID]time.Time)
+	t.pending = make(map[ID]time.Time)
 	t.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(ctx, queryTimeout)

@@ -40,7 +40,7 @@ func (b *body) read(p []byte) (n int, err error) {
 	return n, err
 }
 
-// Close implements io.Closer. What is left is read before the answer goes out.
+// Close implements io.Closer. What is left is read once the answer is out.
 func (b *body) Close() error {
 	b.closed = true
 	return nil
@@ -50,9 +50,8 @@ func (b *body) Close() error {
 // nobody.
 func (b *body) Whole() bool { return b.left == 0 || b.left <= int64(b.x.c.to-b.x.c.from) }
 
-// drop reads what is left of a body that nobody wanted: many clients do not
-// look at an answer before they have sent theirs. It is false where the
-// connection cannot go on.
+// drop reads what is left of a body that nobody wanted, so that the next
+// request can be read. It is false where the connection cannot go on.
 func (b *body) drop() bool {
 	if b.left == 0 {
 		return true

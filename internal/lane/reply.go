@@ -209,7 +209,9 @@ func (w *reply) finish() bool {
 	w.x.c.s.together.Wait()
 	w.send()
 	cut := w.length != unknown && bodyAllowed(w.status) && w.wrote < w.length
-	return w.err == nil && !w.last && !cut
+	// The answer does not wait for a body that nobody wanted. The connection
+	// does: closed before, it would be reset, and the answer lost with it.
+	return w.err == nil && w.x.body.drop() && !w.last && !cut
 }
 
 // over ends what others can do with the answer.
@@ -269,7 +271,7 @@ func (w *reply) WriteDeadline() time.Time {
 // will come.
 func (w *reply) frame(first []byte) {
 	w.framed = true
-	if !w.x.body.drop() || w.x.c.s.closing.Load() || hasToken(w.header["Connection"], "close") {
+	if w.x.c.s.closing.Load() || hasToken(w.header["Connection"], "close") {
 		w.last = true
 	}
 	b := w.out.b

@@ -214,18 +214,26 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestAnsweredBeforeTheBody: an answer does not wait for ever for a body that
-// nobody wants, and the connection ends with it.
+// TestAnsweredBeforeTheBody: an answer does not wait for a body that nobody
+// wants. The connection goes on once all of it has come, and ends where it does
+// not come in time.
 func TestAnsweredBeforeTheBody(t *testing.T) {
 	t.Parallel()
+	within := make(chan time.Duration, 2)
 	g := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(<-within))
 		w.WriteHeader(http.StatusUnauthorized)
 	}, nil)
 	conn := g.dial(t)
-	conn.send(t, "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf")
-	if resp, _ := conn.answer(t); resp.StatusCode != http.StatusUnauthorized || !resp.Close {
-		t.Errorf("status %d, to be closed %v", resp.StatusCode, resp.Close)
+	for _, d := range []time.Duration{bound, 50 * time.Millisecond} {
+		within <- d
+		conn.send(t, "POST /a HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nhalf")
+		if resp, _ := conn.answer(t); resp.StatusCode != http.StatusUnauthorized || resp.Close {
+			t.Errorf("status %d, to be closed %v", resp.StatusCode, resp.Close)
+		}
+		if d == bound {
+			conn.send(t, " more")
+		}
 	}
 	conn.ended(t)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"modelgate"
-	"modelgate/internal/web"
 )
 
 func (a *API) branding(ctx context.Context, b by, _ nothing) (modelgate.Branding, error) {
@@ -13,14 +12,23 @@ func (a *API) branding(ctx context.Context, b by, _ nothing) (modelgate.Branding
 
 // newBranding is the body of PUT /gw/branding.
 type newBranding struct {
-	PortalSlug     string        `json:"portal_slug"`
-	ProductName    string        `json:"product_name"`
-	LogoURL        web.Clearable `json:"logo_url"`
-	AccentColor    web.Clearable `json:"accent_color"`
-	AllowSelfIssue bool          `json:"allow_self_issue"`
+	PortalSlug     string   `json:"portal_slug"`
+	ProductName    string   `json:"product_name"`
+	LogoURL        *string  `json:"logo_url" null:"absent"`
+	AccentColor    *string  `json:"accent_color" null:"absent"`
+	AllowSelfIssue *bool    `json:"allow_self_issue"`
+	_              struct{} `ignore:"created_at,updated_at"`
 }
 
-func (n *newBranding) read(x *exchange) error { return x.body(n) }
+func (n *newBranding) read(x *exchange) error {
+	if err := x.body(n); err != nil {
+		return err
+	}
+	if n.AllowSelfIssue == nil {
+		return modelgate.Errorf(modelgate.BadRequest, "allow_self_issue is required")
+	}
+	return nil
+}
 
 func (a *API) putBranding(ctx context.Context, b by, in newBranding) (modelgate.Branding, error) {
 	stored, err := a.Store.Branding(ctx, b.ClientID)
@@ -33,7 +41,7 @@ func (a *API) putBranding(ctx context.Context, b by, in newBranding) (modelgate.
 		ProductName:    in.ProductName,
 		LogoURL:        put(in.LogoURL, stored.LogoURL),
 		AccentColor:    put(in.AccentColor, stored.AccentColor),
-		AllowSelfIssue: in.AllowSelfIssue,
+		AllowSelfIssue: *in.AllowSelfIssue,
 	}
 	if err := set.Validate(); err != nil {
 		return modelgate.Branding{}, err
@@ -53,9 +61,9 @@ func (a *API) putBranding(ctx context.Context, b by, in newBranding) (modelgate.
 
 // put is an optional member's new value: absent leaves the stored one, and
 // Validate takes "" for cleared.
-func put(given web.Clearable, stored *string) *string {
-	if !given.Given {
+func put(given, stored *string) *string {
+	if given == nil {
 		return stored
 	}
-	return &given.Text
+	return given
 }

@@ -2,10 +2,10 @@ package manage
 
 import (
 	"context"
+	"errors"
 
 	"modelgate"
 	"modelgate/internal/store"
-	"modelgate/internal/web"
 )
 
 // budgetView is a budget in a list (spec: Budget).
@@ -15,6 +15,19 @@ type budgetView struct {
 	Period modelgate.Period `json:"period"`
 	Limit  modelgate.Nano   `json:"limit_usd"`
 	Spend  modelgate.Nano   `json:"spend_usd"`
+	// Owner is left out of one's own.
+	Owner modelgate.Owner `json:"owner,omitempty"`
+}
+
+// resellers is how a bound key reads the owner of all that is set above it.
+const resellers modelgate.Owner = "reseller"
+
+// owner is whose budgets the caller sets and removes.
+func (b by) owner() modelgate.Owner {
+	if b.SubAccountID != "" {
+		return modelgate.OwnerSubAccount
+	}
+	return modelgate.OwnerOrganization
 }
 
 // budgets lists the organization's budgets. An end customer sees those of its
@@ -28,9 +41,16 @@ func (a *API) budgets(ctx context.Context, b by, _ nothing) ([]budgetView, error
 	}
 	out := make([]budgetView, 0, len(list))
 	for _, found := range list {
-		v := budgetView{found.Level, found.ID, found.Period, found.Limit, found.Spend}
+		v := budgetView{found.Level, found.ID, found.Period, found.Limit, found.Spend, ""}
 		if found.Level == modelgate.LevelClient {
 			v.ID = ""
+		}
+		switch {
+		case found.Owner == b.owner():
+		case b.SubAccountID != "":
+			v.Owner = resellers
+		default:
+			v.Owner = found.Owner
 		}
 		if b.SubAccountID != "" {
 			v.Limit, v.Spend = billedLimit(v.Limit, b.Markup), v.Spend.Billed(b.Markup)
@@ -51,9 +71,10 @@ func billedLimit(n modelgate.Nano, m modelgate.Markup) modelgate.Nano {
 // newBudget is the body of PUT /gw/budgets.
 type newBudget struct {
 	Scope  modelgate.Level  `json:"scope"`
-	ID     *string          `json:"id"`
+	ID     *string          `json:"id" null:"absent"`
 	Period modelgate.Period `json:"period"`
 	Limit  modelgate.Nano   `json:"limit_usd"`
+	_      struct{}         `ignore:"spend_usd,owner"`
 }
 
 func (n *newBudget) read(x *exchange) error {
@@ -73,6 +94,7 @@ func (a *API) putBudget(ctx context.Context, b by, in newBudget) (none, error) {
 	if b.SubAccountID != "" {
 		target.Limit = in.Limit.Unbilled(b.Markup)
 	}
+	a.settle(ctx) // what was answered before counts
 	record, err := a.audit(b, "budget.put", string(target.Level), target.ID, struct {
 		Period modelgate.Period `json:"period"`
 		Limit  modelgate.Nano   `json:"limit_usd"`
@@ -90,7 +112,7 @@ func (a *API) putBudget(ctx context.Context, b by, in newBudget) (none, error) {
 // budgetTarget is the budget that a request names. A bound key sets those of
 // its own keys alone.
 func (b by) budgetTarget(scope modelgate.Level, id *string, period modelgate.Period) (modelgate.Budget, error) {
-	target := modelgate.Budget{Level: scope, Period: period}
+	target := modelgate.Budget{Level: scope, Period: period, Owner: b.owner()}
 	if b.SubAccountID != "" && scope != modelgate.LevelKey {
 		return target, modelgate.Errorf(modelgate.Forbidden, "a key bound to a sub-account can set budgets of scope key only")
 	}
@@ -117,13 +139,12 @@ type budgetName struct {
 	scope  modelgate.Level
 	id     *string
 	period modelgate.Period
+	// customers: that of the sub-account's own keys is meant.
+	customers bool
 }
 
 func (n *budgetName) read(x *exchange) error {
-	p, err := web.ParseParams(x.r)
-	if err != nil {
-		return err
-	}
+	p := x.query
 	scope, _, err := p.Text("scope")
 	if err != nil {
 		return err
@@ -139,6 +160,13 @@ func (n *budgetName) read(x *exchange) error {
 	if given {
 		n.id = &id
 	}
+	owner, given, err := p.Text("owner")
+	if err != nil {
+		return err
+	}
+	if n.customers = modelgate.Owner(owner) == modelgate.OwnerSubAccount; given && !n.customers {
+		return modelgate.Errorf(modelgate.BadRequest, "owner must be sub_account; left out one's own budget is removed")
+	}
 	n.scope, n.period = modelgate.Level(scope), modelgate.Period(period)
 	b := modelgate.Budget{Level: n.scope, Period: n.period, Limit: 1}
 	return b.Validate()
@@ -149,13 +177,25 @@ func (a *API) deleteBudget(ctx context.Context, b by, in budgetName) (none, erro
 	if err != nil {
 		return none{}, err
 	}
+	var whose modelgate.Owner // where it is not the caller's own
+	if in.customers {
+		if b.SubAccountID != "" {
+			return none{}, modelgate.Errorf(modelgate.Forbidden, "a key bound to a sub-account removes its own budgets; leave owner out")
+		}
+		target.Owner, whose = modelgate.OwnerSubAccount, modelgate.OwnerSubAccount
+	}
 	record, err := a.audit(b, "budget.delete", string(target.Level), target.ID, struct {
 		Period modelgate.Period `json:"period"`
-	}{target.Period})
+		Owner  modelgate.Owner  `json:"owner,omitempty"`
+	}{target.Period, whose})
 	if err != nil {
 		return none{}, err
 	}
-	if err := a.Store.DeleteBudget(ctx, b.ClientID, store.KeyScope{SubAccountID: b.SubAccountID}, target, record); err != nil {
+	err = a.Store.DeleteBudget(ctx, b.ClientID, store.KeyScope{SubAccountID: b.SubAccountID}, target, record)
+	if in.customers && errors.Is(err, modelgate.ErrResellersBudget) {
+		err = modelgate.Errorf(modelgate.NotFound, "budget not found") // of the customer's
+	}
+	if err != nil {
 		return none{}, err
 	}
 	a.Keys.ForgetClient(b.ClientID) // before the answer: here it holds at once

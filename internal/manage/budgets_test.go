@@ -28,7 +28,7 @@ func TestBudgets(t *testing.T) {
 		g.put(root, `{"scope":"client","period":"month","limit_usd":25}`)
 		g.put(root, `{"scope":"client","period":"day","limit_usd":1e0}`)
 		g.put(root, fmt.Sprintf(`{"scope":"sub_account","id":%q,"period":"month","limit_usd":1000000000}`, sub))
-		g.put(root, fmt.Sprintf(`{"scope":"key","id":%q,"period":"day","limit_usd":0.000000001,"spend_usd":7,"unknown":[]}`, keyID))
+		g.put(root, fmt.Sprintf(`{"scope":"key","id":%q,"period":"day","limit_usd":0.000000001,"spend_usd":7,"tenant":[]}`, keyID))
 		// What is not today's counts for the month, what is not this month's for
 		// neither, and nothing for two of one kind.
 		g.book(
@@ -74,7 +74,7 @@ func TestBudgetsRefuse(t *testing.T) {
 			`{"scope":"client","period":"day","limit_usd":1000000000.000000001}`:            limit,
 			`{"scope":"client","period":"day","limit_usd":1,"id":"` + string(client) + `"}`: "id must be left out for scope client",
 			`{"scope":"key","period":"day","limit_usd":1}`:                                  "id is required for scope key",
-			`{"scope":"sub_account","id":null,"period":"day","limit_usd":1}`:                "id must not be null",
+			`{"scope":"sub_account","id":null,"period":"day","limit_usd":1}`:                "id is required for scope sub_account",
 			`{"scope":"client","period":"day","limit_usd":0.0000000001}`:                    "",
 			`{"scope":"client","period":"day","limit_usd":"1"}`:                             "",
 			`{"scope":"client","period":"day","limit_usd":1e400}`:                           "",
@@ -124,7 +124,7 @@ func TestBudgetsOfABoundKey(t *testing.T) {
 
 		g.put(bound, fmt.Sprintf(`{"scope":"key","id":%q,"period":"day","limit_usd":5}`, own))
 		g.do(bound, "GET /gw/budgets", "").want(200, fmt.Sprintf(`[{"scope":"key","id":%q,"period":"day","limit_usd":5,"spend_usd":1.333},`+
-			`{"scope":"sub_account","id":%q,"period":"month","limit_usd":13.33,"spend_usd":1.333}]`, own, sub))
+			`{"scope":"sub_account","id":%q,"period":"month","limit_usd":13.33,"spend_usd":1.333,"owner":"reseller"}]`, own, sub))
 		var seen []struct {
 			Scope string  `json:"scope"`
 			ID    string  `json:"id"`

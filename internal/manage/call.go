@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
+	"strings"
 
 	"modelgate"
 	"modelgate/internal/web"
@@ -15,6 +17,8 @@ type exchange struct {
 	w       http.ResponseWriter
 	r       *http.Request
 	path    []string // values of the pattern's names
+	query   *web.Params
+	beside  bool // the route is none of the specification's
 	maxBody int64
 	room    *web.Room
 }
@@ -39,6 +43,12 @@ func call[In any, P input[In], Out any](fn func(*API, context.Context, by, In) (
 	return func(a *API, ctx context.Context, x *exchange) error {
 		var in In
 		if err := P(&in).read(x); err != nil {
+			return err
+		}
+		if err := x.ignore(); err != nil {
+			return err
+		}
+		if err := web.SkipBody(x.r, x.maxBody); err != nil {
 			return err
 		}
 		out, err := fn(a, ctx, x.by, in)
@@ -80,6 +90,51 @@ func answer(w http.ResponseWriter, out any) error {
 type nothing struct{}
 
 func (*nothing) read(*exchange) error { return nil }
+
+// ignoredHeader names the parameters of the query that a route does not have.
+const ignoredHeader = "X-Gateway-Ignored-Parameters"
+
+// ignore judges the parameters that were given and that the input has not
+// asked for. The specification's routes ignore them and name them in a header;
+// others refuse them, but for what names an organization. Under /v1 SDKs send
+// their own.
+func (x *exchange) ignore() error {
+	names := x.query.Unknown()
+	if len(names) == 0 || !strings.HasPrefix(x.r.URL.Path, "/gw") {
+		return nil
+	}
+	if x.beside {
+		for _, name := range names {
+			if !modelgate.NamesOrganization(name) {
+				return x.query.ErrUnknownParam(name)
+			}
+		}
+	}
+	x.w.Header().Set(ignoredHeader, nameList(names))
+	return nil
+}
+
+// nameList is names in a header's value: escaped as in a query, comma
+// separated, at most 256 bytes, with "..." in place of those that do not fit.
+func nameList(names []string) string {
+	const most, more = 256, "..."
+	list := ""
+	for i, name := range names {
+		text := url.QueryEscape(name)
+		if i > 0 {
+			text = "," + text
+		}
+		room := most
+		if i < len(names)-1 {
+			room -= len("," + more)
+		}
+		if len(list)+len(text) > room {
+			return strings.TrimPrefix(list+","+more, ",")
+		}
+		list += text
+	}
+	return list
+}
 
 // body decodes the request body.
 func (x *exchange) body(into any) error {

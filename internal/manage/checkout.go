@@ -29,8 +29,6 @@ const (
 	maxCheckout                = 10_000 * 100 * cent
 	// checkoutLife is how long a payment that was begun can be made.
 	checkoutLife = time.Hour
-	// maxNotice bounds a delivery of the webhook, in bytes.
-	maxNotice = 1 << 20
 )
 
 // newCheckout is the body of POST /gw/billing/checkout.
@@ -108,7 +106,9 @@ func (a *API) notice(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", http.MethodPost)
 		return modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use POST")
 	}
-	raw, err := web.ReadBody(r, min(a.MaxBody, maxNotice), nil)
+	place := a.Room.For("") // nobody's: whose delivery it is shows once it is read
+	defer place.Leave()
+	raw, err := web.ReadBody(r, a.MaxBody, &place)
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func TestContract(t *testing.T) {
 			described[op.Route()] = op
 		}
 	}
-	for _, e := range endpoints() {
+	for _, e := range compile() {
 		op, ok := described[e.pattern]
 		if !ok {
 			t.Errorf("%s has no description; add it to internal/contract/api", e.pattern)

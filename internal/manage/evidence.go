@@ -29,10 +29,7 @@ const (
 type evidenceQuery struct{ store.EvidenceRange }
 
 func (q *evidenceQuery) read(x *exchange, now time.Time) error {
-	p, err := web.ParseParams(x.r)
-	if err != nil {
-		return err
-	}
+	p := x.query
 	for name, into := range map[string]*int64{"from_seq": &q.From, "to_seq": &q.To} {
 		n, err := p.Int(name, web.Bounds{Min: 1, Max: 1<<53 - 1}, 0)
 		if err != nil {
@@ -41,9 +38,11 @@ func (q *evidenceQuery) read(x *exchange, now time.Time) error {
 		*into = int64(n)
 	}
 	for name, into := range map[string]*time.Time{"since": &q.Since, "until": &q.Until} {
-		if *into, err = momentOf(p, name, now); err != nil {
+		at, err := momentOf(p, name, now)
+		if err != nil {
 			return err
 		}
+		*into = at
 	}
 	limit, err := p.Int("limit", web.Bounds{Min: 1, Max: maxEvidence}, maxEvidence)
 	q.Limit = int64(limit)
@@ -60,7 +59,7 @@ func (q *evidenceQuery) read(x *exchange, now time.Time) error {
 
 // momentOf is a parameter that is a point in time: RFC 3339, or as on other
 // routes the length of time until now.
-func momentOf(p web.Params, name string, now time.Time) (time.Time, error) {
+func momentOf(p *web.Params, name string, now time.Time) (time.Time, error) {
 	text, given, err := p.Text(name)
 	if err != nil || !given {
 		return time.Time{}, err
@@ -81,6 +80,12 @@ func momentOf(p web.Params, name string, now time.Time) (time.Time, error) {
 func (a *API) evidence(_ context.Context, x *exchange) error {
 	var q evidenceQuery
 	if err := q.read(x, a.Now()); err != nil {
+		return err
+	}
+	if err := x.ignore(); err != nil {
+		return err
+	}
+	if err := web.SkipBody(x.r, x.maxBody); err != nil {
 		return err
 	}
 	ctx := x.r.Context() // an export takes as long as its client does

@@ -78,14 +78,20 @@ const (
 )
 
 func (q *jobQuery) read(x *exchange) error {
-	p, err := web.ParseParams(x.r)
+	p := x.query
+	var err error
+	if q.status, err = p.Filter("status"); err != nil {
+		return err
+	}
+	if q.kind, err = p.Filter("kind"); err != nil {
+		return err
+	}
+	scope, scoped, err := p.Text("scope")
 	if err != nil {
 		return err
 	}
-	var scope, after, before, limit string
-	for name, into := range map[string]*string{
-		"scope": &scope, "status": &q.status, "kind": &q.kind, "created_after": &after, "created_before": &before, "limit": &limit,
-	} {
+	var after, before, limit string
+	for name, into := range map[string]*string{"created_after": &after, "created_before": &before, "limit": &limit} {
 		if *into, _, err = p.Text(name); err != nil {
 			return err
 		}
@@ -94,9 +100,9 @@ func (q *jobQuery) read(x *exchange) error {
 		return err
 	}
 	q.paged = q.paged && q.cursor != "" // next_cursor of the last page, sent back
-	switch scope {
-	case "", "key":
-	case "client":
+	switch {
+	case !scoped, scope == "key":
+	case scope == "client":
 		q.whole = true
 	default:
 		return modelgate.Errorf(modelgate.BadRequest, "scope must be key or client")

@@ -2,6 +2,7 @@ package manage
 
 import (
 	"context"
+	"strconv"
 	"time"
 
 	"modelgate"
@@ -38,10 +39,8 @@ type keyQuery struct {
 }
 
 func (q *keyQuery) read(x *exchange) error {
-	p, err := web.ParseParams(x.r)
-	if err != nil {
-		return err
-	}
+	p := x.query
+	var err error
 	if q.limit, err = p.Int("limit", web.Bounds{Min: 1, Max: 1000}, 0); err != nil {
 		return err
 	}
@@ -52,7 +51,11 @@ func (q *keyQuery) read(x *exchange) error {
 func (a *API) listKeys(ctx context.Context, b by, q keyQuery) (page[keyView], error) {
 	list := store.KeyList{SubAccountID: b.SubAccountID, Limit: q.limit}
 	var err error
-	if list.After, err = a.after(q.cursor, q.paged, filter("keys", b)); err != nil {
+	if list.SelfIssued, err = a.ownKeysOnly(ctx, b); err != nil {
+		return page[keyView]{}, err
+	}
+	filter := filter("keys", b, strconv.FormatBool(list.SelfIssued))
+	if list.After, err = a.after(q.cursor, q.paged, filter); err != nil {
 		return page[keyView]{}, err
 	}
 	keys, more, err := a.Store.Keys(ctx, b.ClientID, list)
@@ -65,7 +68,7 @@ func (a *API) listKeys(ctx context.Context, b by, q keyQuery) (page[keyView], er
 	}
 	if more {
 		last := keys[len(keys)-1]
-		out.next = a.Cursors.Sign(web.Position{At: last.CreatedAt, ID: string(last.ID)}, filter("keys", b))
+		out.next = a.Cursors.Sign(web.Position{At: last.CreatedAt, ID: string(last.ID)}, filter)
 	}
 	return out, nil
 }
@@ -82,9 +85,9 @@ func (a *API) after(cursor string, given bool, filter string) (*store.Cursor, er
 // newKey is the body of POST /gw/keys.
 type newKey struct {
 	Scopes           *[]modelgate.Scope      `json:"scopes"`
-	Entitlements     *modelgate.Entitlements `json:"entitlements"`
-	SubAccountID     *string                 `json:"sub_account_id"`
-	ExpiresInSeconds *int64                  `json:"expires_in_seconds"`
+	Entitlements     *modelgate.Entitlements `json:"entitlements"` // null would mean every right
+	SubAccountID     *string                 `json:"sub_account_id" null:"absent"`
+	ExpiresInSeconds *int64                  `json:"expires_in_seconds" null:"absent"`
 }
 
 func (k *newKey) read(x *exchange) error {
@@ -109,11 +112,14 @@ func (a *API) issueKey(ctx context.Context, b by, in newKey) (modelgate.IssuedKe
 		return modelgate.IssuedKey{}, err
 	}
 	wish, id := in.wish(subAccount), a.IDs.New()
-	most, err := a.selfIssue(ctx, b, &wish)
-	if err != nil {
-		return modelgate.IssuedKey{}, err
+	bounds, most := b.Bounds(), 0
+	if b.portal {
+		most = modelgate.MaxSelfIssued
+		if bounds, err = a.selfIssue(ctx, b, &wish, id.Time()); err != nil {
+			return modelgate.IssuedKey{}, err
+		}
 	}
-	record, err := a.audit(b, "key.issue", "key", id.String(), wish)
+	record, err := a.audit(b, "key.issue", "key", id.String(), nil)
 	if err != nil {
 		return modelgate.IssuedKey{}, err
 	}
@@ -121,11 +127,12 @@ func (a *API) issueKey(ctx context.Context, b by, in newKey) (modelgate.IssuedKe
 	var secret modelgate.Secret
 	key, err := a.Store.IssueKey(ctx, b.ClientID, store.IssueRequest{
 		SubAccountID: subAccount,
+		Issuer:       b.KeyID,
 		MaxKeys:      most,
 		Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
-			ceiling := c.Ceiling // as it is now, not as the caller's look-up saw it
+			ceiling := c.Bounds() // as it is now, not as the caller's look-up saw it
 			if b.SubAccountID != "" {
-				ceiling = b.Bounds()
+				ceiling = bounds
 			}
 			key, drawn, err := wish.Issue(b.ClientID, ceiling, catalog, id)
 			if err != nil {
@@ -157,23 +164,17 @@ func (b by) bind(asked *string) (modelgate.SubAccountID, error) {
 }
 
 // selfIssue holds an issuance from a portal to the terms of one and returns
-// how many keys its customer may have, 0 where that is not bounded.
-func (a *API) selfIssue(ctx context.Context, b by, wish *modelgate.KeyWish) (int, error) {
-	if !b.portal {
-		return 0, nil
-	}
+// the ceiling it is made under.
+func (a *API) selfIssue(ctx context.Context, b by, wish *modelgate.KeyWish, now time.Time) (modelgate.Ceiling, error) {
 	if err := a.portalIssues(ctx, b); err != nil {
-		return 0, err
+		return modelgate.Ceiling{}, err
 	}
-	return modelgate.MaxSelfIssued, wish.SelfIssue()
+	return b.SelfIssue(wish, now)
 }
 
 // portalIssues refuses what the reseller has not switched on. The branding is
 // read each time, so that switching it off holds at once.
 func (a *API) portalIssues(ctx context.Context, b by) error {
-	if !b.portal {
-		return nil
-	}
 	branding, err := a.Store.Branding(ctx, b.ClientID)
 	if err != nil && modelgate.KindOf(err) != modelgate.NotFound {
 		return err
@@ -184,27 +185,69 @@ func (a *API) portalIssues(ctx context.Context, b by) error {
 	return nil
 }
 
-// keyPath is the path of DELETE /gw/keys/{id}.
-type keyPath modelgate.KeyID
+// ownKeysOnly reports whether the keys that a caller may see are those issued
+// in its portal alone: so it is for a session there whose key reads nothing,
+// where self-issuance is on. Errors: forbidden where it is not.
+func (a *API) ownKeysOnly(ctx context.Context, b by) (bool, error) {
+	if !b.portal || b.Has(modelgate.StatsRead) || b.Has(modelgate.KeysManage) {
+		return false, nil
+	}
+	err := a.portalIssues(ctx, b)
+	if modelgate.KindOf(err) == modelgate.Forbidden {
+		err = modelgate.ErrMissingScope(modelgate.StatsRead)
+	}
+	return true, err
+}
 
-func (p *keyPath) read(x *exchange) error {
+// revocation is the path and query of DELETE /gw/keys/{id}.
+type revocation struct {
+	id   modelgate.KeyID
+	keep bool // the keys that were issued below it
+}
+
+func (v *revocation) read(x *exchange) error {
+	children, given, err := x.query.Text("children")
+	if err != nil {
+		return err
+	}
+	if v.keep = children == "keep"; given && !v.keep {
+		return modelgate.Errorf(modelgate.BadRequest, "children must be keep; left out they are revoked too")
+	}
 	id, err := x.pathID("key")
-	*p = keyPath(id)
+	v.id = modelgate.KeyID(id)
 	return err
 }
 
-func (a *API) revokeKey(ctx context.Context, b by, id keyPath) (none, error) {
-	if err := a.portalIssues(ctx, b); err != nil {
-		return none{}, err
+func (a *API) revokeKey(ctx context.Context, b by, in revocation) (none, error) {
+	scope := store.KeyScope{SubAccountID: b.SubAccountID}
+	if b.portal {
+		if err := a.portalIssues(ctx, b); err != nil {
+			return none{}, err
+		}
+		scope.SelfIssued = !b.Has(modelgate.KeysManage)
 	}
-	record, err := a.audit(b, "key.revoke", "key", string(id), nil)
+	if in.keep && b.SubAccountID != "" {
+		return none{}, modelgate.Errorf(modelgate.Forbidden, "a key bound to a sub-account cannot keep the keys issued below one that it revokes")
+	}
+	var set any
+	revoke := a.Store.RevokeKey
+	if in.keep {
+		revoke = a.Store.RevokeKeyAlone
+		set = map[string]string{"children": "keep"}
+	}
+	record, err := a.audit(b, "key.revoke", "key", string(in.id), set)
 	if err != nil {
 		return none{}, err
 	}
-	digest, err := a.Store.RevokeKey(ctx, b.ClientID, store.KeyScope{SubAccountID: b.SubAccountID}, modelgate.KeyID(id), record)
+	digests, err := revoke(ctx, b.ClientID, scope, in.id, record)
 	if err != nil {
 		return none{}, err
 	}
-	a.Keys.Forget(digest) // before the answer: here it holds at once
+	for _, d := range digests { // before the answer: here it holds at once
+		a.Keys.Forget(d)
+	}
+	if in.keep {
+		a.Keys.ForgetClient(b.ClientID) // the kept ones are bound by less
+	}
 	return none{}, nil
 }

@@ -65,6 +65,8 @@ func TestIssueRefuses(t *testing.T) {
 			{`{"scopes":["keys:manage"]}`, 200, ""},
 			{`{"scopes":[]}`, 200, ""},
 			{`{"scopes":[],"expires_in_seconds":1}`, 200, ""},
+			{`{"scopes":[],"expires_in_seconds":null,"sub_account_id":null}`, 200, ""},
+			{`{"scopes":[],"entitlements":[{"axis":null,"provider":"azure-eu","model_pattern":"*","effect":"allow"}]}`, 200, ""},
 			{`{"scopes":[],"expires_in_seconds":315360000}`, 200, ""},
 			{`{"scopes":[],"entitlements":[{"provider":"azure-eu","model_pattern":"*","effect":"allow"}]}`, 200, ""},
 			{tuple("provider", "azure-eu", "*", "allow"), 200, ""},
@@ -97,7 +99,6 @@ func TestIssueRefuses(t *testing.T) {
 			{tuple("model", "a", "b", "allow"), 400, "bad_request"},
 			{tuple("kind", "a", "b", "maybe"), 400, "bad_request"},
 			{tuple("vendor", "", "b", "deny"), 400, "bad_request"},
-			{`{"scopes":[],"sub_account_id":null}`, 400, "bad_request"},
 			{`{"scopes":[],"sub_account_id":5}`, 400, "bad_request"},
 			{`{"scopes":[],"sub_account_id":""}`, 403, "forbidden"},
 			{`{"scopes":[],"expires_in_seconds":0}`, 400, "bad_request"},
@@ -106,7 +107,9 @@ func TestIssueRefuses(t *testing.T) {
 			{`{"scopes":[],"expires_in_seconds":9223372036854775807}`, 400, "bad_request"},
 			{`{"scopes":[],"expires_in_seconds":1.5}`, 400, "bad_request"},
 			{`{"scopes":[],"expires_in_seconds":"60"}`, 400, "bad_request"},
-			{`{"scopes":[],"expires_in_seconds":null}`, 400, "bad_request"},
+			{tuple("", "azure-eu", "*", "allow"), 400, "bad_request"},
+			{`{"scopes":[],"entitlement":[]}`, 400, "bad_request"},
+			{`{"scopes":[],"Entitlements":[]}`, 400, "bad_request"},
 		} {
 			keys := g.count("SELECT COUNT(*) FROM api_key")
 			a := g.do(root, "POST /gw/keys", c.body)
@@ -284,7 +287,7 @@ func TestEveryChangeIsAudited(t *testing.T) {
 			reply                  *reply
 			action, target, change string
 		}{
-			{issued, "key.issue", issued.field("api_key_id"), `{"scopes":["stats:read"],"expires_in_seconds":60}`},
+			{issued, "key.issue", issued.field("api_key_id"), `{"scopes":["stats:read"],"entitlements":[{"axis":"provider","provider":"*","model_pattern":"*","effect":"allow"}],"expires_at":"`},
 			{revoked, "key.revoke", issued.field("api_key_id"), ""},
 			{created, "sub_account.create", created.field("id"), `{"name":"Shop","slug":"shop"}`},
 			{patched, "sub_account.update", created.field("id"), `{"markup_pct":12.5}`},

@@ -62,11 +62,7 @@ type API struct {
 
 // New makes the API.
 func New(o Options) *API {
-	a := &API{Options: o}
-	for _, e := range endpoints() {
-		a.routes = append(a.routes, e.compile())
-	}
-	return a
+	return &API{Options: o, routes: compile()}
 }
 
 const (
@@ -93,7 +89,7 @@ type Session struct {
 	// Caller is the key that signed in, as it is now.
 	Caller *modelgate.Caller
 	// Portal says that it signed in to its reseller's portal, where keys are
-	// issued and revoked on modelgate.SelfIssue's terms only.
+	// issued on the terms of modelgate.Caller.SelfIssue only.
 	Portal bool
 }
 
@@ -120,31 +116,33 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 func (a *API) serve(w http.ResponseWriter, r *http.Request, s Session) error {
 	caller := s.Caller
 	found := a.find(r)
-	if found.endpoint != nil {
-		if err := found.endpoint.admit(caller); err != nil {
+	if found.route != nil {
+		if err := found.route.admit(s); err != nil {
 			return err
 		}
 	}
-	pass, err := a.Limiter.Enter(caller.KeyID, caller.Limits, throttle.Request)
+	pass, err := a.Limiter.Enter(caller.KeyID, caller.Limits, throttle.Request, caller.Ancestors...)
 	if err != nil {
 		return err
 	}
 	defer pass.Release()
-	if found.endpoint == nil {
+	if found.route == nil {
 		return found.refuse(w)
 	}
 	// A change is made or not made, whether or not its client waits for it.
 	ctx := r.Context()
-	if r.Method != http.MethodGet {
+	if found.route.method != http.MethodGet {
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return found.endpoint.serve(a, ctx, &exchange{
+	return found.route.serve(a, ctx, &exchange{
 		by:      by{caller, web.RequestID(w).String(), s.Portal},
 		w:       w,
 		r:       r,
 		path:    found.values,
+		query:   web.ParseParams(r.URL.RawQuery),
+		beside:  found.route.beside,
 		maxBody: a.MaxBody,
 		room:    a.Room,
 	})

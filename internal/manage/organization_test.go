@@ -75,11 +75,11 @@ func TestBranding(t *testing.T) {
 		put.want(200, shape)
 		g.do(root, "GET /gw/branding", "").want(200, shape)
 
-		kept := g.do(root, "PUT /gw/branding", `{"portal_slug":"acme","product_name":"Acme","allow_self_issue":false}`)
+		kept := g.do(root, "PUT /gw/branding", `{"portal_slug":"acme","product_name":"Acme","logo_url":null,"allow_self_issue":false}`)
 		if kept.field("logo_url") != "https://a.example/l.png" || kept.field("accent_color") != "#aaBB09" || kept.field("created_at") != put.field("created_at") {
 			g.Errorf("absent members: %s, want them kept", kept.body)
 		}
-		cleared := g.do(root, "PUT /gw/branding", `{"portal_slug":"acme","product_name":"Acme","logo_url":"","accent_color":null,"allow_self_issue":false}`)
+		cleared := g.do(root, "PUT /gw/branding", `{"portal_slug":"acme","product_name":"Acme","logo_url":"","accent_color":"","allow_self_issue":false}`)
 		if !strings.Contains(cleared.body, `"logo_url":null,"accent_color":null`) {
 			g.Errorf("cleared members: %s, want null", cleared.body)
 		}
@@ -93,7 +93,8 @@ func TestBranding(t *testing.T) {
 			`{"portal_slug":"acme","product_name":"x","logo_url":"http://a"}`, `{"portal_slug":"acme","product_name":"x","logo_url":"javascript:x"}`,
 			`{"portal_slug":"acme","product_name":"x","logo_url":7}`, `{"portal_slug":"acme","product_name":"x","accent_color":"red"}`,
 			`{"portal_slug":"acme","product_name":"x","accent_color":"#12345g"}`, `{"portal_slug":"acme","product_name":"x","allow_self_issue":"yes"}`,
-			`{"portal_slug":"acme","product_name":"x","allow_self_issue":null}`, `{"portal_slug":null,"product_name":"x"}`} {
+			`{"portal_slug":"acme","product_name":"x","allow_self_issue":null}`, `{"portal_slug":null,"product_name":"x"}`,
+			`{"portal_slug":"acme","product_name":"x"}`} {
 			g.do(root, "PUT /gw/branding", body).refused(400, "bad_request", "")
 		}
 		g.do(root, "PUT /gw/branding", `{"portal_slug":"acme-2","product_name":"`+strings.Repeat("é", 100)+`","allow_self_issue":false}`).want(200, "")

@@ -23,18 +23,19 @@ type rateView struct {
 	USD  modelgate.Nano `json:"usd"`
 }
 
-// prices lists what the models of the catalog cost now on the route that they
-// have first, for an end customer what it is billed, and where each is called.
+// prices lists what the models of the catalog cost now on the route that a call
+// takes, for an end customer what it is billed, and where each is called.
 func (a *API) prices(_ context.Context, b by, _ nothing) ([]priceView, error) {
 	models := a.Catalog().Models()
-	now := a.Now()
+	now, bounds := a.Now(), b.Bounds()
 	list := make([]priceView, 0, len(models))
 	for _, m := range models {
 		view := priceView{Slug: m.Slug, Prices: []rateView{}}
 		if a.Door != nil {
 			view.Door = a.Door(m)
 		}
-		if p := m.PriceOn(0); p != nil {
+		route, _ := bounds.Route(m)
+		if p := m.PriceOn(route); p != nil {
 			view.Varies = p.Varies()
 			for _, r := range p.At(now).List() {
 				view.Prices = append(view.Prices, rateView{r.Unit.String(), r.Per, r.USD.Billed(b.Markup)})

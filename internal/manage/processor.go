@@ -32,7 +32,7 @@ func (a *API) processorConfig(ctx context.Context, b by, _ nothing) (processorVi
 // newProcessor is the body of PUT /gw/processor/config.
 type newProcessor struct {
 	Enabled *bool   `json:"enabled"`
-	APIKey  *string `json:"api_key"`
+	APIKey  *string `json:"api_key" null:"absent"`
 }
 
 const maxAPIKey = 512 // bytes
@@ -145,7 +145,7 @@ func (a *API) deleteMapping(ctx context.Context, b by, in mappingPath) (none, er
 // newCustomer is the body of POST /gw/processor/customers.
 type newCustomer struct {
 	SubAccountID string  `json:"sub_account_id"`
-	Name         *string `json:"name"`
+	Name         *string `json:"name" null:"absent"`
 }
 
 func (n *newCustomer) read(x *exchange) error {
@@ -227,13 +227,12 @@ func shown(err error) error {
 type eventList struct {
 	status modelgate.ExportStatus
 	limit  int
+	cursor string
+	paged  bool
 }
 
 func (l *eventList) read(x *exchange) error {
-	p, err := web.ParseParams(x.r)
-	if err != nil {
-		return err
-	}
+	p := x.query
 	status, sent, err := p.Text("status")
 	if err != nil {
 		return err
@@ -242,7 +241,10 @@ func (l *eventList) read(x *exchange) error {
 	if sent && l.status != modelgate.ExportPending && l.status != modelgate.ExportSent && l.status != modelgate.ExportFailed {
 		return modelgate.Errorf(modelgate.BadRequest, "status must be pending, sent or failed")
 	}
-	l.limit, err = p.Int("limit", web.Bounds{Min: 1, Max: 200}, 50)
+	if l.limit, err = p.Int("limit", web.Bounds{Min: 1, Max: 200}, 50); err != nil {
+		return err
+	}
+	l.cursor, l.paged, err = p.Text("cursor")
 	return err
 }
 
@@ -251,7 +253,11 @@ type eventsView struct {
 	Counts        store.ExportCounts `json:"counts"`
 	OldestPending int64              `json:"oldest_pending_age_seconds"`
 	Events        []eventView        `json:"events"`
+
+	next string
 }
+
+func (v eventsView) split() (any, string) { return v, v.next }
 
 type eventView struct {
 	UsageID       modelgate.UsageID      `json:"usage_record_id"`
@@ -267,12 +273,21 @@ type eventView struct {
 }
 
 func (a *API) processorEvents(ctx context.Context, b by, in eventList) (eventsView, error) {
-	a.settle(ctx)
-	l, err := a.Store.ExportEvents(ctx, b.ClientID, in.status, in.limit)
+	filter := filter("events", b, string(in.status))
+	after, err := a.after(in.cursor, in.paged, filter)
 	if err != nil {
 		return eventsView{}, err
 	}
-	out := eventsView{l.Counts, int64(l.OldestPending / time.Second), make([]eventView, 0, len(l.Events))}
+	a.settle(ctx)
+	l, err := a.Store.ExportEvents(ctx, b.ClientID, store.ExportPage{Status: in.status, Limit: in.limit, After: after})
+	if err != nil {
+		return eventsView{}, err
+	}
+	out := eventsView{Counts: l.Counts, OldestPending: int64(l.OldestPending / time.Second), Events: make([]eventView, 0, len(l.Events))}
+	if l.More {
+		last := l.Events[len(l.Events)-1]
+		out.next = a.Cursors.Sign(web.Position{At: last.CreatedAt, ID: string(last.UsageID)}, filter)
+	}
 	for _, e := range l.Events {
 		v := eventView{e.UsageID, e.SubAccountID, e.CustomerID, e.Status, e.Attempts, e.Value.USD(), e.CreatedAt,
 			instant(e.NextAttemptAt), instant(e.SentAt), nil}
@@ -309,4 +324,13 @@ func (a *API) retryEvent(ctx context.Context, b by, in eventPath) (none, error) 
 		return none{}, err
 	}
 	return none{}, a.Store.RetryEvent(ctx, b.ClientID, in.id, record)
+}
+
+// retryEvents is POST /gw/processor/events/retry.
+func (a *API) retryEvents(ctx context.Context, b by, _ nothing) (store.RetriedEvents, error) {
+	record, err := a.audit(b, "processor.events.retry", "client", string(b.ClientID), nil)
+	if err != nil {
+		return store.RetriedEvents{}, err
+	}
+	return a.Store.RetryEvents(ctx, b.ClientID, record)
 }

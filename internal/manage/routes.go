@@ -30,15 +30,27 @@ type endpoint struct {
 
 type serveFunc func(*API, context.Context, *exchange) error
 
-// endpoints is the scope table of the specification, line for line, and what
-// the pages need besides.
-func endpoints() []endpoint {
+// beside are the routes that the specification does not have. They refuse
+// parameters that they do not know.
+func beside() []endpoint {
+	return []endpoint{
+		{"GET /gw/prices", modelgate.AnyKey, everyone, call((*API).prices)},
+		{"GET /v1/models/{slug...}", modelgate.AnyKey, everyone, call((*API).openModel)},
+		{"DELETE /gw/budgets", modelgate.KeysManage, everyone, call((*API).deleteBudget)},
+		{"GET /gw/series", modelgate.StatsRead, everyone, call((*API).series)},
+		{"POST /gw/processor/events/retry", modelgate.KeysManage, organization, call((*API).retryEvents)},
+	}
+}
+
+// specified is the scope table of the specification, line for line. What a
+// route takes is declared where its input is: the members of a body by the
+// tags of its struct (see web.DecodeJSON), the parameters of a query by being
+// asked for.
+func specified() []endpoint {
 	return []endpoint{
 		{"GET /gw/me", modelgate.AnyKey, everyone, call((*API).me)},
 		{"GET /gw/models", modelgate.AnyKey, everyone, call((*API).models)},
-		{"GET /gw/prices", modelgate.AnyKey, everyone, call((*API).prices)},
 		{"GET /v1/models", modelgate.AnyKey, everyone, call((*API).openModels)},
-		{"GET /v1/models/{slug...}", modelgate.AnyKey, everyone, call((*API).openModel)},
 
 		{"GET /gw/ceiling", modelgate.KeysManage, everyone, call((*API).ceiling)},
 		{"GET /gw/keys", modelgate.KeysManage, everyone, call((*API).listKeys)},
@@ -51,7 +63,6 @@ func endpoints() []endpoint {
 
 		{"GET /gw/budgets", modelgate.KeysManage, everyone, call((*API).budgets)},
 		{"PUT /gw/budgets", modelgate.KeysManage, everyone, call((*API).putBudget)},
-		{"DELETE /gw/budgets", modelgate.KeysManage, everyone, call((*API).deleteBudget)},
 
 		{"GET /gw/branding", modelgate.KeysManage, organization, call((*API).branding)},
 		{"PUT /gw/branding", modelgate.KeysManage, organization, call((*API).putBranding)},
@@ -69,20 +80,36 @@ func endpoints() []endpoint {
 
 		{"GET /gw/usage", modelgate.StatsRead, everyone, call((*API).usage)},
 		{"GET /gw/evidence", modelgate.StatsRead, organization, (*API).evidence},
-		{"GET /gw/series", modelgate.StatsRead, everyone, call((*API).series)},
 		{"GET /gw/async", modelgate.StatsRead, everyone, call((*API).jobs)},
 	}
 }
 
-// admit refuses a caller without the scope or out of reach.
-func (e *endpoint) admit(c *modelgate.Caller) error {
-	if !c.Has(e.scope) {
-		return modelgate.ErrMissingScope(e.scope)
+// admit refuses a session without the scope or out of reach.
+func (e *endpoint) admit(s Session) error {
+	if scope := e.scopeFor(s); !s.Caller.Has(scope) {
+		return modelgate.ErrMissingScope(scope)
 	}
-	if e.reach == organization && c.SubAccountID != "" {
+	if e.reach == organization && s.Caller.SubAccountID != "" {
 		return modelgate.Errorf(modelgate.Forbidden, "a key bound to a sub-account cannot use this route of the organization")
 	}
 	return nil
+}
+
+// scopeFor is the scope that a session needs. In a portal, who reads
+// statistics reads budgets too, and keys are no matter of scopes alone: the
+// endpoints judge what allow_self_issue opens.
+func (e *endpoint) scopeFor(s Session) modelgate.Scope {
+	if s.Portal {
+		switch e.pattern {
+		case "GET /gw/keys", "POST /gw/keys", "DELETE /gw/keys/{id}":
+			return modelgate.AnyKey
+		case "GET /gw/budgets":
+			if !s.Caller.Has(modelgate.KeysManage) {
+				return modelgate.StatsRead
+			}
+		}
+	}
+	return e.scope
 }
 
 // route is an endpoint with its pattern taken apart.
@@ -90,19 +117,26 @@ type route struct {
 	endpoint
 	method   string
 	segments []string
+	beside   bool // none of the specification's
 }
 
-func (e endpoint) compile() route {
-	method, path, _ := strings.Cut(e.pattern, " ")
-	return route{e, method, strings.Split(path, "/")}
+// compile makes the routes of all that is served.
+func compile() (all []route) {
+	for i, table := range [][]endpoint{specified(), beside()} {
+		for _, e := range table {
+			method, path, _ := strings.Cut(e.pattern, " ")
+			all = append(all, route{e, method, strings.Split(path, "/"), i > 0})
+		}
+	}
+	return all
 }
 
-// match is the outcome of finding an endpoint: the endpoint and the values
-// of its path, or the methods that the path has, or neither.
+// match is the outcome of finding a route: the route and the values of its
+// path, or the methods that the path has, or neither.
 type match struct {
-	endpoint *endpoint
-	values   []string
-	methods  []string
+	route   *route
+	values  []string
+	methods []string
 }
 
 // find compares the path as it was sent, segment by segment; nothing is
@@ -115,10 +149,13 @@ func (a *API) find(r *http.Request) match {
 		values, ok := route.values(segments)
 		switch {
 		case !ok:
-		case route.method == r.Method:
-			return match{endpoint: &route.endpoint, values: values}
+		case route.method == r.Method, route.method == http.MethodGet && r.Method == http.MethodHead:
+			return match{route: route, values: values}
 		default:
 			m.methods = append(m.methods, route.method)
+			if route.method == http.MethodGet {
+				m.methods = append(m.methods, http.MethodHead)
+			}
 		}
 	}
 	return m

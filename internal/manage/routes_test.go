@@ -43,6 +43,7 @@ var scopeTable = []struct{ endpoint, scope string }{
 	{"DELETE /gw/processor/mappings/" + unknownID, "keys:manage"},
 	{"POST /gw/processor/customers", "keys:manage"},
 	{"GET /gw/processor/events", "stats:read"},
+	{"POST /gw/processor/events/retry", "keys:manage"},
 	{"POST /gw/processor/events/" + unknownID + "/retry", "keys:manage"},
 	{"GET /gw/stats", "stats:read"},
 	{"GET /gw/usage", "stats:read"},
@@ -151,13 +152,13 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		g.do(key, "GET "+path, "").refused(404, "not_found", "no such path")
 	}
 	for target, allow := range map[string]string{
-		"POST /gw/me":               "GET",
-		"PUT /gw/keys":              "GET, POST",
-		"HEAD /gw/keys":             "GET, POST",
+		"POST /gw/me":               "GET, HEAD",
+		"PUT /gw/keys":              "GET, HEAD, POST",
+		"HEAD /gw/keys/x":           "DELETE",
 		"GET /gw/keys/x":            "DELETE",
-		"DELETE /gw/branding":       "GET, PUT",
-		"POST /v1/models":           "GET",
-		"DELETE /v1/models/a/b":     "GET",
+		"DELETE /gw/branding":       "GET, HEAD, PUT",
+		"POST /v1/models":           "GET, HEAD",
+		"DELETE /v1/models/a/b":     "GET, HEAD",
 		"OPTIONS /gw/subaccounts/x": "PATCH",
 	} {
 		a := g.do(key, target, "")
@@ -247,7 +248,7 @@ func TestBodyBounds(t *testing.T) {
 	key := g.rootKey(g.client(unchanged))
 	const bound = 10 << 20
 	body := func(size int) string {
-		text := `{"name":"n","slug":"s` + fmt.Sprint(size) + `","x":"`
+		text := `{"name":"n","slug":"s` + fmt.Sprint(size) + `","client_id":"`
 		return text + strings.Repeat("x", size-len(text)-2) + `"}`
 	}
 	for size, status := range map[int]int{bound: 200, bound + 1: 413} {

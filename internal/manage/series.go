@@ -31,10 +31,7 @@ type seriesQuery struct {
 }
 
 func (q *seriesQuery) read(x *exchange) error {
-	p, err := web.ParseParams(x.r)
-	if err != nil {
-		return err
-	}
+	p := x.query
 	q.window = usualSeries
 	if text, given, err := p.Text("since"); err != nil {
 		return err
@@ -61,7 +58,7 @@ func (q *seriesQuery) read(x *exchange) error {
 	return q.readGroups(p)
 }
 
-func (q *seriesQuery) readGroups(p web.Params) error {
+func (q *seriesQuery) readGroups(p *web.Params) error {
 	var err error
 	if q.groupBy, _, err = groupBy(p); err != nil {
 		return err

@@ -28,11 +28,9 @@ type statsQuery struct {
 const statsWindow = "30d"
 
 func (q *statsQuery) read(x *exchange) error {
-	p, err := web.ParseParams(x.r)
-	if err != nil {
-		return err
-	}
-	if q.provider, _, err = p.Text("provider"); err != nil {
+	p := x.query
+	var err error
+	if q.provider, err = p.Filter("provider"); err != nil {
 		return err
 	}
 	since, given, err := p.Text("since")
@@ -53,7 +51,7 @@ func (q *statsQuery) read(x *exchange) error {
 }
 
 // groupBy reads the parameter group_by and whether it is given.
-func groupBy(p web.Params) (modelgate.GroupBy, bool, error) {
+func groupBy(p *web.Params) (modelgate.GroupBy, bool, error) {
 	text, given, err := p.Text("group_by")
 	group := modelgate.GroupBy(text)
 	if err == nil && given && !group.BuiltIn() && !modelgate.IsAttributionKey(text) {

@@ -12,14 +12,20 @@ func (a *API) listSubAccounts(ctx context.Context, b by, _ nothing) ([]modelgate
 
 // newSubAccount is the body of POST /gw/subaccounts.
 type newSubAccount struct {
-	Name string `json:"name"`
-	Slug string `json:"slug"`
+	Name   string            `json:"name"`
+	Slug   string            `json:"slug"`
+	Markup *modelgate.Markup `json:"markup_pct,omitempty" null:"absent"` // nothing but 0
+	_      struct{}          `ignore:"id,status,created_at"`
 }
 
 func (s *newSubAccount) read(x *exchange) error {
 	if err := x.body(s); err != nil {
 		return err
 	}
+	if s.Markup != nil && *s.Markup != 0 {
+		return modelgate.Errorf(modelgate.BadRequest, "markup_pct is 0 for a new sub-account; set it with PATCH /gw/subaccounts/{id}")
+	}
+	s.Markup = nil
 	var err error
 	if s.Name, err = modelgate.CleanName(s.Name); err != nil {
 		return err
@@ -49,6 +55,8 @@ type subAccountPatch struct {
 	Status *modelgate.SubAccountStatus `json:"status,omitempty"`
 	Name   *string                     `json:"name,omitempty"`
 	Markup *modelgate.Markup           `json:"markup_pct,omitempty"`
+	// MaxKeys is how many live keys may be bound to it.
+	MaxKeys *int `json:"max_keys,omitempty"`
 }
 
 func (p *subAccountPatch) read(x *exchange) error {
@@ -57,6 +65,9 @@ func (p *subAccountPatch) read(x *exchange) error {
 	}
 	if s := p.Status; s != nil && *s != modelgate.SubAccountActive && *s != modelgate.SubAccountSuspended {
 		return modelgate.Errorf(modelgate.BadRequest, "status must be active or suspended")
+	}
+	if n := p.MaxKeys; n != nil && (*n < 1 || *n > modelgate.MaxBoundKeys) {
+		return modelgate.Errorf(modelgate.BadRequest, "max_keys must be from 1 to %d", modelgate.MaxBoundKeys)
 	}
 	if p.Name != nil {
 		name, err := modelgate.CleanName(*p.Name)
@@ -75,7 +86,7 @@ func (a *API) patchSubAccount(ctx context.Context, b by, in subAccountPatch) (no
 	if err != nil {
 		return none{}, err
 	}
-	patch := modelgate.SubAccountPatch{Status: in.Status, Name: in.Name, Markup: in.Markup}
+	patch := modelgate.SubAccountPatch{Status: in.Status, Name: in.Name, Markup: in.Markup, MaxKeys: in.MaxKeys}
 	if err := a.Store.PatchSubAccount(ctx, b.ClientID, in.id, patch, record); err != nil {
 		return none{}, err
 	}

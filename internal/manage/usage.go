@@ -69,14 +69,13 @@ type usageQuery struct {
 }
 
 func (q *usageQuery) read(x *exchange) error {
-	p, err := web.ParseParams(x.r)
-	if err != nil {
+	p := x.query
+	var err error
+	if q.provider, err = p.Filter("provider"); err != nil {
 		return err
 	}
-	for name, into := range map[string]*string{"provider": &q.provider, "parse_status": &q.parseStatus} {
-		if *into, _, err = p.Text(name); err != nil {
-			return err
-		}
+	if q.parseStatus, err = p.Filter("parse_status"); err != nil {
+		return err
 	}
 	if q.limit, err = p.Int("limit", web.Bounds{Min: 1, Max: 1000}, 100); err != nil {
 		return err
@@ -90,7 +89,7 @@ func (q *usageQuery) read(x *exchange) error {
 	return q.readID(p)
 }
 
-func (q *usageQuery) readSince(p web.Params) error {
+func (q *usageQuery) readSince(p *web.Params) error {
 	text, given, err := p.Text("since")
 	if err != nil || !given {
 		return err
@@ -100,7 +99,7 @@ func (q *usageQuery) readSince(p web.Params) error {
 	return err
 }
 
-func (q *usageQuery) readID(p web.Params) error {
+func (q *usageQuery) readID(p *web.Params) error {
 	text, given, err := p.Text("id")
 	if err != nil || !given {
 		return err

@@ -42,6 +42,20 @@ func (n nobody) BrandingBySlug(_ context.Context, slug string) (modelgate.Brandi
 	return n.brand, nil
 }
 
+func (nobody) Find(context.Context, modelgate.Digest, keyring.Origin) (*modelgate.Session, error) {
+	return nil, modelgate.ErrUnauthorized
+}
+
+func (nobody) Forget(modelgate.Digest) {}
+
+func (nobody) ForgetKey(modelgate.KeyID) {}
+
+func (nobody) StartSession(context.Context, modelgate.Session, modelgate.Digest) error { return nil }
+
+func (nobody) EndSession(context.Context, modelgate.Digest, string) error { return nil }
+
+func (nobody) EndSessionsOfKey(context.Context, modelgate.KeyID) error { return nil }
+
 func (nobody) Client(context.Context, modelgate.ClientID) (modelgate.Client, error) {
 	return modelgate.Client{}, nil
 }
@@ -58,7 +72,7 @@ func (nobody) SubAccount(context.Context, modelgate.ClientID, modelgate.SubAccou
 func newTestPages(t *testing.T, brand modelgate.Branding, files fstest.MapFS) *Pages {
 	t.Helper()
 	p, err := New(Options{
-		SessionKey: []byte("session key"), Keys: nobody{}, Store: nobody{brand}, Now: time.Now,
+		Keys: nobody{}, Sessions: nobody{}, Store: nobody{brand}, IDs: modelgate.NewIDs(time.Now), Now: time.Now,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -251,17 +265,5 @@ func TestLeavingIsNotLogged(t *testing.T) {
 	p.fail(httptest.NewRecorder(), httptest.NewRequest("GET", "/dashboard/session", nil), errors.New("a fault"))
 	if !strings.Contains(log.String(), "level=ERROR") {
 		t.Error("a fault is not logged")
-	}
-}
-
-func TestWithoutASessionKey(t *testing.T) {
-	t.Parallel()
-	p := newTestPages(t, modelgate.Branding{}, app())
-	p.seals, p.NoSessions = nil, "signing in needs a key"
-	r := httptest.NewRequest("POST", "/dashboard/session", strings.NewReader(`{"key":"x"}`))
-	w := httptest.NewRecorder()
-	p.ServeHTTP(w, r)
-	if w.Code != 503 || !strings.Contains(w.Body.String(), p.NoSessions) {
-		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -2,11 +2,11 @@
 // of an organization under /dashboard, the portal of its customers under
 // /p/{portal_slug}, and the sessions of both.
 //
-// A session is a sealed cookie that stands for a key. What the pages ask for
-// lies under their own path (/dashboard/gw/…, /dashboard/v1/…, /p/{slug}/gw/…)
-// and enters the same handlers as a call that presents the key: the key is
-// looked up again each time, and its scopes decide. Cookies mean nothing
-// anywhere else.
+// A session is a row of the database that a random cookie names and that stands
+// for a key. What the pages ask for lies under their own path
+// (/dashboard/gw/…, /dashboard/v1/…, /p/{slug}/gw/…) and enters the same
+// handlers as a call that presents the key: session and key are looked up again
+// each time, and the key's scopes decide. Cookies mean nothing anywhere else.
 package pages
 
 import (
@@ -20,6 +20,8 @@ import (
 	"modelgate"
 	"modelgate/internal/keyring"
 	"modelgate/internal/store"
+	"modelgate/internal/throttle"
+	"modelgate/internal/web"
 )
 
 // Visit is a request of a signed-in page.
@@ -34,36 +36,48 @@ type Keyring interface {
 	IdentifyDigest(ctx context.Context, digest modelgate.Digest, from keyring.Origin) (*modelgate.Caller, error)
 }
 
-// Store is what pages read themselves; store.DB is one.
+// Sessions finds sessions by the digests of their cookies; keyring.Sessions is
+// one.
+type Sessions interface {
+	Find(ctx context.Context, cookie modelgate.Digest, from keyring.Origin) (*modelgate.Session, error)
+	Forget(cookie modelgate.Digest)
+	ForgetKey(id modelgate.KeyID)
+}
+
+// Store is what pages read and write themselves; store.DB is one.
 type Store interface {
+	StartSession(ctx context.Context, s modelgate.Session, cookie modelgate.Digest) error
+	EndSession(ctx context.Context, cookie modelgate.Digest, place string) error
+	EndSessionsOfKey(ctx context.Context, id modelgate.KeyID) error
 	BrandingBySlug(ctx context.Context, slug string) (modelgate.Branding, error)
 	Client(ctx context.Context, id modelgate.ClientID) (modelgate.Client, error)
 	Balance(ctx context.Context, id modelgate.ClientID, entries int) (store.Balance, []store.BalanceEntry, error)
 	SubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID) (modelgate.SubAccount, error)
 }
 
-// Options are what New needs; all fields but SessionKey and BaseURL are
+// Options are what New needs; all fields but BaseURL and OverTLS are
 // required.
 type Options struct {
-	// SessionKey seals sessions, 32 bytes that all instances share. Without it
-	// nobody can sign in, and NoSessions says why.
-	SessionKey []byte
-	NoSessions string
 	// BaseURL is the gateway's public address; "" is wherever a page was
 	// opened.
-	BaseURL string
-	Keys    Keyring
-	Store   Store
+	BaseURL  string
+	Keys     Keyring
+	Sessions Sessions
+	Store    Store
+	Limiter  throttle.Limiter
+	IDs      *modelgate.IDs
 	// Enter answers a request whose path is that of the API, as Visit's caller.
 	Enter func(http.ResponseWriter, *http.Request, Visit)
-	Now   func() time.Time
-	Log   *slog.Logger
+	// OverTLS reports whether the browser reaches the gateway over TLS; nil asks
+	// the connection alone.
+	OverTLS func(*http.Request) bool
+	Now     func() time.Time
+	Log     *slog.Logger
 }
 
 // Pages serves the pages. Safe for concurrent use.
 type Pages struct {
 	Options
-	seals   *seals // nil without a session key
 	built   *built
 	brands  brands
 	fetches *http.CrossOriginProtection
@@ -73,6 +87,9 @@ type Pages struct {
 // New makes the pages of the web app that was built into the binary.
 func New(o Options) (*Pages, error) {
 	p := &Pages{Options: o, fetches: http.NewCrossOriginProtection()}
+	if p.OverTLS == nil {
+		p.OverTLS = web.Proxies(nil).OverTLS
+	}
 	p.brands.found = make(map[string]brandEntry)
 	if o.BaseURL != "" {
 		base, err := url.Parse(o.BaseURL)
@@ -85,11 +102,6 @@ func New(o Options) (*Pages, error) {
 		}
 	}
 	var err error
-	if len(o.SessionKey) > 0 {
-		if p.seals, err = newSeals(o.SessionKey, o.Now); err != nil {
-			return nil, err
-		}
-	}
 	p.built, err = readBuilt(dist)
 	return p, err
 }

@@ -2,27 +2,21 @@ package pages
 
 import (
 	"context"
+	"crypto/rand"
+	"encoding/base64"
 	"net/http"
 	"strings"
 	"time"
 
 	"modelgate"
 	"modelgate/internal/keyring"
+	"modelgate/internal/throttle"
 	"modelgate/internal/web"
 )
 
 // errNoSession answers a page that is not signed in; the pages then ask for a
 // key.
 var errNoSession = &modelgate.Error{Kind: modelgate.Unauthorized, Message: "not signed in"}
-
-// audience is what a ticket is bound to: the place and, of a portal, whose it
-// is now.
-func (at *place) audience() string {
-	if at.brand == nil {
-		return at.name
-	}
-	return at.name + "\x00" + string(at.brand.ClientID)
-}
 
 // welcomes reports whether a key may sign in: the keys of customers in their
 // reseller's portal, all others in the dashboard.
@@ -37,21 +31,19 @@ func (at *place) welcomes(c *modelgate.Caller) bool {
 // DELETE out.
 func (p *Pages) session(w http.ResponseWriter, r *http.Request, at *place) error {
 	switch r.Method {
-	case http.MethodGet:
-		caller, ends, err := p.visitor(r, at)
+	case http.MethodGet, http.MethodHead:
+		caller, session, err := p.visitor(r, at)
 		if err != nil {
 			return err
 		}
-		return p.tell(r.Context(), w, at, caller, ends)
+		return p.tell(r.Context(), w, at, caller, session.ExpiresAt)
 	case http.MethodPost:
 		return p.signIn(w, r, at)
 	case http.MethodDelete:
-		http.SetCookie(w, p.cookie(r, at, "", -1))
-		w.WriteHeader(http.StatusNoContent)
-		return nil
+		return p.signOut(w, r, at)
 	}
-	w.Header().Set("Allow", "DELETE, GET, POST")
-	return modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use DELETE, GET, POST")
+	w.Header().Set("Allow", "DELETE, GET, HEAD, POST")
+	return modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use DELETE, GET, HEAD, POST")
 }
 
 // credentials is the body of POST /session.
@@ -63,9 +55,6 @@ type credentials struct {
 const maxCredentials = 4 << 10
 
 func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *place) error {
-	if p.seals == nil {
-		return modelgate.Errorf(modelgate.Unavailable, "%s", p.NoSessions)
-	}
 	body, err := web.ReadBody(r, maxCredentials, nil)
 	if err != nil {
 		return err
@@ -85,32 +74,81 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *place) error 
 		}
 		return modelgate.ErrUnauthorized // no word on where else the key may be good
 	}
-	text, ends := p.seals.seal(caller, modelgate.DigestOf(secret), at.audience())
-	http.SetCookie(w, p.cookie(r, at, text, int(ends.Sub(p.Now()).Seconds())))
-	return p.tell(r.Context(), w, at, caller, ends)
+	pass, err := p.Limiter.Enter(caller.KeyID, caller.Limits, throttle.Request)
+	if err != nil {
+		return err
+	}
+	defer pass.Release()
+	session, token := p.begin(caller, modelgate.DigestOf(secret), at)
+	if err := p.Store.StartSession(r.Context(), session, modelgate.DigestOf(token)); err != nil {
+		return err
+	}
+	// What the browser held before is over. Where that cannot be noted now it
+	// ends by itself.
+	_ = p.end(r, at)
+	http.SetCookie(w, p.cookie(r, at, token, int(session.ExpiresAt.Sub(p.Now()).Seconds())))
+	return p.tell(r.Context(), w, at, caller, session.ExpiresAt)
+}
+
+// begin draws a new session of a caller, and what its browser is to hold. It
+// ends with the key if not before.
+func (p *Pages) begin(c *modelgate.Caller, key modelgate.Digest, at *place) (modelgate.Session, string) {
+	id := p.IDs.New()
+	now := id.Time()
+	ends := now.Add(modelgate.SessionLife)
+	if !c.ExpiresAt.IsZero() && c.ExpiresAt.Before(ends) {
+		ends = c.ExpiresAt
+	}
+	token := make([]byte, tokenBytes)
+	rand.Read(token) // never fails (crypto/rand)
+	return modelgate.Session{
+		ID: modelgate.SessionID(id.String()), Kind: modelgate.KeySession, Place: at.name,
+		ClientID: c.ClientID, KeyID: c.KeyID, Key: key,
+		CreatedAt: now, LastSeenAt: now, ExpiresAt: ends.UTC().Truncate(time.Second),
+	}, base64.RawURLEncoding.EncodeToString(token)
+}
+
+// tokenBytes are drawn for a session; in a cookie they are tokenLen characters.
+const (
+	tokenBytes = 32
+	tokenLen   = (tokenBytes*8 + 5) / 6
+)
+
+// mostTokens are looked at of one request. A browser sends several cookies of
+// one name where somebody has set another for a wider path or domain.
+const mostTokens = 4
+
+// tokens are the digests of what a request holds that can be a session's.
+func (p *Pages) tokens(r *http.Request, at *place) (digests []modelgate.Digest) {
+	for _, cookie := range r.CookiesNamed(p.cookieName(r, at)) {
+		if len(cookie.Value) == tokenLen && len(digests) < mostTokens {
+			digests = append(digests, modelgate.DigestOf(cookie.Value))
+		}
+	}
+	return digests
 }
 
 // visitor is who is signed in, with the rights that its key has now.
-func (p *Pages) visitor(r *http.Request, at *place) (*modelgate.Caller, time.Time, error) {
-	if p.seals == nil {
-		return nil, time.Time{}, errNoSession
-	}
-	for _, cookie := range r.CookiesNamed(p.cookieName(r, at)) {
-		t, ok := p.seals.open(cookie.Value, at.audience())
-		if !ok {
-			continue
+func (p *Pages) visitor(r *http.Request, at *place) (*modelgate.Caller, *modelgate.Session, error) {
+	from := keyring.OriginOf(r)
+	for _, digest := range p.tokens(r, at) {
+		session, err := p.Sessions.Find(r.Context(), digest, from)
+		if err == nil && session.Place != at.name {
+			err = modelgate.ErrUnauthorized
 		}
-		caller, err := p.Keys.IdentifyDigest(r.Context(), t.digest, keyring.OriginOf(r))
+		var caller *modelgate.Caller
+		if err == nil {
+			caller, err = p.Keys.IdentifyDigest(r.Context(), session.Key, from)
+		}
 		switch {
 		case modelgate.KindOf(err) == modelgate.Unauthorized:
-			return nil, time.Time{}, errNoSession
 		case err != nil:
-			return nil, time.Time{}, err
-		case caller.KeyID == t.key && at.welcomes(caller):
-			return caller, t.expires, nil
+			return nil, nil, err
+		case caller.KeyID == session.KeyID && at.welcomes(caller):
+			return caller, session, nil
 		}
 	}
-	return nil, time.Time{}, errNoSession
+	return nil, nil, errNoSession
 }
 
 // cookie is the session's cookie; an age below 0 deletes it.
@@ -134,7 +172,7 @@ func (p *Pages) cookieName(r *http.Request, at *place) string {
 	return at.name
 }
 
-func (p *Pages) overTLS(r *http.Request) bool { return p.secure || r.TLS != nil }
+func (p *Pages) overTLS(r *http.Request) bool { return p.secure || p.OverTLS(r) }
 
 // sessionView is what a page needs to know of who is signed in. Of a customer
 // it says nothing about the reseller.
@@ -144,6 +182,7 @@ type sessionView struct {
 	Billing          modelgate.Billing  `json:"billing,omitzero"`
 	Balance          *modelgate.Nano    `json:"balance_usd,omitzero"` // prepaid, for those who may pay into it
 	KeyID            modelgate.KeyID    `json:"key_id"`
+	KeyExpiresAt     time.Time          `json:"key_expires_at,omitzero"`
 	Scopes           []modelgate.Scope  `json:"scopes"`
 	AllowSelfIssue   bool               `json:"allow_self_issue,omitzero"`
 	BaseURL          string             `json:"base_url"` // "" is where the page was opened
@@ -151,7 +190,7 @@ type sessionView struct {
 }
 
 func (p *Pages) tell(ctx context.Context, w http.ResponseWriter, at *place, c *modelgate.Caller, ends time.Time) error {
-	view := sessionView{KeyID: c.KeyID, Scopes: c.Scopes, BaseURL: p.BaseURL, SessionExpiresAt: ends}
+	view := sessionView{KeyID: c.KeyID, KeyExpiresAt: c.ExpiresAt, Scopes: c.Scopes, BaseURL: p.BaseURL, SessionExpiresAt: ends}
 	if at.brand != nil {
 		customer, err := p.Store.SubAccount(ctx, c.ClientID, c.SubAccountID)
 		if err != nil {

@@ -29,7 +29,7 @@ const liteLLMFile = `{
 
 func TestRead(t *testing.T) {
 	t.Parallel()
-	got, err := Read([]byte(modelsDevFile))
+	got, _, err := Read([]byte(modelsDevFile))
 	if err != nil || len(got) != 3 {
 		t.Fatalf("%d entries, %v: %+v", len(got), err, got)
 	}
@@ -42,7 +42,7 @@ func TestRead(t *testing.T) {
 	if got[2].Kind != "embedding" {
 		t.Errorf("%+v", got[2])
 	}
-	got, err = Read([]byte(liteLLMFile))
+	got, _, err = Read([]byte(liteLLMFile))
 	if err != nil || len(got) != 4 {
 		t.Fatalf("%d entries, %v: %+v", len(got), err, got)
 	}
@@ -57,15 +57,62 @@ func TestRead(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"", "[]", "{}", `{"a":{"b":1}}`, "{"} {
-		if _, err := Read([]byte(bad)); err == nil {
+		if _, _, err := Read([]byte(bad)); err == nil {
 			t.Errorf("Read(%q) found nothing wrong", bad)
 		}
 	}
 }
 
+// Prices of models.dev for long prompts and for reasoning; an entry whose price
+// has a member that is not understood is refused by name, and the rest is read.
+func TestModelsDevPrices(t *testing.T) {
+	t.Parallel()
+	const list = `{"p":{"models":{
+  "a-tier": {"cost":{"input":5,"output":22.5,"tiers":[{"input":10,"output":45,"tier":{"type":"context","size":272000}}],"context_over_200k":{"input":10,"output":45}}},
+  "b-tiers": {"cost":{"input":1,"output":2,"tiers":[{"input":3,"tier":{"type":"context","size":256000}},{"input":2,"tier":{"type":"context","size":128000}}]}},
+  "c-older": {"cost":{"input":1,"output":2,"context_over_200k":{"input":2}}},
+  "d-reasoning": {"cost":{"input":0.1,"output":0.4,"reasoning":0.123456789,"input_audio":1,"output_audio":2}},
+  "e-empty": {"cost":{"input":1,"output":2,"tiers":[],"context_over_200k":{"input":9}}},
+  "x-member": {"cost":{"input":1,"output":2,"per_image":0.01}},
+  "x-tier": {"cost":{"input":1,"output":2,"tiers":[{"input":3,"tier":{"type":"output","size":1000}}]}},
+  "x-tier-member": {"cost":{"input":1,"output":2,"tiers":[{"input":3,"surge":1,"tier":{"type":"context","size":1000}}]}},
+  "x-size": {"cost":{"input":1,"output":2,"tiers":[{"input":3,"tier":{"type":"context"}}]}},
+  "x-text": {"cost":{"input":"1","output":2}},
+  "x-decimals": {"cost":{"input":0.1234567891,"output":2}}}}}`
+	entries, refused, err := Read([]byte(list))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []Entry
+	for _, e := range entries {
+		got = append(got, Entry{Model: e.Model, Prices: e.Prices, Tiers: e.Tiers})
+	}
+	plain := []Price{{"input", "1"}, {"output", "2"}}
+	want := []Entry{
+		{Model: "a-tier", Prices: []Price{{"input", "5"}, {"output", "22.5"}}, Tiers: []Tier{{272_000, []Price{{"input", "10"}, {"output", "45"}}}}},
+		{Model: "b-tiers", Prices: plain, Tiers: []Tier{{128_000, []Price{{"input", "2"}}}, {256_000, []Price{{"input", "3"}}}}},
+		{Model: "c-older", Prices: plain, Tiers: []Tier{{200_000, []Price{{"input", "2"}}}}},
+		{Model: "d-reasoning", Prices: []Price{{"input", "0.1"}, {"output", "0.4"}, {"reasoning", "0.123456789"}, {"audio_input", "1"}, {"audio_output", "2"}}},
+		{Model: "e-empty", Prices: plain},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]Refused{
+		{"p", "x-decimals", "cost.input is no price: 0.1234567891"},
+		{"p", "x-member", "cost.per_image is not understood"},
+		{"p", "x-size", "cost.tiers[0].tier.size is no number of tokens"},
+		{"p", "x-text", `cost.input is no price: "1"`},
+		{"p", "x-tier", `cost.tiers[0].tier.type is not understood: "output"`},
+		{"p", "x-tier-member", "cost.tiers[0].surge is not understood"},
+	}, refused); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestCatalogAndDiff(t *testing.T) {
 	t.Parallel()
-	entries, err := Read([]byte(modelsDevFile))
+	entries, _, err := Read([]byte(modelsDevFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +145,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(liteLLMFile))
 	f.Add([]byte(`{"a":{"models":{"b\n- slug: evil/x":{"cost":{"input":1}}}}}`))
 	fuzzing.Fuzz(f, func(t *testing.T, text []byte) {
-		entries, err := Read(text)
+		entries, _, err := Read(text)
 		if err != nil {
 			return
 		}

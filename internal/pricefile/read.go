@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -35,6 +36,13 @@ type Entry struct {
 // Price is what a unit costs, as the catalog spells both.
 type Price struct{ Unit, USD string }
 
+// Refused is a model of a list whose price is not understood.
+type Refused struct {
+	Source string `json:"source"`
+	Model  string `json:"model"`
+	Reason string `json:"reason"` // names the member
+}
+
 // Tier is a price for prompts of more than so many tokens.
 type Tier struct {
 	Above  int64
@@ -42,23 +50,28 @@ type Tier struct {
 }
 
 // Read reads a list of either kind, which it recognizes. Models without a
-// price are left out.
-func Read(text []byte) ([]Entry, error) {
+// price are left out, and so are those of models.dev whose price has a member
+// that is not understood: these are listed.
+func Read(text []byte) (entries []Entry, refused []Refused, err error) {
 	if !gjson.ValidBytes(text) {
-		return nil, errors.New("the price list is no JSON")
+		return nil, nil, errors.New("the price list is no JSON")
 	}
 	root := gjson.ParseBytes(text)
 	if wrapped := root.Get("providers"); wrapped.IsObject() {
 		root = wrapped
 	}
-	var entries []Entry
 	known := false
 	root.ForEach(func(key, value gjson.Result) bool {
 		switch {
 		case value.Get("models").IsObject():
 			known = true
 			value.Get("models").ForEach(func(id, m gjson.Result) bool {
-				entries = appendPriced(entries, modelsDev(key.String(), id.String(), m))
+				e, err := modelsDev(key.String(), id.String(), m)
+				if err != nil {
+					refused = append(refused, Refused{key.String(), id.String(), err.Error()})
+				} else {
+					entries = appendPriced(entries, e)
+				}
 				return true
 			})
 		case value.Get("litellm_provider").Type == gjson.String:
@@ -68,12 +81,15 @@ func Read(text []byte) ([]Entry, error) {
 		return true
 	})
 	if !known {
-		return nil, errors.New("the price list is neither models.dev's api.json nor LiteLLM's model_prices_and_context_window.json")
+		return nil, nil, errors.New("the price list is neither models.dev's api.json nor LiteLLM's model_prices_and_context_window.json")
 	}
 	slices.SortStableFunc(entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Model, b.Model))
 	})
-	return entries, nil
+	slices.SortStableFunc(refused, func(a, b Refused) int {
+		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Model, b.Model))
+	})
+	return entries, refused, nil
 }
 
 func appendPriced(entries []Entry, e Entry) []Entry {
@@ -81,30 +97,6 @@ func appendPriced(entries []Entry, e Entry) []Entry {
 		return entries
 	}
 	return append(entries, e)
-}
-
-// modelsDev reads a model of models.dev: USD per million tokens.
-func modelsDev(provider, id string, m gjson.Result) Entry {
-	e := Entry{
-		Source: provider, Model: id, Name: m.Get("name").String(), Kind: modelsDevKind(m),
-		ContextLength: count(m.Get("limit.context")), MaxOutput: count(m.Get("limit.output")), Created: day(m.Get("release_date").String()),
-	}
-	cost := m.Get("cost")
-	e.Prices = modelsDevPrices(cost)
-	if over := modelsDevPrices(cost.Get("context_over_200k")); len(over) > 0 {
-		e.Tiers = append(e.Tiers, Tier{200_000, over})
-	}
-	if r := cost.Get("reasoning"); r.Exists() && decimal(r, 1) != decimal(cost.Get("output"), 1) {
-		e.Notes = append(e.Notes, "the list prices reasoning at "+decimal(r, 1)+"; the catalog prices it as output")
-	}
-	return e
-}
-
-func modelsDevPrices(cost gjson.Result) []Price {
-	return prices(cost, 1, []Price{
-		{"input", "input"}, {"cached_input", "cache_read"}, {"cache_write", "cache_write"}, {"output", "output"},
-		{"audio_input", "input_audio"}, {"audio_output", "output_audio"},
-	})
 }
 
 // modelsDevKind tells kinds by what a model gives back.
@@ -139,6 +131,7 @@ func liteLLM(name string, m gjson.Result) Entry {
 	tokens := []Price{
 		{"input", "input_cost_per_token"}, {"cached_input", "cache_read_input_token_cost"}, {"cache_write", "cache_creation_input_token_cost"},
 		{"cache_write_1h", "cache_creation_input_token_cost_above_1hr"}, {"output", "output_cost_per_token"},
+		{"reasoning", "output_cost_per_reasoning_token"},
 		{"audio_input", "input_cost_per_audio_token"}, {"audio_output", "output_cost_per_audio_token"},
 	}
 	e.Prices = slices.Concat(
@@ -150,7 +143,7 @@ func liteLLM(name string, m gjson.Result) Entry {
 	if e.Kind == modelgate.Audio && !slices.ContainsFunc(e.Prices, func(p Price) bool { return p.Unit == "second" }) {
 		e.Prices = append(e.Prices, prices(m, 1, []Price{{"second", "input_cost_per_second"}})...)
 	}
-	for _, above := range []int64{128_000, 200_000, 272_000} {
+	for _, above := range thresholds(m) {
 		suffix := fmt.Sprintf("_above_%dk_tokens", above/1000)
 		long := slices.Clone(tokens)
 		for i := range long {
@@ -164,6 +157,22 @@ func liteLLM(name string, m gjson.Result) Entry {
 		e.Prices = slices.DeleteFunc(e.Prices, func(p Price) bool { return p.Unit == "output" && p.USD == "0" || p.Unit == "input" && p.USD == "0" })
 	}
 	return e
+}
+
+// thresholds are the prompt lengths above which a model of LiteLLM's list has
+// prices of their own, the lowest first.
+func thresholds(m gjson.Result) (above []int64) {
+	m.ForEach(func(key, _ gjson.Result) bool {
+		_, rest, found := strings.Cut(key.String(), "_above_")
+		digits, plain := strings.CutSuffix(rest, "k_tokens")
+		n, err := strconv.ParseInt(digits, 10, 32)
+		if found && plain && err == nil && n > 0 && !slices.Contains(above, n*1000) {
+			above = append(above, n*1000)
+		}
+		return true
+	})
+	slices.Sort(above)
+	return above
 }
 
 func liteLLMKind(mode string) modelgate.ModelKind {
@@ -197,8 +206,9 @@ func prices(m gjson.Result, factor int64, names []Price) (found []Price) {
 // places are the decimals of a price in the catalog.
 const places = 9
 
-// decimal is a number times a factor, exact to nine decimals, without a
-// detour over floating point; "" for none and for one below zero.
+// decimal is a number times a factor, rounded to nine decimals without a detour
+// over floating point, because LiteLLM's list has the noise of one; "" for none
+// and for one below zero.
 func decimal(v gjson.Result, factor int64) string {
 	const most = 40 // characters; a price has fewer, and an exponent must not grow
 	if v.Type != gjson.Number || len(v.Raw) > most || exponent(v.Raw) > 12 {

@@ -44,6 +44,8 @@ type block struct {
 	holder  map[whose]string // a key of the owner
 	filmed  map[whose]int    // jobs made besides the calls of the matrix
 	manager string
+	// customer is the key of a sub-account that manages.
+	customer string
 	// secrets are texts that no answer may hold: those of the other
 	// organization, and those that a bound key must not see besides.
 	foreign, neighbour []string
@@ -59,6 +61,14 @@ func (b *block) spoof(w whose) string {
 		return ""
 	}
 	return "?client_id=" + b.id[w].client + "&sub_account_id=" + b.id[w].subAccount + "&key_id=" + b.id[w].key
+}
+
+// claim names another organization where every route ignores it.
+func (b *block) claim(w whose) string {
+	if w == own {
+		return ""
+	}
+	return "?client_id=" + b.id[w].client
 }
 
 // fresh is a name that was not used.
@@ -86,7 +96,11 @@ func (b *block) victim(c *caller, w whose) string {
 // will remove it.
 func (b *block) budgeted(c *caller, w whose) string {
 	if c.reaches(w) && c.live && slices.Contains(c.scopes, manageScope) {
-		b.budget(b.manager, "key", b.id[w].key)
+		setter := b.manager
+		if c.bound { // a customer removes no budget but its own
+			setter = b.customer
+		}
+		b.budget(setter, "key", b.id[w].key)
 		b.last = b.state()
 	}
 	return b.id[w].key
@@ -339,6 +353,7 @@ func (b *block) callers(client modelgate.ClientID, bound string) []caller {
 			b.Fatal("a key with a second to live does not expire")
 		}
 	}
+	b.customer = bound
 	return []caller{
 		{name: "no key"},
 		{name: "malformed key", key: "gw_live_x"},

@@ -11,7 +11,7 @@ import (
 // TestAccessPages plays the matrix once more through the sessions of the
 // dashboard, of the reseller's portal and of the neighbour's: a session may do
 // what its key may, in the place where that key signs in, and in a portal
-// keys are issued on a portal's terms.
+// keys are read and issued on a portal's terms.
 func TestAccessPages(t *testing.T) {
 	t.Parallel()
 	b, callers := newBlock(t)
@@ -87,8 +87,9 @@ func (at site) routes() []accessRoute {
 		r := &routes[i]
 		inner := *r
 		r.native = ""
-		if at.portal && inner.pattern == "POST /gw/keys" {
-			inner = selfIssue(inner)
+		if at.portal {
+			inner = inPortal(inner)
+			r.scope, r.expect = inner.scope, inner.expect
 		}
 		r.request = func(b *block, c *caller, w whose) (string, string) {
 			target, body := inner.request(b, c, w)
@@ -96,6 +97,29 @@ func (at site) routes() []accessRoute {
 		}
 	}
 	return routes
+}
+
+// inPortal is a route as a portal has it, which issues keys: who reads
+// statistics reads keys and budgets, everyone issues and revokes keys on the
+// portal's terms, and those of the reseller only who manages keys.
+func inPortal(r accessRoute) accessRoute {
+	switch r.pattern {
+	case "GET /gw/keys", "GET /gw/budgets":
+		r.scope = statsScope
+	case "POST /gw/keys":
+		r.scope = ""
+		return selfIssue(r)
+	case "DELETE /gw/keys/{id}":
+		r.scope = ""
+		expect := r.expect
+		r.expect = func(c *caller, w whose) outcome {
+			if !slices.Contains(c.scopes, manageScope) {
+				return refusal(404)
+			}
+			return expect(c, w)
+		}
+	}
+	return r
 }
 
 // selfIssue is the issuance of keys on a portal's terms.

@@ -35,7 +35,7 @@ func managementRoutes() []accessRoute {
 	return []accessRoute{
 		{pattern: "GET /gw/me", request: anything("GET /gw/me"), expect: always},
 		{pattern: "GET /gw/models", request: anything("GET /gw/models"), expect: always},
-		{pattern: "GET /gw/prices", request: anything("GET /gw/prices"), expect: always},
+		{pattern: "GET /gw/prices", request: func(b *block, _ *caller, w whose) (string, string) { return "GET /gw/prices" + b.claim(w), "" }, expect: always},
 		{pattern: "GET /v1/models", request: anything("GET /v1/models"), expect: always},
 		{pattern: "GET /v1/models/{slug...}", request: func(b *block, _ *caller, w whose) (string, string) {
 			slug := map[whose]string{unknown: "openai/none", malformed: "none"}[w]
@@ -142,7 +142,7 @@ func managementRoutes() []accessRoute {
 			if w == malformed {
 				return "GET /gw/series?interval=minute", ""
 			}
-			return "GET /gw/series" + b.spoof(w), ""
+			return "GET /gw/series" + b.claim(w), ""
 		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
 		{pattern: "GET /gw/stats", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
 			query := map[whose]string{
@@ -200,6 +200,10 @@ func managementRoutes() []accessRoute {
 		{pattern: "POST /gw/processor/events/{usage_record_id}/retry", scope: manageScope, organization: true, changes: true, request: func(b *block, c *caller, w whose) (string, string) {
 			return "POST /gw/processor/events/" + b.failedEvent(c, w) + "/retry", ""
 		}, expect: func(c *caller, w whose) outcome { return c.either(w, 204, 404) }},
+		{pattern: "POST /gw/processor/events/retry", scope: manageScope, organization: true, changes: true, request: func(b *block, c *caller, w whose) (string, string) {
+			b.failedEvent(c, own)
+			return "POST /gw/processor/events/retry" + b.claim(w), ""
+		}, expect: always},
 		{pattern: "GET /gw/async", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
 			query := map[whose]string{own: "?scope=client", malformed: "?scope=all", unknown: "?status=none&kind=none", ofOrganization: "?scope=key&created_after=never"}[w]
 			if query == "" {
@@ -246,9 +250,9 @@ func doorRoutes() []accessRoute {
 					model = d.model
 				}
 				if d.body == "form" {
-					return "POST " + path + b.spoof(w), form(model)
+					return "POST " + path + b.claim(w), form(model)
 				}
-				return "POST " + path + b.spoof(w), strings.ReplaceAll(d.body, "$M", model)
+				return "POST " + path + b.claim(w), strings.ReplaceAll(d.body, "$M", model)
 			},
 			expect: func(c *caller, w whose) outcome {
 				switch {
@@ -292,7 +296,7 @@ func proxyRoutes() []accessRoute {
 				if w == malformed {
 					return "POST " + path, `{"model":1}`
 				}
-				return "POST " + path + b.spoof(w), body
+				return "POST " + path + b.claim(w), body
 			},
 			expect: func(c *caller, w whose) outcome {
 				switch {
@@ -306,7 +310,7 @@ func proxyRoutes() []accessRoute {
 	}
 	without := func(pattern string, whole bool) accessRoute {
 		return accessRoute{pattern: pattern, scope: inferenceScope,
-			request: func(b *block, _ *caller, w whose) (string, string) { return pattern + b.spoof(w), "" },
+			request: func(b *block, _ *caller, w whose) (string, string) { return pattern + b.claim(w), "" },
 			expect: func(c *caller, _ whose) outcome {
 				if c.barred || !whole {
 					return refusal(403)
@@ -340,7 +344,7 @@ func jobRoutes() []accessRoute {
 				if strings.HasPrefix(pattern, "DELETE") {
 					task = b.task(c, w)
 				}
-				return strings.ReplaceAll(pattern, "{id}", task) + b.spoof(w), ""
+				return strings.ReplaceAll(pattern, "{id}", task) + b.claim(w), ""
 			},
 			expect: func(c *caller, w whose) outcome {
 				switch {

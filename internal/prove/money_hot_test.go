@@ -16,7 +16,7 @@ import (
 func budgetStatements() []string {
 	return []string{
 		"sqlHold", "sqlUnhold", "sqlNewSpend", "sqlLeft", "sqlChangeSlice", "sqlMadeChange", "sqlEndSlice",
-		"sqlSlicesOfInstance", "sqlExpiredSlices", "sqlRenewSlices", "sqlForgetHolder",
+		"sqlSlicesOfInstance", "sqlHolders", "sqlNoteSilence", "sqlGiveUpHolder", "sqlRenewSlices", "sqlForgetHolder",
 	}
 }
 

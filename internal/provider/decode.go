@@ -46,7 +46,7 @@ type decoder struct {
 func newDecoder(encoding string, m Meter) Meter {
 	open := opener(strings.ToLower(strings.TrimSpace(encoding)))
 	if open == nil {
-		return nothing{}
+		return &undecoded{}
 	}
 	d := &decoder{meter: m}
 	d.resume, d.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -198,6 +198,9 @@ func (d *decoder) Result() (modelgate.Usage, Seen) {
 	}
 	return u, seen
 }
+
+func (d *decoder) Output() int64   { return d.meter.Output() }
+func (d *decoder) Unstated() int64 { return d.meter.Unstated() }
 
 func (d *decoder) Close() {
 	if !d.ended {

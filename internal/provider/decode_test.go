@@ -53,7 +53,7 @@ func TestCompressedReply(t *testing.T) {
 		for name, next := range map[string]func(int) int{"whole": whole, "bytes": oneByte, "random": shuffle(3)} {
 			reply := Reply{Status: 200, ContentType: "application/json", ContentEncoding: strings.Replace(encoding, "bare", "Deflate", 1)}
 			u, seen, terminal := feed(readChat.Meter(reply), packed, next)
-			want := modelgate.Usage{Input: 56, CachedInput: 64, Output: 40, ServiceTier: "default"}
+			want := modelgate.Usage{Input: 56, CachedInput: 64, Output: 16, Reasoning: 24, ServiceTier: "default"}
 			if u != want || seen != All || terminal != 1 {
 				t.Errorf("%s, %s: %+v, %d, end %d times, want %+v", encoding, name, u, seen, terminal, want)
 			}
@@ -104,7 +104,7 @@ func TestDecompressionBomb(t *testing.T) {
 	w.Close()
 	m := readChat.Meter(Reply{Status: 200, ContentType: "application/json", ContentEncoding: "gzip"})
 	u, seen, terminal := feed(m, b.Bytes(), shuffle(1))
-	if u != (modelgate.Usage{}) || seen != Nothing || terminal != 0 {
+	if u != (modelgate.Usage{Input: 1}) || seen != Some || terminal != 0 {
 		t.Errorf("a bomb gave %+v, %d, end %d times", u, seen, terminal)
 	}
 	if d := m.(*decoder); d.decoded > ratioSlack+maxRatio*d.consumed+64<<10 || !d.lost {

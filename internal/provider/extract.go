@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"modelgate"
 )
 
 // maxModels is how many different models one request may name.
@@ -102,6 +104,19 @@ func Models(sources []ModelSource, r *Request) ([]string, error) {
 		}
 	}
 	return list, nil
+}
+
+// Agree reports whether every model that stands in the sources is the given
+// one, with or without models/ before it, as Google has it. The error is a
+// *SyntaxError.
+func Agree(sources []ModelSource, r *Request, model string) error {
+	named, err := Models(sources, r)
+	for _, other := range named {
+		if strings.TrimPrefix(other, "models/") != model {
+			return syntaxf("the body names the model %s and the path %s: leave it out of the body", quoteName([]byte(other)), quoteName([]byte(model)))
+		}
+	}
+	return err
 }
 
 // modelList gathers different models in order.
@@ -242,14 +257,21 @@ func (s ModelSource) collectPath(r *Request, list *modelList) error {
 	return list.add(strings.Join(parts, "/"), "the model in the path")
 }
 
+// HasParameter reports whether pairs as in a query may hold a parameter of
+// the name: they do, or servers disagree about it.
+func HasParameter(pairs, name string) bool {
+	_, found, err := queryValue(pairs, name)
+	return found || err != nil
+}
+
 // queryValue is the one value of the parameter called name. A repeat, a name
-// in another letter case, a semicolon and a broken escape are errors, because
-// servers disagree about them.
+// in another letter case, a semicolon and a broken escape in the value are
+// errors, because servers disagree about them.
 func queryValue(query, name string) (value string, found bool, err error) {
 	for pair := range strings.SplitSeq(query, "&") {
 		rawKey, rawText, _ := strings.Cut(pair, "=")
-		key, err := url.QueryUnescape(rawKey)
-		if err != nil || strings.Contains(pair, ";") {
+		key := modelgate.UnescapeQuery(rawKey)
+		if strings.Contains(pair, ";") {
 			return "", false, queryErrorf("malformed parameter %s", quoteName([]byte(pair)))
 		}
 		base, _, _ := strings.Cut(key, "[")

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -125,6 +126,8 @@ func (f fixture) meter(t testing.TB, r *Reader) Meter {
 			reply.Asked.Seconds = number(t, value)
 		case "count":
 			reply.Asked.Count = number(t, value)
+		case "search":
+			reply.Asked.Search = true
 		default:
 			t.Fatalf("%s: asked %s", f.name, name)
 		}
@@ -161,9 +164,11 @@ func (f fixture) usage(t testing.TB) modelgate.Usage {
 		"input": &u.Input, "cached_input": &u.CachedInput, "cache_write": &u.CacheWrite, "cache_write_1h": &u.CacheWrite1h,
 		"output": &u.Output, "audio_input": &u.AudioInput, "audio_output": &u.AudioOutput, "images": &u.Images,
 		"seconds": &u.Seconds, "characters": &u.Characters, "searches": &u.Searches, "megapixels": &u.Megapixels,
+		"reasoning": &u.Reasoning, "file_searches": &u.FileSearches, "code_sessions": &u.CodeSessions, "grounded_requests": &u.GroundedRequests,
+		"advisor_input": &u.AdvisorInput, "advisor_cached_input": &u.AdvisorCachedInput, "advisor_output": &u.AdvisorOutput,
 	}
 	words := map[string]*string{
-		"size": &u.Size, "quality": &u.Quality, "service_tier": &u.ServiceTier, "speed": &u.Speed, "inference_geo": &u.InferenceGeo,
+		"size": &u.Size, "quality": &u.Quality, "service_tier": &u.ServiceTier, "speed": &u.Speed, "inference_geo": &u.InferenceGeo, "advisor_model": &u.AdvisorModel,
 	}
 	for name, value := range pairs(t, f.head["usage"]) {
 		switch {
@@ -290,6 +295,9 @@ func (f fixture) ends() int {
 // cuts feeds every beginning of the body that ends within its last kilobyte.
 func (f fixture) cuts(t *testing.T, reader *Reader, full modelgate.Nano) {
 	t.Helper()
+	if dearer := f.head["cut cost"]; dearer != "" { // what makes it cheaper stands after the usage
+		_, _ = fmt.Sscan(dearer, &full)
+	}
 	most := Nothing
 	for n := max(0, len(f.body)-1024); n < len(f.body); n++ {
 		u, seen, _ := feed(f.meter(t, reader), f.body[:n], whole)
@@ -320,7 +328,7 @@ func TestEveryReaderHasFixtures(t *testing.T) {
 			t.Errorf("%s does not say where its shape is from", f.name)
 		}
 	}
-	neverStreamed := map[*Reader]bool{readPredictions: true, readPredict: true, readVideo: true}
+	neverStreamed := map[*Reader]bool{readPredictions: true, readPredict: true, readVideo: true, readRecording: true}
 	for _, f := range Formats() {
 		p := setup(t, Config{Format: f.Name})
 		for _, r := range p.routes {

@@ -41,12 +41,27 @@ type Format struct {
 	// Stored are the top-level body members that refer to objects kept at the
 	// provider, which one account shares.
 	Stored []string
+	// StoredSchemes are what addresses of files kept at the provider begin
+	// with, wherever a body has a text. Lower case.
+	StoredSchemes []string
 	// Headers are request headers passed on beside the common ones; a
 	// trailing * matches any ending. Lower case.
 	Headers []string
+	// Query are parameters that every path takes beside its own; see
+	// Door.Query.
+	Query []string
+	// AnyQuery: nothing is known of the parameters, and each passes.
+	AnyQuery bool
+	// DeferHeader is a request header that makes a job of what is answered at
+	// once without it, canonical; only paths that make jobs may have it. ""
+	// where there is none.
+	DeferHeader string
 	// IncludeUsage: streamed chat states usage only when asked to, and the
 	// provider accepts being asked.
 	IncludeUsage bool
+	// Costs are the members of replies that state what a call costs, as paths
+	// of names from the top: keys bound to a sub-account do not see them.
+	Costs []string
 	// GenAI is what OpenTelemetry's conventions call the provider; "" where it
 	// is Name.
 	GenAI string
@@ -85,7 +100,15 @@ type Door struct {
 	Auth     *Auth         // nil: the format's
 	Models   []ModelSource // nil: the format's
 	Also     []ModelSource // further places, whatever Models says
-	Stored   []string
+	// Same are places that must name the model of the path, if any.
+	Same   []ModelSource
+	Stored []string
+	// Query are the query parameters that the official SDKs send, as NAME or
+	// as NAME=VALUE|VALUE where only these values leave the reply readable.
+	Query []string
+	// Deferred are top-level members that have the provider answer before the
+	// work is done, without its usage: null and false are all they may be.
+	Deferred []string
 	// Header is set on the request, over the client's.
 	Header map[string]string
 	// Free: calls cost nothing.
@@ -95,6 +118,8 @@ type Door struct {
 	// Way is how the jobs that the door makes are followed; nil for a door
 	// that makes none.
 	Way *Way
+	// Order is where requests say what is to be made; nil: as the reader has it.
+	Order *Order
 }
 
 // Target is the upstream path, escaped, and query for a model.
@@ -118,9 +143,16 @@ type Route struct {
 	// Models are the places where the request names models; the first found
 	// is billed. None: the call names no model.
 	Models []ModelSource
-	Reader *Reader
-	Auth   *Auth // nil: the format's
-	Stored []string
+	// Same, Query and Deferred are those of a Door.
+	Same     []ModelSource
+	Query    []string
+	Deferred []string
+	Reader   *Reader
+	Auth     *Auth // nil: the format's
+	Stored   []string
+	// Open: it is not known what the path does, so calls need not name a model
+	// where the table has places for one.
+	Open bool
 	// Free: calls cost nothing, as lists and token counts.
 	Free bool
 	// IncludeUsage: a streamed call states usage only when asked to.
@@ -131,6 +163,7 @@ type Route struct {
 	Async Role
 	Way   *Way
 	Kind  modelgate.ModelKind
+	Order *Order // see Door
 
 	excepted bool // callers may not share it, whatever comes after
 }
@@ -141,6 +174,8 @@ type standardDoor struct {
 	reader     *Reader
 	free       bool
 	stored     []string
+	deferred   []string
+	query      []string
 	also       []ModelSource
 }
 
@@ -150,10 +185,10 @@ func standardDoors() []standardDoor {
 	return []standardDoor{
 		{name: "chat", path: "/v1/chat/completions", reader: readChat},
 		{name: "completions", path: "/v1/completions", reader: readChat},
-		{name: "messages", path: "/v1/messages", reader: readMessages, also: toolModels()},
-		{name: "count_tokens", path: "/v1/messages/count_tokens", free: true},
+		{name: "messages", path: "/v1/messages", reader: readMessages, also: toolModels(), query: []string{"beta"}},
+		{name: "count_tokens", path: "/v1/messages/count_tokens", free: true, query: []string{"beta"}},
 		// A prompt on this door is a template kept at the provider.
-		{name: "responses", path: "/v1/responses", reader: readResponses, stored: []string{"prompt"}, also: toolModels()},
+		{name: "responses", path: "/v1/responses", reader: readResponses, stored: []string{"prompt"}, deferred: []string{"background"}, also: toolModels()},
 		{name: "images", path: "/v1/images/generations", reader: readImages},
 		{name: "image_edits", path: "/v1/images/edits", reader: readImages},
 		{name: "videos", path: "/v1/videos", reader: readVideo},
@@ -178,7 +213,8 @@ func doorNamed(name string) (standardDoor, bool) {
 // serve is a door at an upstream path, with the door's usual reader.
 func serve(name, upstream string) Door {
 	std, _ := doorNamed(name)
-	d := Door{Path: std.path, Upstream: upstream, Reader: std.reader, Free: std.free, Stored: std.stored, Also: std.also}
+	d := Door{Path: std.path, Upstream: upstream, Reader: std.reader, Free: std.free, Stored: std.stored, Deferred: std.deferred,
+		Query: std.query, Also: std.also}
 	if std.name == "videos" {
 		d.Way = openAIJobs(upstream)
 	}
@@ -191,8 +227,14 @@ func serve(name, upstream string) Door {
 // made is the door with another way to follow its jobs.
 func (d Door) made(w *Way) Door { d.Way = w; return d }
 
+// deferring is the door with members that put its answer off.
+func (d Door) deferring(members ...string) Door { d.Deferred = members; return d }
+
 // by is the door with another reader.
 func (d Door) by(r *Reader) Door { d.Reader = r; return d }
+
+// orders is the door whose requests say otherwise what is to be made.
+func (d Door) orders(o *Order) Door { d.Order = o; return d }
 
 // compatible serves doors under their own paths, /v1 replaced by the prefix.
 func compatible(prefix string, names ...string) []Door {
@@ -204,10 +246,11 @@ func compatible(prefix string, names ...string) []Door {
 	return doors
 }
 
-// modelLists are the paths that list models and show one.
-func modelLists(path string) []Route {
+// modelLists are the paths that list models and show one. The list takes the
+// query parameters.
+func modelLists(path string, query ...string) []Route {
 	return []Route{
-		{Pattern: "GET " + path, Free: true},
+		{Pattern: "GET " + path, Free: true, Query: query},
 		{Pattern: "GET " + path + "/{model}", Models: []ModelSource{PathCapture("model")}, Free: true},
 	}
 }
@@ -238,7 +281,24 @@ func creates(w *Way, kind modelgate.ModelKind, models []ModelSource, path string
 // by is the route with another reader.
 func (r Route) by(reader *Reader) Route { r.Reader = reader; return r }
 
+// orders is the route whose requests say otherwise what is to be made.
+func (r Route) orders(o *Order) Route { r.Order = o; return r }
+
 func bodyModel() []ModelSource { return []ModelSource{BodyField("model"), FormField("model")} }
+
+// usageCosts are members of a usage object, wherever the formats have one.
+func usageCosts(names ...string) (paths []string) {
+	for _, name := range names {
+		paths = append(paths, "usage."+name, "response.usage."+name, "message.usage."+name)
+	}
+	return paths
+}
+
+// anyCosts are the costs that servers of OpenAI's formats state which pass
+// calls on to others.
+func anyCosts() []string {
+	return append(usageCosts("cost", "cost_details", "is_byok", "cost_in_usd_ticks"), "outputs.cost")
+}
 
 // toolModels is where tools that run a model of their own name it, such as one
 // that paints.

@@ -24,6 +24,9 @@ type Way struct {
 	// {app} for the first two segments of it. Result is read once Poll says
 	// that the job has succeeded.
 	Poll, Result, Content, Cancel string
+	// Query are parameters that calls about a job may have beside those in
+	// its path; see Door.Query.
+	Query []string
 	// Stem is what a task id that is a path begins with, {model} standing for
 	// one segment: a proxy path names only what follows. "" for other ids.
 	Stem string
@@ -75,9 +78,9 @@ func (w *Way) routes() []Route {
 		if !w.Has(role) {
 			continue
 		}
-		pattern, _, _ := strings.Cut(w.path(role), "?")
+		pattern, query, _ := strings.Cut(w.path(role), "?")
 		pattern = strings.NewReplacer("{app}", "{owner}/{alias}", "{task}", w.Stem+"{id}").Replace(pattern)
-		routes = append(routes, Route{Pattern: pattern, Async: role, Free: true, Way: w})
+		routes = append(routes, Route{Pattern: pattern, Async: role, Free: true, Way: w, Query: append(parameterNames(query), w.Query...)})
 	}
 	return routes
 }
@@ -169,7 +172,7 @@ func openAIJobs(path string) *Way {
 		query = "?" + query
 	}
 	return &Way{
-		Name: "videos", TaskID: "id",
+		Name: "videos", TaskID: "id", Query: []string{"variant"},
 		Poll: "GET " + path + "/{id}" + query, Content: "GET " + path + "/{id}/content" + query, Cancel: "DELETE " + path + "/{id}" + query,
 		Shape: Shape{State: []string{"status"}, Length: []string{"seconds"}, Size: "size"},
 	}

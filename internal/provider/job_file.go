@@ -63,7 +63,11 @@ func (p *Provider) Locate(ctx context.Context, j *modelgate.Job) (Location, erro
 	if err != nil || way.Lookup == "" {
 		return p.locate(way, name, err)
 	}
-	if r, err = p.ask(ctx, way.lookup(name, j)); err != nil {
+	asked := way.lookup(name, j)
+	if JudgeTarget(asked.Path) != nil {
+		return Location{}, ErrNoFile
+	}
+	if r, err = p.ask(ctx, asked); err != nil {
 		return Location{}, err
 	}
 	name, err = r.text(way.At)
@@ -106,6 +110,11 @@ func (p *Provider) locate(way *Way, address string, err error) (Location, error)
 		return Location{}, ErrNoFile
 	}
 	if p.secrets.shows(address) {
+		return Location{}, ErrNoFile
+	}
+	// Some addresses have spaces in their query, which browsers escape.
+	u.RawQuery = strings.ReplaceAll(u.RawQuery, " ", "%20")
+	if judgeWhole(u.RequestURI()) != nil {
 		return Location{}, ErrNoFile
 	}
 	if u.Scheme != p.base.Scheme || u.Host != p.base.Host {

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -9,8 +10,8 @@ import (
 )
 
 // Made reads the reply to a creation: the id of the job, "" where there is
-// none that can be followed, and what it will use as far as the request says,
-// else the reply.
+// none that can be followed, and what it will probably use: as the reply says,
+// else the request.
 func (w *Way) Made(status int, body []byte, asked Asked, kind modelgate.ModelKind) (modelgate.TaskID, modelgate.Usage) {
 	if !gjson.ValidBytes(body) {
 		return "", modelgate.Usage{}
@@ -34,12 +35,11 @@ func (w *Way) foreseen(status int, body []byte, asked Asked, kind modelgate.Mode
 	if kind == modelgate.Audio {
 		r.usage.Characters = asked.Characters
 	}
-	if said := w.Read(status, body); r.usage.Seconds == 0 {
-		r.usage.Seconds, r.usage.Size = max(said.Length, said.Usage.Seconds), said.Usage.Size
-		if asked.Size != "" {
-			r.usage.Size = asked.Size
-		}
+	said := w.Read(status, body)
+	if length := max(said.Length, said.Usage.Seconds); length > 0 {
+		r.usage.Seconds = length
 	}
+	r.usage.Size = cmp.Or(said.Usage.Size, asked.Size)
 	r.usage.Output = w.Tokens(asked, kind)
 	return r.usage
 }
@@ -49,7 +49,6 @@ func (w *Way) foreseen(status int, body []byte, asked Asked, kind modelgate.Mode
 const (
 	frameRate     = 24 // pictures a second
 	framePixels   = 1280 * 720
-	filmLength    = 5 // seconds
 	pixelsOfToken = 1024
 )
 
@@ -60,10 +59,7 @@ func (w *Way) Tokens(asked Asked, kind modelgate.ModelKind) int64 {
 	if !w.Frames || kind != modelgate.Video {
 		return 0
 	}
-	seconds, pixels := float64(filmLength), float64(framePixels)
-	if asked.Seconds > 0 {
-		seconds = float64(asked.Seconds) / 1e6
-	}
+	seconds, pixels := float64(asked.Seconds)/1e6, float64(framePixels)
 	switch width, height, ok := dimensions(asked.Size); {
 	case ok:
 		pixels = float64(width) * float64(height)

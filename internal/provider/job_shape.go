@@ -31,7 +31,9 @@ type Shape struct {
 	Seconds, Images, Output, Searches []string
 	// Length is the length in seconds that was ordered, which a failed job has
 	// too: it says what a success used whose order did not.
-	Length            []string
+	Length []string
+	// Videos is how many films there are.
+	Videos            string
 	Size, ServiceTier string
 	// USD is what the provider charged in USD, Ticks in units of 1e-10 USD.
 	USD, Ticks string
@@ -79,6 +81,7 @@ func (s *Shape) Read(status int, body []byte) modelgate.JobNews {
 	var r reading
 	r.jobUsage(s, doc)
 	n.Length = s.length(doc)
+	r.set(&n.Videos, datumOf(doc.Get(s.path(s.Videos))))
 	n.Usage, n.Stated = r.usage, r.read
 	n.Charge, n.Charged = s.charge(doc)
 	return n

@@ -12,6 +12,7 @@ import (
 const (
 	maxParts      = 1000
 	maxPartHeader = 8 << 10
+	maxPartLines  = 16
 )
 
 // Form is what a scan found in a multipart/form-data body: where the values
@@ -23,6 +24,13 @@ type Form struct {
 	found []field
 	// delimiter is the length of the line before each part, its end included.
 	delimiter int
+	// stored is the first part whose name says that it refers to a stored
+	// object.
+	stored string
+	// remote: a part says where a recording lies.
+	remote bool
+	// files are the contents of the parts called file.
+	files []Span
 }
 
 // ScanForm checks that body is multipart/form-data as RFC 7578 has it and
@@ -100,12 +108,15 @@ func isAlphanumeric(c byte) bool {
 // keep reads one part, headers and content, and stores where its content
 // stands if its name is wanted.
 func (f *Form) keep(part Span) error {
-	content := part.Start
+	content, most := part.Start, min(part.End, part.Start+maxPartHeader)
 	var head partHead
-	for {
-		length := bytes.Index(f.body[content:part.End], []byte("\r\n"))
-		if length < 0 || content+length-part.Start > maxPartHeader {
-			return formErrorf("the headers of the part at byte %d do not end", part.Start)
+	for lines := 0; ; lines++ {
+		length := bytes.Index(f.body[content:most], []byte("\r\n"))
+		if length < 0 {
+			return formErrorf("the headers of the part at byte %d do not end within %d bytes", part.Start, maxPartHeader)
+		}
+		if length > 0 && lines == maxPartLines {
+			return formErrorf("the part at byte %d has more than %d header lines", part.Start, maxPartLines)
 		}
 		line := f.body[content : content+length]
 		content += length + len("\r\n")
@@ -118,6 +129,15 @@ func (f *Form) keep(part Span) error {
 	}
 	if head.name == nil {
 		return formErrorf("the part at byte %d has no name", part.Start)
+	}
+	if f.stored == "" && refersPart(head.name) {
+		f.stored = string(head.name)
+	}
+	switch base, _, _ := bytes.Cut(head.name, []byte("[")); string(base) {
+	case "file":
+		f.files = append(f.files, Span{content, part.End})
+	case "url", "file_url":
+		f.remote = true
 	}
 	index, err := f.wanted(head.name)
 	if err != nil || index < 0 {

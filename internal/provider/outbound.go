@@ -47,6 +47,9 @@ type Config struct {
 	HTTP2 bool
 	// AllowStoredObjects lets bodies refer to objects kept at the provider.
 	AllowStoredObjects bool
+	// AllowQuery are names of query parameters that every path takes beside
+	// those of the table.
+	AllowQuery []string
 	// Paths sets a door's upstream path, by the door's path or name; {model}
 	// stands for the model id.
 	Paths map[string]string
@@ -70,6 +73,7 @@ type Provider struct {
 	routes       []compiledRoute
 	ways         []*Way
 	stored       bool
+	allowQuery   []string
 	allowed      map[string]bool // canonical header names
 	prefixes     []string
 	headers      map[string][]string
@@ -97,7 +101,7 @@ func New(cfg Config) (*Provider, error) {
 		return nil, fmt.Errorf("provider %s: base_url: %w", cfg.Name, err)
 	}
 	p := &Provider{
-		name: cfg.Name, region: cfg.Region, format: format, base: *base, auth: cfg.Auth, stored: cfg.AllowStoredObjects,
+		name: cfg.Name, region: cfg.Region, format: format, base: *base, auth: cfg.Auth, stored: cfg.AllowStoredObjects, allowQuery: cfg.AllowQuery,
 		timeouts: cfg.Timeouts.withDefaults(), onDisconnect: cfg.OnDisconnect,
 	}
 	switch cfg.OnDisconnect {
@@ -106,6 +110,9 @@ func New(cfg Config) (*Provider, error) {
 	case Drain, Cancel:
 	default:
 		return nil, fmt.Errorf("provider %s: on_disconnect: use drain or cancel", cfg.Name)
+	}
+	if auth := cfg.Auth; auth != nil && auth.Header != "" && (!token(auth.Header) || framesRequest(auth.Header) || !headerSafe(auth.Prefix)) {
+		return nil, fmt.Errorf("provider %s: auth: no key can be sent in header %q", cfg.Name, auth.Header)
 	}
 	if err := errors.Join(p.compileDoors(cfg.Paths), p.compileRoutes(cfg.Allow), p.compileHeaders(cfg.Headers)); err != nil {
 		return nil, fmt.Errorf("provider %s: %w", cfg.Name, err)
@@ -165,12 +172,13 @@ func (p *Provider) compileDoors(paths map[string]string) error {
 		if !ok {
 			return fmt.Errorf("paths: unknown door %q", name)
 		}
-		if !strings.HasPrefix(path, "/") {
-			return fmt.Errorf("paths: %s: %q must begin with /", name, path)
+		if err := JudgeTarget(strings.ReplaceAll(path, "{model}", "m")); err != nil {
+			return fmt.Errorf("paths: %s: %w", name, err)
 		}
 		door := serve(std.name, path)
 		if known := p.doors[std.path]; known != nil {
-			door.Reader, door.Auth, door.Header, door.Way = known.Reader, known.Auth, known.Header, known.Way.moved(known.Upstream, path)
+			door.Reader, door.Auth, door.Header, door.Order = known.Reader, known.Auth, known.Header, known.Order
+			door.Way = known.Way.moved(known.Upstream, path)
 		}
 		add(door)
 	}
@@ -191,7 +199,7 @@ func (p *Provider) compileRoutes(allow []string) error {
 	for _, d := range p.doors {
 		path, _, _ := strings.Cut(d.Upstream, "?")
 		route := Route{Pattern: "POST " + path, Models: d.Models, Reader: d.Reader, Auth: d.Auth, Stored: d.Stored,
-			Free: d.Free, IncludeUsage: d.IncludeUsage, Way: d.Way, Kind: modelgate.Video}
+			Same: d.Same, Query: d.Query, Deferred: d.Deferred, Free: d.Free, IncludeUsage: d.IncludeUsage, Way: d.Way, Kind: modelgate.Video, Order: d.Order}
 		if d.Way != nil {
 			route.Async = AsyncCreate
 		}
@@ -244,7 +252,7 @@ func (p *Provider) compileRoutes(allow []string) error {
 // operatorRoute is the route of an operator's pattern: nothing is known of it but
 // that reading costs nothing.
 func (p *Provider) operatorRoute(pattern string) Route {
-	r := Route{Pattern: pattern, Models: slices.Clone(p.models()), Reader: readAny, Stored: p.format.Stored}
+	r := Route{Pattern: pattern, Models: slices.Clone(p.models()), Reader: readAny, Stored: p.format.Stored, Open: true}
 	if strings.Contains(pattern, "{model}") {
 		r.Models = append([]ModelSource{PathCapture("model")}, r.Models...)
 	}
@@ -305,6 +313,9 @@ func (p *Provider) OnDisconnect() Disconnect { return p.onDisconnect }
 // of a door or route lists.
 func (p *Provider) AllowsStoredObjects() bool { return p.stored }
 
+// StoredSchemes are what addresses of files kept at the provider begin with.
+func (p *Provider) StoredSchemes() []string { return p.format.StoredSchemes }
+
 // Door is how the provider serves a door, by the door's path; nil when it
 // does not.
 func (p *Provider) Door(path string) *Door { return p.doors[path] }
@@ -340,19 +351,19 @@ func (p *Provider) route(method, escapedPath string) (*Route, Captures) {
 // provider reads.
 func (p *Provider) BodyNames() []string {
 	var names []string
-	add := func(models []ModelSource, stored []string) {
-		for _, m := range models {
+	add := func(models, same []ModelSource, members ...[]string) {
+		for _, m := range slices.Concat(models, same) {
 			if name := m.BodyName(); name != "" {
 				names = append(names, name)
 			}
 		}
-		names = append(names, stored...)
+		names = append(names, slices.Concat(members...)...)
 	}
 	for _, d := range p.doors {
-		add(d.Models, d.Stored)
+		add(d.Models, d.Same, d.Stored, d.Deferred)
 	}
 	for _, r := range p.routes {
-		add(r.route.Models, r.route.Stored)
+		add(r.route.Models, r.route.Same, r.route.Stored, r.route.Deferred)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

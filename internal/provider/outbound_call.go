@@ -30,6 +30,7 @@ type Call struct {
 type Attempt struct {
 	Request *http.Request
 	url     url.URL // of the request
+	target  string  // of its request line, set by sendable
 	body    []byte
 	used    *credential
 	// held says that another goroutine may be reading the body.

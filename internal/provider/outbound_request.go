@@ -21,6 +21,9 @@ func (p *Provider) prepare(ctx context.Context, a *Attempt, call *Call) error {
 	if err := JudgeTarget(call.Path); err != nil || strings.Contains(call.Path, "?") {
 		return modelgate.Errorf(modelgate.BadRequest, "request path cannot be sent to a provider")
 	}
+	if judgeWhole(call.Query) != nil {
+		return modelgate.Errorf(modelgate.BadRequest, "query string cannot be sent to a provider: spaces, control characters and # must be percent-encoded")
+	}
 	escaped := p.base.Path + call.Path
 	path, err := url.PathUnescape(escaped)
 	if err != nil {
@@ -29,7 +32,7 @@ func (p *Provider) prepare(ctx context.Context, a *Attempt, call *Call) error {
 	blank := http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: p.base.Host, Body: http.NoBody}
 	req := blank.WithContext(ctx) // a copy: blank stays on the stack
 	req.Method = call.Method
-	a.url = url.URL{Scheme: p.base.Scheme, Host: p.base.Host, Path: path, RawPath: escaped, RawQuery: stripQuery(call.Query)}
+	a.url = url.URL{Scheme: p.base.Scheme, Host: p.base.Host, Path: path, RawPath: escaped, RawQuery: stripQuery(call.Query, isKey)}
 	req.URL = &a.url
 	// The client's, the operator's, the door's, the user agent and the credential.
 	req.Header = make(http.Header, min(16, len(call.Header)+len(p.headers)+len(call.Set)+2))
@@ -38,27 +41,25 @@ func (p *Provider) prepare(ctx context.Context, a *Attempt, call *Call) error {
 	return nil
 }
 
-// stripQuery removes every parameter in which a client key may travel, and
-// keeps the rest as it is.
-func stripQuery(raw string) string {
+// stripQuery removes every parameter whose name is to go, and keeps the rest as
+// it is.
+func stripQuery(raw string, goes func(name string) bool) string {
 	if raw == "" {
 		return ""
 	}
 	var kept []string
 	for pair := range strings.SplitSeq(raw, "&") {
 		name, _, _ := strings.Cut(pair, "=")
-		if text, err := url.QueryUnescape(name); err == nil {
-			name = text
-		}
-		if !keyParameter(strings.ToLower(name)) {
+		if !goes(modelgate.UnescapeQuery(name)) {
 			kept = append(kept, pair)
 		}
 	}
 	return strings.Join(kept, "&")
 }
 
-func keyParameter(name string) bool {
-	switch name {
+// isKey reports whether a client's key may travel in a parameter of that name.
+func isKey(name string) bool {
+	switch strings.ToLower(name) {
 	case "key", "api_key", "api-key", "apikey", "access_token", "access-token", "token", "auth", "authorization",
 		"x-api-key", "x-goog-api-key", "subscription-key", "ocp-apim-subscription-key", "client_secret", "$key":
 		return true
@@ -72,7 +73,7 @@ func leaks(req *http.Request) bool {
 		return true
 	}
 	if strings.Contains(req.URL.RawQuery, "%") {
-		if text, err := url.QueryUnescape(req.URL.RawQuery); err != nil || strings.Contains(text, keyMark) {
+		if strings.Contains(modelgate.UnescapeQuery(req.URL.RawQuery), keyMark) {
 			return true
 		}
 	}
@@ -111,7 +112,7 @@ func (p *Provider) compileHeaders(set map[string]string) error {
 	p.headers = make(map[string][]string, len(set)+1)
 	for name, value := range set {
 		key := textproto.CanonicalMIMEHeaderKey(name)
-		if key == "" || key == "Host" || key == "Content-Length" || hopByHop(key) || strings.ContainsAny(name, " \t\r\n:") || !headerSafe(value) {
+		if !token(name) || framesRequest(name) || hopByHop(key) || !headerSafe(value) {
 			return errors.New("headers: " + name + " cannot be set")
 		}
 		p.headers[key] = []string{value}
@@ -228,7 +229,7 @@ func (p *Provider) location(target string) (string, bool) {
 	if !ok || !strings.HasPrefix(rest, "/") || JudgeTarget(rest) != nil {
 		return "", false
 	}
-	if u.RawQuery = stripQuery(u.RawQuery); u.RawQuery != "" {
+	if u.RawQuery = stripQuery(u.RawQuery, isKey); u.RawQuery != "" {
 		rest += "?" + u.RawQuery
 	}
 	return "/" + p.name + rest, true

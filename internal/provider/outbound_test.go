@@ -65,6 +65,10 @@ func TestNewRefuses(t *testing.T) {
 		{"metadata address in IPv6", func(c *Config) { c.BaseURL = "http://[::ffff:169.254.169.254]/" }},
 		{"metadata name", func(c *Config) { c.BaseURL = "http://Metadata.Google.Internal./" }},
 		{"unknown door", func(c *Config) { c.Paths = map[string]string{"paint": "/x"} }},
+		{"door path with a space", func(c *Config) { c.Paths = map[string]string{"chat": "/x y"} }},
+		{"door query with a line", func(c *Config) { c.Paths = map[string]string{"chat": "/x?a=b\r\nX: y"} }},
+		{"key in the framing", func(c *Config) { c.Auth = &Auth{Header: "Transfer-Encoding"} }},
+		{"key in no header", func(c *Config) { c.Auth = &Auth{Header: "X: y"} }},
 		{"relative door path", func(c *Config) { c.Paths = map[string]string{"chat": "x"} }},
 		{"bad pattern", func(c *Config) { c.Allow = []string{"/v1/files"} }},
 		{"hop header", func(c *Config) { c.Headers = map[string]string{"transfer-encoding": "chunked"} }},
@@ -559,8 +563,8 @@ func TestMetadataServicesAreRefused(t *testing.T) {
 		switch tr := p.transport.(type) {
 		case *wires:
 			dial = tr.dialer.DialContext
-		case shared:
-			dial = tr.DialContext
+		case *shared:
+			dial = tr.http2.DialContext
 		}
 		conn, err := dial(context.Background(), "tcp", "169.254.169.254:80")
 		if !errors.Is(err, errMetadata) {
@@ -570,7 +574,7 @@ func TestMetadataServicesAreRefused(t *testing.T) {
 }
 
 // caFile is a server's certificate as a ca_file.
-func caFile(t *testing.T, server *httptest.Server) string {
+func caFile(t testing.TB, server *httptest.Server) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "ca.pem")
 	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})

@@ -24,8 +24,18 @@ What each wire format (` + "`format`" + ` of a provider in the configuration) se
   operator adds paths with ` + "`allow`" + `.
 - **Free** paths cost nothing and still make a usage row. **Jobs** are asynchronous: paths that make one are booked at a provisional
   cost, which becomes final when the job ends; paths of a job that exists serve whoever's it is, cost nothing and make no row.
+- **Query parameters** are those that the official SDKs send for a path; any other is answered with 400 that names it, because
+  a parameter can have a provider leave the usage out of its reply. ` + "`alt=json|sse`" + ` stands for the values that pass. The operator
+  adds names with ` + "`allow_query`" + `. A parameter in which a client's key may travel, such as ` + "`key`" + `, passes and is taken out.
 - **Members refused** are top-level members of a body that refer to objects kept at the provider, which organizations
-  could reach across, on the door responses also ` + "`prompt`" + `; ` + "`allow_stored_objects`" + ` lets them pass.
+  could reach across, on the door responses also ` + "`prompt`" + `; ` + "`allow_stored_objects`" + ` lets them pass. The same holds for
+  references deeper in a body: items of earlier answers by their id (` + "`item_reference`" + `), ` + "`file_id`, `vector_store_ids`, `container`" + ` of a tool,
+  file search stores, ids of spoken answers, and addresses of files at the provider. Public addresses pass.
+- A request whose **model** stands in none of the places for it is answered with 403 ` + "`model not permitted for this client`" + `, or 400 where it
+  would make a job; free paths may name none. Where the path names the model, the body may repeat it.
+- **Recordings** whose transcript states no usage (` + "`text`, `srt` and `vtt`" + `; where the table says ` + "`recording`" + `, ` + "`json`" + ` too) are charged by their
+  length, which the gateway reads from WAV (PCM) and MP3 files; for other files, and for addresses of files, such calls are 400.
+- Members that have a provider answer later (` + "`background`" + ` of responses, ` + "`deferred`" + ` of xAI's chat) are answered with 400.
 
 ## Doors by format
 
@@ -109,22 +119,27 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 	if f.IncludeUsage {
 		b.WriteString("- Streams are asked for their usage; callers who did not ask do not see it\n")
 	}
+	if f.AnyQuery {
+		b.WriteString("- Query parameters: any\n")
+	}
+	list(b, "Query parameters on every path", f.Query)
 	list(b, "Members refused", f.Stored)
+	list(b, "Addresses refused", f.StoredSchemes)
 	list(b, "Request headers passed on beside the common ones", f.Headers)
 	if len(f.Doors) > 0 {
-		b.WriteString("\n| door | upstream path | metered by |\n|---|---|---|\n")
+		b.WriteString("\n| door | upstream path | query parameters | metered by |\n|---|---|---|---|\n")
 		for _, d := range f.Doors {
 			std, _ := doorNamed(d.Path)
-			fmt.Fprintf(b, "| %s | `%s` | %s |\n", std.name, d.Upstream, metered(d.Reader, d.Free, d.Way))
+			fmt.Fprintf(b, "| %s | `%s` | %s | %s |\n", std.name, d.Upstream, codes(d.Query), metered(d.Reader, d.Free, d.Way))
 		}
 	}
 	if len(f.Allow) > 0 {
-		b.WriteString("\n| further proxy path | metered by |\n|---|---|\n")
+		b.WriteString("\n| further proxy path | query parameters | metered by |\n|---|---|---|\n")
 		for _, r := range f.Allow {
-			fmt.Fprintf(b, "| `%s` | %s |\n", r.Pattern, metered(r.Reader, r.Free, r.Way))
+			fmt.Fprintf(b, "| `%s` | %s | %s |\n", r.Pattern, codes(r.Query), metered(r.Reader, r.Free, r.Way))
 		}
 		for _, pattern := range f.Except {
-			fmt.Fprintf(b, "| `%s` | no: refused |\n", pattern)
+			fmt.Fprintf(b, "| `%s` | | no: refused |\n", pattern)
 		}
 	}
 	p, err := New(Config{Name: "p", Format: f.Name, BaseURL: "http://localhost"})
@@ -134,17 +149,17 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 	if len(p.ways) == 0 {
 		return
 	}
-	b.WriteString("\n| path of a job, for who made it | does |\n|---|---|\n")
+	b.WriteString("\n| path of a job, for who made it | query parameters | does |\n|---|---|---|\n")
 	for _, w := range p.ways {
 		for _, r := range w.routes() {
-			fmt.Fprintf(b, "| `%s` | %s |\n", r.Pattern, r.Async)
+			fmt.Fprintf(b, "| `%s` | %s | %s |\n", r.Pattern, codes(r.Query), r.Async)
 		}
 		switch {
 		case w.Has(AsyncContent):
 		case len(w.Own) > 0:
-			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | passes on what lies at the address in a poll |\n", w.Poll)
+			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | | passes on what lies at the address in a poll |\n", w.Poll)
 		case len(w.File) > 0:
-			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | redirects to the address of the result |\n", w.Poll)
+			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | | redirects to the address of the result |\n", w.Poll)
 		}
 	}
 }
@@ -153,6 +168,14 @@ func list(b *strings.Builder, title string, names []string) {
 	if len(names) > 0 {
 		fmt.Fprintf(b, "- %s: `%s`\n", title, strings.Join(names, "`, `"))
 	}
+}
+
+// codes are the names as code in a table, where a bar ends a cell.
+func codes(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return "`" + strings.ReplaceAll(strings.Join(names, "`, `"), "|", "\\|") + "`"
 }
 
 func authText(a Auth) string {

@@ -26,6 +26,10 @@ type Fields struct {
 	// first is the offset after the opening brace, 0 in the zero value.
 	first int
 	empty bool
+	// marked: a member's name may be that of a reference to a stored object,
+	// at any depth; identified: one may be id.
+	marked, identified bool
+
 	count int
 	found [16]field
 	more  []field
@@ -58,7 +62,7 @@ func Scan(body []byte, names *Names) (Fields, error) {
 	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
 		return Fields{}, jsonErrorf("it begins with a byte order mark: leave that out")
 	}
-	l := lexer{text: body}
+	l := lexer{text: body, watch: true}
 	i := l.space(0)
 	if i == len(body) {
 		return Fields{}, syntaxf("request body is empty: send a JSON object")
@@ -77,6 +81,7 @@ func Scan(body []byte, names *Names) (Fields, error) {
 	if err := l.utf8Error(); err != nil {
 		return Fields{}, err
 	}
+	fields.marked, fields.identified = l.marked, l.identified
 	return fields, nil
 }
 
@@ -109,7 +114,7 @@ func (f *Fields) scanMembers(l *lexer) (int, error) {
 			return 0, syntaxf("request body has more than %d members", MaxMembers)
 		}
 		seen = append(seen, hash)
-		if err := f.keep(name, m); err != nil {
+		if err := f.keep(name, m, false); err != nil {
 			return 0, err
 		}
 		next, last, err := l.nextMember(m.value.End)
@@ -123,14 +128,20 @@ func (f *Fields) scanMembers(l *lexer) (int, error) {
 	}
 }
 
-// keep stores the member if its name is wanted.
-func (f *Fields) keep(name []byte, m member) error {
+// keep stores the member if its name is wanted. Where once is asked for, a
+// second one of the name is an error.
+func (f *Fields) keep(name []byte, m member, once bool) error {
 	index, variant := f.names.find(name)
 	if variant != nil {
 		return jsonErrorf("member %s at byte %d: write it as %q", quoteName(name), m.name.Start, variant)
 	}
 	if index < 0 {
 		return nil
+	}
+	if once {
+		if _, twice := f.at(index); twice {
+			return jsonErrorf("duplicate member %s at byte %d", quoteName(name), m.name.Start)
+		}
 	}
 	kept := field{index, m.value, Span{m.name.Start - 1, m.value.End}}
 	if f.count < len(f.found) {
@@ -173,6 +184,11 @@ func (f *Fields) get(name string) (field, bool) {
 	if index < 0 {
 		return field{}, false
 	}
+	return f.at(index)
+}
+
+// at is the member whose name has the index.
+func (f *Fields) at(index int) (field, bool) {
 	for _, kept := range f.found[:f.count] {
 		if kept.name == index {
 			return kept, true
@@ -249,6 +265,9 @@ func (l *lexer) member(i, depth int) (member, error) {
 		return member{}, err
 	}
 	m := member{name: Span{i + 1, after - 1}, escaped: l.escaped}
+	if l.watch {
+		l.note(i+1, after-1)
+	}
 	next, err := l.colon(after)
 	if err != nil {
 		return member{}, err

@@ -35,6 +35,9 @@ type lexer struct {
 	// escaped is set by each backslash; a caller that wants to know clears
 	// it first.
 	escaped bool
+	// watch has every member's name looked at: marked says that one may be
+	// that of a reference to a stored object, identified that one may be id.
+	watch, marked, identified bool
 	// objects has bit d set when the container at depth d is an object.
 	objects [MaxDepth / 64]uint64
 }
@@ -146,11 +149,28 @@ func (l *lexer) key(i int) (int, error) {
 	if i >= len(l.text) || l.text[i] != '"' {
 		return 0, l.unexpected(i, "a member name in double quotes")
 	}
-	i, err := l.str(i + 1)
+	l.escaped = false
+	after, err := l.str(i + 1)
 	if err != nil {
 		return 0, err
 	}
-	return l.colon(i)
+	if l.watch {
+		l.note(i+1, after-1)
+	}
+	return l.colon(after)
+}
+
+// note takes in the name of a member, which stands between start and end. One
+// with escapes may be any.
+func (l *lexer) note(start, end int) {
+	switch m := markOf(l.text[start:end]); {
+	case l.escaped:
+		l.marked, l.identified = true, true
+	case m == isIdentity:
+		l.identified = true
+	case m != noMark:
+		l.marked = true
+	}
 }
 
 // colon checks the colon after a member name that ends at i, and returns

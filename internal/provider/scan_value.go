@@ -139,6 +139,35 @@ func (v Value) Member(name string) (Value, error) {
 	return found, nil
 }
 
+// Pick finds the direct members of an object that are called names, in one
+// pass, and nothing in a value of another kind. A repeated wanted name, or one
+// that differs from a wanted one only by letter case, is a *SyntaxError.
+func (v Value) Pick(names *Names) (Fields, error) {
+	f := Fields{body: v.body, names: names}
+	if v.Kind() != JSONObject {
+		return f, nil
+	}
+	l := lexer{text: v.body[:v.End]}
+	i := l.space(v.Start + 1)
+	for last := l.text[i] == '}'; !last; {
+		m, err := l.member(i, 1)
+		if err != nil {
+			return Fields{}, err
+		}
+		name := l.text[m.name.Start:m.name.End]
+		if m.escaped {
+			name, _ = unescape(make([]byte, 0, len(name)), name)
+		}
+		if err := f.keep(name, m, true); err != nil {
+			return Fields{}, err
+		}
+		if i, last, err = l.nextMember(m.value.End); err != nil {
+			return Fields{}, err
+		}
+	}
+	return f, nil
+}
+
 // isCalled reports whether the member's name is name; a spelling of it in
 // another letter case is an error.
 func (m member) isCalled(name string, text []byte) (bool, error) {

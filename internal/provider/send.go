@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -15,39 +17,104 @@ import (
 // Send makes the round trip: no redirects, no decompression, and never
 // twice. Sent reports whether any byte of the request left; where none did
 // because a kept connection had been closed meanwhile, another connection is
-// tried. A credential that is refused or throttled rests for a while.
+// tried. A credential that is refused or throttled rests for a while. Errors are
+// of type *Unreachable, and so are those of reading the body but io.EOF.
 func (p *Provider) Send(a *Attempt) (resp *http.Response, sent bool, err error) {
-	resp, sent, err = p.transport.roundTrip(a)
-	if err == nil {
-		p.secrets.note(a.used, resp)
+	if err := sendable(a); err != nil {
+		return nil, false, unreachable(err)
 	}
-	return resp, sent, err
+	resp, sent, err = p.transport.roundTrip(a)
+	if err != nil {
+		if ended := a.Request.Context().Err(); ended != nil {
+			err = fmt.Errorf("%w: %w", ended, err) // that is why
+		}
+		return nil, sent, unreachable(err)
+	}
+	p.secrets.note(a.used, resp)
+	return resp, sent, nil
 }
 
-// shared reaches a provider through net/http: over a proxy, or with the calls
-// of all tenants side by side on connections of HTTP/2.
-type shared struct{ *http.Transport }
+// errNotHTTP2 says that a provider does not speak HTTP/2.
+var errNotHTTP2 = errors.New("provider does not speak HTTP/2")
 
-// newShared makes the connection pool of one provider.
-func newShared(dialer *net.Dialer, config *tls.Config, t Timeouts) shared {
-	return shared{&http.Transport{
+// shared reaches a provider over HTTP/2, with the calls of all tenants side by
+// side on few connections, and one that does not speak it over HTTP/1.1. net/http
+// carries HTTP/2 alone: a connection of HTTP/1.1 that it keeps can give a reply
+// that nobody asked for to the next call.
+type shared struct {
+	http2 *http.Transport
+	http1 transport
+	// plain says that the provider was found not to speak HTTP/2. It stands until
+	// the configuration is read again.
+	plain atomic.Bool
+}
+
+// newShared makes the connections to one provider, whose base URL is https, and
+// which is reached without HTTP/2 by http1. Nobody else is spoken to over TLS.
+func newShared(dialer *net.Dialer, config *tls.Config, t Timeouts, http1 transport) *shared {
+	config = config.Clone()
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		if state.NegotiatedProtocol != "h2" {
+			return errNotHTTP2
+		}
+		return nil
+	}
+	h := netTransport(dialer, config, t)
+	h.ForceAttemptHTTP2 = true
+	h.HTTP2 = &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second}
+	return &shared{http2: h, http1: http1}
+}
+
+// netTransport is what net/http needs to know in any case.
+func netTransport(dialer *net.Dialer, config *tls.Config, t Timeouts) *http.Transport {
+	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            counted(dialer.DialContext),
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    t.Connect,
 		ResponseHeaderTimeout:  t.FirstByte,
 		DisableCompression:     true,
-		ForceAttemptHTTP2:      true,
-		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 30 * time.Second, PingTimeout: 15 * time.Second},
 		MaxIdleConnsPerHost:    maxIdle,
 		IdleConnTimeout:        idleTime,
 		MaxResponseHeaderBytes: maxReplyHead,
-	}}
+	}
 }
 
-func (s shared) close() { s.CloseIdleConnections() }
+func (s *shared) close() {
+	s.http2.CloseIdleConnections()
+	s.http1.close()
+}
 
-func (s shared) roundTrip(a *Attempt) (resp *http.Response, sent bool, err error) {
+func (s *shared) roundTrip(a *Attempt) (resp *http.Response, sent bool, err error) {
+	if !s.plain.Load() {
+		resp, sent, err = overNet(s.http2, a)
+		if !errors.Is(err, errNotHTTP2) {
+			return resp, sent, err
+		}
+		s.plain.Store(true)
+	}
+	return s.http1.roundTrip(a)
+}
+
+// unpooled reaches a provider over a proxy with HTTP/1.1, on a connection for each
+// call.
+type unpooled struct{ *http.Transport }
+
+func newUnpooled(dialer *net.Dialer, config *tls.Config, t Timeouts) unpooled {
+	h := netTransport(dialer, config, t)
+	h.DisableKeepAlives = true
+	return unpooled{h}
+}
+
+func (unpooled) close() {}
+
+func (u unpooled) roundTrip(a *Attempt) (*http.Response, bool, error) {
+	return overNet(u.Transport, a)
+}
+
+// overNet makes a round trip through net/http, and tries again where a kept
+// connection turns out to be closed and nothing has been written to it.
+func overNet(t *http.Transport, a *Attempt) (resp *http.Response, sent bool, err error) {
 	for range maxStale {
 		var track tracker
 		req := a.Request.WithContext(track.watch(a.Request.Context()))
@@ -56,8 +123,9 @@ func (s shared) roundTrip(a *Attempt) (resp *http.Response, sent bool, err error
 			// A body of this very type lets net/http write it with the header.
 			req.Body = io.NopCloser(bytes.NewReader(a.body))
 		}
-		resp, err = s.RoundTrip(req)
+		resp, err = t.RoundTrip(req)
 		if err == nil {
+			resp.Body = safeBody{resp.Body}
 			return resp, true, nil
 		}
 		if track.wrote() || !track.reused || a.Request.Context().Err() != nil {

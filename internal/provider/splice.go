@@ -81,11 +81,15 @@ func ModelValue(native string) []byte {
 // its usage (stream_options.include_usage). It reports true when the caller
 // did not ask for that: then edit must be made and the extra chunk taken out
 // of the caller's stream. It reports false when the call does not stream,
-// when the caller asked, and when stream or stream_options have a type that
-// the provider will refuse. The body must have been scanned for stream and
-// stream_options. A repeated include_usage is a *SyntaxError.
+// and when the caller asked. The body must have been scanned for stream and
+// stream_options. A stream or stream_options of another type is a
+// *SyntaxError, because some servers take 1 and "yes" for true; so is a
+// repeated include_usage.
 func IncludeUsage(f *Fields) (edit Edit, added bool, err error) {
 	stream, _ := f.Get("stream")
+	if kind := stream.Kind(); kind != JSONAbsent && kind != JSONNull && kind != JSONBool {
+		return Edit{}, false, syntaxf(`"stream" must be true or false`)
+	}
 	if !stream.IsTrue() || !f.Scanned("stream_options") {
 		return Edit{}, false, nil
 	}
@@ -98,7 +102,7 @@ func IncludeUsage(f *Fields) (edit Edit, added bool, err error) {
 	case JSONObject:
 		return includeUsageIn(options)
 	default:
-		return Edit{}, false, nil
+		return Edit{}, false, syntaxf(`"stream_options" must be an object`)
 	}
 }
 
@@ -110,10 +114,10 @@ func includeUsageIn(options Value) (edit Edit, added bool, err error) {
 	}
 	first := Span{options.Start + 1, options.Start + 1}
 	switch {
-	case asked.IsFalse(), asked.Kind() == JSONNull:
-		return Edit{asked.Span, []byte("true")}, true, nil
-	case asked.Kind() != JSONAbsent:
+	case asked.IsTrue():
 		return Edit{}, false, nil
+	case asked.Kind() != JSONAbsent: // some servers take 0 and "no" for false
+		return Edit{asked.Span, []byte("true")}, true, nil
 	case isBlank(options.inner()):
 		return Edit{first, []byte(`"include_usage":true`)}, true, nil
 	default:

@@ -64,6 +64,19 @@ func TestModelValue(t *testing.T) {
 	}
 }
 
+func TestIncludeUsageRefuses(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{`{"stream":"true"}`, `{"stream":1}`, `{"stream":true,"stream_options":"on"}`, `{"stream":true,"stream_options":[]}`} {
+		fields, err := Scan([]byte(body), NewNames("stream", "stream_options"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, added, err := IncludeUsage(&fields); err == nil || added {
+			t.Errorf("IncludeUsage(%s) = %v, %v, want an error", body, added, err)
+		}
+	}
+}
+
 func TestIncludeUsage(t *testing.T) {
 	t.Parallel()
 	names := doorNames()
@@ -81,10 +94,9 @@ func TestIncludeUsage(t *testing.T) {
 		{`{"stream":true,"stream_options":{"include_usage": false }}`, `{"stream":true,"stream_options":{"include_usage": true }}`},
 		{`{"stream":true,"stream_options":{"include\u005fusage":null}}`, `{"stream":true,"stream_options":{"include\u005fusage":true}}`},
 		{`{"stream":true,"stream_options":{"include_usage":true}}`, ""},
-		{`{"stream":true,"stream_options":{"include_usage":"yes"}}`, ""},
-		{`{"stream":true,"stream_options":"on"}`, ""},
+		{`{"stream":true,"stream_options":{"include_usage":"no"}}`, `{"stream":true,"stream_options":{"include_usage":true}}`},
+		{`{"stream":true,"stream_options":{"include_usage":0}}`, `{"stream":true,"stream_options":{"include_usage":true}}`},
 		{`{"stream":false,"stream_options":{"include_usage":false}}`, ""},
-		{`{"stream":"true"}`, ""},
 		{`{"stream":null}`, ""},
 		{`{}`, ""},
 	} {

@@ -28,6 +28,10 @@ type events struct {
 	afterCR,
 	skipping bool // the rest of a line that is too long
 	overlong bool // something was passed over
+	// text is told of the data as it comes; nil for nobody. Told is how much of
+	// the line under way it knows.
+	text *delivery
+	told int
 }
 
 // push takes the next bytes and calls event for each event they complete.
@@ -61,12 +65,22 @@ func (e *events) push(chunk []byte, event func(name, data []byte)) {
 
 func (e *events) hold(part []byte) {
 	if e.skipping || len(e.line)+len(part) > maxEvent {
+		if e.told > 0 && e.text != nil {
+			e.text.feed(part)
+		}
 		e.skipping, e.overlong = true, true
 		e.line = nil
 		return
 	}
 	e.line = append(e.line, part...)
+	if e.text != nil && bytes.HasPrefix(e.line, []byte(dataField)) {
+		e.text.feed(e.line[max(e.told, len(dataField)):])
+		e.told = len(e.line)
+	}
 }
+
+// dataField begins a line of data.
+const dataField = "data:"
 
 // complete takes the end of a line.
 func (e *events) complete(tail []byte, event func(name, data []byte)) {
@@ -76,7 +90,7 @@ func (e *events) complete(tail []byte, event func(name, data []byte)) {
 		line = e.line
 	}
 	if e.skipping {
-		e.skipping = false
+		e.skipping, e.told = false, 0
 		return
 	}
 	if !e.begun {
@@ -91,8 +105,11 @@ func (e *events) complete(tail []byte, event func(name, data []byte)) {
 			event(e.name, e.data)
 		}
 		e.name, e.data, e.own, e.has = e.name[:0], nil, e.own[:0], false
+		if e.text != nil {
+			e.text.restart()
+		}
 	}
-	e.line = e.line[:0]
+	e.line, e.told = e.line[:0], 0
 }
 
 // field takes one line. Held says that it lies in the parser's own memory,
@@ -104,6 +121,9 @@ func (e *events) field(line []byte, held bool) {
 	case "event":
 		e.name = append(e.name[:0], value...)
 	case "data":
+		if e.text != nil && e.told == 0 {
+			e.text.feed(value)
+		}
 		switch {
 		case !e.has && !held:
 			e.data = value
@@ -147,6 +167,8 @@ type stream struct {
 func newStream(c counter) *stream {
 	s := &stream{counter: c}
 	s.on = s.event
+	s.delivery.repeats, s.delivery.again, s.delivery.fresh = c.reader.repeats, c.reader.again, true
+	s.events.text = &s.delivery
 	return s
 }
 
@@ -156,12 +178,27 @@ func (s *stream) Feed(chunk []byte) bool {
 	return s.ended && !ended
 }
 
-func (s *stream) event(name, data []byte) { s.reading.event(s.reader, &s.doc, name, data) }
+func (s *stream) event(name, data []byte) {
+	before := s.reading
+	s.reading.event(s.reader, &s.doc, name, data)
+	if s.covers(&before) {
+		s.delivery.covered()
+	}
+	s.delivery.images = min(s.delivery.images, 1) // the rest were drafts
+}
 
 // event reads one event.
 func (r *reading) event(reader *Reader, doc *document, name, data []byte) {
 	if string(data) == "[DONE]" {
 		r.ended = true
+		return
+	}
+	if reader.items && isToolItem(name, data) {
+		if !doc.read(data) {
+			r.flawed = true
+			return
+		}
+		reader.read(r, doc)
 		return
 	}
 	for _, member := range reader.members {
@@ -198,12 +235,29 @@ func ends(reader *Reader, name, data []byte) string {
 // Result counts an event that lacks its closing empty line if its data is
 // complete JSON. A stream that was cut keeps the figures it had, as Some.
 func (s *stream) Result() (modelgate.Usage, Seen) {
+	r := s.look()
+	r.flawed = r.flawed || s.events.overlong
+	usage, seen := s.result(r, r.ended && !r.broken)
+	if s.final && !s.ended && s.delivery.bytes() > 0 {
+		seen = min(seen, Some) // there was more after the last word
+	}
+	return usage, seen
+}
+
+func (s *stream) Unstated() int64 {
+	if r := s.look(); r.covers(&s.reading) {
+		return 0
+	}
+	return s.delivery.bytes()
+}
+
+// look reads what has come of an event that lacks its end too.
+func (s *stream) look() reading {
 	r := s.reading
 	if name, data, ok := s.events.unfinished(); ok && (string(data) == "[DONE]" || gjson.ValidBytes(data)) {
 		r.event(s.reader, &s.doc, name, data)
 	}
-	r.flawed = r.flawed || s.events.overlong
-	return s.result(r, r.ended && !r.broken)
+	return r
 }
 
 func (s *stream) Close() {}

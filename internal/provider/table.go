@@ -33,14 +33,15 @@ func openAI() Format {
 		Name:    "openai",
 		BaseURL: "https://api.openai.com", // proxy path /v1/…
 		Auth:    bearer(),
-		Doors: compatible("/v1", "chat", "completions", "responses", "images", "image_edits", "videos",
-			"embeddings", "speech", "transcriptions", "translations"),
+		Doors: standardPictures(compatible("/v1", "chat", "completions", "responses", "images", "image_edits", "videos",
+			"embeddings", "speech", "transcriptions", "translations")),
 		Allow: slices.Concat(
-			calls(readImages, "/v1/images/variations"),
+			[]Route{calls(readImages, "/v1/images/variations")[0].orders(openAIPictures)},
 			calls(readResponses, "/v1/responses/compact"),
 			free("/v1/responses/input_tokens", "/v1/moderations"),
 			modelLists("/v1/models")),
 		Stored:       []string{"previous_response_id", "conversation"},
+		Costs:        anyCosts(),
 		IncludeUsage: true,
 	}
 }
@@ -56,7 +57,7 @@ func anthropic() Format {
 		Doors: compatible("/v1", "messages", "count_tokens"),
 		Allow: slices.Concat(
 			calls(readChat, "/v1/chat/completions"),
-			modelLists("/v1/models")),
+			modelLists("/v1/models", "beta", "limit", "after_id", "before_id")),
 		Stored:  []string{"container", "workspace_id", "user_profile_id"},
 		Headers: []string{"anthropic-dangerous-direct-browser-access"},
 	}
@@ -72,7 +73,9 @@ func geminiAPI() Format {
 	for i := range doors {
 		doors[i].Auth = &key
 	}
-	doors = append(doors, serve("videos", "/v1beta/models/{model}:predictLongRunning").made(geminiJobs("/v1beta")))
+	videos := serve("videos", "/v1beta/models/{model}:predictLongRunning").made(geminiJobs("/v1beta")).orders(geminiFilms)
+	videos.Same = geminiModels()
+	doors = append(doors, videos)
 	f := Format{
 		Name:    "gemini",
 		GenAI:   "gcp.gemini",
@@ -84,26 +87,39 @@ func geminiAPI() Format {
 	model := []ModelSource{PathCapture("model")}
 	for _, version := range []string{"/v1", "/v1beta"} {
 		path := "POST " + version + "/models/{model}:"
-		f.Allow = append(f.Allow,
-			Route{Pattern: path + "generateContent", Models: model, Reader: readGemini},
-			Route{Pattern: path + "streamGenerateContent", Models: model, Reader: readGemini},
-			Route{Pattern: path + "embedContent", Models: model, Reader: readGemini},
-			Route{Pattern: path + "batchEmbedContents", Models: model, Reader: readGemini},
-			Route{Pattern: path + "countTokens", Models: model, Free: true},
-			Route{Pattern: path + "predict", Models: model, Reader: readPredictions},
-			creates(geminiJobs(version), modelgate.Video, model, strings.TrimPrefix(path, "POST ")+"predictLongRunning"),
-		)
-		f.Allow = append(f.Allow, modelLists(version+"/models")...)
+		routes := []Route{
+			{Pattern: path + "generateContent", Models: model, Reader: readGemini},
+			{Pattern: path + "streamGenerateContent", Models: model, Reader: readGemini},
+			{Pattern: path + "embedContent", Models: model, Reader: readGemini},
+			{Pattern: path + "batchEmbedContents", Models: model, Reader: readGemini},
+			{Pattern: path + "countTokens", Models: model, Free: true},
+			{Pattern: path + "predict", Models: model, Reader: readPredictions, Order: geminiPictures},
+			creates(geminiJobs(version), modelgate.Video, model, strings.TrimPrefix(path, "POST ")+"predictLongRunning").orders(geminiFilms),
+		}
+		for i := range routes {
+			// Google's other system parameters leave parts of the reply out.
+			routes[i].Same, routes[i].Query = geminiModels(), []string{"alt=json|sse"}
+		}
+		f.Allow = append(f.Allow, routes...)
+		f.Allow = append(f.Allow, modelLists(version+"/models", "pageSize", "pageToken")...)
 	}
 	return f
 }
 
+// geminiModels are where a body may repeat the model of the path.
+func geminiModels() []ModelSource {
+	return []ModelSource{
+		BodyField("model"), BodyPath("requests[].model"),
+		BodyPath("generateContentRequest.model"), BodyPath("generate_content_request.model"),
+	}
+}
+
 // geminiJobs follows long-running operations, whose ids are paths. They state
-// no usage: what was asked for is charged.
+// how many films there are; as to their length, what was asked for is charged.
 func geminiJobs(version string) *Way {
 	return &Way{
 		Name: "operations" + strings.ReplaceAll(version, "/", "-"), TaskID: "name", Stem: "models/{model}/operations/",
-		Poll: "GET " + version + "/{task}", Shape: Shape{Done: "done", Error: "error"},
+		Poll: "GET " + version + "/{task}", Shape: Shape{Done: "done", Error: "error", Videos: "response.generateVideoResponse.generatedSamples.#"},
 		Download: Download{
 			File: []string{"response.generateVideoResponse.generatedSamples.0.video.uri"},
 			Own:  []string{"GET /{version}/files/{file}", "GET /download/{version}/files/{file}"}, // the one redirects to the other
@@ -117,18 +133,30 @@ func azureOpenAI() Format {
 		GenAI:   "azure.ai.openai",
 		BaseURL: "https://RESOURCE.openai.azure.com", // proxy path /openai/v1/… or /openai/deployments/…
 		Auth:    header("Api-Key"),
-		Doors: compatible("/openai/v1", "chat", "completions", "responses", "images", "image_edits", "videos",
-			"embeddings", "speech", "transcriptions", "translations"),
+		Doors: standardPictures(compatible("/openai/v1", "chat", "completions", "responses", "images", "image_edits", "videos",
+			"embeddings", "speech", "transcriptions", "translations")),
 		Allow:        modelLists("/openai/v1/models"),
 		Stored:       []string{"previous_response_id", "conversation", "data_sources"},
 		Headers:      []string{"x-ms-client-request-id"},
+		Query:        []string{"api-version"},
 		IncludeUsage: true,
 	}
-	// Under a deployment the path alone decides the model.
+	// Under a deployment the path decides the model; SDKs leave one in the body.
 	for _, name := range []string{"chat", "completions", "embeddings", "images", "image_edits", "speech", "transcriptions", "translations"} {
-		door := compatible("/openai/deployments/{model}", name)[0]
-		f.Allow = append(f.Allow, Route{Pattern: "POST " + door.Upstream, Models: []ModelSource{PathCapture("model")},
-			Reader: door.Reader, IncludeUsage: name == "chat" || name == "completions"})
+		door := standardPictures(compatible("/openai/deployments/{model}", name))[0]
+		f.Allow = append(f.Allow, Route{Pattern: "POST " + door.Upstream, Models: append([]ModelSource{PathCapture("model")}, bodyModel()...),
+			Reader: door.Reader, Order: door.Order, IncludeUsage: name == "chat" || name == "completions"})
 	}
 	return f
+}
+
+// standardPictures are OpenAI's doors for pictures, whose usual size and quality
+// other servers of the shape do not share.
+func standardPictures(doors []Door) []Door {
+	for i := range doors {
+		if doors[i].Reader == readImages {
+			doors[i].Order = openAIPictures
+		}
+	}
+	return doors
 }

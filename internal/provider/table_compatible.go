@@ -58,17 +58,20 @@ func xAI() Format {
 		GenAI:   "x_ai",
 		BaseURL: "https://api.x.ai", // proxy path /v1/…
 		Auth:    bearer(),
-		Doors: append(compatible("/v1", "responses", "images", "image_edits", "embeddings"),
-			serve("chat", "/v1/chat/completions").by(readChatApart),
+		Doors: append(compatible("/v1", "responses", "embeddings"),
+			serve("images", "/v1/images/generations").orders(xAIPictures),
+			serve("image_edits", "/v1/images/edits").orders(xAIPictures),
+			serve("chat", "/v1/chat/completions").by(readChatApart).deferring("deferred"),
 			serve("completions", "/v1/completions").by(readChatApart),
-			serve("videos", "/v1/videos/generations").made(jobs)),
+			serve("videos", "/v1/videos/generations").made(jobs).orders(xAIFilms)),
 		Allow: slices.Concat(
 			[]Route{
-				creates(jobs, modelgate.Video, bodyModel(), "/v1/videos/edits"),
-				creates(jobs, modelgate.Video, bodyModel(), "/v1/videos/extensions"),
+				creates(jobs, modelgate.Video, bodyModel(), "/v1/videos/edits").orders(xAIEdits),
+				creates(jobs, modelgate.Video, bodyModel(), "/v1/videos/extensions").orders(xAIFilms),
 			},
 			modelLists("/v1/models"), modelLists("/v1/language-models"), modelLists("/v1/image-generation-models")),
 		Stored:       []string{"previous_response_id", "conversation"},
+		Costs:        usageCosts("cost_in_usd_ticks"),
 		IncludeUsage: true,
 	}
 }
@@ -79,9 +82,11 @@ func groq() Format {
 		Name:    "groq",
 		BaseURL: "https://api.groq.com", // proxy path /openai/v1/…
 		Auth:    bearer(),
-		Doors:   compatible("/openai/v1", "chat", "responses", "speech", "transcriptions", "translations"),
-		Allow:   slashedModels("/openai/v1/models"),
-		Stored:  []string{"previous_response_id"},
+		Doors: append(compatible("/openai/v1", "chat", "responses", "speech"),
+			serve("transcriptions", "/openai/v1/audio/transcriptions").by(readRecording),
+			serve("translations", "/openai/v1/audio/translations").by(readRecording)),
+		Allow:  slashedModels("/openai/v1/models"),
+		Stored: []string{"previous_response_id"},
 	}
 }
 
@@ -90,14 +95,18 @@ func together() Format {
 		Name:    "together",
 		BaseURL: "https://api.together.xyz", // proxy path /v1/…, videos /v2/…
 		Auth:    bearer(),
-		Doors: append(compatible("/v1", "chat", "completions", "embeddings", "images", "speech", "transcriptions", "translations"),
+		Doors: append(compatible("/v1", "chat", "completions", "embeddings", "speech"),
+			serve("transcriptions", "/v1/audio/transcriptions").by(readRecording),
+			serve("translations", "/v1/audio/translations").by(readRecording),
+			serve("images", "/v1/images/generations").orders(togetherPictures),
 			serve("reranks", "/v1/rerank"),
 			serve("videos", "/v2/videos").made(&Way{
 				Name: "videos", TaskID: "id", Poll: "GET /v2/videos/{id}",
 				Shape:    Shape{State: []string{"status"}, Length: []string{"seconds"}, Size: "size", USD: "outputs.cost"},
 				Download: Download{File: []string{"outputs.video_url"}},
-			})),
+			}).orders(togetherFilms)),
 		Allow:        slashedModels("/v1/models"),
+		Costs:        []string{"outputs.cost"},
 		IncludeUsage: true,
 	}
 }
@@ -117,7 +126,7 @@ func fireworks() Format {
 
 // openRouter states usage in every stream. A request may name fallbacks.
 func openRouter() Format {
-	videos := serve("videos", "/api/v1/videos")
+	videos := serve("videos", "/api/v1/videos").orders(openRouterFilms)
 	videos.Way.Cancel, videos.Way.USD = "", "usage.cost"
 	return Format{
 		Name:    "openrouter",
@@ -126,8 +135,9 @@ func openRouter() Format {
 		Models:  append(bodyModel(), BodyArray("models"), BodyArray("fallbacks")),
 		Doors: append(compatible("/api/v1", "chat", "completions", "responses", "messages", "embeddings"),
 			serve("reranks", "/api/v1/rerank"), videos),
-		Allow:   []Route{{Pattern: "GET /api/v1/models", Free: true}},
+		Allow:   []Route{{Pattern: "GET /api/v1/models", Free: true, Query: []string{"category", "supported_parameters", "output_modalities"}}},
 		Stored:  []string{"preset", "previous_response_id", "conversation"},
+		Costs:   usageCosts("cost", "cost_details", "is_byok"),
 		Headers: []string{"http-referer", "x-title", "x-openrouter-*"},
 	}
 }
@@ -139,8 +149,9 @@ func moonshot() Format {
 		Auth:    bearer(),
 		Doors: append(compatible("/v1", "chat", "completions"),
 			serve("messages", "/anthropic/v1/messages")),
-		Allow:        slices.Concat(free("/v1/tokenizers/estimate-token-count"), modelLists("/v1/models")),
-		IncludeUsage: true,
+		Allow:         slices.Concat(free("/v1/tokenizers/estimate-token-count"), modelLists("/v1/models")),
+		StoredSchemes: []string{"ms://"},
+		IncludeUsage:  true,
 	}
 }
 
@@ -149,12 +160,13 @@ func zhipu() Format {
 		Name:    "zhipu",
 		BaseURL: "https://api.z.ai", // proxy path /api/paas/v4/…, /api/anthropic/…
 		Auth:    bearer(),
-		Doors: append(compatible("/api/paas/v4", "chat", "embeddings", "images", "speech", "transcriptions"),
+		Doors: append(compatible("/api/paas/v4", "chat", "embeddings", "speech", "transcriptions"),
+			serve("images", "/api/paas/v4/images/generations").orders(zhipuPictures),
 			serve("reranks", "/api/paas/v4/rerank"),
 			serve("videos", "/api/paas/v4/videos/generations").made(&Way{
 				Name: "videos", TaskID: "id", Poll: "GET /api/paas/v4/async-result/{id}", Shape: Shape{State: []string{"task_status"}},
 				Download: Download{File: []string{"video_result.0.url"}},
-			}),
+			}).orders(zhipuFilms),
 			serve("messages", "/api/anthropic/v1/messages")),
 		Allow: modelLists("/api/paas/v4/models"),
 	}

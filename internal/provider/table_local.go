@@ -21,6 +21,7 @@ func vllm() Format {
 			free("/tokenize", "/detokenize"),
 			slashedModels("/v1/models")),
 		Stored:       []string{"previous_response_id"},
+		Costs:        anyCosts(),
 		IncludeUsage: true,
 	}
 }
@@ -52,7 +53,10 @@ func generic() Format {
 			Pattern: "* /**",
 			Models:  append(bodyModel(), BodyArray("models"), Query("model")),
 			Reader:  readAny,
+			Open:    true,
 		}},
-		Stored: []string{"previous_response_id", "conversation", "container"},
+		AnyQuery: true,
+		Stored:   []string{"previous_response_id", "conversation", "container"},
+		Costs:    anyCosts(),
 	}
 }

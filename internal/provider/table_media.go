@@ -24,7 +24,7 @@ func dashScope() Format {
 		},
 		Download: Download{File: []string{"output.video_url", "output.results.0.url", "output.results.0.transcription_url"}},
 	}
-	videos := serve("videos", services+"aigc/video-generation/video-synthesis").made(tasks)
+	videos := serve("videos", services+"aigc/video-generation/video-synthesis").made(tasks).orders(dashScopeFilms)
 	videos.Header = map[string]string{"X-Dashscope-Async": "enable"} // jobs are refused without it
 	return Format{
 		Name:    "dashscope",
@@ -40,15 +40,17 @@ func dashScope() Format {
 				services+"embeddings/multimodal-embedding/multimodal-embedding",
 				services+"rerank/text-rerank/text-rerank"),
 			[]Route{
-				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/text2image/image-synthesis"),
-				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/image2image/image-synthesis"),
-				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/image-generation/generation"),
-				creates(tasks, modelgate.Video, bodyModel(), services+"aigc/image2video/video-synthesis"),
-				creates(tasks, modelgate.Audio, bodyModel(), services+"audio/asr/transcription"),
+				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/text2image/image-synthesis").orders(dashScopePictures),
+				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/image2image/image-synthesis").orders(dashScopePictures),
+				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/image-generation/generation").orders(dashScopePictures),
+				creates(tasks, modelgate.Video, bodyModel(), services+"aigc/image2video/video-synthesis").orders(dashScopeFilms),
+				creates(tasks, modelgate.Audio, bodyModel(), services+"audio/asr/transcription").orders(transcribed),
 			},
 			modelLists("/compatible-mode/v1/models")),
-		Headers:      []string{"x-dashscope-async", "x-dashscope-sse", "x-dashscope-datainspection", "x-dashscope-ossresourceresolve"},
-		IncludeUsage: true,
+		DeferHeader:   "X-Dashscope-Async",
+		StoredSchemes: []string{"fileid://", "oss://"},
+		Headers:       []string{"x-dashscope-async", "x-dashscope-sse", "x-dashscope-datainspection", "x-dashscope-ossresourceresolve"},
+		IncludeUsage:  true,
 	}
 }
 
@@ -59,15 +61,16 @@ func ark() Format {
 		Frames: true,
 		Life:   73 * time.Hour, // its own limit is 72 at most, and 48 unless asked
 		Shape: Shape{State: []string{"status"}, Output: []string{"usage.completion_tokens"},
-			Searches: []string{"usage.tool_usage.web_search"}, ServiceTier: "service_tier"},
+			Searches: []string{"usage.tool_usage.web_search"}, Length: []string{"duration"}, Size: "resolution", ServiceTier: "service_tier"},
 		Download: Download{File: []string{"content.video_url", "content.file_url"}},
 	}
 	return Format{
 		Name:    "ark",
 		BaseURL: "https://ark.ap-southeast.bytepluses.com", // proxy path /api/v3/…
 		Auth:    bearer(),
-		Doors: append(compatible("/api/v3", "chat", "responses", "images", "embeddings"),
-			serve("videos", tasks).made(jobs)),
+		Doors: append(compatible("/api/v3", "chat", "responses", "embeddings"),
+			serve("images", "/api/v3/images/generations").orders(arkPictures),
+			serve("videos", tasks).made(jobs).orders(arkFilms)),
 		Allow: slices.Concat(
 			calls(readChat, "/api/v3/embeddings/multimodal"),
 			free("/api/v3/tokenization")),
@@ -82,7 +85,7 @@ func miniMax() Format {
 		Shape: Shape{State: []string{"task.status"}, Seconds: []string{"task.usage.total_seconds", "task.usage.output_seconds"},
 			Length: []string{"task.duration"}, Size: "task.resolution"},
 		Download: Download{File: []string{"task.content.url"}},
-	})
+	}).orders(miniMaxFilms)
 	older := &Way{
 		Name: "v1", TaskID: "task_id", Poll: "GET /v1/query/video_generation?task_id={id}",
 		Shape:    Shape{State: []string{"status"}},
@@ -96,12 +99,14 @@ func miniMax() Format {
 			serve("messages", "/anthropic/v1/messages"), videos),
 		Allow: slices.Concat(
 			calls(readChat, "/v1/text/chatcompletion_v2"),
-			calls(readSpeech, "/v1/t2a_v2"),
-			calls(readImages, "/v1/image_generation"),
 			[]Route{
-				creates(older, modelgate.Video, bodyModel(), "/v1/video_generation"),
+				calls(readSpeech, "/v1/t2a_v2")[0].orders(spokenText),
+				calls(readImages, "/v1/image_generation")[0].orders(miniMaxPictures),
+				creates(older, modelgate.Video, bodyModel(), "/v1/video_generation").orders(miniMaxFilms),
 			}),
-		Stored: []string{"previous_response_id"},
+		Stored:        []string{"previous_response_id"},
+		StoredSchemes: []string{"mm_file://"},
+		Query:         []string{"GroupId"},
 	}
 }
 
@@ -115,7 +120,7 @@ func cohere() Format {
 		Allow: slices.Concat(
 			calls(readBilled, "/v2/chat", "/v1/chat", "/v2/embed", "/v1/embed", "/v1/rerank", "/v1/classify", "/v1/summarize"),
 			free("/v1/tokenize", "/v1/detokenize"),
-			modelLists("/v1/models")),
+			modelLists("/v1/models", "page_size", "page_token", "endpoint", "default_only")),
 		Stored: []string{"conversation_id"},
 	}
 }
@@ -146,7 +151,7 @@ func voyage() Format {
 func fal() Format {
 	const request = "/{app}/requests/{id}"
 	jobs := &Way{
-		Name: "requests", TaskID: "request_id", Asks: true,
+		Name: "requests", TaskID: "request_id", Asks: true, Query: []string{"logs"},
 		Poll: "GET " + request + "/status", Result: "GET " + request, Cancel: "PUT " + request + "/cancel",
 		Shape: Shape{State: []string{"status"}, Seconds: []string{"video.duration", "audio.duration"}, Images: []string{"images.#"},
 			Refusal: []string{"error_type", "detail.0.type"}, Units: "X-Fal-Billable-Units"},
@@ -156,8 +161,9 @@ func fal() Format {
 		Name:    "fal",
 		BaseURL: "https://queue.fal.run", // proxy path /{app}
 		Auth:    Auth{Header: "Authorization", Prefix: "Key "},
-		Doors:   []Door{serve("videos", "/{model}").made(jobs)},
-		Allow:   []Route{creates(jobs, "", []ModelSource{PathCapture("**")}, "/**").by(readImages)},
+		Doors:   []Door{serve("videos", "/{model}").made(jobs).orders(falOrders)},
+		Allow:   []Route{creates(jobs, "", []ModelSource{PathCapture("**")}, "/**").by(readImages).orders(falOrders)},
+		Query:   []string{"fal_webhook"},
 		// What is below a request is its maker's.
 		Except:  []string{"POST /{owner}/{alias}/requests/**", "POST /{namespace}/{owner}/{alias}/requests/**"},
 		Headers: []string{"x-fal-request-timeout", "x-fal-queue-priority", "x-fal-runner-hint", "x-fal-no-retry"},
@@ -179,7 +185,7 @@ func replicate() Format {
 		Allow: []Route{
 			creates(jobs, "", []ModelSource{PathCapture("owner", "name")}, "/v1/models/{owner}/{name}/predictions").by(readPredict),
 			creates(jobs, "", []ModelSource{BodyField("version")}, "/v1/predictions").by(readPredict),
-			{Pattern: "GET /v1/models", Free: true},
+			{Pattern: "GET /v1/models", Free: true, Query: []string{"cursor"}},
 			{Pattern: "GET /v1/models/{owner}/{name}", Models: []ModelSource{PathCapture("owner", "name")}, Free: true},
 		},
 		Headers: []string{"prefer", "cancel-after"},

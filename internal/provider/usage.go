@@ -31,6 +31,13 @@ type Meter interface {
 	// Result is the usage as far as it is known. It may be asked for at any
 	// time and again after more bytes.
 	Result() (modelgate.Usage, Seen)
+	// Output is how many tokens of output have come: those that were stated,
+	// and an estimate of the text since. It is cheap, and may leave out what an
+	// event or document under way states.
+	Output() int64
+	// Unstated is the text that has come and that the figures of Result do not
+	// cover, in bytes.
+	Unstated() int64
 	// Close releases what the meter holds. Result stays valid.
 	Close()
 }
@@ -55,16 +62,32 @@ type Reader struct {
 	// read takes one JSON document: a whole body (see skimmer for what is
 	// left of it) or the data of an event.
 	read func(*reading, *document)
+	// states are the forms of a reply, in the words of response_format, in which
+	// one about a recording states its usage; empty for other replies.
+	states []string
 	// finish completes the usage of a successful reply from what was asked;
 	// nil does nothing.
 	finish func(*reading, Asked)
+	// items: events named response.output_item.done hold what a tool of the
+	// provider's did. deep: so may documents, in output or candidates.
+	items, deep bool
+	// order is where requests whose replies are read like this say what is to be
+	// made, where a path does not say otherwise; nil is nowhere.
+	order *Order
+	// repeats is a member of a stream's events that says again what other
+	// events have said; "" for none.
+	repeats string
+	// anyText: a reply in which no member that delivers is known delivers by all.
+	anyText bool
+	// again: every event of a stream says all of the text so far.
+	again bool
+	// begun reads what a successful reply that was cut has delivered beside
+	// text; nil does nothing.
+	begun func(*reading, *delivery)
 }
 
 // String names the reader in messages.
 func (r *Reader) String() string { return r.name }
-
-// Asks reports whether the reader needs to know what the request asked for.
-func (r *Reader) Asks() bool { return r != nil && r.finish != nil }
 
 // Meter makes the meter for one reply. A nil reader meters nothing.
 func (r *Reader) Meter(reply Reply) Meter {
@@ -85,10 +108,40 @@ type counter struct {
 	asked  Asked
 	good   bool // the status says success
 	reading
+	delivery delivery
+}
+
+// take reads a document whose text has been delivered. It reports whether its
+// figures cover that.
+func (c *counter) take(doc *document) (covered bool) {
+	before := c.reading
+	c.reader.read(&c.reading, doc)
+	if covered = c.covers(&before); covered {
+		c.delivery.covered()
+	}
+	return covered
+}
+
+// covers reports whether the reading states the output of all that has come,
+// which it did not before.
+func (r *reading) covers(before *reading) bool {
+	return r.ownOutput() > before.ownOutput() || r.final && !before.final
+}
+
+// ownOutput are the stated output tokens of the model itself.
+func (r *reading) ownOutput() int64 { return r.usage.Output + r.usage.Reasoning + r.usage.AudioOutput }
+
+// Output counts the text since the last figure on top of that.
+func (c *counter) Output() int64 {
+	since := EstimateTokens(c.delivery.bytes())
+	if c.reader.again {
+		return max(c.ownOutput(), since)
+	}
+	return c.ownOutput() + since
 }
 
 func (r *Reader) plain(reply Reply) Meter {
-	c := counter{reader: r, asked: reply.Asked, good: reply.Status < 300}
+	c := counter{reader: r, asked: reply.Asked, good: reply.Status < 300, delivery: delivery{any: r.anyText}}
 	switch media(reply.ContentType) {
 	case "text/event-stream":
 		return newStream(c)
@@ -102,7 +155,13 @@ func (r *Reader) plain(reply Reply) Meter {
 	if strings.HasSuffix(media(reply.ContentType), "+json") {
 		return newDocuments(c, single)
 	}
-	return &opaque{c}
+	return &opaque{counter: c, text: !recording(media(reply.ContentType))}
+}
+
+// recording reports whether a body of the type is no text.
+func recording(media string) bool {
+	kind, _, _ := strings.Cut(media, "/")
+	return kind == "audio" || kind == "image" || kind == "video"
 }
 
 // media is the media type without its parameters, in lower case.
@@ -120,10 +179,14 @@ func media(contentType string) string {
 
 // result judges a reading; whole says that the reply came to its end.
 func (c *counter) result(r reading, whole bool) (modelgate.Usage, Seen) {
+	if c.good && !whole && !r.read && c.reader.begun != nil {
+		c.reader.begun(&r, &c.delivery)
+	}
 	if c.good && c.reader.finish != nil && (whole || r.read) {
 		c.reader.finish(&r, c.asked)
 	}
 	u := r.usage
+	r.add(&u)
 	fine := u.Clamp() && !r.flawed
 	switch {
 	case !r.read:
@@ -139,14 +202,39 @@ type nothing struct{}
 
 func (nothing) Feed([]byte) bool                { return false }
 func (nothing) Result() (modelgate.Usage, Seen) { return modelgate.Usage{}, Nothing }
+func (nothing) Output() int64                   { return 0 }
+func (nothing) Unstated() int64                 { return 0 }
 func (nothing) Close()                          {}
+
+// undecoded meters a reply in a content coding that nobody knows: all of its
+// bytes count as text.
+type undecoded struct {
+	nothing
+	size int64
+}
+
+func (u *undecoded) Feed(chunk []byte) bool { u.size += int64(len(chunk)); return false }
+func (u *undecoded) Output() int64          { return EstimateTokens(u.size) }
+func (u *undecoded) Unstated() int64        { return u.size }
 
 // opaque meters a body that states no usage, such as sound: only what the
 // request decides is known.
-type opaque struct{ counter }
+type opaque struct {
+	counter
+	text bool
+	size int64
+}
 
-func (o *opaque) Feed([]byte) bool                { return false }
+func (o *opaque) Feed(chunk []byte) bool {
+	if o.text {
+		o.size += int64(len(chunk))
+	}
+	return false
+}
+
 func (o *opaque) Result() (modelgate.Usage, Seen) { return o.result(o.reading, true) }
+func (o *opaque) Output() int64                   { return EstimateTokens(o.size) }
+func (o *opaque) Unstated() int64                 { return o.size }
 func (o *opaque) Close()                          {}
 
 // sniffer chooses the framing by the first byte that is not white space, for
@@ -170,7 +258,7 @@ func (s *sniffer) Feed(chunk []byte) bool {
 	case 'd', 'e', 'i', 'r', ':':
 		s.meter = newStream(s.counter)
 	default:
-		s.meter = &opaque{s.counter}
+		s.meter = &opaque{counter: s.counter, text: true}
 	}
 	return s.meter.Feed(start)
 }
@@ -180,6 +268,20 @@ func (s *sniffer) Result() (modelgate.Usage, Seen) {
 		return s.result(s.reading, true)
 	}
 	return s.meter.Result()
+}
+
+func (s *sniffer) Output() int64 {
+	if s.meter == nil {
+		return 0
+	}
+	return s.meter.Output()
+}
+
+func (s *sniffer) Unstated() int64 {
+	if s.meter == nil {
+		return 0
+	}
+	return s.meter.Unstated()
 }
 
 func (s *sniffer) Close() {}

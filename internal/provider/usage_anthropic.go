@@ -1,9 +1,11 @@
 package provider
 
+import "modelgate"
+
 // readMessages reads the Messages API. Its figures are exclusive: the input
 // leaves out both cache counts. In a stream they are running totals, begun by
 // message_start; the last non-null value of each counts.
-var readMessages = &Reader{name: "messages", members: quoted("usage"), read: messages,
+var readMessages = &Reader{name: "messages", repeats: "content", members: quoted("usage"), read: messages,
 	ends: []string{"message_stop", "error"}}
 
 func messages(r *reading, doc *document) {
@@ -23,7 +25,11 @@ func messages(r *reading, doc *document) {
 		case "input_tokens":
 			r.read = r.set(&u.Input, v) || r.read
 		case "output_tokens":
-			r.read = r.set(&u.Output, v) || r.read
+			r.read = r.set(&r.output, v) || r.read
+		case "output_tokens_details":
+			r.set(&r.thinking, v.get("thinking_tokens"))
+		case "iterations":
+			r.iterations(v)
 		case "cache_read_input_tokens":
 			r.set(&u.CachedInput, v)
 		case "cache_creation_input_tokens":
@@ -42,6 +48,99 @@ func messages(r *reading, doc *document) {
 	}
 	u.CacheWrite1h = min(r.written1h, r.written)
 	u.CacheWrite = r.written - u.CacheWrite1h
+	u.Reasoning = min(r.thinking, r.output)
+	u.Output = r.output - u.Reasoning
+}
+
+// mostIterations is how many iterations of one call are looked at.
+const mostIterations = 64
+
+// iterations reads what a call did in parts: those that the figures of the call
+// leave out are kept apart. What is neither known to be in them nor out of them
+// is not added, and flaws the reading.
+func (r *reading) iterations(list datum) {
+	r.apart = modelgate.Usage{}
+	for e := list.entries(); e.next(); {
+		if e.index > mostIterations {
+			r.flawed = true
+			return
+		}
+		switch string(e.value.get("type").text()) {
+		case "message":
+		case "compaction":
+			r.compaction(e.value)
+		case "advisor_message":
+			r.advice(e.value)
+		default:
+			r.flawed = true
+		}
+	}
+}
+
+// compaction adds an iteration that summed the conversation up.
+func (r *reading) compaction(part datum) {
+	n := r.iteration(part)
+	a := &r.apart
+	a.Input += n.Input
+	a.CachedInput += n.CachedInput
+	a.CacheWrite += n.CacheWrite
+	a.CacheWrite1h += n.CacheWrite1h
+	a.Output += n.Output
+}
+
+// advice adds an iteration of another model. Only one such model can be told
+// apart from the call's own.
+func (r *reading) advice(part datum) {
+	n := r.iteration(part)
+	a := &r.apart
+	var model string
+	if word(&model, part.get("model")); model == "" || a.AdvisorModel != "" && a.AdvisorModel != model {
+		r.flawed = true
+		return
+	}
+	a.AdvisorModel = model
+	a.AdvisorInput += n.Input
+	a.AdvisorCachedInput += n.CachedInput
+	a.AdvisorCacheWrite += n.CacheWrite
+	a.AdvisorCacheWrite1h += n.CacheWrite1h
+	a.AdvisorOutput += n.Output
+}
+
+// iteration is what one iteration used.
+func (r *reading) iteration(part datum) (u modelgate.Usage) {
+	var one reading
+	for e := part.entries(); e.next(); {
+		v := e.value
+		switch string(e.name) {
+		case "input_tokens":
+			one.set(&u.Input, v)
+		case "output_tokens":
+			one.set(&u.Output, v)
+		case "cache_read_input_tokens":
+			one.set(&u.CachedInput, v)
+		case "cache_creation_input_tokens":
+			one.set(&one.written, v)
+		case "cache_creation":
+			one.cacheCreation(v)
+		}
+	}
+	r.flawed = r.flawed || one.flawed
+	u.CacheWrite1h = min(one.written1h, one.written)
+	u.CacheWrite = one.written - u.CacheWrite1h
+	return u
+}
+
+// add adds what is kept apart to the usage of the call.
+func (r *reading) add(u *modelgate.Usage) {
+	a := &r.apart
+	u.Input += a.Input
+	u.CachedInput += a.CachedInput
+	u.CacheWrite += a.CacheWrite
+	u.CacheWrite1h += a.CacheWrite1h
+	u.Output += a.Output
+	u.AdvisorModel = a.AdvisorModel
+	u.AdvisorInput, u.AdvisorCachedInput, u.AdvisorOutput = a.AdvisorInput, a.AdvisorCachedInput, a.AdvisorOutput
+	u.AdvisorCacheWrite, u.AdvisorCacheWrite1h = a.AdvisorCacheWrite, a.AdvisorCacheWrite1h
 }
 
 // cacheCreation reads the split of the cache writes by their life. The parts

@@ -8,6 +8,7 @@ import "github.com/tidwall/gjson"
 type document struct {
 	text    []byte
 	short   bool // texts and containers count as a skimmer would leave them
+	deep    bool // so do lists of items
 	members []placed
 	few     [24]placed // first home of members: most need no other
 }
@@ -90,7 +91,7 @@ func (d *document) get(path ...string) datum {
 			continue
 		}
 		v := datum{raw: d.text[m.value:m.valueEnd:m.valueEnd], short: d.short}
-		v.folded = d.short && (v.isObject() || v.isArray()) && !figures(quoted)
+		v.folded = d.short && (v.isObject() || v.isArray()) && !figures(quoted) && !(d.deep && itemized(quoted))
 		if len(path) == 1 {
 			return v
 		}

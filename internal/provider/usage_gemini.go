@@ -3,13 +3,16 @@ package provider
 // readGemini reads generateContent and its kin, streamed as events or as an
 // array. The prompt counts cached tokens; thoughts and tool prompts stand
 // beside the sums. Every chunk may carry running totals.
-var readGemini = &Reader{name: "generate content", members: quoted("usageMetadata", "usage"), read: gemini}
+var readGemini = &Reader{name: "generate content", members: quoted("usageMetadata", "usage", "groundingMetadata"), read: gemini, deep: true}
 
 // readPredictions counts the pictures of a predict call.
-var readPredictions = &Reader{name: "predictions", members: quoted("usageMetadata"), read: images, finish: picture}
+var readPredictions = &Reader{name: "predictions", members: quoted("usageMetadata"), read: images, finish: picture, begun: paint}
 
 func gemini(r *reading, doc *document) {
-	meta := doc.get("usageMetadata")
+	meta, list := doc.get("usageMetadata"), doc.get("candidates")
+	for e := list.entries(); e.next(); {
+		r.grounding(e.value)
+	}
 	if !meta.isObject() {
 		return
 	}
@@ -36,10 +39,12 @@ func gemini(r *reading, doc *document) {
 		}
 	}
 	r.split(&sums{
-		prompt: prompt + tools, completion: candidates + thoughts,
+		prompt: prompt + tools, completion: candidates + thoughts, reasoning: thoughts,
 		cached: cached, audioIn: audioIn, cachedAudio: audioCached, audioOut: audioOut,
 	})
-	r.candidates(doc.get("candidates"))
+	if !doc.deep { // a stream, which has no other end
+		r.candidates(list)
+	}
 }
 
 // modality sums the audio tokens of a list by modality.

@@ -10,6 +10,10 @@ import (
 const (
 	// maxProjection bounds what is kept of one JSON document.
 	maxProjection = 256 << 10
+	// maxDeep bounds what is kept of one member by its items; deepest is the
+	// level down to which it is kept, see skimmer.level.
+	maxDeep = 192 << 10
+	deepest = 5
 	// maxText bounds what is kept of one text at the top of a document.
 	maxText = 128
 )
@@ -31,7 +35,9 @@ type documents struct {
 }
 
 func newDocuments(c counter, f framing) *documents {
-	return &documents{counter: c, framing: f}
+	d := &documents{counter: c, framing: f}
+	d.skim.deep, d.doc.deep = c.reader.deep, c.reader.deep
+	return d
 }
 
 func (d *documents) Feed(chunk []byte) bool {
@@ -41,8 +47,9 @@ func (d *documents) Feed(chunk []byte) bool {
 			chunk = rest
 			continue
 		}
-		var complete bool
-		if chunk, complete = d.skim.next(chunk); complete {
+		rest, complete := d.skim.next(chunk)
+		d.delivery.feed(chunk[:len(chunk)-len(rest)])
+		if chunk = rest; complete {
 			d.document()
 		}
 	}
@@ -57,7 +64,8 @@ func (d *documents) document() {
 		d.flawed = true
 		return
 	}
-	d.reader.read(&d.reading, &d.doc)
+	d.flawed = d.flawed || d.skim.lost
+	d.take(&d.doc)
 }
 
 // direct reads a document that lies whole in the chunk and is valid, as most
@@ -72,7 +80,9 @@ func (d *documents) direct(chunk []byte) (rest []byte, ok bool) {
 		return nil, false
 	}
 	d.skim.closed = true
-	d.reader.read(&d.reading, &d.doc)
+	if !d.take(&d.doc) && !d.read {
+		d.delivery.feed(chunk[:end])
+	}
 	return chunk[end:], true
 }
 
@@ -88,21 +98,41 @@ func closes(chunk []byte) bool {
 	return false
 }
 
-// Result takes a body that was cut before its end as one without usage: a
-// figure further on could have made the call cheaper.
+// Result has of a body that was cut what it had stated before, as Some: a
+// figure further on could have said something else.
 func (d *documents) Result() (modelgate.Usage, Seen) {
-	if d.framing == single {
-		return d.result(d.reading, d.skim.closed)
+	if d.framing == lines {
+		return d.result(d.reading, d.ended)
 	}
-	return d.result(d.reading, d.ended)
+	usage, seen := d.result(d.look(), d.skim.closed)
+	if !d.skim.closed {
+		seen = min(seen, Some)
+	}
+	return usage, seen
+}
+
+func (d *documents) Unstated() int64 {
+	if r := d.look(); r.covers(&d.reading) {
+		return 0
+	}
+	return d.delivery.bytes()
+}
+
+// look reads what has come of a document that lacks its end too.
+func (d *documents) look() reading {
+	r := d.reading
+	if text := d.skim.soFar(); text != nil && d.doc.read(text) {
+		d.reader.read(&r, &d.doc)
+	}
+	return r
 }
 
 func (d *documents) Close() {}
 
 // skimmer reads JSON in pieces and keeps of each document only what a usage
 // reader can ask for: texts, numbers and literals at its top, whole the few
-// members that hold figures, of any other array its length and of any other
-// object nothing. So a reply of megabytes leaves some hundred bytes. It does
+// members that hold figures, down to a level those that hold what tools did, of
+// any other array its length and of any other object nothing. So a reply of megabytes leaves some hundred bytes. It does
 // not check grammar beyond brackets and quotes.
 type skimmer struct {
 	out      []byte // projection of the document under way
@@ -113,11 +143,18 @@ type skimmer struct {
 	length   int  // bytes of the string so far
 	key      int  // where in out the key of the member under way begins
 	isKey    bool // the next string at the top of the document is a key
+	sound    int  // how much of out are members that have come whole
 	whole    bool // the member under way is kept whole
 	elements int  // of the array under way, commas counted
 	filled   bool // that array has an element
 	closed   bool // the outermost value is complete
 	overflow bool // the projection grew too large: it is not to be read
+
+	deep  bool // members are kept by their items: see itemized
+	items bool // the member under way is one
+	start int  // where in out its value begins
+	cut   bool // it grew too large: nothing is left of it
+	lost  bool // so did some member of the document
 }
 
 // next takes bytes up to the end of a document; it reports whether one was
@@ -142,7 +179,7 @@ func (s *skimmer) next(chunk []byte) (rest []byte, complete bool) {
 		case ' ', '\t', '\r', '\n':
 		default:
 			s.other(c)
-			if s.level() > 2 && !s.whole {
+			if s.level() > 2 && !s.keeps() {
 				// Nothing is counted here, so numbers pass at once.
 				for i < len(chunk) && chunk[i] < '[' && chunk[i] != '"' {
 					i++
@@ -153,6 +190,15 @@ func (s *skimmer) next(chunk []byte) (rest []byte, complete bool) {
 	return nil, false
 }
 
+// soFar is the projection of a document that lacks its end, as if it ended
+// after the last member that has come whole; nil where there is none.
+func (s *skimmer) soFar() []byte {
+	if s.level() < 1 || s.overflow || s.sound == 0 {
+		return nil
+	}
+	return append(bytes.Clone(s.out[:s.sound]), '}')
+}
+
 // rests reports whether the skimmer stands before a document that is no
 // element of an array.
 func (s *skimmer) rests() bool { return s.depth == 0 && s.base == 0 && !s.inString }
@@ -161,9 +207,18 @@ func (s *skimmer) rests() bool { return s.depth == 0 && s.base == 0 && !s.inStri
 // members, 2 inside a member's value.
 func (s *skimmer) level() int { return s.depth - s.base }
 
-func (s *skimmer) keeps() bool { return s.level() == 1 || s.whole }
+func (s *skimmer) keeps() bool {
+	return s.level() == 1 || s.whole || s.items && s.level() <= deepest
+}
 
 func (s *skimmer) put(c ...byte) {
+	switch {
+	case s.cut:
+		return
+	case s.items && len(s.out)+len(c)-s.start > maxDeep:
+		s.out, s.items, s.cut, s.lost = append(s.out[:s.start], '0'), false, true, true
+		return
+	}
 	if len(s.out)+len(c) > maxProjection {
 		s.overflow = true
 		return
@@ -248,17 +303,21 @@ func (s *skimmer) open(c byte) {
 	}
 	switch s.level() {
 	case 1:
-		s.out, s.overflow, s.isKey = append(s.out[:0], c), false, true
+		s.out, s.overflow, s.lost, s.isKey, s.sound = append(s.out[:0], c), false, false, true, 0
 		return
 	case 2:
 		name, named := bytes.CutSuffix(s.out[min(s.key, len(s.out)):], []byte(":"))
 		s.whole = !s.overflow && named && figures(name)
+		s.items, s.start = s.deep && !s.overflow && named && itemized(name), len(s.out)
 		s.elements, s.filled = 0, false
 	default:
 		s.filled = true
 	}
-	if s.whole {
+	switch level := s.level(); {
+	case s.whole, s.items && level <= deepest:
 		s.put(c)
+	case s.items && level == deepest+1:
+		s.put('0') // stands for what is deeper
 	}
 }
 
@@ -275,7 +334,18 @@ func (s *skimmer) shut(c byte) bool {
 		s.closed, s.base = true, 0
 	case s.whole:
 		s.put(c)
-		s.whole = level > 2
+		if s.whole = level > 2; !s.whole {
+			s.sound = len(s.out)
+		}
+	case s.cut:
+		s.cut = level > 2
+	case s.items:
+		if level <= deepest {
+			s.put(c)
+		}
+		if s.items = s.items && level > 2; level == 2 {
+			s.cut = false
+		}
 	case level == 2:
 		n := s.elements
 		if s.filled {
@@ -290,9 +360,13 @@ func (s *skimmer) other(c byte) {
 	switch {
 	case s.level() == 1:
 		s.isKey = c == ',' || s.isKey && c != ':'
+		if c == ',' {
+			s.sound = len(s.out)
+		}
 		s.put(c)
-	case s.whole:
+	case s.whole, s.items && s.level() <= deepest:
 		s.put(c)
+	case s.items:
 	case c == ',' && s.level() == 2:
 		s.elements++
 	default:
@@ -309,3 +383,7 @@ func figures(key []byte) bool {
 	}
 	return false
 }
+
+// itemized reports whether a key, with its quotes, names a list whose items say
+// what tools of the provider's did.
+func itemized(key []byte) bool { return string(key) == `"output"` || string(key) == `"candidates"` }

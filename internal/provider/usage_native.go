@@ -6,15 +6,16 @@ var (
 	readBilled = &Reader{name: "billed units", members: quoted("usage", "billed_units"), read: billedUnits,
 		ends: []string{"message-end", "stream-end"}}
 	// readNative reads usage with running totals beside an output object.
-	readNative = &Reader{name: "native output", members: quoted("usage"), read: nativeOutput, finish: picture}
+	readNative = &Reader{name: "native output", members: quoted("usage"), read: nativeOutput, finish: picture, again: true}
 	// readEval reads prompt_eval_count and eval_count of the last line.
 	readEval = &Reader{name: "eval counts", members: nil, read: evalCounts}
 	// readPredict reads the seconds a prediction ran.
-	readPredict = &Reader{name: "prediction", members: quoted("metrics"), read: prediction, ends: []string{"done", "error"}, finish: foreseen}
+	readPredict = &Reader{name: "prediction", members: quoted("metrics"), read: prediction, ends: []string{"done", "error"}, finish: foreseen, order: predictions}
 	// readAny reads replies of a provider whose format nobody described: the
 	// shape of the reply decides.
 	readAny = &Reader{name: "any", members: quoted("usage", "usageMetadata", "billed_units"), read: anyShape,
-		ends: []string{"message_stop", "response.completed", "response.incomplete", "response.failed"}, finish: asAsked}
+		ends: []string{"message_stop", "response.completed", "response.incomplete", "response.failed"}, finish: asAsked,
+		anyText: true, items: true, deep: true, order: spokenInput}
 )
 
 func (r *reading) billed(units datum) {
@@ -95,7 +96,7 @@ func anyShape(r *reading, doc *document) {
 	switch {
 	case doc.get("usageMetadata").isObject():
 		gemini(r, doc)
-	case doc.get("response", "usage").isObject():
+	case doc.get("response", "usage").isObject(), doc.get("type").says(outputItem), doc.get("object").says("response"):
 		responses(r, doc)
 	case doc.get("message", "usage").isObject(),
 		doc.get("usage", "cache_read_input_tokens").exists(),

@@ -10,27 +10,32 @@ import (
 var (
 	// readChat reads chat, text completions, embeddings and rerankings:
 	// prompt_tokens and completion_tokens, or total_tokens alone.
-	readChat = &Reader{name: "chat", members: quoted("usage"), read: chat(nil)}
+	readChat = &Reader{name: "chat", repeats: "message", members: quoted("usage"), read: chat(nil), finish: searched, order: searchAsked}
 	// readChatApart is readChat where completion_tokens leaves reasoning out.
-	readChatApart = &Reader{name: "chat, reasoning apart", members: quoted("usage"), read: chat(reasoningApart)}
+	readChatApart = &Reader{name: "chat, reasoning apart", repeats: "message", members: quoted("usage"), read: chat(reasoningApart), finish: searched, order: searchAsked}
 	// readChatTotal is readChat where thinking shows in total_tokens only.
-	readChatTotal = &Reader{name: "chat, thinking in total", members: quoted("usage"), read: chat(restIsOutput)}
+	readChatTotal = &Reader{name: "chat, thinking in total", repeats: "message", members: quoted("usage"), read: chat(restIsOutput), finish: searched, order: searchAsked}
 	// readResponses reads the Responses API.
-	readResponses = &Reader{name: "responses", members: quoted("usage"), read: responses,
+	readResponses = &Reader{name: "responses", members: quoted("usage"), read: responses, items: true, deep: true,
 		ends: []string{"response.completed", "response.incomplete", "response.failed", "error"}}
 	// readImages reads pictures: tokens where they are stated, and their number.
-	readImages = &Reader{name: "images", members: quoted("usage"), read: images, finish: pictures,
+	readImages = &Reader{name: "images", members: quoted("usage"), read: images, finish: pictures, begun: paint, order: plainPictures,
 		ends: []string{"image_generation.completed", "image_edit.completed", "error"}}
 	// readSpeech reads speech, which is binary and priced by the request's
 	// characters, or a stream that ends with tokens.
-	readSpeech = &Reader{name: "speech", members: quoted("usage", "extra_info"), read: speech, finish: spoken,
+	readSpeech = &Reader{name: "speech", members: quoted("usage", "extra_info"), read: speech, finish: spoken, begun: sounded, order: spokenInput,
 		ends: []string{"speech.audio.done", "error"}}
 	// readVideo takes what a new job will cost from the request: no provider
 	// states it with the job's id.
-	readVideo = &Reader{name: "video", members: quoted("usage"), read: created, finish: filmed}
-	// readTranscript reads transcriptions and translations: tokens or seconds.
-	readTranscript = &Reader{name: "transcript", members: quoted("usage"), read: transcript,
-		ends: []string{"transcript.text.done", "error"}}
+	readVideo = &Reader{name: "video", members: quoted("usage"), read: created, finish: filmed, order: openAIFilms}
+	// readTranscript reads transcriptions and translations: tokens or seconds,
+	// where the reply states none those of the recording.
+	readTranscript = &Reader{name: "transcript", members: quoted("usage"), read: transcript, finish: heard,
+		ends: []string{"transcript.text.done", "error"}, states: []string{"json", "verbose_json", "diarized_json"}}
+	// readRecording reads those that state a duration in verbose_json, and
+	// elsewhere nothing.
+	readRecording = &Reader{name: "recording", members: quoted("usage"), read: transcript, finish: heard,
+		ends: []string{"transcript.text.done", "error"}, states: []string{"verbose_json"}}
 )
 
 // sums are the figures of an inclusive usage object before they are split.
@@ -92,6 +97,8 @@ func (r *reading) figure(s *sums, name []byte, v datum) bool {
 		r.set(&s.cached, v)
 	case "prompt_cache_miss_tokens":
 		s.hasMissed = r.set(&s.missed, v)
+	case "server_tool_use": // of OpenRouter
+		r.set(&r.usage.Searches, v.get("web_search_requests"))
 	case "search_units":
 		return r.set(&r.usage.Searches, v)
 	case "generated_images", "image_count":
@@ -144,7 +151,8 @@ func (r *reading) split(s *sums) {
 
 	left = s.completion
 	u.AudioOutput = take(s.audioOut)
-	u.Output = left
+	u.Reasoning = min(s.reasoning, left)
+	u.Output = left - u.Reasoning
 }
 
 // reasoningApart adds reasoning to a completion that leaves it out. Where
@@ -160,7 +168,9 @@ func reasoningApart(s sums) sums {
 // restIsOutput takes as output all of the total that is not prompt.
 func restIsOutput(s sums) sums {
 	if s.hasTotal && s.hasPrompt {
-		s.completion = max(s.completion, s.total-s.prompt)
+		thought := max(s.total-s.prompt-s.completion, 0)
+		s.completion += thought
+		s.reasoning += thought
 	}
 	return s
 }
@@ -207,6 +217,7 @@ func responses(r *reading, doc *document) {
 	}
 	word(&r.usage.ServiceTier, tier)
 	r.inclusive(usage, nil)
+	r.items(doc)
 }
 
 func images(r *reading, doc *document) {
@@ -245,10 +256,24 @@ func refused(doc *document) bool {
 // pictures takes as many pictures as were asked for where a successful reply
 // has a form that nobody knows. That is a guess, so it flaws the reading.
 func pictures(r *reading, asked Asked) {
-	if !r.read && !r.refused && asked.Count > 0 {
+	if !r.read && !r.refused && asked.Count > 0 && asked.Seconds == 0 {
 		r.usage.Images, r.read, r.flawed = asked.Count, true, true
 	}
 	picture(r, asked)
+}
+
+// paint counts the pictures that a reply had begun to deliver.
+func paint(r *reading, d *delivery) {
+	if d.images > 0 {
+		r.usage.Images, r.read, r.flawed = d.images, true, true
+	}
+}
+
+// sounded takes a reply that has begun for one that was charged.
+func sounded(r *reading, d *delivery) {
+	if d.strings > 0 {
+		r.read, r.flawed = true, true
+	}
 }
 
 func created(r *reading, doc *document) { r.refused = r.refused || refused(doc) }
@@ -261,6 +286,9 @@ func filmed(r *reading, asked Asked) {
 	r.usage.Seconds, r.read = asked.Seconds, true
 	if count := max(asked.Count, 1); asked.Seconds <= modelgate.MaxQuantity/count {
 		r.usage.Seconds *= count
+	}
+	if asked.Count > 1 {
+		r.usage.Videos = asked.Count
 	}
 	r.usage.Size, r.usage.Quality = asked.Size, asked.Quality
 }
@@ -300,7 +328,7 @@ func dimensions(size string) (w, h int64, ok bool) {
 
 func speech(r *reading, doc *document) {
 	if r.inclusive(doc.get("usage"), nil) {
-		r.usage.AudioOutput, r.usage.Output = r.usage.AudioOutput+r.usage.Output, 0
+		r.usage.AudioOutput, r.usage.Output, r.usage.Reasoning = r.usage.OutputTokens(), 0, 0
 	}
 	if r.set(&r.usage.Characters, doc.get("extra_info", "usage_characters")) {
 		r.read = true
@@ -311,6 +339,13 @@ func speech(r *reading, doc *document) {
 func spoken(r *reading, asked Asked) {
 	if r.usage.Characters == 0 && asked.Characters > 0 {
 		r.usage.Characters, r.read = asked.Characters, true
+	}
+}
+
+// heard takes the length of the recording.
+func heard(r *reading, asked Asked) {
+	if !r.read && asked.Seconds > 0 {
+		r.usage.Seconds, r.read = asked.Seconds, true
 	}
 }
 

@@ -23,6 +23,17 @@ type reading struct {
 	// written and written1h are cache writes in all and those for an hour,
 	// where a stream states them apart from each other.
 	written, written1h int64
+	// output and thinking are what a model made in all and of it without being
+	// shown, where a stream states them apart from each other.
+	output, thinking int64
+	// apart is what comes on top of usage: iterations of the call that its own
+	// figures leave out. A later statement replaces it.
+	apart modelgate.Usage
+	// passed are tool items that came one by one, and ids the fingerprints of
+	// what is counted once however often it is named. The slice is never
+	// changed in place: copies of a reading share it.
+	passed tools
+	ids    []uint64
 	// begun and done are bits of the candidates of a reply that has several.
 	begun, done uint64
 }

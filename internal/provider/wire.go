@@ -30,8 +30,8 @@ type transport interface {
 }
 
 // newTransportTo chooses how a provider is reached: over connections of the
-// gateway's own, or, where the environment names a proxy for it or the
-// operator wants HTTP/2, through net/http.
+// gateway's own, or, where the environment names a proxy for it or the operator
+// wants HTTP/2, through net/http.
 func newTransportTo(base *url.URL, cfg *Config, t Timeouts) (transport, error) {
 	config, err := tlsConfig(cfg.CAFile)
 	if err != nil {
@@ -42,10 +42,16 @@ func newTransportTo(base *url.URL, cfg *Config, t Timeouts) (transport, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
-	if proxy != nil || cfg.HTTP2 {
-		return newShared(dialer, config, t), nil
+	var http1 transport
+	if proxy != nil {
+		http1 = newUnpooled(dialer, config, t)
+	} else {
+		http1 = newWires(base, dialer, config, t)
 	}
-	return newWires(base, dialer, config, t), nil
+	if base.Scheme == "https" && (proxy == nil && cfg.HTTP2 || proxy != nil && proxy.Scheme != "https") {
+		return newShared(dialer, config, t, http1), nil
+	}
+	return http1, nil
 }
 
 // wires are the connections to one provider, HTTP/1.1, each for one call at a
@@ -180,12 +186,15 @@ func (w *wires) dial(ctx context.Context) (*wire, error) {
 	if w.tls == nil {
 		return newWire(w, conn, conn), nil
 	}
-	secure := tls.Client(conn, w.tls)
+	records := newTLSRecords(conn)
+	secure := tls.Client(records, w.tls)
 	bounded, cancel := context.WithTimeout(ctx, w.handshake)
 	defer cancel()
 	if err := secure.HandshakeContext(bounded); err != nil {
 		_ = conn.Close() // of no use any more
 		return nil, err
 	}
-	return newWire(w, conn, secure), nil
+	c := newWire(w, conn, secure)
+	c.records = records
+	return c, nil
 }

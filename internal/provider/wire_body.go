@@ -36,8 +36,12 @@ func (b *wireBody) Read(p []byte) (int, error) {
 		return n, nil
 	}
 	if err != nil {
+		whole := err == io.EOF
+		if !whole {
+			err = unreachable(err)
+		}
 		b.err = err
-		b.part(err == io.EOF)
+		b.part(whole)
 	}
 	return n, err
 }
@@ -73,7 +77,8 @@ func (b *wireBody) Close() error {
 	return nil
 }
 
-// part gives up the connection, and keeps it where the reply came whole.
+// part gives up the connection, and keeps it where the reply came whole and
+// nothing after it.
 func (b *wireBody) part(whole bool) {
 	c := b.c
 	if c == nil {
@@ -84,7 +89,7 @@ func (b *wireBody) part(whole bool) {
 		return
 	}
 	b.c = nil
-	if b.stop() && whole && !b.last && !c.spoiled && b.writing.done() && c.r.Buffered() == 0 {
+	if b.stop() && whole && !b.last && !c.spoiled && b.writing.done() && c.clear() {
 		c.home.keep(c)
 		return
 	}

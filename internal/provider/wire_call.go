@@ -36,24 +36,37 @@ const (
 var (
 	errReplyHead = errors.New("provider's reply has too long a header")
 	errInterim   = errors.New("provider sent too many interim replies")
-	errBadHeader = errors.New("request header cannot be sent")
-	errNothing   = errors.New("nothing to read yet")
 )
+
+// errNothing is the error of a read that would have to wait.
+const errNothing nothingYet = "nothing to read yet"
+
+// nothingYet is a net.Error that is temporary: a TLS connection can be read again
+// after it.
+type nothingYet string
+
+func (e nothingYet) Error() string { return string(e) }
+func (nothingYet) Timeout() bool   { return false }
+func (nothingYet) Temporary() bool { return true }
 
 // wire is one connection. It serves one call at a time.
 type wire struct {
-	home  *wires
-	tcp   net.Conn // what carries conn
-	conn  net.Conn // the TLS connection, or tcp itself
-	r     *bufio.Reader
-	left  int64 // bytes that the header under way may still take; -1: no header
-	since time.Time
-	until time.Time       // when reading ends by itself; zero: never
-	raw   syscall.RawConn // of tcp; nil where it has none
+	home *wires
+	tcp  net.Conn // what carries conn
+	conn net.Conn // the TLS connection, or tcp itself
+	// records is what the TLS connection reads from; nil without TLS. probe is what
+	// it is read into to see whether it has anything.
+	records *tlsRecords
+	probe   [1]byte
+	r       *bufio.Reader
+	left    int64 // bytes that the header under way may still take; -1: no header
+	since   time.Time
+	until   time.Time       // when reading ends by itself; zero: never
+	raw     syscall.RawConn // of tcp; nil where it has none
 	// spoiled says that something came after a reply: the connection serves no
 	// other call.
 	spoiled bool
-	silent  bool // result of peek
+	silent  bool // whether the socket was, when it was last peeked at
 	peek    func(fd uintptr)
 	cut     func() // end, as a value
 
@@ -69,15 +82,21 @@ type wire struct {
 func newWire(home *wires, tcp, conn net.Conn) *wire {
 	c := &wire{home: home, tcp: tcp, conn: conn, left: -1, fd: -1}
 	c.r = bufio.NewReaderSize(c, wireBuffer)
-	if s, ok := tcp.(syscall.Conn); ok {
-		if raw, err := s.SyscallConn(); err == nil {
-			c.raw = raw
-		}
-	}
+	c.raw = rawConn(tcp)
 	c.cut = c.end
 	c.peek = func(fd uintptr) { c.silent = nothingToRead(fd) }
 	c.arrived = c.comes
 	return c
+}
+
+// rawConn is the socket of a connection; nil where it has none.
+func rawConn(conn net.Conn) syscall.RawConn {
+	if s, ok := conn.(syscall.Conn); ok {
+		if raw, err := s.SyscallConn(); err == nil {
+			return raw
+		}
+	}
+	return nil
 }
 
 // Read is for the buffered reader, and for bodies once that is empty. Only a
@@ -154,17 +173,21 @@ func (c *wire) comes(fd uintptr) (over bool) {
 	return !c.more || c.expire(time.Now().Add(lookAgain)) != nil
 }
 
-// quiet reports whether a kept connection is open and has nothing to say. One
-// that was closed, or that speaks without having been asked, is of no use.
+// clear reports whether nothing that was read is left: neither in the buffer nor in
+// the TLS connection.
+func (c *wire) clear() bool {
+	return c.r.Buffered() == 0 && (c.records == nil || c.exhausted(readNothing))
+}
+
+// quiet reports whether a kept connection, which was clear then, is open and has
+// nothing to say. One that was closed, or that speaks without having been asked, is
+// of no use, nor is one that cannot be asked.
 func (c *wire) quiet() bool {
-	if c.r.Buffered() > 0 {
+	c.silent = false
+	if c.raw == nil || c.raw.Control(c.peek) != nil {
 		return false
 	}
-	if c.raw == nil {
-		return true
-	}
-	c.silent = false
-	return c.raw.Control(c.peek) == nil && c.silent
+	return c.silent || c.records != nil && c.exhausted(readAtHand)
 }
 
 // expire says when reading ends by itself.
@@ -248,10 +271,7 @@ func newHeadBuffer() any { return &headBuffer{b: make([]byte, 0, joinedBody+4<<1
 func (c *wire) write(a *Attempt, w *writing) error {
 	head := c.home.heads.Get().(*headBuffer)
 	defer c.home.heads.Put(head)
-	var err error
-	if head.b, err = appendHead(head.b[:0], a); err != nil {
-		return err
-	}
+	head.b = appendHead(head.b[:0], a)
 	body := a.body
 	if len(body) <= joinedBody {
 		head.b, body = append(head.b, body...), nil
@@ -265,7 +285,8 @@ func (c *wire) write(a *Attempt, w *writing) error {
 		return c.writeLong(head.b, body, a, w)
 	}
 	pieces := net.Buffers{head.b, body}
-	w.n, err = pieces.WriteTo(c.conn)
+	n, err := pieces.WriteTo(c.conn)
+	w.n = n
 	return err
 }
 
@@ -305,18 +326,16 @@ func (c *wire) writeNow(head, body []byte) (n int) {
 	return n
 }
 
-// appendHead writes the request line and the header.
-func appendHead(b []byte, a *Attempt) ([]byte, error) {
+// appendHead writes the request line and the header of an attempt that sendable
+// has passed.
+func appendHead(b []byte, a *Attempt) []byte {
 	req := a.Request
 	b = append(append(b, req.Method...), ' ')
-	b = append(b, req.URL.RequestURI()...)
+	b = append(b, a.target...)
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(append(b, req.Host...), "\r\n"...)
 	for name, values := range req.Header {
 		for _, v := range values {
-			if !token(name) || !headerSafe(v) {
-				return b, errBadHeader
-			}
 			if name == "User-Agent" && v == "" {
 				continue
 			}
@@ -328,20 +347,7 @@ func appendHead(b []byte, a *Attempt) ([]byte, error) {
 		b = append(b, "Content-Length: "...)
 		b = append(strconv.AppendInt(b, int64(n), 10), "\r\n"...)
 	}
-	return append(b, "\r\n"...), nil
-}
-
-// token reports whether a header's name is one (RFC 9110, 5.6.2).
-func token(name string) bool {
-	for i := range len(name) {
-		switch c := name[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == '!', c == '#', c == '$',
-			c == '%', c == '&', c == '\'', c == '*', c == '+', c == '^', c == '`', c == '|', c == '~':
-		default:
-			return false
-		}
-	}
-	return name != ""
+	return append(b, "\r\n"...)
 }
 
 // readHead reads up to the body of the reply that is not an interim one.
@@ -371,5 +377,5 @@ func headError(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return fmt.Errorf("provider closed the connection before its reply: %w", io.ErrUnexpectedEOF)
 	}
-	return err
+	return fmt.Errorf("%w: %w", errMalformed, err)
 }

@@ -18,7 +18,7 @@ func TestWireAttendSeesHiddenEnd(t *testing.T) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nhel\r\n")
 		r.Body.Close()
-		raw, err := conn.(*net.TCPConn).SyscallConn()
+		raw, err := conn.(*peerConn).below.SyscallConn()
 		if err != nil {
 			return false
 		}

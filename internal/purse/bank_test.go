@@ -173,7 +173,7 @@ func (b *bank) GiveBack(_ context.Context, instance string, returns []modelgate.
 }
 
 // RenewSlices does nothing: nothing expires here.
-func (b *bank) RenewSlices(context.Context, string) error { return nil }
+func (b *bank) RenewSlices(context.Context, string) (bool, error) { return true, nil }
 
 // EndSlices ends all of an instance's slices.
 func (b *bank) EndSlices(_ context.Context, instance string) error {

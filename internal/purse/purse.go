@@ -38,8 +38,9 @@ type Bank interface {
 	// Hold grants all of the asks or, where an answer refuses, none.
 	Hold(ctx context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error)
 	GiveBack(ctx context.Context, instance string, returns []modelgate.Return) error
-	// RenewSlices keeps the instance's slices for an hour from now.
-	RenewSlices(ctx context.Context, instance string) error
+	// RenewSlices keeps the instance's slices for an hour from now. It reports
+	// whether it had them all until now.
+	RenewSlices(ctx context.Context, instance string) (kept bool, err error)
 	EndSlices(ctx context.Context, instance string) error
 	EndExpiredSlices(ctx context.Context) error
 }
@@ -98,8 +99,8 @@ func New(o Options) *Purse {
 // answer.
 var errNoBank = &modelgate.Error{Kind: modelgate.Unavailable, Message: "budgets cannot be checked right now; retry shortly"}
 
-// maxHolds is how many budgets one call can have: two periods at three levels,
-// and the balance.
+// maxHolds is how many budgets one call can have, but for those of its key's
+// ancestors: two periods at three levels, and the balance.
 const maxHolds = 7
 
 // Hold is what a call has reserved. It is used by one goroutine at a time; the
@@ -108,9 +109,18 @@ type Hold struct {
 	purse   *Purse
 	account *account
 	pots    [maxHolds]*pot
+	more    []*pot // of a key with ancestors, past maxHolds
 	count   int
 	amount  modelgate.Nano
 	holds   modelgate.Holds
+}
+
+// pot is the i-th that the call has reserved of, below count.
+func (h *Hold) pot(i int) *pot {
+	if i < maxHolds {
+		return h.pots[i]
+	}
+	return h.more[i-maxHolds]
 }
 
 // Holds says which budgets the call has reserved on, for its BEGIN.
@@ -141,8 +151,8 @@ func (h *Hold) end(cost modelgate.Nano) {
 	now := h.purse.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for _, t := range h.pots[:h.count] {
-		t.put(h.amount, cost, now)
+	for i := range h.count {
+		h.pot(i).put(h.amount, cost, now)
 	}
 }
 

@@ -59,7 +59,8 @@ func (r *reservation) take() (Hold, bool) {
 		}
 		h.add(b, t)
 	}
-	for _, t := range h.pots[:h.count] {
+	for i := range h.count {
+		t := h.pot(i)
 		t.take(r.amount)
 		t.admit(now)
 	}
@@ -67,7 +68,11 @@ func (r *reservation) take() (Hold, bool) {
 }
 
 func (h *Hold) add(b *modelgate.Budget, t *pot) {
-	h.pots[h.count] = t
+	if h.count < maxHolds {
+		h.pots[h.count] = t
+	} else {
+		h.more = append(h.more, t)
+	}
 	h.count++
 	h.holds = h.holds.Add(b)
 }
@@ -200,7 +205,7 @@ func (r *reservation) bargain(ctx context.Context) (h Hold, whole bool, err erro
 	for i, t := range asking {
 		t.granted(answers[i])
 	}
-	return h.without()
+	return r.without(&h)
 }
 
 // overdue are the returns that must be made before anything else: those whose
@@ -291,34 +296,41 @@ func (r *reservation) refused(b *modelgate.Budget, left modelgate.Nano) error {
 func (h *Hold) admit() {
 	h.account.mu.Lock()
 	defer h.account.mu.Unlock()
-	for _, t := range h.pots[:h.count] {
-		t.admit(h.purse.Now())
+	for i := range h.count {
+		h.pot(i).admit(h.purse.Now())
 	}
 }
 
 // undo takes the reservation back. The account is locked.
 func (h *Hold) undo() {
-	for _, t := range h.pots[:h.count] {
-		t.undo(h.amount)
+	for i := range h.count {
+		h.pot(i).undo(h.amount)
 	}
 }
 
 // without is the hold less what budgets have that are gone; it is whole where
 // every pot has what it needs, else undone. The account is locked.
-func (h Hold) without() (Hold, bool, error) {
+func (r *reservation) without(h *Hold) (Hold, bool, error) {
 	out := Hold{purse: h.purse, account: h.account, amount: h.amount}
-	for _, t := range h.pots[:h.count] {
-		if t.free < 0 && !t.gone {
+	for i := range h.count {
+		if t := h.pot(i); t.free < 0 && !t.gone {
 			h.undo()
 			return Hold{}, false, nil
 		}
 	}
-	for _, t := range h.pots[:h.count] {
+	next := 0
+	for i := range r.caller.Budgets {
+		b := &r.caller.Budgets[i]
+		if next == h.count || h.pot(next).counter != r.counter(b) {
+			continue // it was gone before
+		}
+		t := h.pot(next)
+		next++
 		if t.gone {
 			t.undo(h.amount)
 			continue
 		}
-		out.add(&modelgate.Budget{Level: t.counter.Level, Period: t.counter.Period}, t)
+		out.add(b, t)
 		t.admit(h.purse.Now())
 	}
 	return out, true, nil

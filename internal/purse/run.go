@@ -63,17 +63,18 @@ func (p *Purse) lapsed() bool {
 	return p.Now().Sub(p.start) >= time.Duration(p.valid.Load())
 }
 
-// renew gives a sign of life. Where the last one was too long ago everything
-// is begun anew: calls under way keep what they are, and are booked without
+// renew gives a sign of life. Where the last one was too long ago, or the
+// database has given the instance up, everything is begun anew: calls under way keep what they are, and are booked without
 // what was reserved for them.
 func (p *Purse) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bankPatience)
 	defer cancel()
 	lapsed, asked := p.lapsed(), p.Now()
-	if err := p.Bank.RenewSlices(ctx, p.Instance); err != nil {
+	kept, err := p.Bank.RenewSlices(ctx, p.Instance)
+	if err != nil {
 		return err
 	}
-	if lapsed {
+	if lapsed || !kept {
 		if err := p.Bank.EndSlices(ctx, p.Instance); err != nil {
 			return err
 		}

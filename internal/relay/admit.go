@@ -25,7 +25,7 @@ func (y *Relay) enter(c *call) error {
 	if !c.caller.Has(modelgate.InferenceUse) {
 		return modelgate.ErrMissingScope(modelgate.InferenceUse)
 	}
-	pass, err := y.Limiter.Enter(c.caller.KeyID, c.caller.Limits, throttle.Call)
+	pass, err := y.Limiter.Enter(c.caller.KeyID, c.caller.Limits, throttle.Call, c.caller.Ancestors...)
 	c.pass = pass
 	return err
 }
@@ -60,10 +60,8 @@ func (c *call) refusal(a *attempt) error {
 		return modelgate.ErrModelDenied
 	case a.provider == nil:
 		return modelgate.ErrNoRoute(c.model.Slug)
-	case !c.caller.PermitRegion(a.provider.Region()):
-		return modelgate.ErrRegion(a.provider.Region())
 	}
-	return nil
+	return c.caller.RefuseRegion(a.provider.Region())
 }
 
 // permitted judges every model that the call names on this route. A call that

@@ -67,11 +67,11 @@ func (y *Relay) amount(c *call) (modelgate.Nano, error) {
 	if y.Purse.Mode == purse.Estimate {
 		return y.estimate(c), nil
 	}
-	amount, ok := c.bound()
-	if !ok {
-		y.Log.Info("call refused: nothing bounds its cost, and budgets are strict", "request_id", c.id.String(), "model", c.attempts[0].model)
+	amount, why := c.bound()
+	if why != "" {
+		y.Log.Info("call refused: nothing bounds its cost, and budgets are strict", "request_id", c.id.String(), "model", c.attempts[0].model, "cause", why)
 		last := len(c.caller.Budgets) - 1 // the balance comes first
-		return 0, c.caller.Budgets[last].Refusal()
+		return 0, &modelgate.DetailError{Err: c.caller.Budgets[last].Refusal(), Detail: why}
 	}
 	return amount, nil
 }
@@ -86,5 +86,5 @@ func (y *Relay) settle(c *call, end *modelgate.CallEnd) {
 		return
 	}
 	c.hold.Settle(end.Cost)
-	y.recent.note(&c.attempts[c.tried], c.kind(), end)
+	y.recent.note(&c.attempts[c.tried], c.kind(), end, c.guessed)
 }

@@ -112,6 +112,11 @@ func TestMoneyRefuses(t *testing.T) {
 	const (
 		balance  = `{"error":{"type":"insufficient_balance","message":"account balance exhausted; top up to continue"}}`
 		budget   = `{"error":{"type":"budget_exceeded","message":"budget limit reached"}}`
+		detailed = `{"error":{"type":"budget_exceeded","message":"budget limit reached","detail":`
+		limits   = detailed + `"strict budgets need the model's context_length and max_output in the catalog"}}`
+		tools    = detailed + `"the member \"tools\" lets the provider run tools of its own, whose cost has no bound; leave it out, or use budgets that are not strict"}}`
+		servers  = detailed + `"the member \"mcp_servers\" lets the provider run tools of its own, whose cost has no bound; leave it out, or use budgets that are not strict"}}`
+		answers  = detailed + `"the number of answers that the request asks for has no bound"}}`
 		unpriced = `{"error":{"type":"forbidden","message":"model has no price; a budget applies"}}`
 		door     = "/v1/chat/completions"
 		proxy    = "/openai/v1/chat/completions"
@@ -148,11 +153,11 @@ func TestMoneyRefuses(t *testing.T) {
 		"a list costs nothing":          {money{mode: purse.Strict, balance: -1, key: tiny}, nil, "/openai/v1/models", "", 200, ""},
 		"a count costs nothing":         {money{mode: purse.Strict, balance: -1, key: tiny}, nil, "/v1/messages/count_tokens", chat("acme/claude"), 200, ""},
 		"strict, bounded":               {strict, nil, door, chat("acme/bounded"), 200, ""},
-		"strict, no context length":     {strict, nil, door, chat("acme/chat"), 402, budget},
-		"strict, tools of the provider": {strict, nil, door, `{"model":"acme/bounded","tools":[{"type":"web_search"}],"messages":[]}`, 402, budget},
+		"strict, no context length":     {strict, nil, door, chat("acme/chat"), 402, limits},
+		"strict, tools of the provider": {strict, nil, door, `{"model":"acme/bounded","tools":[{"type":"web_search"}],"messages":[]}`, 402, tools},
 		"strict, tools of the client":   {strict, nil, door, `{"model":"acme/bounded","tools":[{"type":"function","function":{"name":"f"}}],"messages":[]}`, 200, ""},
-		"strict, servers of tools":      {strict, nil, door, `{"model":"acme/bounded","mcp_servers":[{"url":"https://a"}],"messages":[]}`, 402, budget},
-		"strict, more than there is":    {strict, nil, door, `{"model":"acme/bounded","n":9223372036854775807,"messages":[]}`, 402, budget},
+		"strict, servers of tools":      {strict, nil, door, `{"model":"acme/bounded","mcp_servers":[{"url":"https://a"}],"messages":[]}`, 402, servers},
+		"strict, more than there is":    {strict, nil, door, `{"model":"acme/bounded","n":9223372036854775807,"messages":[]}`, 402, answers},
 		"estimate, more than there is":  {money{mode: purse.Estimate, key: rich}, nil, door, `{"model":"acme/bounded","n":9223372036854775807,"messages":[]}`, 200, ""},
 		"estimate, tools":               {money{mode: purse.Estimate, key: rich}, nil, door, `{"model":"acme/chat","tools":[{"type":"web_search"}],"messages":[]}`, 200, ""},
 	} {
@@ -338,32 +343,32 @@ func TestDemand(t *testing.T) {
 		{chat, `{"n":-4}`, demand{}},
 		{chat, `{"n":null,"tools":null,"prediction":null}`, demand{}},
 		{chat, `{"max_tokens":9.5,"n":1e4}`, demand{choices: 10_000}},
-		{chat, `{"n":10001}`, demand{choices: 10_000, open: true}},
-		{chat, `{"n":1e400}`, demand{choices: 10_000, open: true}},
-		{chat, `{"n":9223372036854775807}`, demand{choices: 10_000, open: true}},
-		{chat, `{"n":2.5}`, demand{choices: 10_000, open: true}},
+		{chat, `{"n":10001}`, demand{choices: 10_000, open: "yes"}},
+		{chat, `{"n":1e400}`, demand{choices: 10_000, open: "yes"}},
+		{chat, `{"n":9223372036854775807}`, demand{choices: 10_000, open: "yes"}},
+		{chat, `{"n":2.5}`, demand{choices: 10_000, open: "yes"}},
 		{chat, `{"best_of":false,"candidateCount":[]}`, demand{}},
-		{chat, `{"best_of":[9]}`, demand{choices: 10_000, open: true}},
+		{chat, `{"best_of":[9]}`, demand{choices: 10_000, open: "yes"}},
 		{chat, `{"parameters":{"n":3,"sampleCount":4}}`, demand{choices: 4}},
-		{chat, `{"parameters":{"n":3,"n":4}}`, demand{open: true}},
+		{chat, `{"parameters":{"n":3,"n":4}}`, demand{open: "yes"}},
 		{chat, `{"tools":[{"name":"mine","input_schema":{}}]}`, demand{}},
 		{chat, `{"tools":[{"type":"custom","name":"mine"}]}`, demand{}},
-		{chat, `{"tools":[{"type":"function"},{"type":"web_search_20260209"}]}`, demand{open: true}},
+		{chat, `{"tools":[{"type":"function"},{"type":"web_search_20260209"}]}`, demand{open: "yes"}},
 		{chat, `{"tools":[{"type":"bash_20250124"},{"type":"text_editor_20250728"},{"type":"computer_use_preview"},{"type":"memory_20250818"},{"type":"local_shell"}]}`, demand{}},
-		{chat, `{"tools":[{"type":"code_execution_20250825"}]}`, demand{open: true}},
-		{chat, `{"tools":[{"googleSearch":{}}]}`, demand{open: true}},
-		{chat, `{"tools":[{"functionDeclarations":[],"codeExecution":{}}]}`, demand{open: true}},
-		{chat, `{"tools":[{"functionDeclarations":[],"googleMaps":{}}]}`, demand{open: true}},
+		{chat, `{"tools":[{"type":"code_execution_20250825"}]}`, demand{open: "yes"}},
+		{chat, `{"tools":[{"googleSearch":{}}]}`, demand{open: "yes"}},
+		{chat, `{"tools":[{"functionDeclarations":[],"codeExecution":{}}]}`, demand{open: "yes"}},
+		{chat, `{"tools":[{"functionDeclarations":[],"googleMaps":{}}]}`, demand{open: "yes"}},
 		{chat, `{"tools":[{"functionDeclarations":[]}]}`, demand{}},
 		{chat, `{"tools":{"functionDeclarations":[]}}`, demand{}},
-		{chat, `{"tools":{"googleSearch":{}}}`, demand{open: true}},
-		{chat, `{"tools":["x"]}`, demand{open: true}},
-		{chat, `{"tools":"web_search"}`, demand{open: true}},
-		{chat, `{"web_search_options":{}}`, demand{open: true}},
-		{chat, `{"mcp_servers":[{"url":"https://a"}]}`, demand{open: true}},
+		{chat, `{"tools":{"googleSearch":{}}}`, demand{open: "yes"}},
+		{chat, `{"tools":["x"]}`, demand{open: "yes"}},
+		{chat, `{"tools":"web_search"}`, demand{open: "yes"}},
+		{chat, `{"web_search_options":{}}`, demand{open: "yes"}},
+		{chat, `{"mcp_servers":[{"url":"https://a"}]}`, demand{open: "yes"}},
 		{chat, `{"mcp_servers":[],"plugins":[],"enable_search":false}`, demand{}},
-		{chat, `{"parameters":{"enable_search":true}}`, demand{open: true}},
-		{chat, `{"prediction":{"content":"long"}}`, demand{open: true}},
+		{chat, `{"parameters":{"enable_search":true}}`, demand{open: "yes"}},
+		{chat, `{"prediction":{"content":"long"}}`, demand{open: "yes"}},
 		{chat, `{"documents":["a","b"],"input":[1,2],"prompt":["a","b"]}`, demand{}},
 		// On other paths a provider ignores these limits.
 		{chat, `{"max_output_tokens":1,"generationConfig":{"maxOutputTokens":1},"generation_config":{"max_output_tokens":1}}`, demand{}},
@@ -381,17 +386,21 @@ func TestDemand(t *testing.T) {
 		{"/v2/embed", `{"texts":["a","b"]}`, demand{inputs: 2}},
 		{"/v1beta/models/x:batchEmbedContents", `{"requests":[{},{}]}`, demand{inputs: 2}},
 		{"/api/v1/services/embeddings/text-embedding/text-embedding", `{"input":{"texts":["a","b"]}}`, demand{inputs: 2}},
-		{"/api/v1/services/embeddings/text-embedding/text-embedding", `{"input":{"texts":["a"],"texts":["b","c"]}}`, demand{open: true}},
+		{"/api/v1/services/embeddings/text-embedding/text-embedding", `{"input":{"texts":["a"],"texts":["b","c"]}}`, demand{open: "yes"}},
 	} {
 		fields, err := provider.Scan([]byte(tt.body), provider.NewNames(budgetNames()...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := &request{body: []byte(tt.body), json: true}
+		q := &request{body: []byte(tt.body), json: true, budget: provider.NewNames(budgetNames()...), tools: provider.NewNames(toolNames()...)}
 		q.Fields = fields
 		want := tt.want
 		want.choices, want.inputs, want.text = max(want.choices, 1), max(want.inputs, 1), int64(len(tt.body))
-		if got := q.demand(tt.path); got != want {
+		got := q.demand(tt.path)
+		if got.open != "" {
+			got.open = "yes" // why is another test's
+		}
+		if got != want {
 			t.Errorf("%s %s: %+v, want %+v", tt.path, tt.body, got, want)
 		}
 	}

@@ -30,10 +30,10 @@ func TestPricedByTheRequest(t *testing.T) {
 	}{
 		"size and quality": {"/v1/images/generations", `{"model":"acme/picture","size":"1024x1024","quality":"hd"}`, "application/json", two, 160_000_000, modelgate.ParseOK},
 		"size":             {"/v1/images/generations", `{"model":"acme/picture","size":"1024x1024"}`, "application/json", two, 80_000_000, modelgate.ParseOK},
-		"quality":          {"/v1/images/generations", `{"model":"acme/picture","quality":"low"}`, "application/json", two, 20_000_000, modelgate.ParseOK},
-		"neither":          {"/v1/images/generations", `{"model":"acme/picture"}`, "application/json", two, 40_000_000, modelgate.ParseOK},
-		"number":           {"/v1/images/generations", `{"model":"acme/picture","n":3}`, "application/json", none, 60_000_000, modelgate.ParsePartial},
-		"unknown number":   {"/v1/images/generations", `{"model":"acme/picture"}`, "application/json", none, 0, modelgate.ParseUnknown},
+		"quality":          {"/v1/images/generations", `{"model":"acme/picture","size":"512x512","quality":"low"}`, "application/json", two, 20_000_000, modelgate.ParseOK},
+		"neither":          {"/v1/images/generations", `{"model":"acme/picture"}`, "application/json", two, 80_000_000, modelgate.ParseOK},
+		"number":           {"/v1/images/generations", `{"model":"acme/picture","n":3}`, "application/json", none, 120_000_000, modelgate.ParsePartial},
+		"unknown number":   {"/v1/images/generations", `{"model":"acme/picture"}`, "application/json", none, 40_000_000, modelgate.ParsePartial},
 		"characters":       {"/v1/audio/speech", `{"model":"acme/voice","input":"h\u00e9llo 🪁"}`, "audio/mpeg", "ID3", 105_000, modelgate.ParseOK},
 		"proxy":            {"/openai/v1/audio/speech", `{"model":"tts","input":"hello"}`, "audio/mpeg", "ID3", 75_000, modelgate.ParseOK},
 	} {

@@ -109,7 +109,7 @@ func BenchmarkPass(b *testing.B) {
 			for b.Loop() {
 				resp.Body = &pieces{list: bm.list}
 				c := &call{
-					w: &sink{http.Header{}}, r: request, start: time.Now(), live: live, begun: true, sent: true, model: live.Catalog.Find("acme/chat"),
+					w: &sink{http.Header{}}, r: request, start: time.Now(), live: live, caller: new(modelgate.Caller), begun: true, sent: true, model: live.Catalog.Find("acme/chat"),
 					surface: "/v1/chat/completions", attempts: []attempt{{name: "openai", provider: p, model: "gpt-x", reader: way.Reader}},
 				}
 				c.client.life, c.pace = &c.life, new(pace)

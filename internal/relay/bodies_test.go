@@ -20,7 +20,7 @@ import (
 // body as it came and that of the route under way, and takes room for both.
 func TestOneBodyARouteAtATime(t *testing.T) {
 	t.Parallel()
-	room := web.NewRoom(5 << 20)
+	room := web.NewRoom(5<<20, 0)
 	g := open(t, "http://one", plan{backup: "http://two", options: Options{Room: room}})
 	body := `{"model":"acme/two","messages":[{"role":"user","content":"` + strings.Repeat("x", 512<<10) + `"}]}`
 	resolve := func() (*call, error) {
@@ -97,7 +97,7 @@ func TestBodiesArriveAsTheyCame(t *testing.T) {
 				}
 			}))
 			t.Cleanup(upstream.Close)
-			g := open(t, upstream.URL, plan{backup: upstream.URL, options: Options{Room: web.NewRoom(1 << 30)}, configure: func(c *provider.Config) { c.HTTP2 = http2 }})
+			g := open(t, upstream.URL, plan{backup: upstream.URL, options: Options{Room: web.NewRoom(1<<30, 0)}, configure: func(c *provider.Config) { c.HTTP2 = http2 }})
 			var callers sync.WaitGroup
 			for i := range 8 {
 				callers.Go(func() {

@@ -39,10 +39,9 @@ type call struct {
 	free        bool                // cannot cost anything: lists, token counts
 	makes       modelgate.ModelKind // of the job, where the call makes one
 	errand      *errand             // the call is about a job; then it has no attempts
-	asked       provider.Asked
-	attempts    []attempt // the routes in order, at least one
+	attempts    []attempt           // the routes in order, at least one
 
-	demand demand // where the caller's budgets bind
+	demand demand
 
 	// permit keeps of attempts what may serve the call
 
@@ -61,14 +60,12 @@ type call struct {
 	status    int // of the answer to the client; 0 before there is one
 	client    leaving
 	meter     provider.Meter
-	// unreadable: the reply is compressed, so its length tells nothing.
-	unreadable bool
-	stream     bool  // the reply is one of server-sent events
-	replied    int64 // bytes of the reply so far
-	events     int64 // of a stream so far, see eventMark
-	whole      bool  // the reply came to its end
-	cut        bool  // it broke off, or its END failed
-	marks      marks
+	stream    bool  // the reply is one of server-sent events
+	replied   int64 // bytes of the reply so far
+	whole     bool  // the reply came to its end
+	cut       bool  // it broke off, or its END failed
+	marks     marks
+	guessed   bool // its usage is not what the reply stated
 
 	made     *modelgate.NewJob
 	jobUsage modelgate.Usage // that it will probably have
@@ -89,6 +86,7 @@ type attempt struct {
 	others    []string
 	price     *modelgate.Price
 	reader    *provider.Reader
+	asked     provider.Asked // what the request says of what is to be made
 	out       provider.Call
 	edits     []provider.Edit // make its body of the call's, once it is its turn; nil where it has its own
 	size      int64           // of the body that was sent, in bytes

@@ -36,7 +36,7 @@ func (y *Relay) passJob(c *call, resp *http.Response) {
 	}
 	c.meter.Feed(raw)
 	c.status, c.whole, c.replied = resp.StatusCode, true, int64(len(raw))
-	task, usage := a.way.Made(resp.StatusCode, plain, c.asked, c.makes)
+	task, usage := a.way.Made(resp.StatusCode, plain, a.asked, c.makes)
 	if task == "" {
 		y.Log.Warn("the reply to the creation of a job names none that can be followed", "request_id", c.id.String(), "provider", a.name)
 	} else {
@@ -47,7 +47,12 @@ func (y *Relay) passJob(c *call, resp *http.Response) {
 	if c.cut || c.client.hasLeft() {
 		return
 	}
-	a.provider.ResponseHeaders(c.w.Header(), resp.Header)
+	raw, fine := c.tell(a.provider, resp, raw, plain)
+	if !fine {
+		c.cut = true // it is booked, and its job can be polled
+		return
+	}
+	c.replyHeaders(a.provider, resp.Header)
 	c.w.WriteHeader(resp.StatusCode)
 	c.pace.turn()
 	defer c.pace.turn()
@@ -65,7 +70,7 @@ func (c *call) provide(end *modelgate.CallEnd) {
 	price := c.attempts[c.tried].price
 	end.Usage, end.ParseStatus = c.jobUsage, modelgate.ParseProvisional
 	end.Usage.Clamp()
-	end.Cost, _, end.PriceLabel = price.Cost(&end.Usage, c.id.Time())
+	end.Cost, _, end.PriceLabel = c.cost(&end.Usage)
 	c.made.Price = price.Freeze(c.id.Time())
 	c.made.Reserve = max(c.hold.Amount()-end.Cost, 0)
 	end.Job = c.made

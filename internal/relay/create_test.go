@@ -106,8 +106,8 @@ func TestCreationIsLost(t *testing.T) {
 	}
 }
 
-// A film that was not asked to have a length costs nothing yet; something is
-// held for it all the same.
+// A film that was not asked to have a length is taken to have the provider's
+// usual one.
 func TestFilmWithoutLength(t *testing.T) {
 	t.Parallel()
 	s := newStudio(t, map[string]string{"POST /v1/videos/generations": `200 {"request_id":"x1"}`})
@@ -116,9 +116,9 @@ func TestFilmWithoutLength(t *testing.T) {
 	if status, answer := g.asks(t, "POST /v1/videos", `{"model":"acme/film","prompt":"x"}`); status != 200 {
 		t.Fatalf("creation: %d %s", status, answer)
 	}
-	const want = 500_000_000
-	if end := g.books.only(t); end.Cost != 0 || end.Job == nil || end.Job.Reserve != want {
-		t.Errorf("END %+v, job %+v, want one that keeps %s", end, end.Job, modelgate.Nano(want))
+	const want = 800_000_000
+	if end := g.books.only(t); end.Cost != want || end.Job == nil || end.Job.Reserve != 0 {
+		t.Errorf("END %+v, job %+v, want one of %s", end, end.Job, modelgate.Nano(want))
 	}
 	if held := x.held(); held < want {
 		t.Errorf("%s are held, want %s", held, modelgate.Nano(want))
@@ -139,7 +139,7 @@ func TestTokensOfAFilm(t *testing.T) {
 	}{
 		"nothing said": {`{"model":"acme/film","content":[]}`, 756_000_000},
 		"all said":     {`{"model":"acme/film","content":[],"resolution":"1080p","duration":10}`, 3_402_000_000},
-		"small":        {`{"model":"acme/film","content":[],"resolution":"480p","duration":-1}`, 340_200_000},
+		"small":        {`{"model":"acme/film","content":[],"resolution":"480p","duration":-1}`, 1_020_600_000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

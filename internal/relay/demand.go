@@ -1,6 +1,8 @@
 package relay
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"modelgate"
@@ -12,14 +14,18 @@ type demand struct {
 	output  int64 // tokens of one answer at most; 0 where the request leaves it open
 	choices int64 // answers to one input; at least 1
 	inputs  int64 // what is read or answered each by itself; at least 1
-	// open: the provider may run tools of its own, or something is asked for in
-	// a way that bounds nothing.
-	open bool
+	// open is why the request bounds nothing, for the caller: the provider may run
+	// tools of its own, or something is asked for in a way that says no number.
+	// "" is that it may.
+	open string
 	text int64 // bytes of text in the body; 0 for a form
 }
 
 // answers is how many there can be, at least 1.
 func (d *demand) answers() int64 { return max(d.choices*d.inputs, 1) }
+
+// ambiguous is why a request bounds nothing that two readers could take apart.
+const ambiguous = "the request cannot be read in one way only"
 
 const (
 	// mostChoices is more than any provider makes of one input. Beyond it a
@@ -55,7 +61,7 @@ func roleOf(name string) role {
 		return isDoing
 	case "tools":
 		return isTools
-	case "max_tokens", "max_completion_tokens", "max_output_tokens":
+	case "max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens":
 		return isLimit
 	}
 	return noRole
@@ -68,7 +74,7 @@ func budgetNames() []string {
 		"generationConfig", "generation_config", "parameters",
 		"input", "inputs", "prompt", "texts", "contents", "documents", "requests", "instances",
 		"web_search_options", "mcp_servers", "plugins", "search_parameters", "connectors", "enable_search", "prediction",
-		"tools", "max_tokens", "max_completion_tokens", "max_output_tokens",
+		"tools", "max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens",
 	}
 }
 
@@ -100,15 +106,15 @@ func (q *request) demand(path string) demand {
 		case isCount:
 			d.count(value)
 		case isConfig:
-			d.config(value)
+			d.config(value, q.budget)
 		case isBatch:
 			if !single {
-				d.batch(value)
+				d.batch(value, q.budget)
 			}
 		case isDoing:
-			d.open = d.open || asksFor(value)
+			d.opens(asksFor(value), name)
 		case isTools:
-			d.open = d.open || runsTools(value)
+			d.opens(runsTools(value, q.tools), name)
 		}
 	}
 	return d
@@ -121,48 +127,49 @@ func (d *demand) count(v provider.Value) {
 	}
 	n, ok := v.Int()
 	if !ok || n > mostChoices {
-		d.choices, d.open = mostChoices, true
+		d.choices = mostChoices
+		d.open = "the number of answers that the request asks for has no bound"
 		return
 	}
 	d.choices = max(d.choices, n)
 }
 
 // config takes in an object of settings.
-func (d *demand) config(object provider.Value) {
-	if object.Kind() != provider.JSONObject {
+func (d *demand) config(object provider.Value, names *provider.Names) {
+	settings, err := object.Pick(names)
+	if err != nil {
+		d.open = ambiguous
 		return
 	}
-	for _, name := range budgetNames() {
-		r := roleOf(name)
-		if r != isCount && r != isDoing {
-			continue
-		}
-		value, err := object.Member(name)
-		switch {
-		case err != nil:
-			d.open = true
-		case r == isCount:
+	for name, value := range settings.All() {
+		switch roleOf(name) {
+		case isCount:
 			d.count(value)
-		default:
-			d.open = d.open || asksFor(value)
+		case isDoing:
+			d.opens(asksFor(value), name)
 		}
+	}
+}
+
+// opens notes that a member, if so, lets the provider do more than answer.
+func (d *demand) opens(so bool, member string) {
+	if so && d.open == "" {
+		d.open = fmt.Sprintf("the member %q lets the provider run tools of its own, whose cost has no bound; leave it out, or use budgets that are not strict", member)
 	}
 }
 
 // batch counts what a list, or a list in an object, has that is read by
 // itself.
-func (d *demand) batch(v provider.Value) {
+func (d *demand) batch(v provider.Value, names *provider.Names) {
 	d.inputs = max(d.inputs, elements(v))
-	if v.Kind() != provider.JSONObject {
-		return
+	lists, err := v.Pick(names)
+	if err != nil {
+		d.open = ambiguous
 	}
-	for _, name := range budgetNames() {
-		if roleOf(name) != isBatch {
-			continue
+	for name, list := range lists.All() {
+		if roleOf(name) == isBatch {
+			d.inputs = max(d.inputs, elements(list))
 		}
-		list, err := v.Member(name)
-		d.inputs = max(d.inputs, elements(list))
-		d.open = d.open || err != nil
 	}
 }
 
@@ -187,8 +194,9 @@ func (q *request) outputLimit(path string) int64 {
 	most := int64(0)
 	for _, name := range [...]string{"generationConfig", "generation_config"} {
 		object, _ := q.Fields.Get(name)
+		limits, _ := object.Pick(q.budget) // without members where it has one twice
 		for _, name := range [...]string{"maxOutputTokens", "max_output_tokens"} {
-			value, _ := object.Member(name) // the zero value where it is not one
+			value, _ := limits.Get(name)
 			most = max(most, bounding(value))
 		}
 	}
@@ -222,19 +230,19 @@ func elements(list provider.Value) (n int64) {
 }
 
 // runsTools reports whether any of the tools is one that the provider runs.
-func runsTools(tools provider.Value) bool {
+func runsTools(tools provider.Value, names *provider.Names) bool {
 	switch tools.Kind() {
 	case provider.JSONNull:
 		return false
 	case provider.JSONArray:
 		for tool := range tools.Elements() {
-			if !clientTool(tool) {
+			if !clientTool(tool, names) {
 				return true
 			}
 		}
 		return false
 	}
-	return !clientTool(tools) // some take a single one for a list
+	return !clientTool(tools, names) // some take a single one for a list
 }
 
 // asksFor reports whether a member says something.
@@ -254,37 +262,35 @@ func asksFor(v provider.Value) bool {
 // clientTool reports whether a tool is one that the client runs: it has a
 // name and no type of its own, or is a function, or of a type that the models
 // know and clients run.
-func clientTool(tool provider.Value) bool {
-	kind, err := tool.Member("type")
+func clientTool(tool provider.Value, names *provider.Names) bool {
+	says, err := tool.Pick(names)
 	if err != nil || tool.Kind() != provider.JSONObject {
 		return false
 	}
+	kind, _ := says.Get("type")
 	if text, ok := kind.Text(); ok {
 		return text == "function" || text == "custom" || text == "local_shell" || text == "apply_patch" ||
 			strings.HasPrefix(text, "bash_") || strings.HasPrefix(text, "text_editor_") || strings.HasPrefix(text, "computer_") || strings.HasPrefix(text, "memory_")
 	}
-	for _, name := range []string{"name", "functionDeclarations", "function_declarations"} {
-		if v, err := tool.Member(name); err == nil && v.Kind() != provider.JSONAbsent {
-			return only(tool, name)
-		}
-	}
-	return false
-}
-
-// only reports whether a tool that declares functions asks for nothing else.
-func only(tool provider.Value, name string) bool {
-	if name == "name" {
+	if says.Has("name") {
 		return true
 	}
-	for _, other := range []string{
+	declares := says.Has("functionDeclarations") || says.Has("function_declarations")
+	return declares && !slices.ContainsFunc(providerTools(), says.Has)
+}
+
+// toolNames are the members of a tool that clientTool reads.
+func toolNames() []string {
+	return append(providerTools(), "type", "name", "functionDeclarations", "function_declarations")
+}
+
+// providerTools are members by which a tool that declares functions asks for
+// something else as well.
+func providerTools() []string {
+	return []string{
 		"googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval", "codeExecution", "code_execution", "urlContext", "url_context",
 		"googleMaps", "google_maps", "fileSearch", "file_search", "enterpriseWebSearch", "enterprise_web_search", "retrieval", "mcpServers", "mcp_servers",
-	} {
-		if v, err := tool.Member(other); err != nil || v.Kind() != provider.JSONAbsent {
-			return false
-		}
 	}
-	return true
 }
 
 // defaultOutput is how many tokens an answer is taken to have while nothing
@@ -302,8 +308,8 @@ func (y *Relay) estimate(c *call) modelgate.Nano {
 	for i := range c.attempts {
 		a := &c.attempts[i]
 		u := modelgate.Usage{
-			Images: c.asked.Count, Seconds: c.asked.Seconds * max(c.asked.Count, 1), Characters: c.asked.Characters,
-			Size: c.asked.Size, Quality: c.asked.Quality,
+			Images: a.asked.Count, Seconds: a.asked.Seconds * max(a.asked.Count, 1), Characters: a.asked.Characters,
+			Size: a.asked.Size, Quality: a.asked.Quality,
 		}
 		known, some := y.recent.typical(a)
 		if tokens(c.kind()) {
@@ -321,9 +327,9 @@ func (y *Relay) estimate(c *call) modelgate.Nano {
 			u.Images = max(u.Images, 1)
 		}
 		if a.way != nil {
-			u.Output = a.way.Tokens(c.asked, c.makes)
+			u.Output = a.way.Tokens(a.asked, c.makes)
 			if u.Seconds == 0 && !some {
-				u.Seconds = defaultLength * max(c.asked.Count, 1)
+				u.Seconds = defaultLength * max(a.asked.Count, 1)
 			}
 		}
 		most = max(most, a.price.Estimate(&u, c.id.Time()), modelgate.Nano(known))
@@ -346,17 +352,13 @@ func (c *call) output(known int64, some bool) int64 {
 	return n
 }
 
-// bound is the most that a call can cost on any of its routes; false where
-// there is no telling.
-func (c *call) bound() (modelgate.Nano, bool) {
-	if c.demand.open {
-		return 0, false
+// bound is the most that a call can cost on any of its routes; where there is
+// no telling it says why.
+func (c *call) bound() (most modelgate.Nano, why string) {
+	if c.demand.open != "" {
+		return 0, c.demand.open
 	}
-	pieces := max(c.asked.Count, c.demand.choices)
-	d := modelgate.Demand{
-		Choices: c.demand.answers(), Images: pieces, Characters: c.asked.Characters,
-		Seconds: c.asked.Seconds * pieces, Searches: !tokens(c.kind()) || c.model == nil,
-	}
+	d := modelgate.Demand{Choices: c.demand.answers(), Searches: !tokens(c.kind()) || c.model == nil}
 	if c.model != nil {
 		d.Input, d.Output = c.model.ContextLength, c.model.MaxOutput
 		if d.Output == 0 {
@@ -366,13 +368,26 @@ func (c *call) bound() (modelgate.Nano, bool) {
 			d.Output = min(d.Output, c.demand.output)
 		}
 	}
-	var most modelgate.Nano
 	for i := range c.attempts {
+		asked := &c.attempts[i].asked
+		d.Images = max(asked.Count, c.demand.choices)
+		d.Characters, d.Seconds = asked.Characters, asked.Seconds*d.Images
 		b, ok := c.attempts[i].price.Bound(d)
 		if !ok {
-			return 0, false
+			return 0, c.boundless()
 		}
 		most = max(most, b)
 	}
-	return most, true
+	return most, ""
+}
+
+// boundless is why the price of a call that runs no tools has no bound.
+func (c *call) boundless() string {
+	switch {
+	case c.model == nil:
+		return "strict budgets need a model that is in the catalog, with context_length and max_output"
+	case c.model.ContextLength == 0 || c.model.MaxOutput == 0:
+		return "strict budgets need the model's context_length and max_output in the catalog"
+	}
+	return "the price of the model has a unit of which the request does not say how much is used at most"
 }

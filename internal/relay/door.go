@@ -90,9 +90,7 @@ func (y *Relay) resolveDoor(c *call) error {
 	if c.model.Kind != d.kind {
 		return modelgate.ErrWrongKind(slug, c.model.Kind, d.kind)
 	}
-	if y.enforced(c) {
-		c.demand = q.demand(d.path)
-	}
+	c.demand = q.demand(d.path)
 	if q.once = len(c.model.Routes) == 1; !q.once {
 		c.body = q.body
 		if err := c.room.Hold(2 * int64(len(q.body))); err != nil { // it stays beside that of the route under way
@@ -125,7 +123,7 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 		a.wrongDoor = true
 		return a, nil
 	}
-	if err := q.stored(a.provider, way.Stored); err != nil {
+	if err := q.judge(a.provider, d.path, limits{way.Query, way.Deferred, way.Stored, way.Way != nil}); err != nil {
 		return a, err
 	}
 	_, others, err := q.models(way.Models, nil)
@@ -137,15 +135,13 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	if way.Way != nil {
 		c.makes = jobKind(c.model, d.kind)
 	}
-	if way.Reader.Asks() {
-		if c.asked, err = q.Asked(); err != nil {
-			return a, badRequest(err)
-		}
+	if a.asked, err = way.Ask(&q.Request, c.makes); err != nil {
+		return a, badRequest(err)
 	}
 	a.out = provider.Call{Method: http.MethodPost, Header: c.r.Header, Auth: way.Auth, Set: way.Header}
 	a.out.Path, a.out.Query = way.Target(r.Model)
 	if a.out.Query == "" {
-		a.out.Query = c.r.URL.RawQuery
+		a.out.Query = a.provider.ClientQuery(c.r.URL.RawQuery)
 	}
 	if q.once {
 		a.out.Body, a.inject, err = q.rewrite(way.Place, r.Model, wish(way.IncludeUsage))

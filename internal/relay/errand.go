@@ -50,15 +50,15 @@ func (y *Relay) resolveTask(c *call, rest string) error {
 	e := &errand{role: provider.AsyncPoll}
 	c.surface = videoJobs + "{id}"
 	task, content := strings.CutSuffix(rest, "/content")
-	allowed := "GET, DELETE"
+	allowed := "DELETE, GET, HEAD"
 	switch {
 	case content:
-		allowed, e.role = "GET", provider.AsyncContent
+		allowed, e.role = "GET, HEAD", provider.AsyncContent
 		c.surface += "/content"
 	case c.r.Method == http.MethodDelete:
 		e.role = provider.AsyncCancel
 	}
-	if c.r.Method != http.MethodGet && e.role != provider.AsyncCancel {
+	if !reads(c.r.Method) && e.role != provider.AsyncCancel {
 		c.w.Header().Set("Allow", allowed)
 		return modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use %s", allowed)
 	}
@@ -73,10 +73,17 @@ func (y *Relay) resolveJobPath(c *call, p *provider.Provider, route *provider.Ro
 	if err != nil {
 		return badRequest(err)
 	}
+	if err := p.JudgeQuery(c.r.URL.RawQuery, route.Query); err != nil {
+		return badRequest(err)
+	}
 	_, template, _ := strings.Cut(route.Pattern, " ")
+	method := c.r.Method
+	if method == http.MethodHead {
+		method = http.MethodGet // the ledger needs what a poll brings
+	}
 	c.surface = "/" + p.Name() + template
 	c.errand = &errand{role: route.Async, task: task, provider: p.Name(), call: provider.Call{
-		Method: c.r.Method, Path: strings.TrimPrefix(c.r.URL.EscapedPath(), "/"+p.Name()), Query: c.r.URL.RawQuery,
+		Method: method, Path: strings.TrimPrefix(c.r.URL.EscapedPath(), "/"+p.Name()), Query: p.ClientQuery(c.r.URL.RawQuery),
 	}}
 	return nil
 }
@@ -101,10 +108,16 @@ func (y *Relay) runErrand(c *call) error {
 	if e.at = c.live.Providers[e.job.Provider]; e.at == nil {
 		return errTaskProvider
 	}
+	if err := c.caller.RefuseRegion(e.at.Region()); err != nil {
+		return err
+	}
 	if e.way = e.at.Way(e.job.Way); e.way == nil {
 		return errTaskProvider
 	}
 	if e.provider == "" {
+		if err := e.at.JudgeJobQuery(c.r.URL.RawQuery, e.way); err != nil {
+			return badRequest(err)
+		}
 		if !e.way.Has(e.role) {
 			if e.role == provider.AsyncContent && len(e.way.File) > 0 {
 				return y.handOver(c)
@@ -115,7 +128,7 @@ func (y *Relay) runErrand(c *call) error {
 			return err
 		}
 		if e.call.Query == "" {
-			e.call.Query = c.r.URL.RawQuery
+			e.call.Query = e.at.ClientQuery(c.r.URL.RawQuery)
 		}
 	}
 	e.call.Header, e.call.Credential, e.call.MadeAt = c.r.Header, e.job.Credential, e.job.CreatedAt
@@ -127,6 +140,9 @@ func (y *Relay) runErrand(c *call) error {
 	}
 	return y.pollJob(c)
 }
+
+// reads reports whether a method only asks for something.
+func reads(method string) bool { return method == http.MethodGet || method == http.MethodHead }
 
 // reaches reports whether the job is one that the caller may know of.
 func (c *call) reaches(j *modelgate.Job) bool {
@@ -206,7 +222,7 @@ func (y *Relay) JobEnded(f *modelgate.JobFinal) {
 	y.Metrics.jobEnded(f)
 	if f.Status == modelgate.JobSucceeded {
 		end := modelgate.CallEnd{StatusCode: http.StatusOK, Cost: f.Cost, Usage: f.Usage}
-		y.recent.note(&attempt{name: f.Job.Provider, model: f.Job.Model}, f.Job.Kind, &end)
+		y.recent.note(&attempt{name: f.Job.Provider, model: f.Job.Model}, f.Job.Kind, &end, false)
 	}
 }
 
@@ -228,7 +244,7 @@ func (y *Relay) sendErrand(ctx context.Context, c *call) (*http.Response, error)
 	}
 	resp, _, err := e.at.Send(out)
 	if err != nil {
-		y.Log.Warn("a job's provider cannot be reached", "request_id", c.id.String(), "provider", e.at.Name(), "error", err)
+		y.unreached(c, e.at.Name(), err)
 		return nil, errTaskAway
 	}
 	return resp, nil
@@ -255,7 +271,7 @@ func (y *Relay) pollJob(c *call) error {
 	defer resp.Body.Close()
 	raw, plain, err := provider.ReadReply(resp)
 	if err != nil {
-		y.Log.Warn("the reply to a poll broke off", "request_id", c.id.String(), "provider", e.at.Name(), "error", err)
+		y.jobAway(c, err)
 		return errTaskAway
 	}
 	if e.job.Status == modelgate.JobPending {
@@ -263,8 +279,7 @@ func (y *Relay) pollJob(c *call) error {
 			return err
 		}
 	}
-	y.answer(c, resp, raw)
-	return nil
+	return y.answer(c, resp, raw, plain)
 }
 
 // learn takes news out of a reply.
@@ -280,18 +295,23 @@ func (y *Relay) learn(ctx context.Context, c *call, resp *http.Response, body []
 	}
 	news, err := e.at.Result(ctx, e.job, e.way.Read(status, body))
 	if err != nil {
-		y.Log.Warn("the result of a job cannot be read", "request_id", c.id.String(), "provider", e.at.Name(), "error", err)
+		y.jobAway(c, err)
 		return errTaskAway
 	}
 	return y.finishJob(c, news)
 }
 
 // answer passes on a reply that was taken in.
-func (y *Relay) answer(c *call, resp *http.Response, raw []byte) {
-	c.errand.at.ResponseHeaders(c.w.Header(), resp.Header)
+func (y *Relay) answer(c *call, resp *http.Response, raw, plain []byte) error {
+	raw, fine := c.tell(c.errand.at, resp, raw, plain)
+	if !fine {
+		return errTaskAway
+	}
+	c.replyHeaders(c.errand.at, resp.Header)
 	y.Metrics.errand(c, resp.StatusCode)
 	c.w.WriteHeader(resp.StatusCode)
 	_, _ = c.w.Write(raw) // a client that has left gets nothing
+	return nil
 }
 
 // cancelJob lets the provider end the job. It is polled before, because one
@@ -321,8 +341,7 @@ func (y *Relay) cancelJob(c *call) error {
 			return err
 		}
 	}
-	y.answer(c, resp, raw)
-	return nil
+	return y.answer(c, resp, raw, plain)
 }
 
 // refresh asks how a job stands that is pending as far as is known.
@@ -336,10 +355,21 @@ func (y *Relay) refresh(ctx context.Context, c *call) error {
 	case errors.Is(err, modelgate.ErrCredentialGone):
 		return y.lose(c)
 	case err != nil:
-		y.Log.Warn("a job's provider cannot be reached", "request_id", c.id.String(), "provider", e.at.Name(), "error", err)
+		y.jobAway(c, err)
 		return errTaskAway
 	}
 	return y.finishJob(c, news)
+}
+
+// jobAway notes that the provider of a job was not reached, or has not answered
+// what it was asked.
+func (y *Relay) jobAway(c *call, err error) {
+	var unreachable *provider.Unreachable
+	if errors.As(err, &unreachable) {
+		y.unreached(c, c.errand.at.Name(), err)
+		return
+	}
+	y.Log.Warn("a job's provider does not answer", "request_id", c.id.String(), "provider", c.errand.at.Name(), "error", err)
 }
 
 // download streams what the job has made.
@@ -370,6 +400,9 @@ func (y *Relay) download(c *call) error {
 			c.fail(err)
 			return nil
 		}
+	}
+	if c.r.Method == http.MethodHead {
+		return y.answer(c, resp, nil, nil)
 	}
 	y.Metrics.errand(c, resp.StatusCode)
 	y.pass(c, resp)

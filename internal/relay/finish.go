@@ -87,7 +87,7 @@ func (c *call) charge(end *modelgate.CallEnd) {
 		return
 	}
 	var priced modelgate.Priced
-	end.Cost, priced, end.PriceLabel = c.attempts[c.tried].price.Cost(&end.Usage, c.id.Time())
+	end.Cost, priced, end.PriceLabel = c.cost(&end.Usage)
 	switch {
 	case source == blind && end.Cost == 0:
 		end.ParseStatus = modelgate.ParseUnknown
@@ -96,6 +96,7 @@ func (c *call) charge(end *modelgate.CallEnd) {
 	default:
 		end.ParseStatus = modelgate.ParsePartial
 	}
+	c.guessed = source == estimated
 }
 
 // knowledge says where a usage comes from.
@@ -108,51 +109,75 @@ const (
 	uncharged                  // a refusal without usage, or a request that was not sent
 )
 
-// usage is the best supported lower estimate of what the call used: what the
-// reply stated, else tokens estimated from the bytes of the request if it was
-// sent, and of the reply if it came whole.
+// usage is what the call used: what the reply stated, and where that is not
+// all, the larger of it and an estimate of what was sent and delivered.
 func (c *call) usage() (modelgate.Usage, knowledge) {
+	var usage modelgate.Usage
+	seen := provider.Nothing
 	if c.meter != nil {
-		switch usage, seen := c.meter.Result(); seen {
-		case provider.All:
+		if usage, seen = c.meter.Result(); seen == provider.All {
 			return usage, stated
-		case provider.Some:
-			return usage, estimated
 		}
 	}
-	if !c.sent || c.meter != nil && c.status >= 300 {
-		return modelgate.Usage{}, uncharged
-	}
 	a := &c.attempts[c.tried]
-	if a.reader == nil || a.model == "" || !tokens(c.kind()) || c.unreadable {
-		return modelgate.Usage{}, blind
+	switch failed := c.meter != nil && c.status >= 300; {
+	case failed && seen == provider.Some:
+		return usage, estimated
+	case failed || !c.sent:
+		return usage, uncharged
+	case a.reader == nil || a.model == "":
+		return usage, blind
 	}
-	usage := modelgate.Usage{Input: provider.EstimateTokens(a.size)}
-	if c.model != nil && c.model.ContextLength > 0 {
-		usage.Input = min(usage.Input, c.model.ContextLength) // pictures within a body are not text
+	kind := c.kind()
+	counted := tokens(kind)
+	if kind == modelgate.Rerank && c.replied > 0 && !c.whole {
+		usage.Searches, counted = max(usage.Searches, 1), true
 	}
-	if c.whole && c.kind() != modelgate.Embedding {
-		usage.Output = c.estimateOutput()
+	if counted && usage.PromptTokens() == 0 {
+		usage.Input = c.estimateInput()
+	}
+	if c.meter != nil && kind != modelgate.Embedding && kind != modelgate.Rerank {
+		most := c.mostOutput() - usage.AudioOutput - usage.Reasoning
+		usage.Output = max(usage.Output, min(usage.Output+provider.EstimateTokens(c.meter.Unstated()), most))
+	}
+	if !counted && seen == provider.Nothing && usage.Output == 0 {
+		return usage, blind
 	}
 	return usage, estimated
 }
 
-const (
-	// eventMark stands in each event of a stream once, or a little more often
-	// where the text holds it.
-	eventMark = "data:"
-	// silentEvents of a stream carry no text: the first, the one with the
-	// finish reason, and [DONE].
-	silentEvents = 3
-)
-
-// estimateOutput guesses the tokens of a reply that does not state them. The
-// events of a stream are mostly frame, so they count as a token each.
-func (c *call) estimateOutput() int64 {
-	if c.stream {
-		return min(max(c.events-silentEvents, 0), provider.EstimateTokens(c.replied))
+// estimateInput guesses the tokens of the request.
+func (c *call) estimateInput() int64 {
+	n := provider.EstimateTokens(c.attempts[c.tried].size)
+	if c.model != nil && c.model.ContextLength > 0 && c.kind() != modelgate.Embedding {
+		n = min(n, c.model.ContextLength) // pictures within a body are not text
 	}
-	return provider.EstimateTokens(c.replied)
+	return n
+}
+
+// estimateSent is what the call costs once it is sent, by the length of its
+// request alone.
+func (c *call) estimateSent() modelgate.SentEstimate {
+	a := &c.attempts[c.tried]
+	if c.free || a.reader == nil || a.model == "" || !tokens(c.kind()) {
+		return modelgate.SentEstimate{}
+	}
+	usage := modelgate.Usage{Input: c.estimateInput()}
+	cost, _, label := a.price.Cost(&usage, c.id.Time())
+	return modelgate.SentEstimate{Input: usage.Input, Cost: cost, PriceLabel: label}
+}
+
+// mostOutput is what the request and the model let a reply have.
+func (c *call) mostOutput() int64 {
+	most := int64(modelgate.MaxQuantity)
+	if c.demand.output > 0 {
+		most = c.demand.output
+	}
+	if c.model != nil && c.model.MaxOutput > 0 {
+		most = min(most, c.model.MaxOutput)
+	}
+	answers := c.demand.answers()
+	return min(most, modelgate.MaxQuantity/answers) * answers
 }
 
 // tokens reports whether models of the kind are charged by the token. A

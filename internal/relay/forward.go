@@ -39,9 +39,6 @@ func (y *Relay) forward(c *call) error {
 		if c.sent && a.way != nil {
 			y.Log.Warn("the creation of a job got no reply; a job that it made is lost", "request_id", c.id.String(), "provider", a.name)
 		}
-		if !c.sent { // errors of connecting hold nothing that a provider has written
-			y.Log.Debug("call could not leave", "request_id", c.id.String(), "provider", a.name, "error", err)
-		}
 		c.fail(err)
 		return nil
 	}
@@ -53,7 +50,7 @@ func (y *Relay) forward(c *call) error {
 // watch bounds the upstream call of c: by its client, its provider and the
 // life of the relay. What it returns ends that.
 func (y *Relay) watch(c *call) (stop func()) {
-	c.client = leaving{life: &c.life, drains: y.drains, limit: y.DrainFor, gauge: y.Metrics.drains}
+	c.client = leaving{life: &c.life, drains: y.drains, org: c.caller.ClientID, limit: y.DrainFor, gauge: y.Metrics.drains}
 	y.lives.add(c.id[len(c.id)-1], &c.life)
 	c.pace = y.paces.Get().(*pace)
 	c.pace.start(c, y.Lifetime, y.tick(c))
@@ -82,7 +79,7 @@ func (y *Relay) begin(c *call) error {
 	begin := modelgate.CallBegin{
 		ID: c.id, At: c.id.Time(), ClientID: c.caller.ClientID, KeyID: c.caller.KeyID, SubAccountID: c.caller.SubAccountID,
 		Provider: a.name, Model: a.model, Region: a.provider.Region(), Door: c.surface, Kind: c.kind(),
-		ViaSDK: provider.ViaSDK(c.r.UserAgent()), Attribution: c.attribution, Holds: c.hold.Holds(),
+		ViaSDK: provider.ViaSDK(c.r.UserAgent()), Attribution: c.attribution, Holds: c.hold.Holds(), Sent: c.estimateSent(),
 	}
 	if c.model != nil {
 		begin.Slug, begin.Author = c.model.Slug, c.model.Author()
@@ -112,8 +109,12 @@ func (y *Relay) try(c *call, out *provider.Attempt) (*http.Response, error) {
 			c.firstByte = time.Now()
 			if resp.StatusCode < 200 {
 				resp.Body.Close()
-				return nil, errSwitched
+				err = errSwitched
+				y.unreached(c, a.name, err)
+				return nil, err
 			}
+		} else {
+			y.unreached(c, a.name, err)
 		}
 		if !movesOn(resp, sent) || c.life.Cause() != nil || c.client.hasLeft() {
 			return resp, err
@@ -127,11 +128,12 @@ func (y *Relay) try(c *call, out *provider.Attempt) (*http.Response, error) {
 		}
 		y.Metrics.fellBack(a.name)
 		c.tried, out, c.sent, c.firstByte = next, following, false, time.Time{}
+		y.markSent(c)
 	}
 }
 
 // errSwitched is a reply that changes the protocol, which no call asks for.
-var errSwitched = errors.New("provider answered with another protocol")
+var errSwitched = &provider.Unreachable{Cause: "malformed", Detail: "the reply switches to another protocol"}
 
 // outbound is the request of a route. A large body is not made for routes that
 // may never be tried.

@@ -35,7 +35,7 @@ func (y *Relay) handOver(c *call) error {
 	case errors.Is(err, provider.ErrNoFile):
 		return modelgate.Errorf(modelgate.NotFound, "the provider names no result of this task any more")
 	case err != nil:
-		y.Log.Warn("a job's provider cannot be reached", "request_id", c.id.String(), "provider", e.at.Name(), "error", err)
+		y.jobAway(c, err)
 		return errTaskAway
 	case at.Own != nil:
 		e.call = *at.Own

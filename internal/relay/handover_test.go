@@ -61,6 +61,24 @@ func TestHandOver(t *testing.T) {
 			},
 			status: 200, answer: "the film", heard: []string{"GET /download/v1beta/files/abc:download?alt=media"},
 		},
+		"at the provider, with a space in its address": {
+			format: "gemini", native: "veo", create: "POST /v1beta/models/veo:predictLongRunning", made: `{"name":"models/veo/operations/g1"}`, task: "models/veo/operations/g1",
+			poll:   "GET /v1beta/models/veo/operations/g1",
+			says:   `{"done":true,"response":{"generateVideoResponse":{"generatedSamples":[{"video":{"uri":"SELF/v1beta/files/abc:download?alt=media&name=a b"}}]}}}`,
+			more:   map[string]string{"GET /v1beta/files/abc:download?alt=media&name=a%20b": "200 the film"},
+			status: 200, answer: "the film", heard: []string{"GET /v1beta/files/abc:download?alt=media&name=a%20b"},
+		},
+		"at the provider, with a line in its address": {
+			format: "gemini", native: "veo", create: "POST /v1beta/models/veo:predictLongRunning", made: `{"name":"models/veo/operations/g1"}`, task: "models/veo/operations/g1",
+			poll:   "GET /v1beta/models/veo/operations/g1",
+			says:   `{"done":true,"response":{"generateVideoResponse":{"generatedSamples":[{"video":{"uri":"SELF/v1beta/files/abc:download?alt=media&name=a HTTP/1.1\r\nX: y"}}]}}}`,
+			status: 404, answer: "names no result",
+		},
+		"elsewhere, with a space in its address": {
+			format: "together", native: "m", create: "POST /v2/videos", made: `{"id":"t1"}`, task: "t1",
+			poll: "GET /v2/videos/t1", says: `{"status":"completed","outputs":{"video_url":"https://cdn.example/a.mp4?sig=1 2"}}`,
+			status: 302, answer: "https://cdn.example/a.mp4?sig=1%202",
+		},
 		"with a credential in it": {
 			format: "together", native: "m", create: "POST /v2/videos", made: `{"id":"t1"}`, task: "t1",
 			poll: "GET /v2/videos/t1", says: `{"status":"completed","outputs":{"video_url":"https://cdn.example/a.mp4?key=sk-one"}}`,

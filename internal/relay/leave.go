@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"modelgate"
 	"modelgate/internal/life"
 	"modelgate/internal/provider"
 )
@@ -15,8 +16,9 @@ import (
 // for the books alone: to its usage where the provider bills an abandoned
 // call anyway, for a bounded time and for a bounded number of calls at once.
 type leaving struct {
-	life   *life.Life    // the upstream call's
-	drains chan struct{} // slots of the relay
+	life   *life.Life // the upstream call's
+	drains *drains    // slots of the relay
+	org    modelgate.ClientID
 	limit  time.Duration
 	gauge  prometheus.Gauge // drains under way
 
@@ -56,13 +58,11 @@ func (l *leaving) leave() {
 		return
 	}
 	if l.drain {
-		select {
-		case l.drains <- struct{}{}:
+		if l.drains.take(l.org) {
 			l.slot = true
 			l.gauge.Inc()
 			l.timer = time.AfterFunc(l.limit, func() { l.life.End(errLeft) })
 			return
-		default:
 		}
 	}
 	l.life.End(errLeft)
@@ -81,6 +81,45 @@ func (l *leaving) close() {
 	if l.slot {
 		l.slot = false
 		l.gauge.Dec()
-		<-l.drains
+		l.drains.give(l.org)
+	}
+}
+
+// drains are the slots for replies that are read on after their clients have
+// left. One organization has at most half of those that the others leave free,
+// so that one whose clients leave all the time takes no slot of another's. It
+// is safe for concurrent use.
+type drains struct {
+	mu    sync.Mutex
+	slots int
+	taken int
+	by    map[modelgate.ClientID]int
+}
+
+func newDrains(slots int) *drains {
+	return &drains{slots: slots, by: make(map[modelgate.ClientID]int)}
+}
+
+// take takes a slot where the organization may have another.
+func (d *drains) take(org modelgate.ClientID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	mine := d.by[org]
+	free := d.slots - (d.taken - mine)
+	if mine >= (free+1)/2 {
+		return false
+	}
+	d.by[org]++
+	d.taken++
+	return true
+}
+
+// give gives a slot back.
+func (d *drains) give(org modelgate.ClientID) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.taken--
+	if d.by[org]--; d.by[org] == 0 {
+		delete(d.by, org)
 	}
 }

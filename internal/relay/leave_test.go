@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"bytes"
 	"context"
 	"io"
 	"net"
@@ -117,7 +118,7 @@ func TestClientLeaves(t *testing.T) {
 			g := open(t, u.URL, plan{configure: func(c *provider.Config) { c.OnDisconnect = tt.policy }})
 			g.leaves(t, u, tt.path, tt.body, tt.after)
 			if tt.policy == provider.Drain {
-				eventually(t, "a drain", func() bool { return len(g.relay.drains) == 1 })
+				eventually(t, "a drain", func() bool { return g.relay.drains.count() == 1 })
 				close(u.proceed)
 			} else {
 				wait(t, u.closed, "hang-up at the provider")
@@ -127,7 +128,7 @@ func TestClientLeaves(t *testing.T) {
 				t.Errorf("END %+v\nwant status %d, %s, cost %d", end, tt.status, tt.parse, tt.cost)
 			}
 			g.relay.Wait()
-			if len(g.relay.drains) != 0 {
+			if g.relay.drains.count() != 0 {
 				t.Error("a slot is still taken")
 			}
 		})
@@ -142,7 +143,7 @@ func TestDrainsAreBounded(t *testing.T) {
 		u := newTwoParts(t, first, "")
 		g := open(t, u.URL, plan{options: Options{MaxDrain: 1}})
 		g.leaves(t, u, "/v1/messages", claudeBody, "message_start")
-		eventually(t, "a drain", func() bool { return len(g.relay.drains) == 1 })
+		eventually(t, "a drain", func() bool { return g.relay.drains.count() == 1 })
 		g.leaves(t, u, "/v1/messages", claudeBody, "message_start")
 		wait(t, u.closed, "hang-up of the second call") // the first one goes on
 		wait(t, g.books.ended, "END")
@@ -233,16 +234,150 @@ func TestStuckClientHasLeft(t *testing.T) {
 func TestLeaving(t *testing.T) {
 	t.Parallel()
 	var stays, ends life.Life
-	l := leaving{life: &stays, drains: make(chan struct{})}
+	l := leaving{life: &stays, drains: newDrains(0)}
 	l.when(provider.Cancel)
 	l.stay()
 	l.leave()
 	if stays.Cause() != nil || !l.hasLeft() {
 		t.Errorf("a call that stays ends with %v, left %v", stays.Cause(), l.hasLeft())
 	}
-	l = leaving{life: &ends, drains: make(chan struct{})}
+	l = leaving{life: &ends, drains: newDrains(0)}
 	l.leave()
 	if ends.Cause() == nil {
 		t.Error("a call goes on that was not sent")
 	}
+}
+
+// One organization takes half of the free slots, however many of its clients
+// leave, and gives them back.
+func TestDrainsAreShared(t *testing.T) {
+	t.Parallel()
+	d := newDrains(256)
+	takes := func(org modelgate.ClientID) (n int) {
+		for d.take(org) {
+			n++
+		}
+		return n
+	}
+	if first, second, third := takes("a"), takes("b"), takes("c"); first != 128 || second != 64 || third != 32 {
+		t.Errorf("%d, %d and %d slots, want 128, 64 and 32", first, second, third)
+	}
+	for range 128 {
+		d.give("a")
+	}
+	if n := takes("b"); n != 48 || d.count() != 64+48+32 {
+		t.Errorf("%d more and %d in all, want 48 and 144", n, d.count())
+	}
+	if d = newDrains(1); !d.take("a") || d.take("a") || d.take("b") {
+		t.Error("the only slot is not taken once")
+	}
+}
+
+// A drain that comes to its time, and a client that finds no slot, leave what
+// was delivered in the books.
+func TestEndedDrainsAreCharged(t *testing.T) {
+	t.Parallel()
+	words := strings.Repeat("word ", 400)
+	first := reply(eventHead, chunks(events(`{"choices":[{"index":0,"delta":{"content":"`+words+`"}}]}`)))
+	for name, o := range map[string]Options{"time": {DrainFor: 30 * time.Millisecond}, "no slot": {MaxDrain: -1}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := newTwoParts(t, first, "")
+			g := open(t, u.URL, plan{options: o})
+			g.leaves(t, u, "/v1/chat/completions", streamBody, "word")
+			wait(t, u.closed, "hang-up at the provider")
+			want := asked(streamBody, "acme/chat", "gpt-x") + 500*2000
+			if end := g.books.only(t); end.ParseStatus != modelgate.ParsePartial || end.Cost != want {
+				t.Errorf("END %+v, want partial and %d", end, want)
+			}
+		})
+	}
+}
+
+// An estimate is never above what the request or the model allows.
+func TestEstimatesHaveALimit(t *testing.T) {
+	t.Parallel()
+	words := strings.Repeat("word ", 4000)
+	for body, most := range map[string]int64{
+		`{"model":"acme/chat","max_tokens":70,"messages":[]}`:       70,
+		`{"model":"acme/chat","max_tokens":70,"n":3,"messages":[]}`: 210,
+		`{"model":"acme/bounded","messages":[]}`:                    400,
+		`{"model":"acme/bounded","max_tokens":9000,"messages":[]}`:  400,
+		`{"model":"acme/chat","max_tokens":90000,"messages":[]}`:    5000,
+	} {
+		u := rawUpstream(t, saysOnce(reply(eventHead, chunks(events(`{"choices":[{"index":0,"delta":{"content":"`+words+`"}}]}`)))))
+		g := open(t, u.URL, plan{})
+		_, _, _ = g.do(t, "/v1/chat/completions", body)
+		if end := g.books.only(t); end.Usage.Output != most {
+			t.Errorf("%s: %d tokens, want %d", body, end.Usage.Output, most)
+		}
+	}
+}
+
+// saysOnce writes a text and hangs up.
+func saysOnce(text string) func(net.Conn, *http.Request) bool {
+	return func(conn net.Conn, _ *http.Request) bool {
+		_, _ = io.WriteString(conn, text)
+		return false
+	}
+}
+
+// A MARK says four fifths at least of what has been passed on, and there are
+// few of them.
+func TestMarksKeepUp(t *testing.T) {
+	t.Parallel()
+	event := events(`{"choices":[{"index":0,"delta":{"content":"twelve bytes"}}]}`)
+	proceed := make(chan struct{})
+	u := rawUpstream(t, func(conn net.Conn, _ *http.Request) bool {
+		_, _ = io.WriteString(conn, reply(eventHead, ""))
+		for range 3000 {
+			_, _ = io.WriteString(conn, chunks(event))
+		}
+		<-proceed
+		return false
+	})
+	g := open(t, u.URL, plan{})
+	x := g.dial(t, "/v1/chat/completions", streamBody)
+	_ = x.conn.SetReadDeadline(time.Now().Add(patience))
+	for buf := make([]byte, 4096); bytes.Count(x.got, []byte("twelve bytes")) < 2800; { // frames split some
+		n, err := x.conn.Read(buf)
+		if x.got = append(x.got, buf[:n]...); err != nil {
+			t.Fatal("the stream broke off")
+		}
+	}
+	g.books.mu.Lock()
+	last, marks := g.books.marks[len(g.books.marks)-1], len(g.books.marks)
+	g.books.mu.Unlock()
+	if last.Usage.Output < 8400*4/5 || marks > 60 {
+		t.Errorf("the last of %d MARKs has %d of 8400 tokens", marks, last.Usage.Output)
+	}
+	close(proceed)
+	g.books.only(t)
+}
+
+// What was guessed of calls that were cut does not lower what is reserved.
+func TestGuessesDoNotLowerReservations(t *testing.T) {
+	t.Parallel()
+	r := recent{routes: make(map[routeName]*sample)}
+	a := &attempt{name: "p", model: "m"}
+	note := func(output int64, guessed bool) {
+		r.note(a, modelgate.LLM, &modelgate.CallEnd{StatusCode: 200, Usage: modelgate.Usage{Output: output}}, guessed)
+	}
+	note(1000, false)
+	for range 2 * recentCalls {
+		note(3, true)
+	}
+	if usual, _ := r.typical(a); usual != 1000 {
+		t.Errorf("%d tokens are usual, want 1000", usual)
+	}
+	if note(2000, true); func() int64 { n, _ := r.typical(a); return n }() != 2000 {
+		t.Error("a larger guess does not count")
+	}
+}
+
+// count is how many slots are taken.
+func (d *drains) count() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.taken
 }

@@ -16,6 +16,7 @@ type Metrics struct {
 	calls     *prometheus.CounterVec
 	refusals  *prometheus.CounterVec
 	fallbacks *prometheus.CounterVec
+	failures  *prometheus.CounterVec
 	tokens    *prometheus.CounterVec
 	cost      *prometheus.CounterVec
 	latency   *prometheus.HistogramVec
@@ -60,6 +61,9 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		fallbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "modelgate_fallbacks_total", Help: "Attempts that failed and were followed by one on another route.",
 		}, []string{"provider"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "modelgate_provider_failures_total", Help: "Requests to a provider that got no reply, by cause.",
+		}, []string{"provider", "cause"}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "modelgate_tokens_total", Help: "Tokens booked.",
 		}, []string{"provider", "direction"}),
@@ -95,13 +99,17 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, kind := range []modelgate.Kind{modelgate.Unavailable, modelgate.Internal} {
 		m.refusals.WithLabelValues(kind.Type()) // an alert wants to see the first
 	}
-	reg.MustRegister(m.calls, m.refusals, m.fallbacks, m.tokens, m.cost, m.latency, m.firstByte, m.added, m.errands, m.jobs, m.jobCost, m.inFlight, m.drains)
+	reg.MustRegister(m.calls, m.refusals, m.fallbacks, m.failures, m.tokens, m.cost, m.latency, m.firstByte, m.added, m.errands, m.jobs, m.jobCost, m.inFlight, m.drains)
 	return m
 }
 
 func (m *Metrics) refused(kind modelgate.Kind) { m.refusals.WithLabelValues(kind.Type()).Inc() }
 
 func (m *Metrics) fellBack(provider string) { m.fallbacks.WithLabelValues(provider).Inc() }
+
+func (m *Metrics) unreached(provider, cause string) {
+	m.failures.WithLabelValues(provider, cause).Inc()
+}
 
 func (m *Metrics) errand(c *call, status int) {
 	m.errands.WithLabelValues(c.errand.at.Name(), string(c.errand.role), strconv.Itoa(status)).Inc()
@@ -116,8 +124,8 @@ func (m *Metrics) jobEnded(f *modelgate.JobFinal) {
 func (m *Metrics) done(c *call, end *modelgate.CallEnd) {
 	t, calls := m.tally(c.attempts[c.tried].provider.Name(), answer{c.surface, end.StatusCode})
 	calls.Inc()
-	t.input.Add(float64(end.Usage.PromptTokens()))
-	t.output.Add(float64(end.Usage.Output + end.Usage.AudioOutput))
+	t.input.Add(float64(end.Usage.InputTokens()))
+	t.output.Add(float64(end.Usage.OutputTokens()))
 	t.cost.Add(float64(end.Cost) / float64(modelgate.USD))
 	now := time.Now()
 	t.latency.Observe(now.Sub(c.start).Seconds())

@@ -147,7 +147,7 @@ func brokenReplies() map[string]misbehaviour {
 		"sends less than it declared, the value whole": {upstream: saysAndCloses(reply(fmt.Sprintf("Content-Type: application/json\nContent-Length: %d", len(chatReply)+9), chatReply)),
 			status: 200, cut: true, parse: modelgate.ParseOK, cost: chatCost},
 		"sends less than it declared, the value cut": {upstream: saysAndCloses(reply(fmt.Sprintf("Content-Type: application/json\nContent-Length: %d", len(chatReply)), chatReply[:60])),
-			status: 200, cut: true, parse: modelgate.ParsePartial, cost: chatAsked()},
+			status: 200, cut: true, parse: modelgate.ParsePartial, cost: chatAsked() + 2000},
 		"sends more than a reply may have": {upstream: says(sized("application/json", `{"a":"`+strings.Repeat("x", 70_000)+`"}`)), plan: plan{options: Options{MaxReply: 50_000}},
 			status: 200, cut: true, parse: modelgate.ParsePartial, cost: chatAsked()},
 		"sends more than it declared": {upstream: says(sized("application/json", chatReply) + "and more"),
@@ -174,15 +174,15 @@ func oddUsage() map[string]misbehaviour {
 	empty := `{"object":"list","data":[]}`
 	embed := `{"model":"acme/embed","input":"hello there"}`
 	return map[string]misbehaviour{
-		"no usage":                 value(`{"choices":[]}`, modelgate.ParsePartial, chatAsked()+4*2000),
-		"no usage in a stream":     stream(events(word, word, word, word, word, word, "[DONE]"), modelgate.ParsePartial, streamAsked+4*2000),
+		"no usage":                 value(`{"choices":[]}`, modelgate.ParsePartial, chatAsked()),
+		"no usage in a stream":     stream(events(word, word, word, word, word, word, "[DONE]"), modelgate.ParsePartial, streamAsked+2*2000),
 		"usage twice":              stream(events(word, usage(10, 5), usage(11, 6), "[DONE]"), modelgate.ParseOK, 23_000),
 		"usage of zero":            value(`{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}`, modelgate.ParseOK, 0),
-		"usage of null":            value(`{"choices":[],"usage":null}`, modelgate.ParsePartial, chatAsked()+7*2000),
-		"negative usage":           value(`{"choices":[],"usage":{"prompt_tokens":-5,"completion_tokens":5}}`, modelgate.ParsePartial, 10_000),
+		"usage of null":            value(`{"choices":[],"usage":null}`, modelgate.ParsePartial, chatAsked()),
+		"negative usage":           value(`{"choices":[],"usage":{"prompt_tokens":-5,"completion_tokens":5}}`, modelgate.ParsePartial, chatAsked()+10_000),
 		"a line of 9 MiB":          stream(events(`{"x":"`+strings.Repeat("x", 9<<20)+`"}`, usage(10, 5), "[DONE]"), modelgate.ParsePartial, chatCost),
 		"model without a price":    on(value(chatReply, modelgate.ParsePartial, 0), "", strings.Replace(chatBody, "acme/chat", "acme/unpriced", 1)),
-		"more bytes than context":  on(value(`{"choices":[]}`, modelgate.ParsePartial, 5*1000+4*2000), "", strings.Replace(chatBody, "acme/chat", "acme/small", 1)),
+		"more bytes than context":  on(value(`{"choices":[]}`, modelgate.ParsePartial, 5*1000), "", strings.Replace(chatBody, "acme/chat", "acme/small", 1)),
 		"embeddings without usage": on(value(empty, modelgate.ParsePartial, asked(embed, "acme/embed", "ada")), "/v1/embeddings", embed),
 		"speech of no text":        on(value(`{}`, modelgate.ParseUnknown, 0), "/v1/audio/speech", `{"model":"acme/voice"}`),
 		"a count of tokens":        on(value(`{"input_tokens":3}`, modelgate.ParseOK, 0), "/v1/messages/count_tokens", `{"model":"acme/claude","messages":[]}`),
@@ -199,7 +199,7 @@ func statuses() map[string]misbehaviour {
 	coded := answers(200, "Content-Encoding: gzip\r\n", small)
 	coded.cost = chatCost
 	bombed := answers(200, "Content-Encoding: gzip\r\n", bomb)
-	bombed.parse = modelgate.ParseUnknown
+	bombed.parse, bombed.cost = modelgate.ParsePartial, chatAsked()
 	charged := answers(400, "", chatReply)
 	charged.cost = chatCost
 	return map[string]misbehaviour{

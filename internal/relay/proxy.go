@@ -19,6 +19,9 @@ func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
 		path = "/"
 	}
 	way, captures := p.Route(c.r.Method, path)
+	if way == nil && c.r.Method == http.MethodHead {
+		way, captures = p.Route(http.MethodGet, path)
+	}
 	switch {
 	case way == nil:
 		return modelgate.ErrPathNotPermitted
@@ -32,12 +35,15 @@ func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
 	if c.attribution, err = attribution(c.r.Header); err != nil {
 		return err
 	}
-	if err := q.stored(p, way.Stored); err != nil {
+	if way.Open {
+		err = q.judgeOpen(p, path, way)
+	} else {
+		err = q.judge(p, path, limitsOf(way))
+	}
+	if err != nil {
 		return err
 	}
-	if y.enforced(c) {
-		c.demand = q.demand(path)
-	}
+	c.demand = q.demand(path)
 	a := attempt{name: p.Name(), provider: p, reader: way.Reader}
 	if a.model, a.others, err = q.models(way.Models, captures); err != nil {
 		return err
@@ -45,13 +51,11 @@ func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
 	if a.way = way.Way; a.way != nil && a.model == "" {
 		return modelgate.Errorf(modelgate.BadRequest, "a task needs a model: name one where the provider takes it")
 	}
+	if err := q.names(way, a.model); err != nil {
+		return err
+	}
 	_, template, _ := strings.Cut(way.Pattern, " ")
 	c.surface, c.free = "/"+p.Name()+template, way.Free
-	if way.Reader.Asks() {
-		if c.asked, err = q.Asked(); err != nil {
-			return badRequest(err)
-		}
-	}
 	if a.model != "" {
 		a.price = c.live.Catalog.ProxyPrice(a.name, a.model)
 		if known := c.live.Catalog.Serving(a.name, a.model); len(known) > 0 {
@@ -61,7 +65,10 @@ func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
 	if a.way != nil {
 		c.makes = jobKind(c.model, way.Kind)
 	}
-	a.out = provider.Call{Method: c.r.Method, Path: path, Query: c.r.URL.RawQuery, Header: c.r.Header, Auth: way.Auth}
+	if a.asked, err = way.Ask(&q.Request, c.makes); err != nil {
+		return badRequest(err)
+	}
+	a.out = provider.Call{Method: c.r.Method, Path: path, Query: p.ClientQuery(c.r.URL.RawQuery), Header: c.r.Header, Auth: way.Auth}
 	includeUsage := wish(way.IncludeUsage && c.r.Method == http.MethodPost)
 	if a.out.Body, a.inject, err = q.rewrite(provider.ModelInBody, "", includeUsage); err != nil {
 		return err

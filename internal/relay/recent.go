@@ -46,14 +46,20 @@ func (r *recent) typical(a *attempt) (int64, bool) {
 	return s.typical, true
 }
 
-// note remembers a call.
-func (r *recent) note(a *attempt, k modelgate.ModelKind, end *modelgate.CallEnd) {
+// note remembers a call. What was guessed of one that was cut is remembered
+// only where it is more than usual: such calls would have used more.
+func (r *recent) note(a *attempt, k modelgate.ModelKind, end *modelgate.CallEnd, guessed bool) {
 	if end.StatusCode >= 300 {
 		return
 	}
 	figure := int64(end.Cost)
 	if tokens(k) {
-		figure = end.Usage.Output + end.Usage.AudioOutput
+		figure = end.Usage.Output + end.Usage.Reasoning + end.Usage.AudioOutput
+	}
+	if guessed {
+		if usual, _ := r.typical(a); figure <= usual {
+			return
+		}
 	}
 	if s := r.sample(routeName{a.name, a.model}); s != nil {
 		s.add(figure)

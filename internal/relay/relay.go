@@ -106,17 +106,19 @@ type Relay struct {
 	Options
 	doors   map[string]*door
 	recent  recent
-	drains  chan struct{}
+	drains  *drains
 	buffers sync.Pool // of *[copyBuffer]byte
 	paces   sync.Pool // of *pace
 	lives   *lives
 	active  sync.WaitGroup
+
+	warnings warnings
 }
 
 // New makes a relay.
 func New(o Options) *Relay {
 	o = o.withDefaults()
-	y := &Relay{Options: o, doors: make(map[string]*door), drains: make(chan struct{}, o.MaxDrain)}
+	y := &Relay{Options: o, doors: make(map[string]*door), drains: newDrains(o.MaxDrain)}
 	y.lives = newLives()
 	y.paces.New = func() any { return new(pace) }
 	y.buffers.New = func() any { return new([copyBuffer]byte) }

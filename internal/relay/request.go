@@ -3,7 +3,7 @@ package relay
 import (
 	"bytes"
 	"errors"
-	"mime"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -16,17 +16,23 @@ import (
 // request is a client's body, taken apart once.
 type request struct {
 	provider.Request
-	body []byte
-	form bool // multipart/form-data
-	json bool
+	budget *provider.Names // what demand reads of objects
+	tools  *provider.Names
+	method string
+	header http.Header
+	body   []byte
+	form   bool // multipart/form-data
+	json   bool
+	// pairs: it is declared to be application/x-www-form-urlencoded.
+	pairs bool
 	// once: the body is rewritten for one route only, and may be rewritten
 	// where it stands. Nothing may be read out of it afterwards.
 	once bool
 }
 
-// read reads and scans the body. A body that begins like a JSON object is
-// judged as one whatever its Content-Type says, because a provider may do the
-// same.
+// read reads and scans the body. A body that begins like a JSON object, in
+// any encoding, is judged as one whatever its Content-Type says, because a
+// provider may do the same; so is one whose Content-Type speaks of JSON.
 func (y *Relay) read(c *call) (*request, error) {
 	c.room = y.Room.For(string(c.caller.ClientID))
 	began := time.Now()
@@ -35,19 +41,22 @@ func (y *Relay) read(c *call) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &request{body: body}
+	q := &request{body: body, budget: c.live.budget, tools: c.live.tools, method: c.r.Method, header: c.r.Header}
 	q.Query = c.r.URL.RawQuery
 	if len(c.r.Header["Content-Type"]) > 1 {
 		return nil, modelgate.Errorf(modelgate.BadRequest, "Content-Type must be given once")
 	}
 	contentType := c.r.Header.Get("Content-Type")
 	declared := strings.HasPrefix(contentType, "application/json")
-	if !declared && formData(contentType) {
-		q.form = true
+	if !declared {
+		media := strings.ToLower(contentType)
+		declared, q.form, q.pairs = strings.Contains(media, "json"), strings.Contains(media, "multipart/form-data"), strings.Contains(media, "urlencoded")
+	}
+	if q.form {
 		q.Form, err = provider.ScanForm(contentType, body, c.live.names)
 		return q, badRequest(err)
 	}
-	start := bytes.TrimLeft(body, " \t\r\n")
+	start := bytes.TrimLeft(body, " \t\r\n\x00") // the zeros of UTF-16
 	if len(body) > 0 && (declared || len(start) > 0 && (start[0] == '{' || start[0] >= 0x80)) {
 		q.json = true
 		q.Fields, err = provider.Scan(body, c.live.names)
@@ -64,11 +73,6 @@ func (c *call) reuse() {
 	if c.out == nil || c.out.Left() {
 		c.room.Reuse()
 	}
-}
-
-func formData(contentType string) bool {
-	media, _, _ := mime.ParseMediaType(contentType)
-	return media == "multipart/form-data"
 }
 
 // badRequest turns what the parsers say into an answer.
@@ -98,22 +102,6 @@ func (q *request) slug() (string, error) {
 		return "", modelgate.Errorf(modelgate.BadRequest, `"model" must be a string: a catalog slug 'author/model' (see GET /v1/models)`)
 	}
 	return text, nil
-}
-
-// stored refuses a body that refers to an object kept at the provider, which
-// all tenants share.
-func (q *request) stored(p *provider.Provider, members []string) error {
-	if p.AllowsStoredObjects() {
-		return nil
-	}
-	for _, name := range members {
-		value, inBody := q.Fields.Get(name)
-		_, _, inForm := q.Form.Get(name)
-		if inBody && value.Kind() != provider.JSONNull || inForm {
-			return modelgate.Errorf(modelgate.Forbidden, "%q refers to an object stored at the provider, which is shared; the operator must allow it (allow_stored_objects)", name)
-		}
-	}
-	return nil
 }
 
 // rename is the edit that gives the model the provider's own id, or takes it

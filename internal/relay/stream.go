@@ -1,7 +1,6 @@
 package relay
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
@@ -26,6 +25,19 @@ type passage struct {
 	*call
 	resp   *http.Response
 	filter *provider.UsageChunkFilter // nil: every event is for the client
+	costs  *provider.CostFilter       // nil: what the reply states of costs is for the client
+	plain  *provider.Decoded          // before costs; nil: the reply is not compressed
+}
+
+// replyHeaders passes the headers of a reply on. A redirect is named by the
+// provider's own path: an end customer who came through a door is not told
+// which provider that is.
+func (c *call) replyHeaders(p *provider.Provider, from http.Header) {
+	header := c.w.Header()
+	p.ResponseHeaders(header, from)
+	if byDoor := c.bySlug || c.errand != nil && c.errand.provider == ""; byDoor && c.caller.SubAccountID != "" {
+		header.Del("Location")
+	}
 }
 
 // pass copies the reply to the client as it comes and feeds the meter. What
@@ -36,21 +48,27 @@ func (y *Relay) pass(c *call, resp *http.Response) {
 	a := &c.attempts[c.tried]
 	c.meter = a.reader.Meter(provider.Reply{
 		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"),
-		ContentEncoding: resp.Header.Get("Content-Encoding"), Asked: c.asked,
+		ContentEncoding: resp.Header.Get("Content-Encoding"), Asked: a.asked,
 	})
 	if a.way != nil && resp.StatusCode < 300 {
 		y.passJob(c, resp)
 		return
 	}
 	header := c.w.Header()
-	a.provider.ResponseHeaders(header, resp.Header)
+	c.replyHeaders(a.provider, resp.Header)
 	c.advise(resp.StatusCode)
-	c.stream, c.unreadable = hasMedia(resp, "text/event-stream"), compressed(resp)
+	c.stream = hasMedia(resp, "text/event-stream")
 	p := passage{call: c, resp: resp}
-	if a.inject && resp.StatusCode < 300 && c.stream && !c.unreadable {
+	if a.inject && resp.StatusCode < 300 && c.stream && !compressed(resp) {
 		p.filter = new(provider.UsageChunkFilter)
 		header.Del("Content-Length")
 		resp.ContentLength = -1
+	}
+	if !y.hideCosts(&p) {
+		return
+	}
+	if p.plain != nil {
+		defer p.plain.Close()
 	}
 	c.status = resp.StatusCode
 	c.w.WriteHeader(resp.StatusCode)
@@ -81,9 +99,9 @@ func (y *Relay) copy(p *passage) bool {
 	switch {
 	case err == io.EOF:
 		p.whole = true
-		if p.filter != nil {
+		if p.filter != nil || p.costs != nil {
 			y.end(p.call)
-			p.write(p.filter.Rest(), false)
+			p.rest()
 		}
 	case err != nil:
 		p.breakOff()
@@ -95,21 +113,21 @@ func (y *Relay) copy(p *passage) bool {
 func (y *Relay) piece(p *passage, chunk []byte) {
 	atOnce := p.atOnce()
 	p.replied += int64(len(chunk))
-	if p.stream {
-		p.events += int64(bytes.Count(chunk, []byte(eventMark)))
-	}
 	terminal := p.meter.Feed(chunk)
 	if p.filter != nil {
 		chunk = p.filter.Filter(chunk)
+	}
+	if p.costs != nil {
+		chunk = p.withoutCosts(chunk)
 	}
 	if terminal || p.replied == p.resp.ContentLength {
 		p.whole = true
 		y.end(p.call)
 	}
-	p.write(chunk, atOnce)
-	if p.resp.ContentLength < 0 && !p.ended {
+	if !p.ended {
 		y.mark(p.call)
 	}
+	p.write(chunk, atOnce)
 }
 
 // atOnce reports whether the next piece is sent without waiting for others. A

@@ -46,7 +46,7 @@ func (y *Relay) trace(c *call, end *modelgate.CallEnd) {
 			{Key: "modelgate.provider", Value: a.name}, {Key: "modelgate.parse_status", Value: string(end.ParseStatus)}, {Key: "modelgate.cost_usd", Value: end.Cost.String()},
 		},
 		Numbers: []trace.Number{
-			{Key: "gen_ai.usage.input_tokens", Value: end.Usage.PromptTokens()}, {Key: "gen_ai.usage.output_tokens", Value: end.Usage.Output + end.Usage.AudioOutput},
+			{Key: "gen_ai.usage.input_tokens", Value: end.Usage.InputTokens()}, {Key: "gen_ai.usage.output_tokens", Value: end.Usage.OutputTokens()},
 			{Key: "http.response.status_code", Value: int64(end.StatusCode)}, {Key: "modelgate.first_byte_ms", Value: end.FirstByteMS},
 		},
 		Failed: failure(end.StatusCode),

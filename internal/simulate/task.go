@@ -9,11 +9,16 @@ const (
 	arkTokens      = 1000
 )
 
-func duration(f fields) float64 {
-	if d := f.number("duration"); d > 0 {
-		return d
+// length is how long a film is made that was asked to have the length in a
+// member; a request without one gets the usual length, and one with a length
+// that no film has is refused.
+func length(f fields, member string, usual float64) (seconds float64, ok bool) {
+	if f[member] == nil {
+		return usual, true
 	}
-	return defaultSeconds
+	const longest = 60
+	n := f.number(member)
+	return n, n >= 1 && n <= longest
 }
 
 // createTask makes a task of DashScope, which insists on being asked for one.
@@ -21,7 +26,11 @@ func (p *Provider) createTask(c *call) answer {
 	if c.r.Header.Get("X-DashScope-Async") != "enable" {
 		return c.fail(http.StatusForbidden, "current user api does not support synchronous calls.")
 	}
-	j := p.createJob(c, "", duration(c.fields.object("parameters")))
+	seconds, ok := length(c.fields.object("parameters"), "duration", defaultSeconds)
+	if !ok {
+		return c.fail(http.StatusBadRequest, "the parameter duration is invalid")
+	}
+	j := p.createJob(c, "", seconds)
 	return jsonAnswer(object{"request_id": p.id(c, ""), "output": object{"task_id": j.id, "task_status": "PENDING"}})
 }
 
@@ -80,7 +89,11 @@ func (p *Provider) createArk(c *call) answer {
 	if c.served.Model == "" {
 		return c.fail(http.StatusBadRequest, "the parameter model is missing")
 	}
-	j := p.createJob(c, "cgt-", duration(c.fields))
+	seconds, ok := length(c.fields, "duration", defaultSeconds)
+	if !ok {
+		return c.fail(http.StatusBadRequest, "the parameter duration is invalid")
+	}
+	j := p.createJob(c, "cgt-", seconds)
 	return jsonAnswer(object{"id": j.id})
 }
 

@@ -53,9 +53,9 @@ func (p *Provider) createVideo(c *call) answer {
 	if c.fields.text("prompt") == "" {
 		return c.fail(http.StatusBadRequest, "Missing required parameter: 'prompt'.")
 	}
-	seconds := c.fields.number("seconds")
-	if !(seconds > 0) {
-		seconds = 4
+	seconds, ok := length(c.fields, "seconds", 4)
+	if !ok {
+		return c.fail(http.StatusBadRequest, "Invalid value: 'seconds'.")
 	}
 	if c.fields.text("size") == "" {
 		c.fields["size"] = "720x1280"

@@ -12,8 +12,8 @@ import (
 // A version begins every payload. A change of the layout raises it and keeps
 // reading the older ones, because a segment may outlive an upgrade.
 const (
-	beginVersion = 2 // 1 had no Holds
-	endVersion   = 2 // 1 had no Job
+	beginVersion = 3 // 1 had no Holds, 2 no Sent
+	endVersion   = 3 // 1 had no Job, 2 no reasoning, tools and advisor
 )
 
 // errRecord says that a payload with a good checksum cannot be understood:
@@ -35,7 +35,10 @@ func AppendBegin(dst []byte, b *modelgate.CallBegin) []byte {
 	if b.ViaSDK {
 		via = 1
 	}
-	dst = append(dst, via, byte(b.Holds))
+	dst = binary.AppendUvarint(append(dst, via), uint64(b.Holds))
+	dst = binary.AppendVarint(dst, b.Sent.Input)
+	dst = binary.AppendVarint(dst, int64(b.Sent.Cost))
+	dst = appendText(dst, b.Sent.PriceLabel)
 	dst = binary.AppendUvarint(dst, uint64(len(b.Attribution)))
 	for k, v := range b.Attribution {
 		dst = appendText(appendText(dst, k), v)
@@ -57,7 +60,11 @@ func (d *Decoder) Begin(id [16]byte, payload []byte) (modelgate.CallBegin, error
 	b.Region, b.Door = r.text(), r.text()
 	b.ViaSDK = r.byte() == 1
 	if version > 1 {
-		b.Holds = modelgate.Holds(r.byte())
+		b.Holds = modelgate.Holds(r.uvarint())
+	}
+	if version > 2 {
+		b.Sent.Input, b.Sent.Cost = r.varint(), modelgate.Nano(r.varint())
+		b.Sent.PriceLabel = r.text()
 	}
 	b.Attribution = r.attribution(&b)
 	return b, r.done("begin")
@@ -114,14 +121,19 @@ func (d *Decoder) End(payload []byte) (modelgate.CallEnd, error) {
 	r := record{decoder: d, rest: payload}
 	version := r.version(endVersion)
 	var e modelgate.CallEnd
-	for _, n := range endNumbers(&e) {
-		*n = r.varint()
+	numbers, texts := endNumbers(&e), endTexts(&e)
+	for i, n := range numbers {
+		if version > 2 || i < oldNumbers {
+			*n = r.varint()
+		}
 	}
 	e.StatusCode = int(r.varint())
 	e.Cost = modelgate.Nano(r.varint())
 	e.ParseStatus = modelgate.ParseStatus(r.text())
-	for _, s := range endTexts(&e) {
-		*s = r.text()
+	for i, s := range texts {
+		if version > 2 || i < oldTexts {
+			*s = r.text()
+		}
 	}
 	if version > 1 {
 		e.Job = r.job()
@@ -129,20 +141,26 @@ func (d *Decoder) End(payload []byte) (modelgate.CallEnd, error) {
 	return e, r.done("end")
 }
 
+// Version 2 had the first of the counts and texts only.
+const oldNumbers, oldTexts = 14, 9
+
 // endNumbers fixes the order of the counts on disk.
-func endNumbers(e *modelgate.CallEnd) [14]*int64 {
+func endNumbers(e *modelgate.CallEnd) [24]*int64 {
 	u := &e.Usage
 	return [...]*int64{
 		&u.Input, &u.CachedInput, &u.CacheWrite, &u.CacheWrite1h, &u.Output, &u.AudioInput, &u.AudioOutput,
 		&u.Images, &u.Seconds, &u.Characters, &u.Searches, &u.Megapixels, &e.LatencyMS, &e.FirstByteMS,
+		&u.Reasoning, &u.FileSearches, &u.CodeSessions, &u.GroundedRequests, &u.Videos,
+		&u.AdvisorInput, &u.AdvisorCachedInput, &u.AdvisorCacheWrite, &u.AdvisorCacheWrite1h, &u.AdvisorOutput,
 	}
 }
 
 // endTexts fixes the order of the texts on disk.
-func endTexts(e *modelgate.CallEnd) [9]*string {
+func endTexts(e *modelgate.CallEnd) [10]*string {
 	u := &e.Usage
 	return [...]*string{
 		&u.Size, &u.Quality, &u.ServiceTier, &u.Speed, &u.InferenceGeo, &e.PriceLabel, &e.Provider, &e.Model, &e.Region,
+		&u.AdvisorModel,
 	}
 }
 
@@ -156,7 +174,7 @@ const (
 	maxJob = 1 + 2*10 + 4*(2+modelgate.MaxTaskID) + 2 + modelgate.MaxFrozen
 	// maxEnd is the longest payload of an END: version, numbers, status, cost,
 	// texts with their lengths, and a job.
-	maxEnd = 1 + 16*10 + 10*(2+maxEndText) + maxJob
+	maxEnd = 1 + 26*10 + 11*(2+maxEndText) + maxJob
 )
 
 func appendText(dst []byte, s string) []byte {

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
 	"math"
 	"strings"
@@ -30,6 +31,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 			Author: text.Draw(t, "author"), Kind: modelgate.ModelKind(text.Draw(t, "kind")),
 			Region: text.Draw(t, "region"), Door: text.Draw(t, "door"), ViaSDK: rapid.Bool().Draw(t, "sdk"),
 			Holds: modelgate.Holds(rapid.Byte().Draw(t, "holds")),
+			Sent:  modelgate.SentEstimate{Input: rapid.Int64().Draw(t, "input"), Cost: modelgate.Nano(rapid.Int64().Draw(t, "cost")), PriceLabel: text.Draw(t, "label")},
 		}
 		if m := rapid.MapOfN(text, text, 0, 18).Draw(t, "attribution"); len(m) > 0 {
 			begin.Attribution = m
@@ -69,27 +71,40 @@ func TestOlderBegin(t *testing.T) {
 	t.Parallel()
 	begin := modelgate.CallBegin{ClientID: "c", KeyID: "k", At: time.UnixMicro(7).UTC(), ViaSDK: true, Holds: 3}
 	now := AppendBegin(nil, &begin)
-	tail := len(now) - 2 // Holds, and the number of attribution pairs
-	older := append(append([]byte{1}, now[1:tail]...), now[tail+1:]...)
+	tail := len(now) - 5 // Holds, the three of Sent, and the number of attribution pairs
+	older := append(append([]byte{1}, now[1:tail]...), now[tail+4:]...)
 	got, err := NewDecoder().Begin([16]byte{}, older)
 	begin.Holds, begin.Attribution = 0, map[string]string{"key_id": "k"}
 	if diff := cmp.Diff(begin, got); err != nil || diff != "" {
 		t.Errorf("begin came back changed (%v):\n%s", err, diff)
 	}
-	if _, err := NewDecoder().Begin([16]byte{}, append([]byte{3}, now[1:]...)); err == nil {
+	if _, err := NewDecoder().Begin([16]byte{}, append([]byte{beginVersion + 1}, now[1:]...)); err == nil {
 		t.Error("a version that is not known was read")
 	}
 }
 
-// An END of the first version, which had no Job, is still read.
+// An END of the first version, which had no Job, and one of the second are
+// still read.
 func TestOlderEnd(t *testing.T) {
 	t.Parallel()
 	end := modelgate.CallEnd{StatusCode: 200, Cost: 7, ParseStatus: modelgate.ParseOK, Usage: modelgate.Usage{Input: 3, Size: "s"}}
-	now := AppendEnd(nil, &end)
-	older := append([]byte{1}, now[1:len(now)-1]...)
-	got, err := NewDecoder().End(older)
-	if diff := cmp.Diff(end, got); err != nil || diff != "" {
-		t.Errorf("end came back changed (%v):\n%s", err, diff)
+	older := []byte{0}
+	numbers, texts := endNumbers(&end), endTexts(&end)
+	for _, n := range numbers[:oldNumbers] {
+		older = binary.AppendVarint(older, *n)
+	}
+	older = binary.AppendVarint(older, int64(end.StatusCode))
+	older = binary.AppendVarint(older, int64(end.Cost))
+	older = appendText(older, string(end.ParseStatus))
+	for _, s := range texts[:oldTexts] {
+		older = appendText(older, *s)
+	}
+	for version, payload := range map[byte][]byte{1: older, 2: append(bytes.Clone(older), 0)} {
+		payload[0] = version
+		got, err := NewDecoder().End(payload)
+		if diff := cmp.Diff(end, got); err != nil || diff != "" {
+			t.Errorf("end of version %d came back changed (%v):\n%s", version, err, diff)
+		}
 	}
 }
 

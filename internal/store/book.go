@@ -61,7 +61,11 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 		}
 		counted.correct(f)
 	}
-	spent, err := charged.amounts()
+	above, err := db.lineagesOf(ctx, tx, charged)
+	if err != nil {
+		return err
+	}
+	spent, err := charged.amounts(above)
 	if err != nil {
 		return err
 	}

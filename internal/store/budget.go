@@ -1,37 +1,80 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"slices"
 	"time"
 
 	"modelgate"
 )
 
 // sqlBudgets lists the budgets of one client, $1 and $5, or of all between
-// them; it walks the primary key of budget.
-const sqlBudgets = `SELECT b.client_id, b.scope, b.scope_id, b.period, b.amount, b.revision, COALESCE(s.settled, 0), COALESCE(s.held, 0)
-FROM budget b
+// them, each owner's; it walks the primary keys of owned_budget and budget.
+const sqlBudgets = `SELECT b.client_id, b.scope, b.scope_id, b.period, b.owner, b.amount, COALESCE(s.settled, 0), COALESCE(s.held, 0)
+FROM (
+  SELECT client_id, scope, scope_id, period, owner, amount
+  FROM owned_budget
+  WHERE client_id >= $1 AND client_id <= $5
+  UNION ALL
+  SELECT client_id, scope, scope_id, period, 'organization', amount
+  FROM budget n
+  WHERE client_id >= $1 AND client_id <= $5 AND period <> 'total' AND NOT EXISTS (
+    SELECT 1
+    FROM owned_budget o
+    WHERE o.client_id = n.client_id AND o.scope = n.scope AND o.scope_id = n.scope_id AND o.period = n.period)) b
 LEFT JOIN spend s ON s.client_id = b.client_id AND s.scope = b.scope AND s.scope_id = b.scope_id
   AND s.period = b.period AND s.period_start = CASE b.period WHEN 'day' THEN CAST($3 AS BIGINT) ELSE CAST($4 AS BIGINT) END
-WHERE b.client_id >= $1 AND b.client_id <= $5
-  AND b.period <> 'total'
-  AND ($2 = '' OR b.scope = 'sub_account' AND b.scope_id = $2 OR b.scope = 'key' AND EXISTS (
+WHERE ($2 = '' OR b.scope = 'sub_account' AND b.scope_id = $2 OR b.scope = 'key' AND EXISTS (
     SELECT 1
     FROM api_key k
     WHERE k.id = b.scope_id AND k.client_id = b.client_id AND k.sub_account_id = $2))
-ORDER BY b.client_id, b.scope, b.scope_id, b.period
+ORDER BY b.client_id, b.scope, b.scope_id, b.period, b.owner
 -- sqlBudgets`
 
-const sqlPutBudget = `INSERT INTO budget (client_id, scope, scope_id, period, amount, revision)
+// sqlAdoptBudget gives the organization what is in budget alone.
+const sqlAdoptBudget = `INSERT INTO owned_budget (client_id, scope, scope_id, period, owner, amount)
+SELECT client_id, scope, scope_id, period, 'organization', amount
+FROM budget
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND NOT EXISTS (
+    SELECT 1
+    FROM owned_budget
+    WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4)
+-- sqlAdoptBudget`
+
+const sqlPutOwned = `INSERT INTO owned_budget (client_id, scope, scope_id, period, owner, amount)
 VALUES ($1, $2, $3, $4, $5, $6)
+ON CONFLICT (client_id, scope, scope_id, period, owner) DO UPDATE
+SET amount = excluded.amount
+-- sqlPutOwned`
+
+const sqlDeleteOwned = `DELETE FROM owned_budget
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND owner = $5
+-- sqlDeleteOwned`
+
+const sqlOwners = `SELECT owner
+FROM owned_budget
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4
+-- sqlOwners`
+
+// sqlBindSmallest makes the smallest the one that binds.
+const sqlBindSmallest = `INSERT INTO budget (client_id, scope, scope_id, period, amount, revision)
+SELECT client_id, scope, scope_id, period, MIN(amount), CAST($5 AS BIGINT)
+FROM owned_budget
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4
+GROUP BY client_id, scope, scope_id, period
 ON CONFLICT (client_id, scope, scope_id, period) DO UPDATE
 SET amount = excluded.amount, revision = excluded.revision
--- sqlPutBudget`
+-- sqlBindSmallest`
 
-const sqlDeleteBudget = `DELETE FROM budget
-WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4
--- sqlDeleteBudget`
+// sqlUnbind removes what nobody has set any more.
+const sqlUnbind = `DELETE FROM budget
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND NOT EXISTS (
+    SELECT 1
+    FROM owned_budget
+    WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4)
+-- sqlUnbind`
 
 // sqlBudgetTarget counts whether a target is the client's and, where $4 names
 // a sub-account, that one's.
@@ -76,23 +119,55 @@ func (db *DB) Budgets(ctx context.Context, client modelgate.ClientID, l BudgetLi
 	}
 	out, err := list(ctx, db.read, func(s scanner) (BudgetSpend, error) {
 		var b BudgetSpend
-		err := s.Scan(&b.ClientID, &b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision, &b.Spend, &b.Held)
+		err := s.Scan(&b.ClientID, &b.Level, &b.ID, &b.Period, &b.Owner, &b.Limit, &b.Spend, &b.Held)
 		return b, err
 	}, sqlBudgets, string(client), string(l.SubAccountID),
 		modelgate.Day.Start(l.At).UnixMicro(), modelgate.Month.Start(l.At).UnixMicro(), last)
 	return out, wrap("list budgets", err)
 }
 
-// PutBudget sets a budget, in place of one of the same target and period. A
-// key or sub-account outside the scope is not_found. It raises the control
-// version, and notes alerts where the limit lies below what is spent: there
-// may be no call any more that would. (spec: PUT /gw/budgets)
+// PutBudget sets a budget, in place of one of the same owner, target and
+// period. A key or sub-account outside the scope is not_found. It raises the
+// control version, and notes alerts where the limit lies below what is spent:
+// there may be no call any more that would. (spec: PUT /gw/budgets)
 func (db *DB) PutBudget(ctx context.Context, client modelgate.ClientID, s KeyScope, b modelgate.Budget, a modelgate.Audit) error {
 	if err := b.Validate(); err != nil {
 		return err
 	}
-	return db.update(ctx, "put budget", func(tx *sql.Tx) error {
-		if err := budgetTarget(ctx, tx, client, s, &b); err != nil {
+	return db.changeBudget(ctx, "put budget", client, s, &b, a, func(tx *sql.Tx, name []any) error {
+		_, err := tx.ExecContext(ctx, sqlPutOwned, append(name, ownerOf(&b), int64(b.Limit))...)
+		return err
+	})
+}
+
+// ownerOf is who a budget's owner is stored as.
+func ownerOf(b *modelgate.Budget) string { return string(cmp.Or(b.Owner, modelgate.OwnerOrganization)) }
+
+// DeleteBudget removes a budget of its owner. What is spent goes on being
+// counted. It raises the control version. Errors: not_found; forbidden where
+// only somebody above the owner has set one.
+func (db *DB) DeleteBudget(ctx context.Context, client modelgate.ClientID, s KeyScope, b modelgate.Budget, a modelgate.Audit) error {
+	if b.IsBalance() {
+		return modelgate.Errorf(modelgate.NotFound, "budget not found")
+	}
+	return db.changeBudget(ctx, "delete budget", client, s, &b, a, func(tx *sql.Tx, name []any) error {
+		r, err := tx.ExecContext(ctx, sqlDeleteOwned, append(name, ownerOf(&b))...)
+		if err != nil {
+			return err
+		}
+		if n, err := r.RowsAffected(); err != nil || n > 0 {
+			return err
+		}
+		return notOwn(ctx, tx, name, ownerOf(&b))
+	})
+}
+
+// changeBudget changes what an owner has set and then what binds. The control
+// version's row keeps two changes apart.
+func (db *DB) changeBudget(ctx context.Context, op string, client modelgate.ClientID, s KeyScope, b *modelgate.Budget, a modelgate.Audit,
+	change func(tx *sql.Tx, name []any) error) error {
+	return db.update(ctx, op, func(tx *sql.Tx) error {
+		if err := budgetTarget(ctx, tx, client, s, b); err != nil {
 			return err
 		}
 		if err := db.record(ctx, tx, client, a); err != nil {
@@ -102,8 +177,18 @@ func (db *DB) PutBudget(ctx context.Context, client modelgate.ClientID, s KeySco
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, sqlPutBudget, string(client), string(b.Level), b.ID, string(b.Period), int64(b.Limit), revision)
-		if err != nil {
+		name := []any{string(client), string(b.Level), b.ID, string(b.Period)}
+		name = name[:len(name):len(name)]
+		if _, err := tx.ExecContext(ctx, sqlAdoptBudget, name...); err != nil {
+			return err
+		}
+		if err := change(tx, name); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, sqlBindSmallest, append(name, revision)...); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, sqlUnbind, name...); err != nil {
 			return err
 		}
 		target := counter{modelgate.Counter{ClientID: client, Level: b.Level, ID: b.ID}}
@@ -111,28 +196,24 @@ func (db *DB) PutBudget(ctx context.Context, client modelgate.ClientID, s KeySco
 	})
 }
 
-// DeleteBudget removes a budget. What is spent goes on being counted. It
-// raises the control version. Errors: not_found.
-func (db *DB) DeleteBudget(ctx context.Context, client modelgate.ClientID, s KeyScope, b modelgate.Budget, a modelgate.Audit) error {
-	if b.IsBalance() {
-		return modelgate.Errorf(modelgate.NotFound, "budget not found")
+// notOwn is why an owner has no budget to remove.
+func notOwn(ctx context.Context, tx *sql.Tx, name []any, owner string) error {
+	owners, err := list(ctx, tx, scanText, sqlOwners, name...)
+	if err != nil {
+		return err
 	}
-	return db.update(ctx, "delete budget", func(tx *sql.Tx) error {
-		if err := budgetTarget(ctx, tx, client, s, &b); err != nil {
-			return err
+	has := func(o modelgate.Owner) bool { return slices.Contains(owners, string(o)) }
+	switch modelgate.Owner(owner) {
+	case modelgate.OwnerSubAccount:
+		if has(modelgate.OwnerOperator) || has(modelgate.OwnerOrganization) {
+			return modelgate.ErrResellersBudget
 		}
-		if err := db.record(ctx, tx, client, a); err != nil {
-			return err
+	case modelgate.OwnerOrganization:
+		if has(modelgate.OwnerOperator) {
+			return modelgate.ErrOperatorsBudget
 		}
-		if err := raiseControl(ctx, tx); err != nil {
-			return err
-		}
-		r, err := tx.ExecContext(ctx, sqlDeleteBudget, string(client), string(b.Level), b.ID, string(b.Period))
-		if err != nil {
-			return err
-		}
-		return oneRow(r, "budget")
-	})
+	}
+	return modelgate.Errorf(modelgate.NotFound, "budget not found")
 }
 
 func budgetTarget(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, s KeyScope, b *modelgate.Budget) error {

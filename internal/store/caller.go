@@ -11,7 +11,7 @@ import (
 // for each of its budgets, by the primary key of budget, or one without. Rules
 // can be long and come with one level only, and not at all for the key $2.
 const sqlCaller = `SELECT k.id, k.client_id, COALESCE(k.sub_account_id, ''), COALESCE(s.markup, 0),
-  k.scopes, CASE WHEN k.id <> $2 THEN k.backing ELSE '[]' END, k.limit_rps, k.limit_burst, k.limit_concurrency, k.expires_at,
+  COALESCE(k.issued_by, ''), k.scopes, CASE WHEN k.id <> $2 THEN k.backing ELSE '[]' END, k.limit_rps, k.limit_burst, k.limit_concurrency, k.expires_at,
   c.routing_policy, c.billing, c.limit_rps, c.limit_burst, c.limit_concurrency, c.ceiling,
   CASE WHEN l.scope = 'client' AND k.id <> $2 THEN k.entitlements END, CASE WHEN l.scope = 'client' AND k.id <> $2 THEN k.denies END,
   COALESCE(b.scope, ''), COALESCE(b.scope_id, ''), COALESCE(b.period, ''), COALESCE(b.amount, 0), COALESCE(b.revision, 0)
@@ -41,9 +41,10 @@ func (db *DB) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Ca
 	}
 	var own, client modelgate.Limits
 	var expiresAt int64
+	var issuedBy string
 	into := []any{
 		&c.KeyID, &c.ClientID, &c.SubAccountID, &c.Markup,
-		document{&c.Scopes}, document{&c.Backing},
+		&issuedBy, document{&c.Scopes}, document{&c.Backing},
 		&own.RequestsPerSecond, &own.Burst, &own.Concurrency, &expiresAt,
 		&c.RoutingPolicy, &c.Billing, &client.RequestsPerSecond, &client.Burst, &client.Concurrency, document{&c.Ceiling},
 	}
@@ -67,6 +68,13 @@ func (db *DB) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Ca
 		c.Entitlements, c.Denies, c.Backing = seen.Entitlements, seen.Denies, seen.Backing
 	}
 	c.Limits, c.ExpiresAt = own.Or(client), expires(expiresAt)
+	if issuedBy != "" {
+		above, err := db.inherit(ctx, &c, client)
+		if err != nil {
+			return modelgate.Caller{}, wrap("look up ancestors", err)
+		}
+		found = append(found, above...)
+	}
 	c.Budgets = applicable(&c, found)
 	return c, nil
 }

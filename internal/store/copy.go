@@ -71,7 +71,7 @@ func (db *DB) Copy(ctx context.Context, to *DB) (copied []CopiedTable, err error
 		if err != nil {
 			return err
 		}
-		return run(ctx, to.write, nil, func(into *sql.Tx) error {
+		return to.run(ctx, to.write, nil, func(into *sql.Tx) error {
 			if err := to.takeTime(ctx, into); err != nil {
 				return err
 			}

@@ -19,6 +19,8 @@ import (
 //   - freshPlan: PostgreSQL keeps the plan of a statement that it is sent again
 //     and again, also one that it made when a table was all but empty;
 //   - unhurried: PostgreSQL ends transactions that it hears nothing of;
+//   - begun, unnamed: behind a pooler a session is somebody else's after each
+//     transaction;
 //   - connecting (sqlite.go, postgres.go) and error codes (errors.go).
 type engine struct {
 	dialect       goose.Dialect
@@ -30,6 +32,10 @@ type engine struct {
 	// unhurried is run first in a transaction that does much between its
 	// statements, "" for nothing.
 	unhurried string
+	// begun is run first in every transaction, with idleBound, "" for nothing.
+	begun string
+	// unnamed: no statement may be prepared, for it would be by name.
+	unnamed bool
 	// lockSchema excludes other migrators, in this and other processes.
 	lockSchema func(context.Context) (unlock func() error, err error)
 }

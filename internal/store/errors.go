@@ -141,8 +141,23 @@ func wrap(op string, err error) error {
 	if _, ok := errors.AsType[*modelgate.Error](err); ok {
 		return err
 	}
-	return fmt.Errorf("%s: %w", op, err)
+	return fmt.Errorf("%s: %w%s", op, err, advice(err))
 }
+
+// advice is what the operator can do about an error, "" for nothing.
+func advice(err error) string {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (pg.Code == pgDuplicateStatement || pg.Code == pgNoSuchStatement) {
+		return " (behind a pooler in transaction mode, such as PgBouncer, set database.pooler: transaction)"
+	}
+	return ""
+}
+
+// What PostgreSQL answers where statements that were prepared by name are on
+// other connections than the ones they were prepared on.
+const (
+	pgDuplicateStatement = "42P05"
+	pgNoSuchStatement    = "26000"
+)
 
 // missing turns "no rows" into not_found.
 func missing(err error, what string) error {

@@ -151,7 +151,7 @@ func (db *DB) ChainEvidence(ctx context.Context, client modelgate.ClientID) (rec
 		}
 		return 0, false, wrap("chain evidence", err)
 	}
-	err = run(ctx, db.write, nil, func(tx *sql.Tx) error { return pass.commit(ctx, tx) })
+	err = db.run(ctx, db.write, nil, func(tx *sql.Tx) error { return pass.commit(ctx, tx) })
 	if errors.Is(err, errOvertaken) || lostRace(err) {
 		return 0, true, nil
 	}

@@ -21,14 +21,14 @@ const eventView = `usage_id, client_id, sub_account_id, customer_id, status, att
 // sqlExportEvents walks the primary key; what is carried is left out of it.
 const sqlExportEvents = `SELECT ` + eventView + `
 FROM processor_event
-WHERE client_id = $1 AND status <> 'carried'
+WHERE client_id = $1 AND status <> 'carried' AND (created_at, usage_id) < ($3, $4)
 ORDER BY created_at DESC, usage_id DESC
 LIMIT $2
 -- sqlExportEvents`
 
 const sqlExportEventsOf = `SELECT ` + eventView + `
 FROM processor_event
-WHERE client_id = $1 AND status = $3
+WHERE client_id = $1 AND status = $5 AND (created_at, usage_id) < ($3, $4)
 ORDER BY created_at DESC, usage_id DESC
 LIMIT $2
 -- sqlExportEventsOf`
@@ -85,6 +85,14 @@ type ExportList struct {
 	// 0 where none is.
 	OldestPending time.Duration
 	Events        []modelgate.ExportEvent // the newest first
+	More          bool                    // others follow
+}
+
+// ExportPage selects events.
+type ExportPage struct {
+	Status modelgate.ExportStatus // "" for all
+	Limit  int                    // 0 for all
+	After  *Cursor                // nil for the first page
 }
 
 func scanEvent(s scanner, more ...any) (modelgate.ExportEvent, error) {
@@ -94,9 +102,9 @@ func scanEvent(s scanner, more ...any) (modelgate.ExportEvent, error) {
 	return e, err
 }
 
-// ExportEvents lists an organization's events, those of one status or, for "",
-// all. (spec: GET /gw/processor/events)
-func (db *DB) ExportEvents(ctx context.Context, client modelgate.ClientID, status modelgate.ExportStatus, limit int) (ExportList, error) {
+// ExportEvents lists an organization's events, and counts all of them.
+// (spec: GET /gw/processor/events)
+func (db *DB) ExportEvents(ctx context.Context, client modelgate.ClientID, p ExportPage) (ExportList, error) {
 	var l ExportList
 	err := db.snapshot(ctx, "list billing events", func(tx *sql.Tx) error {
 		var oldest int64
@@ -107,11 +115,13 @@ func (db *DB) ExportEvents(ctx context.Context, client modelgate.ClientID, statu
 			return err
 		}
 		l.OldestPending = age(now, oldest)
-		query, args := sqlExportEvents, []any{client, limit}
-		if status != "" {
-			query, args = sqlExportEventsOf, append(args, string(status))
+		at, id := p.After.before()
+		query, args := sqlExportEvents, []any{client, fetch(p.Limit), at, id}
+		if p.Status != "" {
+			query, args = sqlExportEventsOf, append(args, string(p.Status))
 		}
-		l.Events, err = list(ctx, tx, func(s scanner) (modelgate.ExportEvent, error) { return scanEvent(s) }, query, args...)
+		events, err := list(ctx, tx, func(s scanner) (modelgate.ExportEvent, error) { return scanEvent(s) }, query, args...)
+		l.Events, l.More = page(events, p.Limit)
 		return err
 	})
 	return l, err

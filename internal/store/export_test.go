@@ -1,7 +1,9 @@
 package store
 
 import (
+	"database/sql"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -67,7 +69,7 @@ func (b *billing) book(costs ...modelgate.Nano) modelgate.UUID {
 
 func (b *billing) list(status modelgate.ExportStatus) ExportList {
 	b.Helper()
-	l, err := b.ExportEvents(b.Context(), b.client, status, 200)
+	l, err := b.ExportEvents(b.Context(), b.client, ExportPage{Status: status, Limit: 200})
 	must(b, err)
 	return l
 }
@@ -591,6 +593,81 @@ func TestReconcileExports(t *testing.T) {
 			}
 			_, err = b.write.Exec(c.undo)
 			must(b, err)
+		}
+	})
+}
+
+// All failed events are queued again, but for those that RetryEvent would
+// leave; those of others and in other states stay.
+func TestRetryEvents(t *testing.T) {
+	eachBilling(t, func(b *billing) {
+		other := createClient(b, b.DB, 9)
+		ids := []modelgate.UUID{b.book(1000), b.book(1000)}
+		b.mapTo("cus_2")
+		ids = append(ids, b.book(1000), b.book(1000), b.book(1000), b.book(1000))
+		set := func(i int, status modelgate.ExportStatus, unsure time.Time) {
+			must(b, b.update(b.Context(), "test", func(tx *sql.Tx) error {
+				_, err := tx.ExecContext(b.Context(), "UPDATE processor_event SET status = $1, unsure_at = $2, attempts = 3, last_error = 'x' WHERE usage_id = $3",
+					string(status), micros(unsure), ids[i].String())
+				return err
+			}))
+		}
+		set(0, modelgate.ExportFailed, time.Time{})
+		set(1, modelgate.ExportFailed, b.at.Add(-modelgate.ExportUnsure)) // forgotten
+		set(2, modelgate.ExportFailed, b.at.Add(time.Second-modelgate.ExportUnsure))
+		set(3, modelgate.ExportFailed, b.at.Add(2*clockSlack)) // by a clock that was ahead
+		set(4, modelgate.ExportSent, time.Time{})
+		must(b, b.update(b.Context(), "test", func(tx *sql.Tx) error {
+			_, err := tx.ExecContext(b.Context(), "UPDATE processor_lane SET next_at = $1", int64(math.MaxInt64))
+			return err
+		}))
+		if done, err := b.RetryEvents(b.Context(), other, audit("x")); done != (RetriedEvents{}) || err != nil {
+			b.Errorf("another's RetryEvents = %+v, %v", done, err)
+		}
+		done, err := b.RetryEvents(b.Context(), b.client, audit("processor.events.retry"))
+		if done != (RetriedEvents{Retried: 2, Ambiguous: 2}) || err != nil {
+			b.Errorf("RetryEvents = %+v, %v, want 2 and 2", done, err)
+		}
+		var got []string
+		for _, e := range slices.Backward(b.list("").Events) {
+			got = append(got, fmt.Sprint(e.Status, " ", e.Attempts, " ", e.LastError))
+		}
+		want := []string{"pending 0 ", "failed 3 " + ReasonAmbiguous, "pending 0 ", "failed 3 " + ReasonAmbiguous, "sent 3 x", "pending 0 "}
+		if !slices.Equal(got, want) {
+			b.Errorf("events %q, want %q", got, want)
+		}
+		if n := number(b, b.DB, "SELECT COUNT(*) FROM processor_lane WHERE next_at <= "+fmt.Sprint(micros(b.at))); n != 2 {
+			b.Errorf("%d lanes are awake, want both", n)
+		}
+		if done, err = b.RetryEvents(b.Context(), b.client, audit("x")); done.Retried != 0 || err != nil {
+			b.Errorf("again RetryEvents = %+v, %v", done, err)
+		}
+	})
+}
+
+// Pages of events follow one another without a gap, also where events have
+// one instant.
+func TestExportPages(t *testing.T) {
+	eachBilling(t, func(b *billing) {
+		for range 7 {
+			b.book(1000)
+		}
+		all := b.list("").Events
+		for _, status := range []modelgate.ExportStatus{"", modelgate.ExportPending} {
+			var got []modelgate.UsageID
+			p := ExportPage{Status: status, Limit: 3}
+			for more := true; more; {
+				l, err := b.ExportEvents(b.Context(), b.client, p)
+				must(b, err)
+				for _, e := range l.Events {
+					got = append(got, e.UsageID)
+				}
+				last := l.Events[len(l.Events)-1]
+				p.After, more = &Cursor{At: last.CreatedAt, ID: string(last.UsageID)}, l.More
+			}
+			if !slices.EqualFunc(got, all, func(id modelgate.UsageID, e modelgate.ExportEvent) bool { return id == e.UsageID }) || len(all) != 7 {
+				b.Errorf("pages of %q: %v", status, got)
+			}
 		}
 	})
 }

@@ -3,14 +3,16 @@ package store
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
+	"time"
 
 	"modelgate"
 )
 
 const sqlInsertKey = `INSERT INTO api_key (id, client_id, sub_account_id, digest, prefix, status, scopes,
-  entitlements, denies, backing, limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at)
-VALUES ($1, $2, NULLIF($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
+  entitlements, denies, backing, limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at, issued_by, self_issued)
+VALUES ($1, $2, NULLIF($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, NULLIF($17, ''), $18)
 -- sqlInsertKey`
 
 // sqlCountLiveKeys is one range of api_key_live.
@@ -28,6 +30,10 @@ WHERE client_id = $1 AND status = 'active' AND expires_at > $2 AND sub_account_i
 // IssueRequest says which key to issue.
 type IssueRequest struct {
 	SubAccountID modelgate.SubAccountID // "" for a key of the organization itself
+	// Issuer is the key that issues; "" for the operator. One that is bound to
+	// a sub-account becomes the first ancestor of the new key, which ends with
+	// it at the latest.
+	Issuer modelgate.KeyID
 	// MaxKeys is how many live keys the sub-account may have with this one; 0
 	// sets no bound of its own.
 	MaxKeys int
@@ -41,8 +47,10 @@ var errSubAccount = &modelgate.Error{Kind: modelgate.Forbidden, Message: "sub-ac
 
 // IssueKey adds a key and returns it as stored. While Admit runs no other
 // issuance for the client and no change of it can happen. The audit's target
-// is the new key. Errors: not_found for the client, forbidden for the
-// sub-account, what Admit returns, modelgate.ErrKeyCap,
+// is the new key, and its change what the key was issued with. Errors: not_found
+// for the client, forbidden for the sub-account, what Admit returns,
+// modelgate.ErrUnauthorized where the issuer is revoked, modelgate.ErrTooDeep,
+// modelgate.ErrOutlives, modelgate.ErrKeyCap,
 // modelgate.ErrSelfIssueCap.
 // (spec: POST /gw/keys)
 func (db *DB) IssueKey(ctx context.Context, client modelgate.ClientID, r IssueRequest, a modelgate.Audit) (modelgate.Key, error) {
@@ -52,21 +60,37 @@ func (db *DB) IssueKey(ctx context.Context, client modelgate.ClientID, r IssueRe
 		if err != nil {
 			return err
 		}
-		if err := activeSubAccount(ctx, tx, client, r.SubAccountID); err != nil {
+		sub, err := activeSubAccount(ctx, tx, client, r.SubAccountID)
+		if err != nil {
 			return err
+		}
+		var from descent
+		if r.Issuer != "" {
+			if from, err = issuer(ctx, tx, client, r.Issuer); err != nil {
+				return err
+			}
 		}
 		k, digest, err := r.Admit(c)
 		if err != nil {
 			return err
 		}
-		if err := db.underCap(ctx, tx, c, r); err != nil {
+		if err := from.bind(&k); err != nil {
+			return err
+		}
+		if err := db.underCap(ctx, tx, c, r, boundCap(&sub, &from)); err != nil {
 			return err
 		}
 		k.ClientID, k.SubAccountID, k.Status = client, r.SubAccountID, modelgate.KeyActive
 		if key, err = insertKey(ctx, tx, k, digest); err != nil {
 			return err
 		}
+		if err := from.save(ctx, tx, k.ID); err != nil {
+			return err
+		}
 		a.TargetID = string(k.ID)
+		if a.Change, err = json.Marshal(key.Issuance()); err != nil {
+			return err
+		}
 		return db.record(ctx, tx, client, a)
 	})
 	if err != nil {
@@ -75,18 +99,64 @@ func (db *DB) IssueKey(ctx context.Context, client modelgate.ClientID, r IssueRe
 	return key, nil
 }
 
-func activeSubAccount(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, id modelgate.SubAccountID) error {
-	if id == "" {
+// descent is what a new key has from the one that issues it; the zero value
+// is that of a key of the organization.
+type descent struct {
+	bound     bool // the issuer is bound to a sub-account
+	ends      time.Time
+	ancestors []string // the issuer first
+}
+
+// bind lets a key end with its issuer.
+func (d *descent) bind(k *modelgate.Key) error {
+	if !d.bound {
 		return nil
+	}
+	k.IssuedBy = modelgate.KeyID(d.ancestors[0])
+	switch {
+	case d.ends.IsZero():
+	case k.ExpiresAt.IsZero():
+		k.ExpiresAt = d.ends
+	case stored(k.ExpiresAt).After(d.ends):
+		return modelgate.ErrOutlives
+	}
+	return nil
+}
+
+func (d *descent) save(ctx context.Context, tx *sql.Tx, key modelgate.KeyID) error {
+	for i, ancestor := range d.ancestors {
+		if _, err := tx.ExecContext(ctx, sqlInsertLineage, key, i+1, ancestor); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// boundCap is how many live keys a sub-account may have, 0 without a bound.
+func boundCap(s *modelgate.SubAccount, from *descent) int {
+	switch {
+	case s.MaxKeys != nil:
+		return *s.MaxKeys
+	case from.bound:
+		return modelgate.DefaultBoundKeys
+	}
+	return 0
+}
+
+func activeSubAccount(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, id modelgate.SubAccountID) (modelgate.SubAccount, error) {
+	if id == "" {
+		return modelgate.SubAccount{}, nil
 	}
 	s, err := scanSubAccount(tx.QueryRowContext(ctx, sqlSubAccount, client, id))
 	if errors.Is(err, sql.ErrNoRows) || err == nil && s.Status != modelgate.SubAccountActive {
-		return errSubAccount
+		return s, errSubAccount
 	}
-	return err
+	return s, err
 }
 
-func (db *DB) underCap(ctx context.Context, tx *sql.Tx, c modelgate.Client, r IssueRequest) error {
+// underCap counts the live keys of the client, and those of the sub-account
+// where it or the request bounds them.
+func (db *DB) underCap(ctx context.Context, tx *sql.Tx, c modelgate.Client, r IssueRequest, bound int) error {
 	now := micros(db.now())
 	var live int
 	if err := tx.QueryRowContext(ctx, sqlCountLiveKeys, c.ID, now).Scan(&live); err != nil {
@@ -95,13 +165,16 @@ func (db *DB) underCap(ctx context.Context, tx *sql.Tx, c modelgate.Client, r Is
 	if live >= c.MaxKeys {
 		return modelgate.ErrKeyCap
 	}
-	if r.MaxKeys == 0 {
+	if bound == 0 || r.MaxKeys > 0 && r.MaxKeys < bound {
+		bound = r.MaxKeys
+	}
+	if bound == 0 {
 		return nil
 	}
 	if err := tx.QueryRowContext(ctx, sqlCountLiveKeysOf, c.ID, now, string(r.SubAccountID)).Scan(&live); err != nil {
 		return err
 	}
-	if live >= r.MaxKeys {
+	if live >= bound {
 		return modelgate.ErrSelfIssueCap
 	}
 	return nil
@@ -127,7 +200,7 @@ func insertKey(ctx context.Context, tx *sql.Tx, k modelgate.Key, d modelgate.Dig
 	}
 	_, err = tx.ExecContext(ctx, sqlInsertKey, k.ID, k.ClientID, string(k.SubAccountID), d[:], k.Prefix, k.Status,
 		scopes, entitlements, denies, backing, k.Limits.RequestsPerSecond, k.Limits.Burst, k.Limits.Concurrency,
-		micros(k.CreatedAt), micros(k.LastUsedAt), expiry(k.ExpiresAt))
+		micros(k.CreatedAt), micros(k.LastUsedAt), expiry(k.ExpiresAt), string(k.IssuedBy), k.SelfIssued)
 	k.CreatedAt, k.LastUsedAt, k.ExpiresAt = stored(k.CreatedAt), stored(k.LastUsedAt), stored(k.ExpiresAt)
 	return k, err
 }

@@ -4,15 +4,13 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"modelgate"
 )
 
 const keyColumns = `id, client_id, COALESCE(sub_account_id, ''), prefix, status, scopes, entitlements, denies, backing,
-  limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at`
+  limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at, COALESCE(issued_by, ''), self_issued`
 
 // sqlKeys walks api_key_newest.
 const sqlKeys = `SELECT ` + keyColumns + `
@@ -20,6 +18,7 @@ FROM api_key
 WHERE client_id = $1
   AND ($2 = '' OR sub_account_id = $2)
   AND (created_at, id) < ($3, $4)
+  AND (NOT $6 OR self_issued)
 ORDER BY created_at DESC, id DESC
 LIMIT $5
 -- sqlKeys`
@@ -31,13 +30,32 @@ WHERE id = $1
 
 const sqlRevokeKey = `UPDATE api_key
 SET status = 'revoked'
-WHERE client_id = $1 AND id = $2 AND ($3 = '' OR sub_account_id = $3) AND status = 'active'
+WHERE client_id = $1 AND id = $2 AND ($3 = '' OR sub_account_id = $3) AND (NOT $4 OR self_issued) AND status = 'active'
 RETURNING digest
 -- sqlRevokeKey`
 
+// sqlRevokeDescendants finds them by key_lineage_ancestor.
+const sqlRevokeDescendants = `UPDATE api_key
+SET status = 'revoked'
+WHERE client_id = $1 AND status = 'active' AND id IN (
+    SELECT key_id
+    FROM key_lineage
+    WHERE ancestor_id = $2)
+RETURNING digest
+-- sqlRevokeDescendants`
+
+// sqlHandOn walks api_key_issued_by.
+const sqlHandOn = `UPDATE api_key
+SET issued_by = (
+    SELECT p.issued_by
+    FROM api_key p
+    WHERE p.id = $2)
+WHERE client_id = $1 AND issued_by = $2
+-- sqlHandOn`
+
 const sqlKeyDigest = `SELECT digest
 FROM api_key
-WHERE client_id = $1 AND id = $2 AND ($3 = '' OR sub_account_id = $3)
+WHERE client_id = $1 AND id = $2 AND ($3 = '' OR sub_account_id = $3) AND (NOT $4 OR self_issued)
 -- sqlKeyDigest`
 
 // sqlSetKeyLimits and the others leave the rules of a key as they are: Caller
@@ -58,7 +76,7 @@ func scanKey(s scanner) (modelgate.Key, error) {
 	err := s.Scan(&k.ID, &k.ClientID, &k.SubAccountID, &k.Prefix, &k.Status, document{&k.Scopes},
 		document{&k.Entitlements}, document{&k.Denies}, document{&k.Backing},
 		&k.Limits.RequestsPerSecond, &k.Limits.Burst, &k.Limits.Concurrency,
-		moment{&k.CreatedAt}, moment{&k.LastUsedAt}, &expiresAt)
+		moment{&k.CreatedAt}, moment{&k.LastUsedAt}, &expiresAt, &k.IssuedBy, &k.SelfIssued)
 	k.ExpiresAt = expires(expiresAt)
 	return k, err
 }
@@ -66,6 +84,7 @@ func scanKey(s scanner) (modelgate.Key, error) {
 // KeyList selects keys.
 type KeyList struct {
 	SubAccountID modelgate.SubAccountID // "" for all of the organization
+	SelfIssued   bool                   // those that were issued in a portal, and no others
 	Limit        int                    // 0 for all
 	After        *Cursor                // nil for the first page
 }
@@ -74,7 +93,7 @@ type KeyList struct {
 // follow. (spec: GET /gw/keys)
 func (db *DB) Keys(ctx context.Context, client modelgate.ClientID, l KeyList) ([]modelgate.Key, bool, error) {
 	at, id := l.After.before()
-	rows, err := list(ctx, db.read, scanKey, sqlKeys, client, string(l.SubAccountID), at, id, fetch(l.Limit))
+	rows, err := list(ctx, db.read, scanKey, sqlKeys, client, string(l.SubAccountID), at, id, fetch(l.Limit), l.SelfIssued)
 	rows, more := page(rows, l.Limit)
 	return rows, more, wrap("list keys", err)
 }
@@ -82,32 +101,65 @@ func (db *DB) Keys(ctx context.Context, client modelgate.ClientID, l KeyList) ([
 // KeyScope narrows which keys of an organization may be touched.
 type KeyScope struct {
 	SubAccountID modelgate.SubAccountID // "" for all
+	SelfIssued   bool                   // those that were issued in a portal, and no others
 }
 
-// RevokeKey revokes a key for good and returns its digest, so that caches can
-// drop it. Revoking a revoked key changes nothing. It raises the control
-// version. Errors: not_found. (spec: DELETE /gw/keys/{id})
-func (db *DB) RevokeKey(ctx context.Context, client modelgate.ClientID, s KeyScope, id modelgate.KeyID, a modelgate.Audit) (modelgate.Digest, error) {
-	var digest []byte
-	err := db.update(ctx, "revoke key", func(tx *sql.Tx) error {
-		err := tx.QueryRowContext(ctx, sqlRevokeKey, client, id, string(s.SubAccountID)).Scan(&digest)
+// RevokeKey revokes a key for good, and with it all that were issued below it,
+// and returns their digests, so that caches can drop them; the key's own comes
+// first. Revoking a revoked key changes nothing. It raises the control version.
+// Errors: not_found. (spec: DELETE /gw/keys/{id})
+func (db *DB) RevokeKey(ctx context.Context, client modelgate.ClientID, s KeyScope, id modelgate.KeyID, a modelgate.Audit) ([]modelgate.Digest, error) {
+	return db.revokeKey(ctx, client, s, id, a, func(tx *sql.Tx) ([]modelgate.Digest, error) {
+		return list(ctx, tx, scanDigest, sqlRevokeDescendants, client, id)
+	})
+}
+
+// RevokeKeyAlone is RevokeKey but for the keys that were issued below it: they
+// go on below its own ancestors, and what was set on it binds them no more.
+func (db *DB) RevokeKeyAlone(ctx context.Context, client modelgate.ClientID, s KeyScope, id modelgate.KeyID, a modelgate.Audit) ([]modelgate.Digest, error) {
+	return db.revokeKey(ctx, client, s, id, a, func(tx *sql.Tx) ([]modelgate.Digest, error) {
+		_, err := tx.ExecContext(ctx, sqlHandOn, client, id)
+		return nil, err
+	})
+}
+
+// revokeKey locks the client, so that no key is issued below the revoked one
+// meanwhile.
+func (db *DB) revokeKey(ctx context.Context, client modelgate.ClientID, s KeyScope, id modelgate.KeyID, a modelgate.Audit,
+	below func(*sql.Tx) ([]modelgate.Digest, error)) (digests []modelgate.Digest, err error) {
+	err = db.update(ctx, "revoke key", func(tx *sql.Tx) error {
+		if _, err := lockClient(ctx, tx, client); err != nil {
+			return missing(err, "key")
+		}
+		own, err := scanDigest(tx.QueryRowContext(ctx, sqlRevokeKey, client, id, string(s.SubAccountID), s.SelfIssued))
 		if errors.Is(err, sql.ErrNoRows) {
-			err = tx.QueryRowContext(ctx, sqlKeyDigest, client, id, string(s.SubAccountID)).Scan(&digest)
+			own, err = scanDigest(tx.QueryRowContext(ctx, sqlKeyDigest, client, id, string(s.SubAccountID), s.SelfIssued))
 			if err != nil {
 				return missing(err, "key")
 			}
+			digests = []modelgate.Digest{own}
 			return db.record(ctx, tx, client, a)
 		}
 		if err != nil {
 			return err
 		}
+		others, err := below(tx)
+		if err != nil {
+			return err
+		}
+		digests = append([]modelgate.Digest{own}, others...)
 		if err := db.record(ctx, tx, client, a); err != nil {
 			return err
 		}
 		return raiseControl(ctx, tx)
 	})
-	var d modelgate.Digest
-	copy(d[:], digest)
+	return digests, err
+}
+
+func scanDigest(s scanner) (d modelgate.Digest, err error) {
+	var b []byte
+	err = s.Scan(&b)
+	copy(d[:], b)
 	return d, err
 }
 
@@ -148,25 +200,8 @@ func oneRow(r sql.Result, what string) error {
 	return err
 }
 
-// touchesPerTx keeps the transactions of TouchKeys short.
-const touchesPerTx = 100
-
 // TouchKeys notes when keys were last used. A time never moves back, and an
 // unknown key is ignored.
 func (db *DB) TouchKeys(ctx context.Context, used map[modelgate.KeyID]time.Time) error {
-	ids := slices.Sorted(maps.Keys(used)) // one order for all instances: no deadlocks
-	for part := range slices.Chunk(ids, touchesPerTx) {
-		err := db.update(ctx, "touch keys", func(tx *sql.Tx) error {
-			for _, id := range part {
-				if _, err := tx.ExecContext(ctx, sqlTouchKey, id, micros(used[id])); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return noteUses(ctx, db, "touch keys", sqlTouchKey, used)
 }

@@ -193,7 +193,7 @@ func TestRevokeKey(t *testing.T) {
 		client, other := createClient(t, db, 1), createClient(t, db, 2)
 		sub, neighbour := createSubAccount(t, db, client, 11).ID, createSubAccount(t, db, client, 12).ID
 		key := issue(t, db, client, sub, 21).ID
-		revoke := func(c modelgate.ClientID, s modelgate.SubAccountID) (modelgate.Digest, error) {
+		revoke := func(c modelgate.ClientID, s modelgate.SubAccountID) ([]modelgate.Digest, error) {
 			return db.RevokeKey(ctx, c, KeyScope{SubAccountID: s}, key, audit("key.revoke"))
 		}
 		_, err := revoke(other, "")
@@ -205,7 +205,7 @@ func TestRevokeKey(t *testing.T) {
 		}
 		for _, scope := range []modelgate.SubAccountID{sub, "", sub} {
 			got, err := revoke(client, scope)
-			if err != nil || got != digest(21) {
+			if err != nil || len(got) != 1 || got[0] != digest(21) {
 				t.Errorf("RevokeKey = %x, %v, want the key's digest", got, err)
 			}
 		}

@@ -252,29 +252,86 @@ func (l *ledger) hold(r *rapid.T, db *DB, instance string, a modelgate.Ask) {
 	}
 }
 
-// Only an instance that has been silent for SliceLife loses what it holds.
+// Only an instance that has been silent for SliceLife loses what it holds,
+// however far apart the clocks are of those that look.
 func TestExpiredSlicesAreFreed(t *testing.T) {
+	t.Parallel()
+	for _, engine := range engines {
+		for _, apart := range []time.Duration{0, 90 * time.Second, -90 * time.Second, 48 * time.Hour, -48 * time.Hour} {
+			t.Run(fmt.Sprint(engine, apart), func(t *testing.T) {
+				t.Parallel()
+				ctx, o := t.Context(), options(t, engine)
+				db, observer := open(t, o), open(t, o)
+				var passed time.Duration
+				db.now = func() time.Time { return noon.Add(passed) }
+				observer.now = func() time.Time { return noon.Add(apart + passed) }
+				client := createClient(t, db, 1)
+				putBudget(t, db, client, 100)
+				for n, i := range []string{"dead", "alive"} {
+					_, err := db.RenewSlices(ctx, i)
+					must(t, err)
+					_, err = db.Hold(ctx, i, []modelgate.Ask{{Counter: clientDay(client), Least: 40, Most: 40, Seq: int64(n + 1), Room: 40}})
+					must(t, err)
+				}
+				held := func() int64 { return number(t, db, "SELECT SUM(held) FROM spend") }
+				look := func(db *DB, until time.Duration) {
+					t.Helper()
+					for ; passed <= until; passed += time.Minute {
+						if passed%(10*time.Minute) == 0 {
+							kept, err := db.RenewSlices(ctx, "alive")
+							must(t, err)
+							if !kept {
+								t.Errorf("after %v the instance that lives has lost what it holds", passed)
+							}
+						}
+						must(t, observer.EndExpiredSlices(ctx))
+					}
+				}
+				look(observer, 30*time.Minute)
+				if held() != 80 {
+					t.Errorf("held %d after half an hour, want 80", held())
+				}
+				// An observer that restarts goes on from what was noted.
+				observer.watch = watch{}
+				look(observer, SliceLife-time.Minute)
+				if held() != 80 {
+					t.Errorf("held %d a minute before the life of a slice is over, want 80", held())
+				}
+				look(observer, SliceLife+time.Minute)
+				if held() != 40 {
+					t.Errorf("held %d, want the 40 of the instance that lives", held())
+				}
+				if kept, err := db.RenewSlices(ctx, "dead"); err != nil || kept {
+					t.Errorf("the instance that was given up renews: kept %v, %v, want to begin anew", kept, err)
+				}
+			})
+		}
+	}
+}
+
+// An instance that shows itself while another gives it up keeps what it holds
+// from then on.
+func TestGivenUpInstanceComesBack(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		client := createClient(t, db, 1)
 		putBudget(t, db, client, 100)
-		for n, i := range []string{"dead", "alive"} {
-			must(t, db.RenewSlices(ctx, i))
-			_, err := db.Hold(ctx, i, []modelgate.Ask{{Counter: clientDay(client), Least: 40, Most: 40, Seq: int64(n + 1), Room: 40}})
-			must(t, err)
+		_, err := db.RenewSlices(ctx, "i")
+		must(t, err)
+		late := holder{instance: "i", beat: 1} // as somebody saw it
+		_, err = db.RenewSlices(ctx, "i")
+		must(t, err)
+		_, err = db.Hold(ctx, "i", []modelgate.Ask{{Counter: clientDay(client), Least: 40, Most: 40, Seq: 1, Room: 40}})
+		must(t, err)
+		must(t, db.giveUp(ctx, &late))
+		if n := number(t, db, "SELECT SUM(held) FROM spend"); n != 40 {
+			t.Errorf("held %d, want 40: the instance lives", n)
 		}
-		held := func() int64 { return number(t, db, "SELECT SUM(held) FROM spend") }
-		db.now = func() time.Time { return noon.Add(SliceLife - time.Second) }
-		must(t, db.EndExpiredSlices(ctx))
-		if held() != 80 {
-			t.Errorf("held %d before anything expired, want 80", held())
-		}
-		must(t, db.RenewSlices(ctx, "alive"))
-		db.now = func() time.Time { return noon.Add(SliceLife) }
-		must(t, db.EndExpiredSlices(ctx))
-		if held() != 40 {
-			t.Errorf("held %d, want the 40 of the instance that lives", held())
+		late.beat = 2
+		must(t, db.giveUp(ctx, &late))
+		if n := number(t, db, "SELECT SUM(held) + (SELECT COUNT(*) FROM slice_holder) FROM spend"); n != 0 {
+			t.Errorf("held %d, want nothing and no holder", n)
 		}
 	})
 }

@@ -44,7 +44,18 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	if o.MaxConns == 0 {
 		o.MaxConns = postgresConns
 	}
-	pool := stdlib.OpenDB(*conf, stdlib.OptionAfterConnect(setSession))
+	var options []stdlib.OptionOpenDB
+	var begun string
+	if o.Pooled {
+		// Statements are described once and sent whole from then on: as fast as
+		// named ones but for their plans, and with the same types. They leave
+		// nothing behind on a connection that is another's the next moment.
+		conf.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+		begun = sqlPostgresLocal
+	} else {
+		options = append(options, stdlib.OptionAfterConnect(setSession))
+	}
+	pool := stdlib.OpenDB(*conf, options...)
 	pool.SetMaxOpenConns(o.MaxConns)
 	pool.SetMaxIdleConns(o.MaxConns)
 	pool.SetConnMaxLifetime(postgresConnLife)
@@ -59,6 +70,8 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 		rowsPerInsert: insertRows,
 		freshPlan:     []any{pgx.QueryExecModeCacheDescribe},
 		unhurried:     sqlPostgresUnhurried,
+		begun:         begun,
+		unnamed:       o.Pooled,
 		lockSchema:    func(ctx context.Context) (func() error, error) { return lockTable(ctx, pool) },
 	}}, nil
 }
@@ -68,13 +81,22 @@ FROM (VALUES ('idle_in_transaction_session_timeout', '0', $1), ('jit', 'on', 'of
 WHERE current_setting(name) = unset
 -- sqlPostgresSession`
 
+// sqlPostgresLocal is sqlPostgresSession for one transaction, where sessions are
+// not ours.
+const sqlPostgresLocal = `SELECT set_config(name, value, true)
+FROM (VALUES ('idle_in_transaction_session_timeout', '0', $1), ('jit', 'on', 'off')) AS wanted (name, unset, value)
+WHERE current_setting(name) = unset
+-- sqlPostgresLocal`
+
+// idleBound is postgresIdleInTransaction as PostgreSQL takes it.
+func idleBound() string { return strconv.FormatInt(postgresIdleInTransaction.Milliseconds(), 10) }
+
 // setSession gives a session postgresIdleInTransaction and plans without
 // compilation, which takes longer than any statement here, unless the address,
 // the role or the database says otherwise. These are no start-up parameters,
 // for connection poolers refuse those.
 func setSession(ctx context.Context, c *pgx.Conn) error {
-	milliseconds := strconv.FormatInt(postgresIdleInTransaction.Milliseconds(), 10)
-	_, err := c.Exec(ctx, sqlPostgresSession, pgx.QueryExecModeExec, milliseconds)
+	_, err := c.Exec(ctx, sqlPostgresSession, pgx.QueryExecModeExec, idleBound())
 	return err
 }
 

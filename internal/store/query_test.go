@@ -150,7 +150,7 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 			{"caller", sqlCaller, []any{d[:], ""}, "sqlite_autoindex_api_key_2", "api_key_digest_key"},
 			{"caller's budgets", sqlCaller, []any{d[:], ""}, "b USING PRIMARY KEY (client_id=? AND scope=? AND scope_id=?)", "budget_pkey"},
 			{"cap", sqlCountLiveKeys, []any{string(client), micros(noon)}, "api_key_live", "api_key_live"},
-			{"keys", sqlKeys, []any{string(client), "", at, last, 101}, "api_key_newest", "api_key_newest"},
+			{"keys", sqlKeys, []any{string(client), "", at, last, 101, false}, "api_key_newest", "api_key_newest"},
 			{"spend", sqlSpend, []any{string(client), "client", string(client), "day", day}, "USING PRIMARY KEY", "spend_pkey"},
 		} {
 			want, explain := c.sqlite, "EXPLAIN QUERY PLAN "
@@ -262,7 +262,8 @@ func fill(t testing.TB, db *DB, n int) modelgate.ClientID {
 		k.ClientID, k.Status = clients[i%4], modelgate.KeyActive
 		_, err = insertKey(t.Context(), tx, k, d)
 		must(t, err)
-		_, err = tx.Exec(sqlPutBudget, string(k.ClientID), "key", string(k.ID), "day", 1, 1)
+		_, err = tx.Exec("INSERT INTO budget (client_id, scope, scope_id, period, amount, revision) VALUES ($1, $2, $3, $4, $5, $6)",
+			string(k.ClientID), "key", string(k.ID), "day", 1, 1)
 		must(t, err)
 	}
 	must(t, tx.Commit())

@@ -160,15 +160,19 @@ func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.
 		ever := modelgate.Counter{ClientID: client, Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Total}
 		want[counter{ever}] = amount{settled: h.prunedCost}
 	}
+	above := lineages{}
+	if _, err := list(ctx, tx, func(s scanner) (struct{}, error) { return struct{}{}, above.add(s) }, sqlLineagesOfClient, client); err != nil {
+		return nil, err
+	}
 	for _, d := range days {
-		if err := want.add(d.call, amount{settled: d.cost}); err != nil {
+		if err := want.add(d.call, amount{settled: d.cost}, above[d.call.key]); err != nil {
 			return nil, err
 		}
 	}
 	if err := readSlices(ctx, tx, client, want); err != nil {
 		return nil, err
 	}
-	if err := readReserves(ctx, tx, client, want); err != nil {
+	if err := readReserves(ctx, tx, client, want, above); err != nil {
 		return nil, err
 	}
 	have := amounts{}
@@ -242,7 +246,7 @@ func readSlices(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into
 }
 
 // readReserves adds what the pending jobs hold to the counters.
-func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
+func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts, above lineages) error {
 	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
 		c := call{client: client}
 		var at, holds, reserve int64
@@ -250,7 +254,7 @@ func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, in
 			return struct{}{}, err
 		}
 		c.day, c.holds = grainDay.floor(at), modelgate.Holds(holds)
-		return struct{}{}, into.add(c, amount{held: modelgate.Nano(reserve)})
+		return struct{}{}, into.add(c, amount{held: modelgate.Nano(reserve)}, above[c.key])
 	}, sqlReserves, string(client))
 	return err
 }

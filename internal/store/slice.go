@@ -5,15 +5,9 @@ import (
 	"database/sql"
 	"errors"
 	"slices"
-	"time"
 
 	"modelgate"
 )
-
-// SliceLife is how long a slice outlives the last sign of life of its
-// instance. A call is shorter than that, so that what an instance still has
-// under way is never given to another.
-const SliceLife = time.Hour
 
 // sqlHold is the one statement that reserves money: its WHERE clause is judged
 // under the lock of the row, so that nothing passes a limit unseen. $7 is what
@@ -76,26 +70,10 @@ WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period
 RETURNING granted
 -- sqlEndSlice`
 
-const sqlSlicesOfInstance = `SELECT client_id, scope, scope_id, period, period_start, instance
+const sqlSlicesOfInstance = `SELECT client_id, scope, scope_id, period, period_start
 FROM slice
 WHERE instance = $1
 -- sqlSlicesOfInstance`
-
-const sqlExpiredSlices = `SELECT s.client_id, s.scope, s.scope_id, s.period, s.period_start, s.instance
-FROM slice s
-LEFT JOIN slice_holder h ON h.instance = s.instance
-WHERE h.expires_at IS NULL OR h.expires_at <= $1
--- sqlExpiredSlices`
-
-const sqlRenewSlices = `INSERT INTO slice_holder (instance, expires_at)
-VALUES ($1, $2)
-ON CONFLICT (instance) DO UPDATE
-SET expires_at = excluded.expires_at
--- sqlRenewSlices`
-
-const sqlForgetHolder = `DELETE FROM slice_holder
-WHERE expires_at <= $1
--- sqlForgetHolder`
 
 // errRefused ends a transaction in which a budget has said no.
 var errRefused = errors.New("a budget is used up")
@@ -318,58 +296,40 @@ func endSlice(ctx context.Context, tx *sql.Tx, k counter, instance string) error
 // that has nothing under way: at its start once its spool is booked, and at
 // its end.
 func (db *DB) EndSlices(ctx context.Context, instance string) error {
-	return db.endSlices(ctx, "end slices", sqlSlicesOfInstance, instance)
-}
-
-// EndExpiredSlices frees what instances hold that have not shown themselves
-// for SliceLife.
-func (db *DB) EndExpiredSlices(ctx context.Context) error {
-	now := micros(db.now())
-	if err := db.endSlices(ctx, "end expired slices", sqlExpiredSlices, now); err != nil {
-		return err
-	}
-	_, err := db.write.ExecContext(ctx, sqlForgetHolder, now)
-	return wrap("forget expired holders", err)
-}
-
-// sliceName is a slice's key.
-type sliceName struct {
-	counter
-	instance string
+	return db.endSlices(ctx, "end slices", instance, func(*sql.Tx) (bool, error) { return false, nil })
 }
 
 // slicesPerTx keeps transactions that end slices short.
 const slicesPerTx = 100
 
-func (db *DB) endSlices(ctx context.Context, op, query string, arg any) error {
-	found, err := list(ctx, db.read, func(s scanner) (sliceName, error) {
-		var n sliceName
-		err := s.Scan(&n.ClientID, &n.Level, &n.ID, &n.Period, &n.Start, &n.instance)
-		return n, err
-	}, query, arg)
+// endSlices frees what an instance holds. A transaction that alive says true
+// in changes nothing and is the last.
+func (db *DB) endSlices(ctx context.Context, op, instance string, alive func(*sql.Tx) (bool, error)) error {
+	found, err := list(ctx, db.read, func(s scanner) (counter, error) {
+		var k counter
+		err := s.Scan(&k.ClientID, &k.Level, &k.ID, &k.Period, &k.Start)
+		return k, err
+	}, sqlSlicesOfInstance, instance)
 	if err != nil {
 		return wrap(op, err)
 	}
-	slices.SortFunc(found, func(a, b sliceName) int { return a.compare(b.counter) })
+	slices.SortFunc(found, counter.compare)
 	for part := range slices.Chunk(found, slicesPerTx) {
-		err := db.update(ctx, op, func(tx *sql.Tx) error {
-			for _, n := range part {
-				if err := endSlice(ctx, tx, n.counter, n.instance); err != nil {
+		lives := false
+		err := db.update(ctx, op, func(tx *sql.Tx) (err error) {
+			if lives, err = alive(tx); err != nil || lives {
+				return err
+			}
+			for _, k := range part {
+				if err := endSlice(ctx, tx, k, instance); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
-		if err != nil {
+		if err != nil || lives {
 			return err
 		}
 	}
 	return nil
-}
-
-// RenewSlices says that an instance lives: it keeps what it holds for another
-// SliceLife.
-func (db *DB) RenewSlices(ctx context.Context, instance string) error {
-	_, err := db.write.ExecContext(ctx, sqlRenewSlices, instance, micros(db.now().Add(SliceLife)))
-	return wrap("renew slices", err)
 }

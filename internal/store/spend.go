@@ -108,10 +108,10 @@ func (c charges) add(r *modelgate.UsageRow, n amount) error {
 }
 
 // amounts are what the charges add to each counter.
-func (c charges) amounts() (amounts, error) {
+func (c charges) amounts(above lineages) (amounts, error) {
 	all := make(amounts, 2*len(c)+5)
 	for of, n := range c {
-		if err := all.add(of, n); err != nil {
+		if err := all.add(of, n, above[of.key]); err != nil {
 			return nil, err
 		}
 	}
@@ -122,10 +122,19 @@ func (c charges) amounts() (amounts, error) {
 type amounts map[counter]amount
 
 // add adds what the call is to be charged to every counter that it counts
-// towards.
-func (a amounts) add(c call, n amount) error {
+// towards; above are the ancestors of its key.
+func (a amounts) add(c call, n amount, above []modelgate.KeyID) error {
 	if n == (amount{}) {
 		return nil
+	}
+	for i, ancestor := range above {
+		for _, p := range [...]modelgate.Period{modelgate.Day, modelgate.Month} {
+			k := modelgate.Counter{ClientID: c.client, Level: modelgate.LevelKey, ID: string(ancestor), Period: p,
+				Start: p.Start(time.UnixMicro(c.day)).UnixMicro()}
+			if err := a.plus(k, n, c.holds.HasAbove(i+1, p)); err != nil {
+				return err
+			}
+		}
 	}
 	day, month := c.day, modelgate.Month.Start(time.UnixMicro(c.day)).UnixMicro()
 	for _, k := range [...]modelgate.Counter{
@@ -140,16 +149,23 @@ func (a amounts) add(c call, n amount) error {
 		if k.ID == "" {
 			continue
 		}
-		part := n
-		if !c.holds.Has(k.Level, k.Period) {
-			part.held, part.sliced = 0, 0
+		if err := a.plus(k, n, c.holds.Has(k.Level, k.Period)); err != nil {
+			return err
 		}
-		sum, err := a[counter{k}].plus(part)
-		if err != nil {
-			return fmt.Errorf("spend of %s %s: %w", k.ClientID, counter{k}, err)
-		}
-		a[counter{k}] = sum
 	}
+	return nil
+}
+
+// plus adds an amount to one counter, of which something is reserved or not.
+func (a amounts) plus(k modelgate.Counter, n amount, reserved bool) error {
+	if !reserved {
+		n.held, n.sliced = 0, 0
+	}
+	sum, err := a[counter{k}].plus(n)
+	if err != nil {
+		return fmt.Errorf("spend of %s %s: %w", k.ClientID, counter{k}, err)
+	}
+	a[counter{k}] = sum
 	return nil
 }
 

@@ -80,7 +80,7 @@ func TestFeedInsertsAllOrNothing(t *testing.T) {
 		"known":   {t.Context(), known, errKnown},
 		"ended":   {cancelled, odd("c"), ended},
 	} {
-		err := run(t.Context(), db.write, nil, func(tx *sql.Tx) error {
+		err := db.run(t.Context(), db.write, nil, func(tx *sql.Tx) error {
 			return db.feed.insert(c.ctx, tx, c.rows, func(r *modelgate.UsageRow) { t.Errorf("%s: %s counts as inserted", name, r.ID) })
 		})
 		if !errors.Is(err, c.want) {

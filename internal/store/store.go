@@ -53,6 +53,10 @@ type Options struct {
 	// MaxConns bounds the connections of this process: all of them on
 	// PostgreSQL, the readers on SQLite. 0 means a default for the engine.
 	MaxConns int
+	// Pooled says that a pooler gives the connections of PostgreSQL out by the
+	// transaction: no statement has a name and no setting outlives its
+	// transaction. SQLite ignores it.
+	Pooled bool
 	// Software is the version of the program, as evidence names it.
 	Software string
 	// Way is how long work in this process lets calls have their turn: with
@@ -68,10 +72,14 @@ type DB struct {
 	now    func() time.Time
 	ids    *modelgate.IDs // of evidence batches
 	pack   *packer
-	long   *turns       // for what may read much
-	feed   *feed        // nil on PostgreSQL
-	rules  rules        // of callers
-	way    *giveway.Way // Options.Way
+	long   *turns // for what may read much
+	feed   *feed  // nil on PostgreSQL
+	rules  rules  // of callers
+	// pedigree remembers the lineages of keys, and watch how long instances
+	// have been silent.
+	pedigree pedigree
+	watch    watch
+	way      *giveway.Way // Options.Way
 	// software is Options.Software.
 	software string
 	lock     *os.File // held while open in Exclusive mode; nil otherwise
@@ -100,14 +108,14 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		err = errors.New("database url must begin with sqlite: or postgres://")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open database: %w", err)
+		return nil, fmt.Errorf("open database: %w%s", err, advice(err))
 	}
 	db.now, db.ids, db.software, db.way = o.Now, modelgate.NewIDs(o.Now), o.Software, o.Way
 	if db.pack, err = newPacker(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	if err := db.migrate(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("migrate database: %w", err), db.Close())
+		return nil, errors.Join(fmt.Errorf("migrate database: %w%s", err, advice(err)), db.Close())
 	}
 	return db, nil
 }
@@ -139,7 +147,7 @@ const maxAttempts = 8
 // side; it must not keep anything of a failed run.
 func (db *DB) update(ctx context.Context, op string, fn func(*sql.Tx) error) error {
 	for attempt := 1; ; attempt++ {
-		err := run(ctx, db.write, nil, fn)
+		err := db.run(ctx, db.write, nil, fn)
 		if err == nil {
 			return nil
 		}
@@ -152,7 +160,7 @@ func (db *DB) update(ctx context.Context, op string, fn func(*sql.Tx) error) err
 // snapshot runs fn in a transaction that reads and sees one instant of the
 // database throughout.
 func (db *DB) snapshot(ctx context.Context, op string, fn func(*sql.Tx) error) error {
-	return wrap(op, run(ctx, db.read, db.engine.snapshot, fn))
+	return wrap(op, db.run(ctx, db.read, db.engine.snapshot, fn))
 }
 
 // study is snapshot for fn that does much between its queries, while the
@@ -176,12 +184,17 @@ func (db *DB) takeTime(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-func run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn func(*sql.Tx) error) error {
+func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn func(*sql.Tx) error) error {
 	tx, err := pool.BeginTx(ctx, opts)
 	if err != nil {
 		return err
 	}
 	defer tx.Rollback() // does nothing after a commit
+	if db.engine.begun != "" {
+		if _, err := tx.ExecContext(ctx, db.engine.begun, idleBound()); err != nil {
+			return err
+		}
+	}
 	if err := fn(tx); err != nil {
 		return err
 	}

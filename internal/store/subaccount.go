@@ -7,10 +7,10 @@ import (
 	"modelgate"
 )
 
-const subAccountColumns = `id, client_id, name, slug, status, markup, created_at`
+const subAccountColumns = `id, client_id, name, slug, status, markup, max_keys, created_at`
 
 const sqlInsertSubAccount = `INSERT INTO sub_account (` + subAccountColumns + `)
-VALUES ($1, $2, $3, $4, $5, $6, $7)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 -- sqlInsertSubAccount`
 
 const sqlSubAccount = `SELECT ` + subAccountColumns + `
@@ -25,13 +25,13 @@ ORDER BY created_at, id
 -- sqlSubAccounts`
 
 const sqlPatchSubAccount = `UPDATE sub_account
-SET status = COALESCE($3, status), name = COALESCE($4, name), markup = COALESCE($5, markup)
+SET status = COALESCE($3, status), name = COALESCE($4, name), markup = COALESCE($5, markup), max_keys = COALESCE($6, max_keys)
 WHERE client_id = $1 AND id = $2
 -- sqlPatchSubAccount`
 
 func scanSubAccount(s scanner) (modelgate.SubAccount, error) {
 	var a modelgate.SubAccount
-	err := s.Scan(&a.ID, &a.ClientID, &a.Name, &a.Slug, &a.Status, &a.Markup, moment{&a.CreatedAt})
+	err := s.Scan(&a.ID, &a.ClientID, &a.Name, &a.Slug, &a.Status, &a.Markup, &a.MaxKeys, moment{&a.CreatedAt})
 	return a, err
 }
 
@@ -52,7 +52,7 @@ func (db *DB) SubAccount(ctx context.Context, client modelgate.ClientID, id mode
 // (spec: POST /gw/subaccounts)
 func (db *DB) CreateSubAccount(ctx context.Context, s modelgate.SubAccount, a modelgate.Audit) error {
 	return db.update(ctx, "create sub-account", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, sqlInsertSubAccount, s.ID, s.ClientID, s.Name, s.Slug, s.Status, int64(s.Markup),
+		_, err := tx.ExecContext(ctx, sqlInsertSubAccount, s.ID, s.ClientID, s.Name, s.Slug, s.Status, int64(s.Markup), s.MaxKeys,
 			micros(s.CreatedAt))
 		switch {
 		case duplicate(err):
@@ -71,7 +71,7 @@ func (db *DB) CreateSubAccount(ctx context.Context, s modelgate.SubAccount, a mo
 // (spec: PATCH /gw/subaccounts/{id})
 func (db *DB) PatchSubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID, p modelgate.SubAccountPatch, a modelgate.Audit) error {
 	return db.update(ctx, "patch sub-account", func(tx *sql.Tx) error {
-		r, err := tx.ExecContext(ctx, sqlPatchSubAccount, client, id, p.Status, p.Name, p.Markup)
+		r, err := tx.ExecContext(ctx, sqlPatchSubAccount, client, id, p.Status, p.Name, p.Markup, p.MaxKeys)
 		if err != nil {
 			return err
 		}

@@ -12,10 +12,11 @@ import (
 	"modelgate/internal/giveway"
 )
 
-// engines are the databases that every test runs on.
-var engines = [...]string{"sqlite", "postgres"}
+// engines are the databases that every test runs on; pooler is PostgreSQL
+// behind PgBouncer, which gives connections out by the transaction.
+var engines = [...]string{"sqlite", "postgres", "pooler"}
 
-// each runs a test on an empty database of either engine.
+// each runs a test on an empty database of each engine.
 func each(t *testing.T, test func(t *testing.T, db *DB)) {
 	t.Helper()
 	for _, name := range engines {
@@ -35,8 +36,11 @@ func options(t testing.TB, engine string) Options {
 			t.Error(err)
 		}
 	})
-	if engine == "postgres" {
+	switch engine {
+	case "postgres":
 		o.URL = gatetest.Postgres(t)
+	case "pooler":
+		o.URL, o.Pooled = gatetest.Pooler(t, gatetest.Postgres(t)), true
 	}
 	return o
 }

@@ -69,5 +69,5 @@ func (t *turns) leave(client modelgate.ClientID, own *turn) {
 
 // inTurn is snapshot for what may read much on behalf of a client.
 func (db *DB) inTurn(ctx context.Context, op string, client modelgate.ClientID, fn func(*sql.Tx) error) error {
-	return wrap(op, db.long.run(ctx, client, func() error { return run(ctx, db.read, db.engine.snapshot, fn) }))
+	return wrap(op, db.long.run(ctx, client, func() error { return db.run(ctx, db.read, db.engine.snapshot, fn) }))
 }

@@ -217,11 +217,17 @@ ON CONFLICT (client_id, created_at, id) DO NOTHING
 // insertUsageSingly tells of rows some of which are there already which ones
 // are new.
 func (db *DB) insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {
-	stmt, err := tx.PrepareContext(ctx, sqlInsertUsage)
-	if err != nil {
-		return err
+	insert := func(ctx context.Context, args ...any) (sql.Result, error) {
+		return tx.ExecContext(ctx, sqlInsertUsage, args...)
 	}
-	defer stmt.Close()
+	if !db.engine.unnamed {
+		stmt, err := tx.PrepareContext(ctx, sqlInsertUsage)
+		if err != nil {
+			return err
+		}
+		defer stmt.Close()
+		insert = stmt.ExecContext
+	}
 	args := make([]any, 0, usageColumnCount)
 	still := context.WithoutCancel(ctx) // watching it would take a goroutine for each row
 	work := db.way.Work()
@@ -230,10 +236,11 @@ func (db *DB) insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgat
 		if err := ctx.Err(); err != nil {
 			return err
 		}
+		var err error
 		if args, err = usageValues(args[:0], &rows[i]); err != nil {
 			return err
 		}
-		r, err := stmt.ExecContext(still, args...)
+		r, err := insert(still, args...)
 		if err != nil {
 			return err
 		}

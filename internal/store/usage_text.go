@@ -62,8 +62,11 @@ func appendUsage(b []byte, u *modelgate.Usage) ([]byte, error) {
 		value int64
 	}{
 		{"input", u.Input}, {"cached_input", u.CachedInput}, {"cache_write", u.CacheWrite}, {"cache_write_1h", u.CacheWrite1h},
-		{"output", u.Output}, {"audio_input", u.AudioInput}, {"audio_output", u.AudioOutput}, {"images", u.Images},
+		{"output", u.Output}, {"reasoning", u.Reasoning}, {"audio_input", u.AudioInput}, {"audio_output", u.AudioOutput}, {"images", u.Images},
 		{"seconds", u.Seconds}, {"characters", u.Characters}, {"searches", u.Searches}, {"megapixels", u.Megapixels},
+		{"file_searches", u.FileSearches}, {"code_sessions", u.CodeSessions}, {"grounded_requests", u.GroundedRequests}, {"videos", u.Videos},
+		{"advisor_input", u.AdvisorInput}, {"advisor_cached_input", u.AdvisorCachedInput}, {"advisor_cache_write", u.AdvisorCacheWrite},
+		{"advisor_cache_write_1h", u.AdvisorCacheWrite1h}, {"advisor_output", u.AdvisorOutput},
 	} {
 		if f.value != 0 {
 			b = strconv.AppendInt(appendName(b, f.name), f.value, 10)
@@ -71,6 +74,7 @@ func appendUsage(b []byte, u *modelgate.Usage) ([]byte, error) {
 	}
 	for _, f := range [...]struct{ name, value string }{
 		{"size", u.Size}, {"quality", u.Quality}, {"service_tier", u.ServiceTier}, {"speed", u.Speed}, {"inference_geo", u.InferenceGeo},
+		{"advisor_model", u.AdvisorModel},
 	} {
 		if f.value != "" {
 			var err error

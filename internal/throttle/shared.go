@@ -48,6 +48,20 @@ if places > 0 then
 end
 return 1`
 
+// refundScript takes back what a request drew from a bucket that is not full.
+//
+// KEYS: the bucket. ARGV: interval in µs.
+const refundScript = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local full = tonumber(redis.call('GET', KEYS[1]) or 0) - ARGV[1]
+if full > now then
+	redis.call('SET', KEYS[1], string.format('%.3f', full), 'PX', math.ceil((full - now) / 1000))
+else
+	redis.call('DEL', KEYS[1])
+end
+return 1`
+
 // renewScript leases places anew, those too that a restart of Redis lost.
 //
 // KEYS: the places. ARGV: for how long in µs, their names.
@@ -74,13 +88,14 @@ type SharedOptions struct {
 // does not answer each instance keeps its own, and about one call a
 // second waits to find that out. Safe for concurrent use.
 type Shared struct {
-	local  *Local
-	ids    *modelgate.IDs
-	log    *slog.Logger
-	wait   time.Duration
-	server *server
-	enter  script
-	renew  script
+	local   *Local
+	ids     *modelgate.IDs
+	log     *slog.Logger
+	wait    time.Duration
+	server  *server
+	enter   script
+	refunds script
+	renew   script
 
 	away      atomic.Int64 // until when Redis is left alone, on local's clock; 0: it answers
 	fallbacks atomic.Int64
@@ -98,14 +113,15 @@ func NewShared(o SharedOptions) (*Shared, error) {
 		return nil, err
 	}
 	return &Shared{
-		local:  o.Local,
-		ids:    o.IDs,
-		log:    o.Log,
-		wait:   wait,
-		server: server,
-		enter:  newScript(enterScript),
-		renew:  newScript(renewScript),
-		leases: make(map[*lease]struct{}),
+		local:   o.Local,
+		ids:     o.IDs,
+		log:     o.Log,
+		wait:    wait,
+		server:  server,
+		enter:   newScript(enterScript),
+		refunds: newScript(refundScript),
+		renew:   newScript(renewScript),
+		leases:  make(map[*lease]struct{}),
 	}, nil
 }
 
@@ -118,8 +134,37 @@ func (s *Shared) Close() { s.server.close() }
 func (s *Shared) Fallbacks() int64 { return s.fallbacks.Load() }
 
 // Enter is that of Limiter.
-func (s *Shared) Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind) (Pass, error) {
+func (s *Shared) Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind, above ...modelgate.Ancestor) (Pass, error) {
 	f := bind(limits.Or(s.local.defaults), kind)
+	pass, err := s.enterOne(key, f)
+	if err != nil || len(above) == 0 {
+		return pass, err
+	}
+	return climb(s, pass, key, f, kind, above)
+}
+
+// refund leaves alone what Redis does not answer for: the bucket fills by
+// itself.
+func (s *Shared) refund(key modelgate.KeyID, f figures) {
+	if f.interval == 0 {
+		return
+	}
+	if s.away.Load() != 0 {
+		s.local.refund(key, f)
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.wait)
+	defer cancel()
+	if _, err := s.server.eval(ctx, s.refunds, []string{bucket(key)}, float64(f.interval)/float64(time.Microsecond)); err != nil {
+		s.lost(err)
+	}
+}
+
+// bucket names a key's in Redis. One key's names share a hash tag, so that a
+// cluster keeps them together.
+func bucket(key modelgate.KeyID) string { return "modelgate:limit:{" + string(key) + "}:rate" }
+
+func (s *Shared) enterOne(key modelgate.KeyID, f figures) (Pass, error) {
 	if f.free() {
 		return Pass{}, nil
 	}
@@ -141,8 +186,7 @@ func (s *Shared) Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind) 
 // ask runs the script. Where the answer does not come, the place may have
 // been taken all the same, so its lease is given back by Run.
 func (s *Shared) ask(key modelgate.KeyID, f figures) (Pass, bool, error) {
-	// One key's names share a hash tag, so that a cluster keeps them together.
-	names := []string{"modelgate:limit:{" + string(key) + "}:rate", "modelgate:limit:{" + string(key) + "}:calls"}
+	names := []string{bucket(key), "modelgate:limit:{" + string(key) + "}:calls"}
 	place := &lease{shared: s, places: names[1]}
 	if f.places > 0 {
 		place.member = s.ids.New().String()
@@ -165,5 +209,5 @@ func (s *Shared) ask(key modelgate.KeyID, f figures) (Pass, bool, error) {
 
 func (s *Shared) fallBack(key modelgate.KeyID, f figures) (Pass, error) {
 	s.fallbacks.Add(1)
-	return s.local.enter(key, f)
+	return s.local.enterOne(key, f)
 }

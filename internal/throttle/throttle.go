@@ -25,8 +25,9 @@ const (
 type Limiter interface {
 	// Enter admits a request of a key or refuses it with ErrRateLimited. A
 	// refused request counts against nothing. The limits are the caller's;
-	// what they leave open is the configuration's.
-	Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind) (Pass, error)
+	// what they leave open is the configuration's. It counts against the keys
+	// above it as well, against all or none.
+	Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind, above ...modelgate.Ancestor) (Pass, error)
 }
 
 // figures are the limits that bind, worked out from what is set.
@@ -72,6 +73,7 @@ func (f figures) free() bool { return f.interval == 0 && f.places == 0 }
 type Pass struct {
 	gate  *gate
 	lease *lease
+	below *Pass // what it got of the keys below, where there are ancestors
 }
 
 // Release gives the place back. It must be called exactly once, when the
@@ -83,6 +85,41 @@ func (p Pass) Release() {
 	if p.lease != nil {
 		p.lease.end()
 	}
+	if p.below != nil {
+		p.below.Release()
+	}
+}
+
+// gates judge requests of single keys.
+type gates interface {
+	enterOne(key modelgate.KeyID, f figures) (Pass, error)
+	// refund takes back what a request drew from a key's bucket.
+	refund(key modelgate.KeyID, f figures)
+}
+
+// climb goes on from the pass of a key to its ancestors. Where one refuses, all
+// is given back.
+func climb(g gates, pass Pass, key modelgate.KeyID, f figures, kind Kind, above []modelgate.Ancestor) (Pass, error) {
+	type drawn struct {
+		key modelgate.KeyID
+		figures
+	}
+	taken := []drawn{{key, f}}
+	for i := range above {
+		f := bind(above[i].Limits, kind)
+		next, err := g.enterOne(above[i].KeyID, f)
+		if err != nil {
+			pass.Release()
+			for _, d := range taken {
+				g.refund(d.key, d.figures)
+			}
+			return Pass{}, err
+		}
+		below := pass
+		next.below, pass = &below, next
+		taken = append(taken, drawn{above[i].KeyID, f})
+	}
+	return pass, nil
 }
 
 const shardCount = 64
@@ -124,16 +161,37 @@ func NewLocal(defaults modelgate.Limits, now func() time.Time) *Local {
 }
 
 // Enter is that of Limiter; it never waits.
-func (l *Local) Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind) (Pass, error) {
-	return l.enter(key, bind(limits.Or(l.defaults), kind))
+func (l *Local) Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind, above ...modelgate.Ancestor) (Pass, error) {
+	f := bind(limits.Or(l.defaults), kind)
+	pass, err := l.enterOne(key, f)
+	if err != nil || len(above) == 0 {
+		return pass, err
+	}
+	return climb(l, pass, key, f, kind, above)
 }
 
-func (l *Local) enter(key modelgate.KeyID, f figures) (Pass, error) {
+func (l *Local) refund(key modelgate.KeyID, f figures) {
+	if f.interval == 0 {
+		return
+	}
+	s := l.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.gates[key]; g != nil {
+		g.full -= f.interval
+	}
+}
+
+func (l *Local) shard(key modelgate.KeyID) *shard {
+	return &l.shards[maphash.String(l.seed, string(key))%shardCount]
+}
+
+func (l *Local) enterOne(key modelgate.KeyID, f figures) (Pass, error) {
 	if f.free() {
 		return Pass{}, nil
 	}
 	now := l.now().Sub(l.start)
-	s := &l.shards[maphash.String(l.seed, string(key))%shardCount]
+	s := l.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	g := s.gates[key]

@@ -12,6 +12,8 @@ import (
 // declared length is a claim, and memory for it is given as bytes come in.
 const firstRead = 512 << 10
 
+var errBrokenBody = &modelgate.Error{Kind: modelgate.BadRequest, Message: "request body could not be read to its end"}
+
 // ReadBody reads a whole request body of at most limit bytes, declared or
 // chunked, that finds room in its place, into memory that place.Reuse hands on.
 // One byte more is request_too_large; a body that is compressed, or that breaks
@@ -43,7 +45,7 @@ func ReadBody(r *http.Request, limit int64, place *Place) ([]byte, error) {
 		case err == io.EOF:
 			return body, nil
 		case err != nil:
-			return nil, modelgate.Errorf(modelgate.BadRequest, "request body could not be read to its end")
+			return nil, errBrokenBody
 		}
 		if len(body) == cap(body) {
 			if body, err = place.lend(min(2*int64(cap(body)), limit+1), body); err != nil {

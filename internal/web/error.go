@@ -50,6 +50,10 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error, s Surface) {
 	body = appendString(body, s.Type(shown.Kind))
 	body = append(body, `,"message":`...)
 	body = appendString(body, shown.Message)
+	if detailed, ok := errors.AsType[*modelgate.DetailError](err); ok {
+		body = append(body, `,"detail":`...)
+		body = appendString(body, detailed.Detail)
+	}
 	body = append(body, "}}\n"...)
 
 	h := w.Header()

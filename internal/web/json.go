@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"reflect"
 	"strconv"
@@ -17,66 +16,29 @@ import (
 	"modelgate"
 )
 
-// errNull refuses a null where a value belongs: a member that is not meant
-// must be left out, so that a variable that happens to be empty on the
-// client's side cannot widen what is asked for.
-var errNull = errors.New("must not be null")
-
-// Clearable is a member that stays when absent and is cleared by null or "".
-type Clearable struct {
-	Given bool
-	Text  string // "" clears
-}
-
-// UnmarshalJSONFrom reads a string or null.
-func (c *Clearable) UnmarshalJSONFrom(d *jsontext.Decoder) error {
-	c.Given, c.Text = true, ""
-	if d.PeekKind() == 'n' {
-		return d.SkipValue()
-	}
-	return json.UnmarshalDecode(d, &c.Text)
-}
-
-// DecodeJSON reads a body of the management API into a struct: member names
-// exactly as written, unknown members ignored, pointers for what may be
-// absent. Everything else (a duplicate member, trailing data, a wrong type,
-// null, invalid UTF-8, U+0000 in a string) is bad_request, and where the
-// fault is one member's the message names it.
+// DecodeJSON reads a body of the management API into a struct. The struct
+// declares what the body may hold:
+//
+//   - json:"name" is a member, its name exactly as written
+//   - null:"absent" beside it says that null is the same as leaving it out;
+//     everywhere else null is refused, so that a variable that happens to be
+//     empty on the client's side cannot widen what is asked for
+//   - a blank field `_ struct{}` with ignore:"a,b" names members that answers
+//     have and that are not read
+//
+// What names an organization is ignored too: that of the key is meant. All
+// else (an unknown or duplicate member, trailing data, a wrong type, null,
+// invalid UTF-8, U+0000 in a string) is bad_request, and where the fault is
+// one member's the message names it.
 func DecodeJSON(body []byte, into any) error {
-	refuseNull := json.UnmarshalFromFunc(func(d *jsontext.Decoder, v any) error {
-		if d.PeekKind() != 'n' {
-			return errors.ErrUnsupported // the next unmarshaler's turn
-		}
-		if _, ok := v.(*Clearable); ok {
-			return errors.ErrUnsupported
-		}
-		return errNull
-	})
-	if err := checkStrings(body); err != nil {
+	c := checker{d: jsontext.NewDecoder(bytes.NewBuffer(body))}
+	if err := c.check(reflect.TypeOf(into).Elem()); err != nil {
 		return err
 	}
-	if err := json.Unmarshal(body, into, json.WithUnmarshalers(refuseNull)); err != nil {
+	if err := json.Unmarshal(body, into); err != nil {
 		return explain(err)
 	}
 	return nil
-}
-
-// checkStrings refuses malformed JSON, and U+0000, which no stored text may
-// hold.
-func checkStrings(body []byte) error {
-	d := jsontext.NewDecoder(bytes.NewBuffer(body))
-	for {
-		token, err := d.ReadToken()
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return explain(err)
-		}
-		if token.Kind() == '"' && strings.Contains(token.String(), "\x00") {
-			return modelgate.Errorf(modelgate.BadRequest, "%s: U+0000 is not allowed", member(d.StackPointer()))
-		}
-	}
 }
 
 // explain turns the decoder's error into words for the client.
@@ -88,17 +50,18 @@ func explain(err error) error {
 		return modelgate.Errorf(modelgate.BadRequest, "malformed JSON at byte %d", syntactic.ByteOffset)
 	}
 	semantic, ok := errors.AsType[*json.SemanticError](err)
-	if !ok {
-		return modelgate.Errorf(modelgate.BadRequest, "malformed JSON")
+	if !ok { // there is nothing to read
+		return modelgate.Errorf(modelgate.BadRequest, "malformed JSON at byte 0")
 	}
 	where := member(semantic.JSONPointer)
 	switch {
-	case errors.Is(err, errNull):
-		return modelgate.Errorf(modelgate.BadRequest, "%s %s", where, errNull)
 	case errors.Is(err, modelgate.ErrMarkup):
 		return &modelgate.Error{Kind: modelgate.BadRequest, Message: modelgate.ErrMarkup.Error()}
 	case errors.Is(err, modelgate.ErrAmount):
 		return modelgate.Errorf(modelgate.BadRequest, "%s: %s", where, modelgate.ErrAmount)
+	}
+	if known, ok := errors.AsType[*modelgate.Error](err); ok {
+		return modelgate.Errorf(modelgate.BadRequest, "%s: %s", where, known.Message)
 	}
 	return modelgate.Errorf(modelgate.BadRequest, "%s must be %s", where, wanted(semantic.GoType))
 }

@@ -13,14 +13,15 @@ import (
 )
 
 type input struct {
-	Name    *string                 `json:"name"`
+	Name    *string                 `json:"name" null:"absent"`
 	Scopes  *[]modelgate.Scope      `json:"scopes"`
 	Tuples  *modelgate.Entitlements `json:"entitlements"`
 	Seconds *int64                  `json:"expires_in_seconds"`
 	Markup  *modelgate.Markup       `json:"markup_pct"`
 	Limit   *modelgate.Nano         `json:"limit_usd"`
 	Flag    *bool                   `json:"flag"`
-	Logo    web.Clearable           `json:"logo_url"`
+	Logo    *string                 `json:"logo_url" null:"absent"`
+	_       struct{}                `ignore:"made_at,made_by"`
 }
 
 func TestDecodeJSON(t *testing.T) {
@@ -32,13 +33,14 @@ func TestDecodeJSON(t *testing.T) {
 	for body, want := range map[string]input{
 		`{}`:                                {},
 		` {"name":"x","flag":true} ` + "\n": {Name: &name, Flag: &flag},
-		`{"Name":"y","client_id":"z","a":{"b":[null,{}]}}`: {},
+		`{"client_id":{"b":[null,{}]},"tenant":null,"made_by":1}`: {},
 		`{"scopes":[]}`: {Scopes: &scopes},
-		`{"entitlements":[{"provider":"p","model_pattern":"*","effect":"allow"}]}`: {Tuples: &tuples},
-		`{"expires_in_seconds":60,"markup_pct":12.5,"limit_usd":5e0}`:              {Seconds: &seconds, Markup: &markup, Limit: &limit},
-		`{"logo_url":null}`: {Logo: web.Clearable{Given: true}}, `{"logo_url":""}`: {Logo: web.Clearable{Given: true}},
-		`{"logo_url":"https://a"}`:        {Logo: web.Clearable{Given: true, Text: "https://a"}},
-		`{"name":"\u0078","x":"\\u0000"}`: {Name: &name},
+		`{"entitlements":[{"provider":"p","model_pattern":"*","effect":"allow"}]}`:             {Tuples: &tuples},
+		`{"entitlements":[{"axis":null,"provider":"p","model_pattern":"*","effect":"allow"}]}`: {Tuples: &tuples},
+		`{"expires_in_seconds":60,"markup_pct":12.5,"limit_usd":5e0}`:                          {Seconds: &seconds, Markup: &markup, Limit: &limit},
+		`{"logo_url":null,"name":null}`:                                                        {},
+		`{"logo_url":"x"}`:                                                                     {Logo: &name},
+		`{"name":"\u0078","org":"\\u0000"}`:                                                    {Name: &name},
 	} {
 		var got input
 		if err := web.DecodeJSON([]byte(body), &got); err != nil {
@@ -52,39 +54,44 @@ func TestDecodeJSON(t *testing.T) {
 func TestDecodeJSONRefuses(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{
-		``:                                 "malformed JSON at byte 0",
-		`{`:                                "malformed JSON at byte 1",
-		`{"name":"x"} {}`:                  "malformed JSON at byte 13",
-		`{"name":"x"}x`:                    "malformed JSON at byte 12",
-		`{"name":"a","name":"a"}`:          "malformed JSON: duplicate member name",
-		`{"x":{"y":1,"y":2}}`:              "malformed JSON: duplicate member x.y",
-		`{"name":"` + "\xff" + `"}`:        "malformed JSON at byte 9",
-		`{"name":"\ud800"}`:                "malformed JSON at byte 9",
-		`{"x":"a\u0000b"}`:                 "x: U+0000 is not allowed",
-		`[]`:                               "body must be a JSON object",
-		`null`:                             "body must not be null",
-		`"x"`:                              "body must be a JSON object",
-		`{"name":1}`:                       "name must be a string",
-		`{"name":null}`:                    "name must not be null",
-		`{"scopes":null}`:                  "scopes must not be null",
-		`{"scopes":"stats:read"}`:          "scopes must be an array",
-		`{"scopes":[null]}`:                "scopes[0] must not be null",
-		`{"scopes":["stats:read",3]}`:      "scopes[1] must be a string",
-		`{"entitlements":null}`:            "entitlements must not be null",
-		`{"entitlements":[{"axis":5}]}`:    "entitlements[0].axis must be a string",
-		`{"entitlements":[{"axis":null}]}`: "entitlements[0].axis must not be null",
-		`{"entitlements":[[]]}`:            "entitlements[0] must be a JSON object",
-		`{"expires_in_seconds":"60"}`:      "expires_in_seconds must be an integer",
-		`{"expires_in_seconds":1.5}`:       "expires_in_seconds must be an integer",
-		`{"expires_in_seconds":1e30}`:      "expires_in_seconds must be an integer",
+		``:                                   "malformed JSON at byte 0",
+		`{`:                                  "malformed JSON at byte 1",
+		`{"name":"x"} {}`:                    "malformed JSON at byte 13",
+		`{"name":"x"}x`:                      "malformed JSON at byte 12",
+		`{"name":"a","name":"a"}`:            "malformed JSON: duplicate member name",
+		`{"org":{"y":1,"y":2}}`:              "malformed JSON: duplicate member org.y",
+		`{"name":"` + "\xff" + `"}`:          "malformed JSON at byte 9",
+		`{"name":"\ud800"}`:                  "malformed JSON at byte 9",
+		`{"org":"a\u0000b"}`:                 "org: U+0000 is not allowed",
+		`[]`:                                 "body must be a JSON object",
+		`null`:                               "body must not be null",
+		`"x"`:                                "body must be a JSON object",
+		`{"name":1}`:                         "name must be a string",
+		`{"scopes":null}`:                    "scopes must not be null",
+		`{"scopes":"stats:read"}`:            "scopes must be an array",
+		`{"scopes":[null]}`:                  "scopes[0] must not be null",
+		`{"scopes":["stats:read",3]}`:        "scopes[1] must be a string",
+		`{"entitlements":null}`:              "entitlements must not be null",
+		`{"entitlements":[{"axis":5}]}`:      "entitlements[0].axis must be a string",
+		`{"entitlements":[{"axis":""}]}`:     "entitlements[0].axis: must not be empty; use provider, vendor or kind, or leave it out for provider",
+		`{"entitlements":[{"effect":null}]}`: "entitlements[0].effect must not be null",
+		`{"entitlements":[{"org":1}]}`:       `unknown member "entitlements[0].org"; members are axis, provider, model_pattern, effect`,
+		`{"entitlements":[{"Axis":1}]}`:      `unknown member "entitlements[0].Axis"; did you mean "axis"?`,
+		`{"nam":"x"}`:                        `unknown member "nam"; did you mean "name"?`,
+		`{"na":"x"}`:                         `unknown member "na"; members are name, scopes, entitlements, expires_in_seconds, markup_pct, limit_usd, flag, logo_url`,
+		`{"":1}`:                             `unknown member ""; members are name, scopes, entitlements, expires_in_seconds, markup_pct, limit_usd, flag, logo_url`,
+		`{"entitlements":[[]]}`:              "entitlements[0] must be a JSON object",
+		`{"expires_in_seconds":"60"}`:        "expires_in_seconds must be an integer",
+		`{"expires_in_seconds":1.5}`:         "expires_in_seconds must be an integer",
+		`{"expires_in_seconds":1e30}`:        "expires_in_seconds must be an integer",
 		`{"expires_in_seconds":99999999999999999999}`: "expires_in_seconds must be an integer",
-		`{"flag":"true"}`:              "flag must be true or false",
-		`{"markup_pct":"5"}`:           "markup_pct must be a number from 0 to 10000 with at most 6 decimals",
-		`{"markup_pct":null}`:          "markup_pct must not be null",
-		`{"markup_pct":10000.0000001}`: "markup_pct must be a number from 0 to 10000 with at most 6 decimals",
-		`{"limit_usd":true}`:           "limit_usd: not a USD amount with at most 9 decimals",
-		`{"logo_url":3}`:               "logo_url must be a string",
-		`{"a\nb":1,"a\nb":2}`:          `malformed JSON: duplicate member a\nb`,
+		`{"flag":"true"}`:                   "flag must be true or false",
+		`{"markup_pct":"5"}`:                "markup_pct must be a number from 0 to 10000",
+		`{"markup_pct":null}`:               "markup_pct must not be null",
+		`{"markup_pct":10000.0000001}`:      "markup_pct must be a number from 0 to 10000",
+		`{"limit_usd":true}`:                "limit_usd: not a USD amount with at most 9 decimals",
+		`{"logo_url":3}`:                    "logo_url must be a string",
+		`{"client_id":{"a\nb":1,"a\nb":2}}`: `malformed JSON: duplicate member client_id.a\nb`,
 	} {
 		err := web.DecodeJSON([]byte(body), &input{})
 		if modelgate.KindOf(err) != modelgate.BadRequest || err.Error() != want {

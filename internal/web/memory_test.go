@@ -27,7 +27,7 @@ func filled(with byte, size int, declared bool) *http.Request {
 // a body that was not stays as it is. Run with the race detector.
 func TestBodiesInUseAreTheirOwn(t *testing.T) {
 	t.Parallel()
-	room := web.NewRoom(1 << 30)
+	room := web.NewRoom(1<<30, 0)
 	var readers sync.WaitGroup
 	for i := range 8 {
 		readers.Go(func() {
@@ -68,7 +68,7 @@ func TestBodiesInUseAreTheirOwn(t *testing.T) {
 func TestRoomIsForWhatABodyTakes(t *testing.T) {
 	t.Parallel()
 	const free = 64 << 10
-	room := web.NewRoom(2 * (256<<10 - free))
+	room := web.NewRoom(2*(256<<10-free), 0)
 	whole, none := room.For("a"), room.For("a")
 	if _, err := web.ReadBody(filled('x', 129<<10, true), 1<<20, &whole); err != nil {
 		t.Fatal(err)

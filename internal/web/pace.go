@@ -20,22 +20,34 @@ type pacedBody struct {
 	io.ReadCloser
 	control  *http.ResponseController
 	began    time.Time
+	length   int64 // -1 for one that is chunked
 	received int64
 	until    time.Time
+	waits    bool // the client sends it once it is asked for (Expect)
+	ended    bool // there is nothing more to read, or nothing that can be read
 }
 
 // paceBody bounds the reading of a request's body, if there is one still to
-// come. It also bounds what the server reads of a body that nobody wanted.
-func paceBody(w http.ResponseWriter, r *http.Request) {
+// come. It also bounds what the server reads of a body that nobody wanted. The
+// tracker is told of a body that it has to look after, see unread: the lane does
+// so itself, and HTTP/2 needs nobody to.
+func (t *tracker) paceBody(r *http.Request) {
 	if r.ContentLength == 0 || r.Body == nil {
 		return
 	}
-	if b, ok := r.Body.(interface{ Whole() bool }); ok && b.Whole() {
+	own, lane := r.Body.(interface{ Whole() bool })
+	if lane && own.Whole() {
 		return
 	}
-	b := &pacedBody{ReadCloser: r.Body, control: http.NewResponseController(w), began: time.Now()}
+	b := &pacedBody{
+		ReadCloser: r.Body, control: http.NewResponseController(t.ResponseWriter), began: time.Now(), length: r.ContentLength,
+		waits: r.Header.Get("Expect") != "",
+	}
 	b.extend(b.began)
 	r.Body = b
+	if !lane && !t.http2 {
+		t.body = b
+	}
 }
 
 // extend sets the time by which the next piece must have come.
@@ -59,7 +71,10 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	case nil:
 		b.extend(time.Now())
 	case io.EOF:
+		b.ended = true
 		_ = b.control.SetReadDeadline(time.Time{})
+	default:
+		b.ended = true
 	}
 	return n, err
 }

@@ -2,11 +2,13 @@ package web_test
 
 import (
 	"math/big"
-	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"modelgate"
 	"modelgate/internal/fuzzing"
@@ -40,15 +42,60 @@ func TestParams(t *testing.T) {
 		{"limit=%zz", 0, true},
 		{"limit=1;x=2", 0, true},
 	} {
-		n, err := 0, error(nil)
-		p, err := web.ParseParams(httptest.NewRequest("GET", "/?"+c.query, nil))
-		if err == nil {
-			n, err = p.Int("limit", web.Bounds{Min: 1, Max: 1000}, 100)
-		}
+		n, err := web.ParseParams(c.query).Int("limit", web.Bounds{Min: 1, Max: 1000}, 100)
 		if c.bad != (modelgate.KindOf(err) == modelgate.BadRequest) || n != c.want {
 			t.Errorf("%q = %d, %v, want %d, bad %t", c.query, n, err, c.want, c.bad)
 		}
 	}
+}
+
+func TestParamsAsSent(t *testing.T) {
+	t.Parallel()
+	for query, want := range map[string]string{
+		"a=100%": "100%", "a=%zz%41": "%zzA", "a=%4": "%4", "a=1;b=2": "1;b=2", "%61=x+y": "x y", "b=1&a=%C3%A9": "é", "a": "", "a=b=c": "b=c", "a=%+1": "% 1",
+	} {
+		if got, given, err := web.ParseParams(query).Text("a"); got != want || !given || err != nil {
+			t.Errorf("%s: a = %q, %t, %v, want %q", query, got, given, err, want)
+		}
+	}
+	p := web.ParseParams("x=1&limit=5&y&x=2&&=3")
+	if _, err := p.Int("limit", web.Bounds{Min: 1, Max: 9}, 0); err != nil {
+		t.Error(err)
+	}
+	if diff := cmp.Diff([]string{"x", "y", ""}, p.Unknown()); diff != "" {
+		t.Error(diff)
+	}
+	if err := p.ErrUnknownParam("limits"); err.Error() != `unknown parameter "limits"; did you mean "limit"?` {
+		t.Error(err)
+	}
+	if got, err := web.ParseParams("a=").Filter("a"); got == "" || err != nil {
+		t.Errorf("an empty filter is %q, %v", got, err)
+	}
+	if got, err := web.ParseParams("b=").Filter("a"); got != "" || err != nil {
+		t.Errorf("no filter is %q, %v", got, err)
+	}
+}
+
+func FuzzParams(f *testing.F) {
+	for _, s := range []string{"a=1&b=%41", "a=100%", "%", "%4", "a;b=c", "a=b=c&&=", "+=%2B"} {
+		f.Add(s)
+	}
+	fuzzing.Fuzz(f, func(t *testing.T, query string) {
+		p := web.ParseParams(query)
+		want, err := url.ParseQuery(query)
+		if err != nil {
+			return // with what is no escape or with a semicolon
+		}
+		if got := len(p.Unknown()); got != len(want) {
+			t.Errorf("%q: %d names, want %d", query, got, len(want))
+		}
+		for name, values := range want {
+			got, _, err := p.Text(name)
+			if len(values) == 1 && err == nil && got != values[0] {
+				t.Errorf("%q: %s = %q, want %q", query, name, got, values[0])
+			}
+		}
+	})
 }
 
 func TestSince(t *testing.T) {

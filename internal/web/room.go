@@ -2,12 +2,14 @@ package web
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"modelgate"
 )
 
-// freeBody is how much of each body takes no room: ordinary calls are not
-// counted, and pass however full the room is.
+// freeBody is how much of each body is not counted for its owner: ordinary
+// calls pass however full the room is. All of these together have a bound too,
+// past which they are counted like the rest.
 const freeBody = 64 << 10
 
 // Room bounds the memory that request bodies take together, and how much of
@@ -15,6 +17,8 @@ const freeBody = 64 << 10
 // bound and keeps nothing. Safe for concurrent use.
 type Room struct {
 	total, each int64
+	free        int64        // for the first freeBody bytes of all bodies
+	freeTaken   atomic.Int64 // of that
 	spare       spare
 
 	mu    sync.Mutex
@@ -22,9 +26,11 @@ type Room struct {
 	owned map[string]int64
 }
 
-// NewRoom is a room for so many bytes, half of which one owner may have.
-func NewRoom(total int64) *Room {
-	return &Room{total: total, each: total / 2, owned: make(map[string]int64)}
+// NewRoom is a room for so many bytes, and half as many for the beginnings of
+// all bodies. One owner may have half of it, or what the largest body takes that
+// is kept twice.
+func NewRoom(total, largest int64) *Room {
+	return &Room{total: total, each: max(total/2, min(total, 2*largest)), free: total / 2, owned: make(map[string]int64)}
 }
 
 // For is an owner's place in the room for one request's body. Leave it when
@@ -36,7 +42,8 @@ func (r *Room) For(owner string) Place { return Place{room: r, owner: owner} }
 type Place struct {
 	room  *Room
 	owner string
-	has   int64
+	free  int64   // of the room's free
+	has   int64   // counted for the owner
 	lent  *memory // of the body; nil for none, and once it is handed on
 }
 
@@ -48,12 +55,21 @@ func (p *Place) Hold(size int64) error { return p.hold(size) }
 // modelgate.ErrRateLimited where the owner has its share, unavailable where
 // there is no room left.
 func (p *Place) hold(size int64) error {
-	more := size - freeBody
-	if p == nil || p.room == nil || more <= p.has {
+	if p == nil || p.room == nil || size <= p.free+p.has {
 		return nil
 	}
-	more -= p.has
 	r := p.room
+	if want := min(size, freeBody) - p.free; want > 0 && p.has == 0 {
+		if r.freeTaken.Add(want) <= r.free {
+			p.free += want
+		} else {
+			r.freeTaken.Add(-want)
+		}
+	}
+	more := size - p.free - p.has
+	if more <= 0 {
+		return nil
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
@@ -70,10 +86,17 @@ func (p *Place) hold(size int64) error {
 
 // Leave gives the room back; a second time does nothing.
 func (p *Place) Leave() {
-	if p == nil || p.has == 0 {
+	if p == nil || p.room == nil {
 		return
 	}
 	r := p.room
+	if p.free > 0 {
+		r.freeTaken.Add(-p.free)
+		p.free = 0
+	}
+	if p.has == 0 {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.taken -= p.has

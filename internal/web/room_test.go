@@ -23,7 +23,7 @@ func body(size int, p *web.Place) error {
 
 func TestRoomHasAShareForEach(t *testing.T) {
 	t.Parallel()
-	room := web.NewRoom(8 << 20)
+	room := web.NewRoom(8<<20, 0)
 	a, b, c, d := room.For("a"), room.For("b"), room.For("b"), room.For("c")
 	if err := body(3<<20, &a); err != nil {
 		t.Errorf("a body with room: %v", err)
@@ -60,7 +60,7 @@ func TestRoomHasAShareForEach(t *testing.T) {
 // TestRoomIsGivenBack ends empty whatever happens in between.
 func TestRoomIsGivenBack(t *testing.T) {
 	t.Parallel()
-	room := web.NewRoom(20 << 20)
+	room := web.NewRoom(20<<20, 0)
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {
@@ -119,5 +119,45 @@ func TestPatienceHasAnEnd(t *testing.T) {
 	}
 	if d := serve(2, 1); len(d.write) != 1 || len(d.read) != 2 { // see TestStreamsAreTaken
 		t.Errorf("deadlines of a stream: %v, %v", d.write, d.read)
+	}
+}
+
+// TestSmallBodiesHaveABound: past what the beginnings of all bodies may take
+// together they are counted for their owner.
+func TestSmallBodiesHaveABound(t *testing.T) {
+	t.Parallel()
+	const most = 1 << 20
+	room := web.NewRoom(most, 0)
+	var a []web.Place
+	refused := 0
+	for i := range 64 {
+		a = append(a, room.For("a"))
+		if err := body(60<<10, &a[i]); err != nil {
+			refused++
+		}
+	}
+	if held := (64 - refused) * 64 << 10; held > most {
+		t.Errorf("one owner's small bodies hold %d bytes, want at most %d", held, most)
+	}
+	b := room.For("b")
+	if err := body(60<<10, &b); err != nil {
+		t.Errorf("another owner's small body: %v", err)
+	}
+	for i := range a {
+		a[i].Leave()
+	}
+	c := room.For("a")
+	if err := body(400<<10, &c); err != nil {
+		t.Errorf("once they are gone: %v", err)
+	}
+}
+
+// TestRoomForTheLargestBody, kept twice, where half of the room is less.
+func TestRoomForTheLargestBody(t *testing.T) {
+	t.Parallel()
+	room := web.NewRoom(8<<20, 3<<20)
+	p := room.For("a")
+	if err := p.Hold(6 << 20); err != nil {
+		t.Error(err)
 	}
 }

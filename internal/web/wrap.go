@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"modelgate"
@@ -23,7 +24,7 @@ const RequestIDHeader = "X-Gateway-Request-Id"
 // maxHeader bounds the request line and the header lines together, in bytes.
 const maxHeader = 32 << 10
 
-// Options are what Wrap needs; all fields but Stall are required.
+// Options are what Wrap needs; all fields down to MaxBody are required.
 type Options struct {
 	IDs     *modelgate.IDs
 	Log     *slog.Logger
@@ -31,6 +32,13 @@ type Options struct {
 	// Stall is how long a client may take nothing of what is written to it; 0
 	// means a minute.
 	Stall time.Duration
+	// Proxies are those whose headers about their clients are believed. The
+	// first such header of another peer is logged as a warning.
+	Proxies Proxies
+	// CrossOrigin sets the headers of an answer to a page of another site, also
+	// where the request is refused, and reports whether that was all of the
+	// answer; nil sets none.
+	CrossOrigin func(http.ResponseWriter, *http.Request) (answered bool)
 }
 
 // Wrap is the first step of every request. It draws the request id and puts
@@ -38,6 +46,9 @@ type Options struct {
 // over the bound (413) before anything is read, bounds how slowly a body may
 // come and an answer be taken, and answers a panic of next with 500, or cuts the connection where the response has already begun.
 func Wrap(o Options, next http.Handler) http.Handler {
+	ignored := sync.OnceFunc(func() {
+		o.Log.Warn("X-Forwarded-For and X-Forwarded-Proto are ignored where they do not come from one of server.trusted_proxies; add the address of the proxy in front of the gateway")
+	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(RequestIDHeader, o.IDs.New().String())
 		t := &tracker{ResponseWriter: w, http2: r.ProtoMajor > 1, bounded: SurfaceOf(r) == Management, stall: cmp.Or(o.Stall, stall)}
@@ -49,8 +60,12 @@ func Wrap(o Options, next http.Handler) http.Handler {
 		if !t.http2 { // there nothing is written yet
 			t.patient()
 		}
-		paceBody(w, r)
+		t.paceBody(r)
+		if o.Proxies.Ignored(r) {
+			ignored()
+		}
 		switch {
+		case o.CrossOrigin != nil && o.CrossOrigin(t, r):
 		case headerSize(r) > maxHeader:
 			WriteError(t, r, modelgate.Errorf(modelgate.HeadersTooLarge, "request headers too large"), SurfaceOf(r))
 		case r.ContentLength > o.MaxBody:
@@ -58,6 +73,7 @@ func Wrap(o Options, next http.Handler) http.Handler {
 		default:
 			next.ServeHTTP(t, r)
 		}
+		t.linger()
 	})
 }
 
@@ -152,11 +168,24 @@ type tracker struct {
 	bounded bool          // on HTTP/2 too
 	stall   time.Duration // for a write
 	until   time.Time     // see patient
+
+	body      *pacedBody // of which the answer must take notice, see unread
+	lingering *pacedBody // what is left of it is read behind the answer
+}
+
+// begin is called before anything of the response leaves but a 1xx.
+func (t *tracker) begin() {
+	if !t.wrote {
+		t.wrote = true
+		t.unread()
+	}
 }
 
 // WriteHeader notes the final status; a 1xx is not one.
 func (t *tracker) WriteHeader(status int) {
-	t.wrote = t.wrote || status >= 200
+	if status >= 200 {
+		t.begin()
+	}
 	t.patient()
 	defer t.taken()
 	t.ResponseWriter.WriteHeader(status)
@@ -164,7 +193,7 @@ func (t *tracker) WriteHeader(status int) {
 
 // Write notes that the body has begun.
 func (t *tracker) Write(b []byte) (int, error) {
-	t.wrote = true
+	t.begin()
 	t.patient()
 	defer t.taken()
 	return t.ResponseWriter.Write(b)
@@ -172,7 +201,7 @@ func (t *tracker) Write(b []byte) (int, error) {
 
 // Send is Write, and Flush of it, at the cost of one of them.
 func (t *tracker) Send(b []byte) error {
-	t.wrote = true
+	t.begin()
 	t.patient()
 	defer t.taken()
 	return Send(t.ResponseWriter, b)
@@ -183,7 +212,7 @@ func (t *tracker) Flush() { _ = t.FlushError() }
 
 // FlushError is Flush for http.ResponseController.
 func (t *tracker) FlushError() error {
-	t.wrote = true
+	t.begin()
 	t.patient()
 	defer t.taken()
 	if w, ok := t.ResponseWriter.(interface{ FlushError() error }); ok {

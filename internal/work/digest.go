@@ -91,7 +91,7 @@ func (s *Shipper) end(e *spool.Entry) error {
 	}
 	outcome, err := s.decoder.End(e.Payload)
 	if err != nil {
-		outcome = modelgate.InterruptedEnd(c.mark)
+		outcome = modelgate.InterruptedEnd(&c.begin, c.mark)
 	}
 	s.pending = append(s.pending, modelgate.Row(c.begin, outcome))
 	if len(s.spare) < maxSpare {

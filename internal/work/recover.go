@@ -50,7 +50,7 @@ func (s *Shipper) bookInterrupted(ctx context.Context) error {
 	var lost []modelgate.UsageRow
 	for _, id := range s.order {
 		if c := s.open[id]; c != nil {
-			lost = append(lost, modelgate.Row(c.begin, modelgate.InterruptedEnd(c.mark)))
+			lost = append(lost, modelgate.Row(c.begin, modelgate.InterruptedEnd(&c.begin, c.mark)))
 			delete(s.open, id)
 		}
 	}

@@ -37,7 +37,7 @@ func (w *world) fault() (error, bool) {
 // start begins a life. Whatever the last one left open was interrupted.
 func (w *world) start() {
 	for n, mark := range w.open {
-		w.want[n] = modelgate.InterruptedEnd(mark)
+		w.want[n] = modelgate.InterruptedEnd(new(call(n)), mark)
 	}
 	clear(w.open)
 	w.life = begin(w.tb, w.dir, w.ledger)

@@ -83,6 +83,70 @@ test("where customers issue no keys, the portal says who does", async () => {
   await check();
 });
 
+test("who reads statistics sees keys and budgets, and no button that changes them", async () => {
+  const issue = async (scopes) => (await call(shop.manager, "POST /gw/keys", { scopes, sub_account_id: shop.first })).json;
+  const reader = await issue(["stats:read"]);
+  const brand = { portal_slug: shop.portal, product_name: "Acme Intelligence", accent_color: "#0f766e" };
+  await call(shop.manager, "PUT /gw/branding", { ...brand, allow_self_issue: false });
+  await new Promise((then) => setTimeout(then, 2100)); // how long a portal's brand is kept
+  const { page, check } = await open();
+  await signIn(page, root, reader.key);
+  await show(page, root + "/keys");
+  await page.getByRole("region", { name: "Keys" }).getByText(reader.key.slice(0, 16)).waitFor();
+  assert.equal(await page.getByRole("button", { name: "Issue key" }).count(), 0);
+  assert.equal(await page.getByRole("button", { name: /^Actions for key/ }).count(), 0);
+  await show(page, root + "/budgets");
+  await page.getByRole("heading", { level: 1, name: "Budgets" }).waitFor();
+  assert.equal(await page.getByText("does not show").count(), 0);
+  assert.equal(await page.getByRole("button", { name: "Set budget" }).count(), 0);
+  assert.equal(await page.getByRole("button", { name: /^Actions for the budget/ }).count(), 0);
+  await call(shop.manager, "DELETE /gw/keys/" + reader.api_key_id);
+  await call(shop.manager, "PUT /gw/branding", { ...brand, allow_self_issue: true });
+  await check();
+});
+
+test("a key that only calls issues keys in the portal, and revokes those alone", async () => {
+  // The shop gave this customer as many keys as a portal allows.
+  const many = (await call(shop.customer, "GET /gw/keys")).json.filter((k) => k.status === "active" && k.scopes.length === 1);
+  for (const k of many.slice(0, 4)) await call(shop.manager, "DELETE /gw/keys/" + k.id);
+  const caller = (await call(shop.manager, "POST /gw/keys", { scopes: ["inference:use"], sub_account_id: shop.first, expires_in_seconds: 864000 })).json;
+  await new Promise((then) => setTimeout(then, 2100)); // how long a portal's brand is kept
+  const { page, check } = await open();
+  await signIn(page, root, caller.key);
+  await show(page, root + "/keys");
+  const list = page.getByRole("region", { name: "Keys" });
+  assert.equal(await list.getByText(caller.key.slice(0, 16)).count(), 0); // the reseller's
+  await page.getByRole("button", { name: "Issue key" }).first().click();
+  const lives = await page.getByLabel("Expires").locator("option").allInnerTexts();
+  assert.deepEqual(lives, ["In 1 day", "In 7 days", "With the key of this session"]);
+  await page.getByRole("dialog").getByRole("button", { name: "Issue key" }).click();
+  const key = await page.getByTestId("secret").innerText();
+  assert.deepEqual((await call(key, "GET /gw/me")).json.scopes, ["inference:use"]);
+  await page.getByRole("button", { name: "I have stored it" }).click();
+  await settled(page);
+  await page.getByRole("button", { name: `Actions for key ${key.slice(0, 16)}` }).click();
+  await page.getByRole("menuitem", { name: "Revoke…" }).click();
+  await page.getByRole("button", { name: "Revoke key" }).click();
+  await list.getByText(key.slice(0, 16)).waitFor({ state: "detached" });
+  assert.equal((await call(key, "GET /gw/me")).status, 401);
+  await show(page, root + "/budgets");
+  await page.getByText("This key does not show budgets").waitFor();
+  await call(shop.manager, "DELETE /gw/keys/" + caller.api_key_id);
+  await check();
+});
+
+test("signing out while the database is away says that the session is not ended", async () => {
+  const { page, check } = await open({ fine: [/503 \(Service Unavailable\)/] });
+  await signIn(page, root, shop.customer);
+  await settled(page);
+  const error = { type: "unavailable", message: "this browser is signed out, but the database does not answer" };
+  await page.route("**/session", (route) => (route.request().method() === "DELETE" ? route.fulfill({ status: 503, contentType: "application/json", body: JSON.stringify({ error }) }) : route.continue()));
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByText("this browser is signed out").waitFor();
+  await page.getByRole("button", { name: "Sign in" }).waitFor();
+  await check();
+});
+
 test("the quick start has the reseller's address", async () => {
   const { page, check } = await open();
   await signIn(page, root, shop.customer);

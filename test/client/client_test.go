@@ -54,7 +54,7 @@ func TestKeys(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := c.RevokeKey(ctx, k.ID); err != nil {
+		if err := c.RevokeKey(ctx, k.ID, client.RevokeKeyQuery{}); err != nil {
 			t.Fatal(err)
 		}
 		break // a list may be left at any time
@@ -63,7 +63,7 @@ func TestKeys(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	c := connect(t)
-	err := c.RevokeKey(t.Context(), "00000000-0000-7000-8000-000000000000")
+	err := c.RevokeKey(t.Context(), "00000000-0000-7000-8000-000000000000", client.RevokeKeyQuery{})
 	var e *client.Error
 	if !errors.As(err, &e) || !errors.Is(err, client.ErrNotFound) || errors.Is(err, client.ErrConflict) || e.Status != 404 || e.RequestID == "" {
 		t.Errorf("RevokeKey = %+v", err)

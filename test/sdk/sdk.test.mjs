@@ -250,6 +250,22 @@ for (const [name, model] of [
   });
 }
 
+test('ai: a conversation on responses', async () => {
+  const model = aiOpenAI(chatModel);
+  const providerOptions = { openai: { store: false } };
+  const first = await generateText({ model, prompt: 'first', providerOptions, maxRetries: 0 });
+  const said = [{ role: 'user', content: 'first' }, ...first.response.messages, { role: 'user', content: prompt }];
+  const second = await generateText({ model, messages: said, providerOptions, maxRetries: 0 });
+  assert.match(second.text, /^This is a simulated answer to: /);
+  // By default the SDK refers to what the provider has stored of the first answer.
+  await assert.rejects(generateText({ model, messages: said, maxRetries: 0 }), (e) => {
+    assert.ok(APICallError.isInstance(e), `${e}`);
+    assert.equal(e.statusCode, 403);
+    assert.match(e.message, /item_reference.*"store": false/);
+    return true;
+  });
+});
+
 test('ai: embed', async () => {
   const result = await embedMany({ model: aiOpenAI.textEmbeddingModel(embeddingModel), values: ['one two', 'three'], maxRetries: 0 });
   assert.equal(result.embeddings.length, 2);

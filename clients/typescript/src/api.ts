@@ -14,8 +14,8 @@ export interface ModelPrices {
 }
 
 export interface UnitPrice {
-  /** One of input, cached_input, cache_write, cache_write_1h, output, audio_input, audio_output, image, second, characters, search, megapixel, request. */
-  unit: "input" | "cached_input" | "cache_write" | "cache_write_1h" | "output" | "audio_input" | "audio_output" | "image" | "second" | "characters" | "search" | "megapixel" | "request";
+  /** One of input, cached_input, cache_write, cache_write_1h, output, reasoning, audio_input, audio_output, image, second, characters, search, file_search, code_session, grounded_request, megapixel, request. */
+  unit: "input" | "cached_input" | "cache_write" | "cache_write_1h" | "output" | "reasoning" | "audio_input" | "audio_output" | "image" | "second" | "characters" | "search" | "file_search" | "code_session" | "grounded_request" | "megapixel" | "request";
   /** How much of the unit the price is for. */
   per: number;
   usd: number;
@@ -51,7 +51,7 @@ export interface Model {
   /** Who made the model, wherever it runs. */
   author: string;
   kind: ModelKind;
-  /** Whether the ceiling permits calling it; the calling key may be allowed less. */
+  /** Whether the ceiling permits calling it on a route that the routing policy leaves; the calling key may be allowed less. */
   allowed: boolean;
   /** Tokens; models of kind llm only. */
   context_length?: number;
@@ -111,12 +111,12 @@ export interface NewBranding {
   /** The portal is at /p/{portal_slug}; unique in the service. */
   portal_slug: string;
   product_name: string;
-  /** Begins with https://; "" or null clears it. */
+  /** Begins with https://; "" clears it, and left out or null it stays. */
   logo_url?: string | null;
-  /** #RRGGBB; "" or null clears it. */
+  /** #RRGGBB; "" clears it, and left out or null it stays. */
   accent_color?: string | null;
   /** Whether end customers may issue keys for themselves. */
-  allow_self_issue?: boolean;
+  allow_self_issue: boolean;
 }
 
 /** Whose spend a budget bounds. */
@@ -131,14 +131,16 @@ export interface Budget {
   id?: string;
   period: Period;
   limit_usd: number;
-  /** The exact sum of the period's usage. */
+  /** The exact sum of the period's usage, that of the keys issued below a key included. */
   spend_usd: number;
+  /** Who has set it; absent for one's own. A key bound to a sub-account reads reseller. One of operator, organization, sub_account, reseller. */
+  owner?: "operator" | "organization" | "sub_account" | "reseller";
 }
 
 export interface NewBudget {
   scope: BudgetScope;
   /** Of the sub-account or key; left out for scope client. */
-  id?: string;
+  id?: string | null;
   period: Period;
   /** At most nine decimals. At most 1000000000. */
   limit_usd: number;
@@ -157,6 +159,10 @@ export interface Key {
   /** To about a minute; null until the first use. */
   last_used_at: string | null;
   expires_at: string | null;
+  /** The key of the sub-account that it was issued by; absent where the organization or its operator did. */
+  issued_by?: string;
+  /** True for a key that a customer issued in its reseller's portal; absent for all others. */
+  self_issued?: boolean;
 }
 
 export interface NewKey {
@@ -165,9 +171,9 @@ export interface NewKey {
   /** What it may call. Absent all that the ceiling allows. */
   entitlements?: Array<Entitlement>;
   /** Binds the key to an active sub-account. */
-  sub_account_id?: string;
-  /** Absent never. 1 to 315360000. */
-  expires_in_seconds?: number;
+  sub_account_id?: string | null;
+  /** Absent never, or with the issuing key where that is bound to a sub-account and ends. 1 to 315360000. */
+  expires_in_seconds?: number | null;
 }
 
 export interface IssuedKey {
@@ -198,7 +204,7 @@ export interface ProcessorConfig {
 export interface NewProcessorConfig {
   enabled: boolean;
   /** Of the payment processor; write-only. */
-  api_key?: string;
+  api_key?: string | null;
 }
 
 export interface NewMapping {
@@ -209,7 +215,7 @@ export interface NewCustomer {
   /** Must be active. */
   sub_account_id: string;
   /** The sub-account's name where it is left out. */
-  name?: string;
+  name?: string | null;
 }
 
 export interface Customer {
@@ -240,6 +246,13 @@ export interface ExportEvent {
   last_error: string | null;
 }
 
+export interface RetriedEvents {
+  /** Queued again. */
+  retried: number;
+  /** Left as they are, since sent again they could be billed twice. */
+  ambiguous: number;
+}
+
 export interface ExportEvents {
   counts: ExportCounts;
   /** 0 where nothing is pending. */
@@ -268,10 +281,13 @@ export interface SubAccount {
   status: "active" | "suspended";
   /** What is billed is the cost and so many per cent of it. 0 to 10000. */
   markup_pct: number;
+  /** Active keys bound to it at most. Absent: 100 where one of its own keys issues. 1 to 1000. */
+  max_keys?: number;
   created_at: string;
 }
 
 export interface NewSubAccount {
+  /** One that can be seen. */
   name: string;
   /** Unique within the organization. */
   slug: string;
@@ -280,9 +296,12 @@ export interface NewSubAccount {
 export interface SubAccountChange {
   /** One of active, suspended. */
   status?: "active" | "suspended";
+  /** One that can be seen. */
   name?: string;
-  /** 0 to 10000. */
+  /** Any decimal; kept to six places, rounded half to even. 0 to 10000. */
   markup_pct?: number;
+  /** 1 to 1000. */
+  max_keys?: number;
 }
 
 export interface Span {
@@ -351,11 +370,18 @@ export interface KeysQuery {
   limit?: number;
 }
 
+export interface RevokeKeyQuery {
+  /** `keep`: the keys issued below it stay, below its own issuer. For keys of the organization. One of keep. */
+  children?: "keep";
+}
+
 export interface DeleteBudgetQuery {
   scope: BudgetScope;
   /** Of the sub-account or key; left out for scope client. */
   id?: string;
   period: Period;
+  /** `sub_account`: the one that the sub-account's own keys have set. For keys of the organization. One of sub_account. */
+  owner?: "sub_account";
 }
 
 export interface JobsQuery {
@@ -423,6 +449,8 @@ export interface ProcessorEventsQuery {
   status?: ExportStatus;
   /** 1 to 200; default 50. */
   limit?: number;
+  /** Where the list goes on, taken from the page before. Keep the other parameters as they were. */
+  cursor?: string;
 }
 
 /** The self-service API, /gw, for one key. */
@@ -452,14 +480,14 @@ export class Modelgate extends Transport {
     return this.pages("GET", `/gw/keys`, query, undefined);
   }
 
-  /** Issue a key. Scope `keys:manage`. Scopes and every rule must fit inside the ceiling, or nothing is issued (403). Without `entitlements` the key gets all of the ceiling; `[]` denies every model. The key is shown once, in this answer. */
+  /** Issue a key. Scope `keys:manage`. Scopes and every rule must fit inside the ceiling, or nothing is issued (403). Without `entitlements` the key gets all of the ceiling; `[]` denies every model. The key is shown once, in this answer.  A key that is bound to a sub-account issues keys of the same sub-account, at most four generations below the one that the organization issued and 100 unless `max_keys` of the sub-account says otherwise. They end with it at the latest, share its budgets and the limits set on it, and are revoked with it. */
   issueKey(body: NewKey): Promise<IssuedKey> {
     return this.json("POST", `/gw/keys`, undefined, body);
   }
 
-  /** Revoke a key. Scope `keys:manage`. At once on the instance that answers, within 30 seconds on all others. Its usage stays. */
-  async revokeKey(id: string): Promise<void> {
-    await this.send("DELETE", `/gw/keys/${encodeURIComponent(id)}`, undefined, undefined);
+  /** Revoke a key. Scope `keys:manage`. At once on the instance that answers, within 30 seconds on all others. Its usage stays. Keys that were issued below a key of a sub-account are revoked with it. */
+  async revokeKey(id: string, query: RevokeKeyQuery = {}): Promise<void> {
+    await this.send("DELETE", `/gw/keys/${encodeURIComponent(id)}`, query, undefined);
   }
 
   /** The organization's sub-accounts. Scope `keys:manage`. Not for keys bound to a sub-account. */
@@ -482,12 +510,12 @@ export class Modelgate extends Transport {
     return this.json("GET", `/gw/budgets`, undefined, undefined);
   }
 
-  /** Set a budget. Scope `keys:manage`. One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key that is bound to a sub-account sets those of its own keys. */
+  /** Set a budget. Scope `keys:manage`. One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before. */
   async putBudget(body: NewBudget): Promise<void> {
     await this.send("PUT", `/gw/budgets`, undefined, body);
   }
 
-  /** Remove a budget. Scope `keys:manage`. */
+  /** Remove a budget. Scope `keys:manage`. One's own; that of somebody above is answered 403. */
   async deleteBudget(query: DeleteBudgetQuery): Promise<void> {
     await this.send("DELETE", `/gw/budgets`, query, undefined);
   }
@@ -550,6 +578,11 @@ export class Modelgate extends Transport {
   /** What was billed, the newest first. Scope `stats:read`. Not for keys bound to a sub-account. */
   processorEvents(query: ProcessorEventsQuery = {}): Promise<ExportEvents> {
     return this.json("GET", `/gw/processor/events`, query, undefined);
+  }
+
+  /** Queue all failed events again. Scope `keys:manage`. Not for keys bound to a sub-account. Each as by itself: those that the processor may have counted more than 23 hours ago stay failed, and `last_error` says so. */
+  retryEvents(): Promise<RetriedEvents> {
+    return this.json("POST", `/gw/processor/events/retry`, undefined, undefined);
   }
 
   /** Queue a failed event again. Scope `keys:manage`. Not for keys bound to a sub-account. 404 for an event that is not the organization's or has not failed. An event that the processor may have counted more than 23 hours ago stays failed, and `last_error` says so: sent again it could be billed twice. */

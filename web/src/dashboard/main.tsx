@@ -96,8 +96,8 @@ function Root() {
   if (signed.session) return <Shell signed={signed} />;
   return (
     <SignIn
-      title="Sign in to Modelgate" mark={<img className="mark" src={mark} alt="" width={44} height={44} />} ended={signed.ended} onDone={signed.enter}
-      note={<p>Sign in with a key of your organization. It is checked, not kept: the browser holds a sealed session of at most 12 hours. What you see follows the key's scopes. No key yet? The operator issues one with <code>modelgate key issue</code>.</p>}
+      title="Sign in to Modelgate" mark={<img className="mark" src={mark} alt="" width={44} height={44} />} ended={signed.ended} left={signed.left} onDone={signed.enter}
+      note={<p>Sign in with a key of your organization. It is checked, not kept: you stay signed in for at most 12 hours, and 2 hours after the last page. What you see follows the key's scopes. No key yet? The operator issues one with <code>modelgate key issue</code>.</p>}
     />
   );
 }

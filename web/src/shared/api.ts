@@ -8,6 +8,7 @@ export interface Session {
   billing?: "invoiced" | "manual";
   balance_usd?: number; // prepaid, for those who may pay into it
   key_id: string;
+  key_expires_at?: string;
   scopes: Scope[];
   allow_self_issue?: boolean;
   base_url: string;
@@ -35,6 +36,7 @@ export interface Key {
   created_at: string;
   last_used_at: string | null;
   expires_at: string | null;
+  self_issued?: boolean;
 }
 
 export interface IssuedKey {

@@ -120,9 +120,9 @@ export function unitPrice(p: { unit: string; per: number; usd: number }): string
 /** unitName spells a unit. */
 export function unitName(unit: string): string {
   const names: Record<string, string> = {
-    input: "Input", cached_input: "Cached input", cache_write: "Cache write, 5 min", cache_write_1h: "Cache write, 1 h", output: "Output",
+    input: "Input", cached_input: "Cached input", cache_write: "Cache write, 5 min", cache_write_1h: "Cache write, 1 h", output: "Output", reasoning: "Reasoning",
     audio_input: "Audio input", audio_output: "Audio output", image: "Image", second: "Second", characters: "Characters",
-    search: "Search", megapixel: "Megapixel", request: "Request",
+    search: "Search", file_search: "File search", code_session: "Code session", grounded_request: "Grounded request", megapixel: "Megapixel", request: "Request",
   };
   return names[unit] ?? unit;
 }

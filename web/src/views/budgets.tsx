@@ -8,7 +8,7 @@ import { Badge, Bones, Button, Card, Choice, Confirm, Dialog, Empty, Field, Menu
 import { Download } from "../ui/table";
 import { useApp } from "./app";
 import { useCustomers } from "./customers";
-import { NoScope } from "./gate";
+import { NoScope, readScope, seesBudgets, seesKeys } from "./gate";
 import { useKeys } from "./keys";
 
 // Cards of a kind that are shown unasked, and budgets from which on they are
@@ -21,13 +21,14 @@ const fill = (b: Budget) => (b.limit_usd > 0 ? b.spend_usd / b.limit_usd : 1);
 
 export function Budgets() {
   const app = useApp();
-  const may = app.can("keys:manage");
+  const may = seesBudgets(app);
+  const change = app.can("keys:manage");
   const budgets = useAsked<Budget[]>(may ? "budgets" : undefined, () => get("/gw/budgets"));
-  const keys = useKeys(may);
+  const keys = useKeys(may && seesKeys(app));
   const [setting, setSetting] = useState(false);
   const [text, setText] = useState("");
   const [whole, setWhole] = useState<BudgetScope[]>([]);
-  if (!may) return <Page title="Budgets"><NoScope scope="keys:manage" what="budgets" /></Page>;
+  if (!may) return <Page title="Budgets"><NoScope scope={readScope} what="budgets" /></Page>;
   const prefixes = new Map(keys.data?.map((k) => [k.id, k.key_prefix + "…"]));
   const nameOf = (b: Budget) => {
     if (b.scope === "client") return app.session.name;
@@ -57,7 +58,7 @@ export function Budgets() {
   return (
     <Page
       title="Budgets" note={`A call is refused when any budget above it is used up. Days and months are UTC${portal ? ", amounts are what you are billed" : ", amounts are costs"}.`}
-      actions={<><Download name="budgets" columns={columns} rows={shown} /><Button look="primary" icon="plus" onClick={() => setSetting(true)}>Set budget</Button></>}
+      actions={<><Download name="budgets" columns={columns} rows={shown} />{change && <Button look="primary" icon="plus" onClick={() => setSetting(true)}>Set budget</Button>}</>}
     >
       {shown && (budgets.data?.length ?? 0) > findable && <span className="find"><Icon name="search" /><input aria-label="Find a budget" placeholder={portal ? "Key" : "Customer or key"} value={text} onChange={(e) => setText(e.target.value)} /></span>}
       {want && shown?.length === 0 && <div className="card"><Empty icon="budgets" title="No budget matches" /></div>}
@@ -67,8 +68,8 @@ export function Budgets() {
         <div className="budgets">{[0, 1, 2].map((i) => <Bones key={i} height={126} />)}</div>
       ) : budgets.data.length === 0 ? (
         <div className="card">
-          <Empty icon="budgets" title="No budgets" action={<Button look="primary" icon="plus" onClick={() => setSetting(true)}>Set budget</Button>}>
-            {portal ? "None is set on your account. You can set one for each of your keys." : "Set one so that spending stops by itself: for the organization, a customer or a key."}
+          <Empty icon="budgets" title="No budgets" action={change && <Button look="primary" icon="plus" onClick={() => setSetting(true)}>Set budget</Button>}>
+            {portal ? `None is set on your account.${change ? " You can set one for each of your keys." : ""}` : "Set one so that spending stops by itself: for the organization, a customer or a key."}
           </Empty>
         </div>
       ) : (
@@ -78,7 +79,7 @@ export function Budgets() {
           return (
             list.length > 0 && (
               <Card key={scope} title={title} note={note} actions={list.length > first.length && <Button onClick={() => setWhole([...whole, scope])}>Show all {integer(list.length)}</Button>}>
-                <div className="budgets">{first.map((b) => <BudgetCard key={(b.id ?? "") + b.period} budget={b} name={nameOf(b)} fixed={portal && scope !== "key"} />)}</div>
+                <div className="budgets">{first.map((b) => <BudgetCard key={(b.id ?? "") + b.period} budget={b} name={nameOf(b)} fixed={!change || (portal && scope !== "key")} />)}</div>
               </Card>
             )
           );

@@ -1,6 +1,15 @@
-import type { Scope } from "../shared/api";
+import { portal, type Scope } from "../shared/api";
 import { Empty } from "../ui/kit";
-import { useApp } from "./app";
+import { useApp, type App } from "./app";
+
+/** seesBudgets reports whether budgets are shown: in a portal to who reads statistics, too. */
+export const seesBudgets = (app: App) => app.can("keys:manage") || (portal && app.can("stats:read"));
+
+/** seesKeys reports whether keys are shown: in a portal to who issues there, too. */
+export const seesKeys = (app: App) => seesBudgets(app) || (portal && !!app.session.allow_self_issue);
+
+/** readScope is the scope that shows keys and budgets. */
+export const readScope: Scope = portal ? "stats:read" : "keys:manage";
 
 /** NoScope stands where the key that signed in may not look. */
 export function NoScope({ scope, what }: { scope: Scope; what: string }) {

@@ -4,6 +4,7 @@ import { shortDay } from "../shared/format";
 import { useFilter } from "../shared/route";
 import { Button, Choice } from "../ui/kit";
 import { useApp } from "./app";
+import { seesKeys } from "./gate";
 import { useKeys } from "./keys";
 
 const groups: [by: string, name: string][] = portal
@@ -26,7 +27,7 @@ export interface Group {
 export function useGroup(): Group {
   const app = useApp();
   const [by, set] = useFilter("group", "model_slug");
-  const keys = useKeys(by === "key_id" && app.can("keys:manage"));
+  const keys = useKeys(by === "key_id" && seesKeys(app));
   const prefixes = new Map(keys.data?.map((k) => [k.id, k.key_prefix + "…"]));
   const label = (key: string) => {
     if (key === "") return by === "sub_account_id" ? "The organization itself" : "(none)";

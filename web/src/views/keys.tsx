@@ -8,7 +8,7 @@ import { Badge, Button, Card, Check, Choice, Code, Confirm, Copy, Dialog, Empty,
 import { Download, Table, type Column } from "../ui/table";
 import { useApp } from "./app";
 import { firstCall, useFirstModel } from "./firstcall";
-import { NoScope } from "./gate";
+import { NoScope, readScope, seesKeys } from "./gate";
 
 const scopeNames: Record<Scope, [string, string]> = {
   "inference:use": ["Call models", "Doors and provider proxy."],
@@ -35,14 +35,15 @@ export function useKeys(when = true) {
 
 export function Keys() {
   const app = useApp();
-  const may = app.can("keys:manage");
+  const may = seesKeys(app);
   const keys = useKeys(may);
   const [show, setShow] = useFilter("show", "active");
   const [text, setText] = useState("");
   const [issuing, setIssuing] = useState(false);
   const [revoking, setRevoking] = useState<Key>();
-  if (!may) return <Page title="Keys"><NoScope scope="keys:manage" what="keys" /></Page>;
+  if (!may) return <Page title="Keys"><NoScope scope={readScope} what="keys" /></Page>;
   const issue = !portal || app.session.allow_self_issue;
+  const revocable = (k: Key) => issue && stateOf(k) === "active" && (app.can("keys:manage") || k.self_issued);
   const rows = (app.named ? keys.data : undefined)?.filter((k) => (show === "all" || stateOf(k) === show) && matches(k, text, app.nameOf));
   const columns = keyColumns(app.nameOf, app.session.key_id);
   return (
@@ -65,14 +66,14 @@ export function Keys() {
             ...columns,
             {
               title: "Actions", quiet: true, tight: true,
-              cell: (k) => issue && stateOf(k) === "active" && <Menu label={`Actions for key ${k.key_prefix}`} items={[{ label: "Revoke…", danger: true, run: () => setRevoking(k) }]} />,
+              cell: (k) => revocable(k) && <Menu label={`Actions for key ${k.key_prefix}`} items={[{ label: "Revoke…", danger: true, run: () => setRevoking(k) }]} />,
             },
           ]}
           empty={
             keys.data?.length && (text || show !== "active") ? (
               <Empty icon="keys" title="No key matches">Look among all keys, or for something else.</Empty>
             ) : (
-              <Empty icon="keys" title="No active keys" action={issue && <Button look="primary" icon="plus" onClick={() => setIssuing(true)}>Issue key</Button>}>Issue one to call models with it.</Empty>
+              <Empty icon="keys" title="No active keys" action={issue && <Button look="primary" icon="plus" onClick={() => setIssuing(true)}>Issue key</Button>}>{issue ? "Issue one to call models with it." : `Ask ${app.product} for one.`}</Empty>
             )
           }
         />
@@ -242,9 +243,19 @@ function Shown({ issued, model, onClose }: { issued: IssuedKey; model?: string; 
   );
 }
 
+/** portalLives are how long a key may live that is issued in a portal: 90 days, and no longer than the key that signed in. */
+function portalLives(ends?: string): [string, string][] {
+  const most = 7_776_000;
+  const left = ends ? Math.max(1, Math.floor((Date.parse(ends) - Date.now()) / 1000) - 60) : most;
+  const fit = lifetimes.filter(([v]) => v && Number(v) <= Math.min(most, left));
+  return left < most ? [...fit, [String(left), "With the key of this session"]] : fit;
+}
+
 /** SelfIssue is the issuance of a customer in its portal. */
 function SelfIssue({ onClose }: { onClose: () => void }) {
-  const [life, setLife] = useState("2592000");
+  const app = useApp();
+  const lives = portalLives(app.session.key_expires_at);
+  const [life, setLife] = useState(lives.find(([v]) => v === "2592000")?.[0] ?? lives[lives.length - 1]![0]);
   const [issued, setIssued] = useState<IssuedKey>();
   const action = useAction();
   if (issued) return <Shown issued={issued} onClose={onClose} />;
@@ -258,7 +269,7 @@ function SelfIssue({ onClose }: { onClose: () => void }) {
     <Dialog title="Issue key" onClose={onClose}>
       <form className="stack" onSubmit={(e) => { e.preventDefault(); void submit(); }}>
         <p className="note">The key calls models and does nothing else. You can have up to 10 active keys.</p>
-        <Field label="Expires">{(ids) => <Choice {...ids} value={life} onChange={setLife} options={lifetimes.filter(([v]) => v && Number(v) <= 7_776_000)} />}</Field>
+        <Field label="Expires">{(ids) => <Choice {...ids} value={life} onChange={setLife} options={lives} />}</Field>
         {action.failure && <Trouble failure={action.failure} />}
         <div className="row end"><Button onClick={onClose}>Cancel</Button><Button type="submit" look="primary" busy={action.busy}>Issue key</Button></div>
       </form>

@@ -9,7 +9,7 @@ import { Badge, Bones, Card, Code, Page, Segments, Trouble } from "../ui/kit";
 import { useApp } from "./app";
 import { Breakdown } from "./breakdown";
 import { firstCall, useFirstModel } from "./firstcall";
-import { NoScope } from "./gate";
+import { NoScope, seesKeys } from "./gate";
 import { GroupSwitch, useGroup, type Group } from "./group";
 
 const periods: [string, string][] = [["24h", "24 h"], ["7d", "7 days"], ["30d", "30 days"], ["90d", "90 days"]];
@@ -208,7 +208,7 @@ function FirstCall() {
         <Code label="A first call" text={firstCall(app.base, useFirstModel(), "$GATEWAY_KEY")} />
         <div className="row">
           <Link to="/models" className="button">{portal ? "Models" : "Try a model here"}</Link>
-          {app.can("keys:manage") && <Link to="/keys" className="button">Keys</Link>}
+          {seesKeys(app) && <Link to="/keys" className="button">Keys</Link>}
           {portal && <Link to="/start" className="button">Quick start</Link>}
         </div>
       </div>

@@ -11,6 +11,8 @@ export interface Signed {
   ended: boolean;
   enter: (s: Session) => void;
   leave: () => void;
+  /** Why a session that this browser has left may go on elsewhere. */
+  left: Failure | undefined;
   /** Why leaving did not work: the browser still holds the session. */
   stuck: Failure | undefined;
   stay: () => void;
@@ -18,7 +20,7 @@ export interface Signed {
 
 /** useSession is who is signed in, from the first look on to the end. */
 export function useSession(): Signed {
-  const [state, set] = useState<{ session?: Session; known: boolean; failure?: Failure; ended: boolean; stuck?: Failure }>({ known: false, ended: false });
+  const [state, set] = useState<{ session?: Session; known: boolean; failure?: Failure; ended: boolean; left?: Failure; stuck?: Failure }>({ known: false, ended: false });
   useEffect(() => {
     onSignedOut(() => {
       forget();
@@ -33,6 +35,7 @@ export function useSession(): Signed {
     ...state,
     session: state.session,
     failure: state.failure,
+    left: state.left,
     stuck: state.stuck,
     enter: (session) => set({ session, known: true, ended: false }),
     leave: () =>
@@ -41,7 +44,12 @@ export function useSession(): Signed {
           forget();
           set({ known: true, ended: false });
         },
-        (e) => set((s) => ({ ...s, stuck: e instanceof Failure ? e : unreachable() })),
+        (e) => {
+          const failure = e instanceof Failure ? e : unreachable();
+          if (failure.status !== 503) return set((s) => ({ ...s, stuck: failure }));
+          forget(); // the cookie is gone, the database away
+          set({ known: true, ended: false, left: failure });
+        },
       ),
     stay: () => set((s) => ({ ...s, stuck: undefined })),
   };

@@ -1,10 +1,10 @@
 import { useState, type ReactNode } from "react";
-import { send, type Session } from "../shared/api";
+import { send, type Failure, type Session } from "../shared/api";
 import { useAction } from "../shared/use";
 import { Button, Text, Trouble } from "../ui/kit";
 
 /** SignIn asks for a key; the gateway answers with a session. */
-export function SignIn({ title, mark, note, ended, onDone }: { title: string; mark: ReactNode; note: ReactNode; ended: boolean; onDone: (session: Session) => void }) {
+export function SignIn({ title, mark, note, ended, left, onDone }: { title: string; mark: ReactNode; note: ReactNode; ended: boolean; left?: Failure; onDone: (session: Session) => void }) {
   const [key, setKey] = useState("");
   const action = useAction();
   const submit = () => action.run(async () => onDone((await send<Session>("POST", "/session", { key: key.trim() })).data));
@@ -13,6 +13,7 @@ export function SignIn({ title, mark, note, ended, onDone }: { title: string; ma
       <div>
         <div className="title">{mark}<h1>{title}</h1></div>
         <form className="card stack" onSubmit={(e) => { e.preventDefault(); void submit(); }}>
+          {left && !action.failure && <Trouble failure={left} />}
           {ended && !action.failure && <p className="note" role="status">The session has ended. Sign in again to go on.</p>}
           <Text label="Key" type="password" name="key" autoComplete="current-password" autoFocus spellCheck={false} required placeholder="gw_live_…" value={key} onChange={setKey} wrong={action.failure?.status === 401 ? "This key is not good here. It may be mistyped, revoked, expired, or of a suspended account." : undefined} />
           {action.failure && action.failure.status !== 401 && <Trouble failure={action.failure} />}

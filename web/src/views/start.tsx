@@ -18,7 +18,7 @@ export function Start() {
           <div className="secret"><code>{base}</code><Copy text={base} /></div>
         </Card>
         <Card title="2. A key">
-          <p>{app.session.allow_self_issue && app.can("keys:manage") ? <>Issue one under <Link to="/keys">Keys</Link>. Its secret is shown once.</> : <>The key that you signed in with, or another one that {app.product} has given you.</>}</p>
+          <p>{app.session.allow_self_issue ? <>Issue one under <Link to="/keys">Keys</Link>. Its secret is shown once.</> : <>The key that you signed in with, or another one that {app.product} has given you.</>}</p>
         </Card>
       </div>
       <Card title="3. A call" actions={<Segments label="Client" value={client} onChange={setClient} options={[["curl", "curl"], ["python", "Python"], ["node", "Node.js"]]} />}>

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/rs/cors"
+
+	"modelgate/internal/config"
+)
+
+const (
+	// The names of headers that a page's call may have are echoed within these
+	// bounds: SDKs send many of their own.
+	maxAskedHeaders = 64
+	maxAskedText    = 4 << 10 // bytes, in one or several lines
+
+	askedHeaders = "Access-Control-Request-Headers"
+	askedMethod  = "Access-Control-Request-Method"
+)
+
+// exposedHeaders are what a page may read of an answer beside what browsers
+// show it anyway.
+func exposedHeaders() []string {
+	list := []string{"X-Gateway-Request-Id", "Retry-After", "X-Should-Retry", "RateLimit", "RateLimit-Policy"}
+	for _, figure := range []string{"Limit", "Remaining", "Reset"} {
+		list = append(list, "RateLimit-"+figure, "X-RateLimit-"+figure, "X-RateLimit-"+figure+"-Requests", "X-RateLimit-"+figure+"-Tokens")
+	}
+	return list
+}
+
+// newCORS is the rule for other sites' pages, nil where none may call.
+// Credentials of the browser are never accepted: keys are in a header.
+func newCORS(c config.CORS) *cors.Cors {
+	if len(c.Origins) == 0 {
+		return nil
+	}
+	age := int(c.MaxAge.Seconds())
+	if age == 0 {
+		age = -1 // to the library 0 says nothing
+	}
+	return cors.New(cors.Options{
+		AllowedOrigins: c.Origins,
+		AllowedMethods: []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete},
+		AllowedHeaders: []string{"*"},
+		ExposedHeaders: exposedHeaders(),
+		MaxAge:         age,
+	})
+}
+
+// crossOrigin sets what a browser wants to know about a request that a page of
+// another site makes, and reports whether that was all: a preflight is answered
+// before anybody is identified, because it never has a key.
+func (f *front) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
+	if f.cors == nil || !f.openToPages(r) || len(r.Header["Origin"]) > 1 {
+		return false
+	}
+	preflight := r.Method == http.MethodOptions && r.Header.Get(askedMethod) != ""
+	if preflight && !plausible(r.Header[askedHeaders]) {
+		w.Header().Set("Vary", "Origin, "+askedMethod+", "+askedHeaders)
+		w.WriteHeader(http.StatusNoContent)
+		return true
+	}
+	f.cors.HandlerFunc(w, r)
+	return preflight
+}
+
+// openToPages reports whether a path may be called by other sites' pages: model
+// doors, lists of models, /gw/me and the provider proxy.
+func (f *front) openToPages(r *http.Request) bool {
+	path := r.URL.EscapedPath()
+	if !strings.HasPrefix(path, "/") {
+		return false
+	}
+	switch first, _, _ := strings.Cut(path[1:], "/"); {
+	case first == "gw":
+		return path == "/gw/me" || path == "/gw/models"
+	case first == "v1", path == "/v2/rerank":
+		return true
+	default:
+		return f.live().Providers[first] != nil
+	}
+}
+
+// plausible reports whether the names of headers in a preflight are names, and
+// not too many.
+func plausible(lines []string) bool {
+	names, size := 0, 0
+	for _, line := range lines {
+		size += len(line)
+		for name := range strings.SplitSeq(line, ",") {
+			name = strings.Trim(name, " \t")
+			if strings.ContainsFunc(name, notOfNames) || name == "" && len(line) > 0 {
+				return false
+			}
+			names++
+		}
+	}
+	return names <= maxAskedHeaders && size <= maxAskedText
+}
+
+// notOfNames reports whether a character may not be part of a header's name
+// (RFC 9110, 5.6.2).
+func notOfNames(c rune) bool {
+	letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+	return !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
+}

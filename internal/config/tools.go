@@ -1,0 +1,56 @@
+package config
+
+import (
+	"modelgate"
+)
+
+// ToolPrices are prices of what a provider's own tools do, in USD; nil is none.
+type ToolPrices struct {
+	// USD per thousand searches of the web.
+	Search *modelgate.Nano `yaml:"search"`
+
+	// USD per thousand searches in files that the provider keeps.
+	FileSearch *modelgate.Nano `yaml:"file_search"`
+
+	// USD per container in which the provider runs code.
+	CodeSession *modelgate.Nano `yaml:"code_session"`
+
+	// USD per thousand calls that were answered from searches. It counts where
+	// search has no price.
+	GroundedRequest *modelgate.Nano `yaml:"grounded_request"`
+}
+
+// resolve makes the rates.
+func (t *ToolPrices) resolve(d *document, path string) modelgate.Rates {
+	var made modelgate.Rates
+	for unit, usd := range map[modelgate.Unit]*modelgate.Nano{
+		modelgate.UnitSearch: t.Search, modelgate.UnitFileSearch: t.FileSearch,
+		modelgate.UnitCodeSession: t.CodeSession, modelgate.UnitGroundedRequest: t.GroundedRequest,
+	} {
+		if usd != nil && (*usd < 0 || *usd > maxPrice || made.Set(unit, *usd) != nil) {
+			d.fault(member(path, unit.String()), "must be from 0 to 1,000,000 USD")
+		}
+	}
+	return made
+}
+
+// priceTools completes the prices of language models by those of the tools of
+// their providers.
+func (c *Config) priceTools(tools map[string]modelgate.Rates) {
+	for _, m := range c.Catalog {
+		if m.Kind != modelgate.LLM {
+			continue
+		}
+		for i := range m.Routes {
+			if rates := tools[m.Routes[i].Provider]; !rates.Empty() {
+				m.Routes[i].Price = m.PriceOn(i).WithTools(rates)
+			}
+		}
+	}
+	for i := range c.Prices {
+		p := &c.Prices[i]
+		if rates := tools[p.Provider]; !rates.Empty() && p.Price.OfTokens() {
+			p.Price = p.Price.WithTools(rates)
+		}
+	}
+}

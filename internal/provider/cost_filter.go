@@ -1,0 +1,420 @@
+package provider
+
+import (
+	"slices"
+	"strings"
+)
+
+// CostFilter takes members that state a cost out of a reply: out of a JSON
+// value, of documents one after another, or of the data of server-sent events.
+// Every other byte passes unchanged and in order, but for the comma that a
+// member leaves over. It holds back no more than the beginning of a member
+// that may be one of them. It serves one reply and one goroutine.
+type CostFilter struct {
+	paths   [][]string
+	framing costFraming
+	line    costLine
+	afterCR bool // an LF belongs to the CR before it
+	prefix  int  // bytes of the line so far, up to those of dataField
+
+	at      costState
+	open    []costObject // objects that a path leads through
+	deep    int          // open brackets of a value that none leads through
+	text    bool         // inside a string
+	escaped bool
+	key     []byte // raw, of the member under way; as long as one can be that counts
+	skip    bool   // the member under way is taken out
+	holding bool
+	held    []byte // what stands before a member whose name has not come
+	comma   int    // where in held its comma is, from 1 on; 0 for none
+	out     []byte
+}
+
+// costObject is an open object.
+type costObject struct {
+	name    string
+	watched bool // may hold a member that is taken out
+	filled  bool // a member of it was passed on
+}
+
+// costFraming is how JSON stands in the reply.
+type costFraming uint8
+
+const (
+	costSniffs costFraming = iota // the first byte tells
+	costJSON
+	costEvents
+)
+
+// costLine is what the line under way of an event is.
+type costLine uint8
+
+const (
+	costLineBegins costLine = iota
+	costLineData
+	costLineOther
+)
+
+// costState is where in an object of open the filter stands.
+type costState uint8
+
+const (
+	costTop costState = iota // outside
+	costBeforeKey
+	costInKey
+	costBeforeValue
+	costInScalar
+	costInText
+	costInDeep
+	costAfterValue
+)
+
+// mostHeld bounds what is held back between members.
+const mostHeld = 64 << 10
+
+// longestCostKey is how long a name that counts can be, all of it escaped.
+const longestCostKey = 6 * 32
+
+// StatesCost reports whether replies of the provider may state a cost.
+func (p *Provider) StatesCost() bool { return len(p.format.Costs) > 0 }
+
+// CostFilter is the filter for one reply of the type; nil where there is
+// nothing to take out.
+func (p *Provider) CostFilter(contentType string) *CostFilter {
+	if !p.StatesCost() || recording(media(contentType)) {
+		return nil
+	}
+	f := new(CostFilter)
+	for _, path := range p.format.Costs {
+		f.paths = append(f.paths, strings.Split(path, "."))
+	}
+	if media(contentType) == "text/event-stream" {
+		f.framing = costEvents
+	}
+	return f
+}
+
+// WithoutCosts is a whole reply without the members that state a cost. It may
+// share the memory of body.
+func (p *Provider) WithoutCosts(contentType string, body []byte) []byte {
+	f := p.CostFilter(contentType)
+	if f == nil {
+		return body
+	}
+	return append(f.Filter(body), f.Rest()...)
+}
+
+// Filter returns what of the reply so far may go to the client. The result is
+// good until the next call.
+func (f *CostFilter) Filter(chunk []byte) []byte {
+	f.out = f.out[:0]
+	for _, c := range chunk {
+		switch f.framing {
+		case costEvents:
+			f.frame(c)
+		case costJSON:
+			f.step(c)
+		default:
+			f.sniff(c)
+		}
+	}
+	return f.out
+}
+
+// Rest returns what was held back when the reply came to its end.
+func (f *CostFilter) Rest() []byte {
+	rest := f.held
+	f.held = nil
+	return rest
+}
+
+func (f *CostFilter) sniff(c byte) {
+	switch c {
+	case ' ', '\t', '\r', '\n':
+		f.out = append(f.out, c)
+	case '{', '[':
+		f.framing = costJSON
+		f.step(c)
+	default:
+		f.framing = costEvents
+		f.frame(c)
+	}
+}
+
+// frame takes a byte of a stream of events. What is not data is kept where it
+// is; within a member that is taken out, it goes with that.
+func (f *CostFilter) frame(c byte) {
+	if c == '\n' && f.afterCR {
+		f.afterCR = false
+		f.fill(c)
+		return
+	}
+	f.afterCR = c == '\r'
+	if c == '\r' || c == '\n' {
+		if f.line == costLineBegins && f.prefix == 0 {
+			f.restart()
+		}
+		f.fill(c)
+		f.line, f.prefix = costLineBegins, 0
+		return
+	}
+	switch f.line {
+	case costLineData:
+		f.step(c)
+		return
+	case costLineBegins:
+		if c != dataField[f.prefix] {
+			f.line = costLineOther
+		} else if f.prefix++; f.prefix == len(dataField) {
+			f.line = costLineData
+		}
+	}
+	f.fill(c)
+}
+
+// restart is before the next event, whatever the last one was.
+func (f *CostFilter) restart() {
+	f.skip = false
+	f.release()
+	f.at, f.open, f.deep, f.text, f.escaped = costTop, f.open[:0], 0, false, false
+}
+
+func (f *CostFilter) emit(c byte) {
+	switch {
+	case f.skip:
+	case f.holding:
+		f.held = append(f.held, c)
+	default:
+		f.out = append(f.out, c)
+	}
+}
+
+// fill takes what is no part of a member. Of what has no end, as white space may
+// have none, no more is kept than is held at most.
+func (f *CostFilter) fill(c byte) {
+	if len(f.held) < mostHeld {
+		f.emit(c)
+	}
+}
+
+// release lets go of what was held.
+func (f *CostFilter) release() {
+	f.out = append(f.out, f.held...)
+	f.hold(false)
+}
+
+func (f *CostFilter) hold(on bool) { f.holding, f.held, f.comma = on, f.held[:0], 0 }
+
+// step takes a byte of JSON.
+func (f *CostFilter) step(c byte) {
+	switch f.at {
+	case costTop:
+		f.emit(c)
+		if c == '{' {
+			f.enter("")
+		}
+	case costBeforeKey, costAfterValue:
+		f.between(c)
+	case costInKey:
+		f.name(c)
+	case costBeforeValue:
+		f.value(c)
+	case costInScalar:
+		switch c {
+		case ',', '}', ' ', '\t', '\r', '\n':
+			f.leave()
+			f.between(c)
+		default:
+			f.emit(c)
+		}
+	case costInText, costInDeep:
+		f.emit(c)
+		f.inside(c)
+	}
+}
+
+// between takes what stands around members.
+func (f *CostFilter) between(c byte) {
+	switch c {
+	case '"':
+		f.emit(c)
+		f.at, f.key = costInKey, append(f.key[:0], c)
+	case '}':
+		f.release()
+		f.emit(c)
+		f.exit()
+	case ',':
+		f.emit(c)
+		f.comma = len(f.held)
+		f.at = costBeforeKey
+	default:
+		f.fill(c)
+	}
+}
+
+// name takes a byte of a member's name.
+func (f *CostFilter) name(c byte) {
+	f.emit(c)
+	if len(f.key) <= longestCostKey {
+		f.key = append(f.key, c)
+	} else if f.holding {
+		f.keep()
+	}
+	switch {
+	case f.escaped:
+		f.escaped = false
+	case c == '\\':
+		f.escaped = true
+	case c == '"':
+		f.at = costBeforeValue
+		f.judge()
+	}
+}
+
+// keep passes on what stood before a member, without a comma that has nothing
+// before it any more.
+func (f *CostFilter) keep() {
+	object := &f.open[len(f.open)-1]
+	if !object.filled && f.comma > 0 {
+		f.held = slices.Delete(f.held, f.comma-1, f.comma)
+	}
+	object.filled = true
+	f.release()
+}
+
+// judge decides about a member whose name has come.
+func (f *CostFilter) judge() {
+	if !f.holding {
+		return
+	}
+	if f.leads(f.keyText(), true) {
+		f.hold(false)
+		f.skip = true
+		return
+	}
+	f.keep()
+}
+
+func (f *CostFilter) keyText() string {
+	if len(f.key) > longestCostKey {
+		return ""
+	}
+	return string(plainText(f.key, false))
+}
+
+// leads reports whether a path goes on with the member in the object under
+// way: to its end, or further.
+func (f *CostFilter) leads(name string, end bool) bool {
+	return slices.ContainsFunc(f.paths, func(path []string) bool {
+		if len(path) < len(f.open) || end != (len(path) == len(f.open)) || path[len(f.open)-1] != name {
+			return false
+		}
+		for i := 1; i < len(f.open); i++ {
+			if path[i-1] != f.open[i].name {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// value takes the colon and the beginning of a value.
+func (f *CostFilter) value(c byte) {
+	f.emit(c)
+	switch c {
+	case ':', ' ', '\t', '\r', '\n':
+	case '"':
+		f.at, f.text = costInText, true
+	case '{':
+		if name := f.keyText(); !f.skip && f.leads(name, false) {
+			f.enter(name)
+			return
+		}
+		f.at, f.deep = costInDeep, 1
+	case '[':
+		f.at, f.deep = costInDeep, 1
+	default:
+		f.at = costInScalar
+	}
+}
+
+// inside takes a byte of a text, or of a value that no path leads through.
+func (f *CostFilter) inside(c byte) {
+	switch {
+	case f.escaped:
+		f.escaped = false
+	case f.text:
+		f.escaped = c == '\\'
+		f.text = c != '"'
+	case c == '"':
+		f.text = true
+	case c == '{' || c == '[':
+		f.deep++
+	case c == '}' || c == ']':
+		f.deep--
+	}
+	if !f.text && f.deep == 0 {
+		f.leave()
+	}
+}
+
+// enter begins an object that a path leads through.
+func (f *CostFilter) enter(name string) {
+	f.open = append(f.open, costObject{name: name})
+	object := &f.open[len(f.open)-1]
+	object.watched = slices.ContainsFunc(f.paths, func(path []string) bool {
+		return len(path) == len(f.open) && f.leads(path[len(path)-1], true)
+	})
+	f.at = costBeforeKey
+	f.hold(object.watched)
+}
+
+// exit ends it.
+func (f *CostFilter) exit() {
+	f.open = f.open[:len(f.open)-1]
+	if f.at = costTop; len(f.open) > 0 {
+		f.leave()
+	}
+}
+
+// leave ends a value.
+func (f *CostFilter) leave() {
+	f.skip, f.at = false, costAfterValue
+	f.hold(f.open[len(f.open)-1].watched)
+}
+
+// Decoded turns a reply in a content coding back into what it says. The zero
+// value is not usable.
+type Decoded struct {
+	decoder *decoder
+	plain   collected
+}
+
+// collected collects what a decoder reads.
+type collected struct {
+	nothing
+	text []byte
+}
+
+func (p *collected) Feed(chunk []byte) bool { p.text = append(p.text, chunk...); return false }
+
+// NewDecoded decodes one reply; nil for a coding that nobody knows.
+func NewDecoded(encoding string) *Decoded {
+	d := new(Decoded)
+	var ok bool
+	if d.decoder, ok = newDecoder(encoding, &d.plain).(*decoder); !ok {
+		return nil
+	}
+	return d
+}
+
+// Decode returns what the next bytes say, good until the next call. It reports
+// false for a reply that is broken, or says more than anyone has to believe.
+func (d *Decoded) Decode(chunk []byte) ([]byte, bool) {
+	d.plain.text = d.plain.text[:0]
+	d.decoder.Feed(chunk)
+	return d.plain.text, !d.decoder.lost
+}
+
+// Close releases the decoder.
+func (d *Decoded) Close() { d.decoder.Close() }

@@ -1,0 +1,381 @@
+package provider
+
+import "bytes"
+
+// delivery counts the text that a reply's JSON has delivered so far: answers,
+// arguments of tools and visible reasoning, in bytes of UTF-8 and without the
+// frame around them. The JSON is pushed in pieces of any size; the result does
+// not depend on how it is cut, and includes what came of an incomplete value.
+// Nothing is copied but the beginning of a member's name. The zero value is
+// ready.
+type delivery struct {
+	// repeats is a member whose array or object says again what other events
+	// have delivered; "" for none.
+	repeats string
+	again   bool // every value says all again
+	any     bool // where no member is known, every text counts
+	known   bool // a member was
+
+	fresh   bool // nothing of the value under way has come
+	tracks  [tracks]int64
+	images  int64 // pictures begun
+	strings int64 // of any member
+
+	at     spot
+	name   [longestDuty + 1]byte // of the string under way or just read, as far as it fits
+	length int                   // of the name; more than longestDuty: it is none
+	track  track                 // where the string under way counts
+	member duty                  // of the value under way
+	depth  int                   // open brackets of a container that counts or is passed over
+	count  bool                  // the container counts
+	escape escape
+}
+
+// spot is where in the JSON a delivery stands.
+type spot uint8
+
+const (
+	betweenStrings spot = iota
+	inName              // in a string that may name a member
+	afterName           // a colon makes it one
+	beforeValue
+	inString    // that counts
+	inOther     // in a string that does not
+	inContainer // that counts or is passed over; outside its strings
+)
+
+// track is a way to say the same: of several the longest counts.
+type track uint8
+
+const (
+	answerTrack track = iota // on top of the longest reasoning
+	thoughtTrack
+	thoughtTooTrack
+	deltaTrack // of a format that later repeats each text in full
+	tracks
+	noTrack = tracks
+)
+
+// duty is what a member of the name has to do with what a reply delivers.
+type duty uint8
+
+const (
+	isFrame      duty = iota // nothing
+	isText                   // a string counts
+	isThought                // a string counts, unless isThoughtToo says more
+	isThoughtToo             // a string counts, unless isThought says more
+	isDelta                  // a string counts, unless the others say more
+	isArguments              // a string counts, and so does all of an object or array
+	isReplay                 // a string counts; an object or array is passed over
+	isExtra                  // an object or array is passed over: no output, or told elsewhere
+	isPicture                // a string is a picture, or where it lies
+)
+
+// longestDuty is the length of the longest name below.
+const longestDuty = len("bytesBase64Encoded")
+
+// dutyOf knows the names by which the formats of the table deliver.
+func dutyOf(name []byte) duty {
+	switch string(name) {
+	case "content", "text", "thinking", "partial_json", "refusal", "transcript", "tool_plan", "generated_text", "code":
+		return isText
+	case "reasoning_content":
+		return isThought
+	case "reasoning":
+		return isThoughtToo
+	case "delta":
+		return isDelta
+	case "arguments", "args", "input", "parameters":
+		return isArguments
+	case "response":
+		return isReplay
+	case "reasoning_details", "thinking_blocks", "annotations", "citations", "citation", "documents", "web_search", "search_results",
+		"chat_history", "part", "item", "tools", "segments", "words", "groundingMetadata", "citationMetadata", "logprobs":
+		return isExtra
+	case "b64_json", "url":
+		return isPicture
+	}
+	if len(name) == longestDuty && string(name) == "bytesBase64Encoded" {
+		return isPicture
+	}
+	return isFrame
+}
+
+// bytes is how much text there was.
+func (d *delivery) bytes() int64 {
+	n := max(d.tracks[answerTrack]+max(d.tracks[thoughtTrack], d.tracks[thoughtTooTrack]), d.tracks[deltaTrack])
+	if !d.known && d.any {
+		return d.strings
+	}
+	return n
+}
+
+// covered forgets the text: the provider has stated its tokens.
+func (d *delivery) covered() { d.tracks, d.strings = [tracks]int64{}, 0 }
+
+// restart begins a new JSON value, wherever the last one stopped.
+func (d *delivery) restart() { d.at, d.depth, d.escape, d.fresh = betweenStrings, 0, escape{}, true }
+
+// feed takes the next bytes.
+func (d *delivery) feed(b []byte) {
+	if d.fresh && d.again {
+		d.covered()
+	}
+	d.fresh = false
+	for len(b) > 0 {
+		switch d.at {
+		case betweenStrings:
+			i := quote(b)
+			if i < 0 {
+				return
+			}
+			b, d.at, d.length = b[i+1:], inName, 0
+		case inName:
+			b = d.readName(b)
+		case afterName, beforeValue:
+			b = d.step(b)
+		case inString:
+			b = d.readText(b)
+		case inOther:
+			b = d.pass(b)
+		case inContainer:
+			b = d.walk(b)
+		}
+	}
+}
+
+// readName takes bytes of a string that may be a name.
+func (d *delivery) readName(b []byte) []byte {
+	if i := quote(b); i >= 0 && i+1 < len(b) && d.length == 0 && d.escape == (escape{}) && (i == 0 || b[i-1] != '\\') {
+		if b[i+1] != ':' && b[i+1] > ' ' { // a value, as most are that stand in an array
+			d.at = betweenStrings
+			return b[i+1:]
+		}
+		if b[i+1] == ':' { // the whole of a name: nothing of it is copied
+			d.colon(b[:i])
+			return b[i+2:]
+		}
+	}
+	n, closed := d.escape.string(b)
+	part := b[:n]
+	if closed {
+		part = b[:n-1]
+		d.at = afterName
+	}
+	if d.length <= longestDuty {
+		d.length += copy(d.name[d.length:], part)
+	}
+	return b[n:]
+}
+
+// step takes what stands around the colon after a name.
+func (d *delivery) step(b []byte) []byte {
+	c := b[0]
+	switch {
+	case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+	case d.at == afterName && c == ':':
+		d.colon(d.name[:d.length])
+	case d.at == afterName:
+		d.at = betweenStrings
+		return b // it was a value, and this may begin the next
+	case c == '"':
+		d.open()
+	case (c == '{' || c == '[') && (d.member == isArguments || d.member == isExtra || d.member == isReplay):
+		d.at, d.depth, d.count = inContainer, 1, d.member == isArguments
+		if d.count {
+			d.tracks[answerTrack]++
+		}
+	default:
+		d.at = betweenStrings
+		return b
+	}
+	return b[1:]
+}
+
+// colon is after a name.
+func (d *delivery) colon(name []byte) {
+	d.at, d.member = beforeValue, isFrame
+	if len(name) <= longestDuty {
+		d.member = d.dutyOf(name)
+		d.known = d.known || d.member != isFrame
+	}
+}
+
+// quote is where the next quote is, which mostly is near; -1 for none.
+func quote(b []byte) int {
+	const near = 12
+	for i, c := range b[:min(near, len(b))] {
+		if c == '"' {
+			return i
+		}
+	}
+	if len(b) <= near {
+		return -1
+	}
+	if i := bytes.IndexByte(b[near:], '"'); i >= 0 {
+		return near + i
+	}
+	return -1
+}
+
+func (d *delivery) dutyOf(name []byte) duty {
+	if d.repeats != "" && string(name) == d.repeats {
+		return isExtra
+	}
+	return dutyOf(name)
+}
+
+// open begins a string that is a member's value.
+func (d *delivery) open() {
+	d.at, d.track = inOther, noTrack
+	switch d.member {
+	case isText, isArguments, isReplay:
+		d.at, d.track = inString, answerTrack
+	case isThought:
+		d.at, d.track = inString, thoughtTrack
+	case isThoughtToo:
+		d.at, d.track = inString, thoughtTooTrack
+	case isDelta:
+		d.at, d.track = inString, deltaTrack
+	case isPicture:
+		d.images++
+	}
+}
+
+// readText takes bytes of a string that counts.
+func (d *delivery) readText(b []byte) []byte {
+	n, closed, size := d.escape.text(b)
+	d.tracks[d.track] += size
+	if closed {
+		d.leave()
+	}
+	return b[n:]
+}
+
+// pass takes bytes of a string that does not count.
+func (d *delivery) pass(b []byte) []byte {
+	n, closed := d.escape.string(b)
+	d.strings += int64(n)
+	if closed {
+		d.leave()
+	}
+	return b[n:]
+}
+
+func (d *delivery) leave() {
+	d.at = betweenStrings
+	if d.depth > 0 {
+		d.at = inContainer
+	}
+}
+
+// walk takes bytes of a container outside its strings.
+func (d *delivery) walk(b []byte) []byte {
+	for i, c := range b {
+		switch c {
+		case ' ', '\t', '\n', '\r':
+			continue
+		case '{', '[':
+			d.depth++
+		case '}', ']':
+			d.depth--
+		case '"':
+			d.at, d.track = inOther, noTrack
+			if d.count {
+				d.at, d.track = inString, answerTrack
+			}
+		}
+		if d.count {
+			d.tracks[answerTrack]++
+		}
+		if d.depth == 0 {
+			d.at = betweenStrings
+		}
+		if d.at != inContainer {
+			return b[i+1:]
+		}
+	}
+	return nil
+}
+
+// escape follows the escapes of a JSON string that comes in pieces.
+type escape struct {
+	open  bool   // after a backslash
+	digit uint8  // the hexadecimal digits that are missing of \u
+	code  uint16 // of those that have come
+}
+
+// string takes bytes of a string up to its end, its quote included.
+func (e *escape) string(b []byte) (n int, closed bool) {
+	if i := bytes.IndexByte(b, '"'); !e.open && i >= 0 && (i == 0 || b[i-1] != '\\') {
+		return i + 1, true // with or without escapes before it
+	}
+	for n < len(b) {
+		if e.open {
+			e.open = false
+			n++
+			continue
+		}
+		i := bytes.IndexByte(b[n:], '"')
+		j := bytes.IndexByte(b[n:n+until(i, len(b)-n)], '\\')
+		switch {
+		case j >= 0:
+			e.open = true
+			n += j + 1
+		case i < 0:
+			return len(b), false
+		default:
+			return n + i + 1, true
+		}
+	}
+	return n, false
+}
+
+// text is string, and counts what the string says in UTF-8.
+func (e *escape) text(b []byte) (n int, closed bool, size int64) {
+	for n < len(b) {
+		if e.open || e.digit > 0 {
+			size += e.resolve(b[n])
+			n++
+			continue
+		}
+		i := bytes.IndexByte(b[n:], '"')
+		j := bytes.IndexByte(b[n:n+until(i, len(b)-n)], '\\')
+		switch {
+		case j >= 0:
+			e.open = true
+			size += int64(j)
+			n += j + 1
+		case i < 0:
+			return len(b), false, size + int64(len(b)-n)
+		default:
+			return n + i + 1, true, size + int64(i)
+		}
+	}
+	return n, false, size
+}
+
+// resolve takes a byte of an escape and returns the size of what it says once
+// it is complete. Each half of a surrogate pair counts as half of it.
+func (e *escape) resolve(c byte) int64 {
+	if e.open {
+		e.open = false
+		if c != 'u' {
+			return 1
+		}
+		e.digit, e.code = 4, 0
+		return 0
+	}
+	e.digit--
+	v, _ := hexDigit(c)
+	e.code = e.code<<4 | uint16(v)
+	switch {
+	case e.digit > 0:
+		return 0
+	case e.code < 0x80:
+		return 1
+	case e.code < 0x800, e.code >= 0xd800 && e.code < 0xe000:
+		return 2
+	}
+	return 3
+}

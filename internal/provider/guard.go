@@ -1,0 +1,61 @@
+package provider
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/textproto"
+)
+
+// ErrUnsendable says that a request holds what must not stand in its request line
+// or header. Nothing of it has left.
+var ErrUnsendable = errors.New("request cannot be written")
+
+// sendable judges a request before any transport writes it, whoever made it, and
+// keeps the target as it will stand in the request line. What leaves then is one
+// request with this target to every reader.
+func sendable(a *Attempt) error {
+	req := a.Request
+	a.target = req.URL.RequestURI()
+	switch {
+	case !token(req.Method), req.Method == http.MethodConnect:
+		return unsendable("method")
+	case a.target[0] != '/' || judgeWhole(a.target) != nil:
+		return unsendable("target")
+	case req.Host == "" || judgeWhole(req.Host) != nil:
+		return unsendable("host")
+	}
+	for name, values := range req.Header {
+		if !token(name) || framesRequest(name) {
+			return unsendable("header name")
+		}
+		for _, v := range values {
+			if !headerSafe(v) {
+				return unsendable("header value")
+			}
+		}
+	}
+	return nil
+}
+
+func unsendable(part string) error { return fmt.Errorf("%w: %s", ErrUnsendable, part) }
+
+// framesRequest reports whether a header says where a request goes or ends, or
+// concerns the connection: these the writer writes itself.
+func framesRequest(name string) bool {
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	return name == "Host" || name == "Content-Length" || hopByHop(name) && name != "Proxy-Authorization"
+}
+
+// token reports whether a header's name is one (RFC 9110, 5.6.2).
+func token(name string) bool {
+	for i := range len(name) {
+		switch c := name[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == '!', c == '#', c == '$',
+			c == '%', c == '&', c == '\'', c == '*', c == '+', c == '^', c == '`', c == '|', c == '~':
+		default:
+			return false
+		}
+	}
+	return name != ""
+}

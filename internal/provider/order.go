@@ -1,0 +1,312 @@
+package provider
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"modelgate"
+)
+
+// Order is where the requests to a path say what is to be made, and what the
+// provider makes of a request that does not say it. A place is the name of a
+// top-level member or form part, or a member of a top-level object, such as
+// parameters.duration; "" is none. No other member of a request has a say. The
+// zero value says nothing. An Order is immutable.
+type Order struct {
+	// Text is read aloud: its characters are counted.
+	Text string
+	// Seconds is the length of a film, and Length how many seconds it has
+	// where the request leaves that open; 0 is unknown.
+	Seconds string
+	Length  int64
+	// Open is a value of Seconds with which the provider chooses the length,
+	// Longest seconds at most; "" is none.
+	Open    string
+	Longest int64
+	// Frames is the length in pictures, 24 a second, and goes before Seconds.
+	Frames string
+	// Count is how many films or pictures, and Pieces how many there are where
+	// the request leaves that open; 0 is one.
+	Count  string
+	Pieces int64
+	// Size holds the size or resolution, the first place that is in use, and
+	// Plain is what it is where the request leaves it open. Quality and
+	// Ordinary are the same of a picture's quality.
+	Size          []string
+	Plain         string
+	Quality       string
+	Ordinary      string
+	Width, Height string // in pixels, where they stand for the size
+	Search        string // a member whose presence has the provider search once
+	// Own: every model has a schema of its own, so a length that cannot be read
+	// is no fault of the request, and Length stands for it.
+	Own bool
+}
+
+const (
+	// mostSeconds and mostPieces are more than any provider makes at once.
+	mostSeconds = 3600
+	mostPieces  = 1000
+	// leastSide and mostSide bound the sides of a picture.
+	leastSide, mostSide = 64, 16384
+)
+
+// Asked is what the request said about quantities, for replies that name
+// none, completed by what the provider makes where it says nothing. The zero
+// value says nothing.
+type Asked struct {
+	// Characters are the Unicode code points of a speech request's input.
+	Characters int64
+	// Size and Quality of a picture or video.
+	Size, Quality string
+	// Seconds of one video, in millionths.
+	Seconds int64
+	// Count is how many pictures or videos; 0 only where there is no Order.
+	Count int64
+	// Search: the provider searches once, because the request has it do so.
+	Search bool
+}
+
+// OrderNames are the top-level members and form parts at which orders are
+// read. A scan must look for them.
+func OrderNames() []string {
+	names := []string{"response_format"} // see Request.recording
+	add := func(o *Order) {
+		for _, place := range o.places() {
+			if name, _, _ := strings.Cut(place, "."); name != "" && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, f := range Formats() {
+		for _, d := range f.Doors {
+			add(d.order())
+		}
+		for _, r := range f.Allow {
+			add(r.order())
+		}
+	}
+	for _, d := range standardDoors() {
+		add((&Door{Reader: d.reader}).order())
+	}
+	return names
+}
+
+func (o *Order) places() []string {
+	if o == nil {
+		return nil
+	}
+	return append([]string{o.Text, o.Seconds, o.Frames, o.Count, o.Quality, o.Width, o.Height, o.Search}, o.Size...)
+}
+
+// order is what the door's requests are read by; nil is nothing.
+func (d *Door) order() *Order {
+	if d.Order != nil || d.Reader == nil {
+		return d.Order
+	}
+	return d.Reader.order
+}
+
+// order is what the route's requests are read by; nil is nothing.
+func (r *Route) order() *Order {
+	if r.Order != nil || r.Reader == nil {
+		return r.Order
+	}
+	return r.Reader.order
+}
+
+// Ask reads what a request to the door orders. See ask.
+func (d *Door) Ask(r *Request, kind modelgate.ModelKind) (Asked, error) {
+	return ask(r, d.Reader, d.order(), kind)
+}
+
+// Ask reads what a request to the route orders. See ask.
+func (r *Route) Ask(q *Request, kind modelgate.ModelKind) (Asked, error) {
+	return ask(q, r.Reader, r.order(), kind)
+}
+
+// ask reads the length of the recording that a transcript is wanted of, and of
+// any other request what Order.read says.
+func ask(r *Request, reader *Reader, o *Order, kind modelgate.ModelKind) (a Asked, err error) {
+	if reader.listens() {
+		a.Seconds, err = r.recording(reader)
+		return a, err
+	}
+	return o.read(r, kind)
+}
+
+// read reads what a request orders. Kind is what the call makes; only a film
+// has a length where the request names none. A quantity that no provider can
+// make, or that is given twice, is a *SyntaxError that names the member.
+func (o *Order) read(r *Request, kind modelgate.ModelKind) (Asked, error) {
+	if o == nil {
+		return Asked{}, nil
+	}
+	a := Asked{Count: max(o.Pieces, 1), Size: o.Plain, Quality: o.Ordinary}
+	if o.Search != "" {
+		value, ok := r.Fields.Get(o.Search)
+		return Asked{Search: ok && value.Kind() != JSONNull && !value.IsFalse()}, nil
+	}
+	if text, _, ok := r.Form.Get(o.Text); ok {
+		a.Characters = int64(len([]rune(text)))
+	} else if value, ok := r.Fields.Get(o.Text); ok {
+		a.Characters = value.CodePoints()
+	}
+	if kind == modelgate.Video {
+		a.Seconds = o.Length * 1e6
+	}
+	if err := o.length(r, &a); err != nil {
+		return Asked{}, err
+	}
+	if err := o.count(r, &a); err != nil {
+		return Asked{}, err
+	}
+	if err := o.looks(r, &a); err != nil {
+		return Asked{}, err
+	}
+	return a, o.sides(r, kind, &a)
+}
+
+// at is what stands at a place: a short text or number as text. Present is
+// false where there is nothing or null, and text is "" for what is neither.
+func (r *Request) at(place string) (text string, present bool, err error) {
+	name, inner, nested := strings.Cut(place, ".")
+	if place == "" {
+		return "", false, nil
+	}
+	if text, _, ok := r.Form.Get(place); ok && !nested {
+		return text, true, nil
+	}
+	value, ok := r.Fields.Get(name)
+	if nested && ok {
+		if value, err = value.Member(inner); err != nil {
+			return "", false, err
+		}
+	}
+	if kind := value.Kind(); kind == JSONAbsent || kind == JSONNull {
+		return "", false, nil
+	}
+	return value.scalar(), true, nil
+}
+
+// scalar is a short string or number as text, "" for anything else.
+func (v Value) scalar() string {
+	const most = 64
+	switch v.Kind() {
+	case JSONString:
+		if text, whole := v.Text(); whole && len(text) <= most {
+			return text
+		}
+	case JSONNumber:
+		if raw := v.Raw(); len(raw) <= most {
+			return string(raw)
+		}
+	}
+	return ""
+}
+
+// length reads the seconds of a film, in whole seconds: part of one counts as
+// one.
+func (o *Order) length(r *Request, a *Asked) error {
+	if text, present, err := r.at(o.Frames); err != nil || present {
+		n, ok := wholeNumber(text, 1, mostSeconds*frameRate)
+		if !ok && err == nil {
+			err = syntaxf("%q must be a whole number of pictures from 1 to %d", o.Frames, mostSeconds*frameRate)
+		}
+		a.Seconds = (n + frameRate - 1) / frameRate * 1e6
+		return err
+	}
+	text, present, err := r.at(o.Seconds)
+	if err != nil || !present {
+		return err
+	}
+	if o.Open != "" && text == o.Open {
+		a.Seconds = o.Longest * 1e6
+		return nil
+	}
+	number := text
+	if o.Own {
+		number = strings.TrimSuffix(text, "s")
+	}
+	f, err := strconv.ParseFloat(number, 64)
+	switch {
+	case err == nil && f >= 1 && f <= mostSeconds:
+		a.Seconds = int64(math.Ceil(f)) * 1e6
+	case !o.Own:
+		return syntaxf("%q must be a number of seconds from 1 to %d", o.Seconds, mostSeconds)
+	}
+	return nil
+}
+
+func (o *Order) count(r *Request, a *Asked) error {
+	text, present, err := r.at(o.Count)
+	if err != nil || !present {
+		return err
+	}
+	n, ok := wholeNumber(text, 1, mostPieces)
+	if !ok {
+		return syntaxf("%q must be a whole number from 1 to %d", o.Count, mostPieces)
+	}
+	a.Count = n
+	return nil
+}
+
+// looks reads size and quality. What they say is for the price to know.
+func (o *Order) looks(r *Request, a *Asked) error {
+	for _, place := range o.Size {
+		if text, present, err := r.at(place); err != nil {
+			return err
+		} else if present {
+			a.Size = text
+			break
+		}
+	}
+	text, present, err := r.at(o.Quality)
+	if present {
+		a.Quality = text
+	}
+	return err
+}
+
+// sides reads a size that is given as width and height.
+func (o *Order) sides(r *Request, kind modelgate.ModelKind, a *Asked) error {
+	width, height, ok := dimensions(a.Size)
+	if !ok {
+		width, height, ok = dimensions(o.Plain)
+	}
+	if o.Own && kind == modelgate.Image && !ok {
+		width, height = 1024, 1024 // the largest of the sizes that have names
+		a.Size = "1024x1024"
+	}
+	for _, side := range [...]struct {
+		place string
+		to    *int64
+	}{{o.Width, &width}, {o.Height, &height}} {
+		text, present, err := r.at(side.place)
+		if err != nil {
+			return err
+		}
+		if !present {
+			continue
+		}
+		n, fits := wholeNumber(text, leastSide, mostSide)
+		if !fits {
+			return syntaxf("%q must be a whole number of pixels from %d to %d", side.place, leastSide, mostSide)
+		}
+		if *side.to = n; width > 0 && height > 0 {
+			a.Size = strconv.FormatInt(width, 10) + "x" + strconv.FormatInt(height, 10)
+		}
+	}
+	return nil
+}
+
+// wholeNumber reads a whole number between bounds.
+func wholeNumber(text string, least, most int64) (int64, bool) {
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != math.Trunc(f) || !(f >= float64(least) && f <= float64(most)) {
+		return 0, false
+	}
+	return int64(f), true
+}

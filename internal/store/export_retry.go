@@ -1,0 +1,74 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+
+	"modelgate"
+)
+
+// ambiguous holds for an event of which a try may have been counted and whose
+// identifier the processor may have forgotten by now; see forgotten.
+const ambiguous = `unsure_at <> 0 AND (unsure_at <= $2 OR unsure_at > $3)`
+
+const sqlExplainEvents = `UPDATE processor_event
+SET last_error = $4
+WHERE client_id = $1 AND status = 'failed' AND ` + ambiguous + `
+-- sqlExplainEvents`
+
+// sqlWakeLanes is sqlWakeLane for every lane in which an event is queued
+// again, in the one order in which lanes are taken together.
+const sqlWakeLanes = `INSERT INTO processor_lane (client_id, customer_id, next_at, claimed_until, holder)
+SELECT DISTINCT client_id, customer_id, CAST($4 AS BIGINT), 0, ''
+FROM processor_event
+WHERE client_id = $1 AND status = 'failed' AND NOT (` + ambiguous + `)
+ORDER BY customer_id
+` + earlier + `
+-- sqlWakeLanes`
+
+const sqlRequeueEvents = `UPDATE processor_event
+SET status = 'pending', attempts = 0, queued_at = $4, next_attempt_at = $4, last_error = ''
+WHERE client_id = $1 AND status = 'failed' AND NOT (` + ambiguous + `)
+-- sqlRequeueEvents`
+
+// RetriedEvents says what became of an organization's failed events.
+type RetriedEvents struct {
+	Retried   int64 `json:"retried"`   // queued again
+	Ambiguous int64 `json:"ambiguous"` // left failed: sent again they could be billed twice
+}
+
+// RetryEvents does RetryEvent for all failed events of an organization. What
+// came of it is the change that the audit records.
+func (db *DB) RetryEvents(ctx context.Context, client modelgate.ClientID, a modelgate.Audit) (RetriedEvents, error) {
+	var done RetriedEvents
+	err := db.update(ctx, "queue billing events again", func(tx *sql.Tx) error {
+		now := db.now()
+		of := []any{client, micros(now.Add(-modelgate.ExportUnsure)), micros(now.Add(clockSlack))}
+		var err error
+		if done.Ambiguous, err = affected(ctx, tx, sqlExplainEvents, append(of, ReasonAmbiguous)...); err != nil {
+			return err
+		}
+		// The lanes first, as whoever sends takes them.
+		if _, err := affected(ctx, tx, sqlWakeLanes, append(of, micros(now))...); err != nil {
+			return err
+		}
+		if done.Retried, err = affected(ctx, tx, sqlRequeueEvents, append(of, micros(now))...); err != nil {
+			return err
+		}
+		if a.Change, err = json.Marshal(done); err != nil {
+			return err
+		}
+		return db.record(ctx, tx, client, a)
+	})
+	return done, err
+}
+
+// affected runs a statement and returns how many rows it has changed.
+func affected(ctx context.Context, tx *sql.Tx, query string, args ...any) (int64, error) {
+	r, err := tx.ExecContext(ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	return r.RowsAffected()
+}
