@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench profile microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build check-deploy release clean
+.PHONY: help run test check bench profile microbench fuzz test-pooler prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build check-deploy release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -25,6 +25,9 @@ microbench: ## run the benchmarks of every package
 
 fuzz: ## run every fuzz target for half a minute of search and ten million executions in all (half an hour)
 	EXECUTIONS=$${EXECUTIONS:-10000000} scripts/fuzz
+
+test-pooler: ## run every test of the store behind PgBouncer too (five minutes)
+	go test -count=1 -timeout 30m ./internal/store -pooler
 
 prove-books: ## lose nothing and book nothing twice, at full size (half an hour)
 	go test -count=1 -v -timeout 2h -run 'TestBooks' ./internal/prove -full

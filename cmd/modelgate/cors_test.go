@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"modelgate/internal/gatetest"
@@ -116,17 +117,12 @@ func TestCrossOriginIsOff(t *testing.T) {
 // and from one that may not.
 func TestCrossOriginInChromium(t *testing.T) {
 	t.Parallel()
-	program, err := exec.LookPath("chromium")
-	if err != nil {
-		if program, err = exec.LookPath("google-chrome"); err != nil {
-			t.Skip("needs Chromium; scripts/deps installs it")
-		}
-	}
-	var page string
+	program := gatetest.Chromium(t)
+	var page atomic.Pointer[string]
 	serve := func() string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html")
-			_, _ = w.Write([]byte(page))
+			_, _ = w.Write([]byte(*page.Load()))
 		}))
 		t.Cleanup(s.Close)
 		return s.URL
@@ -134,12 +130,13 @@ func TestCrossOriginInChromium(t *testing.T) {
 	allowed, foreign := serve(), serve()
 	g := gatetest.StartGateway(t, gatetest.GatewayOptions{Server: fmt.Sprintf("cors: {origins: [%q]}", allowed)})
 	key, _ := g.NewKey(g.NewClient("pages"))
-	page = fmt.Sprintf(`<!doctype html><body><script>
+	html := fmt.Sprintf(`<!doctype html><body><script>
 		const call = (key) => fetch("%s/v1/chat/completions", {method: "POST", headers: {"Authorization": "Bearer " + key, "Content-Type": "application/json"},
 			body: JSON.stringify({model: "openai/gpt-5-mini", messages: [{role: "user", content: "hi"}]})})
 			.then(async (r) => r.status + " " + !!r.headers.get("x-gateway-request-id") + " " + Object.keys(await r.json())[0], () => "refused");
 		(async () => { document.body.textContent = "[" + await call("%s") + "][" + await call("nobody") + "]"; })();
 	</script>`, g.URL, key)
+	page.Store(&html)
 	for origin, want := range map[string]string{allowed: "[200 true id][401 true error]", foreign: "[refused][refused]"} {
 		out, err := exec.CommandContext(t.Context(), program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 			"--user-data-dir="+t.TempDir(), "--virtual-time-budget=30000", "--dump-dom", origin).Output()

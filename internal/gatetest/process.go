@@ -91,6 +91,18 @@ func program(name string, patterns ...string) string {
 	return ""
 }
 
+// Chromium is the browser's program.
+func Chromium(t testing.TB) string {
+	t.Helper()
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "Google Chrome", "Chromium"} {
+		if path := program(name, "/Applications/*.app/Contents/MacOS"); path != "" {
+			return path
+		}
+	}
+	t.Fatal("this test needs Chromium; scripts/deps installs it")
+	return ""
+}
+
 // owner is the account that a server which refuses to run as root runs as.
 type owner struct {
 	prefix   []string // what its commands begin with

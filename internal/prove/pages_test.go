@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"modelgate/internal/gatetest"
 )
 
 // browserTests is the folder of the scripts that drive a browser.
@@ -31,21 +33,6 @@ var installBrowserTests = sync.OnceValue(func() error {
 	return nil
 })
 
-// chromium is the browser's program.
-func chromium(t *testing.T) string {
-	t.Helper()
-	for _, name := range []string{
-		"chromium", "chromium-browser", "google-chrome",
-		"/Applications/Google Chrome.app/Contents/MacOS/Google Chrome", "/Applications/Chromium.app/Contents/MacOS/Chromium",
-	} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	t.Fatal("the tests of the pages need Chromium; scripts/deps installs it")
-	return ""
-}
-
 // browse runs a script of the browser against a shop.
 func (s *shop) browse(t *testing.T, env []string, args ...string) {
 	t.Helper()
@@ -54,7 +41,7 @@ func (s *shop) browse(t *testing.T, env []string, args ...string) {
 	}
 	cmd := exec.CommandContext(t.Context(), "node", args...)
 	cmd.Dir = browserTests
-	cmd.Env = append(append(os.Environ(), "CHROMIUM="+chromium(t), s.env()), env...)
+	cmd.Env = append(append(os.Environ(), "CHROMIUM="+gatetest.Chromium(t), s.env()), env...)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {

@@ -167,7 +167,7 @@ func TestEvidenceRanges(t *testing.T) {
 // Sequencers race each other and whoever books; the chains stay whole.
 func TestSequencersRace(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		const clients, batches = 5, 40
 		var ids [clients]modelgate.ClientID
 		for i := range ids {
@@ -337,7 +337,7 @@ func TestReconcileMissesTheEndOfWhatWasPruned(t *testing.T) {
 
 func TestOneExportAtATime(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 1)
 		chainAll(t, db)
 		ticket, err := db.BeginExport(t.Context(), client, time.Minute, audit("evidence.export"))
@@ -384,7 +384,7 @@ func TestEvidenceKeysFollowEachOther(t *testing.T) {
 
 func TestEvidenceLease(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		lease := func(instance string) bool {
 			ok, err := db.LeaseEvidence(t.Context(), instance, time.Minute)
 			must(t, err)

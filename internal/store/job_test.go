@@ -187,7 +187,7 @@ func TestFinishJobsOnce(t *testing.T) {
 // where any of it cannot be written, nothing is.
 func TestFinishJobIsOneTransaction(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		b := newBilling(t, db)
 		r := film(b.client, 1)
 		r.SubAccountID = b.sub
@@ -262,7 +262,7 @@ func TestJobHolds(t *testing.T) {
 // A claim is a lease; its length grows, and ends at the deadline.
 func TestClaimJobs(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 900)
 		now := uuid(100).Time()
 		db.now = func() time.Time { return now }

@@ -73,7 +73,7 @@ func TestIssueKeyNeedsAnActiveSubAccount(t *testing.T) {
 
 func TestKeyCapHoldsUnderConcurrency(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		client := createClient(t, db, 1)
 		must(t, db.UpdateClient(ctx, client, func(c *modelgate.Client) error { c.MaxKeys = 20; return nil }, audit("client.set")))

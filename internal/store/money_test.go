@@ -97,7 +97,7 @@ func TestHoldIsAllOrNothing(t *testing.T) {
 // Two budgets of one limit, many holders at once: no moment beyond it.
 func TestHoldNeverPassesALimit(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 1)
 		putBudget(t, db, client, 1000)
 		var wg sync.WaitGroup
@@ -156,7 +156,7 @@ func (l *ledger) change(instance string, amount modelgate.Nano, seq int64) {
 // rules written down once more, and checks every answer.
 func TestSlicesFollowTheModel(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		n := 100
 		rapid.Check(t, func(r *rapid.T) {
 			n++

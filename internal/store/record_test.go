@@ -18,7 +18,7 @@ import (
 
 func TestRecordSpend(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		client := createClient(t, db, 1)
 		today, tomorrow := row(client, 1), row(client, 2)
@@ -191,7 +191,7 @@ func TestPoisonedRowIsFoundByHalving(t *testing.T) {
 // opposite orders, and finds every cost counted once.
 func TestRecordersAtOnce(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		var clients [3]modelgate.ClientID
 		for n := range clients {
 			clients[n] = createClient(t, db, n+1)
@@ -225,7 +225,7 @@ func TestRecordersAtOnce(t *testing.T) {
 
 func TestRecordNothingOfAFailedBatch(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 1)
 		bad := row("", 2)
 		_, err := db.Record(t.Context(), Batch{Instance: "i", Rows: []modelgate.UsageRow{row(client, 1), bad}, Progress: Position{1, 1}})
@@ -247,7 +247,7 @@ func TestRecordNothingOfAFailedBatch(t *testing.T) {
 
 func TestReconcile(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		client, other := createClient(t, db, 1), createClient(t, db, 2)
 		sub := createSubAccount(t, db, client, 11).ID

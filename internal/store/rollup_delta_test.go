@@ -38,7 +38,7 @@ func TestSums(t *testing.T) {
 // statistics meanwhile finds each call once.
 func TestFoldBesideBooking(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		const instances, batches, size = 3, 25, 12
 		client := createClient(t, db, 1)
 		key := issue(t, db, client, "", 3).ID

@@ -18,7 +18,7 @@ func session(k modelgate.Key, n int) modelgate.Session {
 
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		client := createClient(t, db, 1)
 		key, other := issue(t, db, client, "", 21), issue(t, db, client, "", 22)

@@ -3,7 +3,9 @@ package store
 import (
 	"context"
 	"encoding/binary"
+	"flag"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -12,12 +14,30 @@ import (
 	"modelgate/internal/giveway"
 )
 
-// engines are the databases that every test runs on; pooler is PostgreSQL
-// behind PgBouncer, which gives connections out by the transaction.
-var engines = [...]string{"sqlite", "postgres", "pooler"}
+// engines are the databases that every test runs on.
+var engines = []string{"sqlite", "postgres"}
+
+// pooled adds PostgreSQL behind PgBouncer, which gives connections out by the
+// transaction, to every test; without it, eachAndPooler's alone run there.
+var pooled = flag.Bool("pooler", false, "run every test behind PgBouncer too")
 
 // each runs a test on an empty database of each engine.
 func each(t *testing.T, test func(t *testing.T, db *DB)) {
+	t.Helper()
+	on(t, test, engines)
+	if *pooled {
+		on(t, test, []string{"pooler"})
+	}
+}
+
+// eachAndPooler is each for a test of what a pooler could break: transactions
+// side by side, leases, batches of statements.
+func eachAndPooler(t *testing.T, test func(t *testing.T, db *DB)) {
+	t.Helper()
+	on(t, test, append(slices.Clone(engines), "pooler"))
+}
+
+func on(t *testing.T, test func(t *testing.T, db *DB), engines []string) {
 	t.Helper()
 	for _, name := range engines {
 		t.Run(name, func(t *testing.T) {

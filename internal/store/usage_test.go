@@ -18,7 +18,7 @@ import (
 // engine would take in a form that both do.
 func TestUsageRoundTrip(t *testing.T) {
 	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
+	eachAndPooler(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 1)
 		full := modelgate.Row(modelgate.CallBegin{
 			ID: uuid(9), At: uuid(9).Time(), ClientID: client, KeyID: "k", SubAccountID: "s", Provider: "p", Model: "m",
