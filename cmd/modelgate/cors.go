@@ -22,7 +22,7 @@ const (
 // exposedHeaders are what a page may read of an answer beside what browsers
 // show it anyway.
 func exposedHeaders() []string {
-	list := []string{"X-Gateway-Request-Id", "Retry-After", "X-Should-Retry", "RateLimit", "RateLimit-Policy"}
+	list := []string{"X-Gateway-Request-Id", "Retry-After", "X-Should-Retry", "RateLimit", "RateLimit-Policy", "X-Gateway-Ignored-Parameters"}
 	for _, figure := range []string{"Limit", "Remaining", "Reset"} {
 		list = append(list, "RateLimit-"+figure, "X-RateLimit-"+figure, "X-RateLimit-"+figure+"-Requests", "X-RateLimit-"+figure+"-Tokens")
 	}
