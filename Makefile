@@ -30,37 +30,37 @@ test-pooler: ## run every test of the store behind PgBouncer too (five minutes)
 	go test -count=1 -timeout 30m ./internal/store -pooler
 
 prove-books: ## lose nothing and book nothing twice, at full size (half an hour)
-	go test -count=1 -v -timeout 2h -run 'TestBooks' ./internal/prove -full
+	go test -count=1 -v -timeout 2h -run 'TestBooks' ./test/e2e -full
 
 prove-access: ## who may do what, and how fast a revocation holds, at full size (ten minutes)
 	go test -count=1 -rapid.checks 20000 -run 'Admit|Issuance|Permit|SingleModel|Deny' .
-	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestAccess' ./internal/prove -full
+	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestAccess' ./test/e2e -full
 
 prove-money: build ## budgets that hold at every moment, at full size, and what they cost (twenty minutes)
-	go test -count=1 -v -timeout 1h -run 'TestEveryOrderOfEvents' ./internal/purse -states 600000
-	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestMoney' ./internal/prove -full
+	go test -count=1 -v -timeout 1h -run 'TestEveryOrderOfEvents' ./internal/budget -states 600000
+	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestMoney' ./test/e2e -full
 	go run ./bench -unbudgeted -rounds 6 -slice 12s -targets 'interval|no budgets' -only '^door, 1 KB, c=(32|256)$$'
 
 prove-scale: ## three instances at 1,000 calls a second lose nothing while everything restarts (two minutes)
-	go test -count=1 -v -timeout 30m -run 'TestScale' ./internal/prove -full
+	go test -count=1 -v -timeout 30m -run 'TestScale' ./test/e2e -full
 
 prove-billing: ## bill every call once, credit every payment once, at full size (half an hour)
-	go test -count=1 -v -timeout 2h -run 'TestBilling' ./internal/prove -full
+	go test -count=1 -v -timeout 2h -run 'TestBilling' ./test/e2e -full
 
 prove-pages: ## every look of every page, and each interactive within a second however much it shows (two minutes)
-	go test -count=1 -v -timeout 30m -parallel 1 -run 'TestPages' ./internal/prove -full
+	go test -count=1 -v -timeout 30m -parallel 1 -run 'TestPages' ./test/e2e -full
 
 prove-history: ## statistics stay fast and evidence cannot be altered unseen, at full size
-	go test -count=1 -v -timeout 2h -parallel 1 -run 'TestHistory' ./internal/prove -full
+	go test -count=1 -v -timeout 2h -parallel 1 -run 'TestHistory' ./test/e2e -full
 
 prove-async: ## jobs end once and at their cost, whatever dies, at full size (ten minutes)
-	go test -count=1 -v -timeout 1h -run 'TestAsync' ./internal/prove -full
+	go test -count=1 -v -timeout 1h -run 'TestAsync' ./test/e2e -full
 
 prove-attacks: ## five thousand slow clients, and a tenant that takes all it can, beside honest calls (a minute)
-	go test -count=1 -v -timeout 10m -parallel 1 -run 'TestS21|TestS46' ./internal/attack -full
+	go test -count=1 -v -timeout 10m -parallel 1 -run 'TestS21|TestS46' ./test/security -full
 
 soak: ## twenty minutes at 300 calls a second, with reloads and a database that restarts
-	go test -count=1 -v -timeout 1h -run 'TestSoak' ./internal/prove -full
+	go test -count=1 -v -timeout 1h -run 'TestSoak' ./test/e2e -full
 
 pages: ## build the dashboard and the portal, where Node.js is there
 	scripts/pages
@@ -76,4 +76,4 @@ release: pages ## build dist/: a packed static binary for each of five targets; 
 
 clean: ## remove what build and test left
 	rm -rf bin dist test/sdk/node_modules clients/typescript/node_modules clients/typescript/dist
-	rm -rf test/browser/node_modules test/browser/screenshots web/node_modules internal/pages/dist/*
+	rm -rf test/browser/node_modules test/browser/screenshots web/node_modules internal/dashboard/dist/*

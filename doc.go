@@ -7,16 +7,16 @@
 // The way of a call, in the order it is travelled (docs/DESIGN.md has the
 // long form):
 //
-//	listen    internal/lane      plain requests; the rest is net/http's
-//	          internal/web       request id, panic fence, size bounds
-//	identify  internal/keyring   presented secret → Caller
-//	enter     internal/relay     scope, then rate and concurrency
-//	resolve   internal/relay     door: slug → route; proxy: path and body → native model
-//	permit    internal/relay     entitlements, region policy
-//	afford    internal/purse     money reserved on balance and budgets
-//	forward   internal/relay     credential of a live provider, streaming copy
+//	listen    internal/http1server      plain requests; the rest is net/http's
+//	          internal/httpx       request id, panic fence, size bounds
+//	identify  internal/auth   presented secret → Caller
+//	enter     internal/gateway     scope, then rate and concurrency
+//	resolve   internal/gateway     door: slug → route; proxy: path and body → native model
+//	permit    internal/gateway     entitlements, region policy
+//	afford    internal/budget     money reserved on balance and budgets
+//	forward   internal/gateway     credential of a live provider, streaming copy
 //	meter     internal/provider  usage read out of the bytes as they pass
-//	record    internal/spool     one durable entry; internal/work ships it into internal/store
+//	record    internal/spool     one durable entry; internal/worker ships it into internal/store
 //
 // Refusals have one precedence on every surface: 401, 403 scope, 429, 413 and
 // malformed requests, 404 and wrong kind or door, 403 model, 403 region,
@@ -25,10 +25,10 @@
 // Packages lie on four floors and import downwards only: this one; the
 // adapters (config, store, spool, keyring, throttle, provider, lane, web); the
 // surfaces and loops (relay, manage, work, simulate); cmd/modelgate. A test
-// in internal/floors holds the program to it.
+// in test/arch holds the program to it.
 //
 // Where to add things: a provider is a row in internal/provider, a door a row
-// in internal/relay, an endpoint under /gw a row in internal/manage with a
-// query in internal/store, a description in internal/contract/api and a script
+// in internal/gateway, an endpoint under /gw a row in internal/selfservice with a
+// query in internal/store, a description in internal/openapi/api and a script
 // in spec, a configuration key a field in internal/config.
 package modelgate

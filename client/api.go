@@ -1,6 +1,6 @@
-// Code generated from internal/contract/api; DO NOT EDIT.
+// Code generated from internal/openapi/api; DO NOT EDIT.
 //
-// go test ./internal/contract -run Generated -update makes it anew.
+// go test ./internal/openapi -run Generated -update makes it anew.
 
 package client
 

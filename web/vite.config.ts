@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { defineConfig } from "vite";
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
-const out = here("../internal/pages/dist");
+const out = here("../internal/dashboard/dist");
 
 // The build goes to where the binary embeds it. Both pages share their files,
 // which the gateway serves under /dashboard/assets.

@@ -9,12 +9,12 @@ import (
 
 	"modelgate"
 	"modelgate/internal/config"
-	"modelgate/internal/manage"
 	"modelgate/internal/processor"
 	"modelgate/internal/provider"
-	"modelgate/internal/seal"
+	"modelgate/internal/secrets"
+	"modelgate/internal/selfservice"
 	"modelgate/internal/store"
-	"modelgate/internal/work"
+	"modelgate/internal/worker"
 )
 
 // newProcessor makes the client of the payment processor.
@@ -25,9 +25,9 @@ func newProcessor(cfg *config.Config) *processor.Client {
 }
 
 // newCheckout is how balances are paid into, as configured.
-func newCheckout(cfg *config.Config) manage.Checkout {
+func newCheckout(cfg *config.Config) selfservice.Checkout {
 	p := cfg.Processor
-	c := manage.Checkout{Key: p.APIKey.Reveal(), ReturnURL: p.ReturnURL}
+	c := selfservice.Checkout{Key: p.APIKey.Reveal(), ReturnURL: p.ReturnURL}
 	for _, s := range append([]config.Secret{p.WebhookSecret}, p.PreviousWebhookSecrets...) {
 		if !p.WebhookSecret.Empty() && !s.Empty() {
 			c.Secrets = append(c.Secrets, s.Reveal())
@@ -52,7 +52,7 @@ func baseURL(cfg *config.Config, listen string) string {
 }
 
 // newExporter makes the loop that sends billing events.
-func (s *server) newExporter(client *processor.Client) *work.Exporter {
+func (s *server) newExporter(client *processor.Client) *worker.Exporter {
 	tries := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "modelgate_export_tries_total", Help: "Tries to send a billing event, by outcome.",
 	}, []string{"outcome"})
@@ -61,7 +61,7 @@ func (s *server) newExporter(client *processor.Client) *work.Exporter {
 	}
 	s.metrics.MustRegister(tries, backlog{s.db, backlogGauges()})
 	keys := exportKeys{s.db, s.master}
-	return s.fail.exporter(&work.Exporter{
+	return s.fail.exporter(&worker.Exporter{
 		Ledger: s.db, Report: client.Report, Key: keys.key, Holder: s.spool.Instance(), Now: time.Now, Log: s.log,
 		Count: func(outcome string) { tries.WithLabelValues(outcome).Inc() },
 	})
@@ -70,16 +70,16 @@ func (s *server) newExporter(client *processor.Client) *work.Exporter {
 // exportKeys opens the keys that organizations have left.
 type exportKeys struct {
 	db     *store.DB
-	master *seal.Keys
+	master *secrets.Keys
 }
 
-func (k exportKeys) key(ctx context.Context, client modelgate.ClientID) (work.ExportKey, error) {
+func (k exportKeys) key(ctx context.Context, client modelgate.ClientID) (worker.ExportKey, error) {
 	sealed, err := k.db.ProcessorKey(ctx, client)
 	if err != nil {
-		return work.ExportKey{}, err
+		return worker.ExportKey{}, err
 	}
-	key, err := k.master.Open(manage.ProcessorPlace(client), sealed.Value)
-	return work.ExportKey{Secret: string(key), Generation: sealed.Generation}, err
+	key, err := k.master.Open(selfservice.ProcessorPlace(client), sealed.Value)
+	return worker.ExportKey{Secret: string(key), Generation: sealed.Generation}, err
 }
 
 // backlog reads how much waits to be sent whenever metrics are asked for. It

@@ -6,15 +6,15 @@ import (
 	"testing"
 
 	"modelgate/internal/config"
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestExportResend sends an event again that has failed, and no other.
 func TestExportResend(t *testing.T) {
 	t.Parallel()
 	const key = "sk_test_resend"
-	p := gatetest.NewProcessor(t, key)
-	b := newBench(t, gatetest.GatewayOptions{More: p.Config(key)})
+	p := testkit.NewProcessor(t, key)
+	b := newBench(t, testkit.GatewayOptions{More: p.Config(key)})
 	resend := func(id string) (string, int) {
 		stdout, stderr, code := b.Run("export", "resend", id, "--config", b.ConfigFile)
 		return stdout + stderr, code
@@ -44,7 +44,7 @@ func TestExportResend(t *testing.T) {
 // TestRotateNeedsAKey refuses without a master key, and says so.
 func TestRotateNeedsAKey(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	if _, stderr, code := b.Run("master-key", "rotate", "--config", b.ConfigFile); code != 1 || !strings.Contains(stderr, "master_key is not set") {
 		t.Errorf("exit %d %s", code, stderr)
 	}
@@ -73,7 +73,7 @@ func TestReturnURL(t *testing.T) {
 func TestSecretsWithoutTheirKey(t *testing.T) {
 	t.Parallel()
 	const mine, others = "master_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=\n", "master_key: MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=\n"
-	o := gatetest.GatewayOptions{More: mine}
+	o := testkit.GatewayOptions{More: mine}
 	b := newBench(t, o)
 	req, err := http.NewRequest(http.MethodPut, b.URL+"/gw/processor/config", strings.NewReader(`{"enabled":false,"api_key":"sk_test_1"}`))
 	if err != nil {

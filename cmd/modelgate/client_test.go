@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestClients runs the suites of the clients, each from outside, against the
@@ -15,7 +15,7 @@ import (
 // compiled.
 func TestClients(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	for name, c := range map[string]struct {
 		dir      string
 		prepare  [][]string

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestCommandsOfPages has the binary explain every command that a page names
@@ -38,7 +38,7 @@ func TestCommandsOfPages(t *testing.T) {
 			}
 			path := strings.Join(words[:last], " ")
 			if _, known := helps[path]; !known {
-				stdout, stderr, code := gatetest.RunBinary(t, nil, append(slices.Clone(words[:last]), "--help")...)
+				stdout, stderr, code := testkit.RunBinary(t, nil, append(slices.Clone(words[:last]), "--help")...)
 				if code != 0 {
 					t.Errorf("%s: modelgate %s: exit %d\n%s%s", page, path, code, stdout, stderr)
 				}

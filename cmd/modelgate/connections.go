@@ -6,7 +6,7 @@ import (
 	"sync"
 	"syscall"
 
-	"modelgate/internal/web"
+	"modelgate/internal/httpx"
 )
 
 const (
@@ -21,7 +21,7 @@ const (
 // One public address has a quarter of them. What comes past that is closed at
 // once, which is cheap, and those who were there first go on. Proxies, behind
 // which there are many clients, are not bounded by address.
-func boundConnections(l net.Listener, proxies web.Proxies) net.Listener {
+func boundConnections(l net.Listener, proxies httpx.Proxies) net.Listener {
 	var files syscall.Rlimit
 	most := mostConnections
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err == nil && files.Cur < 2*mostConnections+filesApart {
@@ -32,7 +32,7 @@ func boundConnections(l net.Listener, proxies web.Proxies) net.Listener {
 
 type boundListener struct {
 	net.Listener
-	proxies    web.Proxies
+	proxies    httpx.Proxies
 	most, each int
 
 	mu   sync.Mutex
@@ -80,7 +80,7 @@ func (b *boundListener) leave(n netip.Prefix) {
 // publicNetwork is the address, or the /64 of IPv6, that connections are
 // counted by; not valid for proxies, and for private addresses, behind which
 // one may stand for many clients.
-func publicNetwork(a net.Addr, proxies web.Proxies) netip.Prefix {
+func publicNetwork(a net.Addr, proxies httpx.Proxies) netip.Prefix {
 	peer, err := netip.ParseAddrPort(a.String())
 	address := peer.Addr().Unmap()
 	if err != nil || address.IsLoopback() || address.IsPrivate() || address.IsLinkLocalUnicast() || proxies.Trusts(address) {

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
-	"modelgate/internal/contract"
-	"modelgate/internal/pages"
+	"modelgate/internal/dashboard"
+	"modelgate/internal/openapi"
 )
 
 // routed are the paths and first segments that a source file tells apart in
@@ -56,21 +56,21 @@ var pathlike = regexp.MustCompile(`^/?[a-z0-9][a-z0-9./-]*$`)
 // check.
 func TestFrontIsDescribed(t *testing.T) {
 	t.Parallel()
-	c, err := contract.Load()
+	c, err := openapi.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
 	known := func(path string) bool {
-		return slices.ContainsFunc(c.Operations, func(op contract.Operation) bool {
+		return slices.ContainsFunc(c.Operations, func(op openapi.Operation) bool {
 			return op.Path == path || strings.HasPrefix(op.Path, "/"+strings.Trim(path, "/")+"/")
 		})
 	}
 	checked := 0
-	for _, file := range []string{"front.go", "health.go", "../../internal/contract/handler.go"} {
+	for _, file := range []string{"front.go", "health.go", "../../internal/openapi/handler.go"} {
 		for _, path := range routed(t, file) {
 			checked++
 			if !known(path) {
-				t.Errorf("%s serves %s, which has no description; add it to internal/contract/api", file, path)
+				t.Errorf("%s serves %s, which has no description; add it to internal/openapi/api", file, path)
 			}
 		}
 	}
@@ -78,7 +78,7 @@ func TestFrontIsDescribed(t *testing.T) {
 		t.Errorf("only %d paths found", checked)
 	}
 	for _, op := range c.Operations {
-		if pages.Serves(op.Path) {
+		if dashboard.Serves(op.Path) {
 			t.Errorf("%s belongs to the pages, which are no part of the API", op.Path)
 		}
 	}

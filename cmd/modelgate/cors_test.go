@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // site sends a request as a page of an origin would; lines are further headers
@@ -47,7 +47,7 @@ var corsPaths = []string{"/v1/chat/completions", "/v2/rerank", "/openai/v1/chat/
 
 func TestCrossOrigin(t *testing.T) {
 	t.Parallel()
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{Server: `cors: {origins: ["https://app.example", "https://*.sub.example"], max_age: 1m}`})
+	g := testkit.StartGateway(t, testkit.GatewayOptions{Server: `cors: {origins: ["https://app.example", "https://*.sub.example"], max_age: 1m}`})
 	key, _ := g.NewKey(g.NewClient("pages"))
 	const asked = "authorization,content-type,x-stainless-lang,anthropic-dangerous-direct-browser-access"
 	for _, origin := range []string{"https://app.example", "https://a.sub.example"} {
@@ -103,7 +103,7 @@ func TestCrossOrigin(t *testing.T) {
 // TestCrossOriginIsOff by default: nothing of it is answered.
 func TestCrossOriginIsOff(t *testing.T) {
 	t.Parallel()
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{})
+	g := testkit.StartGateway(t, testkit.GatewayOptions{})
 	key, _ := g.NewKey(g.NewClient("pages"))
 	for _, path := range []string{"/v1/chat/completions", "/v1/models"} {
 		r := site(t, "OPTIONS", g.URL+path, "https://app.example", key, "Access-Control-Request-Method", "POST")
@@ -117,7 +117,7 @@ func TestCrossOriginIsOff(t *testing.T) {
 // and from one that may not.
 func TestCrossOriginInChromium(t *testing.T) {
 	t.Parallel()
-	program := gatetest.Chromium(t)
+	program := testkit.Chromium(t)
 	var page atomic.Pointer[string]
 	serve := func() string {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -128,7 +128,7 @@ func TestCrossOriginInChromium(t *testing.T) {
 		return s.URL
 	}
 	allowed, foreign := serve(), serve()
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{Server: fmt.Sprintf("cors: {origins: [%q]}", allowed)})
+	g := testkit.StartGateway(t, testkit.GatewayOptions{Server: fmt.Sprintf("cors: {origins: [%q]}", allowed)})
 	key, _ := g.NewKey(g.NewClient("pages"))
 	html := fmt.Sprintf(`<!doctype html><body><script>
 		const call = (key) => fetch("%s/v1/chat/completions", {method: "POST", headers: {"Authorization": "Bearer " + key, "Content-Type": "application/json"},
@@ -150,7 +150,7 @@ func TestCrossOriginInChromium(t *testing.T) {
 func TestForwardedProtoMakesCookiesSecure(t *testing.T) {
 	t.Parallel()
 	for server, secure := range map[string]bool{"": false, "trusted_proxies: [private]": true, "trusted_proxies: [203.0.113.0/24]": false} {
-		g := newBench(t, gatetest.GatewayOptions{Server: server})
+		g := newBench(t, testkit.GatewayOptions{Server: server})
 		resp, text := newBrowser(t, g.URL).send("POST /dashboard/session", fmt.Sprintf(`{"key":%q}`, g.key), "X-Forwarded-Proto", "https", "Origin", g.URL)
 		if resp.StatusCode != 200 {
 			t.Fatalf("%q: %d %s", server, resp.StatusCode, text)

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestCostsToTheNano bills calls whose tokens the simulated provider counts by
@@ -13,7 +13,7 @@ import (
 // worked out by hand from the price list.
 func TestCostsToTheNano(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{More: `prices:
+	b := newBench(t, testkit.GatewayOptions{More: `prices:
   - {provider: gemini, model: "gemini-*", price: {input: 0.3, cached_input: 0.03, output: 2.5}}
   - {provider: openai, model: tiny, price: {input: 0.0005, output: 0.0005}}
   - {provider: openai, model: plain, price: {input: 1, output: 10}}`})

@@ -14,8 +14,8 @@ import (
 
 	"modelgate"
 	"modelgate/internal/config"
-	"modelgate/internal/seal"
-	"modelgate/internal/simulate"
+	"modelgate/internal/secrets"
+	"modelgate/internal/simulator"
 	"modelgate/internal/store"
 )
 
@@ -77,7 +77,7 @@ func startSimulator() (url string, stop func(), err error) {
 	}
 	mux := http.NewServeMux()
 	for _, p := range simulatedProviders {
-		handler := simulate.New(simulate.Options{Name: p.name, Now: time.Now})
+		handler := simulator.New(simulator.Options{Name: p.name, Now: time.Now})
 		mux.Handle("/"+p.name+"/", http.StripPrefix("/"+p.name, handler))
 	}
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
@@ -138,7 +138,7 @@ func keepMasterKey(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	if _, err := seal.ParseKey(string(text)); err != nil {
+	if _, err := secrets.ParseKey(string(text)); err != nil {
 		return fmt.Errorf("%s is damaged: %w", path, err)
 	}
 	cfg.MasterKey = config.NewSecret(strings.TrimSpace(string(text)))

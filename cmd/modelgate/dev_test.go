@@ -10,14 +10,14 @@ import (
 	"syscall"
 	"testing"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // startDev runs `modelgate dev` until the test ends or stop is called, and
 // returns what it printed up to the line that it listens.
 func startDev(t *testing.T, data string, env ...string) (printed string, stop func()) {
 	t.Helper()
-	cmd := exec.Command(gatetest.Binary(t), "dev", "--data", data, "--listen", "127.0.0.1:0")
+	cmd := exec.Command(testkit.Binary(t), "dev", "--data", data, "--listen", "127.0.0.1:0")
 	cmd.Env = append(os.Environ(), env...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // snippet is one fenced block of a page.
@@ -35,7 +35,7 @@ func TestClientPages(t *testing.T) {
 	if err != nil || len(pages) < 8 {
 		t.Fatalf("%d pages, %v", len(pages), err)
 	}
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	place := t.TempDir()
 	ran := 0
 	for _, page := range pages {
@@ -99,7 +99,7 @@ func TestProviderPage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	checked := 0
 	for i, s := range snippets(string(content)) {
 		if cmd := s.command(t, t.TempDir()); cmd != nil {
@@ -116,7 +116,7 @@ func TestProviderPage(t *testing.T) {
 		if err := os.WriteFile(file, []byte(s.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if stdout, stderr, code := gatetest.RunBinary(t, nil, "config", "check", "--config", file); code != 0 {
+		if stdout, stderr, code := testkit.RunBinary(t, nil, "config", "check", "--config", file); code != 0 {
 			t.Errorf("snippet %d: exit %d\n%s%s", i+1, code, stdout, stderr)
 		}
 	}

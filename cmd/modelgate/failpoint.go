@@ -15,11 +15,11 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/gateway"
 	"modelgate/internal/processor"
-	"modelgate/internal/relay"
 	"modelgate/internal/spool"
 	"modelgate/internal/store"
-	"modelgate/internal/work"
+	"modelgate/internal/worker"
 )
 
 // What a test may set in the environment of a build with failpoints.
@@ -147,10 +147,10 @@ func (f failingFile) Sync() error {
 
 // ledger: ship.before, ship.after, and ship.lost, where a batch is booked and
 // the answer that says so does not come.
-func (f failpoints) ledger(l work.Ledger) work.Ledger { return failingLedger{l, f} }
+func (f failpoints) ledger(l worker.Ledger) worker.Ledger { return failingLedger{l, f} }
 
 type failingLedger struct {
-	work.Ledger
+	worker.Ledger
 	fail failpoints
 }
 
@@ -166,7 +166,7 @@ func (l failingLedger) Record(ctx context.Context, b store.Batch) (int, error) {
 }
 
 // exporter: report.before, report.after, settle.before, settle.after.
-func (f failpoints) exporter(e *work.Exporter) *work.Exporter {
+func (f failpoints) exporter(e *worker.Exporter) *worker.Exporter {
 	if ms := f.number(failpointPause, 0); ms > 0 {
 		e.Gap = time.Nanosecond
 		e.Pause = func(attempts int) time.Duration {
@@ -185,7 +185,7 @@ func (f failpoints) exporter(e *work.Exporter) *work.Exporter {
 }
 
 type failingExports struct {
-	work.ExportLedger
+	worker.ExportLedger
 	fail failpoints
 }
 
@@ -198,10 +198,10 @@ func (l failingExports) FinishSending(ctx context.Context, lane store.Lane, sett
 
 // books: begin.before, begin.panic, begin.after, mark.after, end.before,
 // end.after. A panic is one of a handler: the process goes on.
-func (f failpoints) books(b relay.Books) relay.Books { return failingBooks{b, f} }
+func (f failpoints) books(b gateway.Books) gateway.Books { return failingBooks{b, f} }
 
 type failingBooks struct {
-	relay.Books
+	gateway.Books
 	fail failpoints
 }
 

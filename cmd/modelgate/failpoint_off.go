@@ -5,9 +5,9 @@ package main
 import (
 	"net/http"
 
-	"modelgate/internal/relay"
+	"modelgate/internal/gateway"
 	"modelgate/internal/spool"
-	"modelgate/internal/work"
+	"modelgate/internal/worker"
 )
 
 // failpoints are the places at which a build with the tag failpoint can be
@@ -16,8 +16,8 @@ type failpoints struct{}
 
 func newFailpoints(func(string) (string, bool)) failpoints { return failpoints{} }
 
-func (failpoints) spool(o spool.Options) spool.Options      { return o }
-func (failpoints) ledger(l work.Ledger) work.Ledger         { return l }
-func (failpoints) books(b relay.Books) relay.Books          { return b }
-func (failpoints) handler(h http.Handler) http.Handler      { return h }
-func (failpoints) exporter(e *work.Exporter) *work.Exporter { return e }
+func (failpoints) spool(o spool.Options) spool.Options          { return o }
+func (failpoints) ledger(l worker.Ledger) worker.Ledger         { return l }
+func (failpoints) books(b gateway.Books) gateway.Books          { return b }
+func (failpoints) handler(h http.Handler) http.Handler          { return h }
+func (failpoints) exporter(e *worker.Exporter) *worker.Exporter { return e }

@@ -7,24 +7,24 @@ import (
 	"github.com/rs/cors"
 
 	"modelgate"
-	"modelgate/internal/contract"
-	"modelgate/internal/manage"
-	"modelgate/internal/pages"
+	"modelgate/internal/dashboard"
+	"modelgate/internal/gateway"
+	"modelgate/internal/httpx"
+	"modelgate/internal/openapi"
 	"modelgate/internal/provider"
-	"modelgate/internal/relay"
-	"modelgate/internal/web"
+	"modelgate/internal/selfservice"
 )
 
 // front sends each request to its surface by the first segment of its path,
 // compared as it was sent. It judges the raw target first, because a path
 // that two servers could read differently must not be routed at all.
 type front struct {
-	manage *manage.API
-	relay  *relay.Relay
-	live   func() *relay.Live
+	manage *selfservice.API
+	relay  *gateway.Relay
+	live   func() *gateway.Live
 	health *health
-	api    *contract.Handler
-	pages  *pages.Pages
+	api    *openapi.Handler
+	pages  *dashboard.Pages
 	// webhook says that the processor's deliveries are taken.
 	webhook bool
 	maxBody int64      // bytes
@@ -53,12 +53,12 @@ func (f *front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	p := f.live().Providers[first]
 	if p == nil && (r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodDelete) {
-		if err := web.SkipBody(r, f.maxBody); err != nil {
+		if err := httpx.SkipBody(r, f.maxBody); err != nil {
 			f.refuse(w, r, err)
 			return
 		}
 	}
-	if pages.Serves(path) {
+	if dashboard.Serves(path) {
 		f.pages.ServeHTTP(w, r)
 		return
 	}
@@ -90,15 +90,15 @@ func (f *front) home(w http.ResponseWriter, r *http.Request) bool {
 }
 
 // enter sends a request of a signed-in page to its surface.
-func (f *front) enter(w http.ResponseWriter, r *http.Request, v pages.Visit) {
+func (f *front) enter(w http.ResponseWriter, r *http.Request, v dashboard.Visit) {
 	path := r.URL.EscapedPath()
 	if strings.HasPrefix(path, "/gw") || path == "/v1/models" || strings.HasPrefix(path, "/v1/models/") {
-		f.manage.ServeFor(w, r, manage.Session{Caller: v.Caller, Portal: v.Portal})
+		f.manage.ServeFor(w, r, selfservice.Session{Caller: v.Caller, Portal: v.Portal})
 		return
 	}
 	f.relay.DoorFor(w, r, v.Caller)
 }
 
 func (f *front) refuse(w http.ResponseWriter, r *http.Request, err error) {
-	web.WriteError(w, r, err, web.SurfaceOf(r))
+	httpx.WriteError(w, r, err, httpx.SurfaceOf(r))
 }

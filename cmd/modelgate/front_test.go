@@ -6,14 +6,14 @@ import (
 	"strings"
 	"testing"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestHome leads browsers, and nobody else, from the gateway's address to the
 // dashboard.
 func TestHome(t *testing.T) {
 	t.Parallel()
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{})
+	g := testkit.StartGateway(t, testkit.GatewayOptions{})
 	for _, c := range []struct {
 		method, accept, location string
 		status                   int
@@ -45,7 +45,7 @@ func TestHome(t *testing.T) {
 // sends nothing there; a job in the EU goes on.
 func TestJobsObeyTheRegionPolicy(t *testing.T) {
 	t.Parallel()
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{Catalog: `
+	g := testkit.StartGateway(t, testkit.GatewayOptions{Catalog: `
   - {slug: far/film, kind: video, routes: [{provider: openai, model: sora-2}], price: {second: 0.1}}
   - {slug: near/film, kind: video, routes: [{provider: eu, model: sora-2}], price: {second: 0.1}}`})
 	client := g.NewClient("films")
@@ -100,7 +100,7 @@ func TestJobsObeyTheRegionPolicy(t *testing.T) {
 // route that a call takes, not by the first of its list.
 func TestAllowedFollowsTheRoutingPolicy(t *testing.T) {
 	t.Parallel()
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{Catalog: `
+	g := testkit.StartGateway(t, testkit.GatewayOptions{Catalog: `
   - {slug: acme/both, kind: llm, price: {input: 9, output: 9}, routes: [{provider: missing, model: x}, {provider: openai, model: both-us, price: {input: 1, output: 1}}, {provider: eu, model: both-eu, price: {input: 2, output: 2}}]}`})
 	for _, c := range []struct {
 		policy, ceiling string
@@ -160,7 +160,7 @@ func writeFile(t *testing.T, text string) string {
 // everything that it forgets.
 func TestCeilingIsWhole(t *testing.T) {
 	t.Parallel()
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{})
+	g := testkit.StartGateway(t, testkit.GatewayOptions{})
 	client := g.NewClient("ceiling")
 	for text, want := range map[string]int{
 		`{}`:                                    1,

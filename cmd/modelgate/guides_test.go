@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"testing"
 
-	"modelgate/internal/gatetest"
-	"modelgate/internal/simulate"
+	"modelgate/internal/simulator"
+	"modelgate/test/testkit"
 )
 
 // TestGuides runs the guides: every sh block of a page, in order, in one shell
@@ -27,7 +27,7 @@ func TestGuides(t *testing.T) {
 		t.Fatalf("%d guides, %v", len(pages), err)
 	}
 	pages = append(pages, "../../docs/scale.md")
-	upstream := gatetest.Upstream(t, simulate.Options{Name: "upstream", Credential: "sk-upstream"})
+	upstream := testkit.Upstream(t, simulator.Options{Name: "upstream", Credential: "sk-upstream"})
 	for _, page := range pages {
 		t.Run(strings.TrimSuffix(filepath.Base(page), ".md"), func(t *testing.T) {
 			t.Parallel()
@@ -47,16 +47,16 @@ func TestGuides(t *testing.T) {
 // guideWorld puts the test's own servers in the place of a page's.
 func guideWorld(t *testing.T, upstream, page string) string {
 	t.Helper()
-	address := gatetest.FreeAddress(t)
+	address := testkit.FreeAddress(t)
 	const database = "postgres://modelgate:PASSWORD@db.example.com:5432/modelgate"
 	if strings.Contains(page, database) {
-		page = strings.ReplaceAll(page, database, "'"+gatetest.Postgres(t)+"'")
+		page = strings.ReplaceAll(page, database, "'"+testkit.Postgres(t)+"'")
 		page = strings.ReplaceAll(page, `"'`, `"`)
 		page = strings.ReplaceAll(page, `'"`, `"`)
 	}
 	processor := "https://api.stripe.com"
 	if strings.Contains(page, "base_url: "+processor) {
-		processor = gatetest.NewProcessor(t, "sk_live_operator", "sk_live_operator_new", "rk_live_reseller", "rk_live_reseller_new").URL
+		processor = testkit.NewProcessor(t, "sk_live_operator", "sk_live_operator_new", "rk_live_reseller", "rk_live_reseller_new").URL
 	}
 	return strings.NewReplacer("https://api.openai.com", upstream, "https://api.stripe.com", processor, "127.0.0.1:8080", address).Replace(page)
 }
@@ -87,7 +87,7 @@ func guideScript(t *testing.T, place, page string) string {
 func runGuide(t *testing.T, script string) {
 	t.Helper()
 	bin := t.TempDir()
-	if err := os.Symlink(gatetest.Binary(t), filepath.Join(bin, "modelgate")); err != nil {
+	if err := os.Symlink(testkit.Binary(t), filepath.Join(bin, "modelgate")); err != nil {
 		t.Fatal(err)
 	}
 	tools, err := filepath.Glob("/usr/lib/postgresql/*/bin")

@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"modelgate"
-	"modelgate/internal/web"
+	"modelgate/internal/httpx"
 )
 
 // maxSilence is how old the last good read of the database may be before the
@@ -90,11 +90,11 @@ func (h *health) unready() string {
 func (h *health) answer(w http.ResponseWriter, r *http.Request, trouble string) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		web.WriteError(w, r, modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use GET"), web.Inference)
+		httpx.WriteError(w, r, modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use GET"), httpx.Inference)
 		return
 	}
 	if trouble != "" {
-		web.WriteError(w, r, modelgate.Errorf(modelgate.Unavailable, "%s", trouble), web.Inference)
+		httpx.WriteError(w, r, modelgate.Errorf(modelgate.Unavailable, "%s", trouble), httpx.Inference)
 		return
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")

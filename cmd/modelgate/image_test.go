@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestImage puts the image's contents together and runs them as a container
@@ -109,11 +109,11 @@ func wantPages(t *testing.T, containerfile string) {
 	if !ok || !strings.Contains(pages, "\nWORKDIR /src/web\n") || !strings.Contains(pages, "\nRUN npm run build\n") {
 		t.Fatalf("no stage that builds the pages:\n%s", pages)
 	}
-	if _, after, copied := strings.Cut(build, "COPY --from=pages /src/internal/pages/dist internal/pages/dist\n"); !copied || !strings.Contains(after, "scripts/image-root") {
+	if _, after, copied := strings.Cut(build, "COPY --from=pages /src/internal/dashboard/dist internal/dashboard/dist\n"); !copied || !strings.Contains(after, "scripts/image-root") {
 		t.Error("the pages do not come into the binary")
 	}
-	if !strings.Contains(read(t, "web/vite.config.ts"), "internal/pages/dist") || !strings.Contains(read(t, "web/package.json"), `"build":`) {
-		t.Error("the web app is not built into internal/pages/dist")
+	if !strings.Contains(read(t, "web/vite.config.ts"), "internal/dashboard/dist") || !strings.Contains(read(t, "web/package.json"), `"build":`) {
+		t.Error("the web app is not built into internal/dashboard/dist")
 	}
 	ignored := read(t, ".containerignore")
 	if ignored != read(t, "deploy/container/Containerfile.dockerignore") {
@@ -199,7 +199,7 @@ func TestUnit(t *testing.T) {
 		t.Fatal(err)
 	}
 	unit := filepath.Join(t.TempDir(), "modelgate.service")
-	text = bytes.ReplaceAll(text, []byte("/usr/local/bin/modelgate"), []byte(gatetest.Binary(t)))
+	text = bytes.ReplaceAll(text, []byte("/usr/local/bin/modelgate"), []byte(testkit.Binary(t)))
 	if err := os.WriteFile(unit, text, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"modelgate/internal/work"
+	"modelgate/internal/worker"
 )
 
 // lag is how long another instance may take to book what it has answered.
@@ -17,14 +17,14 @@ func (s *server) lag() time.Duration {
 }
 
 // newPoller makes the loop that follows asynchronous jobs.
-func (s *server) newPoller() *work.Poller {
+func (s *server) newPoller() *worker.Poller {
 	polls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "modelgate_job_polls_total", Help: "Polls of asynchronous jobs that nobody asked for, by outcome.",
 	}, []string{"provider", "outcome"})
-	p := &work.Poller{
+	p := &worker.Poller{
 		Ledger: s.db, Now: time.Now, Log: s.log, Ended: s.relay.JobEnded,
 		Polled: func(provider, outcome string) { polls.WithLabelValues(provider, outcome).Inc() },
-		Provider: func(name string) work.JobProvider {
+		Provider: func(name string) worker.JobProvider {
 			if p := s.live.Load().Providers[name]; p != nil {
 				return p
 			}

@@ -6,11 +6,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"modelgate/internal/config"
-	"modelgate/internal/work"
+	"modelgate/internal/worker"
 )
 
 // newKeeper makes the loop that deletes usage which is too old.
-func (s *server) newKeeper(cfg *config.Config) *work.Keeper {
+func (s *server) newKeeper(cfg *config.Config) *worker.Keeper {
 	rows := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "modelgate_rows_pruned_total", Help: "Usage rows that this process deleted because they were too old.",
 	})
@@ -18,9 +18,9 @@ func (s *server) newKeeper(cfg *config.Config) *work.Keeper {
 		Name: "modelgate_retention_last_success_timestamp_seconds", Help: "When this process last found nothing left to prune.",
 	})
 	s.metrics.MustRegister(rows, last)
-	return &work.Keeper{
+	return &worker.Keeper{
 		Ledger: s.db, Log: s.log, Now: time.Now, Keep: time.Duration(cfg.Metering.RetentionDays) * 24 * time.Hour,
-		First:  []work.PruneFirst{s.pruneEvidence},
+		First:  []worker.PruneFirst{s.pruneEvidence},
 		Pruned: func(n int64) { rows.Add(float64(n)) },
 		Done:   last.SetToCurrentTime,
 	}

@@ -9,25 +9,25 @@ import (
 
 	"modelgate"
 	"modelgate/internal/config"
-	"modelgate/internal/throttle"
+	"modelgate/internal/ratelimit"
 )
 
 // liveLimiter applies the configuration's limits of the moment to keys that
 // have none of their own.
 type liveLimiter struct {
-	throttle.Limiter
-	shared   *throttle.Shared // nil without Redis
+	ratelimit.Limiter
+	shared   *ratelimit.Shared // nil without Redis
 	defaults atomic.Pointer[modelgate.Limits]
 }
 
 func newLimiter(cfg *config.Config, ids *modelgate.IDs, log *slog.Logger) (*liveLimiter, error) {
-	local := throttle.NewLocal(modelgate.Limits{}, time.Now)
+	local := ratelimit.NewLocal(modelgate.Limits{}, time.Now)
 	l := &liveLimiter{Limiter: local}
 	l.configure(cfg)
 	if cfg.Redis.URL.Empty() {
 		return l, nil
 	}
-	shared, err := throttle.NewShared(throttle.SharedOptions{URL: cfg.Redis.URL.Reveal(), Local: local, IDs: ids, Log: log})
+	shared, err := ratelimit.NewShared(ratelimit.SharedOptions{URL: cfg.Redis.URL.Reveal(), Local: local, IDs: ids, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func (l *liveLimiter) configure(cfg *config.Config) {
 }
 
 // Enter admits a request of a key or refuses it; see throttle.Limiter.
-func (l *liveLimiter) Enter(key modelgate.KeyID, limits modelgate.Limits, kind throttle.Kind, above ...modelgate.Ancestor) (throttle.Pass, error) {
+func (l *liveLimiter) Enter(key modelgate.KeyID, limits modelgate.Limits, kind ratelimit.Kind, above ...modelgate.Ancestor) (ratelimit.Pass, error) {
 	defaults := l.defaults.Load()
 	if len(above) > 0 { // a shared bucket has one size, whoever draws from it
 		above = slices.Clone(above)

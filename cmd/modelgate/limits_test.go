@@ -7,14 +7,14 @@ import (
 	"testing"
 	"time"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestBodyBoundIsExact passes 10485760 bytes and refuses one more, declared
 // and chunked, on every surface.
 func TestBodyBoundIsExact(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	const bound = 10 << 20
 	body := func(head, tail string, size int) string {
 		return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
@@ -69,7 +69,7 @@ func TestBodyBoundIsExact(t *testing.T) {
 // envelope.
 func TestHeadersAreBounded(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	resp, answer := b.post(t, "/v1/chat/completions", `{}`, "X-Large", strings.Repeat("a", 33<<10))
 	if resp.StatusCode != 431 || !strings.Contains(answer, `"type":"bad_request"`) || resp.Header.Get("X-Gateway-Request-Id") == "" {
 		t.Errorf("%d %s", resp.StatusCode, answer)
@@ -83,7 +83,7 @@ func TestHeadersAreBounded(t *testing.T) {
 // with the header that SDKs wait by.
 func TestRateIsLimitedPerKey(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{Limits: "requests_per_second: 1, burst: 3, concurrency: 0"})
+	b := newBench(t, testkit.GatewayOptions{Limits: "requests_per_second: 1, burst: 3, concurrency: 0"})
 	began, admitted := time.Now(), 0
 	for range 10 {
 		resp, answer := b.get(t, "/gw/me")
@@ -118,7 +118,7 @@ func TestConcurrencyIsLimitedPerKey(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`)
 	})
-	b := newBench(t, gatetest.GatewayOptions{Upstream: upstream, Limits: "requests_per_second: 0, concurrency: 1"})
+	b := newBench(t, testkit.GatewayOptions{Upstream: upstream, Limits: "requests_per_second: 0, concurrency: 1"})
 	const body = `{"model":"openai/gpt-5-mini","messages":[]}`
 	first := make(chan int, 1)
 	go func() {

@@ -14,15 +14,15 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"modelgate/internal/config"
+	"modelgate/internal/gateway"
 	"modelgate/internal/giveway"
 	"modelgate/internal/provider"
-	"modelgate/internal/relay"
-	"modelgate/internal/seal"
+	"modelgate/internal/secrets"
 	"modelgate/internal/store"
 )
 
 // newLive makes the part of a configuration that can change at run time.
-func newLive(cfg *config.Config) (*relay.Live, error) {
+func newLive(cfg *config.Config) (*gateway.Live, error) {
 	catalog, err := cfg.NewCatalog()
 	if err != nil {
 		return nil, err
@@ -35,7 +35,7 @@ func newLive(cfg *config.Config) (*relay.Live, error) {
 		}
 		providers[p.Name()] = p
 	}
-	return relay.NewLive(catalog, providers), nil
+	return gateway.NewLive(catalog, providers), nil
 }
 
 func newProvider(c *config.Provider) (*provider.Provider, error) {
@@ -125,12 +125,12 @@ func loadConfig(env *environment, path string) (*config.Config, error) {
 }
 
 // masterKeys are the configuration's, nil without any.
-func masterKeys(cfg *config.Config) (*seal.Keys, error) {
+func masterKeys(cfg *config.Config) (*secrets.Keys, error) {
 	var previous []string
 	for _, s := range cfg.PreviousMasterKeys {
 		previous = append(previous, s.Reveal())
 	}
-	return seal.New(cfg.MasterKey.Reveal(), previous...)
+	return secrets.New(cfg.MasterKey.Reveal(), previous...)
 }
 
 const openTimeout = 30 * time.Second

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"io"
 
-	"modelgate/internal/seal"
+	"modelgate/internal/secrets"
 	"modelgate/internal/store"
 )
 
@@ -107,10 +107,10 @@ type resealed struct {
 
 // reseal seals secrets under the primary key, and opens each again before it
 // takes the place of the old one.
-func reseal(keys *seal.Keys, secrets []store.Secret) (resealed, error) {
+func reseal(keys *secrets.Keys, values []store.Secret) (resealed, error) {
 	var r resealed
-	for _, s := range secrets {
-		place := seal.Place{Table: store.SecretTable, Row: s.Name, Column: store.SecretColumn}
+	for _, s := range values {
+		place := secrets.Place{Table: store.SecretTable, Row: s.Name, Column: store.SecretColumn}
 		text, err := keys.Open(place, s.Value)
 		if err != nil {
 			r.names = append(r.names, s.Name)

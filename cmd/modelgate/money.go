@@ -9,10 +9,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"modelgate"
+	"modelgate/internal/budget"
 	"modelgate/internal/config"
-	"modelgate/internal/purse"
 	"modelgate/internal/store"
-	"modelgate/internal/work"
+	"modelgate/internal/worker"
 )
 
 // openPurse makes the purse, unless nothing is enforced. What an earlier life
@@ -25,14 +25,14 @@ func (s *server) openPurse(cfg *config.Config) error {
 	if e.Budgets == config.EnforceOff && !e.Balance {
 		return nil
 	}
-	mode := purse.Estimate
+	mode := budget.Estimate
 	if e.Budgets == config.EnforceStrict {
-		mode = purse.Strict
+		mode = budget.Strict
 	}
-	s.purse = purse.New(purse.Options{
+	s.purse = budget.New(budget.Options{
 		Bank: s.db, Instance: s.spool.Instance(), Mode: mode, Flushed: s.shipper.Flush, Unreachable: store.Unreachable, Now: time.Now, Log: s.log,
 	})
-	figure := func(name, help string, value func(purse.Stats) int64) prometheus.Collector {
+	figure := func(name, help string, value func(budget.Stats) int64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(s.purse.Stats())) })
 	}
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
@@ -44,10 +44,10 @@ func (s *server) openPurse(cfg *config.Config) error {
 			_, free := s.purse.Slices()
 			return float64(free) / float64(modelgate.USD)
 		}),
-		figure("modelgate_budget_asks_total", "Transactions that reserved money in the database.", func(st purse.Stats) int64 { return st.Asks }),
-		figure("modelgate_budget_returns_total", "Transactions that gave reserved money back.", func(st purse.Stats) int64 { return st.Returns }),
-		figure("modelgate_budget_refusals_total", "Calls refused for a budget or a balance.", func(st purse.Stats) int64 { return st.Refusals }),
-		figure("modelgate_budget_failures_total", "Transactions about budgets that the database did not answer.", func(st purse.Stats) int64 { return st.Failures }),
+		figure("modelgate_budget_asks_total", "Transactions that reserved money in the database.", func(st budget.Stats) int64 { return st.Asks }),
+		figure("modelgate_budget_returns_total", "Transactions that gave reserved money back.", func(st budget.Stats) int64 { return st.Returns }),
+		figure("modelgate_budget_refusals_total", "Calls refused for a budget or a balance.", func(st budget.Stats) int64 { return st.Refusals }),
+		figure("modelgate_budget_failures_total", "Transactions about budgets that the database did not answer.", func(st budget.Stats) int64 { return st.Failures }),
 	)
 	return s.purse.Start(s.env.ctx)
 }
@@ -71,7 +71,7 @@ func (c callers) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate
 }
 
 // newAlerter makes the loop that tells about budgets.
-func (s *server) newAlerter(cfg *config.Config) *work.Alerter {
+func (s *server) newAlerter(cfg *config.Config) *worker.Alerter {
 	alerts := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "modelgate_budget_alerts_total", Help: "Budgets of which a part was used up, once for each period.",
 	}, []string{"percent"})
@@ -79,7 +79,7 @@ func (s *server) newAlerter(cfg *config.Config) *work.Alerter {
 		alerts.WithLabelValues(percent)
 	}
 	s.metrics.MustRegister(alerts)
-	return &work.Alerter{
+	return &worker.Alerter{
 		Ledger: s.db, Log: s.log, Count: func(percent int) { alerts.WithLabelValues(strconv.Itoa(percent)).Inc() },
 		URL: cfg.Alerts.WebhookURL, Secret: cfg.Alerts.Secret.Reveal(),
 	}

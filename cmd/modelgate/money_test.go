@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // shownBalance is what `balance show --json` prints.
@@ -33,11 +33,11 @@ const aChat = `{"model":"openai/gpt-5-mini","max_tokens":100,"messages":[{"role"
 func TestBalanceCommands(t *testing.T) {
 	t.Parallel()
 	for name, url := range map[string]func(*testing.T) string{
-		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return gatetest.Postgres(t) },
+		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return testkit.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := gatetest.StartGateway(t, gatetest.GatewayOptions{Database: url(t)})
+			g := testkit.StartGateway(t, testkit.GatewayOptions{Database: url(t)})
 			client := g.NewClient("acme", "--billing", "manual")
 			secret, _ := g.NewKey(client)
 			b := &bench{g, secret}
@@ -98,7 +98,7 @@ type shownBudget struct {
 // TestBudgetCommands lists and removes budgets beside a running server.
 func TestBudgetCommands(t *testing.T) {
 	t.Parallel()
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{})
+	g := testkit.StartGateway(t, testkit.GatewayOptions{})
 	client, other := g.NewClient("acme"), g.NewClient("other")
 	secret, id := g.NewKey(client)
 	b := &bench{g, secret}
@@ -171,7 +171,7 @@ func TestEnforcement(t *testing.T) {
 	for mode, want := range map[string]int{"true": 402, "estimate": 402, "strict": 402, "false": 200, "off": 200} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			g := gatetest.StartGateway(t, gatetest.GatewayOptions{More: "enforcement: {budgets: " + mode + ", balance: false}\n"})
+			g := testkit.StartGateway(t, testkit.GatewayOptions{More: "enforcement: {budgets: " + mode + ", balance: false}\n"})
 			client := g.NewClient("acme", "--billing", "manual")
 			secret, _ := g.NewKey(client)
 			b := &bench{g, secret}
@@ -214,7 +214,7 @@ func TestAlertsOfAServer(t *testing.T) {
 		got <- fmt.Sprint(body.Type, " ", body.Data.Scope, " ", body.Data.Percent)
 	}))
 	t.Cleanup(hook.Close)
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{More: fmt.Sprintf("alerts: {webhook_url: %q, secret: s3cret}\n", hook.URL)})
+	g := testkit.StartGateway(t, testkit.GatewayOptions{More: fmt.Sprintf("alerts: {webhook_url: %q, secret: s3cret}\n", hook.URL)})
 	client := g.NewClient("acme")
 	secret, _ := g.NewKey(client)
 	b := &bench{g, secret}

@@ -6,13 +6,13 @@ import (
 	"strings"
 	"testing"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestCatalogImport reviews a list, writes it, and serves by it.
 func TestCatalogImport(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{More: "catalog_files: [\"catalog.d/*.yaml\"]\n"})
+	b := newBench(t, testkit.GatewayOptions{More: "catalog_files: [\"catalog.d/*.yaml\"]\n"})
 	dir := filepath.Dir(b.ConfigFile)
 	list := filepath.Join(dir, "api.json")
 	write := func(price string) {
@@ -65,8 +65,8 @@ func TestCatalogImport(t *testing.T) {
 // TestMoveToPostgres moves a service with its books: stop, copy, start.
 func TestMoveToPostgres(t *testing.T) {
 	t.Parallel()
-	dir, database := t.TempDir(), gatetest.Postgres(t)
-	b := newBench(t, gatetest.GatewayOptions{Dir: dir})
+	dir, database := t.TempDir(), testkit.Postgres(t)
+	b := newBench(t, testkit.GatewayOptions{Dir: dir})
 	call := `{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"hi"}]}`
 	for range 20 {
 		b.post(t, "/v1/chat/completions", call)
@@ -82,7 +82,7 @@ func TestMoveToPostgres(t *testing.T) {
 	if _, stderr, code := b.Run(copyArgs...); code != 1 || !strings.Contains(stderr, "the target is in use") {
 		t.Fatalf("a second time: exit %d %s", code, stderr)
 	}
-	b.Configure(gatetest.GatewayOptions{Dir: dir, Database: database})
+	b.Configure(testkit.GatewayOptions{Dir: dir, Database: database})
 	b.Start()
 	if resp, answer := b.post(t, "/v1/chat/completions", call); resp.StatusCode != 200 {
 		t.Fatalf("%d %s", resp.StatusCode, answer)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // eventually asks again until the answer is yes: a running server notices
@@ -35,12 +35,12 @@ func TestOperatorBesideAServer(t *testing.T) {
 	t.Parallel()
 	databases := map[string]func(*testing.T) string{
 		"sqlite":   func(*testing.T) string { return "" },
-		"postgres": func(t *testing.T) string { return gatetest.Postgres(t) },
+		"postgres": func(t *testing.T) string { return testkit.Postgres(t) },
 	}
 	for name, url := range databases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := gatetest.StartGateway(t, gatetest.GatewayOptions{Database: url(t)})
+			g := testkit.StartGateway(t, testkit.GatewayOptions{Database: url(t)})
 			client := g.NewClient("acme")
 			secret, id := g.NewKey(client)
 			b := &bench{g, secret}
@@ -83,7 +83,7 @@ func TestOperatorBesideAServer(t *testing.T) {
 // TestCommands checks what the operator's commands print and how they fail.
 func TestCommands(t *testing.T) {
 	t.Parallel()
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{})
+	g := testkit.StartGateway(t, testkit.GatewayOptions{})
 	client := g.NewClient("acme", "--max-keys", "2", "--billing", "manual")
 	var clients []modelgate.Client
 	g.Admin(&clients, "client", "list")
@@ -132,13 +132,13 @@ func TestConfigCheckNamesLines(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, _, code := gatetest.RunBinary(t, nil, "config", "check", "--config", file)
+	out, _, code := testkit.RunBinary(t, nil, "config", "check", "--config", file)
 	for _, want := range []string{file + ":2:", file + ":4:", file + ":6:"} {
 		if code != 1 || !strings.Contains(out, want) {
 			t.Errorf("exit %d; no fault at %s in\n%s", code, want, out)
 		}
 	}
-	if out, _, code := gatetest.RunBinary(t, nil, "config", "check", "--config", "../../modelgate.example.yaml"); code != 0 {
+	if out, _, code := testkit.RunBinary(t, nil, "config", "check", "--config", "../../modelgate.example.yaml"); code != 0 {
 		t.Errorf("the example: %d\n%s", code, out)
 	}
 }
@@ -146,7 +146,7 @@ func TestConfigCheckNamesLines(t *testing.T) {
 // TestReload applies a good file and keeps the old one for a bad file.
 func TestReload(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	models := func() string {
 		_, answer := b.get(t, "/v1/models")
 		return answer
@@ -155,10 +155,10 @@ func TestReload(t *testing.T) {
 		_, answer := b.get(t, "/metrics")
 		return strings.Contains(answer, line)
 	}
-	b.Configure(gatetest.GatewayOptions{Catalog: "\n  - {slug: new/model, kind: llm, routes: [{provider: openai, model: x}]}"})
+	b.Configure(testkit.GatewayOptions{Catalog: "\n  - {slug: new/model, kind: llm, routes: [{provider: openai, model: x}]}"})
 	b.Signal(syscall.SIGHUP)
 	eventually(t, "the new catalog", func() bool { return strings.Contains(models(), "new/model") })
-	b.Configure(gatetest.GatewayOptions{Catalog: "\n  - {slug: bad, kind: llm}"})
+	b.Configure(testkit.GatewayOptions{Catalog: "\n  - {slug: bad, kind: llm}"})
 	b.Signal(syscall.SIGHUP)
 	eventually(t, "a refused reload", func() bool { return metric(`modelgate_config_reloads_total{outcome="refused"} 1`) })
 	if !strings.Contains(models(), "new/model") {
@@ -170,7 +170,7 @@ func TestReload(t *testing.T) {
 // TestTwoServersNeverShareAFile refuses a second server on the same data.
 func TestTwoServersNeverShareAFile(t *testing.T) {
 	t.Parallel()
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{})
+	g := testkit.StartGateway(t, testkit.GatewayOptions{})
 	_, stderr, code := g.Run("serve", "--config", g.ConfigFile)
 	if code != 1 || !strings.Contains(stderr, "another server is using this database") {
 		t.Errorf("exit %d: %s", code, stderr)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // line is an organization with a customer whose key may issue keys.
@@ -26,11 +26,11 @@ type line struct {
 func onBoth(t *testing.T, more string, test func(t *testing.T, r *line)) {
 	t.Helper()
 	for name, url := range map[string]func(*testing.T) string{
-		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return gatetest.Postgres(t) },
+		"sqlite": func(*testing.T) string { return "" }, "postgres": func(t *testing.T) string { return testkit.Postgres(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			g := gatetest.StartGateway(t, gatetest.GatewayOptions{Database: url(t), More: more})
+			g := testkit.StartGateway(t, testkit.GatewayOptions{Database: url(t), More: more})
 			client := g.NewClient("reseller")
 			manager, _ := g.NewKey(client)
 			r := &line{bench: &bench{g, manager}, manager: manager, client: client}

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"modelgate"
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // browser keeps cookies as a browser does, and nothing else.
@@ -68,7 +68,7 @@ func (b *browser) signIn(root, key string) {
 // ends.
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	g := newBench(t, gatetest.GatewayOptions{})
+	g := newBench(t, testkit.GatewayOptions{})
 	w := newBrowser(t, g.URL)
 	w.want(401, "GET /dashboard/session", "")
 	w.want(401, "GET /dashboard/gw/me", "")
@@ -148,7 +148,7 @@ func clientOf(t *testing.T, g *bench) (id clientID) {
 // TestSessionsOverTLS gives the cookie the prefix that only its host can set.
 func TestSessionsOverTLS(t *testing.T) {
 	t.Parallel()
-	g := newBench(t, gatetest.GatewayOptions{Server: "base_url: https://gate.example"})
+	g := newBench(t, testkit.GatewayOptions{Server: "base_url: https://gate.example"})
 	resp, text := newBrowser(t, g.URL).send("POST /dashboard/session", fmt.Sprintf(`{"key":%q}`, g.key), "Origin", "https://gate.example")
 	if resp.StatusCode != 200 || !strings.Contains(text, `"base_url":"https://gate.example"`) {
 		t.Fatalf("%d %s", resp.StatusCode, text)
@@ -162,11 +162,11 @@ func TestSessionsOverTLS(t *testing.T) {
 // these share.
 func TestSessionsOnPostgres(t *testing.T) {
 	t.Parallel()
-	database := gatetest.Postgres(t)
-	a := newBench(t, gatetest.GatewayOptions{Database: database})
+	database := testkit.Postgres(t)
+	a := newBench(t, testkit.GatewayOptions{Database: database})
 	w := newBrowser(t, a.URL)
 	w.signIn("/dashboard", a.key)
-	b := gatetest.StartGateway(t, gatetest.GatewayOptions{Database: database, More: "session_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=\n"})
+	b := testkit.StartGateway(t, testkit.GatewayOptions{Database: database, More: "session_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=\n"})
 	w.url = b.URL // the same host, as behind a load balancer
 	w.want(200, "GET /dashboard/gw/me", "")
 	if !strings.Contains(b.Log(), "session_key") {
@@ -183,7 +183,7 @@ type reseller struct {
 
 func newReseller(t *testing.T, selfIssue bool) *reseller {
 	t.Helper()
-	r := &reseller{bench: newBench(t, gatetest.GatewayOptions{})}
+	r := &reseller{bench: newBench(t, testkit.GatewayOptions{})}
 	manager := newBrowser(t, r.URL)
 	manager.signIn("/dashboard", r.bench.key)
 	customer := func(slug string) (id, key string) {

@@ -16,14 +16,14 @@ import (
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestVideoForGo makes, follows, downloads and deletes a video with OpenAI's
 // own client, which sends a form.
 func TestVideoForGo(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{Catalog: `
+	b := newBench(t, testkit.GatewayOptions{Catalog: `
   - {slug: acme/film, kind: video, routes: [{provider: openai, model: sora-native}], price: {second: 0.1}}`})
 	client := openai.NewClient(option.WithBaseURL(b.URL+"/v1"), option.WithAPIKey(b.key), option.WithMaxRetries(0))
 	job, err := client.Videos.New(t.Context(), openai.VideoNewParams{Model: "acme/film", Prompt: "a kite", Seconds: openai.VideoSeconds8})
@@ -98,7 +98,7 @@ func TestProviderFromConfigurationAlone(t *testing.T) {
 		t.Run(format, func(t *testing.T) {
 			t.Parallel()
 			upstream, last := compatible(t)
-			b := newBench(t, gatetest.GatewayOptions{
+			b := newBench(t, testkit.GatewayOptions{
 				Providers: `
   - name: house
     format: ` + format + `
@@ -161,8 +161,8 @@ func TestProviderBehindProxyAndPrivateCA(t *testing.T) {
 	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	options := func(caFile string) gatetest.GatewayOptions {
-		return gatetest.GatewayOptions{
+	options := func(caFile string) testkit.GatewayOptions {
+		return testkit.GatewayOptions{
 			Env: []string{"HTTPS_PROXY=" + proxy, "NO_PROXY="},
 			Providers: `
   - {name: far, format: openai, base_url: "https://example.com", credential: sk-far` + caFile + `}`,

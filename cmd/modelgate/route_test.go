@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestFailuresMoveOn answers from the second route when the first one
@@ -55,8 +55,8 @@ func TestRefusalsStay(t *testing.T) {
 	}
 }
 
-func twoRoutes(first string) gatetest.GatewayOptions {
-	return gatetest.GatewayOptions{Providers: `
+func twoRoutes(first string) testkit.GatewayOptions {
+	return testkit.GatewayOptions{Providers: `
   - {name: bad, format: openai, base_url: "` + first + `", credential: sk-upstream}
   - {name: good, format: openai, base_url: "$UPSTREAM", credential: sk-upstream}`, Catalog: `
   - {slug: acme/two, kind: llm, routes: [{provider: bad, model: first}, {provider: good, model: second}], price: {input: 1, output: 1}}`}
@@ -67,7 +67,7 @@ func twoRoutes(first string) gatetest.GatewayOptions {
 func TestCredentialIsMissing(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing")
-	b := newBench(t, gatetest.GatewayOptions{Providers: `
+	b := newBench(t, testkit.GatewayOptions{Providers: `
   - {name: openai, format: openai, base_url: "$UPSTREAM", credential_file: "` + missing + `"}`})
 	for _, call := range [][2]string{{"/v1/chat/completions", "openai/gpt-5-mini"}, {"/openai/v1/chat/completions", "gpt-5-mini"}} {
 		resp, answer := b.post(t, call[0], `{"model":"`+call[1]+`","messages":[]}`)
@@ -85,7 +85,7 @@ func TestCredentialIsMissing(t *testing.T) {
 // the gateway's own 400 with its envelope for each that reaches it.
 func TestRawTargets(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	host := strings.TrimPrefix(b.URL, "http://")
 	targets := map[string]string{
 		"absolute form": b.URL + "/gw/me", "absolute without a path": b.URL, "foreign host": "http://example.com/gw/me",

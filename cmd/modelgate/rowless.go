@@ -7,10 +7,10 @@ import (
 	"net/http"
 
 	"modelgate"
-	"modelgate/internal/relay"
+	"modelgate/internal/gateway"
 	"modelgate/internal/spool"
 	"modelgate/internal/store"
-	"modelgate/internal/work"
+	"modelgate/internal/worker"
 )
 
 // failpoints of a build with the tag rowless book nothing: `make bench` holds
@@ -24,21 +24,21 @@ func newFailpoints(lookup func(string) (string, bool)) failpoints {
 	return failpoints{spooled: way == "spool"}
 }
 
-func (failpoints) spool(o spool.Options) spool.Options      { return o }
-func (failpoints) handler(h http.Handler) http.Handler      { return h }
-func (failpoints) exporter(e *work.Exporter) *work.Exporter { return e }
+func (failpoints) spool(o spool.Options) spool.Options          { return o }
+func (failpoints) handler(h http.Handler) http.Handler          { return h }
+func (failpoints) exporter(e *worker.Exporter) *worker.Exporter { return e }
 
-func (f failpoints) books(b relay.Books) relay.Books {
+func (f failpoints) books(b gateway.Books) gateway.Books {
 	if f.spooled {
 		return b
 	}
 	return noBooks{}
 }
 
-func (failpoints) ledger(l work.Ledger) work.Ledger { return noLedger{l} }
+func (failpoints) ledger(l worker.Ledger) worker.Ledger { return noLedger{l} }
 
 // noLedger takes every batch and keeps none.
-type noLedger struct{ work.Ledger }
+type noLedger struct{ worker.Ledger }
 
 func (noLedger) Record(_ context.Context, b store.Batch) (int, error) { return len(b.Rows), nil }
 

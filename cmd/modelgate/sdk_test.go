@@ -20,7 +20,7 @@ import (
 	"github.com/openai/openai-go/v3/option"
 	"github.com/openai/openai-go/v3/responses"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 const answer = "This is a simulated answer"
@@ -28,7 +28,7 @@ const answer = "This is a simulated answer"
 // TestOpenAIForGo drives the gateway with OpenAI's own client.
 func TestOpenAIForGo(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	client := openai.NewClient(option.WithBaseURL(b.URL+"/v1"), option.WithAPIKey(b.key), option.WithMaxRetries(0))
 	ctx := t.Context()
 	chat := openai.ChatCompletionNewParams{
@@ -113,7 +113,7 @@ func (b *bench) wantRows(t *testing.T, n int) {
 // client: the older sends x-api-key, the newer Bearer.
 func TestAnthropicForGo(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	ctx := t.Context()
 	old := anthropic1.NewClient(option1.WithBaseURL(b.URL), option1.WithAPIKey(b.key), option1.WithMaxRetries(0))
 	params1 := anthropic1.MessageNewParams{
@@ -196,7 +196,7 @@ func TestJavaScriptSDKs(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("node", "--test")
 	cmd.Dir = nodeModules(t)
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	cmd.Env = append(os.Environ(), "GATEWAY_URL="+b.URL, "GATEWAY_KEY="+b.key)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)

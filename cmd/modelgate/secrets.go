@@ -13,7 +13,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/config"
-	"modelgate/internal/pages"
+	"modelgate/internal/dashboard"
 )
 
 // onSQLite reports whether the instance is the only one, so that a secret may
@@ -64,8 +64,8 @@ func (s *server) warnOfSecrets() {
 }
 
 // newPages makes dashboard and portals.
-func (s *server) newPages(cfg *config.Config, ids *modelgate.IDs, enter func(http.ResponseWriter, *http.Request, pages.Visit), overTLS func(*http.Request) bool) (*pages.Pages, error) {
-	return pages.New(pages.Options{
+func (s *server) newPages(cfg *config.Config, ids *modelgate.IDs, enter func(http.ResponseWriter, *http.Request, dashboard.Visit), overTLS func(*http.Request) bool) (*dashboard.Pages, error) {
+	return dashboard.New(dashboard.Options{
 		BaseURL: cfg.Server.BaseURL, Keys: s.keys, Sessions: s.sessions, Store: s.db, Limiter: s.limiter, IDs: ids,
 		Enter: enter, OverTLS: overTLS, Now: time.Now, Log: s.log,
 	})

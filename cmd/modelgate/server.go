@@ -20,20 +20,20 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"modelgate"
+	"modelgate/internal/auth"
+	"modelgate/internal/budget"
 	"modelgate/internal/config"
-	"modelgate/internal/contract"
+	"modelgate/internal/gateway"
 	"modelgate/internal/giveway"
-	"modelgate/internal/keyring"
-	"modelgate/internal/lane"
-	"modelgate/internal/manage"
-	"modelgate/internal/purse"
-	"modelgate/internal/relay"
-	"modelgate/internal/seal"
+	"modelgate/internal/http1server"
+	"modelgate/internal/httpx"
+	"modelgate/internal/openapi"
+	"modelgate/internal/secrets"
+	"modelgate/internal/selfservice"
 	"modelgate/internal/spool"
 	"modelgate/internal/store"
-	"modelgate/internal/trace"
-	"modelgate/internal/web"
-	"modelgate/internal/work"
+	"modelgate/internal/tracing"
+	"modelgate/internal/worker"
 )
 
 const (
@@ -53,28 +53,28 @@ type server struct {
 	log      *slog.Logger
 	level    *slog.LevelVar
 	config   atomic.Pointer[config.Config]
-	live     atomic.Pointer[relay.Live]
-	master   *seal.Keys   // nil without a master key
-	way      *giveway.Way // of work beside the calls
+	live     atomic.Pointer[gateway.Live]
+	master   *secrets.Keys // nil without a master key
+	way      *giveway.Way  // of work beside the calls
 	db       *store.DB
 	spool    *spool.Spool
-	shipper  *work.Shipper
-	purse    *purse.Purse // nil where nothing is enforced
-	alerter  *work.Alerter
-	poller   *work.Poller
-	exporter *work.Exporter
-	keeper   *work.Keeper
+	shipper  *worker.Shipper
+	purse    *budget.Purse // nil where nothing is enforced
+	alerter  *worker.Alerter
+	poller   *worker.Poller
+	exporter *worker.Exporter
+	keeper   *worker.Keeper
 	signing  *signing
-	chains   *work.Sequencer
-	traces   *trace.Exporter // nil where nothing is traced
-	keys     *keyring.Keyring
-	sessions *keyring.Sessions
-	relay    *relay.Relay
+	chains   *worker.Sequencer
+	traces   *tracing.Exporter // nil where nothing is traced
+	keys     *auth.Keyring
+	sessions *auth.Sessions
+	relay    *gateway.Relay
 	health   *health
 	memory   memory
 	http     *http.Server
-	lane     *lane.Server // in front of http, where the gateway does not end TLS itself
-	admin    *http.Server // nil without admin_listen
+	lane     *http1server.Server // in front of http, where the gateway does not end TLS itself
+	admin    *http.Server        // nil without admin_listen
 	metrics  *prometheus.Registry
 	reloads  *prometheus.CounterVec
 	limiter  *liveLimiter
@@ -134,7 +134,7 @@ func (s *server) openBooks(cfg *config.Config) error {
 	if err != nil {
 		return err
 	}
-	s.shipper = work.NewShipper(s.spool, s.fail.ledger(s.db), s.log, s.way)
+	s.shipper = worker.NewShipper(s.spool, s.fail.ledger(s.db), s.log, s.way)
 	if err := s.shipper.Recover(s.env.ctx); err != nil {
 		return errors.Join(fmt.Errorf("recover the spool: %w", err), s.spool.Close())
 	}
@@ -154,8 +154,8 @@ func (s *server) mount(cfg *config.Config) error {
 	ids := modelgate.NewIDs(time.Now)
 	s.memory = measureMemory(s.env.lookup, availableMemory)
 	maxBody := int64(cfg.Server.MaxRequestBytes)
-	proxies := web.Proxies(cfg.Server.ProxyNetworks())
-	room := web.NewRoom(s.memory.bodies, maxBody)
+	proxies := httpx.Proxies(cfg.Server.ProxyNetworks())
+	room := httpx.NewRoom(s.memory.bodies, maxBody)
 	if s.memory.bodies < 2*maxBody {
 		s.log.Warn("memory is too small for the largest request bodies; lower server.max_request_bytes, or raise the container's memory or GOMEMLIMIT",
 			"max_request_bytes", maxBody, "memory_for_bodies", s.memory.bodies)
@@ -167,36 +167,36 @@ func (s *server) mount(cfg *config.Config) error {
 	if s.limiter, err = newLimiter(cfg, ids, s.log); err != nil {
 		return err
 	}
-	s.keys = keyring.New(keyring.Options{
+	s.keys = auth.New(auth.Options{
 		Source: callers{s.db, cfg.Enforcement}, Unreachable: store.Unreachable, Touch: s.db.TouchKeys, Now: time.Now, Log: s.log,
 		Client: proxies.Client,
 	})
-	s.sessions = keyring.NewSessions(keyring.SessionOptions{Source: s.db, Unreachable: store.Unreachable, Now: time.Now, Log: s.log, Client: proxies.Client})
+	s.sessions = auth.NewSessions(auth.SessionOptions{Source: s.db, Unreachable: store.Unreachable, Now: time.Now, Log: s.log, Client: proxies.Client})
 	together := giveway.NewTogether()
-	s.relay = relay.New(relay.Options{
+	s.relay = gateway.New(gateway.Options{
 		Live: s.live.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
-		Metrics: relay.NewMetrics(s.metrics), MaxBody: maxBody, Room: room, Purse: s.purse, Tracing: s.openTracing(cfg),
+		Metrics: gateway.NewMetrics(s.metrics), MaxBody: maxBody, Room: room, Purse: s.purse, Tracing: s.openTracing(cfg),
 		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(), Together: together,
 	})
 	client := newProcessor(cfg)
 	s.exporter = s.newExporter(client)
 	checkout := newCheckout(cfg)
 	s.poller = s.newPoller()
-	api := manage.New(manage.Options{
+	api := selfservice.New(selfservice.Options{
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: func() *modelgate.Catalog { return s.live.Load().Catalog },
-		Flushed: s.shipper.Flush, Cursors: web.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
+		Flushed: s.shipper.Flush, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
 		MaxBody: maxBody, Room: room, Processor: client, Master: s.master, Checkout: checkout, Signer: s.signing.Signer,
 		Door: s.relay.DoorOf,
 	})
 	s.registerMetrics()
 	s.health = newHealth(s.keys.LastRead, s.metrics)
 	s.health.shared = cfg.Server.AdminListen == ""
-	front := &front{manage: api, webhook: checkout.Offered(), relay: s.relay, live: s.live.Load, health: s.health, api: contract.NewHandler(),
+	front := &front{manage: api, webhook: checkout.Offered(), relay: s.relay, live: s.live.Load, health: s.health, api: openapi.NewHandler(),
 		maxBody: maxBody, cors: newCORS(cfg.Server.CORS)}
 	if front.pages, err = s.newPages(cfg, ids, front.enter, proxies.OverTLS); err != nil {
 		return err
 	}
-	handler := web.Wrap(web.Options{IDs: ids, Log: s.log, MaxBody: maxBody, Proxies: proxies, CrossOrigin: front.crossOrigin}, front)
+	handler := httpx.Wrap(httpx.Options{IDs: ids, Log: s.log, MaxBody: maxBody, Proxies: proxies, CrossOrigin: front.crossOrigin}, front)
 	s.http = &http.Server{
 		Handler:           s.fail.handler(s.closing(handler)),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -206,7 +206,7 @@ func (s *server) mount(cfg *config.Config) error {
 		// Left to itself the server answers OPTIONS * without the request id.
 		DisableGeneralOptionsHandler: true,
 	}
-	s.lane = lane.New(s.http, together)
+	s.lane = http1server.New(s.http, together)
 	if cfg.Server.AdminListen != "" {
 		s.admin = &http.Server{Addr: cfg.Server.AdminListen, Handler: s.adminSurface(), ReadHeaderTimeout: 10 * time.Second}
 	}
@@ -261,7 +261,7 @@ func (s *server) run(ready func(addr net.Addr)) error {
 	s.loops.Go(func() { s.exporter.Run(loops) })
 	s.loops.Go(func() { s.keeper.Run(loops) })
 	s.loops.Go(func() { s.chains.Run(loops) })
-	s.loops.Go(func() { (&work.Folder{Ledger: s.db, Log: s.log}).Run(loops) })
+	s.loops.Go(func() { (&worker.Folder{Ledger: s.db, Log: s.log}).Run(loops) })
 	if s.traces != nil {
 		s.loops.Go(func() { s.traces.Run(loops) })
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // cookieOf signs a key in at a place and returns the cookie as a request shows
@@ -25,9 +25,9 @@ func cookieOf(t *testing.T, url, root, key string) string {
 // another within two seconds.
 func TestSignOutEndsTheSession(t *testing.T) {
 	t.Parallel()
-	database := gatetest.Postgres(t)
-	a := newBench(t, gatetest.GatewayOptions{Database: database})
-	b := gatetest.StartGateway(t, gatetest.GatewayOptions{Database: database})
+	database := testkit.Postgres(t)
+	a := newBench(t, testkit.GatewayOptions{Database: database})
+	b := testkit.StartGateway(t, testkit.GatewayOptions{Database: database})
 	kept := []string{"Cookie", cookieOf(t, a.URL, "/dashboard", a.key)}
 	other := []string{"Cookie", cookieOf(t, a.URL, "/dashboard", a.key)}
 	onA, onB := newBrowser(t, a.URL), newBrowser(t, b.URL)
@@ -65,8 +65,8 @@ func TestSignOutEndsTheSession(t *testing.T) {
 // go on elsewhere.
 func TestSignOutWithoutADatabase(t *testing.T) {
 	t.Parallel()
-	cluster := gatetest.NewPostgresCluster(t)
-	g := newBench(t, gatetest.GatewayOptions{Database: cluster.Database(t)})
+	cluster := testkit.NewPostgresCluster(t)
+	g := newBench(t, testkit.GatewayOptions{Database: cluster.Database(t)})
 	cookie := []string{"Cookie", cookieOf(t, g.URL, "/dashboard", g.key)}
 	w := newBrowser(t, g.URL)
 	w.want(200, "GET /dashboard/gw/me", "", cookie...)

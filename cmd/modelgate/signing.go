@@ -16,9 +16,9 @@ import (
 	"modelgate"
 	"modelgate/internal/config"
 	"modelgate/internal/evidence"
-	"modelgate/internal/seal"
+	"modelgate/internal/secrets"
 	"modelgate/internal/store"
-	"modelgate/internal/work"
+	"modelgate/internal/worker"
 )
 
 // noSigning is answered where no key can be.
@@ -57,7 +57,7 @@ type signing struct {
 	rows   int // of the table of keys, as of signer
 }
 
-func newSigning(cfg *config.Config, db *store.DB, master *seal.Keys) (*signing, error) {
+func newSigning(cfg *config.Config, db *store.DB, master *secrets.Keys) (*signing, error) {
 	s := &signing{db: db, name: signingName(cfg), now: time.Now}
 	switch {
 	case !cfg.Evidence.SigningKey.Empty():
@@ -315,13 +315,13 @@ func (f keyFile) lock() (func() error, error) {
 // sealedKeys lie in the database, sealed under the master key.
 type sealedKeys struct {
 	db     *store.DB
-	master *seal.Keys
+	master *secrets.Keys
 }
 
 func sealedName(n int64) string { return fmt.Sprintf("evidence/%d", n) }
 
 func (s *sealedKeys) open(secret store.Secret) (evidence.Key, error) {
-	text, err := s.master.Open(seal.Place{Table: store.SecretTable, Row: secret.Name, Column: store.SecretColumn}, secret.Value)
+	text, err := s.master.Open(secrets.Place{Table: store.SecretTable, Row: secret.Name, Column: store.SecretColumn}, secret.Value)
 	if err != nil {
 		return evidence.Key{}, err
 	}
@@ -350,7 +350,7 @@ func (s *sealedKeys) next(ctx context.Context, n int64, name string) (evidence.K
 		return evidence.Key{}, err
 	}
 	row := sealedName(n)
-	value, err := s.master.Seal(seal.Place{Table: store.SecretTable, Row: row, Column: store.SecretColumn}, []byte(key.Reveal()))
+	value, err := s.master.Seal(secrets.Place{Table: store.SecretTable, Row: row, Column: store.SecretColumn}, []byte(key.Reveal()))
 	if err != nil {
 		return evidence.Key{}, err
 	}
@@ -374,7 +374,7 @@ func (s *server) openEvidence(cfg *config.Config) (err error) {
 	if _, err := s.signing.Signer(s.env.ctx); err != nil {
 		s.log.Warn("exports of evidence are answered 503", "error", err)
 	}
-	s.chains = &work.Sequencer{Ledger: s.db, Instance: s.spool.Instance(), Now: time.Now, Log: s.log}
+	s.chains = &worker.Sequencer{Ledger: s.db, Instance: s.spool.Instance(), Now: time.Now, Log: s.log}
 	return nil
 }
 

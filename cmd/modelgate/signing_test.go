@@ -14,13 +14,13 @@ import (
 	"modelgate"
 	"modelgate/internal/config"
 	"modelgate/internal/evidence"
-	"modelgate/internal/gatetest"
-	"modelgate/internal/seal"
+	"modelgate/internal/secrets"
 	"modelgate/internal/store"
+	"modelgate/test/testkit"
 )
 
 // signingWith opens what signs, with a configuration.
-func signingWith(t *testing.T, db *store.DB, cfg *config.Config, master *seal.Keys) *signing {
+func signingWith(t *testing.T, db *store.DB, cfg *config.Config, master *secrets.Keys) *signing {
 	t.Helper()
 	s, err := newSigning(cfg, db, master)
 	if err != nil {
@@ -76,7 +76,7 @@ func TestSigningKeyInAFile(t *testing.T) {
 	file := filepath.Join(cfg.Server.DataDir, "evidence.key")
 	for what, damage := range map[string]func() error{
 		"without the file": func() error { return os.Remove(file) },
-		"with another key": func() error { return os.WriteFile(file, []byte(gatetest.EvidenceKey(t, 1).Reveal()+"\n"), 0o600) },
+		"with another key": func() error { return os.WriteFile(file, []byte(testkit.EvidenceKey(t, 1).Reveal()+"\n"), 0o600) },
 	} {
 		if err := damage(); err != nil {
 			t.Fatal(err)
@@ -89,14 +89,14 @@ func TestSigningKeyInAFile(t *testing.T) {
 
 func TestSigningKeySealedInTheDatabase(t *testing.T) {
 	t.Parallel()
-	url := gatetest.Postgres(t)
+	url := testkit.Postgres(t)
 	cfg := config.Default()
 	cfg.Database.URL = config.NewSecret(url)
 	db := signingDB(t, url, "")
 	if _, err := signingWith(t, db, cfg, nil).Signer(t.Context()); !errors.Is(err, errNoSigning) {
 		t.Errorf("without any key: %v", err)
 	}
-	master, err := seal.New("MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=")
+	master, err := secrets.New("MTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTI=")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,9 +115,9 @@ func TestSigningKeySealedInTheDatabase(t *testing.T) {
 
 func TestSigningKeyInTheConfiguration(t *testing.T) {
 	t.Parallel()
-	url := gatetest.Postgres(t)
+	url := testkit.Postgres(t)
 	db := signingDB(t, url, "")
-	keys := []evidence.Key{gatetest.EvidenceKey(t, 1), gatetest.EvidenceKey(t, 2), gatetest.EvidenceKey(t, 3)}
+	keys := []evidence.Key{testkit.EvidenceKey(t, 1), testkit.EvidenceKey(t, 2), testkit.EvidenceKey(t, 3)}
 	with := func(now evidence.Key, before ...evidence.Key) *signing {
 		cfg := config.Default()
 		cfg.Database.URL, cfg.Evidence.SigningKey = config.NewSecret(url), config.NewSecret(now.Reveal())

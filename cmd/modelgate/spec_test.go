@@ -5,7 +5,7 @@ import (
 	"net/http"
 	"testing"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestSpec plays the scripts in spec/, one per section of the API's
@@ -16,16 +16,16 @@ import (
 func TestSpec(t *testing.T) {
 	t.Parallel()
 	const processorKey = "sk_test_4eC39HqLyjWDarjtT1zdp7dc"
-	p := gatetest.NewProcessor(t, processorKey)
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{More: p.Config(processorKey)})
-	contract := gatetest.NewContract(t, fetch(t, g.URL+"/openapi.json"))
+	p := testkit.NewProcessor(t, processorKey)
+	g := testkit.StartGateway(t, testkit.GatewayOptions{More: p.Config(processorKey)})
+	contract := testkit.NewContract(t, fetch(t, g.URL+"/openapi.json"))
 	t.Cleanup(func() {
 		for _, op := range contract.Missing() {
 			t.Errorf("no script in spec/ has %s answered with success", op)
 		}
 	})
-	spec := gatetest.Spec{Gateway: g, Processor: p, ProcessorKey: processorKey, Glob: "../../spec/*.txt"}
-	spec.Play(t, gatetest.Script{Contract: contract})
+	spec := testkit.Spec{Gateway: g, Processor: p, ProcessorKey: processorKey, Glob: "../../spec/*.txt"}
+	spec.Play(t, testkit.Script{Contract: contract})
 }
 
 func fetch(t *testing.T, url string) []byte {

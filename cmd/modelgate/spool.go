@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 
 	"modelgate/internal/spool"
-	"modelgate/internal/work"
+	"modelgate/internal/worker"
 )
 
 // spoolCommand groups the commands on spool directories.
@@ -54,7 +54,7 @@ func (c *spoolShip) Run(env *environment) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, left.Close()) }()
-	shipper := work.NewShipper(left, db, log, nil)
+	shipper := worker.NewShipper(left, db, log, nil)
 	if err := shipper.Recover(env.ctx); err != nil {
 		return err
 	}

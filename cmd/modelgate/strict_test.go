@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"modelgate/internal/contract"
-	"modelgate/internal/gatetest"
+	"modelgate/internal/openapi"
+	"modelgate/test/testkit"
 )
 
 // TestStrictBodies sends every body of the contract with each of its members
@@ -22,10 +22,10 @@ import (
 func TestStrictBodies(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	g := gatetest.StartGateway(t, gatetest.GatewayOptions{Dir: dir})
+	g := testkit.StartGateway(t, testkit.GatewayOptions{Dir: dir})
 	s := &strict{T: t, key: firstKey(g), url: g.URL}
 	var err error
-	if s.api, err = contract.Load(); err != nil {
+	if s.api, err = openapi.Load(); err != nil {
 		t.Fatal(err)
 	}
 	db, err := sql.Open("sqlite", filepath.Join(dir, "modelgate.db"))
@@ -55,7 +55,7 @@ func TestStrictBodies(t *testing.T) {
 	}
 }
 
-func firstKey(g *gatetest.Gateway) string {
+func firstKey(g *testkit.Gateway) string {
 	key, _ := g.NewKey(g.NewClient("strict"))
 	return key
 }
@@ -63,13 +63,13 @@ func firstKey(g *gatetest.Gateway) string {
 // strict sends bodies that are made of the contract's schemas.
 type strict struct {
 	*testing.T
-	api      *contract.Contract
+	api      *openapi.Contract
 	url, key string
 	sent     int
 }
 
 // resolve is what a schema refers to, or itself.
-func (s *strict) resolve(schema *contract.Schema) *contract.Schema {
+func (s *strict) resolve(schema *openapi.Schema) *openapi.Schema {
 	if named := s.api.Schemas.Find(schema.Name()); named != nil {
 		return named
 	}
@@ -77,7 +77,7 @@ func (s *strict) resolve(schema *contract.Schema) *contract.Schema {
 }
 
 // example is a value of a schema, with all members of an object.
-func (s *strict) example(schema *contract.Schema) any {
+func (s *strict) example(schema *openapi.Schema) any {
 	schema = s.resolve(schema)
 	switch schema.Kind() {
 	case "object":
@@ -109,7 +109,7 @@ func (s *strict) example(schema *contract.Schema) any {
 // text there.
 type place struct {
 	name   string
-	schema *contract.Schema
+	schema *openapi.Schema
 	value  map[string]any
 	whole  func(object string) string
 }
@@ -155,7 +155,7 @@ func without(object map[string]any, name, instead string) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-func (s *strict) operation(op *contract.Operation) {
+func (s *strict) operation(op *openapi.Operation) {
 	schema := s.resolve(op.Takes())
 	body := place{name: op.Route(), schema: schema, value: s.example(schema).(map[string]any), whole: func(object string) string { return object }}
 	for _, at := range s.places(body) {
@@ -182,7 +182,7 @@ func (s *strict) operation(op *contract.Operation) {
 
 // tenant holds a body against itself with the names of an organization in it.
 // Both are refused for the same reason or neither is.
-func (s *strict) tenant(op *contract.Operation) {
+func (s *strict) tenant(op *openapi.Operation) {
 	body := s.example(op.Takes()).(map[string]any)
 	for _, name := range []string{"client_id", "organization_id", "org_id", "org", "organization", "tenant", "tenant_id"} {
 		if _, slug := body["slug"]; slug {
@@ -195,7 +195,7 @@ func (s *strict) tenant(op *contract.Operation) {
 	}
 }
 
-func (s *strict) do(op *contract.Operation, body string) (int, string) {
+func (s *strict) do(op *openapi.Operation, body string) (int, string) {
 	s.sent++
 	path := op.Path
 	for _, p := range op.Parameters {

@@ -4,18 +4,18 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"modelgate/internal/config"
-	"modelgate/internal/relay"
-	"modelgate/internal/trace"
+	"modelgate/internal/gateway"
+	"modelgate/internal/tracing"
 )
 
 // openTracing makes the exporter of traces, unless there is nowhere to send
 // them.
-func (s *server) openTracing(cfg *config.Config) *relay.Tracing {
+func (s *server) openTracing(cfg *config.Config) *gateway.Tracing {
 	t := cfg.Telemetry
 	if t.OTLPEndpoint == "" {
 		return nil
 	}
-	s.traces = trace.NewExporter(trace.Options{
+	s.traces = tracing.NewExporter(tracing.Options{
 		Endpoint: t.OTLPEndpoint, Version: buildVersion(), Instance: s.spool.Instance(), Log: s.log,
 	})
 	figure := func(name, help string, value func() int64) prometheus.Collector {
@@ -25,5 +25,5 @@ func (s *server) openTracing(cfg *config.Config) *relay.Tracing {
 		figure("modelgate_trace_spans_sent_total", "Spans that the collector took.", func() int64 { n, _ := s.traces.Stats(); return n }),
 		figure("modelgate_trace_spans_dropped_total", "Spans that it did not take in time.", func() int64 { _, n := s.traces.Stats(); return n }),
 	)
-	return &relay.Tracing{Sampler: trace.NewSampler(t.SamplePercent), Add: s.traces.Add}
+	return &gateway.Tracing{Sampler: tracing.NewSampler(t.SamplePercent), Add: s.traces.Add}
 }

@@ -16,7 +16,7 @@ import (
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestTraces sends calls to a gateway whose collector is this test.
@@ -34,7 +34,7 @@ func TestTraces(t *testing.T) {
 			spans <- s
 		}
 	})
-	b := newBench(t, gatetest.GatewayOptions{More: `telemetry: {otlp_endpoint: "` + collector + `"}`})
+	b := newBench(t, testkit.GatewayOptions{More: `telemetry: {otlp_endpoint: "` + collector + `"}`})
 	const parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 	resp, _ := b.post(t, "/v1/chat/completions", `{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"one two three [[words=5]]"}]}`, "Traceparent", parent)
 	b.post(t, "/v1/messages", `{"model":"anthropic/claude-haiku-4.5","max_tokens":9,"messages":[{"role":"user","content":"[[status=503]]"}]}`)
@@ -87,7 +87,7 @@ var metricName = regexp.MustCompile(`\b(?:modelgate|process|go)_[a-z0-9_]+`)
 // name in what a gateway says of itself after all kinds of calls.
 func TestMetricsAreThere(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{
+	b := newBench(t, testkit.GatewayOptions{
 		Providers: `
   - {name: openai, format: openai, base_url: "$UPSTREAM", region: us, credential: sk-upstream}
   - {name: nobody, format: openai, base_url: "http://127.0.0.1:9", region: us, credential: sk-upstream}`,

@@ -11,19 +11,19 @@ import (
 	"testing"
 	"time"
 
-	"modelgate/internal/gatetest"
-	"modelgate/internal/simulate"
+	"modelgate/internal/simulator"
+	"modelgate/test/testkit"
 )
 
 // bench is a gateway with one organization and key.
 type bench struct {
-	*gatetest.Gateway
+	*testkit.Gateway
 	key string
 }
 
-func newBench(t *testing.T, o gatetest.GatewayOptions) *bench {
+func newBench(t *testing.T, o testkit.GatewayOptions) *bench {
 	t.Helper()
-	g := gatetest.StartGateway(t, o)
+	g := testkit.StartGateway(t, o)
 	key, _ := g.NewKey(g.NewClient(t.Name()))
 	return &bench{g, key}
 }
@@ -44,7 +44,7 @@ func (b *bench) post(t *testing.T, path, body string, headers ...string) (*http.
 }
 
 // served is the last request that reached the provider.
-func (b *bench) served(t *testing.T) simulate.Served {
+func (b *bench) served(t *testing.T) simulator.Served {
 	t.Helper()
 	all := b.Upstream.Ledger.All()
 	if len(all) == 0 {
@@ -56,7 +56,7 @@ func (b *bench) served(t *testing.T) simulate.Served {
 // TestBodiesPassByteForByte sends bodies that a decoder would tidy up.
 func TestBodiesPassByteForByte(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	const messages = `"messages":[{"role":"user","content":"hi"}]`
 	bodies := map[string]string{
 		"white space":    "{ \n\t\"model\"  :\r\n \"openai/gpt-5-mini\" ,\n " + messages + " }  \n",
@@ -109,7 +109,7 @@ func TestRepliesPassByteForByte(t *testing.T) {
 				w.Header().Set("OpenAI-Version", "2020-10-01")
 				io.WriteString(w, reply.body)
 			})
-			b := newBench(t, gatetest.GatewayOptions{Upstream: upstream})
+			b := newBench(t, testkit.GatewayOptions{Upstream: upstream})
 			resp, answer := b.post(t, "/v1/chat/completions", `{"model":"openai/gpt-5-mini","stream_options":{"include_usage":true},"messages":[]}`)
 			if answer != reply.body {
 				t.Errorf("the client got\n%q, want\n%q", answer, reply.body)
@@ -129,7 +129,7 @@ func TestRepliesPassByteForByte(t *testing.T) {
 // TestMultipartModelIsRewritten keeps every byte of a form but the model.
 func TestMultipartModelIsRewritten(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	var form bytes.Buffer
 	w := multipart.NewWriter(&form)
 	_ = w.WriteField("response_format", "json")
@@ -152,7 +152,7 @@ func TestMultipartModelIsRewritten(t *testing.T) {
 // asked for it, the caller does not see the extra chunk, and the row is exact.
 func TestUsageIsAskedForAndHidden(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{})
+	b := newBench(t, testkit.GatewayOptions{})
 	body := `{"model":"openai/gpt-5-mini","stream":true,"messages":[{"role":"user","content":"one two [[words=3]]"}]}`
 	resp, answer := b.post(t, "/v1/chat/completions", body)
 	if resp.StatusCode != 200 || !strings.HasSuffix(answer, "data: [DONE]\n\n") {
@@ -221,7 +221,7 @@ func TestEveryEventIsFlushed(t *testing.T) {
 		}
 		io.WriteString(w, "data: [DONE]\n\n")
 	})
-	b := newBench(t, gatetest.GatewayOptions{Upstream: upstream})
+	b := newBench(t, testkit.GatewayOptions{Upstream: upstream})
 	req, err := http.NewRequest(http.MethodPost, b.URL+"/v1/chat/completions", strings.NewReader(`{"model":"openai/gpt-5-mini","stream":true,"messages":[]}`))
 	if err != nil {
 		t.Fatal(err)
@@ -255,7 +255,7 @@ func TestNothingOfTheClientLeaves(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{"usage":{"prompt_tokens":1,"completion_tokens":1,"total_tokens":2}}`)
 	})
-	b := newBench(t, gatetest.GatewayOptions{Upstream: upstream})
+	b := newBench(t, testkit.GatewayOptions{Upstream: upstream})
 	headers := []string{
 		"X-Api-Key", b.key, "Api-Key", b.key, "X-Goog-Api-Key", b.key, "X-Gateway-Attribution", "team=secret-team",
 		"Connection", "Authorization, X-Extra", "X-Extra", "1", "OpenAI-Organization", "org-mine", "Idempotency-Key", "k",
@@ -288,7 +288,7 @@ func TestNothingOfTheClientLeaves(t *testing.T) {
 func TestFallback(t *testing.T) {
 	t.Parallel()
 	dead := serve(t, nil)
-	o := gatetest.GatewayOptions{Providers: `
+	o := testkit.GatewayOptions{Providers: `
   - {name: dead, format: openai, base_url: "` + dead + `", region: us, credential: sk-upstream}
   - {name: openai, format: openai, base_url: "$UPSTREAM", region: eu, credential: sk-upstream}
   - {name: second, format: openai, base_url: "$UPSTREAM", region: us, credential: sk-upstream}`, Catalog: `
@@ -319,7 +319,7 @@ func TestFallback(t *testing.T) {
 // be reached.
 func TestTransportFailuresAreBare(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, gatetest.GatewayOptions{Upstream: serve(t, nil)})
+	b := newBench(t, testkit.GatewayOptions{Upstream: serve(t, nil)})
 	resp, answer := b.post(t, "/v1/chat/completions", `{"model":"openai/gpt-5-mini","messages":[]}`)
 	if resp.StatusCode != 502 || answer != "" || resp.Header.Get("X-Gateway-Request-Id") == "" {
 		t.Errorf("status %d, body %q, headers %v", resp.StatusCode, answer, resp.Header)

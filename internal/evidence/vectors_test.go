@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"modelgate/internal/evidence"
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 var update = flag.Bool("update", false, "write the test vectors again")
@@ -39,9 +39,9 @@ type vector struct {
 // forged makes vectors of what somebody without the key could do to a file,
 // and of what somebody with the key could.
 func makeVectors(t *testing.T) []vector {
-	one := gatetest.EvidenceKey(t, 1).VKey()
-	base := func() *gatetest.Evidence {
-		return gatetest.NewEvidence(t).Audit(t, "client.create", `{"name":"Größe \"A\"","max_keys":1000,"rate":0.5}`).Usage(5)
+	one := testkit.EvidenceKey(t, 1).VKey()
+	base := func() *testkit.Evidence {
+		return testkit.NewEvidence(t).Audit(t, "client.create", `{"name":"Größe \"A\"","max_keys":1000,"rate":0.5}`).Usage(5)
 	}
 	lines := base().Lines(t, base().Part(1, 6))
 	edit := func(change func(l []string) []string) []byte { return join(change(append([]string{}, lines...))) }
@@ -81,23 +81,23 @@ func makeVectors(t *testing.T) []vector {
 		}
 		return edit(func(l []string) []string { l[len(l)-1] = string(head); return l })
 	}
-	state := func(e *gatetest.Evidence, seq int64, key string) json.RawMessage {
+	state := func(e *testkit.Evidence, seq int64, key string) json.RawMessage {
 		h := e.HeadAt(seq)
 		return fmt.Appendf(nil, `{"hash":%q,"key":%q,"latest_seq":%d,"org":%q,"seq":%d,"time":"2026-11-20T10:00:00.000000Z"}`, h.Hash, key, len(e.Records), e.Org, seq)
 	}
-	pruned := gatetest.NewEvidence(t).Usage(6).Prune(t, 4).Usage(1)
-	unsaid := gatetest.NewEvidence(t).Usage(6).Prune(t, 4)
+	pruned := testkit.NewEvidence(t).Usage(6).Prune(t, 4).Usage(1)
+	unsaid := testkit.NewEvidence(t).Usage(6).Prune(t, 4)
 	unsaid.Records = unsaid.Records[:6]
-	lied := gatetest.NewEvidence(t).Usage(6).Prune(t, 4)
+	lied := testkit.NewEvidence(t).Usage(6).Prune(t, 4)
 	lied.Records = lied.Records[:6]
 	lied.Audit(t, "evidence.prune", fmt.Sprintf(`{"to":4,"hash":%q}`, lied.HeadAt(3).Hash))
-	rotated := gatetest.NewEvidence(t).Usage(2).Rotate(t, 2).Usage(2)
+	rotated := testkit.NewEvidence(t).Usage(2).Rotate(t, 2).Usage(2)
 	otherOrg := base()
 	otherOrg.Org = "0199aa00-0000-7000-8000-000000000002"
 	return []vector{
 		{What: "a good file", Class: evidence.OK, text: edit(same)},
 		{What: "a good file, with the key", VKeys: []string{one}, Class: evidence.OK, text: edit(same)},
-		{What: "a file without records", Class: evidence.OK, text: gatetest.NewEvidence(t).File(t)},
+		{What: "a file without records", Class: evidence.OK, text: testkit.NewEvidence(t).File(t)},
 		{What: "a part", Class: evidence.OK, text: join(base().Lines(t, base().Part(3, 5)))},
 		{What: "provisional and final cost", Class: evidence.OK, text: signed(finalRecord)},
 		{What: "a type that is not known yet", Class: evidence.OK, text: signed(`{"type":"other","v":1}`)},
@@ -131,14 +131,14 @@ func makeVectors(t *testing.T) []vector {
 			l[7] = strings.Replace(other.Lines(t, other.Part(1, 7))[8], `\n7\n`, `\n6\n`, 1)
 			return l
 		})},
-		{What: "a key that is not trusted", VKeys: []string{gatetest.EvidenceKey(t, 9).VKey()}, Class: evidence.UnknownKey, Line: 1, text: edit(same)},
+		{What: "a key that is not trusted", VKeys: []string{testkit.EvidenceKey(t, 9).VKey()}, Class: evidence.UnknownKey, Line: 1, text: edit(same)},
 		{What: "a key that did not hand over", VKeys: []string{one}, Class: evidence.UnknownKey, Line: 1, text: func() []byte {
-			e := gatetest.NewEvidence(t).Usage(2)
-			e.Key = gatetest.EvidenceKey(t, 2)
+			e := testkit.NewEvidence(t).Usage(2)
+			e.Key = testkit.EvidenceKey(t, 2)
 			return e.File(t)
 		}()},
 		{What: "a forged hand-over", VKeys: []string{one}, Class: evidence.BadSignature, Line: 1, text: func() []byte {
-			e := gatetest.NewEvidence(t).Usage(2).Rotate(t, 2)
+			e := testkit.NewEvidence(t).Usage(2).Rotate(t, 2)
 			e.Rotations[0] = strings.Replace(e.Rotations[0], "2026", "2027", 1)
 			return e.File(t)
 		}()},
@@ -153,7 +153,7 @@ func makeVectors(t *testing.T) []vector {
 		{What: "signed: minus zero", Class: evidence.Tampered, Line: 5, text: with(`"latency_ms":812`, `"latency_ms":-0`)},
 		{What: "signed: a negative cost", Class: evidence.Tampered, Line: 5, text: with(`"cost_usd":"`, `"cost_usd":"-`)},
 		{What: "signed: a cost with fewer decimals", Class: evidence.Tampered, Line: 5, text: with(`"0.000011000"`, `"0.000011"`)},
-		{What: "signed: of another organization", Class: evidence.Tampered, Line: 5, text: with(string(gatetest.EvidenceOrg), "0199aa00-0000-7000-8000-000000000002")},
+		{What: "signed: of another organization", Class: evidence.Tampered, Line: 5, text: with(string(testkit.EvidenceOrg), "0199aa00-0000-7000-8000-000000000002")},
 		{What: "signed: no id", Class: evidence.Tampered, Line: 5, text: with(`"id":"0199bb00`, `"id":"x199bb00`)},
 		{What: "signed: another version", Class: evidence.Tampered, Line: 5, text: with(`"v":1`, `"v":2`)},
 		{What: "signed: no record at all", Class: evidence.Tampered, Line: 5, text: signed(`[]`)},

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"modelgate/internal/evidence"
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 func verify(t testing.TB, file []byte, o evidence.Options) evidence.Report {
@@ -21,17 +21,17 @@ func verify(t testing.TB, file []byte, o evidence.Options) evidence.Report {
 
 func TestGoodFiles(t *testing.T) {
 	t.Parallel()
-	some := gatetest.NewEvidence(t).Audit(t, "client.create", `{"name":"é <b>","max_keys":1000,"factor":1.5}`).Usage(20)
+	some := testkit.NewEvidence(t).Audit(t, "client.create", `{"name":"é <b>","max_keys":1000,"factor":1.5}`).Usage(20)
 	for name, file := range map[string][]byte{
 		"whole":    some.File(t),
-		"empty":    gatetest.NewEvidence(t).File(t),
+		"empty":    testkit.NewEvidence(t).File(t),
 		"part":     join(some.Lines(t, some.Part(5, 9))),
 		"nothing":  join(some.Lines(t, some.Part(7, 6))),
-		"rotated":  gatetest.NewEvidence(t).Usage(3).Rotate(t, 2).Usage(3).Rotate(t, 3).File(t),
-		"pruned":   gatetest.NewEvidence(t).Usage(9).Prune(t, 4).Usage(2).File(t),
-		"pruned 2": gatetest.NewEvidence(t).Usage(9).Prune(t, 4).Rotate(t, 2).Prune(t, 8).File(t),
+		"rotated":  testkit.NewEvidence(t).Usage(3).Rotate(t, 2).Usage(3).Rotate(t, 3).File(t),
+		"pruned":   testkit.NewEvidence(t).Usage(9).Prune(t, 4).Usage(2).File(t),
+		"pruned 2": testkit.NewEvidence(t).Usage(9).Prune(t, 4).Rotate(t, 2).Prune(t, 8).File(t),
 	} {
-		for _, keys := range [][]string{nil, {gatetest.EvidenceKey(t, 1).VKey()}} {
+		for _, keys := range [][]string{nil, {testkit.EvidenceKey(t, 1).VKey()}} {
 			r := verify(t, file, evidence.Options{VKeys: keys})
 			if r.Class != evidence.OK || r.Line != 0 || r.Trusted != (keys != nil) || r.Records != r.To-r.From+1 {
 				t.Errorf("%s: %+v", name, r)
@@ -48,9 +48,9 @@ func join(lines []string) []byte { return []byte(strings.Join(lines, "")) }
 
 func TestTrust(t *testing.T) {
 	t.Parallel()
-	one, two, other := gatetest.EvidenceKey(t, 1).VKey(), gatetest.EvidenceKey(t, 2).VKey(), gatetest.EvidenceKey(t, 9).VKey()
-	file := gatetest.NewEvidence(t).Usage(3).Rotate(t, 2).File(t)
-	old := gatetest.NewEvidence(t).Usage(3).File(t)
+	one, two, other := testkit.EvidenceKey(t, 1).VKey(), testkit.EvidenceKey(t, 2).VKey(), testkit.EvidenceKey(t, 9).VKey()
+	file := testkit.NewEvidence(t).Usage(3).Rotate(t, 2).File(t)
+	old := testkit.NewEvidence(t).Usage(3).File(t)
 	for _, c := range []struct {
 		name string
 		file []byte
@@ -75,7 +75,7 @@ func TestTrust(t *testing.T) {
 func TestState(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "state.json")
-	good := gatetest.NewEvidence(t).Usage(10)
+	good := testkit.NewEvidence(t).Usage(10)
 	check := func(name string, file []byte, want evidence.Class) {
 		t.Helper()
 		s, err := evidence.ReadState(path)
@@ -94,9 +94,9 @@ func TestState(t *testing.T) {
 	}
 	check("first", good.File(t), evidence.OK)
 	check("the same again", good.File(t), evidence.OK)
-	cut := gatetest.NewEvidence(t).Usage(9)
+	cut := testkit.NewEvidence(t).Usage(9)
 	check("cut and signed", cut.File(t), evidence.Stale)
-	rewritten := gatetest.NewEvidence(t).Usage(9).Audit(t, "x", "null").Usage(5)
+	rewritten := testkit.NewEvidence(t).Usage(9).Audit(t, "x", "null").Usage(5)
 	check("rewritten and signed", rewritten.File(t), evidence.Tampered)
 	check("rewritten and signed, from there", join(rewritten.Lines(t, rewritten.Part(11, 15))), evidence.Tampered)
 	good.Usage(5)
@@ -104,11 +104,11 @@ func TestState(t *testing.T) {
 	check("a gap", join(good.Lines(t, good.Part(12, 15))), evidence.Gap)
 	check("the next part", join(good.Lines(t, good.Part(11, 13))), evidence.OK)
 	check("the end was known", join(good.Lines(t, good.Part(14, 15))), evidence.OK)
-	other := gatetest.NewEvidence(t)
+	other := testkit.NewEvidence(t)
 	other.Org = "0199aa00-0000-7000-8000-000000000002"
 	check("another organization", other.Usage(20).File(t), evidence.Tampered)
 	good.Rotate(t, 2)
 	check("the next key", good.File(t), evidence.OK)
-	stolen := gatetest.NewEvidence(t).Usage(16)
+	stolen := testkit.NewEvidence(t).Usage(16)
 	check("the key before", stolen.File(t), evidence.UnknownKey)
 }

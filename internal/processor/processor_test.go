@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/gatetest"
 	"modelgate/internal/processor"
+	"modelgate/test/testkit"
 )
 
 const key = "sk_test_4eC39HqLyjWDarjtT1zdp7dc"
@@ -30,7 +30,7 @@ func event(n int) processor.Event {
 // The shapes are Stripe's, by Stripe's own description of them.
 func TestShapes(t *testing.T) {
 	t.Parallel()
-	c := newClient(gatetest.StripeMock(t))
+	c := newClient(testkit.StripeMock(t))
 	if err := c.Report(t.Context(), key, event(1)); err != nil {
 		t.Errorf("Report = %v", err)
 	}
@@ -50,7 +50,7 @@ func TestShapes(t *testing.T) {
 
 func TestReport(t *testing.T) {
 	t.Parallel()
-	p := gatetest.NewProcessor(t, key)
+	p := testkit.NewProcessor(t, key)
 	c := newClient(p.URL)
 	for range 2 { // the second is the same try, the third another one
 		if err := c.Report(t.Context(), key, event(1)); err != nil {
@@ -225,7 +225,7 @@ func TestRequest(t *testing.T) {
 
 func TestCustomers(t *testing.T) {
 	t.Parallel()
-	p := gatetest.NewProcessor(t, key)
+	p := testkit.NewProcessor(t, key)
 	c := newClient(p.URL)
 	for range 2 {
 		id, err := c.CreateCustomer(t.Context(), key, processor.NewCustomer{Name: "Acme", SubAccountID: "sub", Once: "once"})

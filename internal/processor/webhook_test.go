@@ -9,8 +9,8 @@ import (
 
 	"modelgate"
 	"modelgate/internal/fuzzing"
-	"modelgate/internal/gatetest"
 	"modelgate/internal/processor"
+	"modelgate/test/testkit"
 )
 
 const paid = `{"id":"evt_1","type":"checkout.session.completed","livemode":true,"data":{"object":{"id":"cs_1","object":"checkout.session","client_reference_id":"order-1"}}}`
@@ -19,7 +19,7 @@ func TestReadNotice(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_790_000_000, 0)
 	const secret, old = "whsec_0123456789abcdef", "whsec_fedcba9876543210"
-	sign := func(s string, at time.Time) string { return gatetest.SignNotice(s, []byte(paid), at) }
+	sign := func(s string, at time.Time) string { return testkit.SignNotice(s, []byte(paid), at) }
 	good := sign(secret, now)
 	mac := good[strings.Index(good, "v1="):]
 	for _, c := range []struct {
@@ -43,8 +43,8 @@ func TestReadNotice(t *testing.T) {
 		{"two times", paid, good + ",t=1790000001", []string{secret}, false},
 		{"no signature", paid, "t=1790000000", []string{secret}, false},
 		{"the old scheme", paid, strings.Replace(good, "v1=", "v0=", 1), []string{secret}, false},
-		{"no JSON", "x", gatetest.SignNotice(secret, []byte("x"), now), []string{secret}, false},
-		{"no event", "{}", gatetest.SignNotice(secret, []byte("{}"), now), []string{secret}, false},
+		{"no JSON", "x", testkit.SignNotice(secret, []byte("x"), now), []string{secret}, false},
+		{"no event", "{}", testkit.SignNotice(secret, []byte("{}"), now), []string{secret}, false},
 	} {
 		n, err := processor.ReadNotice([]byte(c.body), c.header, c.secrets, now)
 		if (err == nil) != c.ok || err != nil && modelgate.KindOf(err) != modelgate.BadRequest {
@@ -84,7 +84,7 @@ func TestNoticePaid(t *testing.T) {
 func FuzzReadNotice(f *testing.F) {
 	const secret = "whsec_0123456789abcdef"
 	now := time.Unix(1_790_000_000, 0)
-	good := gatetest.SignNotice(secret, []byte(paid), now)
+	good := testkit.SignNotice(secret, []byte(paid), now)
 	f.Add([]byte(paid), good)
 	f.Add([]byte("{}"), "t=,v1=,v1")
 	fuzzing.Fuzz(f, func(t *testing.T, body []byte, header string) {

@@ -8,7 +8,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/evidence"
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // fillAll puts something into the tables by the ways that are used.
@@ -43,7 +43,7 @@ func signedExport(t *testing.T, db *DB, client modelgate.ClientID) []byte {
 	stored, err := db.Evidence(t.Context(), client, EvidenceRange{})
 	must(t, err)
 	part := evidence.Part{Org: client, From: stored.From, To: stored.To, Latest: stored.Head.Seq, Prev: stored.Prev, Last: stored.Last, At: noon}
-	signer := evidence.Signer{Key: gatetest.EvidenceKey(t, 1)}
+	signer := evidence.Signer{Key: testkit.EvidenceKey(t, 1)}
 	header, err := signer.Header(part)
 	must(t, err)
 	file := slices.Clone(header)
@@ -66,7 +66,7 @@ func TestCopy(t *testing.T) {
 				source, target := open(t, options(t, from)), open(t, options(t, to))
 				client := fillAll(t, source)
 				chainAll(t, source)
-				key, before := gatetest.EvidenceKey(t, 1), signedExport(t, source, client)
+				key, before := testkit.EvidenceKey(t, 1), signedExport(t, source, client)
 				createSubAccount(t, source, client, 7) // its record is in no chain when it is copied
 				copied, err := source.Copy(t.Context(), target)
 				must(t, err)

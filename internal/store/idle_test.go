@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"testing"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestIdleTransactions: an instance that PostgreSQL hears nothing of in the
@@ -13,7 +13,7 @@ import (
 // that the database was away. A bound in the address stands.
 func TestIdleTransactions(t *testing.T) {
 	t.Parallel()
-	address := gatetest.Postgres(t)
+	address := testkit.Postgres(t)
 	bound := func(db *DB) (text string) {
 		t.Helper()
 		if err := db.read.QueryRowContext(t.Context(), "SHOW idle_in_transaction_session_timeout").Scan(&text); err != nil {
@@ -73,8 +73,8 @@ func idleAfter(t *testing.T, address, milliseconds string) string {
 // for other transactions.
 func TestLongReadingIsNotIdle(t *testing.T) {
 	t.Parallel()
-	source := open(t, Options{URL: idleAfter(t, gatetest.Postgres(t), "1000")})
-	target := open(t, Options{URL: idleAfter(t, gatetest.Postgres(t), "1000")})
+	source := open(t, Options{URL: idleAfter(t, testkit.Postgres(t), "1000")})
+	target := open(t, Options{URL: idleAfter(t, testkit.Postgres(t), "1000")})
 	createClient(t, source, 1)
 	for _, text := range []string{
 		`CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(1.5); RETURN NEW; END $$`,

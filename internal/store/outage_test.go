@@ -5,14 +5,14 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestOutage stops the server under an open pool. Everything fails as
 // unreachable, and once the server is back the same batch is booked.
 func TestOutage(t *testing.T) {
 	t.Parallel()
-	cluster := gatetest.NewPostgresCluster(t)
+	cluster := testkit.NewPostgresCluster(t)
 	db := open(t, Options{URL: cluster.Database(t), Now: func() time.Time { return noon }})
 	client := createClient(t, db, 1)
 	issue(t, db, client, "", 21)

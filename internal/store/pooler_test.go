@@ -5,14 +5,14 @@ import (
 	"strings"
 	"testing"
 
-	"modelgate/internal/gatetest"
+	"modelgate/test/testkit"
 )
 
 // TestPoolerUnannounced: named statements and a pooler do not go together, and
 // the error says what to set.
 func TestPoolerUnannounced(t *testing.T) {
 	t.Parallel()
-	pool, err := sql.Open("pgx", gatetest.Pooler(t, gatetest.Postgres(t)))
+	pool, err := sql.Open("pgx", testkit.Pooler(t, testkit.Postgres(t)))
 	must(t, err)
 	t.Cleanup(func() { _ = pool.Close() })
 	faults := make(chan error, 8)

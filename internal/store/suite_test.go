@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/gatetest"
 	"modelgate/internal/giveway"
+	"modelgate/test/testkit"
 )
 
 // engines are the databases that every test runs on.
@@ -58,9 +58,9 @@ func options(t testing.TB, engine string) Options {
 	})
 	switch engine {
 	case "postgres":
-		o.URL = gatetest.Postgres(t)
+		o.URL = testkit.Postgres(t)
 	case "pooler":
-		o.URL, o.Pooled = gatetest.Pooler(t, gatetest.Postgres(t)), true
+		o.URL, o.Pooled = testkit.Pooler(t, testkit.Postgres(t)), true
 	}
 	return o
 }

@@ -1,5 +1,5 @@
-// Generated from internal/contract/api; do not edit.
-// go test ./internal/contract -run Generated -update makes it anew.
+// Generated from internal/openapi/api; do not edit.
+// go test ./internal/openapi -run Generated -update makes it anew.
 
 import { Transport } from "./transport.js";
 

@@ -1,0 +1,153 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"modelgate"
+)
+
+// errNoAnswer says that the database did not answer in time.
+var errNoAnswer = errors.New("the database did not answer")
+
+// errSuspect says that the database was not asked because of where the secret
+// came from.
+var errSuspect = errors.New("too many secrets from one address are no keys")
+
+// flight is one query under way, shared by every call that waits for it. Its
+// result is set before done is closed.
+type flight[T any] struct {
+	done       chan struct{}
+	generation uint64
+	seen       *T // what was found before; nil for nothing
+	found      *entry[T]
+	err        error
+}
+
+// lookup asks the database once for all calls that need the same secret now. It
+// is the first of them whose origin counts. What another query has found since
+// the caller looked, and saw something else or nothing, is the answer, too.
+func (c *cache[T]) lookup(ctx context.Context, s *shard[T], d modelgate.Digest, seen *entry[T], from Origin) (*entry[T], error) {
+	s.mu.Lock()
+	f, joined := s.flights[d]
+	e := s.known[d]
+	if !joined && e != nil && e != seen && e.epoch == c.epoch.Load() {
+		s.mu.Unlock()
+		return e, nil
+	}
+	if !joined {
+		f = &flight[T]{done: make(chan struct{}), generation: s.generation}
+		if e != nil {
+			f.seen = e.value
+		}
+		s.flights[d] = f
+	}
+	s.mu.Unlock()
+	if !joined {
+		c.fly(ctx, s, d, f, from)
+		return f.found, f.err
+	}
+	select {
+	case <-f.done:
+		return f.found, f.err
+	case <-ctx.Done():
+		return nil, errUnverified // to a client that has gone
+	}
+}
+
+// fly runs the query when its lane has a place. It is not bound to the call
+// that happens to lead: others wait for the same answer.
+func (c *cache[T]) fly(ctx context.Context, s *shard[T], d modelgate.Digest, f *flight[T], from Origin) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queryTimeout)
+	defer cancel()
+	f.err = errNoAnswer // stands if the source panics
+	defer close(f.done)
+	defer s.keep(d, f)
+	var release func()
+	var err error
+	if f.seen != nil {
+		release, err = take(ctx, c.again)
+	} else {
+		release, err = c.strangeLane(ctx, from)
+	}
+	if err != nil {
+		f.err = err
+		return
+	}
+	defer release()
+	f.found, f.err = c.query(ctx, d, f.seen)
+	if f.seen == nil && f.err == nil && f.found.value == nil {
+		c.strange.failed(c.network(from), c.now().Sub(c.start))
+	}
+}
+
+// strangeLane is the way for secrets seen for the first time. Where they come
+// from is judged with a place in hand, when everything before them has been
+// counted; a suspect gives its place up until it is its turn.
+func (c *cache[T]) strangeLane(ctx context.Context, from Origin) (release func(), err error) {
+	release, err = take(ctx, c.first)
+	if err != nil {
+		return nil, err
+	}
+	now := c.now().Sub(c.start)
+	if c.strange.trusts(c.network(from), now) {
+		return release, nil
+	}
+	release()
+	wait, ok := c.strange.pace(now)
+	if !ok {
+		return nil, errSuspect
+	}
+	if !sleep(ctx, wait) {
+		return nil, errNoAnswer
+	}
+	return take(ctx, c.first)
+}
+
+// take waits for a place in a lane.
+func take(ctx context.Context, lane chan struct{}) (release func(), err error) {
+	select {
+	case lane <- struct{}{}:
+		return func() { <-lane }, nil
+	case <-ctx.Done():
+		return nil, errNoAnswer
+	}
+}
+
+func (c *cache[T]) query(ctx context.Context, d modelgate.Digest, seen *T) (*entry[T], error) {
+	e := &entry[T]{asked: c.now(), epoch: c.epoch.Load(), use: newUse()}
+	value, err := c.source.find(ctx, d, seen)
+	switch {
+	case err == nil:
+		e.value = value
+	case modelgate.KindOf(err) == modelgate.Unauthorized:
+	case c.unreachable(err) || errors.Is(err, context.DeadlineExceeded):
+		c.outage.begin(c.now().Sub(c.start))
+		return nil, fmt.Errorf("%w: %w", errNoAnswer, err)
+	default:
+		return nil, err
+	}
+	c.outage.end()
+	c.noteRead(e.asked)
+	return e, nil
+}
+
+// outage remembers that the database does not answer, so that calls of known
+// keys go on at once and only one in retryAfter waits to find out.
+type outage struct{ until atomic.Int64 } // ns since the keyring's start; 0: none
+
+func (o *outage) begin(now time.Duration) { o.until.Store(int64(now + retryAfter)) }
+func (o *outage) end()                    { o.until.Store(0) }
+
+// lasts reports whether a call should rely on what is known. The one call
+// that gets false when the time is up is the one that tries.
+func (o *outage) lasts(now time.Duration) bool {
+	until := o.until.Load()
+	if until == 0 {
+		return false
+	}
+	return int64(now) < until || !o.until.CompareAndSwap(until, int64(now+queryTimeout+retryAfter))
+}

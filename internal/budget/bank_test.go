@@ -1,0 +1,200 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+
+	"modelgate"
+)
+
+// bank is the database in memory, by the rules of internal/store.
+type bank struct {
+	mu     sync.Mutex
+	limits map[limitKey]modelgate.Nano // absent: there is no such budget
+	spends map[modelgate.Counter]*spend
+	holds  int // transactions
+	backs  int
+	fail   []loss // of the next transactions
+	// sometimes, where it is there, makes one transaction in twenty fail.
+	sometimes *rand.Rand
+}
+
+type limitKey struct {
+	level  modelgate.Level
+	id     string
+	period modelgate.Period
+}
+
+type spend struct {
+	settled modelgate.Nano
+	slices  map[string]*slice
+}
+
+type slice struct {
+	granted, amount modelgate.Nano
+	seq             int64
+}
+
+// loss says how a transaction fails.
+type loss uint8
+
+const (
+	none   loss = iota
+	before      // nothing is changed
+	after       // everything is, but the answer is lost
+)
+
+var errLost = errors.New("no answer")
+
+func isLost(err error) bool { return errors.Is(err, errLost) }
+
+func newBank() *bank {
+	return &bank{limits: make(map[limitKey]modelgate.Nano), spends: make(map[modelgate.Counter]*spend)}
+}
+
+func (b *bank) spend(k modelgate.Counter) *spend {
+	if b.spends[k] == nil {
+		b.spends[k] = &spend{slices: make(map[string]*slice)}
+	}
+	return b.spends[k]
+}
+
+func (s *spend) held() (sum modelgate.Nano) {
+	for _, x := range s.slices {
+		sum += max(x.granted, 0)
+	}
+	return sum
+}
+
+// exposed is what is settled and held of a counter.
+func (b *bank) exposed(k modelgate.Counter) modelgate.Nano {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.spend(k)
+	return s.settled + s.held()
+}
+
+func (b *bank) next() loss {
+	if b.sometimes != nil {
+		return []loss{before, after, none}[min(b.sometimes.IntN(40), 2)]
+	}
+	if len(b.fail) == 0 {
+		return none
+	}
+	l := b.fail[0]
+	b.fail = b.fail[1:]
+	return l
+}
+
+func (b *bank) limit(k modelgate.Counter) (modelgate.Nano, bool) {
+	l, ok := b.limits[limitKey{k.Level, k.ID, k.Period}]
+	return l, ok || k.Period == modelgate.Total
+}
+
+// Hold grants all asks or none.
+func (b *bank) Hold(_ context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.holds++
+	how := b.next()
+	if how == before {
+		return nil, errLost
+	}
+	answers := make([]modelgate.Held, len(asks))
+	refused := false
+	for i := range asks {
+		answers[i] = b.judge(instance, &asks[i])
+		refused = refused || answers[i].Granted == 0 && !answers[i].Gone
+	}
+	if !refused {
+		for i := range asks {
+			b.change(asks[i].Counter, instance, answers[i].Granted, asks[i].Seq)
+		}
+	}
+	if how == after {
+		return nil, errLost
+	}
+	return answers, nil
+}
+
+func (b *bank) judge(instance string, a *modelgate.Ask) modelgate.Held {
+	s := b.spend(a.Counter)
+	limit, ok := b.limit(a.Counter)
+	left := limit - s.settled - s.held()
+	mine := s.slices[instance]
+	switch {
+	case mine != nil && mine.seq == a.Seq:
+		return modelgate.Held{Granted: mine.amount, Left: left}
+	case !ok:
+		return modelgate.Held{Gone: true}
+	case left >= max(a.Most, a.Plenty):
+		return modelgate.Held{Granted: a.Most, Left: left - a.Most}
+	case left >= a.Room:
+		return modelgate.Held{Granted: a.Least, Left: left - a.Least}
+	}
+	return modelgate.Held{Left: left}
+}
+
+func (b *bank) change(k modelgate.Counter, instance string, amount modelgate.Nano, seq int64) {
+	s := b.spend(k)
+	mine := s.slices[instance]
+	if mine == nil {
+		mine = &slice{}
+		s.slices[instance] = mine
+	}
+	if mine.seq >= seq || amount == 0 {
+		return
+	}
+	mine.granted, mine.amount, mine.seq = mine.granted+amount, amount, seq
+}
+
+// GiveBack makes all of the returns.
+func (b *bank) GiveBack(_ context.Context, instance string, returns []modelgate.Return) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.backs++
+	how := b.next()
+	if how == before {
+		return errLost
+	}
+	for _, r := range returns {
+		if r.Close {
+			delete(b.spend(r.Counter).slices, instance)
+			continue
+		}
+		b.change(r.Counter, instance, -r.Amount, r.Seq)
+	}
+	if how == after {
+		return errLost
+	}
+	return nil
+}
+
+// RenewSlices does nothing: nothing expires here.
+func (b *bank) RenewSlices(context.Context, string) (bool, error) { return true, nil }
+
+// EndSlices ends all of an instance's slices.
+func (b *bank) EndSlices(_ context.Context, instance string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.spends {
+		delete(s.slices, instance)
+	}
+	return nil
+}
+
+// EndExpiredSlices finds none.
+func (b *bank) EndExpiredSlices(context.Context) error { return nil }
+
+// book does what the shipper's transaction does.
+func (b *bank) book(instance string, k modelgate.Counter, cost modelgate.Nano) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.spend(k)
+	s.settled += cost
+	if mine := s.slices[instance]; mine != nil {
+		mine.granted -= cost
+	}
+}

@@ -1,0 +1,337 @@
+package budget
+
+import (
+	"context"
+	"time"
+
+	"modelgate"
+)
+
+// bankPatience bounds one transaction with the bank. It does not end with the
+// call that caused it: others wait for the same money.
+const bankPatience = 5 * time.Second
+
+// reservation is one call of Reserve.
+type reservation struct {
+	purse      *Purse
+	account    *account
+	caller     *modelgate.Caller
+	amount     modelgate.Nano
+	day, month int64
+}
+
+// counter is the counter of a budget in the period of the call.
+func (r *reservation) counter(b *modelgate.Budget) modelgate.Counter {
+	k := modelgate.Counter{ClientID: r.caller.ClientID, Level: b.Level, ID: b.ID, Period: b.Period}
+	switch b.Period {
+	case modelgate.Day:
+		k.Start = r.day
+	case modelgate.Month:
+		k.Start = r.month
+	}
+	return k
+}
+
+// fast reserves from the slices at hand.
+func (r *reservation) fast() (Hold, bool) {
+	r.account.mu.Lock()
+	defer r.account.mu.Unlock()
+	return r.take()
+}
+
+// take reserves where every pot has enough. The account is locked.
+func (r *reservation) take() (Hold, bool) {
+	h := Hold{purse: r.purse, account: r.account, amount: r.amount}
+	now := r.purse.Now()
+	if now.Sub(r.purse.start) >= time.Duration(r.purse.valid.Load()) {
+		return Hold{}, false
+	}
+	for i := range r.caller.Budgets {
+		b := &r.caller.Budgets[i]
+		t := r.account.pots[r.counter(b)]
+		switch {
+		case t == nil || t.stale(b):
+			return Hold{}, false
+		case t.gone:
+			continue
+		case t.free < r.amount, t.crossed():
+			return Hold{}, false
+		}
+		h.add(b, t)
+	}
+	for i := range h.count {
+		t := h.pot(i)
+		t.take(r.amount)
+		t.admit(now)
+	}
+	return h, true
+}
+
+func (h *Hold) add(b *modelgate.Budget, t *pot) {
+	if h.count < maxHolds {
+		h.pots[h.count] = t
+	} else {
+		h.more = append(h.more, t)
+	}
+	h.count++
+	h.holds = h.holds.Add(b)
+}
+
+// slow asks the bank for what is missing. One call of a client does so at a
+// time; the others wait, and find more than they need or ask in turn.
+func (r *reservation) slow(ctx context.Context) (Hold, error) {
+	lacking, err := r.queue()
+	if err != nil {
+		return Hold{}, err
+	}
+	select {
+	case <-r.account.bank:
+	case <-ctx.Done():
+		r.leave(lacking)
+		return Hold{}, errNoBank
+	}
+	r.leave(lacking)
+	defer func() { r.account.bank <- struct{}{} }()
+	for {
+		if h, ok := r.fast(); ok {
+			return h, nil
+		}
+		if err := r.refusal(); err != nil {
+			return Hold{}, err
+		}
+		if r.purse.lapsed() {
+			if err := r.purse.renew(ctx); err != nil {
+				return Hold{}, errNoBank
+			}
+		}
+		h, whole, err := r.bargain(ctx)
+		if whole || err != nil {
+			return h, err
+		}
+	}
+}
+
+// queue joins those that wait for money, unless a refusal is known.
+func (r *reservation) queue() (lacking []*pot, err error) {
+	if err := r.refusal(); err != nil {
+		return nil, err
+	}
+	r.account.mu.Lock()
+	defer r.account.mu.Unlock()
+	for i := range r.caller.Budgets {
+		if t := r.pot(&r.caller.Budgets[i]); t.free < r.amount {
+			t.waiting += r.amount
+			lacking = append(lacking, t)
+		}
+	}
+	return lacking, nil
+}
+
+// leave leaves the queue.
+func (r *reservation) leave(lacking []*pot) {
+	r.account.mu.Lock()
+	defer r.account.mu.Unlock()
+	for _, t := range lacking {
+		t.waiting -= r.amount
+	}
+}
+
+// pot is the pot of a budget, made where there is none. The account is
+// locked.
+func (r *reservation) pot(b *modelgate.Budget) *pot {
+	k := r.counter(b)
+	t := r.account.pots[k]
+	if t == nil {
+		t = newPot(k, b, r.purse.Now())
+		r.account.pots[k] = t
+	}
+	return t
+}
+
+// refusal is the answer where it is known without the bank.
+func (r *reservation) refusal() error {
+	r.account.mu.Lock()
+	defer r.account.mu.Unlock()
+	now := r.purse.Now()
+	for i := range r.caller.Budgets {
+		b := &r.caller.Budgets[i]
+		t := r.account.pots[r.counter(b)]
+		if t != nil && !t.stale(b) && !t.gone && t.free < r.amount && t.refuses(r.amount, r.purse.Mode, now) {
+			return r.refused(b, t.left)
+		}
+	}
+	if f := r.account.failed; !f.IsZero() && now.Sub(f) < refusalAge {
+		return errNoBank
+	}
+	return nil
+}
+
+// bargain is one exchange with the bank. The token of the account is held. It
+// is not whole where the answer to an older ask was not enough.
+func (r *reservation) bargain(ctx context.Context) (h Hold, whole bool, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bankPatience)
+	defer cancel()
+	if err := r.purse.pay(ctx, r.account, r.overdue()); err != nil {
+		return Hold{}, false, errNoBank
+	}
+	h, asks, asking, ok := r.reserve()
+	if !ok {
+		return Hold{}, false, nil
+	}
+	if len(asks) == 0 { // all are gone, or money came back meanwhile
+		h.admit()
+		return h, true, nil
+	}
+	r.purse.asks.Add(1)
+	answers, err := r.purse.Bank.Hold(ctx, r.purse.Instance, asks)
+	r.account.mu.Lock()
+	defer r.account.mu.Unlock()
+	if err != nil {
+		r.purse.fault(r.account, "reserve", err)
+		for _, t := range asking {
+			t.state = askLost
+		}
+		h.undo()
+		return Hold{}, false, errNoBank
+	}
+	r.account.failed = time.Time{}
+	if refused(answers) {
+		h.undo()
+		for i, t := range asking {
+			t.denied(answers[i], r.amount, r.purse.Now())
+		}
+		return Hold{}, false, r.first(asking, answers)
+	}
+	for i, t := range asking {
+		t.granted(answers[i])
+	}
+	return r.without(&h)
+}
+
+// overdue are the returns that must be made before anything else: those whose
+// answer was lost, and what was granted under an older limit or past this one.
+func (r *reservation) overdue() (due []debt) {
+	r.account.mu.Lock()
+	defer r.account.mu.Unlock()
+	for i := range r.caller.Budgets {
+		b := &r.caller.Budgets[i]
+		t := r.pot(b)
+		if again, ok := t.again(); ok {
+			due = append(due, debt{t, again})
+			continue
+		}
+		if t.state == askLost {
+			continue
+		}
+		if t.stale(b) {
+			t.renew(b)
+		} else if !t.crossed() {
+			continue
+		}
+		if t.free > 0 {
+			due = append(due, debt{t, t.giveBack()})
+		}
+	}
+	return due
+}
+
+// reserve takes the amount from every pot and lists what that lacks. It is not
+// ok where something is to be returned first.
+func (r *reservation) reserve() (h Hold, asks []modelgate.Ask, asking []*pot, ok bool) {
+	r.account.mu.Lock()
+	defer r.account.mu.Unlock()
+	now := r.purse.Now()
+	h = Hold{purse: r.purse, account: r.account, amount: r.amount}
+	for i := range r.caller.Budgets {
+		b := &r.caller.Budgets[i]
+		t := r.pot(b)
+		if t.gone && !t.stale(b) {
+			continue
+		}
+		if t.crossed() && t.free > 0 && t.state != askLost { // a call has ended since overdue
+			h.undo()
+			return h, nil, nil, false
+		}
+		h.add(b, t)
+		t.take(r.amount)
+		if t.free < 0 {
+			asks = append(asks, t.ask(r.amount, r.purse.Mode, now))
+			asking = append(asking, t)
+		}
+	}
+	return h, asks, asking, true
+}
+
+func refused(answers []modelgate.Held) bool {
+	for _, h := range answers {
+		if h.Granted == 0 && !h.Gone {
+			return true
+		}
+	}
+	return false
+}
+
+// first is the refusal of the first budget that refuses.
+func (r *reservation) first(asking []*pot, answers []modelgate.Held) error {
+	for i := range r.caller.Budgets {
+		b := &r.caller.Budgets[i]
+		for n, t := range asking {
+			if t.counter == r.counter(b) && answers[n].Granted == 0 && !answers[n].Gone {
+				return r.refused(b, answers[n].Left)
+			}
+		}
+	}
+	return modelgate.ErrBudget
+}
+
+// refused is the refusal of a budget. The client is not told whether nothing is
+// left of it, or less than the call may cost.
+func (r *reservation) refused(b *modelgate.Budget, left modelgate.Nano) error {
+	r.purse.Log.Debug("budget refuses a call", "client_id", r.caller.ClientID, "key_id", r.caller.KeyID, "scope", b.Level, "id", b.ID,
+		"period", b.Period, "limit_usd", b.Limit, "left_usd", left, "reserve_usd", r.amount)
+	return b.Refusal()
+}
+
+// admit notes that the reservation stands.
+func (h *Hold) admit() {
+	h.account.mu.Lock()
+	defer h.account.mu.Unlock()
+	for i := range h.count {
+		h.pot(i).admit(h.purse.Now())
+	}
+}
+
+// undo takes the reservation back. The account is locked.
+func (h *Hold) undo() {
+	for i := range h.count {
+		h.pot(i).undo(h.amount)
+	}
+}
+
+// without is the hold less what budgets have that are gone; it is whole where
+// every pot has what it needs, else undone. The account is locked.
+func (r *reservation) without(h *Hold) (Hold, bool, error) {
+	out := Hold{purse: h.purse, account: h.account, amount: h.amount}
+	for i := range h.count {
+		if t := h.pot(i); t.free < 0 && !t.gone {
+			h.undo()
+			return Hold{}, false, nil
+		}
+	}
+	next := 0
+	for i := range r.caller.Budgets {
+		b := &r.caller.Budgets[i]
+		if next == h.count || h.pot(next).counter != r.counter(b) {
+			continue // it was gone before
+		}
+		t := h.pot(next)
+		next++
+		if t.gone {
+			t.undo(h.amount)
+			continue
+		}
+		out.add(b, t)
+		t.admit(h.purse.Now())
+	}
+	return out, true, nil
+}

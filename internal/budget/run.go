@@ -1,0 +1,297 @@
+package budget
+
+import (
+	"context"
+	"time"
+
+	"modelgate"
+)
+
+const (
+	// idleAge is how long money lies unused before it goes back.
+	idleAge = 2 * time.Second
+	tickAge = 500 * time.Millisecond
+	// renewAge is between two signs of life, validAge how long one counts: less
+	// than the hour after which others may take what an instance holds.
+	renewAge = 10 * time.Minute
+	validAge = 50 * time.Minute
+	// expireAge is between two looks for what dead instances held.
+	expireAge = time.Minute
+	// fillAtOnce bounds how many slices of one account are filled up in one
+	// transaction.
+	fillAtOnce = 100
+	// flushPatience bounds the wait for bookings before a pot is closed.
+	flushPatience = 2 * time.Second
+)
+
+// Start frees what an earlier life of the instance held. Its calls must all
+// be booked. It fails where the database does not answer.
+func (p *Purse) Start(ctx context.Context) error { return p.renew(ctx) }
+
+// End gives everything back, once no call is under way and all are booked.
+func (p *Purse) End(ctx context.Context) error { return p.Bank.EndSlices(ctx, p.Instance) }
+
+// Run returns what is not used, fills up and renews what is, until the context
+// ends.
+func (p *Purse) Run(ctx context.Context) {
+	tick := time.NewTicker(tickAge)
+	defer tick.Stop()
+	renew := time.NewTicker(renewAge)
+	defer renew.Stop()
+	expire := time.NewTicker(expireAge)
+	defer expire.Stop()
+	for {
+		select {
+		case <-tick.C:
+			p.tidy(ctx)
+		case <-renew.C:
+			if err := p.renew(ctx); err != nil && ctx.Err() == nil {
+				p.Log.Warn("budgets: slices not renewed", "error", err)
+			}
+		case <-expire.C:
+			if err := p.Bank.EndExpiredSlices(ctx); err != nil && ctx.Err() == nil {
+				p.Log.Warn("budgets: what dead instances held is not freed yet", "error", err)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// lapsed reports whether others may have taken what this instance holds.
+func (p *Purse) lapsed() bool {
+	return p.Now().Sub(p.start) >= time.Duration(p.valid.Load())
+}
+
+// renew gives a sign of life. Where the last one was too long ago, or the
+// database has given the instance up, everything is begun anew: calls under way keep what they are, and are booked without
+// what was reserved for them.
+func (p *Purse) renew(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, bankPatience)
+	defer cancel()
+	lapsed, asked := p.lapsed(), p.Now()
+	kept, err := p.Bank.RenewSlices(ctx, p.Instance)
+	if err != nil {
+		return err
+	}
+	if lapsed || !kept {
+		if err := p.Bank.EndSlices(ctx, p.Instance); err != nil {
+			return err
+		}
+		for _, a := range p.list() {
+			a.mu.Lock()
+			clear(a.pots)
+			a.mu.Unlock()
+		}
+	}
+	p.valid.Store(int64(asked.Add(validAge).Sub(p.start)))
+	return nil
+}
+
+func (p *Purse) list() []*account {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	out := make([]*account, 0, len(p.accounts))
+	for _, a := range p.accounts {
+		out = append(out, a)
+	}
+	return out
+}
+
+// idle is a pot that nobody used for a while, and how often it had been used.
+type idle struct {
+	account *account
+	pot     *pot
+	uses    int64
+	ended   bool // no call was open: the books have them all once they are flushed
+}
+
+// tidy fills up slices that are in use and gives back what is not used. A pot
+// without calls is closed once what it was used for is booked: whatever a lost
+// answer left in its slice goes back with it. While the database is away, what
+// is held keeps calls going: the first account that finds it so is the last, and
+// the next time the first.
+func (p *Purse) tidy(ctx context.Context) {
+	found, low := p.look()
+	for _, a := range suspectsFirst(low) {
+		err := p.fillUp(ctx, a, low[a]) // it is logged, and tried again
+		if err != nil && p.Unreachable(err) {
+			return
+		}
+	}
+	if len(found) == 0 {
+		return
+	}
+	flush, cancel := context.WithTimeout(ctx, flushPatience)
+	defer cancel()
+	booked := p.Flushed(flush) == nil
+	byAccount := make(map[*account][]idle)
+	for _, i := range found {
+		byAccount[i.account] = append(byAccount[i.account], i)
+	}
+	for _, a := range suspectsFirst(byAccount) {
+		err := p.tidyAccount(ctx, a, byAccount[a], booked) // it is logged, and tried again
+		if err != nil && p.Unreachable(err) {
+			return
+		}
+	}
+}
+
+// suspectsFirst are the accounts, those first whose last exchange with the bank
+// failed.
+func suspectsFirst[T any](byAccount map[*account]T) []*account {
+	var suspects, others []*account
+	for a := range byAccount {
+		a.mu.Lock()
+		if a.failed.IsZero() {
+			others = append(others, a)
+		} else {
+			suspects = append(suspects, a)
+		}
+		a.mu.Unlock()
+	}
+	return append(suspects, others...)
+}
+
+// look finds the pots that are not used, and those to be filled up.
+func (p *Purse) look() (found []idle, low map[*account][]*pot) {
+	now := p.Now()
+	low = make(map[*account][]*pot)
+	for _, a := range p.list() {
+		a.mu.Lock()
+		for _, t := range a.pots {
+			switch unused := now.Sub(t.used) >= idleAge; {
+			case unused && t.waiting == 0 && (t.open == 0 || t.free > 0):
+				found = append(found, idle{a, t, t.uses, t.open == 0})
+			case !unused && t.low(now) && len(low[a]) < fillAtOnce:
+				low[a] = append(low[a], t)
+			}
+		}
+		a.mu.Unlock()
+	}
+	return found, low
+}
+
+// fillUp fills up the slices of an account that are still low.
+func (p *Purse) fillUp(ctx context.Context, a *account, low []*pot) error {
+	select {
+	case <-a.bank:
+		defer func() { a.bank <- struct{}{} }()
+	default:
+		return nil // somebody is using it
+	}
+	if p.lapsed() {
+		return nil
+	}
+	var asks []modelgate.Ask
+	var asking []*pot
+	a.mu.Lock()
+	now := p.Now()
+	for _, t := range low {
+		if a.pots[t.counter] == t && t.low(now) {
+			asks, asking = append(asks, t.fill(now)), append(asking, t)
+		}
+	}
+	a.mu.Unlock()
+	if len(asks) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bankPatience)
+	defer cancel()
+	p.asks.Add(1)
+	answers, err := p.Bank.Hold(ctx, p.Instance, asks)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		p.fault(a, "fill up", err)
+		for _, t := range asking {
+			t.state = askLost
+		}
+		return err
+	}
+	a.failed = time.Time{}
+	all := !refused(answers)
+	for i, t := range asking {
+		if all {
+			t.granted(answers[i])
+		} else {
+			t.ungranted(answers[i])
+		}
+	}
+	return nil
+}
+
+// debt is a return that is due.
+type debt struct {
+	pot *pot
+	modelgate.Return
+}
+
+func (p *Purse) tidyAccount(ctx context.Context, a *account, list []idle, booked bool) error {
+	select {
+	case <-a.bank:
+		defer func() { a.bank <- struct{}{} }()
+	default:
+		return nil // somebody is using it
+	}
+	var due []debt
+	a.mu.Lock()
+	for _, i := range list {
+		t := i.pot
+		again, lost := t.again()
+		switch {
+		case t.uses != i.uses || t.waiting > 0 || a.pots[t.counter] != t:
+		case i.ended && booked:
+			due = append(due, debt{t, t.close()})
+		case lost:
+			due = append(due, debt{t, again})
+		case t.free > 0 && t.state == settled:
+			due = append(due, debt{t, t.giveBack()})
+		}
+	}
+	a.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bankPatience)
+	defer cancel()
+	return p.pay(ctx, a, due)
+}
+
+// pay makes returns. Pots that are closed are forgotten, unless they have
+// been used meanwhile. The token of the account is held.
+func (p *Purse) pay(ctx context.Context, a *account, due []debt) error {
+	if len(due) == 0 {
+		return nil
+	}
+	returns := make([]modelgate.Return, len(due))
+	for i := range due {
+		returns[i] = due[i].Return
+	}
+	p.returns.Add(1)
+	err := p.Bank.GiveBack(ctx, p.Instance, returns)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err != nil {
+		p.fault(a, "give back", err)
+	} else {
+		a.failed = time.Time{}
+	}
+	for _, d := range due {
+		switch {
+		case err != nil:
+			d.pot.lost(d.Return)
+		case d.Close && d.pot.open == 0 && d.pot.waiting == 0:
+			delete(a.pots, d.Counter)
+		default:
+			d.pot.state = settled
+		}
+	}
+	return err
+}
+
+// fault notes that the bank gave no answer. The account is locked.
+func (p *Purse) fault(a *account, what string, err error) {
+	p.failures.Add(1)
+	if a.failed.IsZero() {
+		p.Log.Warn("budgets: the database does not answer", "operation", what, "error", err)
+	}
+	a.failed = p.Now()
+}

@@ -1,0 +1,56 @@
+package dashboard
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/store"
+)
+
+// A portal's branding is read for everyone who opens it, signed in or not, so
+// it is kept for a moment: what strangers may cost the database is bounded.
+const (
+	brandAge  = 2 * time.Second
+	maxBrands = 1024
+)
+
+type brandEntry struct {
+	brand modelgate.Branding
+	err   error // not_found
+	read  time.Time
+}
+
+// brands are the portals read lately, unknown ones too.
+type brands struct {
+	mu    sync.Mutex
+	found map[string]brandEntry
+}
+
+// brand is the portal with a slug, at most brandAge old; older while the store
+// does not answer, for people in a portal are then told so under its brand.
+// Errors: not_found.
+func (p *Pages) brand(ctx context.Context, slug string) (modelgate.Branding, error) {
+	now := p.Now()
+	p.brands.mu.Lock()
+	e, ok := p.brands.found[slug]
+	p.brands.mu.Unlock()
+	if ok && now.Sub(e.read) < brandAge {
+		return e.brand, e.err
+	}
+	brand, err := p.Store.BrandingBySlug(ctx, slug)
+	if ok && e.err == nil && store.Unreachable(err) {
+		return e.brand, nil
+	}
+	if err != nil && modelgate.KindOf(err) != modelgate.NotFound {
+		return brand, err
+	}
+	p.brands.mu.Lock()
+	defer p.brands.mu.Unlock()
+	if len(p.brands.found) >= maxBrands {
+		clear(p.brands.found)
+	}
+	p.brands.found[slug] = brandEntry{brand, err, now}
+	return brand, err
+}

@@ -1,0 +1,92 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/httpx"
+	"modelgate/internal/store"
+)
+
+// errStillOpen answers who signs out while the database is away.
+var errStillOpen = &modelgate.Error{
+	Kind:    modelgate.Unavailable,
+	Message: "this browser is signed out, but the database does not answer and the session itself is not ended: it ends within 12 hours, or sign in again and sign out everywhere",
+}
+
+// endPatience bounds how long the database is waited for.
+const endPatience = 5 * time.Second
+
+// ending is the context in which a session is ended: like any change, whether
+// or not its client waits for it.
+func ending(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(r.Context()), endPatience)
+}
+
+// signOut ends the session of a request, or all those of its key with
+// everywhere=true, and takes the browser's cookie in any case.
+func (p *Pages) signOut(w http.ResponseWriter, r *http.Request, at *place) error {
+	everywhere, err := isEverywhere(r)
+	if err != nil {
+		return err
+	}
+	end := p.end
+	if everywhere {
+		end = p.endAll
+	}
+	err = end(r, at)
+	if everywhere && modelgate.KindOf(err) == modelgate.Unauthorized {
+		return err
+	}
+	http.SetCookie(w, p.cookie(r, at, "", -1))
+	if store.Unreachable(err) || errors.Is(err, context.DeadlineExceeded) || modelgate.KindOf(err) == modelgate.Unavailable {
+		return errStillOpen
+	}
+	if err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+func isEverywhere(r *http.Request) (bool, error) {
+	text, given, err := httpx.ParseParams(r.URL.RawQuery).Text("everywhere")
+	if err != nil || !given {
+		return false, err
+	}
+	if text != "true" && text != "false" {
+		return false, modelgate.Errorf(modelgate.BadRequest, "everywhere must be true or false")
+	}
+	return text == "true", nil
+}
+
+// end ends the session of a request. Whether it was still good does not
+// matter: one that is over is what was asked for.
+func (p *Pages) end(r *http.Request, at *place) error {
+	for _, digest := range p.tokens(r, at) {
+		ctx, cancel := ending(r)
+		err := p.Store.EndSession(ctx, digest, at.name)
+		cancel()
+		p.Sessions.Forget(digest) // before the answer: here it holds at once
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endAll ends all sessions of the key that a request is signed in with.
+func (p *Pages) endAll(r *http.Request, at *place) error {
+	caller, _, err := p.visitor(r, at)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := ending(r)
+	defer cancel()
+	err = p.Store.EndSessionsOfKey(ctx, caller.KeyID)
+	p.Sessions.ForgetKey(caller.KeyID)
+	return err
+}

@@ -1,3 +1,0 @@
-// Package floors holds nothing but the test that keeps the packages of this
-// program in their order; see docs/DESIGN.md.
-package floors

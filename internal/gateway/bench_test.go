@@ -1,0 +1,121 @@
+package gateway
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"modelgate"
+	"modelgate/internal/httpx"
+	"modelgate/internal/ratelimit"
+)
+
+// sink is a response that goes nowhere.
+type sink struct{ header http.Header }
+
+func (s *sink) Header() http.Header         { return s.header }
+func (s *sink) Write(b []byte) (int, error) { return len(b), nil }
+func (s *sink) WriteHeader(int)             {}
+func (s *sink) Flush()                      {}
+
+// ledgerless are books that keep nothing.
+type ledgerless struct{}
+
+func (ledgerless) Begin(*modelgate.CallBegin) error             { return nil }
+func (ledgerless) Mark(modelgate.UUID, *modelgate.CallEnd)      {}
+func (ledgerless) End(modelgate.UUID, *modelgate.CallEnd) error { return nil }
+
+func benchRelay(b *testing.B) (*Relay, *Live) {
+	live := liveAt(b, "http://127.0.0.1:1", plan{})
+	caller := modelgate.Caller{ClientID: "c", KeyID: "k", Scopes: []modelgate.Scope{modelgate.InferenceUse}, Entitlements: modelgate.OpenEntitlements()}
+	return New(Options{
+		Live: func() *Live { return live }, Keys: known(caller), Limiter: ratelimit.NewLocal(modelgate.Limits{}, time.Now),
+		Books: ledgerless{}, Log: slog.New(slog.DiscardHandler), Metrics: NewMetrics(prometheus.NewRegistry()), MaxBody: 1 << 20,
+	}), live
+}
+
+// Everything up to the first byte to a provider, for a chat call of 1 KB.
+func BenchmarkAdmit(b *testing.B) {
+	y, live := benchRelay(b)
+	body := `{"model":"acme/chat","stream":true,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 200) + `"}]}`
+	header := http.Header{"Authorization": {"Bearer gw_live_any"}, "Content-Type": {"application/json"}, "User-Agent": {"OpenAI/Python 2.0"}}
+	r, err := http.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	r.Header, r.ContentLength = header, int64(len(body))
+	id := modelgate.NewIDs(time.Now).New()
+	w := &sink{http.Header{httpx.RequestIDHeader: {id.String()}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		r.Body = io.NopCloser(strings.NewReader(body))
+		c := &call{w: w, r: r, id: id, start: time.Now(), live: live}
+		for _, step := range []func(*call) error{y.identify, y.enter, y.resolveDoor, y.permit} {
+			if err := step(c); err != nil {
+				b.Fatal(err)
+			}
+		}
+		c.pass.Release()
+	}
+}
+
+// pieces is a body that comes in pieces.
+type pieces struct {
+	list [][]byte
+	next int
+}
+
+func (p *pieces) Read(b []byte) (int, error) {
+	if p.next == len(p.list) {
+		return 0, io.EOF
+	}
+	p.next++
+	return copy(b, p.list[p.next-1]), nil
+}
+
+func (p *pieces) Close() error { return nil }
+
+// A reply on its way: per call, and per event of a stream of a thousand.
+func BenchmarkPass(b *testing.B) {
+	event := []byte(`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1,"model":"gpt-x","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}],"usage":null}` + "\n\n")
+	var stream [][]byte
+	for range 1000 {
+		stream = append(stream, event)
+	}
+	stream = append(stream, []byte(events(usage(10, 5))), []byte(events("[DONE]")))
+	for _, bm := range []struct {
+		name, media string
+		list        [][]byte
+		length      int64
+	}{
+		{"value", "application/json", [][]byte{[]byte(chatReply)}, int64(len(chatReply))},
+		{"stream", "text/event-stream", stream, -1},
+	} {
+		b.Run(bm.name, func(b *testing.B) {
+			y, live := benchRelay(b)
+			p := live.Providers["openai"]
+			way := p.Door("/v1/chat/completions")
+			request := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
+			resp := &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {bm.media}}, ContentLength: bm.length}
+			b.SetBytes(int64(len(bytes.Join(bm.list, nil))))
+			b.ReportAllocs()
+			for b.Loop() {
+				resp.Body = &pieces{list: bm.list}
+				c := &call{
+					w: &sink{http.Header{}}, r: request, start: time.Now(), live: live, caller: new(modelgate.Caller), begun: true, sent: true, model: live.Catalog.Find("acme/chat"),
+					surface: "/v1/chat/completions", attempts: []attempt{{name: "openai", provider: p, model: "gpt-x", reader: way.Reader}},
+				}
+				c.client.life, c.pace = &c.life, new(pace)
+				y.pass(c, resp)
+				y.finish(c)
+			}
+		})
+	}
+}

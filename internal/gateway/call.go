@@ -1,0 +1,102 @@
+package gateway
+
+import (
+	"net/http"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/budget"
+	"modelgate/internal/httpx"
+	"modelgate/internal/life"
+	"modelgate/internal/provider"
+	"modelgate/internal/ratelimit"
+)
+
+// call is one request on its way. Its fields stand in the order in which the
+// steps fill them, and no step reads what a later one writes.
+type call struct {
+	// listen
+	w     http.ResponseWriter
+	r     *http.Request
+	id    modelgate.UUID
+	start time.Time // with a monotonic reading
+	live  *Live
+
+	// identify
+	caller *modelgate.Caller
+
+	// enter
+	pass ratelimit.Pass
+
+	// resolve
+	surface     string // the door's path, or the pattern of a proxy path
+	attribution map[string]string
+	room        httpx.Place         // what the body takes, to the end of the call
+	upload      time.Duration       // until the client had sent its body
+	body        []byte              // as the client sent it, where more than one route may want it
+	bySlug      bool                // a door: the model was named by its slug
+	model       *modelgate.Model    // nil where the route is not catalogued
+	free        bool                // cannot cost anything: lists, token counts
+	makes       modelgate.ModelKind // of the job, where the call makes one
+	errand      *errand             // the call is about a job; then it has no attempts
+	attempts    []attempt           // the routes in order, at least one
+
+	demand demand
+
+	// permit keeps of attempts what may serve the call
+
+	// afford
+	hold budget.Hold
+
+	// forward
+	life      life.Life // of the upstream call
+	pace      *pace
+	out       *provider.Attempt // the first that may be sent; nil before there is one
+	begun     bool              // BEGIN is written
+	leaves    time.Time         // when the gateway was ready to send it
+	tried     int               // the attempt under way
+	sent      bool              // bytes of the request have left for a provider
+	firstByte time.Time
+	status    int // of the answer to the client; 0 before there is one
+	client    leaving
+	meter     provider.Meter
+	stream    bool  // the reply is one of server-sent events
+	replied   int64 // bytes of the reply so far
+	whole     bool  // the reply came to its end
+	cut       bool  // it broke off, or its END failed
+	marks     marks
+	guessed   bool // its usage is not what the reply stated
+
+	made     *modelgate.NewJob
+	jobUsage modelgate.Usage // that it will probably have
+	sentWith string          // the fingerprint of the credential
+
+	// record
+	ended   bool      // END is written
+	closing time.Time // when the gateway began to close its books
+}
+
+// attempt is one route that may serve a call.
+type attempt struct {
+	name      string // of the provider
+	provider  *provider.Provider
+	wrongDoor bool          // the provider has no path for the door
+	way       *provider.Way // follows the job that the call makes; nil for none
+	model     string        // the provider's own id; "" for a call that names none
+	others    []string
+	price     *modelgate.Price
+	reader    *provider.Reader
+	asked     provider.Asked // what the request says of what is to be made
+	out       provider.Call
+	edits     []provider.Edit // make its body of the call's, once it is its turn; nil where it has its own
+	size      int64           // of the body that was sent, in bytes
+	inject    bool            // the gateway asks for the usage of a stream; see provider.UsageChunkFilter
+}
+
+// kind is what the called model makes, "" where that is unknown.
+func (c *call) kind() modelgate.ModelKind {
+	if c.model == nil {
+		return c.makes
+	}
+	return c.model.Kind
+}

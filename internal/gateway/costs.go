@@ -1,0 +1,83 @@
+package gateway
+
+import (
+	"net/http"
+
+	"modelgate/internal/provider"
+)
+
+// hideCosts has a reply to a key that is bound to a sub-account pass without
+// the members that state what the call costs upstream. A reply that came
+// compressed, although nobody asked for that, goes out plain; in a coding that
+// nobody knows it does not go out.
+func (y *Relay) hideCosts(p *passage) bool {
+	c, resp := p.call, p.resp
+	if p.costs = c.costFilter(resp); p.costs == nil {
+		return true
+	}
+	header := c.w.Header()
+	if compressed(resp) {
+		if p.plain = provider.NewDecoded(resp.Header.Get("Content-Encoding")); p.plain == nil {
+			y.Log.Warn("reply withheld: it may state a cost, and its coding is unknown", "request_id", c.id.String(), "provider", c.attempts[c.tried].name)
+			clear(header)
+			header["Content-Length"], c.status = []string{"0"}, http.StatusBadGateway
+			c.meter.Close()
+			c.meter = nil
+			return false
+		}
+		header.Del("Content-Encoding")
+	}
+	header.Del("Content-Length")
+	header.Del("Etag") // it is of other bytes
+	resp.ContentLength = -1
+	return true
+}
+
+// costFilter is the filter for a reply to the caller; nil for none.
+func (c *call) costFilter(resp *http.Response) *provider.CostFilter {
+	if c.caller.SubAccountID == "" || resp.ContentLength == 0 || c.r.Method == http.MethodHead {
+		return nil
+	}
+	return c.attempts[c.tried].provider.CostFilter(resp.Header.Get("Content-Type"))
+}
+
+// withoutCosts is what of the next piece may go to the client.
+func (p *passage) withoutCosts(chunk []byte) []byte {
+	if p.plain != nil {
+		var fine bool
+		if chunk, fine = p.plain.Decode(chunk); !fine {
+			p.cut = true
+			return nil
+		}
+	}
+	return p.costs.Filter(chunk)
+}
+
+// rest passes on what filters have held back to the end of the reply.
+func (p *passage) rest() {
+	var rest []byte
+	if p.filter != nil {
+		rest = p.filter.Rest()
+	}
+	if p.costs != nil {
+		rest = append(p.costs.Filter(rest), p.costs.Rest()...)
+	}
+	p.write(rest, false)
+}
+
+// tell is a reply that was taken in as the caller may see it; false where that
+// cannot be made of it.
+func (c *call) tell(at *provider.Provider, resp *http.Response, raw, plain []byte) ([]byte, bool) {
+	if c.caller.SubAccountID == "" || !at.StatesCost() || len(raw) == 0 {
+		return raw, true
+	}
+	if compressed(resp) {
+		if plain == nil {
+			return nil, false
+		}
+		resp.Header.Del("Content-Encoding")
+	}
+	resp.Header.Del("Content-Length")
+	resp.Header.Del("Etag")
+	return at.WithoutCosts(resp.Header.Get("Content-Type"), plain), true
+}

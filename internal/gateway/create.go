@@ -1,0 +1,77 @@
+package gateway
+
+import (
+	"net/http"
+	"slices"
+
+	"modelgate"
+	"modelgate/internal/provider"
+)
+
+// jobKind is the kind of a job (spec: Async job ledger entry): that of the
+// model where it is one of the ledger's, else the path's.
+func jobKind(m *modelgate.Model, path modelgate.ModelKind) modelgate.ModelKind {
+	kinds := []modelgate.ModelKind{modelgate.Video, modelgate.Image, modelgate.ThreeD, modelgate.Audio}
+	if m != nil && slices.Contains(kinds, m.Kind) {
+		return m.Kind
+	}
+	if path != "" {
+		return path
+	}
+	return modelgate.Video
+}
+
+// passJob passes on the reply to the creation of a job. It is taken in whole:
+// the client sees the job's id only once the END that holds it is durable.
+func (y *Relay) passJob(c *call, resp *http.Response) {
+	a := &c.attempts[c.tried]
+	c.pace.reply(a.provider.Timeouts().Idle, y.Stuck)
+	raw, plain, err := provider.ReadReply(resp)
+	if err != nil {
+		y.Log.Warn("the reply to the creation of a job broke off; the job is lost", "request_id", c.id.String(), "provider", a.name, "error", err)
+		c.meter = nil
+		c.status = http.StatusBadGateway
+		c.advise(c.status)
+		return
+	}
+	c.meter.Feed(raw)
+	c.status, c.whole, c.replied = resp.StatusCode, true, int64(len(raw))
+	task, usage := a.way.Made(resp.StatusCode, plain, a.asked, c.makes)
+	if task == "" {
+		y.Log.Warn("the reply to the creation of a job names none that can be followed", "request_id", c.id.String(), "provider", a.name)
+	} else {
+		c.made = &modelgate.NewJob{TaskID: task, Kind: c.makes, Way: a.way.Name, Credential: c.sentWith, Deadline: a.way.Deadline(c.id.Time())}
+		c.jobUsage = usage
+	}
+	y.end(c)
+	if c.cut || c.client.hasLeft() {
+		return
+	}
+	raw, fine := c.tell(a.provider, resp, raw, plain)
+	if !fine {
+		c.cut = true // it is booked, and its job can be polled
+		return
+	}
+	c.replyHeaders(a.provider, resp.Header)
+	c.w.WriteHeader(resp.StatusCode)
+	c.pace.turn()
+	defer c.pace.turn()
+	if _, err := c.w.Write(raw); err != nil {
+		c.client.leave()
+	}
+}
+
+// provide completes the end of a call that has made a job: its cost is
+// provisional, and what was reserved beyond that stays reserved.
+func (c *call) provide(end *modelgate.CallEnd) {
+	if c.made == nil {
+		return
+	}
+	price := c.attempts[c.tried].price
+	end.Usage, end.ParseStatus = c.jobUsage, modelgate.ParseProvisional
+	end.Usage.Clamp()
+	end.Cost, _, end.PriceLabel = c.cost(&end.Usage)
+	c.made.Price = price.Freeze(c.id.Time())
+	c.made.Reserve = max(c.hold.Amount()-end.Cost, 0)
+	end.Job = c.made
+}

@@ -1,0 +1,170 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+
+	"modelgate"
+	"modelgate/internal/provider"
+)
+
+// door is a path that serves the models of one kind. Which providers serve a
+// door, and on which path of theirs, is for the provider table to say.
+type door struct {
+	path string
+	kind modelgate.ModelKind
+	// as is the door whose entry in the provider table an alias uses; "" for
+	// a door that is none.
+	as string
+}
+
+// doors are the model doors (spec: Model doors) and those that real clients
+// need beside them.
+var doors = [...]door{
+	{path: "/v1/chat/completions", kind: modelgate.LLM},
+	{path: "/v1/messages", kind: modelgate.LLM},
+	{path: "/v1/messages/count_tokens", kind: modelgate.LLM},
+	{path: "/v1/responses", kind: modelgate.LLM},
+	{path: "/v1/completions", kind: modelgate.LLM},
+	{path: "/v1/embeddings", kind: modelgate.Embedding},
+	{path: "/v1/images/generations", kind: modelgate.Image},
+	{path: "/v1/images/edits", kind: modelgate.Image},
+	{path: "/v1/videos", kind: modelgate.Video},
+	{path: "/v1/reranks", kind: modelgate.Rerank},
+	{path: "/v1/rerank", kind: modelgate.Rerank, as: "/v1/reranks"},
+	{path: "/v2/rerank", kind: modelgate.Rerank, as: "/v1/reranks"},
+	{path: "/v1/audio/speech", kind: modelgate.Audio},
+	{path: "/v1/audio/transcriptions", kind: modelgate.Audio},
+	{path: "/v1/audio/translations", kind: modelgate.Audio},
+}
+
+// entry is the door's name in the provider table.
+func (d *door) entry() string {
+	if d.as != "" {
+		return d.as
+	}
+	return d.path
+}
+
+// errNoDoor answers any other path of the doors' namespace.
+func errNoDoor() error {
+	var list []string
+	for i := range doors {
+		list = append(list, doors[i].path)
+	}
+	return modelgate.Errorf(modelgate.NotFound, "no such endpoint; there are POST %s and GET /v1/models", strings.Join(list, ", "))
+}
+
+// resolveDoor reads the body, finds the model by its slug and lines up its
+// routes.
+func (y *Relay) resolveDoor(c *call) error {
+	d := y.doors[c.r.URL.Path]
+	if task, ok := strings.CutPrefix(c.r.URL.Path, videoJobs); d == nil && ok && task != "" {
+		return y.resolveTask(c, task)
+	}
+	if d == nil {
+		return errNoDoor()
+	}
+	if c.r.Method != http.MethodPost {
+		c.w.Header().Set("Allow", http.MethodPost)
+		return modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use POST")
+	}
+	c.surface, c.bySlug = d.path, true
+	q, err := y.read(c)
+	if err != nil {
+		return err
+	}
+	if c.attribution, err = attribution(c.r.Header); err != nil {
+		return err
+	}
+	slug, err := q.slug()
+	if err != nil {
+		return err
+	}
+	if !strings.Contains(slug, "/") {
+		return modelgate.ErrBareModel(slug)
+	}
+	if c.model = c.live.Catalog.Find(slug); c.model == nil {
+		return modelgate.ErrUnknownSlug(slug)
+	}
+	if c.model.Kind != d.kind {
+		return modelgate.ErrWrongKind(slug, c.model.Kind, d.kind)
+	}
+	c.demand = q.demand(d.path)
+	if q.once = len(c.model.Routes) == 1; !q.once {
+		c.body = q.body
+		if err := c.room.Hold(2 * int64(len(q.body))); err != nil { // it stays beside that of the route under way
+			return err
+		}
+	}
+	c.attempts = make([]attempt, 0, len(c.model.Routes))
+	for i := range c.model.Routes {
+		a, err := c.route(q, d, i)
+		switch {
+		case err != nil && i == 0:
+			return err
+		case err != nil:
+			continue // the body is wrong for this fallback only
+		}
+		c.attempts = append(c.attempts, a)
+	}
+	return nil
+}
+
+// route prepares the i-th route of a door's model.
+func (c *call) route(q *request, d *door, i int) (attempt, error) {
+	r := &c.model.Routes[i]
+	a := attempt{name: r.Provider, model: r.Model, price: c.model.PriceOn(i), provider: c.live.Providers[r.Provider]}
+	if a.provider == nil {
+		return a, nil
+	}
+	way := a.provider.Door(d.entry())
+	if way == nil {
+		a.wrongDoor = true
+		return a, nil
+	}
+	if err := q.judge(a.provider, d.path, limits{way.Query, way.Deferred, way.Stored, way.Way != nil}); err != nil {
+		return a, err
+	}
+	_, others, err := q.models(way.Models, nil)
+	if err != nil {
+		return a, err
+	}
+	a.others, a.reader, a.way = others, way.Reader, way.Way
+	c.free = c.free || way.Free
+	if way.Way != nil {
+		c.makes = jobKind(c.model, d.kind)
+	}
+	if a.asked, err = way.Ask(&q.Request, c.makes); err != nil {
+		return a, badRequest(err)
+	}
+	a.out = provider.Call{Method: http.MethodPost, Header: c.r.Header, Auth: way.Auth, Set: way.Header}
+	a.out.Path, a.out.Query = way.Target(r.Model)
+	if a.out.Query == "" {
+		a.out.Query = a.provider.ClientQuery(c.r.URL.RawQuery)
+	}
+	if q.once {
+		a.out.Body, a.inject, err = q.rewrite(way.Place, r.Model, wish(way.IncludeUsage))
+	} else {
+		a.edits, a.inject, err = q.edits(way.Place, r.Model, wish(way.IncludeUsage))
+	}
+	return a, err
+}
+
+// DoorOf is the path of the first door that serves a model now, "" for none.
+// Safe for concurrent use.
+func (y *Relay) DoorOf(m *modelgate.Model) string { return y.Live().doorOf(m) }
+
+func (l *Live) doorOf(m *modelgate.Model) string {
+	for i := range doors {
+		if doors[i].kind != m.Kind || doors[i].as != "" {
+			continue
+		}
+		for _, r := range m.Routes {
+			if p := l.Providers[r.Provider]; p != nil && p.Door(doors[i].path) != nil {
+				return doors[i].path
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,187 @@
+package gateway
+
+import (
+	"net/http"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/provider"
+)
+
+// finish is the one exit of a call. It runs after a panic and after the
+// client has gone, closes the books if the call has begun, and then releases
+// what is left of the answer: the bare status of a transport failure, or the
+// end of the body. A reply that was cut is cut for the client too, and so is
+// one whose END failed.
+func (y *Relay) finish(c *call) {
+	defer c.pass.Release()
+	defer c.room.Leave()
+	if !c.begun {
+		c.hold.Release()
+		if c.errand == nil {
+			return
+		}
+	}
+	c.client.close()
+	replied := c.meter != nil
+	if replied {
+		defer c.meter.Close()
+	}
+	y.end(c)
+	switch {
+	case c.cut:
+		panic(http.ErrAbortHandler)
+	case !replied && c.status != 0 && c.status != statusClientGone:
+		c.w.WriteHeader(c.status)
+	}
+}
+
+// end writes the END entry, once. It is written even where reading the usage
+// panics: a provider's bytes must not keep a call off the books.
+func (y *Relay) end(c *call) {
+	if c.ended || !c.begun { // an errand is not booked
+		return
+	}
+	c.ended, c.closing = true, time.Now()
+	end := c.outcome(c.closing)
+	end.ParseStatus = modelgate.ParseUnknown
+	defer y.settle(c, &end)
+	defer func() {
+		if err := y.Books.End(c.id, &end); err != nil {
+			c.cut = true // nobody may hold an answer that is not in the books
+			y.Log.Error("usage could not be made durable", "request_id", c.id.String(), "error", err)
+		}
+		y.Metrics.done(c, &end)
+		y.trace(c, &end)
+	}()
+	c.charge(&end)
+	c.provide(&end)
+}
+
+// outcome is how the call has come out by now, but for what it used.
+func (c *call) outcome(now time.Time) modelgate.CallEnd {
+	a := &c.attempts[c.tried]
+	end := modelgate.CallEnd{StatusCode: c.status, LatencyMS: now.Sub(c.start).Milliseconds()}
+	if c.status == 0 {
+		end.StatusCode = http.StatusInternalServerError // the gateway failed before it had an answer
+	}
+	if !c.firstByte.IsZero() {
+		end.FirstByteMS = c.firstByte.Sub(c.start).Milliseconds()
+	}
+	if c.tried > 0 {
+		end.Provider, end.Model, end.Region = a.name, a.model, a.provider.Region()
+	}
+	return end
+}
+
+// charge fills in what the call used and what that costs.
+func (c *call) charge(end *modelgate.CallEnd) {
+	var source knowledge
+	if c.free {
+		source = uncharged
+	} else {
+		end.Usage, source = c.usage()
+	}
+	if source == uncharged {
+		end.ParseStatus = modelgate.ParseOK
+		return
+	}
+	var priced modelgate.Priced
+	end.Cost, priced, end.PriceLabel = c.cost(&end.Usage)
+	switch {
+	case source == blind && end.Cost == 0:
+		end.ParseStatus = modelgate.ParseUnknown
+	case source == stated && priced == modelgate.FullyPriced:
+		end.ParseStatus = modelgate.ParseOK
+	default:
+		end.ParseStatus = modelgate.ParsePartial
+	}
+	c.guessed = source == estimated
+}
+
+// knowledge says where a usage comes from.
+type knowledge uint8
+
+const (
+	blind     knowledge = iota // nothing could be read
+	estimated                  // counted from bytes, or only part of the reply's figures
+	stated                     // the reply's own figures, whole
+	uncharged                  // a refusal without usage, or a request that was not sent
+)
+
+// usage is what the call used: what the reply stated, and where that is not
+// all, the larger of it and an estimate of what was sent and delivered.
+func (c *call) usage() (modelgate.Usage, knowledge) {
+	var usage modelgate.Usage
+	seen := provider.Nothing
+	if c.meter != nil {
+		if usage, seen = c.meter.Result(); seen == provider.All {
+			return usage, stated
+		}
+	}
+	a := &c.attempts[c.tried]
+	switch failed := c.meter != nil && c.status >= 300; {
+	case failed && seen == provider.Some:
+		return usage, estimated
+	case failed || !c.sent:
+		return usage, uncharged
+	case a.reader == nil || a.model == "":
+		return usage, blind
+	}
+	kind := c.kind()
+	counted := tokens(kind)
+	if kind == modelgate.Rerank && c.replied > 0 && !c.whole {
+		usage.Searches, counted = max(usage.Searches, 1), true
+	}
+	if counted && usage.PromptTokens() == 0 {
+		usage.Input = c.estimateInput()
+	}
+	if c.meter != nil && kind != modelgate.Embedding && kind != modelgate.Rerank {
+		most := c.mostOutput() - usage.AudioOutput - usage.Reasoning
+		usage.Output = max(usage.Output, min(usage.Output+provider.EstimateTokens(c.meter.Unstated()), most))
+	}
+	if !counted && seen == provider.Nothing && usage.Output == 0 {
+		return usage, blind
+	}
+	return usage, estimated
+}
+
+// estimateInput guesses the tokens of the request.
+func (c *call) estimateInput() int64 {
+	n := provider.EstimateTokens(c.attempts[c.tried].size)
+	if c.model != nil && c.model.ContextLength > 0 && c.kind() != modelgate.Embedding {
+		n = min(n, c.model.ContextLength) // pictures within a body are not text
+	}
+	return n
+}
+
+// estimateSent is what the call costs once it is sent, by the length of its
+// request alone.
+func (c *call) estimateSent() modelgate.SentEstimate {
+	a := &c.attempts[c.tried]
+	if c.free || a.reader == nil || a.model == "" || !tokens(c.kind()) {
+		return modelgate.SentEstimate{}
+	}
+	usage := modelgate.Usage{Input: c.estimateInput()}
+	cost, _, label := a.price.Cost(&usage, c.id.Time())
+	return modelgate.SentEstimate{Input: usage.Input, Cost: cost, PriceLabel: label}
+}
+
+// mostOutput is what the request and the model let a reply have.
+func (c *call) mostOutput() int64 {
+	most := int64(modelgate.MaxQuantity)
+	if c.demand.output > 0 {
+		most = c.demand.output
+	}
+	if c.model != nil && c.model.MaxOutput > 0 {
+		most = min(most, c.model.MaxOutput)
+	}
+	answers := c.demand.answers()
+	return min(most, modelgate.MaxQuantity/answers) * answers
+}
+
+// tokens reports whether models of the kind are charged by the token. A
+// model that is not catalogued is taken for one.
+func tokens(k modelgate.ModelKind) bool {
+	return k == modelgate.LLM || k == modelgate.Embedding || k == ""
+}

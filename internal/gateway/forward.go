@@ -1,0 +1,196 @@
+package gateway
+
+import (
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/life"
+	"modelgate/internal/provider"
+)
+
+// The status of a call whose client left before there was an answer. No
+// client ever sees it.
+const statusClientGone = 499
+
+// forward writes BEGIN, sends the call to one route after another until one
+// answers, and passes the answer on. The upstream call outlives the client's
+// request, so that its usage can still be read.
+func (y *Relay) forward(c *call) error {
+	first, err := c.outbound(0)
+	if err != nil {
+		return err
+	}
+	c.out = first
+	y.Together.Wait()
+	if err := y.begin(c); err != nil {
+		return err
+	}
+	defer y.watch(c)()
+	y.Metrics.inFlight.Inc()
+	defer y.Metrics.inFlight.Dec()
+
+	resp, err := y.try(c, first)
+	c.body = nil
+	if err != nil {
+		a := &c.attempts[c.tried]
+		if c.sent && a.way != nil {
+			y.Log.Warn("the creation of a job got no reply; a job that it made is lost", "request_id", c.id.String(), "provider", a.name)
+		}
+		c.fail(err)
+		return nil
+	}
+	defer resp.Body.Close()
+	y.pass(c, resp)
+	return nil
+}
+
+// watch bounds the upstream call of c: by its client, its provider and the
+// life of the relay. What it returns ends that.
+func (y *Relay) watch(c *call) (stop func()) {
+	c.client = leaving{life: &c.life, drains: y.drains, org: c.caller.ClientID, limit: y.DrainFor, gauge: y.Metrics.drains}
+	y.lives.add(c.id[len(c.id)-1], &c.life)
+	c.pace = y.paces.Get().(*pace)
+	c.pace.start(c, y.Lifetime, y.tick(c))
+	forget := life.AfterFunc(c.r.Context(), c.client.leave)
+	return func() {
+		forget()
+		c.pace.stop()
+		y.paces.Put(c.pace)
+		y.lives.remove(c.id[len(c.id)-1], &c.life)
+	}
+}
+
+// tick is how often to look whether a call has stopped: often enough for the
+// shortest of its bounds.
+func (y *Relay) tick(c *call) time.Duration {
+	tick := min(y.Lifetime, y.Stuck)
+	for i := range c.attempts {
+		tick = min(tick, c.attempts[i].provider.Timeouts().Idle)
+	}
+	return tick / 4
+}
+
+// begin writes the BEGIN entry; without it no call is made.
+func (y *Relay) begin(c *call) error {
+	a := &c.attempts[0]
+	begin := modelgate.CallBegin{
+		ID: c.id, At: c.id.Time(), ClientID: c.caller.ClientID, KeyID: c.caller.KeyID, SubAccountID: c.caller.SubAccountID,
+		Provider: a.name, Model: a.model, Region: a.provider.Region(), Door: c.surface, Kind: c.kind(),
+		ViaSDK: provider.ViaSDK(c.r.UserAgent()), Attribution: c.attribution, Holds: c.hold.Holds(), Sent: c.estimateSent(),
+	}
+	if c.model != nil {
+		begin.Slug, begin.Author = c.model.Slug, c.model.Author()
+	}
+	if err := y.Books.Begin(&begin); err != nil {
+		y.Log.Error("call refused: usage cannot be recorded", "request_id", c.id.String(), "error", err)
+		return modelgate.Errorf(modelgate.Unavailable, "usage cannot be recorded right now; retry shortly")
+	}
+	c.begun, c.leaves = true, time.Now()
+	return nil
+}
+
+// try sends the call along its routes: a request that could not leave, a 429
+// and a 5xx move on to the next, before a byte of the reply has been passed on
+// and never twice to the same. The last route's outcome stands.
+func (y *Relay) try(c *call, out *provider.Attempt) (*http.Response, error) {
+	for {
+		a := &c.attempts[c.tried]
+		c.sentWith = out.Credential()
+		c.client.when(a.provider.OnDisconnect())
+		if a.way != nil {
+			c.client.stay()
+		}
+		resp, sent, err := a.provider.Send(out)
+		c.sent = sent
+		if err == nil {
+			c.firstByte = time.Now()
+			if resp.StatusCode < 200 {
+				resp.Body.Close()
+				err = errSwitched
+				y.unreached(c, a.name, err)
+				return nil, err
+			}
+		} else {
+			y.unreached(c, a.name, err)
+		}
+		if !movesOn(resp, sent) || c.life.Cause() != nil || c.client.hasLeft() {
+			return resp, err
+		}
+		next, following := c.following()
+		if following == nil {
+			return resp, err
+		}
+		if resp != nil {
+			resp.Body.Close()
+		}
+		y.Metrics.fellBack(a.name)
+		c.tried, out, c.sent, c.firstByte = next, following, false, time.Time{}
+		y.markSent(c)
+	}
+}
+
+// errSwitched is a reply that changes the protocol, which no call asks for.
+var errSwitched = &provider.Unreachable{Cause: "malformed", Detail: "the reply switches to another protocol"}
+
+// outbound is the request of a route. A large body is not made for routes that
+// may never be tried.
+func (c *call) outbound(i int) (*provider.Attempt, error) {
+	a := &c.attempts[i]
+	if a.edits != nil {
+		a.out.Body = provider.Splice(nil, c.body, a.edits...)
+	}
+	a.size = int64(len(a.out.Body))
+	return a.provider.Outbound(&c.life, a.out)
+}
+
+// following is the next route that has a credential, and its request; nil
+// when there is none.
+func (c *call) following() (int, *provider.Attempt) {
+	for i := c.tried + 1; i < len(c.attempts); i++ {
+		if i > 0 {
+			c.attempts[i-1].out.Body = nil // it has been sent, or never will be
+		}
+		if out, err := c.outbound(i); err == nil {
+			return i, out
+		}
+	}
+	return 0, nil
+}
+
+// movesOn reports whether an outcome lets another route try.
+func movesOn(resp *http.Response, sent bool) bool {
+	if resp == nil {
+		return !sent
+	}
+	return resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500
+}
+
+// fail answers a call that got no reply: a status and nothing else (spec:
+// Errors, transport-level failure).
+func (c *call) fail(err error) {
+	var timeout net.Error
+	switch {
+	case errors.Is(c.life.Cause(), errLeft):
+		c.status = statusClientGone
+		return
+	case errors.Is(c.life.Cause(), errExpired), errors.As(err, &timeout) && timeout.Timeout():
+		c.status = http.StatusGatewayTimeout
+	default:
+		c.status = http.StatusBadGateway
+	}
+	if !c.client.hasLeft() {
+		c.w.Header().Set("Content-Length", "0")
+		c.advise(c.status)
+	}
+}
+
+// advise tells SDKs not to ask again for a job that the provider may have
+// made all the same.
+func (c *call) advise(status int) {
+	if c.sent && c.errand == nil && c.attempts[c.tried].way != nil && (status >= 500 || status == http.StatusRequestTimeout) {
+		c.w.Header().Set("X-Should-Retry", "false")
+	}
+}

@@ -1,0 +1,22 @@
+package gateway
+
+import (
+	"errors"
+	"testing"
+
+	"modelgate/internal/life"
+)
+
+func TestLivesEndTogether(t *testing.T) {
+	t.Parallel()
+	all, cause := newLives(), errors.New("cause")
+	early, gone, late := new(life.Life), new(life.Life), new(life.Life)
+	all.add(1, early)
+	all.add(17, gone)
+	all.remove(17, gone)
+	all.end(cause)
+	all.add(1, late)
+	if early.Cause() != cause || late.Cause() != cause || gone.Cause() != nil {
+		t.Errorf("early %v, gone %v, late %v", early.Cause(), gone.Cause(), late.Cause())
+	}
+}

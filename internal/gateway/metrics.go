@@ -1,0 +1,166 @@
+package gateway
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"modelgate"
+)
+
+// Metrics counts calls. Its labels are bounded: doors and provider names come
+// from tables and the configuration, never from a client.
+type Metrics struct {
+	calls     *prometheus.CounterVec
+	refusals  *prometheus.CounterVec
+	fallbacks *prometheus.CounterVec
+	failures  *prometheus.CounterVec
+	tokens    *prometheus.CounterVec
+	cost      *prometheus.CounterVec
+	latency   *prometheus.HistogramVec
+	firstByte *prometheus.HistogramVec
+	added     prometheus.Histogram
+	errands   *prometheus.CounterVec
+	jobs      *prometheus.CounterVec
+	jobCost   *prometheus.CounterVec
+	inFlight  prometheus.Gauge
+	drains    prometheus.Gauge
+
+	mu      sync.RWMutex
+	tallies map[string]*tally // of each provider that has been called
+}
+
+// tally is a provider's part of the metrics, so that a call need not look its
+// labels up one by one.
+type tally struct {
+	answers            map[answer]prometheus.Counter // guarded by Metrics.mu
+	input, output      prometheus.Counter
+	cost               prometheus.Counter
+	latency, firstByte prometheus.Observer
+}
+
+// answer is what calls are counted by, beside the provider.
+type answer struct {
+	surface string
+	status  int
+}
+
+// NewMetrics registers the metrics of a relay.
+func NewMetrics(reg prometheus.Registerer) *Metrics {
+	seconds := prometheus.ExponentialBuckets(0.005, 2.5, 12)
+	m := &Metrics{
+		tallies: make(map[string]*tally),
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "modelgate_calls_total", Help: "Calls sent towards a provider, by how they were answered.",
+		}, []string{"surface", "provider", "status"}),
+		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "modelgate_refusals_total", Help: "Calls the gateway itself turned down, by type of error.",
+		}, []string{"type"}),
+		fallbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "modelgate_fallbacks_total", Help: "Attempts that failed and were followed by one on another route.",
+		}, []string{"provider"}),
+		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "modelgate_provider_failures_total", Help: "Requests to a provider that got no reply, by cause.",
+		}, []string{"provider", "cause"}),
+		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "modelgate_tokens_total", Help: "Tokens booked.",
+		}, []string{"provider", "direction"}),
+		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "modelgate_cost_usd_total", Help: "Cost booked, in USD.",
+		}, []string{"provider"}),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "modelgate_call_seconds", Help: "Admission to the last byte.", Buckets: seconds,
+		}, []string{"provider"}),
+		firstByte: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "modelgate_first_byte_seconds", Help: "Admission to the provider's first byte.", Buckets: seconds,
+		}, []string{"provider"}),
+		added: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "modelgate_added_seconds", Help: "What the gateway itself took of a call, apart from its provider and its client: before the request left and while the books were closed.",
+			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
+		}),
+		errands: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "modelgate_job_requests_total", Help: "Polls, downloads and cancellations that clients asked for, by how the provider answered.",
+		}, []string{"provider", "does", "status"}),
+		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "modelgate_jobs_ended_total", Help: "Asynchronous jobs that this instance saw end, by how.",
+		}, []string{"provider", "status"}),
+		jobCost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "modelgate_job_cost_usd_total", Help: "Final cost of the jobs that this instance saw end, in USD.",
+		}, []string{"provider"}),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "modelgate_calls_in_flight", Help: "Calls under way towards providers.",
+		}),
+		drains: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "modelgate_drains", Help: "Replies read on for the books after their client has left.",
+		}),
+	}
+	for _, kind := range []modelgate.Kind{modelgate.Unavailable, modelgate.Internal} {
+		m.refusals.WithLabelValues(kind.Type()) // an alert wants to see the first
+	}
+	reg.MustRegister(m.calls, m.refusals, m.fallbacks, m.failures, m.tokens, m.cost, m.latency, m.firstByte, m.added, m.errands, m.jobs, m.jobCost, m.inFlight, m.drains)
+	return m
+}
+
+func (m *Metrics) refused(kind modelgate.Kind) { m.refusals.WithLabelValues(kind.Type()).Inc() }
+
+func (m *Metrics) fellBack(provider string) { m.fallbacks.WithLabelValues(provider).Inc() }
+
+func (m *Metrics) unreached(provider, cause string) {
+	m.failures.WithLabelValues(provider, cause).Inc()
+}
+
+func (m *Metrics) errand(c *call, status int) {
+	m.errands.WithLabelValues(c.errand.at.Name(), string(c.errand.role), strconv.Itoa(status)).Inc()
+}
+
+func (m *Metrics) jobEnded(f *modelgate.JobFinal) {
+	m.jobs.WithLabelValues(f.Job.Provider, string(f.Status)).Inc()
+	m.jobCost.WithLabelValues(f.Job.Provider).Add(float64(f.Cost) / float64(modelgate.USD))
+}
+
+// done counts a call whose books are closed.
+func (m *Metrics) done(c *call, end *modelgate.CallEnd) {
+	t, calls := m.tally(c.attempts[c.tried].provider.Name(), answer{c.surface, end.StatusCode})
+	calls.Inc()
+	t.input.Add(float64(end.Usage.InputTokens()))
+	t.output.Add(float64(end.Usage.OutputTokens()))
+	t.cost.Add(float64(end.Cost) / float64(modelgate.USD))
+	now := time.Now()
+	t.latency.Observe(now.Sub(c.start).Seconds())
+	m.added.Observe((c.leaves.Sub(c.start) - c.upload + now.Sub(c.closing)).Seconds())
+	if !c.firstByte.IsZero() {
+		t.firstByte.Observe(c.firstByte.Sub(c.start).Seconds())
+	}
+}
+
+// tally is a provider's, and in it the counter of the calls that were answered
+// so.
+func (m *Metrics) tally(provider string, a answer) (*tally, prometheus.Counter) {
+	m.mu.RLock()
+	t := m.tallies[provider]
+	if t != nil {
+		if calls := t.answers[a]; calls != nil {
+			m.mu.RUnlock()
+			return t, calls
+		}
+	}
+	m.mu.RUnlock()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if t = m.tallies[provider]; t == nil {
+		t = &tally{
+			answers: make(map[answer]prometheus.Counter), cost: m.cost.WithLabelValues(provider),
+			input: m.tokens.WithLabelValues(provider, "in"), output: m.tokens.WithLabelValues(provider, "out"),
+			latency: m.latency.WithLabelValues(provider), firstByte: m.firstByte.WithLabelValues(provider),
+		}
+		m.tallies[provider] = t
+	}
+	calls := t.answers[a]
+	if calls == nil {
+		calls = m.calls.WithLabelValues(a.surface, provider, strconv.Itoa(a.status))
+		t.answers[a] = calls
+	}
+	return t, calls
+}

@@ -1,0 +1,78 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+
+	"modelgate"
+	"modelgate/internal/provider"
+)
+
+// resolveProxy finds out which models a call on a provider's own path names.
+// Path, query and body go on as they came.
+func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
+	if c.r.Header.Get("Upgrade") != "" {
+		return modelgate.Errorf(modelgate.BadRequest, "protocol upgrades (WebSocket, realtime) are not supported; use the HTTP endpoints")
+	}
+	path := strings.TrimPrefix(c.r.URL.EscapedPath(), "/"+p.Name())
+	if path == "" {
+		path = "/"
+	}
+	way, captures := p.Route(c.r.Method, path)
+	if way == nil && c.r.Method == http.MethodHead {
+		way, captures = p.Route(http.MethodGet, path)
+	}
+	switch {
+	case way == nil:
+		return modelgate.ErrPathNotPermitted
+	case way.Async != "" && way.Async != provider.AsyncCreate:
+		return y.resolveJobPath(c, p, way, captures)
+	}
+	q, err := y.read(c)
+	if err != nil {
+		return err
+	}
+	if c.attribution, err = attribution(c.r.Header); err != nil {
+		return err
+	}
+	if way.Open {
+		err = q.judgeOpen(p, path, way)
+	} else {
+		err = q.judge(p, path, limitsOf(way))
+	}
+	if err != nil {
+		return err
+	}
+	c.demand = q.demand(path)
+	a := attempt{name: p.Name(), provider: p, reader: way.Reader}
+	if a.model, a.others, err = q.models(way.Models, captures); err != nil {
+		return err
+	}
+	if a.way = way.Way; a.way != nil && a.model == "" {
+		return modelgate.Errorf(modelgate.BadRequest, "a task needs a model: name one where the provider takes it")
+	}
+	if err := q.names(way, a.model); err != nil {
+		return err
+	}
+	_, template, _ := strings.Cut(way.Pattern, " ")
+	c.surface, c.free = "/"+p.Name()+template, way.Free
+	if a.model != "" {
+		a.price = c.live.Catalog.ProxyPrice(a.name, a.model)
+		if known := c.live.Catalog.Serving(a.name, a.model); len(known) > 0 {
+			c.model = known[0]
+		}
+	}
+	if a.way != nil {
+		c.makes = jobKind(c.model, way.Kind)
+	}
+	if a.asked, err = way.Ask(&q.Request, c.makes); err != nil {
+		return badRequest(err)
+	}
+	a.out = provider.Call{Method: c.r.Method, Path: path, Query: p.ClientQuery(c.r.URL.RawQuery), Header: c.r.Header, Auth: way.Auth}
+	includeUsage := wish(way.IncludeUsage && c.r.Method == http.MethodPost)
+	if a.out.Body, a.inject, err = q.rewrite(provider.ModelInBody, "", includeUsage); err != nil {
+		return err
+	}
+	c.attempts = []attempt{a}
+	return nil
+}

@@ -1,0 +1,172 @@
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/httpx"
+	"modelgate/internal/provider"
+)
+
+// request is a client's body, taken apart once.
+type request struct {
+	provider.Request
+	budget *provider.Names // what demand reads of objects
+	tools  *provider.Names
+	method string
+	header http.Header
+	body   []byte
+	form   bool // multipart/form-data
+	json   bool
+	// pairs: it is declared to be application/x-www-form-urlencoded.
+	pairs bool
+	// once: the body is rewritten for one route only, and may be rewritten
+	// where it stands. Nothing may be read out of it afterwards.
+	once bool
+}
+
+// read reads and scans the body. A body that begins like a JSON object, in
+// any encoding, is judged as one whatever its Content-Type says, because a
+// provider may do the same; so is one whose Content-Type speaks of JSON.
+func (y *Relay) read(c *call) (*request, error) {
+	c.room = y.Room.For(string(c.caller.ClientID))
+	began := time.Now()
+	body, err := httpx.ReadBody(c.r, y.MaxBody, &c.room)
+	c.upload = time.Since(began)
+	if err != nil {
+		return nil, err
+	}
+	q := &request{body: body, budget: c.live.budget, tools: c.live.tools, method: c.r.Method, header: c.r.Header}
+	q.Query = c.r.URL.RawQuery
+	if len(c.r.Header["Content-Type"]) > 1 {
+		return nil, modelgate.Errorf(modelgate.BadRequest, "Content-Type must be given once")
+	}
+	contentType := c.r.Header.Get("Content-Type")
+	declared := strings.HasPrefix(contentType, "application/json")
+	if !declared {
+		media := strings.ToLower(contentType)
+		declared, q.form, q.pairs = strings.Contains(media, "json"), strings.Contains(media, "multipart/form-data"), strings.Contains(media, "urlencoded")
+	}
+	if q.form {
+		q.Form, err = provider.ScanForm(contentType, body, c.live.names)
+		return q, badRequest(err)
+	}
+	start := bytes.TrimLeft(body, " \t\r\n\x00") // the zeros of UTF-16
+	if len(body) > 0 && (declared || len(start) > 0 && (start[0] == '{' || start[0] >= 0x80)) {
+		q.json = true
+		q.Fields, err = provider.Scan(body, c.live.names)
+		return q, badRequest(err)
+	}
+	return q, nil
+}
+
+// reuse hands the memory of the body on where the call has come to its end and
+// no provider's connection reads it any more. What was read out of it are
+// copies. Of several routes each has a copy of the body, and of one the first
+// request is the only one.
+func (c *call) reuse() {
+	if c.out == nil || c.out.Left() {
+		c.room.Reuse()
+	}
+}
+
+// badRequest turns what the parsers say into an answer.
+func badRequest(err error) error {
+	if syntax, ok := errors.AsType[*provider.SyntaxError](err); ok {
+		return modelgate.Errorf(modelgate.BadRequest, "%s", syntax.Message)
+	}
+	return err
+}
+
+// slug is the model that a door's body names.
+func (q *request) slug() (string, error) {
+	const missing = `"model" is required: name a catalog slug 'author/model' (see GET /v1/models)`
+	if q.form {
+		text, _, ok := q.Form.Get("model")
+		if !ok || text == "" {
+			return "", modelgate.Errorf(modelgate.BadRequest, missing)
+		}
+		return text, nil
+	}
+	value, ok := q.Fields.Get("model")
+	if !ok {
+		return "", modelgate.Errorf(modelgate.BadRequest, missing)
+	}
+	text, ok := value.Text()
+	if !ok || text == "" {
+		return "", modelgate.Errorf(modelgate.BadRequest, `"model" must be a string: a catalog slug 'author/model' (see GET /v1/models)`)
+	}
+	return text, nil
+}
+
+// rename is the edit that gives the model the provider's own id, or takes it
+// out of the body where the provider wants it in the path.
+func (q *request) rename(place provider.Place, native string) provider.Edit {
+	switch {
+	case q.form && place == provider.ModelInPath:
+		return q.Form.Remove("model")
+	case q.form:
+		_, at, _ := q.Form.Get("model")
+		return provider.Edit{Span: at, Text: []byte(native)}
+	case place == provider.ModelInPath:
+		return q.Fields.Remove("model")
+	}
+	value, _ := q.Fields.Get("model")
+	return provider.Edit{Span: value.Span, Text: provider.ModelValue(native)}
+}
+
+// rewrite is the body for the only route: see edits.
+func (q *request) rewrite(place provider.Place, native string, includeUsage wish) (body []byte, injected bool, err error) {
+	edits, injected, err := q.edits(place, native, includeUsage)
+	switch {
+	case err != nil || len(edits) == 0:
+		return q.body, false, err
+	case q.once:
+		return provider.SpliceOwned(q.body, edits...), injected, nil
+	}
+	return provider.Splice(nil, q.body, edits...), injected, nil
+}
+
+// edits are what the body for a route differs in: the model renamed where
+// native names one, and usage asked for where a stream would not state it.
+func (q *request) edits(place provider.Place, native string, includeUsage wish) (edits []provider.Edit, injected bool, err error) {
+	edits = make([]provider.Edit, 0, 2)
+	if native != "" {
+		edits = append(edits, q.rename(place, native))
+	}
+	if includeUsage == wanted && q.json {
+		edit, added, err := provider.IncludeUsage(&q.Fields)
+		if err != nil {
+			return nil, false, badRequest(err)
+		}
+		if added {
+			edits, injected = append(edits, edit), true
+		}
+	}
+	return edits, injected, nil
+}
+
+// wish says whether a stream must be asked for its usage.
+type wish bool
+
+const wanted wish = true
+
+// models are all models that a body names besides the first.
+func (q *request) models(sources []provider.ModelSource, path provider.Captures) (first string, others []string, err error) {
+	q.Path = path
+	all, err := provider.Models(sources, &q.Request)
+	if err != nil || len(all) == 0 {
+		return "", nil, badRequest(err)
+	}
+	for _, name := range all {
+		if len(name) > modelgate.MaxPattern {
+			return "", nil, modelgate.Errorf(modelgate.BadRequest, "the name of a model has at most %d bytes", modelgate.MaxPattern)
+		}
+	}
+	return all[0], slices.Clone(all[1:]), nil
+}

@@ -1,0 +1,180 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"modelgate/internal/httpx"
+	"modelgate/internal/provider"
+)
+
+const copyBuffer = 32 << 10
+
+// Why an upstream call was ended by the gateway.
+var (
+	errStalled = errors.New("provider stopped sending")
+	errExpired = errors.New("call took too long")
+	errLeft    = errors.New("client has gone")
+	errEnding  = errors.New("the gateway is shutting down")
+)
+
+// passage is a reply on its way to the client.
+type passage struct {
+	*call
+	resp   *http.Response
+	filter *provider.UsageChunkFilter // nil: every event is for the client
+	costs  *provider.CostFilter       // nil: what the reply states of costs is for the client
+	plain  *provider.Decoded          // before costs; nil: the reply is not compressed
+}
+
+// replyHeaders passes the headers of a reply on. A redirect is named by the
+// provider's own path: an end customer who came through a door is not told
+// which provider that is.
+func (c *call) replyHeaders(p *provider.Provider, from http.Header) {
+	header := c.w.Header()
+	p.ResponseHeaders(header, from)
+	if byDoor := c.bySlug || c.errand != nil && c.errand.provider == ""; byDoor && c.caller.SubAccountID != "" {
+		header.Del("Location")
+	}
+}
+
+// pass copies the reply to the client as it comes and feeds the meter. What
+// was charged is booked before the last byte is let go: the last of a body of
+// known length, the bytes that hold a stream's terminal event, or the end of
+// a chunked body.
+func (y *Relay) pass(c *call, resp *http.Response) {
+	a := &c.attempts[c.tried]
+	c.meter = a.reader.Meter(provider.Reply{
+		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"),
+		ContentEncoding: resp.Header.Get("Content-Encoding"), Asked: a.asked,
+	})
+	if a.way != nil && resp.StatusCode < 300 {
+		y.passJob(c, resp)
+		return
+	}
+	header := c.w.Header()
+	c.replyHeaders(a.provider, resp.Header)
+	c.advise(resp.StatusCode)
+	c.stream = hasMedia(resp, "text/event-stream")
+	p := passage{call: c, resp: resp}
+	if a.inject && resp.StatusCode < 300 && c.stream && !compressed(resp) {
+		p.filter = new(provider.UsageChunkFilter)
+		header.Del("Content-Length")
+		resp.ContentLength = -1
+	}
+	if !y.hideCosts(&p) {
+		return
+	}
+	if p.plain != nil {
+		defer p.plain.Close()
+	}
+	c.status = resp.StatusCode
+	c.w.WriteHeader(resp.StatusCode)
+	c.pace.reply(a.provider.Timeouts().Idle, y.Stuck)
+	if body, ok := resp.Body.(interface{ Attend(ready func() bool) }); ok && c.stream {
+		body.Attend(func() bool { return y.copy(&p) })
+		return
+	}
+	for y.copy(&p) {
+	}
+}
+
+// copy passes on what one read gives, and reports whether more is to come.
+// Only from the read to the write it has memory of its own: a stream that
+// waits takes none, and all of them use what is in the processor's caches.
+func (y *Relay) copy(p *passage) bool {
+	buf := y.buffers.Get().(*[copyBuffer]byte)
+	defer y.buffers.Put(buf)
+	n, err := p.resp.Body.Read(buf[:])
+	if int64(n) > y.MaxReply-p.replied {
+		y.Log.Warn("reply cut: it is too long", "request_id", p.id.String(), "provider", p.attempts[p.tried].name)
+		p.breakOff()
+		return false
+	}
+	if n > 0 {
+		y.piece(p, buf[:n])
+	}
+	switch {
+	case err == io.EOF:
+		p.whole = true
+		if p.filter != nil || p.costs != nil {
+			y.end(p.call)
+			p.rest()
+		}
+	case err != nil:
+		p.breakOff()
+	}
+	return err == nil
+}
+
+// piece meters and passes on what one read gave.
+func (y *Relay) piece(p *passage, chunk []byte) {
+	atOnce := p.atOnce()
+	p.replied += int64(len(chunk))
+	terminal := p.meter.Feed(chunk)
+	if p.filter != nil {
+		chunk = p.filter.Filter(chunk)
+	}
+	if p.costs != nil {
+		chunk = p.withoutCosts(chunk)
+	}
+	if terminal || p.replied == p.resp.ContentLength {
+		p.whole = true
+		y.end(p.call)
+	}
+	if !p.ended {
+		y.mark(p.call)
+	}
+	p.write(chunk, atOnce)
+}
+
+// atOnce reports whether the next piece is sent without waiting for others. A
+// JSON value mostly comes in one piece, for which one write is cheaper; one
+// that comes in several may be a stream in disguise.
+func (p *passage) atOnce() bool {
+	first := p.replied == 0
+	return p.resp.ContentLength < 0 && !(first && hasMedia(p.resp, "application/json"))
+}
+
+// breakOff ends a reply that is not whole. The client gets what has come of
+// it before its connection is cut.
+func (p *passage) breakOff() {
+	p.cut = true
+	if flusher, ok := p.w.(http.Flusher); ok && !p.client.hasLeft() {
+		p.pace.turn()
+		defer p.pace.turn()
+		flusher.Flush()
+	}
+}
+
+// write passes bytes to the client while there is one, unless the answer is
+// to be withheld.
+func (p *passage) write(chunk []byte, atOnce bool) {
+	if len(chunk) == 0 || p.cut || p.client.hasLeft() {
+		return
+	}
+	p.pace.turn()
+	defer p.pace.turn()
+	var err error
+	if atOnce {
+		err = httpx.Send(p.w, chunk)
+	} else {
+		_, err = p.w.Write(chunk)
+	}
+	if err != nil {
+		p.client.leave()
+	}
+}
+
+func hasMedia(resp *http.Response, media string) bool {
+	return strings.HasPrefix(resp.Header.Get("Content-Type"), media)
+}
+
+// compressed reports whether the reply's bytes are not those of its media
+// type, although nothing else was asked for.
+func compressed(resp *http.Response) bool {
+	coding := resp.Header.Get("Content-Encoding")
+	return coding != "" && !strings.EqualFold(coding, "identity")
+}

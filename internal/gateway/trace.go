@@ -1,0 +1,120 @@
+package gateway
+
+import (
+	"log/slog"
+	"strconv"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/tracing"
+)
+
+// Tracing says which calls are traced and takes their spans.
+type Tracing struct {
+	Sampler tracing.Sampler
+	Add     func(tracing.Span)
+}
+
+// trace makes the spans of a call whose books are closed: the request that
+// the gateway answered, and below it the one it made of the provider, with the
+// attributes of OpenTelemetry's conventions for generative AI. At level debug
+// the call is a line of the log too.
+func (y *Relay) trace(c *call, end *modelgate.CallEnd) {
+	if y.Log.Enabled(c.r.Context(), slog.LevelDebug) {
+		y.Log.Debug("call", "request_id", c.id.String(), "surface", c.surface, "provider", c.attempts[c.tried].name, "model", c.attempts[c.tried].model,
+			"client_id", c.caller.ClientID, "key_id", c.caller.KeyID, "status", end.StatusCode, "latency_ms", end.LatencyMS, "parse_status", end.ParseStatus, "cost_usd", end.Cost.String())
+	}
+	if y.Tracing == nil {
+		return
+	}
+	parent, kept := y.Tracing.Sampler.Keep(c.r.Header.Get("Traceparent"), c.id)
+	if !kept {
+		return
+	}
+	now := time.Now()
+	server := c.span(parent, end.StatusCode)
+	server.End = now
+	y.Tracing.Add(server)
+
+	a := &c.attempts[c.tried]
+	operation := c.operation()
+	span := tracing.Span{
+		Trace: parent.Trace, ID: tracing.NewSpanID(), Parent: server.ID, Kind: tracing.Client, Name: operation,
+		Start: c.leaves, End: now,
+		Texts: []tracing.Text{
+			{Key: "gen_ai.operation.name", Value: operation}, {Key: "gen_ai.provider.name", Value: a.provider.GenAIName()},
+			{Key: "modelgate.provider", Value: a.name}, {Key: "modelgate.parse_status", Value: string(end.ParseStatus)}, {Key: "modelgate.cost_usd", Value: end.Cost.String()},
+		},
+		Numbers: []tracing.Number{
+			{Key: "gen_ai.usage.input_tokens", Value: end.Usage.InputTokens()}, {Key: "gen_ai.usage.output_tokens", Value: end.Usage.OutputTokens()},
+			{Key: "http.response.status_code", Value: int64(end.StatusCode)}, {Key: "modelgate.first_byte_ms", Value: end.FirstByteMS},
+		},
+		Failed: failure(end.StatusCode),
+	}
+	if a.model != "" {
+		span.Name += " " + a.model
+		span.Texts = append(span.Texts, tracing.Text{Key: "gen_ai.request.model", Value: a.model})
+	}
+	y.Tracing.Add(span)
+}
+
+// traceRefusal makes the span of a call that the gateway turned down.
+func (y *Relay) traceRefusal(c *call, err error) {
+	if y.Tracing == nil {
+		return
+	}
+	parent, kept := y.Tracing.Sampler.Keep(c.r.Header.Get("Traceparent"), c.id)
+	if !kept {
+		return
+	}
+	kind := modelgate.KindOf(err)
+	span := c.span(parent, kind.Status())
+	span.End, span.Failed = time.Now(), kind.Type()
+	y.Tracing.Add(span)
+}
+
+// span is that of the request which the gateway answered.
+func (c *call) span(parent tracing.Parent, status int) tracing.Span {
+	route := c.surface
+	if route == "" {
+		route = "unresolved" // bounded, whatever a client sent
+	}
+	s := tracing.Span{
+		Trace: parent.Trace, ID: tracing.NewSpanID(), Parent: parent.Span, Kind: tracing.Server, Name: c.r.Method + " " + route, Start: c.start,
+		Texts: []tracing.Text{
+			{Key: "http.request.method", Value: c.r.Method}, {Key: "http.route", Value: route}, {Key: "modelgate.request_id", Value: c.id.String()},
+		},
+		Numbers: []tracing.Number{{Key: "http.response.status_code", Value: int64(status)}},
+		Failed:  failure(status),
+	}
+	if c.caller != nil {
+		s.Texts = append(s.Texts, tracing.Text{Key: "modelgate.client_id", Value: string(c.caller.ClientID)}, tracing.Text{Key: "modelgate.key_id", Value: string(c.caller.KeyID)})
+	}
+	if c.model != nil {
+		s.Texts = append(s.Texts, tracing.Text{Key: "modelgate.model_slug", Value: c.model.Slug})
+	}
+	return s
+}
+
+// failure is the error.type of a status, "" for success.
+func failure(status int) string {
+	if status < 400 {
+		return ""
+	}
+	return strconv.Itoa(status)
+}
+
+// operation is gen_ai.operation.name: a value of the conventions where there
+// is one, else what the model makes.
+func (c *call) operation() string {
+	switch c.kind() {
+	case modelgate.LLM, "":
+		if c.surface == "/v1/completions" {
+			return "text_completion"
+		}
+		return "chat"
+	case modelgate.Embedding:
+		return "embeddings"
+	}
+	return string(c.kind())
+}

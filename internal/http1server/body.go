@@ -1,0 +1,67 @@
+package http1server
+
+import (
+	"io"
+	"net/http"
+)
+
+// body is the body of a request: what came with its head, and what comes after.
+type body struct {
+	x      *exchange
+	left   int64 // bytes that have not been read
+	closed bool
+}
+
+// Read implements io.Reader. The last bytes come with io.EOF.
+func (b *body) Read(p []byte) (int, error) {
+	if b.closed {
+		return 0, http.ErrBodyReadAfterClose
+	}
+	return b.read(p)
+}
+
+func (b *body) read(p []byte) (n int, err error) {
+	c := b.x.c
+	if b.left == 0 {
+		return 0, io.EOF
+	}
+	p = p[:min(int64(len(p)), b.left)]
+	if c.from < c.to {
+		n = copy(p, c.buf[c.from:c.to])
+		c.from += n
+	} else if n, err = c.raw.Read(p); err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	b.left -= int64(n)
+	if b.left == 0 {
+		b.x.c.watch.start(b.x)
+		return n, io.EOF
+	}
+	return n, err
+}
+
+// Close implements io.Closer. What is left is read once the answer is out.
+func (b *body) Close() error {
+	b.closed = true
+	return nil
+}
+
+// Whole reports whether all of it has come, so that reading it waits for
+// nobody.
+func (b *body) Whole() bool { return b.left == 0 || b.left <= int64(b.x.c.to-b.x.c.from) }
+
+// drop reads what is left of a body that nobody wanted, so that the next
+// request can be read. It is false where the connection cannot go on.
+func (b *body) drop() bool {
+	if b.left == 0 {
+		return true
+	}
+	_, err := io.Copy(io.Discard, (*rest)(b))
+	return err == nil
+}
+
+// rest reads a body that has been closed.
+type rest body
+
+// Read implements io.Reader.
+func (r *rest) Read(p []byte) (int, error) { return (*body)(r).read(p) }

@@ -1,0 +1,70 @@
+package httpx
+
+import (
+	"io"
+	"net/http"
+	"strings"
+
+	"modelgate"
+)
+
+// firstRead is how much room a body gets before any of it has arrived: a
+// declared length is a claim, and memory for it is given as bytes come in.
+const firstRead = 512 << 10
+
+var errBrokenBody = &modelgate.Error{Kind: modelgate.BadRequest, Message: "request body could not be read to its end"}
+
+// ReadBody reads a whole request body of at most limit bytes, declared or
+// chunked, that finds room in its place, into memory that place.Reuse hands on.
+// One byte more is request_too_large; a body that is compressed, or that breaks
+// off, is bad_request.
+func ReadBody(r *http.Request, limit int64, place *Place) ([]byte, error) {
+	if err := checkEncoding(r.Header); err != nil {
+		return nil, err
+	}
+	if r.ContentLength > limit {
+		return nil, modelgate.ErrBodyTooLarge
+	}
+	if r.Body == nil || r.ContentLength == 0 {
+		return nil, nil
+	}
+	room := int64(4 << 10)
+	if r.ContentLength > 0 {
+		room = r.ContentLength + 1 // one more, so that the end is seen without growing
+	}
+	body, err := place.lend(min(room, firstRead), nil)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		switch {
+		case int64(len(body)) > limit:
+			return nil, modelgate.ErrBodyTooLarge
+		case err == io.EOF:
+			return body, nil
+		case err != nil:
+			return nil, errBrokenBody
+		}
+		if len(body) == cap(body) {
+			if body, err = place.lend(min(2*int64(cap(body)), limit+1), body); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// checkEncoding refuses a compressed body: what is judged must be what is
+// sent, and a small body must not become a large one.
+func checkEncoding(h http.Header) error {
+	for _, line := range h["Content-Encoding"] {
+		for coding := range strings.SplitSeq(line, ",") {
+			coding = strings.TrimSpace(coding)
+			if coding != "" && !strings.EqualFold(coding, "identity") {
+				return modelgate.Errorf(modelgate.BadRequest, "Content-Encoding is not supported; send the body uncompressed")
+			}
+		}
+	}
+	return nil
+}

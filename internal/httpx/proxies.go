@@ -1,0 +1,88 @@
+package httpx
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// ForwardedFor is the header in which reverse proxies say for whom they ask.
+const ForwardedFor = "X-Forwarded-For"
+
+const forwardedProto = "X-Forwarded-Proto"
+
+// Proxies are the networks of the reverse proxies whose word on their clients
+// is taken; nil for none. Safe for concurrent use.
+type Proxies []netip.Prefix
+
+// Trusts reports whether an address is such a proxy's.
+func (p Proxies) Trusts(a netip.Addr) bool {
+	if len(p) == 0 {
+		return false
+	}
+	a = a.Unmap().WithZone("")
+	return slices.ContainsFunc(p, func(network netip.Prefix) bool { return network.Contains(a) })
+}
+
+// Client is the address that a request comes from: its peer's, or where that
+// is a trusted proxy the last one in the lines of X-Forwarded-For that is not.
+// Behind an element that is no address, the hop that added it is the client.
+func (p Proxies) Client(peer netip.Addr, forwarded []string) netip.Addr {
+	client := peer.Unmap().WithZone("")
+	for i := len(forwarded) - 1; i >= 0; i-- {
+		line, more := forwarded[i], true
+		for more {
+			if !p.Trusts(client) {
+				return client
+			}
+			at := strings.LastIndexByte(line, ',')
+			element := strings.TrimSpace(line[at+1:])
+			if more = at >= 0; more {
+				line = line[:at]
+			}
+			hop, ok := parseHop(element)
+			if !ok {
+				return client
+			}
+			client = hop
+		}
+	}
+	return client
+}
+
+// parseHop reads one element of X-Forwarded-For: an address, maybe in brackets,
+// maybe with a port.
+func parseHop(text string) (netip.Addr, bool) {
+	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
+	if err != nil {
+		both, portErr := netip.ParseAddrPort(text)
+		if portErr != nil {
+			return netip.Addr{}, false
+		}
+		a = both.Addr()
+	}
+	return a.Unmap().WithZone(""), true
+}
+
+// OverTLS reports whether a request came over TLS, to here or to a trusted
+// proxy that says so.
+func (p Proxies) OverTLS(r *http.Request) bool {
+	if r.TLS != nil {
+		return true
+	}
+	said := r.Header[forwardedProto]
+	return len(said) == 1 && strings.EqualFold(strings.TrimSpace(said[0]), "https") && p.Trusts(peerOf(r))
+}
+
+// Ignored reports whether a request has headers of a proxy that is not trusted.
+func (p Proxies) Ignored(r *http.Request) bool {
+	return (len(r.Header[ForwardedFor]) > 0 || len(r.Header[forwardedProto]) > 0) && !p.Trusts(peerOf(r))
+}
+
+// peerOf is the address of a request's connection; the zero one where there is
+// none to be read.
+func peerOf(r *http.Request) netip.Addr {
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr) // what cannot be read is nobody's
+	return peer.Addr()
+}

@@ -1,0 +1,69 @@
+package selfservice
+
+import (
+	"context"
+
+	"modelgate"
+)
+
+func (a *API) branding(ctx context.Context, b by, _ nothing) (modelgate.Branding, error) {
+	return a.Store.Branding(ctx, b.ClientID)
+}
+
+// newBranding is the body of PUT /gw/branding.
+type newBranding struct {
+	PortalSlug     string   `json:"portal_slug"`
+	ProductName    string   `json:"product_name"`
+	LogoURL        *string  `json:"logo_url" null:"absent"`
+	AccentColor    *string  `json:"accent_color" null:"absent"`
+	AllowSelfIssue *bool    `json:"allow_self_issue"`
+	_              struct{} `ignore:"created_at,updated_at"`
+}
+
+func (n *newBranding) read(x *exchange) error {
+	if err := x.body(n); err != nil {
+		return err
+	}
+	if n.AllowSelfIssue == nil {
+		return modelgate.Errorf(modelgate.BadRequest, "allow_self_issue is required")
+	}
+	return nil
+}
+
+func (a *API) putBranding(ctx context.Context, b by, in newBranding) (modelgate.Branding, error) {
+	stored, err := a.Store.Branding(ctx, b.ClientID)
+	if err != nil && modelgate.KindOf(err) != modelgate.NotFound {
+		return modelgate.Branding{}, err
+	}
+	set := modelgate.Branding{
+		ClientID:       b.ClientID,
+		PortalSlug:     in.PortalSlug,
+		ProductName:    in.ProductName,
+		LogoURL:        put(in.LogoURL, stored.LogoURL),
+		AccentColor:    put(in.AccentColor, stored.AccentColor),
+		AllowSelfIssue: *in.AllowSelfIssue,
+	}
+	if err := set.Validate(); err != nil {
+		return modelgate.Branding{}, err
+	}
+	record, err := a.audit(b, "branding.put", "branding", string(b.ClientID), struct {
+		PortalSlug     string  `json:"portal_slug"`
+		ProductName    string  `json:"product_name"`
+		LogoURL        *string `json:"logo_url"`
+		AccentColor    *string `json:"accent_color"`
+		AllowSelfIssue bool    `json:"allow_self_issue"`
+	}{set.PortalSlug, set.ProductName, set.LogoURL, set.AccentColor, set.AllowSelfIssue})
+	if err != nil {
+		return modelgate.Branding{}, err
+	}
+	return a.Store.PutBranding(ctx, set, record)
+}
+
+// put is an optional member's new value: absent leaves the stored one, and
+// Validate takes "" for cleared.
+func put(given, stored *string) *string {
+	if given == nil {
+		return stored
+	}
+	return given
+}

@@ -1,0 +1,197 @@
+package selfservice
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/httpx"
+	"modelgate/internal/processor"
+	"modelgate/internal/store"
+)
+
+// Checkout is how organizations pay into their prepaid balance; the zero value
+// offers no payments.
+type Checkout struct {
+	Key       string   // the operator's, at the processor
+	Secrets   []string // that sign the webhook's deliveries
+	ReturnURL string   // where a payer is sent afterwards
+}
+
+// Offered reports whether payments can be begun and would be credited.
+func (c *Checkout) Offered() bool { return c.Key != "" && len(c.Secrets) > 0 }
+
+const (
+	cent        modelgate.Nano = 10_000_000
+	minCheckout                = 5 * 100 * cent
+	maxCheckout                = 10_000 * 100 * cent
+	// checkoutLife is how long a payment that was begun can be made.
+	checkoutLife = time.Hour
+)
+
+// newCheckout is the body of POST /gw/billing/checkout.
+type newCheckout struct {
+	Amount modelgate.Nano `json:"amount_usd"`
+}
+
+func (n *newCheckout) read(x *exchange) error {
+	if err := x.body(n); err != nil {
+		return err
+	}
+	if n.Amount < minCheckout || n.Amount > maxCheckout || n.Amount%cent != 0 {
+		return modelgate.Errorf(modelgate.BadRequest, "amount_usd must be from 5 to 10000 in whole cents")
+	}
+	return nil
+}
+
+// checkoutView is the answer of POST /gw/billing/checkout.
+type checkoutView struct {
+	URL       string    `json:"checkout_url"`
+	OrderID   string    `json:"order_id"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+// checkout begins a payment. The order is kept first: whatever is paid for it
+// can be credited even if this process dies before the processor's answer.
+func (a *API) checkout(ctx context.Context, b by, in newCheckout) (checkoutView, error) {
+	client, err := a.Store.Client(ctx, b.ClientID)
+	if err != nil {
+		return checkoutView{}, err
+	}
+	if client.Billing != modelgate.Manual {
+		return checkoutView{}, modelgate.Errorf(modelgate.BadRequest, "this organization is invoiced; only prepaid balances are topped up")
+	}
+	if !a.Checkout.Offered() {
+		return checkoutView{}, modelgate.Errorf(modelgate.Unavailable, "this gateway takes no payments; ask its operator")
+	}
+	now := a.Now()
+	o := store.Order{ID: a.IDs.New().String(), ClientID: b.ClientID, Amount: in.Amount, CreatedAt: now}
+	record, err := a.audit(b, "checkout.create", "order", o.ID, in)
+	if err != nil {
+		return checkoutView{}, err
+	}
+	if err := a.Store.CreateOrder(ctx, o, record); err != nil {
+		return checkoutView{}, err
+	}
+	s, err := a.Processor.CreateCheckout(ctx, a.Checkout.Key, processor.NewCheckout{
+		OrderID: o.ID, Cents: int64(in.Amount / cent), Product: "Balance of " + client.Name, ReturnURL: a.Checkout.ReturnURL,
+		ExpiresAt: now.Add(checkoutLife),
+	})
+	if err != nil {
+		return checkoutView{}, shown(err)
+	}
+	expires := s.ExpiresAt
+	if expires.IsZero() {
+		expires = now.Add(checkoutLife)
+	}
+	return checkoutView{s.URL, o.ID, expires.UTC()}, a.Store.SetOrderSession(ctx, o.ID, s.ID)
+}
+
+// ServeWebhook answers the processor's deliveries (POST /webhooks/processor).
+// A delivery credits nothing by what it says: it only makes the gateway look at
+// its own order and at the payment as the processor has it. 204 means that it
+// need not come again.
+func (a *API) ServeWebhook(w http.ResponseWriter, r *http.Request) {
+	if err := a.notice(w, r); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (a *API) notice(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use POST")
+	}
+	place := a.Room.For("") // nobody's: whose delivery it is shows once it is read
+	defer place.Leave()
+	raw, err := httpx.ReadBody(r, a.MaxBody, &place)
+	if err != nil {
+		return err
+	}
+	n, err := processor.ReadNotice(raw, r.Header.Get(processor.SignatureHeader), a.Checkout.Secrets, a.Now())
+	if err != nil {
+		return err
+	}
+	if !n.Paid() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
+	defer cancel()
+	reason, err := a.receive(ctx, n)
+	if reason != "" {
+		a.Log.Warn("a payment is not credited", "reason", reason, "order_id", n.OrderID, "session_id", n.SessionID, "event_id", n.ID)
+	}
+	return err
+}
+
+// receive credits what a notice is about, or says why not; with an error the
+// delivery has to come again.
+func (a *API) receive(ctx context.Context, n processor.Notice) (reason string, err error) {
+	id, ok := modelgate.ParseUUID(n.OrderID)
+	if !ok || id.String() != n.OrderID {
+		return "not an order of this gateway", nil
+	}
+	o, err := a.Store.Order(ctx, n.OrderID)
+	switch {
+	case modelgate.KindOf(err) == modelgate.NotFound:
+		return "no such order", nil
+	case err != nil:
+		return "", err
+	case o.Status == store.OrderPaid:
+		return "", nil // delivered before
+	case o.SessionID != "" && o.SessionID != n.SessionID:
+		return anothers, nil
+	}
+	s, err := a.Processor.Session(ctx, a.Checkout.Key, n.SessionID)
+	if err != nil {
+		// It may well be paid, and the operator's key revoked or of another
+		// account: a delivery that is taken does not come again.
+		return "it cannot be looked at: " + err.Error(), modelgate.Errorf(modelgate.Unavailable, "the payment cannot be looked at; deliver again")
+	}
+	if reason := a.mismatch(&o, &s, &n); reason != "" {
+		return reason, nil
+	}
+	if !s.Paid {
+		return "", nil // it will be, and there will be another delivery
+	}
+	change, err := json.Marshal(struct {
+		Order   string         `json:"order_id"`
+		Payment string         `json:"payment_id"`
+		Amount  modelgate.Nano `json:"amount_usd"`
+	}{o.ID, s.PaymentID, o.Amount})
+	if err != nil {
+		return "", err
+	}
+	_, err = a.Store.PayOrder(ctx, store.Payment{OrderID: o.ID, SessionID: s.ID, PaymentID: s.PaymentID}, modelgate.Audit{
+		ID: a.IDs.New().String(), At: a.Now(), ClientID: o.ClientID, Action: "balance.topup", Actor: modelgate.Actor{System: true},
+		TargetType: "client", TargetID: string(o.ClientID), Change: change,
+	})
+	if modelgate.KindOf(err) == modelgate.Conflict {
+		return "the payment has paid another order", nil
+	}
+	return "", err
+}
+
+const anothers = "the payment is another order's"
+
+// mismatch is in what a payment differs from its order, "" for nothing.
+func (a *API) mismatch(o *store.Order, s *processor.Session, n *processor.Notice) string {
+	live, known := processor.Live(a.Checkout.Key)
+	switch {
+	case s.ID != n.SessionID || s.OrderID != o.ID:
+		return anothers
+	case s.Mode != "payment":
+		return "the session is no payment"
+	case s.Currency != "usd" || s.Cents != int64(o.Amount/cent):
+		return "the amount is not the order's"
+	case s.Live != n.Live || known && s.Live != live:
+		return "the payment is of another mode"
+	case s.Paid && s.PaymentID == "":
+		return "the payment has no id"
+	}
+	return ""
+}

@@ -1,0 +1,47 @@
+package selfservice
+
+import (
+	"context"
+
+	"modelgate"
+)
+
+// priceView is what a model costs by itself: tiers, windows and what a reply
+// says of itself can make a call dearer or cheaper.
+type priceView struct {
+	Slug string `json:"slug"`
+	// Prices is empty where none is known.
+	Prices []rateView `json:"prices"`
+	Varies bool       `json:"varies"`
+	// Door is where the model is called, "" where no door serves it.
+	Door string `json:"door"`
+}
+
+type rateView struct {
+	Unit string         `json:"unit"`
+	Per  int64          `json:"per"` // how many of the unit the price is for
+	USD  modelgate.Nano `json:"usd"`
+}
+
+// prices lists what the models of the catalog cost now on the route that a call
+// takes, for an end customer what it is billed, and where each is called.
+func (a *API) prices(_ context.Context, b by, _ nothing) ([]priceView, error) {
+	models := a.Catalog().Models()
+	now, bounds := a.Now(), b.Bounds()
+	list := make([]priceView, 0, len(models))
+	for _, m := range models {
+		view := priceView{Slug: m.Slug, Prices: []rateView{}}
+		if a.Door != nil {
+			view.Door = a.Door(m)
+		}
+		route, _ := bounds.Route(m)
+		if p := m.PriceOn(route); p != nil {
+			view.Varies = p.Varies()
+			for _, r := range p.At(now).List() {
+				view.Prices = append(view.Prices, rateView{r.Unit.String(), r.Per, r.USD.Billed(b.Markup)})
+			}
+		}
+		list = append(list, view)
+	}
+	return list, nil
+}

@@ -1,0 +1,200 @@
+package selfservice
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"modelgate"
+)
+
+// reach says which keys an endpoint is for.
+type reach string
+
+// A key that is bound to a sub-account is its end customer's: it reaches
+// what is its own, and nothing of the organization.
+const (
+	everyone     reach = "everyone"
+	organization reach = "organization"
+)
+
+// endpoint is one line of the scope table.
+type endpoint struct {
+	pattern string // method and path; {name} is one segment, {name...} the rest
+	scope   modelgate.Scope
+	reach   reach
+	serve   serveFunc
+}
+
+type serveFunc func(*API, context.Context, *exchange) error
+
+// beside are the routes that the specification does not have. They refuse
+// parameters that they do not know.
+func beside() []endpoint {
+	return []endpoint{
+		{"GET /gw/prices", modelgate.AnyKey, everyone, call((*API).prices)},
+		{"GET /v1/models/{slug...}", modelgate.AnyKey, everyone, call((*API).openModel)},
+		{"DELETE /gw/budgets", modelgate.KeysManage, everyone, call((*API).deleteBudget)},
+		{"GET /gw/series", modelgate.StatsRead, everyone, call((*API).series)},
+		{"POST /gw/processor/events/retry", modelgate.KeysManage, organization, call((*API).retryEvents)},
+	}
+}
+
+// specified is the scope table of the specification, line for line. What a
+// route takes is declared where its input is: the members of a body by the
+// tags of its struct (see web.DecodeJSON), the parameters of a query by being
+// asked for.
+func specified() []endpoint {
+	return []endpoint{
+		{"GET /gw/me", modelgate.AnyKey, everyone, call((*API).me)},
+		{"GET /gw/models", modelgate.AnyKey, everyone, call((*API).models)},
+		{"GET /v1/models", modelgate.AnyKey, everyone, call((*API).openModels)},
+
+		{"GET /gw/ceiling", modelgate.KeysManage, everyone, call((*API).ceiling)},
+		{"GET /gw/keys", modelgate.KeysManage, everyone, call((*API).listKeys)},
+		{"POST /gw/keys", modelgate.KeysManage, everyone, call((*API).issueKey)},
+		{"DELETE /gw/keys/{id}", modelgate.KeysManage, everyone, call((*API).revokeKey)},
+
+		{"GET /gw/subaccounts", modelgate.KeysManage, organization, call((*API).listSubAccounts)},
+		{"POST /gw/subaccounts", modelgate.KeysManage, organization, call((*API).createSubAccount)},
+		{"PATCH /gw/subaccounts/{id}", modelgate.KeysManage, organization, call((*API).patchSubAccount)},
+
+		{"GET /gw/budgets", modelgate.KeysManage, everyone, call((*API).budgets)},
+		{"PUT /gw/budgets", modelgate.KeysManage, everyone, call((*API).putBudget)},
+
+		{"GET /gw/branding", modelgate.KeysManage, organization, call((*API).branding)},
+		{"PUT /gw/branding", modelgate.KeysManage, organization, call((*API).putBranding)},
+
+		{"GET /gw/stats", modelgate.StatsRead, everyone, call((*API).stats)},
+		{"POST /gw/billing/checkout", modelgate.KeysManage, organization, call((*API).checkout)},
+
+		{"GET /gw/processor/config", modelgate.StatsRead, organization, call((*API).processorConfig)},
+		{"PUT /gw/processor/config", modelgate.KeysManage, organization, call((*API).putProcessor)},
+		{"PUT /gw/processor/mappings/{sub_account_id}", modelgate.KeysManage, organization, call((*API).putMapping)},
+		{"DELETE /gw/processor/mappings/{sub_account_id}", modelgate.KeysManage, organization, call((*API).deleteMapping)},
+		{"POST /gw/processor/customers", modelgate.KeysManage, organization, call((*API).createCustomer)},
+		{"GET /gw/processor/events", modelgate.StatsRead, organization, call((*API).processorEvents)},
+		{"POST /gw/processor/events/{usage_record_id}/retry", modelgate.KeysManage, organization, call((*API).retryEvent)},
+
+		{"GET /gw/usage", modelgate.StatsRead, everyone, call((*API).usage)},
+		{"GET /gw/evidence", modelgate.StatsRead, organization, (*API).evidence},
+		{"GET /gw/async", modelgate.StatsRead, everyone, call((*API).jobs)},
+	}
+}
+
+// admit refuses a session without the scope or out of reach.
+func (e *endpoint) admit(s Session) error {
+	if scope := e.scopeFor(s); !s.Caller.Has(scope) {
+		return modelgate.ErrMissingScope(scope)
+	}
+	if e.reach == organization && s.Caller.SubAccountID != "" {
+		return modelgate.Errorf(modelgate.Forbidden, "a key bound to a sub-account cannot use this route of the organization")
+	}
+	return nil
+}
+
+// scopeFor is the scope that a session needs. In a portal, who reads
+// statistics reads budgets too, and keys are no matter of scopes alone: the
+// endpoints judge what allow_self_issue opens.
+func (e *endpoint) scopeFor(s Session) modelgate.Scope {
+	if s.Portal {
+		switch e.pattern {
+		case "GET /gw/keys", "POST /gw/keys", "DELETE /gw/keys/{id}":
+			return modelgate.AnyKey
+		case "GET /gw/budgets":
+			if !s.Caller.Has(modelgate.KeysManage) {
+				return modelgate.StatsRead
+			}
+		}
+	}
+	return e.scope
+}
+
+// route is an endpoint with its pattern taken apart.
+type route struct {
+	endpoint
+	method   string
+	segments []string
+	beside   bool // none of the specification's
+}
+
+// compile makes the routes of all that is served.
+func compile() (all []route) {
+	for i, table := range [][]endpoint{specified(), beside()} {
+		for _, e := range table {
+			method, path, _ := strings.Cut(e.pattern, " ")
+			all = append(all, route{e, method, strings.Split(path, "/"), i > 0})
+		}
+	}
+	return all
+}
+
+// match is the outcome of finding a route: the route and the values of its
+// path, or the methods that the path has, or neither.
+type match struct {
+	route   *route
+	values  []string
+	methods []string
+}
+
+// find compares the path as it was sent, segment by segment; nothing is
+// cleaned, so //gw/keys and /gw/keys/ are other paths.
+func (a *API) find(r *http.Request) match {
+	segments := strings.Split(r.URL.EscapedPath(), "/")
+	var m match
+	for i := range a.routes {
+		route := &a.routes[i]
+		values, ok := route.values(segments)
+		switch {
+		case !ok:
+		case route.method == r.Method, route.method == http.MethodGet && r.Method == http.MethodHead:
+			return match{route: route, values: values}
+		default:
+			m.methods = append(m.methods, route.method)
+			if route.method == http.MethodGet {
+				m.methods = append(m.methods, http.MethodHead)
+			}
+		}
+	}
+	return m
+}
+
+// values are what the pattern's names stand for, decoded.
+func (t *route) values(segments []string) ([]string, bool) {
+	var values []string
+	for i, want := range t.segments {
+		if i >= len(segments) {
+			return nil, false
+		}
+		got := segments[i]
+		switch {
+		case !strings.HasPrefix(want, "{"):
+			if got != want {
+				return nil, false
+			}
+			continue
+		case strings.HasSuffix(want, "...}"):
+			got = strings.Join(segments[i:], "/")
+			segments = segments[:i+1]
+		}
+		value, err := url.PathUnescape(got)
+		if err != nil || value == "" {
+			return nil, false
+		}
+		values = append(values, value)
+	}
+	return values, len(segments) == len(t.segments)
+}
+
+// refuse answers a path or a method that is not there.
+func (m match) refuse(w http.ResponseWriter) error {
+	if len(m.methods) == 0 {
+		return modelgate.Errorf(modelgate.NotFound, "no such path")
+	}
+	slices.Sort(m.methods)
+	allow := strings.Join(m.methods, ", ")
+	w.Header().Set("Allow", allow)
+	return modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use %s", allow)
+}

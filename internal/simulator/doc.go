@@ -1,0 +1,27 @@
+// Package simulator is a set of model providers that exist only in this
+// process: it speaks the wire formats of OpenAI, Anthropic, Gemini, the rerank
+// services, DashScope and Ark closely enough for their official SDKs.
+//
+// `modelgate dev` uses it so that the product can be tried without any
+// provider account; tests and benchmarks use it as the upstream whose own
+// ledger says what was really served.
+//
+// An answer depends on the request, the seed and nothing else, except for the
+// timestamps and the place of a job among equal jobs. It can be billed by hand:
+//
+//   - Input tokens are the words (separated by white space) of all text in the
+//     request: messages, system text, instructions, prompt, query, documents.
+//     Directives are taken out first. A token array counts its elements.
+//   - Output tokens are the words of the answer, for each choice.
+//   - Cached, cache-write and reasoning tokens are zero unless a directive asks
+//     for them; they come on top of the words, and each provider's format adds
+//     them to its totals or keeps them apart as the real one does.
+//   - An image costs 100 output tokens, an image sent along 100 input tokens,
+//     a partial image 100 output tokens more.
+//   - Characters spoken are the code points of the input as it was sent,
+//     directives and all.
+//   - Speech lasts 0.4 s a word. A transcription lasts 1 s for each 32,000
+//     bytes of the file, at least 1 s, and an audio token is a tenth of a second.
+//   - A rerank is one search unit for each 100 documents begun.
+//   - A video of Ark costs 1,000 tokens a second.
+package simulator

@@ -1,0 +1,149 @@
+package simulator
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/hex"
+	"image"
+	"image/color"
+	"image/png"
+	"net/http"
+	"strings"
+)
+
+// The prices, in tokens, of pictures.
+const (
+	imageTokens   = 100
+	partialTokens = 100
+	maxImages     = 10
+	maxPartials   = 3
+)
+
+// picture is a PNG of one colour, the first three bytes of the name in
+// hexadecimal.
+func picture(name string) []byte {
+	raw, _ := hex.DecodeString(name)
+	raw = append(raw, 0, 0, 0)
+	img := image.NewRGBA(image.Rect(0, 0, 8, 8))
+	for i := range img.Rect.Dx() * img.Rect.Dy() {
+		img.SetRGBA(i%8, i/8, color.RGBA{raw[0], raw[1], raw[2], 255})
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, img); err != nil {
+		return nil
+	}
+	return b.Bytes()
+}
+
+// images serves generations and edits. Models whose name begins with dall-e
+// have no usage, may answer with addresses and cannot stream; the others
+// refuse response_format, as GPT image models do.
+func (p *Provider) images(c *call) answer {
+	if c.fields.text("prompt") == "" {
+		return c.fail(http.StatusBadRequest, "Missing required parameter: 'prompt'.")
+	}
+	dallE := strings.HasPrefix(c.served.Model, "dall-e")
+	if !dallE && c.fields["response_format"] != nil {
+		return c.fail(http.StatusBadRequest, "Unknown parameter: 'response_format'.")
+	}
+	n := c.fields.count("n", maxImages)
+	c.served.Images = n
+	if dallE {
+		return p.dallE(c, n)
+	}
+	if c.fields.flag("stream") {
+		return p.imageStream(c)
+	}
+	usage := c.imageUsage(int64(n) * imageTokens)
+	var data []object
+	for range n {
+		data = append(data, object{"b64_json": p.imageBase64(c)})
+	}
+	reply := c.imageProperties(object{"created": p.opts.Now().Unix(), "data": data})
+	c.addUsage(reply, usage)
+	return jsonAnswer(reply).withUsage(c)
+}
+
+func (p *Provider) imageBase64(c *call) string {
+	return base64.StdEncoding.EncodeToString(picture(p.hash(c)[:6]))
+}
+
+func (p *Provider) dallE(c *call, n int) answer {
+	var data []object
+	for range n {
+		one := object{"revised_prompt": strings.TrimSpace(withoutDirectives(c.fields.text("prompt")))}
+		if c.fields.text("response_format") == "b64_json" {
+			one["b64_json"] = p.imageBase64(c)
+		} else {
+			one["url"] = fileURL(c.r, p.hash(c)[:6]+".png")
+		}
+		data = append(data, one)
+	}
+	return jsonAnswer(object{"created": p.opts.Now().Unix(), "data": data})
+}
+
+// imageProperties echoes what the picture was asked to be.
+func (c *call) imageProperties(reply object) object {
+	for name, otherwise := range map[string]string{"background": "opaque", "output_format": "png", "quality": "medium", "size": "1024x1024"} {
+		reply[name] = otherwise
+		if v := c.fields.text(name); v != "" && v != "auto" {
+			reply[name] = v
+		}
+	}
+	return reply
+}
+
+func (c *call) imageUsage(output int64) object {
+	text, sent := c.prompt.words(), int64(len(c.files))*imageTokens
+	t := c.plain(text+sent, output)
+	return object{
+		"input_tokens": t.input, "output_tokens": t.output, "total_tokens": t.total(),
+		"input_tokens_details":  object{"text_tokens": t.input - min(sent, t.input), "image_tokens": min(sent, t.input)},
+		"output_tokens_details": object{"text_tokens": 0, "image_tokens": t.output},
+	}
+}
+
+// imageStream is one picture in a stream, after as many partial ones as were
+// asked for.
+func (p *Provider) imageStream(c *call) answer {
+	partials := int(min(max(c.fields.number("partial_images"), 0), maxPartials))
+	c.served.Images = 1
+	usage := c.imageUsage(imageTokens + int64(partials)*partialTokens)
+	prefix := "image_generation"
+	if strings.HasSuffix(c.r.URL.Path, "/edits") {
+		prefix = "image_edit"
+	}
+	a := answer{kind: eventStream, fault: eventFrame("error", c.fault(http.StatusInternalServerError, "The simulator was told to fail here."))}
+	emit := func(name string, o object) {
+		o["type"], o["b64_json"], o["created_at"] = name, p.imageBase64(c), p.opts.Now().Unix()
+		a.frames = append(a.frames, eventFrame(name, c.imageProperties(o)))
+	}
+	for i := range partials {
+		emit(prefix+".partial_image", object{"partial_image_index": i})
+	}
+	last := object{}
+	c.addUsage(last, usage)
+	emit(prefix+".completed", last)
+	if !c.d.noUsage && !c.d.usageNull {
+		a.usage = len(a.frames)
+	}
+	return a
+}
+
+// fileURL is the address under which this simulator serves a result.
+func fileURL(r *http.Request, name string) string {
+	return "http://" + r.Host + "/files/" + name
+}
+
+// file serves the results that replies refer to: pictures by their colour, and
+// one video for every name.
+func (p *Provider) file(c *call) answer {
+	name, isPicture := strings.CutSuffix(c.arg, ".png")
+	if isPicture {
+		return answer{kind: "image/png", body: picture(name)}
+	}
+	if strings.HasSuffix(c.arg, ".mp4") {
+		return answer{kind: "video/mp4", body: film()}
+	}
+	return c.fail(http.StatusNotFound, "no such file")
+}

@@ -1,0 +1,243 @@
+package simulator
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"mime"
+	"mime/multipart"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// fields is the request: a JSON object, or a form whose values are strings.
+type fields map[string]any
+
+func (f fields) text(name string) string {
+	s, _ := f[name].(string)
+	return s
+}
+
+// number is the value of a number, or of a form's text that is one; 0 if it is
+// neither.
+func (f fields) number(name string) float64 {
+	switch v := f[name].(type) {
+	case float64:
+		return v
+	case string:
+		n, _ := strconv.ParseFloat(v, 64)
+		return n
+	}
+	return 0
+}
+
+// count is a number between 1 and most; 1 when it is missing.
+func (f fields) count(name string, most int) int {
+	n := f.number(name)
+	if !(n >= 1) {
+		return 1
+	}
+	return int(min(n, float64(most)))
+}
+
+func (f fields) flag(name string) bool {
+	switch v := f[name].(type) {
+	case bool:
+		return v
+	case string:
+		return v == "true"
+	}
+	return false
+}
+
+func (f fields) object(name string) fields {
+	o, _ := f[name].(map[string]any)
+	return o
+}
+
+func (f fields) list(name string) []any {
+	l, _ := f[name].([]any)
+	return l
+}
+
+// decode reads the body: a JSON object or a multipart form.
+func (c *call) decode() error {
+	c.fields = fields{}
+	if len(c.body) == 0 {
+		return nil
+	}
+	kind, params, err := mime.ParseMediaType(c.r.Header.Get("Content-Type"))
+	if err == nil && kind == "multipart/form-data" {
+		return c.decodeForm(params["boundary"])
+	}
+	if err := json.Unmarshal(c.body, &c.fields); err != nil {
+		return fmt.Errorf("we could not parse the JSON body of your request: %w", err)
+	}
+	if c.fields == nil {
+		return fmt.Errorf("the body of your request must be a JSON object")
+	}
+	return nil
+}
+
+func (c *call) decodeForm(boundary string) error {
+	form, err := multipart.NewReader(bytes.NewReader(c.body), boundary).ReadForm(maxBody)
+	if err != nil {
+		return fmt.Errorf("we could not parse the form of your request: %w", err)
+	}
+	for name, values := range form.Value {
+		c.fields[name] = values[len(values)-1]
+	}
+	for _, files := range form.File {
+		for _, f := range files {
+			c.files = append(c.files, f.Size)
+		}
+	}
+	return form.RemoveAll()
+}
+
+// prompt is the text of a request.
+type prompt struct {
+	texts  []string
+	steer  string // where directives are looked for
+	tokens int64  // elements of token arrays
+}
+
+func (p *prompt) add(v any) string {
+	text := textOf(v)
+	if text != "" {
+		p.texts = append(p.texts, text)
+	}
+	p.tokens += numbersIn(v)
+	return text
+}
+
+// words is the number of words, directives not counted, and token elements.
+func (p prompt) words() int64 {
+	n := p.tokens
+	for _, t := range p.texts {
+		n += int64(len(strings.Fields(withoutDirectives(t))))
+	}
+	return n
+}
+
+// readTurns reads the formats that have turns: chat completions, responses,
+// messages and Gemini's contents.
+func readTurns(f fields) prompt {
+	var p prompt
+	for _, name := range []string{"system", "instructions", "systemInstruction", "system_instruction"} {
+		p.add(f[name])
+	}
+	for _, name := range []string{"messages", "input", "contents", "content"} {
+		turns, ok := f[name].([]any)
+		if !ok {
+			turns = []any{f[name]}
+		}
+		for _, turn := range turns {
+			text := p.add(turn)
+			if isUser(turn) && text != "" {
+				p.steer = text
+			}
+		}
+	}
+	if inner := f.object("generateContentRequest"); inner != nil {
+		return readTurns(inner)
+	}
+	return p
+}
+
+func isUser(turn any) bool {
+	o, ok := turn.(map[string]any)
+	if !ok {
+		return true
+	}
+	role := fields(o).text("role")
+	return role == "" || role == "user"
+}
+
+// readAll reads the formats whose text is not in turns.
+func readAll(f fields) prompt {
+	var p prompt
+	for _, name := range []string{"prompt", "input", "content", "query", "documents", "instructions", "text"} {
+		p.add(f[name])
+	}
+	p.steer = strings.Join(p.texts, "\n")
+	return p
+}
+
+// textOf is all text in a value: a string, a list, or an object that holds it
+// under one of the names providers use.
+func textOf(v any) string {
+	switch v := v.(type) {
+	case string:
+		return v
+	case []any:
+		var texts []string
+		for _, e := range v {
+			if t := textOf(e); t != "" {
+				texts = append(texts, t)
+			}
+		}
+		return strings.Join(texts, "\n")
+	case map[string]any:
+		return textOf([]any{v["text"], v["content"], v["parts"], v["prompt"]})
+	}
+	return ""
+}
+
+// numbersIn counts the elements of token arrays, which may be nested once.
+func numbersIn(v any) int64 {
+	list, _ := v.([]any)
+	var n int64
+	for _, e := range list {
+		switch e := e.(type) {
+		case float64:
+			n++
+		case []any:
+			n += numbersIn(e)
+		}
+	}
+	return n
+}
+
+// usedWords is how many words of the prompt an answer repeats by default.
+const usedWords = 40
+
+// answerWords is the answer to the call, at most limit words of it where limit
+// is above 0, and whether the limit cut it.
+func (c *call) answerWords(limit int) (words []string, cut bool) {
+	asked := strings.Fields(withoutDirectives(c.prompt.steer))
+	words = append([]string{"This", "is", "a", "simulated", "answer", "to:"}, asked[:min(len(asked), usedWords)]...)
+	length := len(words)
+	if c.d.words >= 0 {
+		length = c.d.words
+	} else if c.d.chunks > length {
+		length = min(c.d.chunks, maxWords)
+	}
+	all := words
+	words = slices.Clone(all[:min(length, len(all))])
+	for len(words) < length {
+		words = append(words, all[len(words)%len(all)])
+	}
+	if limit > 0 && limit < len(words) {
+		return words[:limit], true
+	}
+	return words, false
+}
+
+// pieces cuts the answer into the texts of a stream's chunks.
+func (c *call) pieces(words []string) []string {
+	n := len(words)
+	if c.d.chunks > 0 {
+		n = min(n, c.d.chunks)
+	}
+	pieces := make([]string, n)
+	for i := range pieces {
+		from, to := i*len(words)/n, (i+1)*len(words)/n
+		pieces[i] = strings.Join(words[from:to], " ")
+		if i > 0 {
+			pieces[i] = " " + pieces[i]
+		}
+	}
+	return pieces
+}

@@ -1,0 +1,152 @@
+package arch
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// testOnly is the floor of what tests and measures the program: nothing else
+// may import it.
+const testOnly = -1
+
+// floor says where each package stands. A package imports lower floors only,
+// never its own. One that is not listed fails the test, so that adding one is
+// a decision.
+var floor = map[string]int{
+	"":                 0,
+	"internal/life":    0,
+	"internal/giveway": 0,
+
+	"internal/config":      1,
+	"internal/store":       1,
+	"internal/spool":       1,
+	"internal/budget":      1,
+	"internal/auth":        1,
+	"internal/ratelimit":   1,
+	"internal/provider":    1,
+	"internal/processor":   1,
+	"internal/secrets":     1,
+	"internal/httpx":       1,
+	"internal/openapi":     1,
+	"internal/pricefile":   1,
+	"internal/tracing":     1,
+	"internal/evidence":    1,
+	"internal/http1server": 1,
+
+	"internal/gateway":     2,
+	"internal/selfservice": 2,
+	"internal/dashboard":   2,
+	"internal/worker":      2,
+	"internal/simulator":   2,
+
+	"client": 1,
+
+	"cmd/modelgate": 3,
+
+	"bench":            testOnly,
+	"test/security":    testOnly,
+	"test/testkit":     testOnly,
+	"test/arch":        testOnly,
+	"internal/fuzzing": testOnly,
+	"test/e2e":         testOnly,
+}
+
+// reserved names who alone may import a package, tests apart.
+var reserved = map[string]string{
+	"database/sql":              "internal/store",
+	"database/sql/driver":       "internal/store",
+	module + "/internal/config": "cmd/modelgate",
+}
+
+func TestFloors(t *testing.T) {
+	t.Parallel()
+	_, packages := load(t)
+	for _, p := range packages {
+		report(t, checkImports(p))
+	}
+}
+
+// checkImports holds the imports of a package against the floors.
+func checkImports(p *source) (problems []string) {
+	at, listed := floor[p.name]
+	if !listed {
+		return []string{fmt.Sprintf("%s: no floor; give it one in test/arch", p.name)}
+	}
+	if at == testOnly {
+		return nil
+	}
+	for _, path := range p.imports(false) {
+		if only, ok := reserved[path]; ok && only != p.name {
+			problems = append(problems, fmt.Sprintf("%s imports %s, which is for %s", p.name, path, only))
+		}
+		if p.name == "" && (thirdParty(path) || path == "net/http" || strings.HasPrefix(path, "net/http/")) {
+			problems = append(problems, fmt.Sprintf("the root imports %s; it is for the standard library without net/http", path))
+		}
+		dep, ok := own(path)
+		if !ok {
+			continue
+		}
+		switch below, listed := floor[dep]; {
+		case !listed:
+			problems = append(problems, fmt.Sprintf("%s imports %s, which has no floor", p.name, dep))
+		case below == testOnly:
+			problems = append(problems, fmt.Sprintf("%s imports %s outside its tests", p.name, dep))
+		case below >= at:
+			problems = append(problems, fmt.Sprintf("%s (floor %d) imports %s (floor %d)", p.name, at, dep, below))
+		}
+	}
+	return problems
+}
+
+// Every module that the program or its tests import is named in the design,
+// where its reason stands.
+func TestDependenciesAreExplained(t *testing.T) {
+	t.Parallel()
+	root, packages := load(t)
+	design, err := os.ReadFile(filepath.Join(root, "docs", "DESIGN.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	modules := requirements(t, root)
+	var used []string
+	for _, p := range packages {
+		for _, path := range slices.Concat(p.imports(false), p.imports(true)) {
+			if !thirdParty(path) {
+				continue
+			}
+			if m := moduleOf(path, modules); m == "" {
+				t.Errorf("%s imports %s, which no module of go.mod provides", p.name, path)
+			} else if !slices.Contains(used, m) {
+				used = append(used, m)
+			}
+		}
+	}
+	slices.Sort(used)
+	for _, m := range used {
+		if !strings.Contains(string(design), "`"+m+"`") {
+			t.Errorf("docs/DESIGN.md does not say what %s is for", m)
+		}
+	}
+}
+
+// moduleOf is the longest module path that path lies in.
+func moduleOf(path string, modules []string) string {
+	best := ""
+	for _, m := range modules {
+		if (path == m || strings.HasPrefix(path, m+"/")) && len(m) > len(best) {
+			best = m
+		}
+	}
+	return best
+}
+
+func report(t *testing.T, problems []string) {
+	t.Helper()
+	for _, p := range problems {
+		t.Error(p)
+	}
+}

@@ -1,0 +1,206 @@
+//go:build unix
+
+package testkit
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// postgresEnv names a cluster to use in place of one of our own; its user must
+// be allowed to create databases.
+const postgresEnv = "MODELGATE_TEST_POSTGRES_URL"
+
+// Postgres is the URL of a fresh, empty database that is dropped with the test.
+// It is in the cluster that the environment variable MODELGATE_TEST_POSTGRES_URL
+// names, else in one that this process starts and all its tests share.
+func Postgres(t testing.TB) string {
+	t.Helper()
+	if cluster := os.Getenv(postgresEnv); cluster != "" {
+		return createDatabase(t, cluster)
+	}
+	c, err := sharedCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return createDatabase(t, c.url())
+}
+
+// sharedCluster is the one cluster of the process; its watchdog ends it.
+var sharedCluster = sync.OnceValues(startCluster)
+
+// PostgresCluster is a Postgres server that a test may stop and start. Its
+// port stays the same.
+type PostgresCluster struct {
+	dir   string
+	port  int
+	ctl   string
+	owner owner
+	dog   *watchdog
+}
+
+// NewPostgresCluster starts a cluster for one test. It is removed with the test.
+func NewPostgresCluster(t testing.TB) *PostgresCluster {
+	t.Helper()
+	c, err := startCluster()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.dog.stop)
+	return c
+}
+
+// Database is the URL of a fresh, empty database; it goes with the cluster.
+func (c *PostgresCluster) Database(t testing.TB) string {
+	t.Helper()
+	name := databaseName()
+	if err := execute(c.url(), "CREATE DATABASE "+name+" TEMPLATE template0"); err != nil {
+		t.Fatal(err)
+	}
+	return withDatabase(t, c.url(), name)
+}
+
+// Stop ends the server at once, as a crash does: connections break and new ones
+// are refused when it returns.
+func (c *PostgresCluster) Stop(t testing.TB) {
+	t.Helper()
+	if err := c.owner.run(c.dir, c.ctl, "stop", "-D", c.data(), "-m", "immediate", "-w"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Start starts a stopped server and returns when it answers.
+func (c *PostgresCluster) Start(t testing.TB) {
+	t.Helper()
+	if err := c.start(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (c *PostgresCluster) data() string { return filepath.Join(c.dir, "data") }
+
+func (c *PostgresCluster) url() string {
+	return fmt.Sprintf("postgres://gate@127.0.0.1:%d/postgres?sslmode=disable", c.port)
+}
+
+// portAttempts is how often another port is tried: between finding a free one
+// and its use, another process can take it.
+const portAttempts = 5
+
+func startCluster() (*PostgresCluster, error) {
+	folders := []string{"/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin", "/usr/pgsql-*/bin"}
+	initdb, ctl := program("initdb", folders...), program("pg_ctl", folders...)
+	if initdb == "" || ctl == "" {
+		return nil, fmt.Errorf("these tests need Postgres: install it (apt-get install postgresql, brew install postgresql) or name a cluster in %s", postgresEnv)
+	}
+	who, err := findOwner()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "gate-pg-")
+	if err != nil {
+		return nil, err
+	}
+	c := &PostgresCluster{dir: dir, ctl: ctl, owner: who}
+	stop := append(append([]string{}, who.prefix...), ctl, "stop", "-D", c.data(), "-m", "immediate")
+	c.dog, err = watch(`read -r _; cd /; "$@" >/dev/null 2>&1; rm -rf "$0"`, dir, stop)
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	if err := c.prepare(initdb); err != nil {
+		c.dog.stop()
+		return nil, err
+	}
+	return c, nil
+}
+
+// prepare makes the data folder and starts the server for the first time.
+func (c *PostgresCluster) prepare(initdb string) error {
+	if err := os.Chown(c.dir, c.owner.uid, c.owner.gid); err != nil {
+		return err
+	}
+	// Syncing the empty cluster protects nothing; the server itself syncs.
+	err := c.owner.run(c.dir, initdb, "-D", c.data(), "-U", "gate", "--auth=trust", "-E", "UTF8", "--locale=C", "--no-sync")
+	if err != nil {
+		return err
+	}
+	for range portAttempts {
+		if c.port, err = freePort(); err != nil {
+			return err
+		}
+		if err = c.start(); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+func (c *PostgresCluster) start() error {
+	options := fmt.Sprintf("-p %d -k %s -h 127.0.0.1 -c max_connections=300", c.port, c.dir)
+	log := filepath.Join(c.dir, "log")
+	err := c.owner.run(c.dir, c.ctl, "start", "-D", c.data(), "-w", "-t", strconv.Itoa(int(startTimeout.Seconds())), "-l", log, "-o", options)
+	if err != nil {
+		said, _ := os.ReadFile(log)
+		return fmt.Errorf("%w\n%s", err, said)
+	}
+	return nil
+}
+
+// startTimeout is how long a server may take to answer; on a busy machine it
+// is seconds. administerTimeout is the same for one statement.
+const (
+	startTimeout      = 60 * time.Second
+	administerTimeout = 60 * time.Second
+)
+
+func databaseName() string { return "gate_" + strings.ToLower(rand.Text()) }
+
+func createDatabase(t testing.TB, cluster string) string {
+	t.Helper()
+	name := databaseName()
+	if err := execute(cluster, "CREATE DATABASE "+name+" TEMPLATE template0"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := execute(cluster, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return withDatabase(t, cluster, name)
+}
+
+func withDatabase(t testing.TB, cluster, name string) string {
+	t.Helper()
+	u, err := url.Parse(cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/" + name
+	return u.String()
+}
+
+func execute(cluster, statement string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), administerTimeout)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, cluster)
+	if err != nil {
+		return fmt.Errorf("connect to the test cluster: %w", err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		return fmt.Errorf("%s: %w", statement, err)
+	}
+	return nil
+}
