@@ -35,7 +35,7 @@ func footprint(o *options, targets []*target) (*figures, error) {
 		return nil, err
 	}
 	out := &figures{Binary: info.Size()}
-	g := gateway{name: "footprint", binary: o.binary, fsync: "interval", dir: filepath.Join(dir, "data"), upstream: targets[0].address, scale: ordinary()}
+	g := gateway{name: "footprint", binary: o.binary, fsync: "interval", dir: filepath.Join(dir, "data"), upstream: targets[0].address, secure: targets[0].address, scale: ordinary()}
 	first, err := g.start()
 	if err := f.add(first, err); err != nil {
 		return nil, err

@@ -11,23 +11,25 @@ import (
 	"time"
 )
 
-const gatewayConfig = `server: {listen: "127.0.0.1:0", admin_listen: %q, data_dir: %q}
+const gatewayConfig = `server: {listen: "127.0.0.1:0", admin_listen: %q, data_dir: %q%s}
 database: {url: "sqlite:modelgate.db"}
 limits: {requests_per_second: 0, concurrency: 0}
 enforcement: {budgets: true, balance: true}
 metering: {fsync: %s}
 log: {format: text}
 providers:
-  - {name: openai, format: openai, base_url: "http://%s", credential: sk-bench}
+  - {name: openai, format: openai, base_url: "http://%s", credential: sk-bench%s}
+  - {name: openai-tls, format: openai, base_url: "https://%[7]s", credential: sk-bench%[6]s}
 catalog:
-%s`
+%[8]s`
 
 // gateway is how a Modelgate is to be started.
 type gateway struct {
 	name, binary, fsync string
 	rows                string // what a gateway built with the tag rowless does with them; empty for nothing
 	dir                 string
-	upstream            string
+	upstream, secure    string // the provider's addresses, without TLS and with it
+	server, provider    string // more of the configuration of the server and of each provider
 	scale               scale
 }
 
@@ -54,7 +56,7 @@ func (g *gateway) serve() (*target, error) {
 		return nil, err
 	}
 	file := filepath.Join(g.dir, "modelgate.yaml")
-	text := fmt.Sprintf(gatewayConfig, admin, g.dir, g.fsync, g.upstream, catalogOf(g.scale.models))
+	text := fmt.Sprintf(gatewayConfig, admin, g.dir, g.server, g.fsync, g.upstream, g.provider, g.secure, catalogOf(g.scale.models))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}

@@ -7,15 +7,17 @@
 // target's process, throughput, latency and memory, and the medians of the
 // per-round ratios; single figures depend on the machine, ratios hardly.
 //
-//	go run ./bench [-rounds 6] [-slice 1.5s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted] [-large]
+//	go run ./bench [-rounds 6] [-slice 1.5s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted] [-large] [-other NAME=FILE]
 //	               [-rowless FILE] [-write docs] [-json] [-profile FILE] [-spread]
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -28,6 +30,7 @@ func main() {
 	flag.IntVar(&o.rounds, "rounds", 6, "how often every target takes its turn")
 	flag.DurationVar(&o.slice, "slice", 1500*time.Millisecond, "length of a turn; rows are carried on every second, and a shorter one may hold none of that")
 	flag.StringVar(&o.binary, "binary", "bin/modelgate", "the gateway")
+	flag.Func("other", "NAME=FILE, another build of the gateway to compare; may be repeated", o.addOther)
 	flag.StringVar(&o.rowless, "rowless", "", "the gateway built with -tags rowless, for what the rows cost; empty leaves it out")
 	flag.BoolVar(&o.unbudgeted, "unbudgeted", false, "also a gateway whose organization has no budgets, for what they cost")
 	flag.BoolVar(&o.large, "large", false, "also a gateway with 1,000,000 keys, 1,000 tuples a key and 10,000 models")
@@ -65,12 +68,22 @@ type options struct {
 	rounds          int
 	slice           time.Duration
 	binary, rowless string
+	others          []gateway // beside the usual ones
 	only, targets   *regexp.Regexp
 	write, profile  string
 	unbudgeted      bool
 	spread          bool
 	large           bool
 	json            bool
+}
+
+func (o *options) addOther(text string) error {
+	name, file, ok := strings.Cut(text, "=")
+	if !ok {
+		return errors.New("want NAME=FILE")
+	}
+	o.others = append(o.others, gateway{name: name, binary: file, fsync: "interval"})
+	return nil
 }
 
 func run(o *options) error {

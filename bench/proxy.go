@@ -1,12 +1,14 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"strings"
 	"time"
 )
 
@@ -14,7 +16,11 @@ import (
 const (
 	roleVariable     = "MODELGATE_BENCH_ROLE"
 	upstreamVariable = "MODELGATE_BENCH_UPSTREAM"
+	tlsVariable      = "MODELGATE_BENCH_TLS" // the folder of the certificate, or the upstream's address with TLS
 )
+
+// overTLS begins the paths that the bare proxy forwards over TLS.
+const overTLS = "/tls"
 
 // serveRole is what a child process does.
 func serveRole(role string) error {
@@ -23,16 +29,31 @@ func serveRole(role string) error {
 		return err
 	}
 	fmt.Fprintf(os.Stderr, "addr=%s\n", listener.Addr())
-	if role == "upstream" {
+	switch role {
+	case "upstream":
 		return serveUpstream(listener)
+	case "TLS upstream":
+		pair, err := tls.LoadX509KeyPair(certificateFiles(os.Getenv(tlsVariable)))
+		if err != nil {
+			return err
+		}
+		return serveUpstream(tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}}))
 	}
-	return http.Serve(listener, bareProxy(os.Getenv(upstreamVariable)))
+	plain, secure := bareProxy("http", os.Getenv(upstreamVariable)), bareProxy("https", os.Getenv(tlsVariable))
+	return http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if path, ok := strings.CutPrefix(r.URL.Path, overTLS); ok {
+			r.URL.Path = path
+			secure.ServeHTTP(w, r)
+			return
+		}
+		plain.ServeHTTP(w, r)
+	}))
 }
 
 // bareProxy is the yardstick: the standard library's reverse proxy with a
 // tuned transport, and nothing else.
-func bareProxy(upstream string) http.Handler {
-	to := &url.URL{Scheme: "http", Host: upstream}
+func bareProxy(scheme, upstream string) http.Handler {
+	to := &url.URL{Scheme: scheme, Host: upstream}
 	return &httputil.ReverseProxy{
 		Rewrite:       func(r *httputil.ProxyRequest) { r.SetURL(to) },
 		FlushInterval: -1,

@@ -27,6 +27,8 @@ type scenario struct {
 	// Proxy calls the provider-prefixed route with the native id, not the
 	// door.
 	Proxy bool
+	// TLS has the provider called over TLS.
+	TLS bool
 }
 
 func (s *scenario) stream() bool {
@@ -40,6 +42,8 @@ func scenarios() []scenario {
 		{Name: "door, 1 KB, c=32", Connections: 32, Model: modelPlain, Body: 900},
 		{Name: "door, 1 KB, c=256", Connections: 256, Model: modelPlain, Body: 900},
 		{Name: "door, 1 KB, 50 ms upstream, c=256", Connections: 256, Model: modelSlow, Body: 900},
+		{Name: "door, 1 KB, TLS upstream, c=32", Connections: 32, Model: modelPlain, Body: 900, TLS: true},
+		{Name: "door, 1 KB, TLS upstream, 50 ms, c=256", Connections: 256, Model: modelSlow, Body: 900, TLS: true},
 		{Name: "provider proxy, 1 KB, c=32", Connections: 32, Model: modelPlain, Body: 900, Proxy: true},
 		{Name: "stream of 40, paced, c=64", Connections: 64, Model: modelPaced, Body: 900, Long: 4},
 		{Name: "stream of 40, burst, c=64", Connections: 64, Model: modelBurst, Body: 900},
@@ -54,8 +58,12 @@ func (t *target) request(sc *scenario, i int) []byte {
 	switch {
 	case t.gateway && sc.Proxy:
 		path = "/openai" + path
+	case t.gateway && sc.TLS:
+		model = "bench/tls-" + sc.Model
 	case t.gateway:
 		model = "bench/" + sc.Model
+	case t.name == nameProxy && sc.TLS:
+		path = overTLS + path
 	}
 	ask := ""
 	if sc.stream() {

@@ -102,14 +102,17 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 	return secrets[:keysInUse], last, nil
 }
 
-// tuples are the n rules of a key; no other key has them, and the last is the
-// one that allows the call.
+// tuples are the n rules of a key; no other key has them, and the last two are
+// the ones that allow the calls.
 func tuples(n, key int) []modelgate.Entitlement {
 	var list []modelgate.Entitlement
-	for i := range n - 1 {
+	for i := range n - 2 {
 		list = append(list, modelgate.Entitlement{Axis: modelgate.AxisProvider, Provider: fmt.Sprintf("other-%d-%d", key, i), ModelPattern: "model-*", Effect: modelgate.Allow})
 	}
-	return append(list, modelgate.Entitlement{Axis: modelgate.AxisProvider, Provider: "openai", ModelPattern: "*", Effect: modelgate.Allow})
+	for _, provider := range []string{"openai-tls", "openai"} {
+		list = append(list, modelgate.Entitlement{Axis: modelgate.AxisProvider, Provider: provider, ModelPattern: "*", Effect: modelgate.Allow})
+	}
+	return list
 }
 
 // multiply makes n more keys like one there is, with digests of their own.
@@ -132,7 +135,9 @@ func catalogOf(n int) string {
 	for i := range n {
 		if i == n/2 {
 			for _, m := range []string{modelPlain, modelSlow, modelBurst, modelPaced, modelHeld} {
-				fmt.Fprintf(&b, "  - {slug: bench/%s, kind: llm, context_length: 128000, max_output: 16000, routes: [{provider: openai, model: %s}], price: {input: 1, cached_input: 0.1, output: 2}}\n", m, m)
+				for slug, provider := range map[string]string{"bench/": "openai", "bench/tls-": "openai-tls"} {
+					fmt.Fprintf(&b, "  - {slug: %s%s, kind: llm, context_length: 128000, max_output: 16000, routes: [{provider: %s, model: %s}], price: {input: 1, cached_input: 0.1, output: 2}}\n", slug, m, provider, m)
+				}
 			}
 		}
 		fmt.Fprintf(&b, "  - {slug: author-%d/model-%d, kind: llm, context_length: 128000, routes: [{provider: openai, model: native-%d}], price: {input: 1, output: 2}}\n", i%40, i, i)

@@ -94,11 +94,16 @@ func (t *target) resetPeak() {
 // fleet is what has been started.
 type fleet struct {
 	dir     string
+	secure  *target // the provider over TLS; nobody calls it directly
 	targets []*target
 }
 
 func (f *fleet) stop() {
-	for _, t := range f.targets {
+	all := f.targets
+	if f.secure != nil {
+		all = append(all, f.secure)
+	}
+	for _, t := range all {
 		_ = t.process.Process.Signal(syscall.SIGTERM) // it may have ended by itself
 		_ = t.process.Wait()
 	}
@@ -121,11 +126,23 @@ func startTargets(o *options) ([]*target, func(), error) {
 }
 
 func (f *fleet) startAll(o *options) error {
-	if err := f.add(startSelf(nameDirect, "upstream", "")); err != nil {
+	if err := writeCertificate(f.dir); err != nil {
 		return err
 	}
+	certificate, _ := certificateFiles(f.dir)
+	if err := os.Setenv("SSL_CERT_FILE", certificate); err != nil { // all trust it
+		return err
+	}
+	if err := f.add(startSelf(nameDirect, "upstream")); err != nil {
+		return err
+	}
+	secure, err := startSelf(nameDirect, "TLS upstream", tlsVariable+"="+f.dir)
+	if err != nil {
+		return err
+	}
+	f.secure = secure
 	upstream := f.targets[0].address
-	if err := f.add(startSelf(nameProxy, "proxy", upstream)); err != nil {
+	if err := f.add(startSelf(nameProxy, "proxy", upstreamVariable+"="+upstream, tlsVariable+"="+secure.address)); err != nil {
 		return err
 	}
 	if path, err := exec.LookPath("nginx"); err == nil && o.targets.MatchString(nameNginx) {
@@ -133,21 +150,22 @@ func (f *fleet) startAll(o *options) error {
 			return err
 		}
 	}
-	for _, g := range []gateway{
+	gateways := []gateway{
 		{name: "modelgate, interval", binary: o.binary, fsync: "interval"},
 		{name: nameAlways, binary: o.binary, fsync: "always"},
 		{name: "modelgate, spool only", binary: o.rowless, fsync: "interval", rows: "spool"},
 		{name: nameRowless, binary: o.rowless, fsync: "interval"},
 		{name: nameUnbudgeted, binary: o.binary, fsync: "interval"},
 		{name: nameLarge, binary: o.binary, fsync: "interval"},
-	} {
+	}
+	for _, g := range append(gateways, o.others...) {
 		if g.name == nameUnbudgeted && !o.unbudgeted || g.name == nameLarge && !o.large {
 			continue
 		}
 		if g.binary == "" || !o.targets.MatchString(g.name) {
 			continue
 		}
-		g.scale, g.upstream = ordinary(), upstream
+		g.scale, g.upstream, g.secure = ordinary(), upstream, secure.address
 		if g.name == nameLarge {
 			g.scale = hundredfold()
 		}
@@ -168,13 +186,13 @@ func (f *fleet) add(t *target, err error) error {
 }
 
 // startSelf starts a server of this program in a process of its own.
-func startSelf(name, role, upstream string) (*target, error) {
+func startSelf(name, role string, env ...string) (*target, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), roleVariable+"="+role, upstreamVariable+"="+upstream)
+	cmd.Env = append(append(os.Environ(), roleVariable+"="+role), env...)
 	return started(&target{name: name, keys: []string{"sk-bench"}, process: cmd})
 }
 

@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"io"
 	"net/http"
+	"strconv"
 
 	"modelgate/internal/provider"
 )
@@ -27,10 +29,39 @@ func (y *Relay) hideCosts(p *passage) bool {
 		}
 		header.Del("Content-Encoding")
 	}
-	header.Del("Content-Length")
 	header.Del("Etag") // it is of other bytes
+	if p.plain == nil && resp.ContentLength > 0 && resp.ContentLength <= copyBuffer {
+		return true // see passShort
+	}
+	header.Del("Content-Length")
 	resp.ContentLength = -1
 	return true
+}
+
+// passShort passes on a reply of known length, of which members may be taken
+// out, as soon as it is whole: its length stays known.
+func (y *Relay) passShort(p *passage) {
+	buf := y.buffers.Get().(*[copyBuffer]byte)
+	defer y.buffers.Put(buf)
+	chunk := buf[:p.resp.ContentLength]
+	n, err := io.ReadFull(p.resp.Body, chunk)
+	chunk = chunk[:n]
+	p.replied += int64(n)
+	p.meter.Feed(chunk)
+	header := p.w.Header()
+	if p.whole = err == nil; p.whole {
+		y.end(p.call)
+		chunk = p.costs.Whole(chunk)
+		header["Content-Length"] = []string{strconv.Itoa(len(chunk))}
+	} else {
+		chunk = p.costs.Filter(chunk)
+		header.Del("Content-Length")
+	}
+	p.w.WriteHeader(p.status)
+	p.write(chunk, false)
+	if err != nil {
+		p.breakOff()
+	}
 }
 
 // costFilter is the filter for a reply to the caller; nil for none.
@@ -79,5 +110,8 @@ func (c *call) tell(at *provider.Provider, resp *http.Response, raw, plain []byt
 	}
 	resp.Header.Del("Content-Length")
 	resp.Header.Del("Etag")
-	return at.WithoutCosts(resp.Header.Get("Content-Type"), plain), true
+	if f := at.CostFilter(resp.Header.Get("Content-Type")); f != nil {
+		plain = f.Whole(plain)
+	}
+	return plain, true
 }

@@ -54,7 +54,7 @@ func lingering() string {
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		left = ""
 		for g := range strings.SplitSeq(string(buf[:runtime.Stack(buf, true)]), "\n\n") {
-			if (strings.Contains(g, "modelgate/internal/gateway.") || strings.Contains(g, "modelgate/internal/provider.")) && !strings.Contains(g, "relay.TestMain") {
+			if (strings.Contains(g, "modelgate/internal/gateway.") || strings.Contains(g, "modelgate/internal/provider.")) && !strings.Contains(g, "gateway.TestMain") {
 				left += g + "\n\n"
 			}
 		}

@@ -71,8 +71,12 @@ func (y *Relay) pass(c *call, resp *http.Response) {
 		defer p.plain.Close()
 	}
 	c.status = resp.StatusCode
-	c.w.WriteHeader(resp.StatusCode)
 	c.pace.reply(a.provider.Timeouts().Idle, y.Stuck)
+	if p.costs != nil && resp.ContentLength > 0 {
+		y.passShort(&p)
+		return
+	}
+	c.w.WriteHeader(resp.StatusCode)
 	if body, ok := resp.Body.(interface{ Attend(ready func() bool) }); ok && c.stream {
 		body.Attend(func() bool { return y.copy(&p) })
 		return

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"bytes"
 	"slices"
 	"strings"
 )
@@ -11,7 +12,7 @@ import (
 // member leaves over. It holds back no more than the beginning of a member
 // that may be one of them. It serves one reply and one goroutine.
 type CostFilter struct {
-	paths   [][]string
+	costMembers
 	framing costFraming
 	line    costLine
 	afterCR bool // an LF belongs to the CR before it
@@ -35,6 +36,34 @@ type costObject struct {
 	name    string
 	watched bool // may hold a member that is taken out
 	filled  bool // a member of it was passed on
+	less    bool // a member of it was taken out
+}
+
+// costMembers are the members of a format's replies that state a cost.
+type costMembers struct {
+	paths [][]string
+	// hints are in their names. A text without any of them, and
+	// without an escape that could stand for one, has no such member.
+	hints [][]byte
+}
+
+func newCostMembers(paths []string) costMembers {
+	var m costMembers
+	for _, path := range paths {
+		names := strings.Split(path, ".")
+		m.paths = append(m.paths, names)
+		hint := []byte(names[len(names)-1])
+		if !slices.ContainsFunc(m.hints, func(h []byte) bool { return bytes.Contains(hint, h) }) {
+			m.hints = slices.DeleteFunc(m.hints, func(h []byte) bool { return bytes.Contains(h, hint) })
+			m.hints = append(m.hints, hint)
+		}
+	}
+	return m
+}
+
+// mayStand reports whether one of the members may stand in a text.
+func (m *costMembers) mayStand(text []byte) bool {
+	return slices.ContainsFunc(m.hints, func(hint []byte) bool { return bytes.Contains(text, hint) }) || bytes.Contains(text, []byte(`\u`))
 }
 
 // costFraming is how JSON stands in the reply.
@@ -76,7 +105,7 @@ const mostHeld = 64 << 10
 const longestCostKey = 6 * 32
 
 // StatesCost reports whether replies of the provider may state a cost.
-func (p *Provider) StatesCost() bool { return len(p.format.Costs) > 0 }
+func (p *Provider) StatesCost() bool { return len(p.costs.paths) > 0 }
 
 // CostFilter is the filter for one reply of the type; nil where there is
 // nothing to take out.
@@ -84,31 +113,38 @@ func (p *Provider) CostFilter(contentType string) *CostFilter {
 	if !p.StatesCost() || recording(media(contentType)) {
 		return nil
 	}
-	f := new(CostFilter)
-	for _, path := range p.format.Costs {
-		f.paths = append(f.paths, strings.Split(path, "."))
-	}
+	f := &CostFilter{costMembers: p.costs}
 	if media(contentType) == "text/event-stream" {
 		f.framing = costEvents
 	}
 	return f
 }
 
-// WithoutCosts is a whole reply without the members that state a cost. It may
+// Whole is Filter for a reply that is complete: nothing is held back. It may
 // share the memory of body.
-func (p *Provider) WithoutCosts(contentType string, body []byte) []byte {
-	f := p.CostFilter(contentType)
-	if f == nil {
+func (f *CostFilter) Whole(body []byte) []byte {
+	if !f.mayStand(body) {
 		return body
 	}
 	return append(f.Filter(body), f.Rest()...)
 }
 
 // Filter returns what of the reply so far may go to the client. The result is
-// good until the next call.
+// good until the next call, and may share the memory of chunk.
 func (f *CostFilter) Filter(chunk []byte) []byte {
-	f.out = f.out[:0]
-	for _, c := range chunk {
+	n := f.events(chunk)
+	if n == len(chunk) {
+		return chunk
+	}
+	f.out = append(f.out[:0], chunk[:n]...)
+	for b := chunk[n:]; len(b) > 0; {
+		if n := f.plain(b); n > 0 {
+			f.out = append(f.out, b[:n]...)
+			b = b[n:]
+			continue
+		}
+		c := b[0]
+		b = b[1:]
 		switch f.framing {
 		case costEvents:
 			f.frame(c)
@@ -119,6 +155,39 @@ func (f *CostFilter) Filter(chunk []byte) []byte {
 		}
 	}
 	return f.out
+}
+
+// events is the length of whole events at the beginning of a chunk in which no
+// member can stand.
+func (f *CostFilter) events(chunk []byte) int {
+	if f.framing != costEvents || f.line != costLineBegins || f.prefix > 0 || f.at != costTop || f.holding || f.skip || f.afterCR {
+		return 0
+	}
+	const blankLine = "\n\n"
+	end := bytes.LastIndex(chunk, []byte(blankLine)) + len(blankLine)
+	if end < len(blankLine) || f.mayStand(chunk[:end]) {
+		return 0
+	}
+	return end
+}
+
+// plain is how many of the next bytes pass because they lie within a text, or
+// between the texts of a value that no path leads through.
+func (f *CostFilter) plain(b []byte) int {
+	if f.skip || f.holding || f.at != costInText && f.at != costInDeep || f.escaped || f.framing == costEvents && f.line != costLineData {
+		return 0
+	}
+	for i, c := range b {
+		switch c {
+		case '"', '\\', '\r', '\n':
+			return i
+		case '{', '}', '[', ']':
+			if !f.text {
+				return i
+			}
+		}
+	}
+	return len(b)
 }
 
 // Rest returns what was held back when the reply came to its end.
@@ -275,7 +344,7 @@ func (f *CostFilter) name(c byte) {
 // before it any more.
 func (f *CostFilter) keep() {
 	object := &f.open[len(f.open)-1]
-	if !object.filled && f.comma > 0 {
+	if object.less && !object.filled && f.comma > 0 {
 		f.held = slices.Delete(f.held, f.comma-1, f.comma)
 	}
 	object.filled = true
@@ -289,7 +358,7 @@ func (f *CostFilter) judge() {
 	}
 	if f.leads(f.keyText(), true) {
 		f.hold(false)
-		f.skip = true
+		f.skip, f.open[len(f.open)-1].less = true, true
 		return
 	}
 	f.keep()

@@ -11,10 +11,7 @@ import (
 )
 
 func costFilterOf(contentType string) *CostFilter {
-	f := new(CostFilter)
-	for _, path := range anyCosts() {
-		f.paths = append(f.paths, strings.Split(path, "."))
-	}
+	f := &CostFilter{costMembers: newCostMembers(anyCosts())}
 	if contentType == "text/event-stream" {
 		f.framing = costEvents
 	}
@@ -117,6 +114,9 @@ func FuzzCostFilter(f *testing.F) {
 	fuzzing.Fuzz(f, func(t *testing.T, body []byte, size byte, events bool) {
 		media := map[bool]string{true: "text/event-stream"}[events]
 		got := withoutCosts(media, string(body), whole)
+		if all := string(costFilterOf(media).Whole(bytes.Clone(body))); all != got {
+			t.Fatalf("%q as a whole %q, else %q", body, all, got)
+		}
 		if cut := withoutCosts(media, string(body), func(left int) int { return min(left, int(size)+1) }); cut != got {
 			t.Fatalf("%q in pieces of %d: %q, whole %q", body, int(size)+1, cut, got)
 		}

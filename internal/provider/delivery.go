@@ -29,7 +29,24 @@ type delivery struct {
 	depth  int                   // open brackets of a container that counts or is passed over
 	count  bool                  // the container counts
 	escape escape
+
+	textFrom, textTo int // what was left of a piece where the last text that counts began and ended
+	texts            int // how many began
+	textTrack        track
+	last             shape
 }
+
+// shape is how the last value looked that lay in one piece and had one text that
+// counts. Most events of a stream differ in that text alone: of those nothing
+// else is read.
+type shape struct {
+	head, tail []byte // around the text; the tail begins after its closing quote
+	track      track
+	strings    int64
+}
+
+// longestShape bounds what is kept of a value.
+const longestShape = 1 << 10
 
 // spot is where in the JSON a delivery stands.
 type spot uint8
@@ -144,6 +161,44 @@ func (d *delivery) feed(b []byte) {
 	}
 }
 
+// value takes a value that lies whole in one piece.
+func (d *delivery) value(b []byte) {
+	if d.alike(b) {
+		d.fresh = false
+		return
+	}
+	fit := d.fresh && !d.again && len(b) <= longestShape && d.at == betweenStrings
+	before := *d
+	d.feed(b)
+	if !fit || d.at != betweenStrings || d.texts != before.texts+1 || d.images != before.images {
+		return
+	}
+	head, text, tail := b[:len(b)-d.textFrom], b[len(b)-d.textFrom:len(b)-d.textTo], b[len(b)-d.textTo:]
+	_, _, size := new(escape).text(text)
+	before.tracks[d.textTrack] += size
+	if before.tracks == d.tracks { // nothing but the text has been counted
+		d.last.head, d.last.tail = append(d.last.head[:0], head...), append(d.last.tail[:0], tail...)
+		d.last.track, d.last.strings = d.textTrack, d.strings-before.strings
+	}
+}
+
+// alike counts a value that has the shape of the last one, and reports whether it
+// has.
+func (d *delivery) alike(b []byte) bool {
+	last := &d.last
+	if !d.fresh || len(last.head) == 0 || !bytes.HasPrefix(b, last.head) {
+		return false
+	}
+	text := b[len(last.head):]
+	n, closed, size := new(escape).text(text)
+	if !closed || !bytes.Equal(text[n:], last.tail) {
+		return false
+	}
+	d.tracks[last.track] += size
+	d.strings += last.strings
+	return true
+}
+
 // readName takes bytes of a string that may be a name.
 func (d *delivery) readName(b []byte) []byte {
 	if i := quote(b); i >= 0 && i+1 < len(b) && d.length == 0 && d.escape == (escape{}) && (i == 0 || b[i-1] != '\\') {
@@ -180,6 +235,10 @@ func (d *delivery) step(b []byte) []byte {
 		return b // it was a value, and this may begin the next
 	case c == '"':
 		d.open()
+		if d.at == inString {
+			d.texts++
+			d.textFrom, d.textTrack = len(b)-1, d.track
+		}
 	case (c == '{' || c == '[') && (d.member == isArguments || d.member == isExtra || d.member == isReplay):
 		d.at, d.depth, d.count = inContainer, 1, d.member == isArguments
 		if d.count {
@@ -245,6 +304,9 @@ func (d *delivery) open() {
 // readText takes bytes of a string that counts.
 func (d *delivery) readText(b []byte) []byte {
 	n, closed, size := d.escape.text(b)
+	if d.depth == 0 {
+		d.textTo = len(b) - n
+	}
 	d.tracks[d.track] += size
 	if closed {
 		d.leave()

@@ -73,3 +73,24 @@ func FuzzDelivery(f *testing.F) {
 		}
 	})
 }
+
+// What is known of the shape of the last value never changes what is counted.
+func FuzzDeliveryShapes(f *testing.F) {
+	f.Add(`{"a":"b","delta":{"content":"`, `one","x":1}`, `tw\u00f6","x":1}`, `}`)
+	f.Add(`{"content":"x","text":"`, `"}`, `a"`, `"y":{"input":{"b":"c"}}`)
+	f.Add(`"text":"`, `a\`, `b\"","url":"x"`, `{"reasoning":"c"`)
+	f.Fuzz(func(t *testing.T, head, first, second, third string) {
+		for _, d := range []delivery{{fresh: true}, {fresh: true, any: true}, {fresh: true, repeats: "text"}, {fresh: true, again: true}} {
+			shaped, plain := d, d
+			for i, value := range []string{head + first, head + second, head + third, second, head + first, third, head + second} {
+				shaped.value([]byte(value))
+				plain.feed([]byte(value))
+				shaped.restart()
+				plain.restart()
+				if shaped.bytes() != plain.bytes() || shaped.images != plain.images || shaped.tracks != plain.tracks || shaped.strings != plain.strings {
+					t.Fatalf("value %d, %q: %d bytes of %v, want %d of %v", i, value, shaped.bytes(), shaped.tracks, plain.bytes(), plain.tracks)
+				}
+			}
+		}
+	})
+}

@@ -67,6 +67,7 @@ type Config struct {
 type Provider struct {
 	name, region string
 	format       Format
+	costs        costMembers
 	base         url.URL
 	auth         *Auth
 	doors        map[string]*Door
@@ -101,6 +102,7 @@ func New(cfg Config) (*Provider, error) {
 		return nil, fmt.Errorf("provider %s: base_url: %w", cfg.Name, err)
 	}
 	p := &Provider{
+		costs: newCostMembers(format.Costs),
 		name: cfg.Name, region: cfg.Region, format: format, base: *base, auth: cfg.Auth, stored: cfg.AllowStoredObjects, allowQuery: cfg.AllowQuery,
 		timeouts: cfg.Timeouts.withDefaults(), onDisconnect: cfg.OnDisconnect,
 	}

@@ -122,7 +122,7 @@ func (e *events) field(line []byte, held bool) {
 		e.name = append(e.name[:0], value...)
 	case "data":
 		if e.text != nil && e.told == 0 {
-			e.text.feed(value)
+			e.text.value(value)
 		}
 		switch {
 		case !e.has && !held:
@@ -179,9 +179,9 @@ func (s *stream) Feed(chunk []byte) bool {
 }
 
 func (s *stream) event(name, data []byte) {
-	before := s.reading
+	before := s.stated()
 	s.reading.event(s.reader, &s.doc, name, data)
-	if s.covers(&before) {
+	if s.covers(before) {
 		s.delivery.covered()
 	}
 	s.delivery.images = min(s.delivery.images, 1) // the rest were drafts
@@ -235,8 +235,8 @@ func ends(reader *Reader, name, data []byte) string {
 // Result counts an event that lacks its closing empty line if its data is
 // complete JSON. A stream that was cut keeps the figures it had, as Some.
 func (s *stream) Result() (modelgate.Usage, Seen) {
+	s.flawed = s.flawed || s.events.overlong
 	r := s.look()
-	r.flawed = r.flawed || s.events.overlong
 	usage, seen := s.result(r, r.ended && !r.broken)
 	if s.final && !s.ended && s.delivery.bytes() > 0 {
 		seen = min(seen, Some) // there was more after the last word
@@ -245,18 +245,20 @@ func (s *stream) Result() (modelgate.Usage, Seen) {
 }
 
 func (s *stream) Unstated() int64 {
-	if r := s.look(); r.covers(&s.reading) {
+	if r := s.look(); r.covers(s.stated()) {
 		return 0
 	}
 	return s.delivery.bytes()
 }
 
 // look reads what has come of an event that lacks its end too.
-func (s *stream) look() reading {
-	r := s.reading
-	if name, data, ok := s.events.unfinished(); ok && (string(data) == "[DONE]" || gjson.ValidBytes(data)) {
-		r.event(s.reader, &s.doc, name, data)
+func (s *stream) look() *reading {
+	name, data, ok := s.events.unfinished()
+	if !ok || string(data) != "[DONE]" && !gjson.ValidBytes(data) {
+		return &s.reading
 	}
+	r := s.copyOf(&s.reading)
+	r.event(s.reader, &s.doc, name, data)
 	return r
 }
 

@@ -108,24 +108,33 @@ type counter struct {
 	asked  Asked
 	good   bool // the status says success
 	reading
+	outlook  *reading // what look and result make of it; nil until they need one
 	delivery delivery
 }
 
 // take reads a document whose text has been delivered. It reports whether its
 // figures cover that.
 func (c *counter) take(doc *document) (covered bool) {
-	before := c.reading
+	before := c.stated()
 	c.reader.read(&c.reading, doc)
-	if covered = c.covers(&before); covered {
+	if covered = c.covers(before); covered {
 		c.delivery.covered()
 	}
 	return covered
 }
 
+// stated is how far a reading states the output of a reply.
+type stated struct {
+	output int64
+	final  bool
+}
+
+func (r *reading) stated() stated { return stated{r.ownOutput(), r.final} }
+
 // covers reports whether the reading states the output of all that has come,
 // which it did not before.
-func (r *reading) covers(before *reading) bool {
-	return r.ownOutput() > before.ownOutput() || r.final && !before.final
+func (r *reading) covers(before stated) bool {
+	return r.ownOutput() > before.output || r.final && !before.final
 }
 
 // ownOutput are the stated output tokens of the model itself.
@@ -178,12 +187,15 @@ func media(contentType string) string {
 }
 
 // result judges a reading; whole says that the reply came to its end.
-func (c *counter) result(r reading, whole bool) (modelgate.Usage, Seen) {
+func (c *counter) result(from *reading, whole bool) (modelgate.Usage, Seen) {
+	r := from
 	if c.good && !whole && !r.read && c.reader.begun != nil {
-		c.reader.begun(&r, &c.delivery)
+		r = c.copyOf(r)
+		c.reader.begun(r, &c.delivery)
 	}
 	if c.good && c.reader.finish != nil && (whole || r.read) {
-		c.reader.finish(&r, c.asked)
+		r = c.copyOf(r)
+		c.reader.finish(r, c.asked)
 	}
 	u := r.usage
 	r.add(&u)
@@ -195,6 +207,17 @@ func (c *counter) result(r reading, whole bool) (modelgate.Usage, Seen) {
 		return u, All
 	}
 	return u, Some
+}
+
+// copyOf is a reading that may be changed. There is one.
+func (c *counter) copyOf(r *reading) *reading {
+	if c.outlook == nil {
+		c.outlook = new(reading)
+	}
+	if r != c.outlook {
+		*c.outlook = *r
+	}
+	return c.outlook
 }
 
 // nothing meters a call that cannot cost anything by its reply.
@@ -232,7 +255,7 @@ func (o *opaque) Feed(chunk []byte) bool {
 	return false
 }
 
-func (o *opaque) Result() (modelgate.Usage, Seen) { return o.result(o.reading, true) }
+func (o *opaque) Result() (modelgate.Usage, Seen) { return o.result(&o.reading, true) }
 func (o *opaque) Output() int64                   { return EstimateTokens(o.size) }
 func (o *opaque) Unstated() int64                 { return o.size }
 func (o *opaque) Close()                          {}
@@ -265,7 +288,7 @@ func (s *sniffer) Feed(chunk []byte) bool {
 
 func (s *sniffer) Result() (modelgate.Usage, Seen) {
 	if s.meter == nil {
-		return s.result(s.reading, true)
+		return s.result(&s.reading, true)
 	}
 	return s.meter.Result()
 }

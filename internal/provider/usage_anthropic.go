@@ -59,7 +59,7 @@ const mostIterations = 64
 // leave out are kept apart. What is neither known to be in them nor out of them
 // is not added, and flaws the reading.
 func (r *reading) iterations(list datum) {
-	r.apart = modelgate.Usage{}
+	r.apart = new(modelgate.Usage)
 	for e := list.entries(); e.next(); {
 		if e.index > mostIterations {
 			r.flawed = true
@@ -80,7 +80,7 @@ func (r *reading) iterations(list datum) {
 // compaction adds an iteration that summed the conversation up.
 func (r *reading) compaction(part datum) {
 	n := r.iteration(part)
-	a := &r.apart
+	a := r.apart
 	a.Input += n.Input
 	a.CachedInput += n.CachedInput
 	a.CacheWrite += n.CacheWrite
@@ -92,7 +92,7 @@ func (r *reading) compaction(part datum) {
 // apart from the call's own.
 func (r *reading) advice(part datum) {
 	n := r.iteration(part)
-	a := &r.apart
+	a := r.apart
 	var model string
 	if word(&model, part.get("model")); model == "" || a.AdvisorModel != "" && a.AdvisorModel != model {
 		r.flawed = true
@@ -132,7 +132,10 @@ func (r *reading) iteration(part datum) (u modelgate.Usage) {
 
 // add adds what is kept apart to the usage of the call.
 func (r *reading) add(u *modelgate.Usage) {
-	a := &r.apart
+	a := r.apart
+	if a == nil {
+		return
+	}
 	u.Input += a.Input
 	u.CachedInput += a.CachedInput
 	u.CacheWrite += a.CacheWrite

@@ -102,7 +102,7 @@ func closes(chunk []byte) bool {
 // figure further on could have said something else.
 func (d *documents) Result() (modelgate.Usage, Seen) {
 	if d.framing == lines {
-		return d.result(d.reading, d.ended)
+		return d.result(&d.reading, d.ended)
 	}
 	usage, seen := d.result(d.look(), d.skim.closed)
 	if !d.skim.closed {
@@ -112,18 +112,20 @@ func (d *documents) Result() (modelgate.Usage, Seen) {
 }
 
 func (d *documents) Unstated() int64 {
-	if r := d.look(); r.covers(&d.reading) {
+	if r := d.look(); r.covers(d.stated()) {
 		return 0
 	}
 	return d.delivery.bytes()
 }
 
 // look reads what has come of a document that lacks its end too.
-func (d *documents) look() reading {
-	r := d.reading
-	if text := d.skim.soFar(); text != nil && d.doc.read(text) {
-		d.reader.read(&r, &d.doc)
+func (d *documents) look() *reading {
+	text := d.skim.soFar()
+	if text == nil || !d.doc.read(text) {
+		return &d.reading
 	}
+	r := d.copyOf(&d.reading)
+	d.reader.read(r, &d.doc)
 	return r
 }
 

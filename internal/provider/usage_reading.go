@@ -27,8 +27,9 @@ type reading struct {
 	// shown, where a stream states them apart from each other.
 	output, thinking int64
 	// apart is what comes on top of usage: iterations of the call that its own
-	// figures leave out. A later statement replaces it.
-	apart modelgate.Usage
+	// figures leave out; nil is none. A later statement replaces it, and never
+	// changes it in place: copies of a reading share it.
+	apart *modelgate.Usage
 	// passed are tool items that came one by one, and ids the fingerprints of
 	// what is counted once however often it is named. The slice is never
 	// changed in place: copies of a reading share it.
