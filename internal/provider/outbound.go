@@ -103,7 +103,7 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{
 		costs: newCostMembers(format.Costs),
-		name: cfg.Name, region: cfg.Region, format: format, base: *base, auth: cfg.Auth, stored: cfg.AllowStoredObjects, allowQuery: cfg.AllowQuery,
+		name:  cfg.Name, region: cfg.Region, format: format, base: *base, auth: cfg.Auth, stored: cfg.AllowStoredObjects, allowQuery: cfg.AllowQuery,
 		timeouts: cfg.Timeouts.withDefaults(), onDisconnect: cfg.OnDisconnect,
 	}
 	switch cfg.OnDisconnect {

@@ -584,7 +584,7 @@ func (b *block) covers(routes []accessRoute) {
 // endpointTable reads the patterns of the management API's table.
 func endpointTable(t *testing.T) []string {
 	t.Helper()
-	file, err := parser.ParseFile(token.NewFileSet(), "../manage/routes.go", nil, 0)
+	file, err := parser.ParseFile(token.NewFileSet(), "../../internal/selfservice/routes.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

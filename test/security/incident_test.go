@@ -38,7 +38,7 @@ func TestIncidentInjectionBeforeAuthentication(t *testing.T) {
 		}
 	}
 	// A statement is a text of the program: nothing is put into one.
-	files, err := filepath.Glob("../store/*.go")
+	files, err := filepath.Glob("../../internal/store/*.go")
 	if err != nil || len(files) < 10 {
 		t.Fatalf("the store's files: %v, %v", files, err)
 	}

@@ -75,8 +75,8 @@ func (b *build) makeOf(root, commit string) error {
 	return b.compile(source, "")
 }
 
-// commitsBefore are the newest commits that have all migrations but the last,
-// the newest first: it may be one that does not build.
+// commitsBefore are the newest commits that have all migrations but the last
+// ones, the newest first: it may be one that does not build.
 func commitsBefore(root string) (commits []string, err error) {
 	const migrations, tries = "internal/store/migrations/postgres/", "5"
 	git := func(args ...string) []string {
@@ -92,11 +92,12 @@ func commitsBefore(root string) (commits []string, err error) {
 	}
 	slices.Sort(files)
 	var want []string
-	for _, f := range files[:len(files)-1] {
+	for _, f := range files {
 		want = append(want, migrations+filepath.Base(f))
 	}
 	has := func(commit string) bool {
-		return slices.Equal(git("ls-tree", "--name-only", commit, migrations), want)
+		had := git("ls-tree", "--name-only", commit, migrations)
+		return len(had) > 0 && len(had) < len(want) && slices.Equal(had, want[:len(had)])
 	}
 	for _, changed := range git("log", "--format=%H", "--", migrations) {
 		if before := changed + "~1"; has(before) {
