@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench profile microbench fuzz test-pooler prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build check-deploy release clean
+.PHONY: help run test test-short test-full check bench profile microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build check-deploy release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -7,8 +7,14 @@ help: ## show this list
 run: pages ## start a gateway with simulated providers on this machine
 	go run -pgo=off ./cmd/modelgate dev
 
-test: ## install what tests need, run all of them, fuzz for a few minutes
+test: ## install what tests need, and run what a change needs (eight minutes)
 	scripts/test
+
+test-short: ## run the tests that need nothing but Go (a minute)
+	scripts/test short
+
+test-full: ## run everything with the race detector, and fuzz (an hour)
+	scripts/test full
 
 check: ## run the linters
 	scripts/check
@@ -23,11 +29,8 @@ profile: build ## record anew under which profile the gateway is compiled (two m
 microbench: ## run the benchmarks of every package
 	go test -run '^$$' -bench . -benchmem ./...
 
-fuzz: ## run every fuzz target for half a minute of search and ten million executions in all (half an hour)
-	EXECUTIONS=$${EXECUTIONS:-10000000} scripts/fuzz
-
-test-pooler: ## run every test of the store behind PgBouncer too (five minutes)
-	go test -count=1 -timeout 30m ./internal/store -pooler
+fuzz: ## search with every fuzz target for half a minute (an hour)
+	scripts/fuzz
 
 prove-books: ## lose nothing and book nothing twice, at full size (half an hour)
 	go test -count=1 -v -timeout 2h -run 'TestBooks' ./test/e2e -full

@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 )
 
 // FuzzEntitlements reads rules out of text, one a line, its fields parted by
@@ -17,7 +16,7 @@ func FuzzEntitlements(f *testing.F) {
 	f.Add("kind l?m * allow\nvendor bob alias deny", "q", "one", uint8(2))
 	f.Add("provider * * allow\nvendor * * deny", "r", "unheard", uint8(9))
 	f.Add("provider ** ?* allow\nprovider P * deny\nvendor ann one deny", "p", "ONE", uint8(1))
-	fuzzing.Fuzz(f, func(t *testing.T, rules, provider, model string, door uint8) {
+	f.Fuzz(func(t *testing.T, rules, provider, model string, door uint8) {
 		if len(provider)+len(model) > 24 || !utf8.ValidString(provider+model) || !utf8.ValidString(rules) || strings.ContainsRune(rules+provider+model, utf8.RuneError) {
 			return // the oracle is exponential, and reads characters
 		}

@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 )
 
 func TestIDsIncreaseWhateverTheClockDoes(t *testing.T) {
@@ -121,7 +120,7 @@ func FuzzParseUUID(f *testing.F) {
 	f.Add("0196A7E1-7C00-7ABC-8DEF-0123456789AB")
 	f.Add("00000000-0000-0000-0000-00000000000g")
 	shape := regexp.MustCompile(`\A[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}\z`)
-	fuzzing.Fuzz(f, func(t *testing.T, s string) {
+	f.Fuzz(func(t *testing.T, s string) {
 		u, ok := modelgate.ParseUUID(s)
 		if ok != shape.MatchString(s) {
 			t.Fatalf("ParseUUID(%q) = %v", s, ok)

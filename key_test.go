@@ -13,7 +13,6 @@ import (
 	"testing"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 )
 
 func TestNewSecret(t *testing.T) {
@@ -108,7 +107,7 @@ func FuzzWellFormed(f *testing.F) {
 	f.Add("gw_live_0000000000000000000000000000000000000000af3d9e5c")
 	f.Add("gw_live_\xff")
 	shape := regexp.MustCompile(`\Agw_live_[0-9a-f]{48}\z`)
-	fuzzing.Fuzz(f, func(t *testing.T, s string) {
+	f.Fuzz(func(t *testing.T, s string) {
 		want := shape.MatchString(s) && fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(s[:48]))) == s[48:]
 		if got := modelgate.WellFormed(s); got != want {
 			t.Fatalf("WellFormed(%q) = %v, want %v", s, got, want)

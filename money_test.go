@@ -13,7 +13,6 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 )
 
 var decimalForm = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
@@ -235,7 +234,7 @@ func FuzzMoney(f *testing.F) {
 	} {
 		f.Add(s)
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, s string) { checkUSD(t, s) })
+	f.Fuzz(func(t *testing.T, s string) { checkUSD(t, s) })
 }
 
 // FuzzMarkup holds what is read against exact arithmetic.
@@ -244,7 +243,7 @@ func FuzzMarkup(f *testing.F) {
 		f.Add(s)
 	}
 	form := regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?$`)
-	fuzzing.Fuzz(f, func(t *testing.T, s string) {
+	f.Fuzz(func(t *testing.T, s string) {
 		got, err := modelgate.ParseMarkup(s)
 		if !form.MatchString(s) {
 			return

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"modelgate/internal/auth"
-	"modelgate/internal/fuzzing"
 )
 
 func TestPresented(t *testing.T) {
@@ -110,7 +109,7 @@ func FuzzPresented(f *testing.F) {
 	f.Add("BEARER\t", "", "", "0")
 	f.Add("bearer bearer", " a", "a\t", "Bearer")
 	f.Add("Bearer \u00a0a", "a\u200b", strings.Repeat("a", 129), "")
-	fuzzing.Fuzz(f, func(t *testing.T, authorization, xAPIKey, apiKey, again string) {
+	f.Fuzz(func(t *testing.T, authorization, xAPIKey, apiKey, again string) {
 		h := http.Header{"Authorization": {authorization, again}, "X-Api-Key": {xAPIKey}, "Api-Key": {apiKey}}
 		for _, place := range []auth.Place{auth.AuthorizationOnly, auth.AnyHeader} {
 			secret, err := auth.Presented(h, place)

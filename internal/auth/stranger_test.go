@@ -11,7 +11,6 @@ import (
 
 	"modelgate"
 	"modelgate/internal/auth"
-	"modelgate/internal/fuzzing"
 )
 
 // origin is that of a request from an address.
@@ -173,7 +172,7 @@ func FuzzOrigin(f *testing.F) {
 	f.Add("", "::ffff:1.2.3.4%x")
 	var b *bench
 	turn := 0
-	fuzzing.Fuzz(f, func(t *testing.T, peer, forwarded string) {
+	f.Fuzz(func(t *testing.T, peer, forwarded string) {
 		if turn++; b == nil || turn%8 == 0 { // before failures are made to wait
 			b = setup(f)
 		}

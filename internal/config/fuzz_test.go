@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 )
 
 // FuzzLoad reads any bytes as a configuration: whatever they are, there are
@@ -21,7 +20,7 @@ func FuzzLoad(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	folder := f.TempDir()
-	fuzzing.Fuzz(f, func(t *testing.T, text []byte) {
+	f.Fuzz(func(t *testing.T, text []byte) {
 		if len(text) > 1<<14 {
 			return
 		}

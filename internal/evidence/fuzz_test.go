@@ -9,8 +9,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-json-experiment/json/jsontext"
-
-	"modelgate/internal/fuzzing"
 )
 
 // FuzzCanonical holds what the scanner accepts against another's canonical
@@ -20,7 +18,7 @@ func FuzzCanonical(f *testing.F) {
 		`{"a":01}`, `{"a":-0}`, `{"a":1.5}`, `{"a":9007199254740993}`, `{"a":"\/"}`, `{"a":"\ud800"}`, `{"\ue000":1,"😀":2}`, "{\"\ue000\":1,\"😀\":2}", "{\"😀\":1,\"\ue000\":2}"} {
 		f.Add([]byte(seed))
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, text []byte) {
+	f.Fuzz(func(t *testing.T, text []byte) {
 		members, ok := scanObject(text, nil)
 		if !ok || !utf8.Valid(text) {
 			return
@@ -54,7 +52,7 @@ func FuzzVerify(f *testing.F) {
 		f.Add(text)
 	}
 	lines := bufio.NewReaderSize(nil, maxLine+1) // Verify takes it as its own
-	fuzzing.Fuzz(f, func(t *testing.T, text []byte) {
+	f.Fuzz(func(t *testing.T, text []byte) {
 		lines.Reset(bytes.NewReader(text))
 		r, err := Verify(lines, Options{})
 		if err != nil || r.Class == "" || (r.Class == OK) != (r.Line == 0) {

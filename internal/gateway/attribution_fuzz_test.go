@@ -6,7 +6,6 @@ import (
 	"unicode/utf8"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 )
 
 // Whatever a client sends, what is kept of it fits into a row.
@@ -14,7 +13,7 @@ func FuzzAttribution(f *testing.F) {
 	for _, seed := range []string{"team=search,env=prod", `{"team":"search"}`, "a=%2C", "a=1,a=2", `{"a":"1","a":"2"}`, "a=%ff", "key_id=x", `{"a":"\u0000"}`, " , ,=", `{"a":1}`} {
 		f.Add(seed, "b=2")
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, first, second string) {
+	f.Fuzz(func(t *testing.T, first, second string) {
 		pairs, err := attribution(http.Header{AttributionHeader: {first, second}})
 		if err != nil {
 			if modelgate.KindOf(err) != modelgate.BadRequest {

@@ -7,8 +7,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"modelgate/internal/fuzzing"
 )
 
 const plainHead = "POST /v1/chat/completions?a=%20b HTTP/1.1\r\nHost: gateway.test:8080\r\nAuthorization: Bearer gw\r\n" +
@@ -68,7 +66,7 @@ func FuzzHead(f *testing.F) {
 	for _, c := range heads {
 		f.Add([]byte(c.text))
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, b []byte) {
+	f.Fuzz(func(t *testing.T, b []byte) {
 		end := endOfHead(b)
 		if end == 0 {
 			return
@@ -160,7 +158,7 @@ func FuzzKnownHead(f *testing.F) {
 	for i := range heads {
 		f.Add([]byte(heads[i].text), []byte(heads[(i+1)%len(heads)].text))
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, first, second []byte) {
+	f.Fuzz(func(t *testing.T, first, second []byte) {
 		first, second = first[:endOfHead(first)], second[:endOfHead(second)]
 		h, same := knownHead(t, string(first)).again(second)
 		if !same {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 	"modelgate/internal/httpx"
 )
 
@@ -72,7 +71,7 @@ func FuzzCursor(f *testing.F) {
 	f.Add(c.Sign(httpx.Position{At: time.UnixMicro(1), ID: "x"}, "org"))
 	f.Add("AQ")
 	f.Add("////")
-	fuzzing.Fuzz(f, func(t *testing.T, text string) {
+	f.Fuzz(func(t *testing.T, text string) {
 		p, err := c.Read(text, "org")
 		if err != nil {
 			if modelgate.KindOf(err) != modelgate.BadRequest {

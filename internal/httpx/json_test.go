@@ -8,7 +8,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 	"modelgate/internal/httpx"
 )
 
@@ -104,7 +103,7 @@ func FuzzDecodeJSON(f *testing.F) {
 	f.Add([]byte(`{"name":"x","scopes":["stats:read"],"markup_pct":1e2}`))
 	f.Add([]byte(`{"entitlements":[{"axis":"kind","effect":null}]}`))
 	f.Add([]byte(`{"name":"\u0000"}`))
-	fuzzing.Fuzz(f, func(t *testing.T, body []byte) {
+	f.Fuzz(func(t *testing.T, body []byte) {
 		var in input
 		if err := httpx.DecodeJSON(body, &in); err != nil && modelgate.KindOf(err) != modelgate.BadRequest {
 			t.Errorf("%q: %v, want bad_request", body, err)

@@ -11,7 +11,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 	"modelgate/internal/httpx"
 )
 
@@ -80,7 +79,7 @@ func FuzzParams(f *testing.F) {
 	for _, s := range []string{"a=1&b=%41", "a=100%", "%", "%4", "a;b=c", "a=b=c&&=", "+=%2B"} {
 		f.Add(s)
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, query string) {
+	f.Fuzz(func(t *testing.T, query string) {
 		p := httpx.ParseParams(query)
 		want, err := url.ParseQuery(query)
 		if err != nil {
@@ -142,7 +141,7 @@ func FuzzSince(f *testing.F) {
 	for _, s := range []string{"30d", "24h", "90m", "9999999999d", "-1h", "1e309h", "\u00b5s", "1.5d", "1h30m", "+1h", ".5d", "5.d", "3650d", "1ns", "0.1ns", "2540400h10m"} {
 		f.Add(s)
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, text string) {
+	f.Fuzz(func(t *testing.T, text string) {
 		d, err := httpx.Since(text)
 		if err != nil && modelgate.KindOf(err) != modelgate.BadRequest {
 			t.Errorf("Since(%q): %v, want bad_request", text, err)

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 	"modelgate/internal/httpx"
 )
 
@@ -109,7 +108,7 @@ func TestIgnoredHeadersAreLoggedOnce(t *testing.T) {
 func FuzzClient(f *testing.F) {
 	f.Add("10.0.0.1", "198.51.100.1, [::1]:80")
 	f.Add("198.51.100.1", ",,")
-	fuzzing.Fuzz(f, func(t *testing.T, peer, forwarded string) {
+	f.Fuzz(func(t *testing.T, peer, forwarded string) {
 		from, err := netip.ParseAddr(peer)
 		if err != nil {
 			return

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"modelgate/internal/fuzzing"
 )
 
 const modelsDevFile = `{
@@ -144,7 +142,7 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte(modelsDevFile))
 	f.Add([]byte(liteLLMFile))
 	f.Add([]byte(`{"a":{"models":{"b\n- slug: evil/x":{"cost":{"input":1}}}}}`))
-	fuzzing.Fuzz(f, func(t *testing.T, text []byte) {
+	f.Fuzz(func(t *testing.T, text []byte) {
 		entries, _, err := Read(text)
 		if err != nil {
 			return

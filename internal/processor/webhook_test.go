@@ -8,7 +8,6 @@ import (
 	"github.com/stripe/stripe-go/v85/webhook"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 	"modelgate/internal/processor"
 	"modelgate/test/testkit"
 )
@@ -87,7 +86,7 @@ func FuzzReadNotice(f *testing.F) {
 	good := testkit.SignNotice(secret, []byte(paid), now)
 	f.Add([]byte(paid), good)
 	f.Add([]byte("{}"), "t=,v1=,v1")
-	fuzzing.Fuzz(f, func(t *testing.T, body []byte, header string) {
+	f.Fuzz(func(t *testing.T, body []byte, header string) {
 		_, err := processor.ReadNotice(body, header, []string{secret}, now)
 		if err == nil && string(body) != paid {
 			t.Errorf("a forged delivery is believed: %q, %q", body, header)

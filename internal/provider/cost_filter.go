@@ -3,7 +3,6 @@ package provider
 import (
 	"bytes"
 	"slices"
-	"strings"
 )
 
 // CostFilter takes members that state a cost out of a reply: out of a JSON
@@ -37,33 +36,6 @@ type costObject struct {
 	watched bool // may hold a member that is taken out
 	filled  bool // a member of it was passed on
 	less    bool // a member of it was taken out
-}
-
-// costMembers are the members of a format's replies that state a cost.
-type costMembers struct {
-	paths [][]string
-	// hints are in their names. A text without any of them, and
-	// without an escape that could stand for one, has no such member.
-	hints [][]byte
-}
-
-func newCostMembers(paths []string) costMembers {
-	var m costMembers
-	for _, path := range paths {
-		names := strings.Split(path, ".")
-		m.paths = append(m.paths, names)
-		hint := []byte(names[len(names)-1])
-		if !slices.ContainsFunc(m.hints, func(h []byte) bool { return bytes.Contains(hint, h) }) {
-			m.hints = slices.DeleteFunc(m.hints, func(h []byte) bool { return bytes.Contains(h, hint) })
-			m.hints = append(m.hints, hint)
-		}
-	}
-	return m
-}
-
-// mayStand reports whether one of the members may stand in a text.
-func (m *costMembers) mayStand(text []byte) bool {
-	return slices.ContainsFunc(m.hints, func(hint []byte) bool { return bytes.Contains(text, hint) }) || bytes.Contains(text, []byte(`\u`))
 }
 
 // costFraming is how JSON stands in the reply.
@@ -278,8 +250,7 @@ func (f *CostFilter) hold(on bool) { f.holding, f.held, f.comma = on, f.held[:0]
 func (f *CostFilter) step(c byte) {
 	switch f.at {
 	case costTop:
-		f.emit(c)
-		if c == '{' {
+		if f.emit(c); c == '{' {
 			f.enter("")
 		}
 	case costBeforeKey, costAfterValue:
@@ -364,11 +335,11 @@ func (f *CostFilter) judge() {
 	f.keep()
 }
 
-func (f *CostFilter) keyText() string {
-	if len(f.key) > longestCostKey {
-		return ""
+func (f *CostFilter) keyText() (text string) {
+	if len(f.key) <= longestCostKey {
+		text = string(plainText(f.key, false))
 	}
-	return string(plainText(f.key, false))
+	return text
 }
 
 // leads reports whether a path goes on with the member in the object under
@@ -451,39 +422,3 @@ func (f *CostFilter) leave() {
 	f.skip, f.at = false, costAfterValue
 	f.hold(f.open[len(f.open)-1].watched)
 }
-
-// Decoded turns a reply in a content coding back into what it says. The zero
-// value is not usable.
-type Decoded struct {
-	decoder *decoder
-	plain   collected
-}
-
-// collected collects what a decoder reads.
-type collected struct {
-	nothing
-	text []byte
-}
-
-func (p *collected) Feed(chunk []byte) bool { p.text = append(p.text, chunk...); return false }
-
-// NewDecoded decodes one reply; nil for a coding that nobody knows.
-func NewDecoded(encoding string) *Decoded {
-	d := new(Decoded)
-	var ok bool
-	if d.decoder, ok = newDecoder(encoding, &d.plain).(*decoder); !ok {
-		return nil
-	}
-	return d
-}
-
-// Decode returns what the next bytes say, good until the next call. It reports
-// false for a reply that is broken, or says more than anyone has to believe.
-func (d *Decoded) Decode(chunk []byte) ([]byte, bool) {
-	d.plain.text = d.plain.text[:0]
-	d.decoder.Feed(chunk)
-	return d.plain.text, !d.decoder.lost
-}
-
-// Close releases the decoder.
-func (d *Decoded) Close() { d.decoder.Close() }

@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"strings"
 	"testing"
-
-	"modelgate/internal/fuzzing"
 )
 
 func costFilterOf(contentType string) *CostFilter {
@@ -111,7 +109,7 @@ func strip(v any) any {
 func FuzzCostFilter(f *testing.F) {
 	f.Add([]byte(`{"usage":{"cost":1,"a":[{"cost":2}]},"response":{"usage":{"is_byok":true}}}`), byte(3), false)
 	f.Add([]byte("data: {\"usage\":{\"cost\":1}}\n\n"), byte(1), true)
-	fuzzing.Fuzz(f, func(t *testing.T, body []byte, size byte, events bool) {
+	f.Fuzz(func(t *testing.T, body []byte, size byte, events bool) {
 		media := map[bool]string{true: "text/event-stream"}[events]
 		got := withoutCosts(media, string(body), whole)
 		if all := string(costFilterOf(media).Whole(bytes.Clone(body))); all != got {

@@ -211,3 +211,39 @@ func (d *decoder) Close() {
 	}
 	d.meter.Close()
 }
+
+// Decoded turns a reply in a content coding back into what it says. The zero
+// value is not usable.
+type Decoded struct {
+	decoder *decoder
+	plain   collected
+}
+
+// collected collects what a decoder reads.
+type collected struct {
+	nothing
+	text []byte
+}
+
+func (p *collected) Feed(chunk []byte) bool { p.text = append(p.text, chunk...); return false }
+
+// NewDecoded decodes one reply; nil for a coding that nobody knows.
+func NewDecoded(encoding string) *Decoded {
+	d := new(Decoded)
+	var ok bool
+	if d.decoder, ok = newDecoder(encoding, &d.plain).(*decoder); !ok {
+		return nil
+	}
+	return d
+}
+
+// Decode returns what the next bytes say, good until the next call. It reports
+// false for a reply that is broken, or says more than anyone has to believe.
+func (d *Decoded) Decode(chunk []byte) ([]byte, bool) {
+	d.plain.text = d.plain.text[:0]
+	d.decoder.Feed(chunk)
+	return d.plain.text, !d.decoder.lost
+}
+
+// Close releases the decoder.
+func (d *Decoded) Close() { d.decoder.Close() }

@@ -4,8 +4,6 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
-
-	"modelgate/internal/fuzzing"
 )
 
 func delivered(text string, next func(left int) int) int64 {
@@ -50,7 +48,7 @@ func TestDelivery(t *testing.T) {
 func FuzzDelivery(f *testing.F) {
 	f.Add("{\"a\":[\"", "caf\u00e9 \"quoted\"\n", byte(3))
 	f.Add(`{"input":{"a":"`, "\U0001f600", byte(1))
-	fuzzing.Fuzz(f, func(t *testing.T, before, text string, size byte) {
+	f.Fuzz(func(t *testing.T, before, text string, size byte) {
 		text = strings.ToValidUTF8(text, "?")
 		quoted, err := json.Marshal(map[string]string{"content": text})
 		if err != nil {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 )
 
 // jobReplies are replies about jobs in the shapes of the table.
@@ -58,7 +57,7 @@ func FuzzJobReply(f *testing.F) {
 		f.Add(i*1000+404, `{"detail":"no"}`, "")
 		f.Add(i*1000+500, `{}`, "1")
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, which int, body, units string) {
+	f.Fuzz(func(t *testing.T, which int, body, units string) {
 		at, status := all[uint(which)/1000%uint(len(all))], int(uint(which)%1000)
 		p, w := at.p, at.w
 		readJob(t, w.Read(status, []byte(body)))

@@ -10,8 +10,6 @@ import (
 	goccy "github.com/goccy/go-json"
 	"github.com/tidwall/gjson"
 	"github.com/valyala/fastjson"
-
-	"modelgate/internal/fuzzing"
 )
 
 // aModel reads the member model of a body as a server might; false where it
@@ -146,5 +144,5 @@ func FuzzModelJSON(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, body []byte) { checkModel(t, body) })
+	f.Fuzz(func(t *testing.T, body []byte) { checkModel(t, body) })
 }

@@ -7,8 +7,6 @@ import (
 	"mime/multipart"
 	"strings"
 	"testing"
-
-	"modelgate/internal/fuzzing"
 )
 
 const formType = "multipart/form-data; boundary=XyZ"
@@ -261,7 +259,7 @@ func FuzzMultipart(f *testing.F) {
 		f.Add("XyZ", []byte(body))
 	}
 	f.Add("-", []byte("---\r\n"+named("model")+"\r\n\r\nx\r\n-----"))
-	fuzzing.Fuzz(f, func(t *testing.T, boundary string, body []byte) {
+	f.Fuzz(func(t *testing.T, boundary string, body []byte) {
 		contentType := `multipart/form-data; boundary="` + boundary + `"`
 		form, err := ScanForm(contentType, body, formNames())
 		if err != nil {

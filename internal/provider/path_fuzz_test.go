@@ -6,8 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-
-	"modelgate/internal/fuzzing"
 )
 
 // pathOracle reads a pattern as a regular expression over decoded paths.
@@ -56,7 +54,7 @@ func FuzzPathModel(f *testing.F) {
 			oracles[r.route] = pathOracle(r.route.Pattern)
 		}
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, method, path string) {
+	f.Fuzz(func(t *testing.T, method, path string) {
 		if strings.Contains(path, "?") || JudgeTarget(path) != nil {
 			return
 		}

@@ -11,8 +11,6 @@ import (
 
 	"github.com/go-json-experiment/json/jsontext"
 	"pgregory.net/rapid"
-
-	"modelgate/internal/fuzzing"
 )
 
 // topLevel is what jsontext sees in a body: its top-level members.
@@ -281,5 +279,5 @@ func FuzzScan(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, body []byte) { checkScan(t, body) })
+	f.Fuzz(func(t *testing.T, body []byte) { checkScan(t, body) })
 }

@@ -11,7 +11,6 @@ import (
 	gosse "github.com/tmaxmax/go-sse"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 )
 
 type sent struct{ Name, Data string }
@@ -150,7 +149,7 @@ func FuzzSSE(f *testing.F) {
 	f.Add([]byte("event: a\ndata: {\"usage\":{}}\n\ndata: [DONE]\n\n"), uint16(3))
 	f.Add([]byte(": c\r\n\r\ndata: x\rdata: y\r\r"), uint16(1))
 	f.Add([]byte("\xef\xbb\xbfdata\n\nid: 1\n\nretry: 4\n"), uint16(2))
-	fuzzing.Fuzz(f, func(t *testing.T, stream []byte, size uint16) {
+	f.Fuzz(func(t *testing.T, stream []byte, size uint16) {
 		stream = append(bytes.Clone(stream), "\n\n"...) // the oracle sends an unfinished event too
 		want := split(stream, len(stream)+1)
 		for _, n := range []int{1, 1 + int(size)} {
@@ -185,7 +184,7 @@ func FuzzSSE(f *testing.F) {
 func FuzzUsageChunkFilter(f *testing.F) {
 	f.Add("data: {\"choices\":[],\"usage\":{\"a\":1}}\n\ndata: [DONE]\n\n", uint8(4))
 	f.Add("data: a\r\n\r\ndata: {\"choices\":[{}]}\r\r", uint8(0))
-	fuzzing.Fuzz(f, func(t *testing.T, stream string, size uint8) {
+	f.Fuzz(func(t *testing.T, stream string, size uint8) {
 		n := 1 + int(size)
 		got := filterAll(stream, n)
 		if !strings.Contains(stream, "usage") && got != stream {

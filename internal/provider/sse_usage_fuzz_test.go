@@ -2,8 +2,6 @@ package provider
 
 import (
 	"testing"
-
-	"modelgate/internal/fuzzing"
 )
 
 // FuzzSSEUsage cuts a stream in two ways: every reader finds the same usage,
@@ -23,7 +21,7 @@ func FuzzSSEUsage(f *testing.F) {
 			f.Add([]byte(seed), uint16(i<<8|1), uint16(5))
 		}
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, stream []byte, first, second uint16) {
+	f.Fuzz(func(t *testing.T, stream []byte, first, second uint16) {
 		reader := readers[int(first>>8)%len(readers)]
 		sizes := []int{1 + int(first&0xff), 1 + int(second)}
 		turn := 0

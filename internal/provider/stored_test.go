@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 )
 
 // storedIn is the reference that a body has.
@@ -70,7 +69,7 @@ func FuzzStored(f *testing.F) {
 	for _, seed := range []string{`1`, `"x"`, `[]`, `{"input":{"type":"tool_use"}}`, `{"type":"tool_use","input":[{}]}`, `{"parameters":{"a":[}`, `{"role":"user","type":null}`, `[[[{"id":"x"}]]]`} {
 		f.Add(seed)
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, value string) {
+	f.Fuzz(func(t *testing.T, value string) {
 		for _, body := range []string{
 			`{"messages":[%s,{"file_id":"f"}]}`, `{"messages":[{"file_id":"f"},%s]}`, `{"a":{"b":%s,"file_id":"f"}}`, `{"input":[%s,{"type":"item_reference","id":"x"}]}`,
 			`{"input":[{"id":"x"},%s]}`, `{"a":[{"type":"tool_use","input":%s},{"container":"x"}]}`, `{"a":[{"type":"text","input":[%s,{"container":"x"}]}]}`,
@@ -88,7 +87,7 @@ func FuzzPick(f *testing.F) {
 		f.Add(seed)
 	}
 	names := []string{"n", "size", "seconds"}
-	fuzzing.Fuzz(f, func(t *testing.T, object string) {
+	f.Fuzz(func(t *testing.T, object string) {
 		fields, err := Scan([]byte(`{"x":`+object+`}`), NewNames("x"))
 		if err != nil {
 			return

@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"modelgate/internal/fuzzing"
 )
 
 func TestJudgeTarget(t *testing.T) {
@@ -191,7 +189,7 @@ func FuzzTarget(f *testing.F) {
 		}
 		patterns = append(patterns, p)
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, target string) {
+	f.Fuzz(func(t *testing.T, target string) {
 		slug, isSlug := EscapedSlug(target)
 		if JudgeTarget(target) != nil {
 			if isSlug && strings.Contains("/"+slug+"/", "/../") {

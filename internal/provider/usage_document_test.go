@@ -6,8 +6,6 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
-
-	"modelgate/internal/fuzzing"
 )
 
 // documentPaths are paths that readers ask for, and some that only look so.
@@ -46,7 +44,7 @@ func FuzzDocument(f *testing.F) {
 	for _, text := range documentSeeds() {
 		f.Add([]byte(text))
 	}
-	fuzzing.Fuzz(f, sameDocument)
+	f.Fuzz(sameDocument)
 }
 
 func sameDocument(t *testing.T, text []byte) {

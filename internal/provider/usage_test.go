@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 )
 
 const smallReply = `{"id":"chatcmpl-1","object":"chat.completion","created":1790000000,"model":"m","choices":[{"index":0,"message":{"role":"assistant","content":"%s","refusal":null,"annotations":[]},"logprobs":null,"finish_reason":"stop"}],"usage":{"prompt_tokens":120,"completion_tokens":40,"total_tokens":160,"prompt_tokens_details":{"cached_tokens":64,"audio_tokens":0},"completion_tokens_details":{"reasoning_tokens":24,"audio_tokens":0,"accepted_prediction_tokens":0,"rejected_prediction_tokens":0}},"service_tier":"default","system_fingerprint":"fp_1"}`
@@ -132,7 +131,7 @@ func FuzzUsageJSON(f *testing.F) {
 	f.Add([]byte(`[{"usageMetadata":{"promptTokenCount":1,"candidatesTokensDetails":[{"modality":"AUDIO","tokenCount":2}]}}]`), uint16(1))
 	f.Add([]byte(`{"usage":{"prompt_tokens":-1,"cache_creation":{"ephemeral_1h_input_tokens":1e99}},"data":[1,2]}`), uint16(2))
 	f.Add([]byte(`{"meta":{"billed_units":{"search_units":1.5}},"metrics":{"predict_time":"x"}}`), uint16(3))
-	fuzzing.Fuzz(f, func(t *testing.T, body []byte, size uint16) {
+	f.Fuzz(func(t *testing.T, body []byte, size uint16) {
 		reader := readers[int(size>>8)%len(readers)]
 		reply := Reply{Status: 200, ContentType: "application/json"}
 		u, seen, _ := feed(reader.Meter(reply), body, whole)

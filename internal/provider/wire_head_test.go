@@ -11,8 +11,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"modelgate/internal/fuzzing"
 )
 
 // scripted is a connection that gives bytes in pieces of one size, and then ends.
@@ -208,7 +206,7 @@ func FuzzReply(f *testing.F) {
 	f.Add([]byte(hello), uint16(0))
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\nx-a:\tc \r\n\r\nhello"), uint16(9))
 	f.Add([]byte("HTTP/1.1 429 Too Many\r\nTransfer-Encoding: chunked\r\n\r\n5;x\r\nhello\r\n0\r\nA: b\r\n\r\n"), uint16(70))
-	fuzzing.Fuzz(f, func(t *testing.T, text []byte, piece uint16) {
+	f.Fuzz(func(t *testing.T, text []byte, piece uint16) {
 		sameReply(t, text, 1+int(piece), http.MethodPost)
 	})
 }
@@ -218,7 +216,7 @@ func FuzzChunked(f *testing.F) {
 	for _, text := range chunkTexts() {
 		f.Add([]byte(text), uint16(3))
 	}
-	fuzzing.Fuzz(f, func(t *testing.T, text []byte, piece uint16) {
+	f.Fuzz(func(t *testing.T, text []byte, piece uint16) {
 		sameReply(t, append([]byte(chunkedHead), text...), len(chunkedHead)+int(piece%300), http.MethodPost)
 	})
 }

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 	"modelgate/internal/secrets"
 )
 
@@ -176,7 +175,7 @@ func FuzzOpen(f *testing.F) {
 	}
 	f.Add(sealed)
 	f.Add([]byte{})
-	fuzzing.Fuzz(f, func(t *testing.T, b []byte) {
+	f.Fuzz(func(t *testing.T, b []byte) {
 		if text, err := k.Open(at, b); err == nil && !bytes.Equal(b, sealed) {
 			t.Errorf("a forged value opens: %q", text)
 		}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"modelgate/internal/fuzzing"
 	"modelgate/internal/simulator"
 )
 
@@ -338,7 +337,7 @@ func FuzzServe(f *testing.F) {
 	quick := strings.NewReplacer("[[hang", "[[", "[[delay", "[[", "[[gap", "[[", "[[cut", "[[", "[[gzip", "[[", "@", "", "\\u", "")
 	var ledger lastServed
 	var p *simulator.Provider
-	fuzzing.Fuzz(f, func(t *testing.T, which uint8, body string) {
+	f.Fuzz(func(t *testing.T, which uint8, body string) {
 		body = quick.Replace(body)
 		if ledger.records%4096 == 0 { // a provider remembers its jobs
 			p = simulator.New(simulator.Options{Ledger: &ledger})

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
-
-	"modelgate/internal/fuzzing"
 )
 
 func TestFramesRoundTrip(t *testing.T) {
@@ -94,7 +92,7 @@ func FuzzScan(f *testing.F) {
 	f.Add(append(bytes.Clone(valid[:90]), valid[100:]...), 30)
 	f.Add(make([]byte, 300), 299)
 	f.Add([]byte{}, 0)
-	fuzzing.Fuzz(f, func(t *testing.T, content []byte, cut int) {
+	f.Fuzz(func(t *testing.T, content []byte, cut int) {
 		whole := scanAll(t, content)
 		if cut < 0 || cut > len(content) {
 			return

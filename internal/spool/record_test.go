@@ -13,7 +13,6 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 )
 
 func TestRecordsRoundTrip(t *testing.T) {
@@ -193,7 +192,7 @@ func FuzzRecords(f *testing.F) {
 	f.Add(AppendBegin(nil, &modelgate.CallBegin{ClientID: "c", Attribution: map[string]string{"k": "v"}}))
 	f.Add(AppendEnd(nil, &modelgate.CallEnd{StatusCode: 200, ParseStatus: modelgate.ParseOK}))
 	known, fresh := NewDecoder(), NewDecoder()
-	fuzzing.Fuzz(f, func(t *testing.T, payload []byte) {
+	f.Fuzz(func(t *testing.T, payload []byte) {
 		b, err := known.Begin([16]byte{}, payload)
 		if err == nil && len(b.Attribution) > len(payload)+2 {
 			t.Fatal("more attribution than bytes")

@@ -11,7 +11,6 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
-	"modelgate/internal/fuzzing"
 )
 
 // TestPrune takes the oldest rows away in small steps. The books hold and
@@ -237,7 +236,7 @@ func FuzzRollupPage(f *testing.F) {
 	p.grown["user"] = 7
 	f.Add(p.encode())
 	f.Add([]byte{1, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
-	fuzzing.Fuzz(f, func(t *testing.T, data []byte) {
+	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := decodePage(data)
 		if err != nil {
 			return

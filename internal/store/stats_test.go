@@ -180,7 +180,7 @@ func TestStatsAreTheSumOfRows(t *testing.T) {
 		foldAll(t, db)
 		wantReconciled(t, db, "unknown_key", "wrong_sub_account")
 		rapid.Check(t, func(rt *rapid.T) { wantStats(rt, db, clients[0], drawQuery(rt)) })
-		if n := number(t, db, "SELECT COUNT(*) FROM rollup WHERE dimension = 'user'"); n == 0 {
+		if n := number(t, db, "SELECT COUNT(*) FROM rollup WHERE dimension = 'user'"); n == 0 && !testing.Short() { // fewer rows then
 			t.Error("no dimension has grown")
 		}
 	})

@@ -40,6 +40,9 @@ func eachAndPooler(t *testing.T, test func(t *testing.T, db *DB)) {
 func on(t *testing.T, test func(t *testing.T, db *DB), engines []string) {
 	t.Helper()
 	for _, name := range engines {
+		if testing.Short() && name != "sqlite" {
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, open(t, options(t, name)))

@@ -47,12 +47,11 @@ var floor = map[string]int{
 
 	"cmd/modelgate": 3,
 
-	"bench":            testOnly,
-	"test/security":    testOnly,
-	"test/testkit":     testOnly,
-	"test/arch":        testOnly,
-	"internal/fuzzing": testOnly,
-	"test/e2e":         testOnly,
+	"bench":         testOnly,
+	"test/security": testOnly,
+	"test/testkit":  testOnly,
+	"test/arch":     testOnly,
+	"test/e2e":      testOnly,
 }
 
 // reserved names who alone may import a package, tests apart.

@@ -101,6 +101,7 @@ type instance struct {
 // configuration and starts it.
 func StartGateway(t testing.TB, o GatewayOptions) *Gateway {
 	t.Helper()
+	notShort(t)
 	if o.Binary == "" {
 		o.Binary = Binary(t)
 	}
@@ -292,6 +293,7 @@ func (g *Gateway) Upgrade(binary string) { g.binary = binary }
 // RunBinary runs the binary with an environment, nil for that of the test.
 func RunBinary(t testing.TB, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
+	notShort(t)
 	return run(t, Binary(t), env, args...)
 }
 
@@ -339,6 +341,7 @@ var binary, failing build
 // per test process.
 func Binary(t testing.TB) string {
 	t.Helper()
+	notShort(t)
 	binary.once.Do(func() { binary.err = binary.make("") })
 	if binary.err != nil {
 		t.Fatal(binary.err)

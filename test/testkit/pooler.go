@@ -23,6 +23,7 @@ import (
 // starts, serves all databases of a cluster.
 func Pooler(t testing.TB, database string) string {
 	t.Helper()
+	notShort(t)
 	u, err := url.Parse(database)
 	if err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ const postgresEnv = "MODELGATE_TEST_POSTGRES_URL"
 // names, else in one that this process starts and all its tests share.
 func Postgres(t testing.TB) string {
 	t.Helper()
+	notShort(t)
 	if cluster := os.Getenv(postgresEnv); cluster != "" {
 		return createDatabase(t, cluster)
 	}

@@ -91,9 +91,18 @@ func program(name string, patterns ...string) string {
 	return ""
 }
 
+// notShort leaves a test out of a run that starts no other program.
+func notShort(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("starts another program: make test")
+	}
+}
+
 // Chromium is the browser's program.
 func Chromium(t testing.TB) string {
 	t.Helper()
+	notShort(t)
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "Google Chrome", "Chromium"} {
 		if path := program(name, "/Applications/*.app/Contents/MacOS"); path != "" {
 			return path

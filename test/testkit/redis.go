@@ -27,6 +27,7 @@ const redisDatabases = 10_000
 // share the database and keep apart by the names of their keys.
 func Redis(t testing.TB) string {
 	t.Helper()
+	notShort(t)
 	if server := os.Getenv(redisEnv); server != "" {
 		return server
 	}

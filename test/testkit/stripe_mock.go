@@ -18,6 +18,7 @@ import (
 // nothing. It ends with the test.
 func StripeMock(t testing.TB) string {
 	t.Helper()
+	notShort(t)
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
 	if err != nil {
 		t.Fatalf("find the module: %v", err)

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"strings"
 	"testing"
-
-	"modelgate/internal/fuzzing"
 )
 
 func TestParseRecordingRefuses(t *testing.T) {
@@ -32,7 +30,7 @@ func FuzzParseTxtar(f *testing.F) {
 	f.Add([]byte("comment\n-- a --\none\n-- b --\n"))
 	f.Add([]byte("-- a --\r\none\r\n\r\n-- a --\nlast without end"))
 	f.Add([]byte("-- --\n--  --\n-- x\n"))
-	fuzzing.Fuzz(f, func(t *testing.T, archive []byte) {
+	f.Fuzz(func(t *testing.T, archive []byte) {
 		sections := parseTxtar(archive)
 		var again []byte
 		for i, s := range sections {
