@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-full check bench profile microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build check-deploy release clean
+.PHONY: help run test test-short test-full check bench bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized check-deploy release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -19,11 +19,14 @@ test-full: ## run everything with the race detector, and fuzz (an hour)
 check: ## run the linters
 	scripts/check
 
-bench: build ## compare the gateway with a bare proxy, nginx and the provider itself (half an hour)
+bench: build-optimized ## compare the gateway with a bare proxy, nginx and the provider itself (half an hour)
 	CGO_ENABLED=0 go build -trimpath -tags rowless -ldflags '-s -w' -o bin/modelgate-rowless ./cmd/modelgate
 	go run ./bench -rowless bin/modelgate-rowless -large -write docs
 
-profile: build ## record anew under which profile the gateway is compiled (two minutes)
+bench-ablate: build-optimized ## what the gateway's own HTTP server and client save, each switched off in turn (five minutes)
+	go run ./bench -ablate
+
+profile: build-optimized ## record anew under which profile the gateway is compiled (two minutes)
 	go run ./bench -targets interval -only '1 KB|100 KB, c=8|burst' -slice 8s -profile cmd/modelgate/default.pgo
 
 microbench: ## run the benchmarks of every package
@@ -69,6 +72,9 @@ pages: ## build the dashboard and the portal, where Node.js is there
 	scripts/pages
 
 build: pages ## make bin/modelgate, one static binary
+	CGO_ENABLED=0 go build -pgo=off -trimpath -ldflags '-s -w' -o bin/modelgate ./cmd/modelgate
+
+build-optimized: pages ## make bin/modelgate as it is released, compiled under its profile (a minute)
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/modelgate ./cmd/modelgate
 
 check-deploy: ## read compose file, chart, alert rules and dashboard with their own libraries

@@ -38,6 +38,7 @@ func main() {
 	flag.StringVar(&targets, "targets", "", "targets whose names match, beside the bare proxy")
 	flag.StringVar(&o.write, "write", "", "folder for performance.md and performance.svg")
 	flag.StringVar(&o.profile, "profile", "", "write a CPU profile of the first gateway under the load of all scenarios to this file, and measure nothing")
+	flag.BoolVar(&o.ablate, "ablate", false, "only what each part costs or saves that can be switched off: the gateway with and without it, in the scenarios that decide")
 	flag.BoolVar(&o.spread, "spread", false, "let targets, load and provider share all processors")
 	flag.BoolVar(&o.json, "json", false, "print JSON")
 	flag.Parse()
@@ -47,6 +48,9 @@ func main() {
 	}
 	if o.targets, err = regexp.Compile(targets); err != nil {
 		exit(err)
+	}
+	if o.ablate {
+		o.only, o.targets = regexp.MustCompile(`^door, 1 KB, (TLS upstream, )?c=32$|TLS upstream, 50 ms`), regexp.MustCompile(`^modelgate, (interval|standard)`)
 	}
 	if !o.spread {
 		if err := leaveProcessor(); err != nil {
@@ -72,6 +76,7 @@ type options struct {
 	only, targets   *regexp.Regexp
 	write, profile  string
 	unbudgeted      bool
+	ablate          bool
 	spread          bool
 	large           bool
 	json            bool

@@ -158,6 +158,13 @@ func (f *fleet) startAll(o *options) error {
 		{name: nameUnbudgeted, binary: o.binary, fsync: "interval"},
 		{name: nameLarge, binary: o.binary, fsync: "interval"},
 	}
+	if o.ablate {
+		const server, provider = ", http: standard", ", transport: standard"
+		gateways = append(gateways,
+			gateway{name: "modelgate, standard server", binary: o.binary, fsync: "interval", server: server},
+			gateway{name: "modelgate, standard client", binary: o.binary, fsync: "interval", provider: provider},
+			gateway{name: "modelgate, standard both", binary: o.binary, fsync: "interval", server: server, provider: provider})
+	}
 	for _, g := range append(gateways, o.others...) {
 		if g.name == nameUnbudgeted && !o.unbudgeted || g.name == nameLarge && !o.large {
 			continue

@@ -41,7 +41,7 @@ func newLive(cfg *config.Config) (*gateway.Live, error) {
 func newProvider(c *config.Provider) (*provider.Provider, error) {
 	out := provider.Config{
 		Name: c.Name, Format: c.Format, BaseURL: c.BaseURL, Region: c.Region,
-		CredentialFile: c.CredentialFile, CAFile: c.CAFile, AllowStoredObjects: c.AllowStoredObjects, HTTP2: c.HTTP2,
+		CredentialFile: c.CredentialFile, CAFile: c.CAFile, AllowStoredObjects: c.AllowStoredObjects, HTTP2: c.HTTP2, Standard: c.Transport == config.TransportStandard,
 		Paths: c.Paths, Allow: c.Allow, AllowQuery: c.AllowQuery, Headers: c.Headers,
 		Timeouts:     provider.Timeouts(c.Timeouts),
 		OnDisconnect: provider.Disconnect(c.OnDisconnect),

@@ -287,9 +287,12 @@ func (s *server) run(ready func(addr net.Addr)) error {
 
 func (s *server) serve(l net.Listener, cfg *config.Config) error {
 	var err error
-	if cfg.Server.TLS.CertFile != "" {
+	switch {
+	case cfg.Server.TLS.CertFile != "":
 		err = s.http.ServeTLS(l, cfg.Server.TLS.CertFile, cfg.Server.TLS.KeyFile)
-	} else {
+	case cfg.Server.HTTP == config.ServerStandard:
+		err = s.http.Serve(l)
+	default:
 		err = s.lane.Serve(l)
 	}
 	if errors.Is(err, http.ErrServerClosed) {

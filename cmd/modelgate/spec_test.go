@@ -9,15 +9,27 @@ import (
 )
 
 // TestSpec plays the scripts in spec/, one per section of the API's
-// specification, against the real binary; see gatetest.Spec.
+// specification, against the real binary; see testkit.Spec.
 //
 // Every exchange is held against the contract, and every operation of the
 // contract must be among them.
 func TestSpec(t *testing.T) {
 	t.Parallel()
+	playSpec(t, testkit.GatewayOptions{})
+}
+
+// TestSpecOnStandardHTTP plays them where Go's library is the server and the
+// client.
+func TestSpecOnStandardHTTP(t *testing.T) {
+	t.Parallel()
+	playSpec(t, testkit.GatewayOptions{Server: "http: standard", Env: []string{"MODELGATE_TRANSPORT=standard"}})
+}
+
+func playSpec(t *testing.T, o testkit.GatewayOptions) {
 	const processorKey = "sk_test_4eC39HqLyjWDarjtT1zdp7dc"
 	p := testkit.NewProcessor(t, processorKey)
-	g := testkit.StartGateway(t, testkit.GatewayOptions{More: p.Config(processorKey)})
+	o.More = p.Config(processorKey)
+	g := testkit.StartGateway(t, o)
 	contract := testkit.NewContract(t, fetch(t, g.URL+"/openapi.json"))
 	t.Cleanup(func() {
 		for _, op := range contract.Missing() {

@@ -75,6 +75,7 @@ func (t *Telemetry) check(d *document) {
 
 func (s *Server) check(d *document) {
 	checkAddress(d, "server.listen", s.Listen)
+	oneOf(d, "server.http", s.HTTP, ServerFast, ServerStandard)
 	if s.AdminListen != "" {
 		checkAddress(d, "server.admin_listen", s.AdminListen)
 		if s.AdminListen == s.Listen && !strings.HasSuffix(s.Listen, ":0") {

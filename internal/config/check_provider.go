@@ -59,6 +59,7 @@ func (p *Provider) check(d *document, path string) {
 		checkHeader(d, member(path+".headers", name), name, value)
 	}
 	p.Timeouts.fill()
+	oneOf(d, path+".transport", p.Transport, TransportPooled, TransportStandard)
 	oneOf(d, path+".on_disconnect", p.OnDisconnect, Drain, Cancel)
 }
 

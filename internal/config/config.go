@@ -133,6 +133,11 @@ func (l *loader) read(doc *document, dir string) *Config {
 	var f file
 	initialise(&f)
 	doc.decode(&f)
+	if text, ok := l.env(transportVariable); ok && text != "" {
+		for i := range f.Providers {
+			f.Providers[i].Transport = Transport(text)
+		}
+	}
 	f.Settings.resolvePaths(dir)
 	f.Settings.check(doc)
 	models := l.models(doc, &f, dir)

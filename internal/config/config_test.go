@@ -80,7 +80,7 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 		got.Database, got.Redis = config.Database{}, config.Redis{}
 		want := config.Settings{
 			Server: config.Server{Listen: "127.0.0.1:8080", MaxRequestBytes: 10485760,
-				DataDir: filepath.Join(filepath.Dir(path), "data"), DrainDelay: 5 * time.Second,
+				DataDir: filepath.Join(filepath.Dir(path), "data"), DrainDelay: 5 * time.Second, HTTP: config.ServerFast,
 				CORS: config.CORS{MaxAge: 10 * time.Minute}},
 			Limits:      config.Limits{RequestsPerSecond: 50, Burst: 100, Concurrency: 100},
 			Metering:    config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30, RetentionDays: 400},
@@ -104,6 +104,7 @@ server:
   drain_delay: 0
   admin_listen: 127.0.0.1:9464
   tls: {cert_file: tls/cert.pem, key_file: /etc/key.pem}
+  http: standard
   trusted_proxies: [private, 203.0.113.0/24]
   cors: {origins: ["https://app.example"], max_age: 1h}
 database: {url: "postgres://gate:pa$$word@db:5432/gate", pooler: transaction}
@@ -139,6 +140,7 @@ providers:
     timeouts: {connect: 2s, idle: 0s}
     tool_prices: {search: 10, file_search: 2.5, code_session: 0.03, grounded_request: 35}
     on_disconnect: cancel
+    transport: standard
 `
 
 func usd(n modelgate.Nano) *modelgate.Nano { return &n }
@@ -154,6 +156,7 @@ func TestEverySetting(t *testing.T) {
 	want := config.Settings{
 		Server: config.Server{Listen: ":9090", BaseURL: "https://gate.example", MaxRequestBytes: 20 << 20, DataDir: "/var/lib/modelgate",
 			AdminListen: "127.0.0.1:9464", TLS: config.TLS{CertFile: filepath.Join(dir, "tls/cert.pem"), KeyFile: "/etc/key.pem"},
+			HTTP: config.ServerStandard,
 			TrustedProxies: []string{"private", "203.0.113.0/24"}, CORS: config.CORS{Origins: []string{"https://app.example"}, MaxAge: time.Hour}},
 		Database:           config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate"), Pooler: config.PoolerTransaction},
 		Redis:              config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
@@ -178,7 +181,7 @@ func TestEverySetting(t *testing.T) {
 			Headers:      map[string]string{"OpenAI-Project": "proj_1"},
 			ToolPrices:   config.ToolPrices{Search: usd(10_000_000_000), FileSearch: usd(2_500_000_000), CodeSession: usd(30_000_000), GroundedRequest: usd(35_000_000_000)},
 			Timeouts:     config.Timeouts{Connect: 2 * time.Second, FirstByte: 10 * time.Minute, Idle: 3 * time.Minute},
-			OnDisconnect: config.Cancel,
+			OnDisconnect: config.Cancel, Transport: config.TransportStandard,
 		}},
 	}
 	if diff := cmp.Diff(want, cfg.Settings); diff != "" {

@@ -126,6 +126,7 @@ func TestFaults(t *testing.T) {
 		{"header value", oneProvider + "    headers: {X-A: \"a\\nb\"}\n", "6:20: providers[0].headers.X-A: must not have control characters"},
 		{"header without value", oneProvider + "    headers: {X-A: }\n", "6:15: providers[0].headers.X-A: has no value"},
 		{"timeout", oneProvider + "    timeouts: {connect: -1s}\n", "6:25: providers[0].timeouts.connect: must not be negative"},
+		{"transport", oneProvider + "    transport: fast\n", "6:16: providers[0].transport: want one of pooled, standard"},
 		{"on disconnect", oneProvider + "    on_disconnect: stop\n", "6:20: providers[0].on_disconnect: want one of drain, cancel"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

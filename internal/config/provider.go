@@ -79,6 +79,14 @@ type Provider struct {
 	// call makes a connection through the proxy.
 	HTTP2 bool `yaml:"http2"`
 
+	// Which HTTP client calls the provider. `pooled` is the gateway's own for
+	// HTTP/1.1, which costs least. `standard` is that of Go's library: calls
+	// share connections where the provider speaks HTTP/2; where it does not,
+	// each makes a connection of its own, because the library can hand what a
+	// provider sends too much to the next call. MODELGATE_TRANSPORT=standard in
+	// the environment sets it for all providers.
+	Transport Transport `yaml:"transport"`
+
 	// Upstream paths of the gateway's doors, below base_url, where they differ
 	// from those of the format. Keys: chat, completions, messages,
 	// count_tokens, responses, images, image_edits, videos, embeddings,
@@ -112,7 +120,19 @@ type Provider struct {
 	OnDisconnect Disconnect `yaml:"on_disconnect"`
 }
 
-func (p *Provider) setDefaults() { p.OnDisconnect = Drain }
+func (p *Provider) setDefaults() { p.OnDisconnect, p.Transport = Drain, TransportPooled }
+
+// transportVariable sets the transport of all providers.
+const transportVariable = "MODELGATE_TRANSPORT"
+
+// Transport is an HTTP client for providers.
+type Transport string
+
+// The choices.
+const (
+	TransportPooled   Transport = "pooled"
+	TransportStandard Transport = "standard"
+)
 
 // keys are the credential or credentials, those that are not empty.
 func (p *Provider) keys() []Secret {

@@ -110,6 +110,12 @@ type Server struct {
 	// Default: none.
 	TrustedProxies []string `yaml:"trusted_proxies"`
 
+	// Which HTTP server answers. `fast` answers plain POST requests over
+	// HTTP/1.1 without Go's server, and leaves everything else to it.
+	// `standard` has Go's server answer everything. Where the gateway itself
+	// speaks TLS it is always `standard`.
+	HTTP ServerHTTP `yaml:"http"`
+
 	// Pages of other sites that may call the gateway with a key of theirs.
 	CORS CORS `yaml:"cors"`
 
@@ -123,7 +129,17 @@ func (s *Server) setDefaults() {
 	s.MaxRequestBytes = 10 << 20
 	s.DataDir = "data"
 	s.DrainDelay = 5 * time.Second
+	s.HTTP = ServerFast
 }
+
+// ServerHTTP is an HTTP server.
+type ServerHTTP string
+
+// The choices.
+const (
+	ServerFast     ServerHTTP = "fast"
+	ServerStandard ServerHTTP = "standard"
+)
 
 // CORS is which other sites' pages may call model doors, the provider proxy,
 // the lists of models and /gw/me. What a page knows, its visitors know: give it

@@ -45,6 +45,9 @@ type Config struct {
 	// HTTP2 lets calls share connections where the provider speaks HTTP/2. By
 	// default each has one of its own for its time, which costs less.
 	HTTP2 bool
+	// Standard has net/http carry HTTP/1.1 too, each call on a connection of its
+	// own, and HTTP/2 where the provider speaks it.
+	Standard bool
 	// AllowStoredObjects lets bodies refer to objects kept at the provider.
 	AllowStoredObjects bool
 	// AllowQuery are names of query parameters that every path takes beside

@@ -31,7 +31,7 @@ type transport interface {
 
 // newTransportTo chooses how a provider is reached: over connections of the
 // gateway's own, or, where the environment names a proxy for it or the operator
-// wants HTTP/2, through net/http.
+// wants that or HTTP/2, through net/http.
 func newTransportTo(base *url.URL, cfg *Config, t Timeouts) (transport, error) {
 	config, err := tlsConfig(cfg.CAFile)
 	if err != nil {
@@ -43,12 +43,12 @@ func newTransportTo(base *url.URL, cfg *Config, t Timeouts) (transport, error) {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
 	var http1 transport
-	if proxy != nil {
+	if proxy != nil || cfg.Standard {
 		http1 = newUnpooled(dialer, config, t)
 	} else {
 		http1 = newWires(base, dialer, config, t)
 	}
-	if base.Scheme == "https" && (proxy == nil && cfg.HTTP2 || proxy != nil && proxy.Scheme != "https") {
+	if base.Scheme == "https" && (proxy == nil && (cfg.HTTP2 || cfg.Standard) || proxy != nil && proxy.Scheme != "https") {
 		return newShared(dialer, config, t, http1), nil
 	}
 	return http1, nil
