@@ -51,7 +51,7 @@ func newCORS(c config.CORS) *cors.Cors {
 // crossOrigin sets what a browser wants to know about a request that a page of
 // another site makes, and reports whether that was all: a preflight is answered
 // before anybody is identified, because it never has a key.
-func (f *front) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
+func (f *router) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
 	if f.cors == nil || !f.openToPages(r) || len(r.Header["Origin"]) > 1 {
 		return false
 	}
@@ -67,7 +67,7 @@ func (f *front) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bo
 
 // openToPages reports whether a path may be called by other sites' pages: model
 // doors, lists of models, /gw/me and the provider proxy.
-func (f *front) openToPages(r *http.Request) bool {
+func (f *router) openToPages(r *http.Request) bool {
 	path := r.URL.EscapedPath()
 	if !strings.HasPrefix(path, "/") {
 		return false

@@ -10,7 +10,7 @@ import (
 )
 
 // newKeeper makes the loop that deletes usage which is too old.
-func (s *server) newKeeper(cfg *config.Config) *worker.Keeper {
+func (s *server) newKeeper(cfg *config.Config) *worker.RetentionPruner {
 	rows := prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "modelgate_rows_pruned_total", Help: "Usage rows that this process deleted because they were too old.",
 	})
@@ -18,7 +18,7 @@ func (s *server) newKeeper(cfg *config.Config) *worker.Keeper {
 		Name: "modelgate_retention_last_success_timestamp_seconds", Help: "When this process last found nothing left to prune.",
 	})
 	s.metrics.MustRegister(rows, last)
-	return &worker.Keeper{
+	return &worker.RetentionPruner{
 		Ledger: s.db, Log: s.log, Now: time.Now, Keep: time.Duration(cfg.Metering.RetentionDays) * 24 * time.Hour,
 		First:  []worker.PruneFirst{s.pruneEvidence},
 		Pruned: func(n int64) { rows.Add(float64(n)) },

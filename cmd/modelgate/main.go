@@ -47,7 +47,7 @@ type environment struct {
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
-		slacken()
+		setTimerSlack()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -30,7 +30,7 @@ func (s *server) openPurse(cfg *config.Config) error {
 		mode = budget.Strict
 	}
 	s.purse = budget.New(budget.Options{
-		Bank: s.db, Instance: s.spool.Instance(), Mode: mode, Flushed: s.shipper.Flush, Unreachable: store.Unreachable, Now: time.Now, Log: s.log,
+		Store: s.db, Instance: s.spool.Instance(), Mode: mode, Flushed: s.shipper.Flush, Unreachable: store.Unreachable, Now: time.Now, Log: s.log,
 	})
 	figure := func(name, help string, value func(budget.Stats) int64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(s.purse.Stats())) })

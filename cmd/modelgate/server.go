@@ -53,23 +53,23 @@ type server struct {
 	log      *slog.Logger
 	level    *slog.LevelVar
 	config   atomic.Pointer[config.Config]
-	live     atomic.Pointer[gateway.Live]
-	master   *secrets.Keys // nil without a master key
-	way      *giveway.Way  // of work beside the calls
+	live     atomic.Pointer[gateway.Snapshot]
+	master   *secrets.Keys    // nil without a master key
+	way      *giveway.Yielder // of work beside the calls
 	db       *store.DB
 	spool    *spool.Spool
 	shipper  *worker.Shipper
-	purse    *budget.Purse // nil where nothing is enforced
+	purse    *budget.Enforcer // nil where nothing is enforced
 	alerter  *worker.Alerter
 	poller   *worker.Poller
 	exporter *worker.Exporter
-	keeper   *worker.Keeper
+	keeper   *worker.RetentionPruner
 	signing  *signing
 	chains   *worker.Sequencer
 	traces   *tracing.Exporter // nil where nothing is traced
-	keys     *auth.Keyring
+	keys     *auth.Authenticator
 	sessions *auth.Sessions
-	relay    *gateway.Relay
+	relay    *gateway.Gateway
 	health   *health
 	memory   memory
 	http     *http.Server
@@ -175,8 +175,8 @@ func (s *server) mount(cfg *config.Config) error {
 	together := giveway.NewTogether()
 	s.relay = gateway.New(gateway.Options{
 		Live: s.live.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
-		Metrics: gateway.NewMetrics(s.metrics), MaxBody: maxBody, Room: room, Purse: s.purse, Tracing: s.openTracing(cfg),
-		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(), Together: together,
+		Metrics: gateway.NewMetrics(s.metrics), MaxBody: maxBody, Memory: room, Budgets: s.purse, Tracing: s.openTracing(cfg),
+		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(), Writes: together,
 	})
 	client := newProcessor(cfg)
 	s.exporter = s.newExporter(client)
@@ -185,13 +185,13 @@ func (s *server) mount(cfg *config.Config) error {
 	api := selfservice.New(selfservice.Options{
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: func() *modelgate.Catalog { return s.live.Load().Catalog },
 		Flushed: s.shipper.Flush, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
-		MaxBody: maxBody, Room: room, Processor: client, Master: s.master, Checkout: checkout, Signer: s.signing.Signer,
+		MaxBody: maxBody, Memory: room, Processor: client, Master: s.master, Checkout: checkout, Signer: s.signing.Signer,
 		Door: s.relay.DoorOf,
 	})
 	s.registerMetrics()
 	s.health = newHealth(s.keys.LastRead, s.metrics)
 	s.health.shared = cfg.Server.AdminListen == ""
-	front := &front{manage: api, webhook: checkout.Offered(), relay: s.relay, live: s.live.Load, health: s.health, api: openapi.NewHandler(),
+	front := &router{manage: api, webhook: checkout.Offered(), relay: s.relay, live: s.live.Load, health: s.health, api: openapi.NewHandler(),
 		maxBody: maxBody, cors: newCORS(cfg.Server.CORS)}
 	if front.pages, err = s.newPages(cfg, ids, front.enter, proxies.OverTLS); err != nil {
 		return err
@@ -261,7 +261,7 @@ func (s *server) run(ready func(addr net.Addr)) error {
 	s.loops.Go(func() { s.exporter.Run(loops) })
 	s.loops.Go(func() { s.keeper.Run(loops) })
 	s.loops.Go(func() { s.chains.Run(loops) })
-	s.loops.Go(func() { (&worker.Folder{Ledger: s.db, Log: s.log}).Run(loops) })
+	s.loops.Go(func() { (&worker.Compactor{Ledger: s.db, Log: s.log}).Run(loops) })
 	if s.traces != nil {
 		s.loops.Go(func() { s.traces.Run(loops) })
 	}

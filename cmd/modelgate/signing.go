@@ -32,8 +32,8 @@ var (
 	errKeyGone = modelgate.Errorf(modelgate.Unavailable, "evidence cannot be signed: the gateway does not have the private key that signs; its operator can help")
 )
 
-// keyPlace is where private signing keys lie.
-type keyPlace interface {
+// KeyStore is where private signing keys lie.
+type KeyStore interface {
 	// find returns the n-th key, or errNoSuchKey.
 	find(ctx context.Context, k store.EvidenceKey) (evidence.Key, error)
 	// next is the key that can become the n-th; the place keeps it.
@@ -48,7 +48,7 @@ type keyPlace interface {
 // database, as a public key; the private ones are elsewhere.
 type signing struct {
 	db    *store.DB
-	place keyPlace // nil for none
+	place KeyStore // nil for none
 	name  string   // of new keys
 	now   func() time.Time
 
@@ -141,16 +141,16 @@ func statements(keys []store.EvidenceKey) []string {
 	return out
 }
 
-// succession says how a key follows another.
-type succession string
+// keyRotation says how a key follows another.
+type keyRotation string
 
 const (
-	handOver succession = "hand over" // by a statement of the one before
-	lostKey  succession = "lost key"  // without, because that one is lost
+	handOver keyRotation = "hand over" // by a statement of the one before
+	lostKey  keyRotation = "lost key"  // without, because that one is lost
 )
 
 // follow makes the next key the one that signs and returns all keys.
-func (s *signing) follow(ctx context.Context, how succession) ([]store.EvidenceKey, error) {
+func (s *signing) follow(ctx context.Context, how keyRotation) ([]store.EvidenceKey, error) {
 	unlock, err := s.place.lock()
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ type cache[T any] struct {
 	first   chan struct{}
 	again   chan struct{}
 	ahead   chan modelgate.Digest
-	strange strangers
+	strange failedLookupLimiter
 }
 
 // errUnverified answers when the database is away and what is known is too

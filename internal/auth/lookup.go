@@ -71,7 +71,7 @@ func (c *cache[T]) fly(ctx context.Context, s *shard[T], d modelgate.Digest, f *
 	if f.seen != nil {
 		release, err = take(ctx, c.again)
 	} else {
-		release, err = c.strangeLane(ctx, from)
+		release, err = c.limitFailed(ctx, from)
 	}
 	if err != nil {
 		f.err = err
@@ -84,10 +84,10 @@ func (c *cache[T]) fly(ctx context.Context, s *shard[T], d modelgate.Digest, f *
 	}
 }
 
-// strangeLane is the way for secrets seen for the first time. Where they come
+// limitFailed is the way for secrets seen for the first time. Where they come
 // from is judged with a place in hand, when everything before them has been
 // counted; a suspect gives its place up until it is its turn.
-func (c *cache[T]) strangeLane(ctx context.Context, from Origin) (release func(), err error) {
+func (c *cache[T]) limitFailed(ctx context.Context, from Origin) (release func(), err error) {
 	release, err = take(ctx, c.first)
 	if err != nil {
 		return nil, err

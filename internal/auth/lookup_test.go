@@ -23,7 +23,7 @@ func (c *counted) Caller(_ context.Context, _ modelgate.Digest, seen *modelgate.
 
 func (*counted) ControlVersion(context.Context) (int64, error) { return 1, nil }
 
-func (c *counted) keyring() *Keyring {
+func (c *counted) keyring() *Authenticator {
 	return New(Options{
 		Source: c, Unreachable: func(error) bool { return false },
 		Touch: func(context.Context, map[modelgate.KeyID]time.Time) error { return nil }, Now: time.Now, Log: slog.New(slog.DiscardHandler),

@@ -54,7 +54,7 @@ type world struct {
 	slices         [instances]slice
 	there          [instances]bool // the slice
 	up             [instances]bool
-	pots           [instances]pot
+	pots           [instances]counterLease
 	has            [instances]bool // the pot
 	requests       [requests]request
 	changes        uint8 // of the limit so far
@@ -84,7 +84,7 @@ func (e *explorer) budget(w *world) modelgate.Budget {
 type machine struct {
 	*world
 	bank  *bank
-	purse *Purse
+	purse *Enforcer
 	at    int
 	hold  [requests]Hold
 }
@@ -105,7 +105,7 @@ func (e *explorer) boot(w *world, i int) *machine {
 	}
 	m := &machine{world: w, bank: b, at: i}
 	m.purse = New(Options{
-		Bank: b, Instance: names[i], Mode: e.mode, Now: func() time.Time { return moment },
+		Store: b, Instance: names[i], Mode: e.mode, Now: func() time.Time { return moment },
 		Log: slog.New(slog.DiscardHandler), Unreachable: isLost, Flushed: func(context.Context) error { m.bookAll(); return nil },
 	})
 	m.purse.valid.Store(int64(time.Hour))
@@ -137,7 +137,7 @@ func (m *machine) bookAll() {
 func (m *machine) fillUp() {
 	a := m.purse.account("c")
 	if t := a.pots[counter]; t != nil {
-		_ = m.purse.fillUp(context.Background(), a, []*pot{t}) // a lost answer
+		_ = m.purse.fillUp(context.Background(), a, []*counterLease{t}) // a lost answer
 	}
 }
 
@@ -154,7 +154,7 @@ func (m *machine) store(t *testing.T) {
 		}
 	}
 	p := m.purse.account("c").pots[counter]
-	m.has[m.at], m.pots[m.at] = p != nil, pot{}
+	m.has[m.at], m.pots[m.at] = p != nil, counterLease{}
 	if p != nil {
 		m.pots[m.at] = *p
 		if p.waiting != 0 {
@@ -166,7 +166,7 @@ func (m *machine) store(t *testing.T) {
 		p.used, p.asked, p.refused = epoch, time.Time{}, time.Time{}
 		p.uses, p.last, p.taken, p.refusedAt, p.rate = 0, 0, 0, 0, 1e12
 		if !m.has[n] {
-			*p = pot{}
+			*p = counterLease{}
 		}
 		switch { // numbers only matter in relation to each other
 		case !m.has[n] || !m.there[n]:
@@ -198,20 +198,20 @@ func (e *explorer) steps(w world) {
 		for _, fail := range [][]loss{nil, {before}, {after}, {none, before}, {none, after}} {
 			e.reserve(w, i, fail)
 			if len(fail) < 2 {
-				e.event(w, i, func(m *machine) { m.bank.fail = fail; m.purse.tidy(context.Background()) })
+				e.event(w, i, func(m *machine) { m.bank.fail = fail; m.purse.returnIdle(context.Background()) })
 				e.event(w, i, func(m *machine) { m.bank.fail = fail; m.fillUp() })
 			}
 		}
 		e.event(w, i, func(m *machine) { // tidied while the books are behind
 			m.purse.Flushed = func(context.Context) error { return errLost }
-			m.purse.tidy(context.Background())
+			m.purse.returnIdle(context.Background())
 		})
 		e.settle(w, i)
 		e.endWhileTidying(w, i)
 		if w.crashes < 2 {
 			e.event(w, i, func(m *machine) {
 				m.up[i], m.crashes = false, m.crashes+1
-				m.purse.account("c").pots = map[modelgate.Counter]*pot{}
+				m.purse.account("c").pots = map[modelgate.Counter]*counterLease{}
 			})
 		}
 	}
@@ -317,7 +317,7 @@ func (e *explorer) endWhileTidying(w world, i int) {
 				m.requests[n] = request{ended, r.at, r.amount, r.amount}
 				return nil
 			}
-			m.purse.tidy(context.Background())
+			m.purse.returnIdle(context.Background())
 			if m.requests[n].phase == open { // nothing was idle
 				m.hold[n].Settle(r.amount)
 				m.requests[n] = request{ended, r.at, r.amount, r.amount}
@@ -416,7 +416,7 @@ func (e *explorer) checkLeaks(w world) {
 		m := e.boot(&w, i)
 		if w.up[i] {
 			m.bookAll()
-			m.purse.tidy(context.Background())
+			m.purse.returnIdle(context.Background())
 		} else {
 			m.restart()
 		}

@@ -13,7 +13,7 @@ const bankPatience = 5 * time.Second
 
 // reservation is one call of Reserve.
 type reservation struct {
-	purse      *Purse
+	purse      *Enforcer
 	account    *account
 	caller     *modelgate.Caller
 	amount     modelgate.Nano
@@ -67,7 +67,7 @@ func (r *reservation) take() (Hold, bool) {
 	return h, true
 }
 
-func (h *Hold) add(b *modelgate.Budget, t *pot) {
+func (h *Hold) add(b *modelgate.Budget, t *counterLease) {
 	if h.count < maxHolds {
 		h.pots[h.count] = t
 	} else {
@@ -104,7 +104,7 @@ func (r *reservation) slow(ctx context.Context) (Hold, error) {
 				return Hold{}, errNoBank
 			}
 		}
-		h, whole, err := r.bargain(ctx)
+		h, whole, err := r.requestLease(ctx)
 		if whole || err != nil {
 			return h, err
 		}
@@ -112,7 +112,7 @@ func (r *reservation) slow(ctx context.Context) (Hold, error) {
 }
 
 // queue joins those that wait for money, unless a refusal is known.
-func (r *reservation) queue() (lacking []*pot, err error) {
+func (r *reservation) queue() (lacking []*counterLease, err error) {
 	if err := r.refusal(); err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func (r *reservation) queue() (lacking []*pot, err error) {
 }
 
 // leave leaves the queue.
-func (r *reservation) leave(lacking []*pot) {
+func (r *reservation) leave(lacking []*counterLease) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	for _, t := range lacking {
@@ -138,7 +138,7 @@ func (r *reservation) leave(lacking []*pot) {
 
 // pot is the pot of a budget, made where there is none. The account is
 // locked.
-func (r *reservation) pot(b *modelgate.Budget) *pot {
+func (r *reservation) pot(b *modelgate.Budget) *counterLease {
 	k := r.counter(b)
 	t := r.account.pots[k]
 	if t == nil {
@@ -166,9 +166,9 @@ func (r *reservation) refusal() error {
 	return nil
 }
 
-// bargain is one exchange with the bank. The token of the account is held. It
+// requestLease is one exchange with the bank. The token of the account is held. It
 // is not whole where the answer to an older ask was not enough.
-func (r *reservation) bargain(ctx context.Context) (h Hold, whole bool, err error) {
+func (r *reservation) requestLease(ctx context.Context) (h Hold, whole bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bankPatience)
 	defer cancel()
 	if err := r.purse.pay(ctx, r.account, r.overdue()); err != nil {
@@ -183,7 +183,7 @@ func (r *reservation) bargain(ctx context.Context) (h Hold, whole bool, err erro
 		return h, true, nil
 	}
 	r.purse.asks.Add(1)
-	answers, err := r.purse.Bank.Hold(ctx, r.purse.Instance, asks)
+	answers, err := r.purse.Store.Hold(ctx, r.purse.Instance, asks)
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	if err != nil {
@@ -237,7 +237,7 @@ func (r *reservation) overdue() (due []debt) {
 
 // reserve takes the amount from every pot and lists what that lacks. It is not
 // ok where something is to be returned first.
-func (r *reservation) reserve() (h Hold, asks []modelgate.Ask, asking []*pot, ok bool) {
+func (r *reservation) reserve() (h Hold, asks []modelgate.Ask, asking []*counterLease, ok bool) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	now := r.purse.Now()
@@ -272,7 +272,7 @@ func refused(answers []modelgate.Held) bool {
 }
 
 // first is the refusal of the first budget that refuses.
-func (r *reservation) first(asking []*pot, answers []modelgate.Held) error {
+func (r *reservation) first(asking []*counterLease, answers []modelgate.Held) error {
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
 		for n, t := range asking {

@@ -26,14 +26,14 @@ const (
 
 // Start frees what an earlier life of the instance held. Its calls must all
 // be booked. It fails where the database does not answer.
-func (p *Purse) Start(ctx context.Context) error { return p.renew(ctx) }
+func (e *Enforcer) Start(ctx context.Context) error { return e.renew(ctx) }
 
 // End gives everything back, once no call is under way and all are booked.
-func (p *Purse) End(ctx context.Context) error { return p.Bank.EndSlices(ctx, p.Instance) }
+func (e *Enforcer) End(ctx context.Context) error { return e.Store.EndSlices(ctx, e.Instance) }
 
 // Run returns what is not used, fills up and renews what is, until the context
 // ends.
-func (p *Purse) Run(ctx context.Context) {
+func (e *Enforcer) Run(ctx context.Context) {
 	tick := time.NewTicker(tickAge)
 	defer tick.Stop()
 	renew := time.NewTicker(renewAge)
@@ -43,14 +43,14 @@ func (p *Purse) Run(ctx context.Context) {
 	for {
 		select {
 		case <-tick.C:
-			p.tidy(ctx)
+			e.returnIdle(ctx)
 		case <-renew.C:
-			if err := p.renew(ctx); err != nil && ctx.Err() == nil {
-				p.Log.Warn("budgets: slices not renewed", "error", err)
+			if err := e.renew(ctx); err != nil && ctx.Err() == nil {
+				e.Log.Warn("budgets: slices not renewed", "error", err)
 			}
 		case <-expire.C:
-			if err := p.Bank.EndExpiredSlices(ctx); err != nil && ctx.Err() == nil {
-				p.Log.Warn("budgets: what dead instances held is not freed yet", "error", err)
+			if err := e.Store.EndExpiredSlices(ctx); err != nil && ctx.Err() == nil {
+				e.Log.Warn("budgets: what dead instances held is not freed yet", "error", err)
 			}
 		case <-ctx.Done():
 			return
@@ -59,40 +59,40 @@ func (p *Purse) Run(ctx context.Context) {
 }
 
 // lapsed reports whether others may have taken what this instance holds.
-func (p *Purse) lapsed() bool {
-	return p.Now().Sub(p.start) >= time.Duration(p.valid.Load())
+func (e *Enforcer) lapsed() bool {
+	return e.Now().Sub(e.start) >= time.Duration(e.valid.Load())
 }
 
 // renew gives a sign of life. Where the last one was too long ago, or the
 // database has given the instance up, everything is begun anew: calls under way keep what they are, and are booked without
 // what was reserved for them.
-func (p *Purse) renew(ctx context.Context) error {
+func (e *Enforcer) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bankPatience)
 	defer cancel()
-	lapsed, asked := p.lapsed(), p.Now()
-	kept, err := p.Bank.RenewSlices(ctx, p.Instance)
+	lapsed, asked := e.lapsed(), e.Now()
+	kept, err := e.Store.RenewSlices(ctx, e.Instance)
 	if err != nil {
 		return err
 	}
 	if lapsed || !kept {
-		if err := p.Bank.EndSlices(ctx, p.Instance); err != nil {
+		if err := e.Store.EndSlices(ctx, e.Instance); err != nil {
 			return err
 		}
-		for _, a := range p.list() {
+		for _, a := range e.list() {
 			a.mu.Lock()
 			clear(a.pots)
 			a.mu.Unlock()
 		}
 	}
-	p.valid.Store(int64(asked.Add(validAge).Sub(p.start)))
+	e.valid.Store(int64(asked.Add(validAge).Sub(e.start)))
 	return nil
 }
 
-func (p *Purse) list() []*account {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	out := make([]*account, 0, len(p.accounts))
-	for _, a := range p.accounts {
+func (e *Enforcer) list() []*account {
+	e.mu.RLock()
+	defer e.mu.RUnlock()
+	out := make([]*account, 0, len(e.accounts))
+	for _, a := range e.accounts {
 		out = append(out, a)
 	}
 	return out
@@ -101,21 +101,21 @@ func (p *Purse) list() []*account {
 // idle is a pot that nobody used for a while, and how often it had been used.
 type idle struct {
 	account *account
-	pot     *pot
+	pot     *counterLease
 	uses    int64
 	ended   bool // no call was open: the books have them all once they are flushed
 }
 
-// tidy fills up slices that are in use and gives back what is not used. A pot
+// returnIdle fills up slices that are in use and gives back what is not used. A pot
 // without calls is closed once what it was used for is booked: whatever a lost
 // answer left in its slice goes back with it. While the database is away, what
 // is held keeps calls going: the first account that finds it so is the last, and
 // the next time the first.
-func (p *Purse) tidy(ctx context.Context) {
-	found, low := p.look()
+func (e *Enforcer) returnIdle(ctx context.Context) {
+	found, low := e.look()
 	for _, a := range suspectsFirst(low) {
-		err := p.fillUp(ctx, a, low[a]) // it is logged, and tried again
-		if err != nil && p.Unreachable(err) {
+		err := e.fillUp(ctx, a, low[a]) // it is logged, and tried again
+		if err != nil && e.Unreachable(err) {
 			return
 		}
 	}
@@ -124,14 +124,14 @@ func (p *Purse) tidy(ctx context.Context) {
 	}
 	flush, cancel := context.WithTimeout(ctx, flushPatience)
 	defer cancel()
-	booked := p.Flushed(flush) == nil
+	booked := e.Flushed(flush) == nil
 	byAccount := make(map[*account][]idle)
 	for _, i := range found {
 		byAccount[i.account] = append(byAccount[i.account], i)
 	}
 	for _, a := range suspectsFirst(byAccount) {
-		err := p.tidyAccount(ctx, a, byAccount[a], booked) // it is logged, and tried again
-		if err != nil && p.Unreachable(err) {
+		err := e.tidyAccount(ctx, a, byAccount[a], booked) // it is logged, and tried again
+		if err != nil && e.Unreachable(err) {
 			return
 		}
 	}
@@ -154,10 +154,10 @@ func suspectsFirst[T any](byAccount map[*account]T) []*account {
 }
 
 // look finds the pots that are not used, and those to be filled up.
-func (p *Purse) look() (found []idle, low map[*account][]*pot) {
-	now := p.Now()
-	low = make(map[*account][]*pot)
-	for _, a := range p.list() {
+func (e *Enforcer) look() (found []idle, low map[*account][]*counterLease) {
+	now := e.Now()
+	low = make(map[*account][]*counterLease)
+	for _, a := range e.list() {
 		a.mu.Lock()
 		for _, t := range a.pots {
 			switch unused := now.Sub(t.used) >= idleAge; {
@@ -173,20 +173,20 @@ func (p *Purse) look() (found []idle, low map[*account][]*pot) {
 }
 
 // fillUp fills up the slices of an account that are still low.
-func (p *Purse) fillUp(ctx context.Context, a *account, low []*pot) error {
+func (e *Enforcer) fillUp(ctx context.Context, a *account, low []*counterLease) error {
 	select {
 	case <-a.bank:
 		defer func() { a.bank <- struct{}{} }()
 	default:
 		return nil // somebody is using it
 	}
-	if p.lapsed() {
+	if e.lapsed() {
 		return nil
 	}
 	var asks []modelgate.Ask
-	var asking []*pot
+	var asking []*counterLease
 	a.mu.Lock()
-	now := p.Now()
+	now := e.Now()
 	for _, t := range low {
 		if a.pots[t.counter] == t && t.low(now) {
 			asks, asking = append(asks, t.fill(now)), append(asking, t)
@@ -198,12 +198,12 @@ func (p *Purse) fillUp(ctx context.Context, a *account, low []*pot) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bankPatience)
 	defer cancel()
-	p.asks.Add(1)
-	answers, err := p.Bank.Hold(ctx, p.Instance, asks)
+	e.asks.Add(1)
+	answers, err := e.Store.Hold(ctx, e.Instance, asks)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {
-		p.fault(a, "fill up", err)
+		e.fault(a, "fill up", err)
 		for _, t := range asking {
 			t.state = askLost
 		}
@@ -223,11 +223,11 @@ func (p *Purse) fillUp(ctx context.Context, a *account, low []*pot) error {
 
 // debt is a return that is due.
 type debt struct {
-	pot *pot
+	pot *counterLease
 	modelgate.Return
 }
 
-func (p *Purse) tidyAccount(ctx context.Context, a *account, list []idle, booked bool) error {
+func (e *Enforcer) tidyAccount(ctx context.Context, a *account, list []idle, booked bool) error {
 	select {
 	case <-a.bank:
 		defer func() { a.bank <- struct{}{} }()
@@ -252,12 +252,12 @@ func (p *Purse) tidyAccount(ctx context.Context, a *account, list []idle, booked
 	a.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bankPatience)
 	defer cancel()
-	return p.pay(ctx, a, due)
+	return e.pay(ctx, a, due)
 }
 
 // pay makes returns. Pots that are closed are forgotten, unless they have
 // been used meanwhile. The token of the account is held.
-func (p *Purse) pay(ctx context.Context, a *account, due []debt) error {
+func (e *Enforcer) pay(ctx context.Context, a *account, due []debt) error {
 	if len(due) == 0 {
 		return nil
 	}
@@ -265,12 +265,12 @@ func (p *Purse) pay(ctx context.Context, a *account, due []debt) error {
 	for i := range due {
 		returns[i] = due[i].Return
 	}
-	p.returns.Add(1)
-	err := p.Bank.GiveBack(ctx, p.Instance, returns)
+	e.returns.Add(1)
+	err := e.Store.GiveBack(ctx, e.Instance, returns)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {
-		p.fault(a, "give back", err)
+		e.fault(a, "give back", err)
 	} else {
 		a.failed = time.Time{}
 	}
@@ -288,10 +288,10 @@ func (p *Purse) pay(ctx context.Context, a *account, due []debt) error {
 }
 
 // fault notes that the bank gave no answer. The account is locked.
-func (p *Purse) fault(a *account, what string, err error) {
-	p.failures.Add(1)
+func (e *Enforcer) fault(a *account, what string, err error) {
+	e.failures.Add(1)
 	if a.failed.IsZero() {
-		p.Log.Warn("budgets: the database does not answer", "operation", what, "error", err)
+		e.Log.Warn("budgets: the database does not answer", "operation", what, "error", err)
 	}
-	a.failed = p.Now()
+	a.failed = e.Now()
 }

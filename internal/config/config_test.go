@@ -156,7 +156,7 @@ func TestEverySetting(t *testing.T) {
 	want := config.Settings{
 		Server: config.Server{Listen: ":9090", BaseURL: "https://gate.example", MaxRequestBytes: 20 << 20, DataDir: "/var/lib/modelgate",
 			AdminListen: "127.0.0.1:9464", TLS: config.TLS{CertFile: filepath.Join(dir, "tls/cert.pem"), KeyFile: "/etc/key.pem"},
-			HTTP: config.ServerStandard,
+			HTTP:           config.ServerStandard,
 			TrustedProxies: []string{"private", "203.0.113.0/24"}, CORS: config.CORS{Origins: []string{"https://app.example"}, MaxAge: time.Hour}},
 		Database:           config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate"), Pooler: config.PoolerTransaction},
 		Redis:              config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},

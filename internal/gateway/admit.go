@@ -8,7 +8,7 @@ import (
 
 // identify finds the caller behind the presented key, unless a session has
 // done so.
-func (y *Relay) identify(c *call) error {
+func (g *Gateway) identify(c *call) error {
 	if c.caller != nil {
 		return nil
 	}
@@ -16,23 +16,23 @@ func (y *Relay) identify(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.caller, err = y.Keys.Identify(c.r.Context(), secret, auth.OriginOf(c.r))
+	c.caller, err = g.Keys.Identify(c.r.Context(), secret, auth.OriginOf(c.r))
 	return err
 }
 
 // enter checks the scope, then rate and concurrency.
-func (y *Relay) enter(c *call) error {
+func (g *Gateway) enter(c *call) error {
 	if !c.caller.Has(modelgate.InferenceUse) {
 		return modelgate.ErrMissingScope(modelgate.InferenceUse)
 	}
-	pass, err := y.Limiter.Enter(c.caller.KeyID, c.caller.Limits, ratelimit.Call, c.caller.Ancestors...)
+	pass, err := g.Limiter.Enter(c.caller.KeyID, c.caller.Limits, ratelimit.Call, c.caller.Ancestors...)
 	c.pass = pass
 	return err
 }
 
 // permit keeps the routes that the caller may use and that are there. Where
 // none is left it answers why the first one is not.
-func (y *Relay) permit(c *call) error {
+func (g *Gateway) permit(c *call) error {
 	first := c.attempts[0]
 	kept := c.attempts[:0]
 	for _, a := range c.attempts {
@@ -55,7 +55,7 @@ func (y *Relay) permit(c *call) error {
 func (c *call) refusal(a *attempt) error {
 	switch {
 	case a.wrongDoor:
-		return modelgate.ErrWrongDoor(c.model.Slug, c.live.doorOf(c.model))
+		return modelgate.ErrWrongDoor(c.model.Slug, c.snapshot.doorOf(c.model))
 	case !c.permitted(a):
 		return modelgate.ErrModelDenied
 	case a.provider == nil:
@@ -68,9 +68,9 @@ func (c *call) refusal(a *attempt) error {
 // names none needs the right to all of the provider's.
 func (c *call) permitted(a *attempt) bool {
 	if a.model == "" {
-		return c.caller.PermitProvider(a.name, c.live.Catalog.ServedBy(a.name))
+		return c.caller.PermitProvider(a.name, c.snapshot.Catalog.ServedBy(a.name))
 	}
-	target := modelgate.Target{Provider: a.name, Model: a.model, Catalog: c.live.Catalog.Serving(a.name, a.model)}
+	target := modelgate.Target{Provider: a.name, Model: a.model, Catalog: c.snapshot.Catalog.Serving(a.name, a.model)}
 	if c.bySlug {
 		target.Catalog = []*modelgate.Model{c.model}
 	}
@@ -78,7 +78,7 @@ func (c *call) permitted(a *attempt) bool {
 		return false
 	}
 	for _, other := range a.others {
-		target := modelgate.Target{Provider: a.name, Model: other, Catalog: c.live.Catalog.Serving(a.name, other)}
+		target := modelgate.Target{Provider: a.name, Model: other, Catalog: c.snapshot.Catalog.Serving(a.name, other)}
 		if !c.caller.Permit(target) {
 			return false
 		}

@@ -32,11 +32,11 @@ func (ledgerless) Begin(*modelgate.CallBegin) error             { return nil }
 func (ledgerless) Mark(modelgate.UUID, *modelgate.CallEnd)      {}
 func (ledgerless) End(modelgate.UUID, *modelgate.CallEnd) error { return nil }
 
-func benchRelay(b *testing.B) (*Relay, *Live) {
+func benchRelay(b *testing.B) (*Gateway, *Snapshot) {
 	live := liveAt(b, "http://127.0.0.1:1", plan{})
 	caller := modelgate.Caller{ClientID: "c", KeyID: "k", Scopes: []modelgate.Scope{modelgate.InferenceUse}, Entitlements: modelgate.OpenEntitlements()}
 	return New(Options{
-		Live: func() *Live { return live }, Keys: known(caller), Limiter: ratelimit.NewLocal(modelgate.Limits{}, time.Now),
+		Live: func() *Snapshot { return live }, Keys: known(caller), Limiter: ratelimit.NewLocal(modelgate.Limits{}, time.Now),
 		Books: ledgerless{}, Log: slog.New(slog.DiscardHandler), Metrics: NewMetrics(prometheus.NewRegistry()), MaxBody: 1 << 20,
 	}), live
 }
@@ -56,7 +56,7 @@ func BenchmarkAdmit(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Body = io.NopCloser(strings.NewReader(body))
-		c := &call{w: w, r: r, id: id, start: time.Now(), live: live}
+		c := &call{w: w, r: r, id: id, start: time.Now(), snapshot: live}
 		for _, step := range []func(*call) error{y.identify, y.enter, y.resolveDoor, y.permit} {
 			if err := step(c); err != nil {
 				b.Fatal(err)
@@ -109,11 +109,11 @@ func BenchmarkPass(b *testing.B) {
 			for b.Loop() {
 				resp.Body = &pieces{list: bm.list}
 				c := &call{
-					w: &sink{http.Header{}}, r: request, start: time.Now(), live: live, caller: new(modelgate.Caller), begun: true, sent: true, model: live.Catalog.Find("acme/chat"),
+					w: &sink{http.Header{}}, r: request, start: time.Now(), snapshot: live, caller: new(modelgate.Caller), begun: true, sent: true, model: live.Catalog.Find("acme/chat"),
 					surface: "/v1/chat/completions", attempts: []attempt{{name: "openai", provider: p, model: "gpt-x", reader: way.Reader}},
 				}
-				c.client.life, c.pace = &c.life, new(pace)
-				y.pass(c, resp)
+				c.client.life, c.stall = &c.life, new(stallTimer)
+				y.streamReply(c, resp)
 				y.finish(c)
 			}
 		})

@@ -21,12 +21,12 @@ import (
 func TestOneBodyARouteAtATime(t *testing.T) {
 	t.Parallel()
 	room := httpx.NewRoom(5<<20, 0)
-	g := open(t, "http://one", plan{backup: "http://two", options: Options{Room: room}})
+	g := open(t, "http://one", plan{backup: "http://two", options: Options{Memory: room}})
 	body := `{"model":"acme/two","messages":[{"role":"user","content":"` + strings.Repeat("x", 512<<10) + `"}]}`
 	resolve := func() (*call, error) {
 		r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
-		c := &call{w: httptest.NewRecorder(), r: r, live: g.live.Load(), caller: g.caller}
+		c := &call{w: httptest.NewRecorder(), r: r, snapshot: g.live.Load(), caller: g.caller}
 		return c, g.relay.resolveDoor(c)
 	}
 	c, err := resolve()
@@ -97,7 +97,7 @@ func TestBodiesArriveAsTheyCame(t *testing.T) {
 				}
 			}))
 			t.Cleanup(upstream.Close)
-			g := open(t, upstream.URL, plan{backup: upstream.URL, options: Options{Room: httpx.NewRoom(1<<30, 0)}, configure: func(c *provider.Config) { c.HTTP2 = http2 }})
+			g := open(t, upstream.URL, plan{backup: upstream.URL, options: Options{Memory: httpx.NewRoom(1<<30, 0)}, configure: func(c *provider.Config) { c.HTTP2 = http2 }})
 			var callers sync.WaitGroup
 			for i := range 8 {
 				callers.Go(func() {

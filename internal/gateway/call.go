@@ -16,11 +16,11 @@ import (
 // steps fill them, and no step reads what a later one writes.
 type call struct {
 	// listen
-	w     http.ResponseWriter
-	r     *http.Request
-	id    modelgate.UUID
-	start time.Time // with a monotonic reading
-	live  *Live
+	w        http.ResponseWriter
+	r        *http.Request
+	id       modelgate.UUID
+	start    time.Time // with a monotonic reading
+	snapshot *Snapshot
 
 	// identify
 	caller *modelgate.Caller
@@ -31,17 +31,17 @@ type call struct {
 	// resolve
 	surface     string // the door's path, or the pattern of a proxy path
 	attribution map[string]string
-	room        httpx.Place         // what the body takes, to the end of the call
+	room        httpx.Reservation   // what the body takes, to the end of the call
 	upload      time.Duration       // until the client had sent its body
 	body        []byte              // as the client sent it, where more than one route may want it
 	bySlug      bool                // a door: the model was named by its slug
 	model       *modelgate.Model    // nil where the route is not catalogued
 	free        bool                // cannot cost anything: lists, token counts
 	makes       modelgate.ModelKind // of the job, where the call makes one
-	errand      *errand             // the call is about a job; then it has no attempts
+	jobRequest  *jobRequest         // the call is about a job; then it has no attempts
 	attempts    []attempt           // the routes in order, at least one
 
-	demand demand
+	demand costBound
 
 	// permit keeps of attempts what may serve the call
 
@@ -50,7 +50,7 @@ type call struct {
 
 	// forward
 	life      life.Life // of the upstream call
-	pace      *pace
+	stall     *stallTimer
 	out       *provider.Attempt // the first that may be sent; nil before there is one
 	begun     bool              // BEGIN is written
 	leaves    time.Time         // when the gateway was ready to send it
@@ -58,7 +58,7 @@ type call struct {
 	sent      bool              // bytes of the request have left for a provider
 	firstByte time.Time
 	status    int // of the answer to the client; 0 before there is one
-	client    leaving
+	client    disconnectWatcher
 	meter     provider.Meter
 	stream    bool  // the reply is one of server-sent events
 	replied   int64 // bytes of the reply so far
@@ -80,13 +80,13 @@ type call struct {
 type attempt struct {
 	name      string // of the provider
 	provider  *provider.Provider
-	wrongDoor bool          // the provider has no path for the door
-	way       *provider.Way // follows the job that the call makes; nil for none
-	model     string        // the provider's own id; "" for a call that names none
+	wrongDoor bool                  // the provider has no path for the door
+	way       *provider.JobProtocol // follows the job that the call makes; nil for none
+	model     string                // the provider's own id; "" for a call that names none
 	others    []string
 	price     *modelgate.Price
 	reader    *provider.Reader
-	asked     provider.Asked // what the request says of what is to be made
+	asked     provider.RequestedUnits // what the request says of what is to be made
 	out       provider.Call
 	edits     []provider.Edit // make its body of the call's, once it is its turn; nil where it has its own
 	size      int64           // of the body that was sent, in bytes

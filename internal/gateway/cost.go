@@ -15,7 +15,7 @@ func (c *call) cost(u *modelgate.Usage) (modelgate.Nano, modelgate.Priced, strin
 	if !ok {
 		return cost, priced, label
 	}
-	more, known, rates := c.live.Catalog.ProxyPrice(a.name, u.AdvisorModel).Cost(&advice, at)
+	more, known, rates := c.snapshot.Catalog.ProxyPrice(a.name, u.AdvisorModel).Cost(&advice, at)
 	if priced != known {
 		priced = modelgate.PartPriced
 	}

@@ -12,7 +12,7 @@ import (
 // the members that state what the call costs upstream. A reply that came
 // compressed, although nobody asked for that, goes out plain; in a coding that
 // nobody knows it does not go out.
-func (y *Relay) hideCosts(p *passage) bool {
+func (g *Gateway) hideCosts(p *streamCopy) bool {
 	c, resp := p.call, p.resp
 	if p.costs = c.costFilter(resp); p.costs == nil {
 		return true
@@ -20,7 +20,7 @@ func (y *Relay) hideCosts(p *passage) bool {
 	header := c.w.Header()
 	if compressed(resp) {
 		if p.plain = provider.NewDecoded(resp.Header.Get("Content-Encoding")); p.plain == nil {
-			y.Log.Warn("reply withheld: it may state a cost, and its coding is unknown", "request_id", c.id.String(), "provider", c.attempts[c.tried].name)
+			g.Log.Warn("reply withheld: it may state a cost, and its coding is unknown", "request_id", c.id.String(), "provider", c.attempts[c.tried].name)
 			clear(header)
 			header["Content-Length"], c.status = []string{"0"}, http.StatusBadGateway
 			c.meter.Close()
@@ -38,11 +38,11 @@ func (y *Relay) hideCosts(p *passage) bool {
 	return true
 }
 
-// passShort passes on a reply of known length, of which members may be taken
+// passWhole passes on a reply of known length, of which members may be taken
 // out, as soon as it is whole: its length stays known.
-func (y *Relay) passShort(p *passage) {
-	buf := y.buffers.Get().(*[copyBuffer]byte)
-	defer y.buffers.Put(buf)
+func (g *Gateway) passWhole(p *streamCopy) {
+	buf := g.buffers.Get().(*[copyBuffer]byte)
+	defer g.buffers.Put(buf)
 	chunk := buf[:p.resp.ContentLength]
 	n, err := io.ReadFull(p.resp.Body, chunk)
 	chunk = chunk[:n]
@@ -50,7 +50,7 @@ func (y *Relay) passShort(p *passage) {
 	p.meter.Feed(chunk)
 	header := p.w.Header()
 	if p.whole = err == nil; p.whole {
-		y.end(p.call)
+		g.end(p.call)
 		chunk = p.costs.Whole(chunk)
 		header["Content-Length"] = []string{strconv.Itoa(len(chunk))}
 	} else {
@@ -73,7 +73,7 @@ func (c *call) costFilter(resp *http.Response) *provider.CostFilter {
 }
 
 // withoutCosts is what of the next piece may go to the client.
-func (p *passage) withoutCosts(chunk []byte) []byte {
+func (p *streamCopy) withoutCosts(chunk []byte) []byte {
 	if p.plain != nil {
 		var fine bool
 		if chunk, fine = p.plain.Decode(chunk); !fine {
@@ -85,7 +85,7 @@ func (p *passage) withoutCosts(chunk []byte) []byte {
 }
 
 // rest passes on what filters have held back to the end of the reply.
-func (p *passage) rest() {
+func (p *streamCopy) rest() {
 	var rest []byte
 	if p.filter != nil {
 		rest = p.filter.Rest()

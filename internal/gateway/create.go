@@ -23,12 +23,12 @@ func jobKind(m *modelgate.Model, path modelgate.ModelKind) modelgate.ModelKind {
 
 // passJob passes on the reply to the creation of a job. It is taken in whole:
 // the client sees the job's id only once the END that holds it is durable.
-func (y *Relay) passJob(c *call, resp *http.Response) {
+func (g *Gateway) passJob(c *call, resp *http.Response) {
 	a := &c.attempts[c.tried]
-	c.pace.reply(a.provider.Timeouts().Idle, y.Stuck)
+	c.stall.reply(a.provider.Timeouts().Idle, g.Stuck)
 	raw, plain, err := provider.ReadReply(resp)
 	if err != nil {
-		y.Log.Warn("the reply to the creation of a job broke off; the job is lost", "request_id", c.id.String(), "provider", a.name, "error", err)
+		g.Log.Warn("the reply to the creation of a job broke off; the job is lost", "request_id", c.id.String(), "provider", a.name, "error", err)
 		c.meter = nil
 		c.status = http.StatusBadGateway
 		c.advise(c.status)
@@ -38,12 +38,12 @@ func (y *Relay) passJob(c *call, resp *http.Response) {
 	c.status, c.whole, c.replied = resp.StatusCode, true, int64(len(raw))
 	task, usage := a.way.Made(resp.StatusCode, plain, a.asked, c.makes)
 	if task == "" {
-		y.Log.Warn("the reply to the creation of a job names none that can be followed", "request_id", c.id.String(), "provider", a.name)
+		g.Log.Warn("the reply to the creation of a job names none that can be followed", "request_id", c.id.String(), "provider", a.name)
 	} else {
 		c.made = &modelgate.NewJob{TaskID: task, Kind: c.makes, Way: a.way.Name, Credential: c.sentWith, Deadline: a.way.Deadline(c.id.Time())}
 		c.jobUsage = usage
 	}
-	y.end(c)
+	g.end(c)
 	if c.cut || c.client.hasLeft() {
 		return
 	}
@@ -54,8 +54,8 @@ func (y *Relay) passJob(c *call, resp *http.Response) {
 	}
 	c.replyHeaders(a.provider, resp.Header)
 	c.w.WriteHeader(resp.StatusCode)
-	c.pace.turn()
-	defer c.pace.turn()
+	c.stall.turn()
+	defer c.stall.turn()
 	if _, err := c.w.Write(raw); err != nil {
 		c.client.leave()
 	}

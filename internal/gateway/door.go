@@ -57,10 +57,10 @@ func errNoDoor() error {
 
 // resolveDoor reads the body, finds the model by its slug and lines up its
 // routes.
-func (y *Relay) resolveDoor(c *call) error {
-	d := y.doors[c.r.URL.Path]
+func (g *Gateway) resolveDoor(c *call) error {
+	d := g.doors[c.r.URL.Path]
 	if task, ok := strings.CutPrefix(c.r.URL.Path, videoJobs); d == nil && ok && task != "" {
-		return y.resolveTask(c, task)
+		return g.resolveTask(c, task)
 	}
 	if d == nil {
 		return errNoDoor()
@@ -70,7 +70,7 @@ func (y *Relay) resolveDoor(c *call) error {
 		return modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use POST")
 	}
 	c.surface, c.bySlug = d.path, true
-	q, err := y.read(c)
+	q, err := g.read(c)
 	if err != nil {
 		return err
 	}
@@ -84,7 +84,7 @@ func (y *Relay) resolveDoor(c *call) error {
 	if !strings.Contains(slug, "/") {
 		return modelgate.ErrBareModel(slug)
 	}
-	if c.model = c.live.Catalog.Find(slug); c.model == nil {
+	if c.model = c.snapshot.Catalog.Find(slug); c.model == nil {
 		return modelgate.ErrUnknownSlug(slug)
 	}
 	if c.model.Kind != d.kind {
@@ -114,7 +114,7 @@ func (y *Relay) resolveDoor(c *call) error {
 // route prepares the i-th route of a door's model.
 func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	r := &c.model.Routes[i]
-	a := attempt{name: r.Provider, model: r.Model, price: c.model.PriceOn(i), provider: c.live.Providers[r.Provider]}
+	a := attempt{name: r.Provider, model: r.Model, price: c.model.PriceOn(i), provider: c.snapshot.Providers[r.Provider]}
 	if a.provider == nil {
 		return a, nil
 	}
@@ -123,16 +123,16 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 		a.wrongDoor = true
 		return a, nil
 	}
-	if err := q.judge(a.provider, d.path, limits{way.Query, way.Deferred, way.Stored, way.Way != nil}); err != nil {
+	if err := q.judge(a.provider, d.path, limits{way.Query, way.Deferred, way.Stored, way.Job != nil}); err != nil {
 		return a, err
 	}
 	_, others, err := q.models(way.Models, nil)
 	if err != nil {
 		return a, err
 	}
-	a.others, a.reader, a.way = others, way.Reader, way.Way
+	a.others, a.reader, a.way = others, way.Reader, way.Job
 	c.free = c.free || way.Free
-	if way.Way != nil {
+	if way.Job != nil {
 		c.makes = jobKind(c.model, d.kind)
 	}
 	if a.asked, err = way.Ask(&q.Request, c.makes); err != nil {
@@ -153,9 +153,9 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 
 // DoorOf is the path of the first door that serves a model now, "" for none.
 // Safe for concurrent use.
-func (y *Relay) DoorOf(m *modelgate.Model) string { return y.Live().doorOf(m) }
+func (g *Gateway) DoorOf(m *modelgate.Model) string { return g.Live().doorOf(m) }
 
-func (l *Live) doorOf(m *modelgate.Model) string {
+func (l *Snapshot) doorOf(m *modelgate.Model) string {
 	for i := range doors {
 		if doors[i].kind != m.Kind || doors[i].as != "" {
 			continue

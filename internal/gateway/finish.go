@@ -13,12 +13,12 @@ import (
 // what is left of the answer: the bare status of a transport failure, or the
 // end of the body. A reply that was cut is cut for the client too, and so is
 // one whose END failed.
-func (y *Relay) finish(c *call) {
+func (g *Gateway) finish(c *call) {
 	defer c.pass.Release()
 	defer c.room.Leave()
 	if !c.begun {
 		c.hold.Release()
-		if c.errand == nil {
+		if c.jobRequest == nil {
 			return
 		}
 	}
@@ -27,7 +27,7 @@ func (y *Relay) finish(c *call) {
 	if replied {
 		defer c.meter.Close()
 	}
-	y.end(c)
+	g.end(c)
 	switch {
 	case c.cut:
 		panic(http.ErrAbortHandler)
@@ -38,21 +38,21 @@ func (y *Relay) finish(c *call) {
 
 // end writes the END entry, once. It is written even where reading the usage
 // panics: a provider's bytes must not keep a call off the books.
-func (y *Relay) end(c *call) {
+func (g *Gateway) end(c *call) {
 	if c.ended || !c.begun { // an errand is not booked
 		return
 	}
 	c.ended, c.closing = true, time.Now()
 	end := c.outcome(c.closing)
 	end.ParseStatus = modelgate.ParseUnknown
-	defer y.settle(c, &end)
+	defer g.settle(c, &end)
 	defer func() {
-		if err := y.Books.End(c.id, &end); err != nil {
+		if err := g.Books.End(c.id, &end); err != nil {
 			c.cut = true // nobody may hold an answer that is not in the books
-			y.Log.Error("usage could not be made durable", "request_id", c.id.String(), "error", err)
+			g.Log.Error("usage could not be made durable", "request_id", c.id.String(), "error", err)
 		}
-		y.Metrics.done(c, &end)
-		y.trace(c, &end)
+		g.Metrics.done(c, &end)
+		g.trace(c, &end)
 	}()
 	c.charge(&end)
 	c.provide(&end)

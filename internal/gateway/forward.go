@@ -18,55 +18,55 @@ const statusClientGone = 499
 // forward writes BEGIN, sends the call to one route after another until one
 // answers, and passes the answer on. The upstream call outlives the client's
 // request, so that its usage can still be read.
-func (y *Relay) forward(c *call) error {
+func (g *Gateway) forward(c *call) error {
 	first, err := c.outbound(0)
 	if err != nil {
 		return err
 	}
 	c.out = first
-	y.Together.Wait()
-	if err := y.begin(c); err != nil {
+	g.Writes.Wait()
+	if err := g.begin(c); err != nil {
 		return err
 	}
-	defer y.watch(c)()
-	y.Metrics.inFlight.Inc()
-	defer y.Metrics.inFlight.Dec()
+	defer g.watch(c)()
+	g.Metrics.inFlight.Inc()
+	defer g.Metrics.inFlight.Dec()
 
-	resp, err := y.try(c, first)
+	resp, err := g.try(c, first)
 	c.body = nil
 	if err != nil {
 		a := &c.attempts[c.tried]
 		if c.sent && a.way != nil {
-			y.Log.Warn("the creation of a job got no reply; a job that it made is lost", "request_id", c.id.String(), "provider", a.name)
+			g.Log.Warn("the creation of a job got no reply; a job that it made is lost", "request_id", c.id.String(), "provider", a.name)
 		}
 		c.fail(err)
 		return nil
 	}
 	defer resp.Body.Close()
-	y.pass(c, resp)
+	g.streamReply(c, resp)
 	return nil
 }
 
 // watch bounds the upstream call of c: by its client, its provider and the
 // life of the relay. What it returns ends that.
-func (y *Relay) watch(c *call) (stop func()) {
-	c.client = leaving{life: &c.life, drains: y.drains, org: c.caller.ClientID, limit: y.DrainFor, gauge: y.Metrics.drains}
-	y.lives.add(c.id[len(c.id)-1], &c.life)
-	c.pace = y.paces.Get().(*pace)
-	c.pace.start(c, y.Lifetime, y.tick(c))
+func (g *Gateway) watch(c *call) (stop func()) {
+	c.client = disconnectWatcher{life: &c.life, drains: g.drains, org: c.caller.ClientID, limit: g.DrainFor, gauge: g.Metrics.drains}
+	g.lives.add(c.id[len(c.id)-1], &c.life)
+	c.stall = g.paces.Get().(*stallTimer)
+	c.stall.start(c, g.Lifetime, g.tick(c))
 	forget := life.AfterFunc(c.r.Context(), c.client.leave)
 	return func() {
 		forget()
-		c.pace.stop()
-		y.paces.Put(c.pace)
-		y.lives.remove(c.id[len(c.id)-1], &c.life)
+		c.stall.stop()
+		g.paces.Put(c.stall)
+		g.lives.remove(c.id[len(c.id)-1], &c.life)
 	}
 }
 
 // tick is how often to look whether a call has stopped: often enough for the
 // shortest of its bounds.
-func (y *Relay) tick(c *call) time.Duration {
-	tick := min(y.Lifetime, y.Stuck)
+func (g *Gateway) tick(c *call) time.Duration {
+	tick := min(g.Lifetime, g.Stuck)
 	for i := range c.attempts {
 		tick = min(tick, c.attempts[i].provider.Timeouts().Idle)
 	}
@@ -74,7 +74,7 @@ func (y *Relay) tick(c *call) time.Duration {
 }
 
 // begin writes the BEGIN entry; without it no call is made.
-func (y *Relay) begin(c *call) error {
+func (g *Gateway) begin(c *call) error {
 	a := &c.attempts[0]
 	begin := modelgate.CallBegin{
 		ID: c.id, At: c.id.Time(), ClientID: c.caller.ClientID, KeyID: c.caller.KeyID, SubAccountID: c.caller.SubAccountID,
@@ -84,8 +84,8 @@ func (y *Relay) begin(c *call) error {
 	if c.model != nil {
 		begin.Slug, begin.Author = c.model.Slug, c.model.Author()
 	}
-	if err := y.Books.Begin(&begin); err != nil {
-		y.Log.Error("call refused: usage cannot be recorded", "request_id", c.id.String(), "error", err)
+	if err := g.Books.Begin(&begin); err != nil {
+		g.Log.Error("call refused: usage cannot be recorded", "request_id", c.id.String(), "error", err)
 		return modelgate.Errorf(modelgate.Unavailable, "usage cannot be recorded right now; retry shortly")
 	}
 	c.begun, c.leaves = true, time.Now()
@@ -95,7 +95,7 @@ func (y *Relay) begin(c *call) error {
 // try sends the call along its routes: a request that could not leave, a 429
 // and a 5xx move on to the next, before a byte of the reply has been passed on
 // and never twice to the same. The last route's outcome stands.
-func (y *Relay) try(c *call, out *provider.Attempt) (*http.Response, error) {
+func (g *Gateway) try(c *call, out *provider.Attempt) (*http.Response, error) {
 	for {
 		a := &c.attempts[c.tried]
 		c.sentWith = out.Credential()
@@ -110,11 +110,11 @@ func (y *Relay) try(c *call, out *provider.Attempt) (*http.Response, error) {
 			if resp.StatusCode < 200 {
 				resp.Body.Close()
 				err = errSwitched
-				y.unreached(c, a.name, err)
+				g.unreached(c, a.name, err)
 				return nil, err
 			}
 		} else {
-			y.unreached(c, a.name, err)
+			g.unreached(c, a.name, err)
 		}
 		if !movesOn(resp, sent) || c.life.Cause() != nil || c.client.hasLeft() {
 			return resp, err
@@ -126,9 +126,9 @@ func (y *Relay) try(c *call, out *provider.Attempt) (*http.Response, error) {
 		if resp != nil {
 			resp.Body.Close()
 		}
-		y.Metrics.fellBack(a.name)
+		g.Metrics.fellBack(a.name)
 		c.tried, out, c.sent, c.firstByte = next, following, false, time.Time{}
-		y.markSent(c)
+		g.markSent(c)
 	}
 }
 
@@ -190,7 +190,7 @@ func (c *call) fail(err error) {
 // advise tells SDKs not to ask again for a job that the provider may have
 // made all the same.
 func (c *call) advise(status int) {
-	if c.sent && c.errand == nil && c.attempts[c.tried].way != nil && (status >= 500 || status == http.StatusRequestTimeout) {
+	if c.sent && c.jobRequest == nil && c.attempts[c.tried].way != nil && (status >= 500 || status == http.StatusRequestTimeout) {
 		c.w.Header().Set("X-Should-Retry", "false")
 	}
 }

@@ -164,10 +164,10 @@ func (a *anyone) Identify(context.Context, string, auth.Origin) (*modelgate.Call
 // upstream.
 type gate struct {
 	*httptest.Server
-	relay  *Relay
+	relay  *Gateway
 	books  *books
 	jobs   *ledger
-	live   atomic.Pointer[Live]
+	live   atomic.Pointer[Snapshot]
 	keys   *anyone
 	caller *modelgate.Caller
 	client *http.Client
@@ -180,7 +180,7 @@ type plan struct {
 	// backup is the upstream of the second route of acme/two.
 	backup string
 	// live replaces all of the usual catalog and providers.
-	live *Live
+	live *Snapshot
 	// caller is what the caller may use; nil is everything.
 	caller modelgate.Entitlements
 	// who replaces the usual caller.
@@ -239,7 +239,7 @@ func open(t testing.TB, upstream string, p plan) *gate {
 	return g
 }
 
-func liveAt(t testing.TB, upstream string, p plan) *Live {
+func liveAt(t testing.TB, upstream string, p plan) *Snapshot {
 	t.Helper()
 	providers := make(map[string]*provider.Provider)
 	for name, cfg := range map[string]provider.Config{

@@ -15,7 +15,7 @@ type limits struct {
 }
 
 func limitsOf(way *provider.Route) limits {
-	return limits{way.Query, way.Deferred, way.Stored, way.Way != nil}
+	return limits{way.Query, way.Deferred, way.Stored, way.Job != nil}
 }
 
 // judge refuses what no call on a path of the table may have: query

@@ -32,7 +32,7 @@ type marks struct {
 // mark notes what the reply has stated and delivered so far, so that a death
 // of the process leaves a row that knows it. It comes before the piece that
 // it counts is passed on.
-func (y *Relay) mark(c *call) {
+func (g *Gateway) mark(c *call) {
 	m := &c.marks
 	delivered := c.meter.Output()
 	due := delivered > m.next
@@ -50,16 +50,16 @@ func (y *Relay) mark(c *call) {
 	end := c.outcome(now)
 	c.charge(&end)
 	m.next = delivered + max(c.headroom(&end)/unmarked, 1)
-	y.Books.Mark(c.id, &end)
+	g.Books.Mark(c.id, &end)
 }
 
 // markSent notes that the call goes to another route than BEGIN says.
-func (y *Relay) markSent(c *call) {
+func (g *Gateway) markSent(c *call) {
 	sent := c.estimateSent()
 	end := c.outcome(time.Now())
 	end.Usage.Input, end.Cost, end.PriceLabel = sent.Input, sent.Cost, sent.PriceLabel
 	end.ParseStatus = modelgate.ParsePartial
-	y.Books.Mark(c.id, &end)
+	g.Books.Mark(c.id, &end)
 }
 
 // headroom is how many tokens of output cost as much as the call so far.

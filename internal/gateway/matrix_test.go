@@ -30,7 +30,7 @@ var kinds = []struct {
 
 // everyFormat is a provider of each format, named after it, and a model of each
 // kind at each: acme/KIND-FORMAT.
-func everyFormat(t testing.TB, upstream string) *Live {
+func everyFormat(t testing.TB, upstream string) *Snapshot {
 	t.Helper()
 	price := new(modelgate.Price)
 	var models []*modelgate.Model

@@ -112,7 +112,7 @@ func (m *Metrics) unreached(provider, cause string) {
 }
 
 func (m *Metrics) errand(c *call, status int) {
-	m.errands.WithLabelValues(c.errand.at.Name(), string(c.errand.role), strconv.Itoa(status)).Inc()
+	m.errands.WithLabelValues(c.jobRequest.at.Name(), string(c.jobRequest.role), strconv.Itoa(status)).Inc()
 }
 
 func (m *Metrics) jobEnded(f *modelgate.JobFinal) {

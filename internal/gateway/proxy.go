@@ -10,7 +10,7 @@ import (
 
 // resolveProxy finds out which models a call on a provider's own path names.
 // Path, query and body go on as they came.
-func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
+func (g *Gateway) resolveProxy(c *call, p *provider.Provider) error {
 	if c.r.Header.Get("Upgrade") != "" {
 		return modelgate.Errorf(modelgate.BadRequest, "protocol upgrades (WebSocket, realtime) are not supported; use the HTTP endpoints")
 	}
@@ -26,9 +26,9 @@ func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
 	case way == nil:
 		return modelgate.ErrPathNotPermitted
 	case way.Async != "" && way.Async != provider.AsyncCreate:
-		return y.resolveJobPath(c, p, way, captures)
+		return g.resolveJobPath(c, p, way, captures)
 	}
-	q, err := y.read(c)
+	q, err := g.read(c)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
 	if a.model, a.others, err = q.models(way.Models, captures); err != nil {
 		return err
 	}
-	if a.way = way.Way; a.way != nil && a.model == "" {
+	if a.way = way.Job; a.way != nil && a.model == "" {
 		return modelgate.Errorf(modelgate.BadRequest, "a task needs a model: name one where the provider takes it")
 	}
 	if err := q.names(way, a.model); err != nil {
@@ -57,8 +57,8 @@ func (y *Relay) resolveProxy(c *call, p *provider.Provider) error {
 	_, template, _ := strings.Cut(way.Pattern, " ")
 	c.surface, c.free = "/"+p.Name()+template, way.Free
 	if a.model != "" {
-		a.price = c.live.Catalog.ProxyPrice(a.name, a.model)
-		if known := c.live.Catalog.Serving(a.name, a.model); len(known) > 0 {
+		a.price = c.snapshot.Catalog.ProxyPrice(a.name, a.model)
+		if known := c.snapshot.Catalog.Serving(a.name, a.model); len(known) > 0 {
 			c.model = known[0]
 		}
 	}

@@ -33,15 +33,15 @@ type request struct {
 // read reads and scans the body. A body that begins like a JSON object, in
 // any encoding, is judged as one whatever its Content-Type says, because a
 // provider may do the same; so is one whose Content-Type speaks of JSON.
-func (y *Relay) read(c *call) (*request, error) {
-	c.room = y.Room.For(string(c.caller.ClientID))
+func (g *Gateway) read(c *call) (*request, error) {
+	c.room = g.Memory.For(string(c.caller.ClientID))
 	began := time.Now()
-	body, err := httpx.ReadBody(c.r, y.MaxBody, &c.room)
+	body, err := httpx.ReadBody(c.r, g.MaxBody, &c.room)
 	c.upload = time.Since(began)
 	if err != nil {
 		return nil, err
 	}
-	q := &request{body: body, budget: c.live.budget, tools: c.live.tools, method: c.r.Method, header: c.r.Header}
+	q := &request{body: body, budget: c.snapshot.budget, tools: c.snapshot.tools, method: c.r.Method, header: c.r.Header}
 	q.Query = c.r.URL.RawQuery
 	if len(c.r.Header["Content-Type"]) > 1 {
 		return nil, modelgate.Errorf(modelgate.BadRequest, "Content-Type must be given once")
@@ -53,13 +53,13 @@ func (y *Relay) read(c *call) (*request, error) {
 		declared, q.form, q.pairs = strings.Contains(media, "json"), strings.Contains(media, "multipart/form-data"), strings.Contains(media, "urlencoded")
 	}
 	if q.form {
-		q.Form, err = provider.ScanForm(contentType, body, c.live.names)
+		q.Form, err = provider.ScanForm(contentType, body, c.snapshot.names)
 		return q, badRequest(err)
 	}
 	start := bytes.TrimLeft(body, " \t\r\n\x00") // the zeros of UTF-16
 	if len(body) > 0 && (declared || len(start) > 0 && (start[0] == '{' || start[0] >= 0x80)) {
 		q.json = true
-		q.Fields, err = provider.Scan(body, c.live.names)
+		q.Fields, err = provider.Scan(body, c.snapshot.names)
 		return q, badRequest(err)
 	}
 	return q, nil
@@ -71,7 +71,7 @@ func (y *Relay) read(c *call) (*request, error) {
 // request is the only one.
 func (c *call) reuse() {
 	if c.out == nil || c.out.Left() {
-		c.room.Reuse()
+		c.room.Recycle()
 	}
 }
 

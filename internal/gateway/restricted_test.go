@@ -128,7 +128,7 @@ func nested(steps []string, model string) string {
 }
 
 // ways are all paths of all rows, as the proxy serves them.
-func ways(t testing.TB, live *Live) (all []way) {
+func ways(t testing.TB, live *Snapshot) (all []way) {
 	t.Helper()
 	nowhere := &gate{Server: &httptest.Server{URL: "http://127.0.0.1:1"}}
 	for _, f := range provider.Formats() {
@@ -249,7 +249,7 @@ func TestRestrictedKeyAtEveryDoor(t *testing.T) {
 
 // permittedModels is everyFormat with a native id that a restricted key may
 // use.
-func permittedModels(t testing.TB, upstream string) *Live {
+func permittedModels(t testing.TB, upstream string) *Snapshot {
 	live := everyFormat(t, upstream)
 	for _, m := range live.Catalog.Models() {
 		for i := range m.Routes {

@@ -20,8 +20,8 @@ var (
 	errEnding  = errors.New("the gateway is shutting down")
 )
 
-// passage is a reply on its way to the client.
-type passage struct {
+// streamCopy is a reply on its way to the client.
+type streamCopy struct {
 	*call
 	resp   *http.Response
 	filter *provider.UsageChunkFilter // nil: every event is for the client
@@ -35,76 +35,76 @@ type passage struct {
 func (c *call) replyHeaders(p *provider.Provider, from http.Header) {
 	header := c.w.Header()
 	p.ResponseHeaders(header, from)
-	if byDoor := c.bySlug || c.errand != nil && c.errand.provider == ""; byDoor && c.caller.SubAccountID != "" {
+	if byDoor := c.bySlug || c.jobRequest != nil && c.jobRequest.provider == ""; byDoor && c.caller.SubAccountID != "" {
 		header.Del("Location")
 	}
 }
 
-// pass copies the reply to the client as it comes and feeds the meter. What
+// streamReply copies the reply to the client as it comes and feeds the meter. What
 // was charged is booked before the last byte is let go: the last of a body of
 // known length, the bytes that hold a stream's terminal event, or the end of
 // a chunked body.
-func (y *Relay) pass(c *call, resp *http.Response) {
+func (g *Gateway) streamReply(c *call, resp *http.Response) {
 	a := &c.attempts[c.tried]
 	c.meter = a.reader.Meter(provider.Reply{
 		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"),
 		ContentEncoding: resp.Header.Get("Content-Encoding"), Asked: a.asked,
 	})
 	if a.way != nil && resp.StatusCode < 300 {
-		y.passJob(c, resp)
+		g.passJob(c, resp)
 		return
 	}
 	header := c.w.Header()
 	c.replyHeaders(a.provider, resp.Header)
 	c.advise(resp.StatusCode)
 	c.stream = hasMedia(resp, "text/event-stream")
-	p := passage{call: c, resp: resp}
+	p := streamCopy{call: c, resp: resp}
 	if a.inject && resp.StatusCode < 300 && c.stream && !compressed(resp) {
 		p.filter = new(provider.UsageChunkFilter)
 		header.Del("Content-Length")
 		resp.ContentLength = -1
 	}
-	if !y.hideCosts(&p) {
+	if !g.hideCosts(&p) {
 		return
 	}
 	if p.plain != nil {
 		defer p.plain.Close()
 	}
 	c.status = resp.StatusCode
-	c.pace.reply(a.provider.Timeouts().Idle, y.Stuck)
+	c.stall.reply(a.provider.Timeouts().Idle, g.Stuck)
 	if p.costs != nil && resp.ContentLength > 0 {
-		y.passShort(&p)
+		g.passWhole(&p)
 		return
 	}
 	c.w.WriteHeader(resp.StatusCode)
 	if body, ok := resp.Body.(interface{ Attend(ready func() bool) }); ok && c.stream {
-		body.Attend(func() bool { return y.copy(&p) })
+		body.Attend(func() bool { return g.passRead(&p) })
 		return
 	}
-	for y.copy(&p) {
+	for g.passRead(&p) {
 	}
 }
 
-// copy passes on what one read gives, and reports whether more is to come.
+// passRead passes on what one read gives, and reports whether more is to come.
 // Only from the read to the write it has memory of its own: a stream that
 // waits takes none, and all of them use what is in the processor's caches.
-func (y *Relay) copy(p *passage) bool {
-	buf := y.buffers.Get().(*[copyBuffer]byte)
-	defer y.buffers.Put(buf)
+func (g *Gateway) passRead(p *streamCopy) bool {
+	buf := g.buffers.Get().(*[copyBuffer]byte)
+	defer g.buffers.Put(buf)
 	n, err := p.resp.Body.Read(buf[:])
-	if int64(n) > y.MaxReply-p.replied {
-		y.Log.Warn("reply cut: it is too long", "request_id", p.id.String(), "provider", p.attempts[p.tried].name)
+	if int64(n) > g.MaxReply-p.replied {
+		g.Log.Warn("reply cut: it is too long", "request_id", p.id.String(), "provider", p.attempts[p.tried].name)
 		p.breakOff()
 		return false
 	}
 	if n > 0 {
-		y.piece(p, buf[:n])
+		g.passChunk(p, buf[:n])
 	}
 	switch {
 	case err == io.EOF:
 		p.whole = true
 		if p.filter != nil || p.costs != nil {
-			y.end(p.call)
+			g.end(p.call)
 			p.rest()
 		}
 	case err != nil:
@@ -113,8 +113,8 @@ func (y *Relay) copy(p *passage) bool {
 	return err == nil
 }
 
-// piece meters and passes on what one read gave.
-func (y *Relay) piece(p *passage, chunk []byte) {
+// passChunk meters and passes on what one read gave.
+func (g *Gateway) passChunk(p *streamCopy, chunk []byte) {
 	atOnce := p.atOnce()
 	p.replied += int64(len(chunk))
 	terminal := p.meter.Feed(chunk)
@@ -126,10 +126,10 @@ func (y *Relay) piece(p *passage, chunk []byte) {
 	}
 	if terminal || p.replied == p.resp.ContentLength {
 		p.whole = true
-		y.end(p.call)
+		g.end(p.call)
 	}
 	if !p.ended {
-		y.mark(p.call)
+		g.mark(p.call)
 	}
 	p.write(chunk, atOnce)
 }
@@ -137,30 +137,30 @@ func (y *Relay) piece(p *passage, chunk []byte) {
 // atOnce reports whether the next piece is sent without waiting for others. A
 // JSON value mostly comes in one piece, for which one write is cheaper; one
 // that comes in several may be a stream in disguise.
-func (p *passage) atOnce() bool {
+func (p *streamCopy) atOnce() bool {
 	first := p.replied == 0
 	return p.resp.ContentLength < 0 && !(first && hasMedia(p.resp, "application/json"))
 }
 
 // breakOff ends a reply that is not whole. The client gets what has come of
 // it before its connection is cut.
-func (p *passage) breakOff() {
+func (p *streamCopy) breakOff() {
 	p.cut = true
 	if flusher, ok := p.w.(http.Flusher); ok && !p.client.hasLeft() {
-		p.pace.turn()
-		defer p.pace.turn()
+		p.stall.turn()
+		defer p.stall.turn()
 		flusher.Flush()
 	}
 }
 
 // write passes bytes to the client while there is one, unless the answer is
 // to be withheld.
-func (p *passage) write(chunk []byte, atOnce bool) {
+func (p *streamCopy) write(chunk []byte, atOnce bool) {
 	if len(chunk) == 0 || p.cut || p.client.hasLeft() {
 		return
 	}
-	p.pace.turn()
-	defer p.pace.turn()
+	p.stall.turn()
+	defer p.stall.turn()
 	var err error
 	if atOnce {
 		err = httpx.Send(p.w, chunk)

@@ -19,22 +19,22 @@ type Tracing struct {
 // the gateway answered, and below it the one it made of the provider, with the
 // attributes of OpenTelemetry's conventions for generative AI. At level debug
 // the call is a line of the log too.
-func (y *Relay) trace(c *call, end *modelgate.CallEnd) {
-	if y.Log.Enabled(c.r.Context(), slog.LevelDebug) {
-		y.Log.Debug("call", "request_id", c.id.String(), "surface", c.surface, "provider", c.attempts[c.tried].name, "model", c.attempts[c.tried].model,
+func (g *Gateway) trace(c *call, end *modelgate.CallEnd) {
+	if g.Log.Enabled(c.r.Context(), slog.LevelDebug) {
+		g.Log.Debug("call", "request_id", c.id.String(), "surface", c.surface, "provider", c.attempts[c.tried].name, "model", c.attempts[c.tried].model,
 			"client_id", c.caller.ClientID, "key_id", c.caller.KeyID, "status", end.StatusCode, "latency_ms", end.LatencyMS, "parse_status", end.ParseStatus, "cost_usd", end.Cost.String())
 	}
-	if y.Tracing == nil {
+	if g.Tracing == nil {
 		return
 	}
-	parent, kept := y.Tracing.Sampler.Keep(c.r.Header.Get("Traceparent"), c.id)
+	parent, kept := g.Tracing.Sampler.Keep(c.r.Header.Get("Traceparent"), c.id)
 	if !kept {
 		return
 	}
 	now := time.Now()
 	server := c.span(parent, end.StatusCode)
 	server.End = now
-	y.Tracing.Add(server)
+	g.Tracing.Add(server)
 
 	a := &c.attempts[c.tried]
 	operation := c.operation()
@@ -55,22 +55,22 @@ func (y *Relay) trace(c *call, end *modelgate.CallEnd) {
 		span.Name += " " + a.model
 		span.Texts = append(span.Texts, tracing.Text{Key: "gen_ai.request.model", Value: a.model})
 	}
-	y.Tracing.Add(span)
+	g.Tracing.Add(span)
 }
 
 // traceRefusal makes the span of a call that the gateway turned down.
-func (y *Relay) traceRefusal(c *call, err error) {
-	if y.Tracing == nil {
+func (g *Gateway) traceRefusal(c *call, err error) {
+	if g.Tracing == nil {
 		return
 	}
-	parent, kept := y.Tracing.Sampler.Keep(c.r.Header.Get("Traceparent"), c.id)
+	parent, kept := g.Tracing.Sampler.Keep(c.r.Header.Get("Traceparent"), c.id)
 	if !kept {
 		return
 	}
 	kind := modelgate.KindOf(err)
 	span := c.span(parent, kind.Status())
 	span.End, span.Failed = time.Now(), kind.Type()
-	y.Tracing.Add(span)
+	g.Tracing.Add(span)
 }
 
 // span is that of the request which the gateway answered.

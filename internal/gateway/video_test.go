@@ -36,7 +36,7 @@ func recording(t testing.TB, answer string) (*raw, *atomic.Pointer[arrival]) {
 
 // films is a model acme/film at 0.10 USD a second, with a route to each of the
 // providers, which are named after their formats.
-func films(t testing.TB, native string, configs ...provider.Config) *Live {
+func films(t testing.TB, native string, configs ...provider.Config) *Snapshot {
 	t.Helper()
 	price, err := modelgate.ParseUSD("0.1")
 	film := &modelgate.Model{Slug: "acme/film", Kind: modelgate.Video, Price: new(modelgate.Price)}
@@ -54,7 +54,7 @@ func films(t testing.TB, native string, configs ...provider.Config) *Live {
 
 // liveOf is a catalog and providers that are named after their formats, where
 // they have no other name.
-func liveOf(t testing.TB, models []*modelgate.Model, configs ...provider.Config) *Live {
+func liveOf(t testing.TB, models []*modelgate.Model, configs ...provider.Config) *Snapshot {
 	t.Helper()
 	providers := make(map[string]*provider.Provider)
 	for _, cfg := range configs {

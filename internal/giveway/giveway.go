@@ -14,18 +14,18 @@ import (
 	"time"
 )
 
-// Way asks the poller. It has a pipe to itself: who waits until that can be read
+// Yielder asks the poller. It has a pipe to itself: who waits until that can be read
 // comes to its turn when everybody has whose socket was ready before. The nil
-// Way, and one without a pipe, lets only those run that can. Safe for concurrent
+// Yielder, and one without a pipe, lets only those run that can. Safe for concurrent
 // use.
-type Way struct {
+type Yielder struct {
 	read, write *os.File
 	ends        syscall.RawConn // of read
 }
 
 // New opens the pipe. Where the system has none left the Way has none either.
-func New() *Way {
-	w := new(Way)
+func New() *Yielder {
+	w := new(Yielder)
 	read, write, err := os.Pipe()
 	if err != nil {
 		return w
@@ -35,11 +35,11 @@ func New() *Way {
 		_ = errors.Join(read.Close(), write.Close())
 		return w
 	}
-	return &Way{read, write, ends}
+	return &Yielder{read, write, ends}
 }
 
 // Close closes the pipe. The Way may still be used.
-func (w *Way) Close() error {
+func (w *Yielder) Close() error {
 	if w == nil || w.ends == nil {
 		return nil
 	}
@@ -48,7 +48,7 @@ func (w *Way) Close() error {
 
 // Give returns after everybody else has had a turn who can run or whose socket
 // is ready.
-func (w *Way) Give() {
+func (w *Yielder) Give() {
 	if w != nil && w.ends != nil {
 		w.poll()
 	}
@@ -57,7 +57,7 @@ func (w *Way) Give() {
 }
 
 // poll waits for the byte that it writes. An error is that of a closed pipe.
-func (w *Way) poll() {
+func (w *Yielder) poll() {
 	var room [1]byte
 	written := false
 	_ = w.ends.Read(func(fd uintptr) bool {
@@ -78,13 +78,13 @@ const stretch = 500 * time.Microsecond
 
 // Work is what one goroutine does in steps, giving way now and then.
 type Work struct {
-	way   *Way
+	way   *Yielder
 	began time.Time // of the present stretch
 	steps int
 }
 
 // Work begins.
-func (w *Way) Work() Work { return Work{way: w, began: time.Now()} }
+func (w *Yielder) Work() Work { return Work{way: w, began: time.Now()} }
 
 // steps between two looks at the clock: a step may be shorter than a look.
 const looks = 8

@@ -77,7 +77,7 @@ func TestGiveWithout(t *testing.T) {
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for name, w := range map[string]*Way{"nil": nil, "empty": new(Way), "closed": closed} {
+	for name, w := range map[string]*Yielder{"nil": nil, "empty": new(Yielder), "closed": closed} {
 		w.Give()
 		if err := w.Close(); err != nil && name != "closed" {
 			t.Errorf("%s: %v", name, err)

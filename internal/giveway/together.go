@@ -19,13 +19,13 @@ const (
 	sparing = 75
 )
 
-// Together has those who are about to write to a socket do so one right after
+// WriteBatcher has those who are about to write to a socket do so one right after
 // the other, for as long as the process uses all of its processors. To find who
 // is to read asleep and to wake its processor takes longer than to write, and is
 // then needed once for all of them. While there is time to spare, nobody waits
 // for others: it would only take longer. The nil Together has nobody wait. Safe
 // for concurrent use.
-type Together struct {
+type WriteBatcher struct {
 	asked atomic.Uint32
 	busy  atomic.Bool // in the window before
 
@@ -38,23 +38,23 @@ type Together struct {
 }
 
 // NewTogether begins with time to spare.
-func NewTogether() *Together { return newTogether(time.Now, processTime) }
+func NewTogether() *WriteBatcher { return newTogether(time.Now, processTime) }
 
-func newTogether(now func() time.Time, used func() time.Duration) *Together {
-	return &Together{from: now(), used: used(), now: now, time: used}
+func newTogether(now func() time.Time, used func() time.Duration) *WriteBatcher {
+	return &WriteBatcher{from: now(), used: used(), now: now, time: used}
 }
 
 // Pass returns after everybody has had a turn who can run. It is for pieces of
 // a stream: those of many streams come together, and the next of the same one
 // does not come sooner for it.
-func (t *Together) Pass() {
+func (t *WriteBatcher) Pass() {
 	if t != nil {
 		runtime.Gosched()
 	}
 }
 
 // Wait returns at once, or after everybody has had a turn who can run.
-func (t *Together) Wait() {
+func (t *WriteBatcher) Wait() {
 	if t == nil {
 		return
 	}
@@ -67,7 +67,7 @@ func (t *Together) Wait() {
 }
 
 // look judges the window that has ended, if one has.
-func (t *Together) look() {
+func (t *WriteBatcher) look() {
 	if !t.mu.TryLock() {
 		return
 	}

@@ -18,7 +18,7 @@ func (m *meter) pass(d time.Duration, parts int) {
 	m.used += d * time.Duration(parts*runtime.GOMAXPROCS(0)) / 100
 }
 
-func (m *meter) together() *Together {
+func (m *meter) together() *WriteBatcher {
 	return newTogether(func() time.Time { return m.now }, func() time.Duration { return m.used })
 }
 

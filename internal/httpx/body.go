@@ -18,7 +18,7 @@ var errBrokenBody = &modelgate.Error{Kind: modelgate.BadRequest, Message: "reque
 // chunked, that finds room in its place, into memory that place.Reuse hands on.
 // One byte more is request_too_large; a body that is compressed, or that breaks
 // off, is bad_request.
-func ReadBody(r *http.Request, limit int64, place *Place) ([]byte, error) {
+func ReadBody(r *http.Request, limit int64, place *Reservation) ([]byte, error) {
 	if err := checkEncoding(r.Header); err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (s *spare) keep(m *memory) {
 
 // lend makes room for a body that may have so many bytes by now, in place of
 // what it was given before, and moves it there.
-func (p *Place) lend(size int64, body []byte) ([]byte, error) {
+func (p *Reservation) lend(size int64, body []byte) ([]byte, error) {
 	size = memorySize(size)
 	if p == nil || p.room == nil {
 		return append(make([]byte, 0, size), body...), nil
@@ -68,15 +68,15 @@ func (p *Place) lend(size int64, body []byte) ([]byte, error) {
 	}
 	m := p.room.spare.take(size)
 	body = append(m.b[:0], body...)
-	p.Reuse()
+	p.Recycle()
 	p.lent = m
 	return body, nil
 }
 
-// Reuse lets other bodies be read into the memory of the one that was read in
+// Recycle lets other bodies be read into the memory of the one that was read in
 // this place. Nobody may refer to it any more. A second time, and of nil, it does
 // nothing.
-func (p *Place) Reuse() {
+func (p *Reservation) Recycle() {
 	if p == nil || p.lent == nil {
 		return
 	}

@@ -45,7 +45,7 @@ func TestBodiesInUseAreTheirOwn(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					other.Reuse()
+					other.Recycle()
 					other.Leave()
 				}
 				if len(body) != size || bytes.Count(body, []byte{with}) != size {
@@ -54,8 +54,8 @@ func TestBodiesInUseAreTheirOwn(t *testing.T) {
 				if room := cap(body); room < size || room <= 1<<20 && (room < 4<<10 || bits.OnesCount(uint(room)) != 1) {
 					t.Errorf("a body of %d bytes has %d", size, room)
 				}
-				place.Reuse()
-				place.Reuse() // of nothing
+				place.Recycle()
+				place.Recycle() // of nothing
 				place.Leave()
 				size = (size*5/4+i)%(1<<20+1<<18) + 1
 			}

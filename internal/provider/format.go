@@ -115,9 +115,9 @@ type Door struct {
 	Free bool
 	// IncludeUsage: a streamed call must ask for usage.
 	IncludeUsage bool
-	// Way is how the jobs that the door makes are followed; nil for a door
+	// Job is how the jobs that the door makes are followed; nil for a door
 	// that makes none.
-	Way *Way
+	Job *JobProtocol
 	// Order is where requests say what is to be made; nil: as the reader has it.
 	Order *Order
 }
@@ -161,7 +161,7 @@ type Route struct {
 	// Kind is what a job makes whose model the catalog does not know; "" is
 	// video.
 	Async Role
-	Way   *Way
+	Job   *JobProtocol
 	Kind  modelgate.ModelKind
 	Order *Order // see Door
 
@@ -216,7 +216,7 @@ func serve(name, upstream string) Door {
 	d := Door{Path: std.path, Upstream: upstream, Reader: std.reader, Free: std.free, Stored: std.stored, Deferred: std.deferred,
 		Query: std.query, Also: std.also}
 	if std.name == "videos" {
-		d.Way = openAIJobs(upstream)
+		d.Job = openAIJobs(upstream)
 	}
 	if strings.Contains(upstream, "{model}") {
 		d.Place = ModelInPath
@@ -225,7 +225,7 @@ func serve(name, upstream string) Door {
 }
 
 // made is the door with another way to follow its jobs.
-func (d Door) made(w *Way) Door { d.Way = w; return d }
+func (d Door) made(w *JobProtocol) Door { d.Job = w; return d }
 
 // deferring is the door with members that put its answer off.
 func (d Door) deferring(members ...string) Door { d.Deferred = members; return d }
@@ -274,8 +274,8 @@ func free(paths ...string) []Route {
 }
 
 // creates is a POST path that makes a job of the kind.
-func creates(w *Way, kind modelgate.ModelKind, models []ModelSource, path string) Route {
-	return Route{Pattern: "POST " + path, Models: models, Reader: readVideo, Async: AsyncCreate, Way: w, Kind: kind}
+func creates(w *JobProtocol, kind modelgate.ModelKind, models []ModelSource, path string) Route {
+	return Route{Pattern: "POST " + path, Models: models, Reader: readVideo, Async: AsyncCreate, Job: w, Kind: kind}
 }
 
 // by is the route with another reader.

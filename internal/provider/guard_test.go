@@ -82,9 +82,9 @@ type overWire struct{ to *written }
 
 func (o overWire) close() {}
 func (o overWire) roundTrip(a *Attempt) (*http.Response, bool, error) {
-	home := &wires{firstByte: time.Minute, closed: true}
+	home := &connPool{firstByte: time.Minute, closed: true}
 	home.heads.New = newHeadBuffer
-	return newWire(home, o.to, o.to).exchange(a)
+	return newConn(home, o.to, o.to).exchange(a)
 }
 
 func overHTTP(to *written) transport {

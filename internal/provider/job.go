@@ -10,9 +10,9 @@ import (
 	"modelgate"
 )
 
-// Way is how a format follows the jobs that some of its paths make. A way is
+// JobProtocol is how a format follows the jobs that some of its paths make. A way is
 // data; Shape says how a job's state is read.
-type Way struct {
+type JobProtocol struct {
 	// Name tells the ways of a format apart. The ledger keeps it.
 	Name string
 	// TaskID is where the reply to the creation holds the job's id, as a gjson
@@ -37,7 +37,7 @@ type Way struct {
 	Frames bool
 	// Life is how long a job is followed; 0 is DefaultLife.
 	Life time.Duration
-	Shape
+	StatusMapping
 	Download
 }
 
@@ -45,7 +45,7 @@ type Way struct {
 const DefaultLife = 24 * time.Hour
 
 // Deadline is when a job made at the instant is given up.
-func (w *Way) Deadline(made time.Time) time.Time {
+func (w *JobProtocol) Deadline(made time.Time) time.Time {
 	if w.Life > 0 {
 		return made.Add(w.Life)
 	}
@@ -53,7 +53,7 @@ func (w *Way) Deadline(made time.Time) time.Time {
 }
 
 // path is the path for a role; "" where the way has none.
-func (w *Way) path(role Role) string {
+func (w *JobProtocol) path(role Role) string {
 	switch role {
 	case AsyncPoll:
 		return w.Poll
@@ -68,11 +68,11 @@ func (w *Way) path(role Role) string {
 }
 
 // Has reports whether the way has a path for the role.
-func (w *Way) Has(role Role) bool { return w.path(role) != "" }
+func (w *JobProtocol) Has(role Role) bool { return w.path(role) != "" }
 
 // routes are the proxy paths of the way's jobs. All of them are judged by
 // whose the job is.
-func (w *Way) routes() []Route {
+func (w *JobProtocol) routes() []Route {
 	var routes []Route
 	for _, role := range []Role{AsyncPoll, AsyncResult, AsyncContent, AsyncCancel} {
 		if !w.Has(role) {
@@ -80,14 +80,14 @@ func (w *Way) routes() []Route {
 		}
 		pattern, query, _ := strings.Cut(w.path(role), "?")
 		pattern = strings.NewReplacer("{app}", "{owner}/{alias}", "{task}", w.Stem+"{id}").Replace(pattern)
-		routes = append(routes, Route{Pattern: pattern, Async: role, Free: true, Way: w, Query: append(parameterNames(query), w.Query...)})
+		routes = append(routes, Route{Pattern: pattern, Async: role, Free: true, Job: w, Query: append(parameterNames(query), w.Query...)})
 	}
 	return routes
 }
 
 // Task is the id of the job that a proxy call names: in its path, or as the
 // one query parameter task_id. "" is none.
-func (w *Way) Task(captures Captures, query string) (modelgate.TaskID, error) {
+func (w *JobProtocol) Task(captures Captures, query string) (modelgate.TaskID, error) {
 	id := captures.Get("id")
 	if id == "" {
 		text, _, err := queryValue(query, "task_id")
@@ -98,7 +98,7 @@ func (w *Way) Task(captures Captures, query string) (modelgate.TaskID, error) {
 
 // Call is the request for a role on a job, without header and body. Errors:
 // the way has no such path.
-func (w *Way) Call(role Role, j *modelgate.Job) (Call, error) {
+func (w *JobProtocol) Call(role Role, j *modelgate.Job) (Call, error) {
 	method, path, ok := strings.Cut(w.path(role), " ")
 	if !ok {
 		return Call{}, fmt.Errorf("jobs of provider %s have no way to %s", j.Provider, role)
@@ -121,7 +121,7 @@ func escapeSegments(path string) string {
 
 // Followable reports whether a job of the id can be asked for: its paths are
 // such as every server reads alike.
-func (w *Way) Followable(id modelgate.TaskID) bool {
+func (w *JobProtocol) Followable(id modelgate.TaskID) bool {
 	if id == "" || len(id) > modelgate.MaxTaskID || strings.ContainsFunc(string(id), isHidden) {
 		return false
 	}
@@ -132,8 +132,8 @@ func (w *Way) Followable(id modelgate.TaskID) bool {
 
 // Way finds a way of the provider's by its name; nil where there is none
 // (any more).
-func (p *Provider) Way(name string) *Way {
-	i := slices.IndexFunc(p.ways, func(w *Way) bool { return w.Name == name })
+func (p *Provider) Way(name string) *JobProtocol {
+	i := slices.IndexFunc(p.ways, func(w *JobProtocol) bool { return w.Name == name })
 	if i < 0 {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (p *Provider) Way(name string) *Way {
 }
 
 // addWay keeps a way, once.
-func (p *Provider) addWay(w *Way) {
+func (p *Provider) addWay(w *JobProtocol) {
 	if w != nil && p.Way(w.Name) == nil {
 		p.ways = append(p.ways, w)
 	}
@@ -149,7 +149,7 @@ func (p *Provider) addWay(w *Way) {
 
 // moved is the way of jobs that are made at another path than usual: those
 // that are followed below the usual one are followed below that.
-func (w *Way) moved(from, to string) *Way {
+func (w *JobProtocol) moved(from, to string) *JobProtocol {
 	if w == nil || w.Poll != openAIJobs(from).Poll {
 		return w
 	}
@@ -166,14 +166,14 @@ func (w *Way) moved(from, to string) *Way {
 
 // openAIJobs follows jobs in OpenAI's shape, made with POST at the path, whose
 // query goes along.
-func openAIJobs(path string) *Way {
+func openAIJobs(path string) *JobProtocol {
 	path, query, found := strings.Cut(path, "?")
 	if found {
 		query = "?" + query
 	}
-	return &Way{
+	return &JobProtocol{
 		Name: "videos", TaskID: "id", Query: []string{"variant"},
 		Poll: "GET " + path + "/{id}" + query, Content: "GET " + path + "/{id}/content" + query, Cancel: "DELETE " + path + "/{id}" + query,
-		Shape: Shape{State: []string{"status"}, Length: []string{"seconds"}, Size: "size"},
+		StatusMapping: StatusMapping{State: []string{"status"}, Length: []string{"seconds"}, Size: "size"},
 	}
 }

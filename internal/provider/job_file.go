@@ -75,7 +75,7 @@ func (p *Provider) Locate(ctx context.Context, j *modelgate.Job) (Location, erro
 }
 
 // lookup is the call for the address of a file.
-func (w *Way) lookup(file string, j *modelgate.Job) Call {
+func (w *JobProtocol) lookup(file string, j *modelgate.Job) Call {
 	method, target, _ := strings.Cut(w.Lookup, " ")
 	path, query, _ := strings.Cut(target, "?")
 	return Call{
@@ -101,7 +101,7 @@ func (r *reply) text(paths ...string) (string, error) {
 }
 
 // locate judges an address that a provider has named.
-func (p *Provider) locate(way *Way, address string, err error) (Location, error) {
+func (p *Provider) locate(way *JobProtocol, address string, err error) (Location, error) {
 	if err != nil {
 		return Location{}, err
 	}
@@ -136,7 +136,7 @@ func (p *Provider) locate(way *Way, address string, err error) (Location, error)
 
 // Redirected is where a reply to the download of a result leads that only the
 // credential opens; nil where it leads elsewhere or nowhere.
-func (p *Provider) Redirected(way *Way, resp *http.Response) *Call {
+func (p *Provider) Redirected(way *JobProtocol, resp *http.Response) *Call {
 	to, err := resp.Location()
 	if resp.StatusCode < 300 || resp.StatusCode > 399 || err != nil {
 		return nil

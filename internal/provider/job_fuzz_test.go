@@ -38,7 +38,7 @@ func jobReplies() []string {
 func FuzzJobReply(f *testing.F) {
 	type follower struct {
 		p *Provider
-		w *Way
+		w *JobProtocol
 	}
 	var all []follower
 	for _, format := range Formats() {
@@ -66,7 +66,7 @@ func FuzzJobReply(f *testing.F) {
 			t.Errorf("%s: a result is %q", p.Name(), news.Event)
 		}
 		readJob(t, news)
-		id, usage := w.Made(status, []byte(body), Asked{}, modelgate.Video)
+		id, usage := w.Made(status, []byte(body), RequestedUnits{}, modelgate.Video)
 		if usage.Seconds < 0 || usage.Images < 0 {
 			t.Errorf("%s: a job will use %+v", p.Name(), usage)
 		}
@@ -93,7 +93,7 @@ func readJob(t *testing.T, n modelgate.JobNews) {
 }
 
 // namesJob follows the paths of a job back to it.
-func namesJob(t *testing.T, p *Provider, w *Way, id modelgate.TaskID) {
+func namesJob(t *testing.T, p *Provider, w *JobProtocol, id modelgate.TaskID) {
 	t.Helper()
 	for _, role := range []Role{AsyncPoll, AsyncResult, AsyncContent, AsyncCancel} {
 		if !w.Has(role) {
@@ -108,17 +108,17 @@ func namesJob(t *testing.T, p *Provider, w *Way, id modelgate.TaskID) {
 		if route == nil { // no path of the proxy: the door alone reaches it
 			continue
 		}
-		if route.Way == nil || route.Async != role {
+		if route.Job == nil || route.Async != role {
 			t.Errorf("%s: %s of job %q is the route %+v", p.Name(), role, id, route)
 			continue
 		}
-		if task, err := route.Way.Task(captures, call.Query); task != id || err != nil {
+		if task, err := route.Job.Task(captures, call.Query); task != id || err != nil {
 			t.Errorf("%s: %s of job %q is that of job %q, %v", p.Name(), role, id, task, err)
 		}
 	}
 }
 
-func findsFile(t *testing.T, p *Provider, w *Way, status int, body string) {
+func findsFile(t *testing.T, p *Provider, w *JobProtocol, status int, body string) {
 	t.Helper()
 	r := &reply{status: status, body: []byte(body)}
 	name, err := r.text(append(slices.Clone(w.File), w.At)...)
@@ -149,7 +149,7 @@ func TestJobReplies(t *testing.T) {
 				if n := w.Read(200, []byte(body)); n.Event != modelgate.JobRuns {
 					ends++
 				}
-				if id, _ := w.Made(200, []byte(body), Asked{}, modelgate.Video); id != "" {
+				if id, _ := w.Made(200, []byte(body), RequestedUnits{}, modelgate.Video); id != "" {
 					made++
 				}
 				if name, err := (&reply{status: 200, body: []byte(body)}).text(w.File...); err == nil && name != "" {

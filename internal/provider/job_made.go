@@ -12,7 +12,7 @@ import (
 // Made reads the reply to a creation: the id of the job, "" where there is
 // none that can be followed, and what it will probably use: as the reply says,
 // else the request.
-func (w *Way) Made(status int, body []byte, asked Asked, kind modelgate.ModelKind) (modelgate.TaskID, modelgate.Usage) {
+func (w *JobProtocol) Made(status int, body []byte, asked RequestedUnits, kind modelgate.ModelKind) (modelgate.TaskID, modelgate.Usage) {
 	if !gjson.ValidBytes(body) {
 		return "", modelgate.Usage{}
 	}
@@ -24,7 +24,7 @@ func (w *Way) Made(status int, body []byte, asked Asked, kind modelgate.ModelKin
 }
 
 // foreseen is what a job of the kind will probably use.
-func (w *Way) foreseen(status int, body []byte, asked Asked, kind modelgate.ModelKind) modelgate.Usage {
+func (w *JobProtocol) foreseen(status int, body []byte, asked RequestedUnits, kind modelgate.ModelKind) modelgate.Usage {
 	var r reading
 	if kind == modelgate.Image {
 		r.usage.Images = max(asked.Count, 1)
@@ -55,7 +55,7 @@ const (
 // Tokens is how many output tokens a job will probably be counted as: 0 where
 // the provider counts none. Of a film it knows how long and how large it was
 // asked to be.
-func (w *Way) Tokens(asked Asked, kind modelgate.ModelKind) int64 {
+func (w *JobProtocol) Tokens(asked RequestedUnits, kind modelgate.ModelKind) int64 {
 	if !w.Frames || kind != modelgate.Video {
 		return 0
 	}

@@ -53,10 +53,10 @@ const (
 	leastSide, mostSide = 64, 16384
 )
 
-// Asked is what the request said about quantities, for replies that name
+// RequestedUnits is what the request said about quantities, for replies that name
 // none, completed by what the provider makes where it says nothing. The zero
 // value says nothing.
-type Asked struct {
+type RequestedUnits struct {
 	// Characters are the Unicode code points of a speech request's input.
 	Characters int64
 	// Size and Quality of a picture or video.
@@ -118,18 +118,18 @@ func (r *Route) order() *Order {
 }
 
 // Ask reads what a request to the door orders. See ask.
-func (d *Door) Ask(r *Request, kind modelgate.ModelKind) (Asked, error) {
+func (d *Door) Ask(r *Request, kind modelgate.ModelKind) (RequestedUnits, error) {
 	return ask(r, d.Reader, d.order(), kind)
 }
 
 // Ask reads what a request to the route orders. See ask.
-func (r *Route) Ask(q *Request, kind modelgate.ModelKind) (Asked, error) {
+func (r *Route) Ask(q *Request, kind modelgate.ModelKind) (RequestedUnits, error) {
 	return ask(q, r.Reader, r.order(), kind)
 }
 
 // ask reads the length of the recording that a transcript is wanted of, and of
 // any other request what Order.read says.
-func ask(r *Request, reader *Reader, o *Order, kind modelgate.ModelKind) (a Asked, err error) {
+func ask(r *Request, reader *Reader, o *Order, kind modelgate.ModelKind) (a RequestedUnits, err error) {
 	if reader.listens() {
 		a.Seconds, err = r.recording(reader)
 		return a, err
@@ -140,14 +140,14 @@ func ask(r *Request, reader *Reader, o *Order, kind modelgate.ModelKind) (a Aske
 // read reads what a request orders. Kind is what the call makes; only a film
 // has a length where the request names none. A quantity that no provider can
 // make, or that is given twice, is a *SyntaxError that names the member.
-func (o *Order) read(r *Request, kind modelgate.ModelKind) (Asked, error) {
+func (o *Order) read(r *Request, kind modelgate.ModelKind) (RequestedUnits, error) {
 	if o == nil {
-		return Asked{}, nil
+		return RequestedUnits{}, nil
 	}
-	a := Asked{Count: max(o.Pieces, 1), Size: o.Plain, Quality: o.Ordinary}
+	a := RequestedUnits{Count: max(o.Pieces, 1), Size: o.Plain, Quality: o.Ordinary}
 	if o.Search != "" {
 		value, ok := r.Fields.Get(o.Search)
-		return Asked{Search: ok && value.Kind() != JSONNull && !value.IsFalse()}, nil
+		return RequestedUnits{Search: ok && value.Kind() != JSONNull && !value.IsFalse()}, nil
 	}
 	if text, _, ok := r.Form.Get(o.Text); ok {
 		a.Characters = int64(len([]rune(text)))
@@ -158,13 +158,13 @@ func (o *Order) read(r *Request, kind modelgate.ModelKind) (Asked, error) {
 		a.Seconds = o.Length * 1e6
 	}
 	if err := o.length(r, &a); err != nil {
-		return Asked{}, err
+		return RequestedUnits{}, err
 	}
 	if err := o.count(r, &a); err != nil {
-		return Asked{}, err
+		return RequestedUnits{}, err
 	}
 	if err := o.looks(r, &a); err != nil {
-		return Asked{}, err
+		return RequestedUnits{}, err
 	}
 	return a, o.sides(r, kind, &a)
 }
@@ -209,7 +209,7 @@ func (v Value) scalar() string {
 
 // length reads the seconds of a film, in whole seconds: part of one counts as
 // one.
-func (o *Order) length(r *Request, a *Asked) error {
+func (o *Order) length(r *Request, a *RequestedUnits) error {
 	if text, present, err := r.at(o.Frames); err != nil || present {
 		n, ok := wholeNumber(text, 1, mostSeconds*frameRate)
 		if !ok && err == nil {
@@ -240,7 +240,7 @@ func (o *Order) length(r *Request, a *Asked) error {
 	return nil
 }
 
-func (o *Order) count(r *Request, a *Asked) error {
+func (o *Order) count(r *Request, a *RequestedUnits) error {
 	text, present, err := r.at(o.Count)
 	if err != nil || !present {
 		return err
@@ -254,7 +254,7 @@ func (o *Order) count(r *Request, a *Asked) error {
 }
 
 // looks reads size and quality. What they say is for the price to know.
-func (o *Order) looks(r *Request, a *Asked) error {
+func (o *Order) looks(r *Request, a *RequestedUnits) error {
 	for _, place := range o.Size {
 		if text, present, err := r.at(place); err != nil {
 			return err
@@ -271,7 +271,7 @@ func (o *Order) looks(r *Request, a *Asked) error {
 }
 
 // sides reads a size that is given as width and height.
-func (o *Order) sides(r *Request, kind modelgate.ModelKind, a *Asked) error {
+func (o *Order) sides(r *Request, kind modelgate.ModelKind, a *RequestedUnits) error {
 	width, height, ok := dimensions(a.Size)
 	if !ok {
 		width, height, ok = dimensions(o.Plain)

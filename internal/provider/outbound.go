@@ -75,7 +75,7 @@ type Provider struct {
 	auth         *Auth
 	doors        map[string]*Door
 	routes       []compiledRoute
-	ways         []*Way
+	ways         []*JobProtocol
 	stored       bool
 	allowQuery   []string
 	allowed      map[string]bool // canonical header names
@@ -183,7 +183,7 @@ func (p *Provider) compileDoors(paths map[string]string) error {
 		door := serve(std.name, path)
 		if known := p.doors[std.path]; known != nil {
 			door.Reader, door.Auth, door.Header, door.Order = known.Reader, known.Auth, known.Header, known.Order
-			door.Way = known.Way.moved(known.Upstream, path)
+			door.Job = known.Job.moved(known.Upstream, path)
 		}
 		add(door)
 	}
@@ -204,8 +204,8 @@ func (p *Provider) compileRoutes(allow []string) error {
 	for _, d := range p.doors {
 		path, _, _ := strings.Cut(d.Upstream, "?")
 		route := Route{Pattern: "POST " + path, Models: d.Models, Reader: d.Reader, Auth: d.Auth, Stored: d.Stored,
-			Same: d.Same, Query: d.Query, Deferred: d.Deferred, Free: d.Free, IncludeUsage: d.IncludeUsage, Way: d.Way, Kind: modelgate.Video, Order: d.Order}
-		if d.Way != nil {
+			Same: d.Same, Query: d.Query, Deferred: d.Deferred, Free: d.Free, IncludeUsage: d.IncludeUsage, Job: d.Job, Kind: modelgate.Video, Order: d.Order}
+		if d.Job != nil {
 			route.Async = AsyncCreate
 		}
 		if strings.Contains(path, "{model}") {
@@ -236,7 +236,7 @@ func (p *Provider) compileRoutes(allow []string) error {
 	}
 	routes = append(routes, rest...)
 	for _, r := range routes {
-		p.addWay(r.Way)
+		p.addWay(r.Job)
 	}
 	// Whatever else is allowed: a job's paths are its owner's.
 	var jobs []Route

@@ -561,7 +561,7 @@ func TestMetadataServicesAreRefused(t *testing.T) {
 		p := setup(t, Config{Format: "openai", Credentials: []string{"sk"}, HTTP2: http2})
 		var dial func(context.Context, string, string) (net.Conn, error)
 		switch tr := p.transport.(type) {
-		case *wires:
+		case *connPool:
 			dial = tr.dialer.DialContext
 		case *shared:
 			dial = tr.http2.DialContext

@@ -69,7 +69,7 @@ func parameterNames(query string) (names []string) {
 }
 
 // JudgeJobQuery is JudgeQuery for a call that a door makes about a job.
-func (p *Provider) JudgeJobQuery(raw string, w *Way) error { return p.JudgeQuery(raw, w.Query) }
+func (p *Provider) JudgeJobQuery(raw string, w *JobProtocol) error { return p.JudgeQuery(raw, w.Query) }
 
 // Defers is the name of the header with which a call asks for a job on a path
 // that makes none, "" where it does not.

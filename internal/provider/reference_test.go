@@ -130,13 +130,13 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 		b.WriteString("\n| door | upstream path | query parameters | metered by |\n|---|---|---|---|\n")
 		for _, d := range f.Doors {
 			std, _ := doorNamed(d.Path)
-			fmt.Fprintf(b, "| %s | `%s` | %s | %s |\n", std.name, d.Upstream, codes(d.Query), metered(d.Reader, d.Free, d.Way))
+			fmt.Fprintf(b, "| %s | `%s` | %s | %s |\n", std.name, d.Upstream, codes(d.Query), metered(d.Reader, d.Free, d.Job))
 		}
 	}
 	if len(f.Allow) > 0 {
 		b.WriteString("\n| further proxy path | query parameters | metered by |\n|---|---|---|\n")
 		for _, r := range f.Allow {
-			fmt.Fprintf(b, "| `%s` | %s | %s |\n", r.Pattern, codes(r.Query), metered(r.Reader, r.Free, r.Way))
+			fmt.Fprintf(b, "| `%s` | %s | %s |\n", r.Pattern, codes(r.Query), metered(r.Reader, r.Free, r.Job))
 		}
 		for _, pattern := range f.Except {
 			fmt.Fprintf(b, "| `%s` | | no: refused |\n", pattern)
@@ -188,7 +188,7 @@ func authText(a Auth) string {
 	return fmt.Sprintf("`%s: …`", a.Header)
 }
 
-func metered(r *Reader, free bool, w *Way) string {
+func metered(r *Reader, free bool, w *JobProtocol) string {
 	switch {
 	case w != nil:
 		return "job, by its reply to a poll and what was asked for"

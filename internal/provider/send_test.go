@@ -87,10 +87,10 @@ func TestSurplusWhereHTTP2IsWanted(t *testing.T) {
 // viaNet is how the provider is reached over a proxy, without the proxy.
 func viaNet(p *Provider) transport {
 	switch tr := p.transport.(type) {
-	case *wires:
+	case *connPool:
 		return newUnpooled(tr.dialer, tr.tls, p.timeouts)
 	case *shared:
-		own := tr.http1.(*wires)
+		own := tr.http1.(*connPool)
 		return newUnpooled(own.dialer, own.tls, p.timeouts)
 	}
 	return nil

@@ -116,10 +116,10 @@ func geminiModels() []ModelSource {
 
 // geminiJobs follows long-running operations, whose ids are paths. They state
 // how many films there are; as to their length, what was asked for is charged.
-func geminiJobs(version string) *Way {
-	return &Way{
+func geminiJobs(version string) *JobProtocol {
+	return &JobProtocol{
 		Name: "operations" + strings.ReplaceAll(version, "/", "-"), TaskID: "name", Stem: "models/{model}/operations/",
-		Poll: "GET " + version + "/{task}", Shape: Shape{Done: "done", Error: "error", Videos: "response.generateVideoResponse.generatedSamples.#"},
+		Poll: "GET " + version + "/{task}", StatusMapping: StatusMapping{Done: "done", Error: "error", Videos: "response.generateVideoResponse.generatedSamples.#"},
 		Download: Download{
 			File: []string{"response.generateVideoResponse.generatedSamples.0.video.uri"},
 			Own:  []string{"GET /{version}/files/{file}", "GET /download/{version}/files/{file}"}, // the one redirects to the other

@@ -47,9 +47,9 @@ func deepSeek() Format {
 
 // xAI leaves reasoning out of completion_tokens.
 func xAI() Format {
-	jobs := &Way{
+	jobs := &JobProtocol{
 		Name: "videos", TaskID: "request_id", Poll: "GET /v1/videos/{id}",
-		Shape: Shape{State: []string{"status"}, Made: "video.url", Rejected: "video.respect_moderation",
+		StatusMapping: StatusMapping{State: []string{"status"}, Made: "video.url", Rejected: "video.respect_moderation",
 			Seconds: []string{"video.duration"}, Ticks: "usage.cost_in_usd_ticks"},
 		Download: Download{File: []string{"video.url"}},
 	}
@@ -100,10 +100,10 @@ func together() Format {
 			serve("translations", "/v1/audio/translations").by(readRecording),
 			serve("images", "/v1/images/generations").orders(togetherPictures),
 			serve("reranks", "/v1/rerank"),
-			serve("videos", "/v2/videos").made(&Way{
+			serve("videos", "/v2/videos").made(&JobProtocol{
 				Name: "videos", TaskID: "id", Poll: "GET /v2/videos/{id}",
-				Shape:    Shape{State: []string{"status"}, Length: []string{"seconds"}, Size: "size", USD: "outputs.cost"},
-				Download: Download{File: []string{"outputs.video_url"}},
+				StatusMapping: StatusMapping{State: []string{"status"}, Length: []string{"seconds"}, Size: "size", USD: "outputs.cost"},
+				Download:      Download{File: []string{"outputs.video_url"}},
 			}).orders(togetherFilms)),
 		Allow:        slashedModels("/v1/models"),
 		Costs:        []string{"outputs.cost"},
@@ -127,7 +127,7 @@ func fireworks() Format {
 // openRouter states usage in every stream. A request may name fallbacks.
 func openRouter() Format {
 	videos := serve("videos", "/api/v1/videos").orders(openRouterFilms)
-	videos.Way.Cancel, videos.Way.USD = "", "usage.cost"
+	videos.Job.Cancel, videos.Job.USD = "", "usage.cost"
 	return Format{
 		Name:    "openrouter",
 		BaseURL: "https://openrouter.ai", // proxy path /api/v1/…
@@ -163,8 +163,8 @@ func zhipu() Format {
 		Doors: append(compatible("/api/paas/v4", "chat", "embeddings", "speech", "transcriptions"),
 			serve("images", "/api/paas/v4/images/generations").orders(zhipuPictures),
 			serve("reranks", "/api/paas/v4/rerank"),
-			serve("videos", "/api/paas/v4/videos/generations").made(&Way{
-				Name: "videos", TaskID: "id", Poll: "GET /api/paas/v4/async-result/{id}", Shape: Shape{State: []string{"task_status"}},
+			serve("videos", "/api/paas/v4/videos/generations").made(&JobProtocol{
+				Name: "videos", TaskID: "id", Poll: "GET /api/paas/v4/async-result/{id}", StatusMapping: StatusMapping{State: []string{"task_status"}},
 				Download: Download{File: []string{"video_result.0.url"}},
 			}).orders(zhipuFilms),
 			serve("messages", "/api/anthropic/v1/messages")),

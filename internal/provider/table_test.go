@@ -33,14 +33,14 @@ func TestEveryRow(t *testing.T) {
 				t.Errorf("%s: door %q is not one of the gateway's", f.Name, d.Path)
 				continue
 			}
-			if len(door.Models) == 0 || !door.Free && door.Reader == nil && door.Way == nil {
+			if len(door.Models) == 0 || !door.Free && door.Reader == nil && door.Job == nil {
 				t.Errorf("%s: door %s: no model or no way to meter it", f.Name, d.Path)
 			}
-			if (door.Path == "/v1/videos") != (door.Way != nil) {
-				t.Errorf("%s: door %s: the way of its jobs is %v", f.Name, d.Path, door.Way)
+			if (door.Path == "/v1/videos") != (door.Job != nil) {
+				t.Errorf("%s: door %s: the way of its jobs is %v", f.Name, d.Path, door.Job)
 			}
 			path, _ := door.Target("m")
-			if route, _ := p.Route("POST", path); route == nil || route.Reader != door.Reader || route.Way != door.Way {
+			if route, _ := p.Route("POST", path); route == nil || route.Reader != door.Reader || route.Job != door.Job {
 				t.Errorf("%s: the proxy does not take %s as the door does", f.Name, path)
 			}
 		}
@@ -207,7 +207,7 @@ func TestOperatorVideoPath(t *testing.T) {
 		{"xai", "/eu/v1/videos/generations", "/v1/videos/v1", "", ""},
 	} {
 		p := setup(t, Config{Format: tt.format, Paths: map[string]string{"videos": tt.path}})
-		way := p.Door("/v1/videos").Way
+		way := p.Door("/v1/videos").Job
 		if p.Way(way.Name) != way {
 			t.Errorf("%s: jobs of the door are followed as another way", tt.format)
 		}

@@ -47,7 +47,7 @@ type Reply struct {
 	Status          int
 	ContentType     string // with or without parameters
 	ContentEncoding string // "" and identity are plain
-	Asked           Asked
+	Asked           RequestedUnits
 }
 
 // Reader knows the shape in which a family of replies states usage, both as
@@ -67,7 +67,7 @@ type Reader struct {
 	states []string
 	// finish completes the usage of a successful reply from what was asked;
 	// nil does nothing.
-	finish func(*reading, Asked)
+	finish func(*reading, RequestedUnits)
 	// items: events named response.output_item.done hold what a tool of the
 	// provider's did. deep: so may documents, in output or candidates.
 	items, deep bool
@@ -105,7 +105,7 @@ func (r *Reader) Meter(reply Reply) Meter {
 // counter is the part that the meters of all framings share.
 type counter struct {
 	reader *Reader
-	asked  Asked
+	asked  RequestedUnits
 	good   bool // the status says success
 	reading
 	outlook  *reading // what look and result make of it; nil until they need one

@@ -85,7 +85,7 @@ func prediction(r *reading, doc *document) {
 
 // foreseen takes the seconds that were asked for while nothing says how long
 // the prediction ran.
-func foreseen(r *reading, asked Asked) {
+func foreseen(r *reading, asked RequestedUnits) {
 	if !r.read {
 		filmed(r, asked)
 		r.flawed = true
@@ -115,7 +115,7 @@ func anyShape(r *reading, doc *document) {
 }
 
 // asAsked takes what the request alone decides where the reply says nothing.
-func asAsked(r *reading, asked Asked) {
+func asAsked(r *reading, asked RequestedUnits) {
 	if !r.read {
 		spoken(r, asked)
 	}

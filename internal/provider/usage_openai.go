@@ -255,7 +255,7 @@ func refused(doc *document) bool {
 
 // pictures takes as many pictures as were asked for where a successful reply
 // has a form that nobody knows. That is a guess, so it flaws the reading.
-func pictures(r *reading, asked Asked) {
+func pictures(r *reading, asked RequestedUnits) {
 	if !r.read && !r.refused && asked.Count > 0 && asked.Seconds == 0 {
 		r.usage.Images, r.read, r.flawed = asked.Count, true, true
 	}
@@ -279,7 +279,7 @@ func sounded(r *reading, d *delivery) {
 func created(r *reading, doc *document) { r.refused = r.refused || refused(doc) }
 
 // filmed takes the seconds that were asked for.
-func filmed(r *reading, asked Asked) {
+func filmed(r *reading, asked RequestedUnits) {
 	if asked.Seconds == 0 || r.refused {
 		return
 	}
@@ -295,7 +295,7 @@ func filmed(r *reading, asked Asked) {
 
 // picture falls back to the size and quality that were asked for, and
 // measures the pixels where the size tells them.
-func picture(r *reading, asked Asked) {
+func picture(r *reading, asked RequestedUnits) {
 	u := &r.usage
 	if u.Size == "" {
 		u.Size = asked.Size
@@ -336,14 +336,14 @@ func speech(r *reading, doc *document) {
 }
 
 // spoken counts the characters that were asked to be read aloud.
-func spoken(r *reading, asked Asked) {
+func spoken(r *reading, asked RequestedUnits) {
 	if r.usage.Characters == 0 && asked.Characters > 0 {
 		r.usage.Characters, r.read = asked.Characters, true
 	}
 }
 
 // heard takes the length of the recording.
-func heard(r *reading, asked Asked) {
+func heard(r *reading, asked RequestedUnits) {
 	if !r.read && asked.Seconds > 0 {
 		r.usage.Seconds, r.read = asked.Seconds, true
 	}

@@ -98,7 +98,7 @@ func (r *reading) grounding(candidate datum) {
 }
 
 // searched counts the search that a request has every answer begin with.
-func searched(r *reading, asked Asked) {
+func searched(r *reading, asked RequestedUnits) {
 	if asked.Search && r.read {
 		r.usage.Searches = max(r.usage.Searches, 1)
 	}

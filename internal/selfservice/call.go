@@ -20,7 +20,7 @@ type exchange struct {
 	query   *httpx.Params
 	beside  bool // the route is none of the specification's
 	maxBody int64
-	room    *httpx.Room
+	room    *httpx.MemoryQuota
 }
 
 // by is on whose behalf something is done.

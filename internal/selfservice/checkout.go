@@ -106,7 +106,7 @@ func (a *API) notice(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", http.MethodPost)
 		return modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use POST")
 	}
-	place := a.Room.For("") // nobody's: whose delivery it is shows once it is read
+	place := a.Memory.For("") // nobody's: whose delivery it is shows once it is read
 	defer place.Leave()
 	raw, err := httpx.ReadBody(r, a.MaxBody, &place)
 	if err != nil {

@@ -31,7 +31,7 @@ type gate struct {
 	handler http.Handler
 	options selfservice.Options // what the handler was made of
 	db      *store.DB
-	keys    *auth.Keyring
+	keys    *auth.Authenticator
 	raw     *sql.DB // the same database, for what no API shows
 	ids     *modelgate.IDs
 	catalog *modelgate.Catalog

@@ -38,7 +38,7 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 	if err := db.rollUpRows(ctx, tx, b); err != nil {
 		return err
 	}
-	charged, counted := charges{}, beats{}
+	charged, counted := charges{}, latencyHistogram{}
 	for _, r := range b.rows {
 		a := amount{settled: r.Cost, held: -r.Cost, sliced: r.Cost}
 		if r.Job != nil {

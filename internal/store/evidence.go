@@ -136,14 +136,14 @@ func (db *DB) pend(ctx context.Context, tx *sql.Tx, batches []evidenceBatch) err
 	for i := range ids {
 		ids[i] = db.ids.New().String()
 	}
-	err := db.runMany(ctx, tx, many{
+	err := db.runMany(ctx, tx, batchExec{
 		text: evidenceBatchInsert, n: len(batches),
 		args: func(dst []any, i int) []any { return append(dst, ids[i], batches[i].packed) },
 	})
 	if err != nil {
 		return err
 	}
-	return db.runMany(ctx, tx, many{
+	return db.runMany(ctx, tx, batchExec{
 		text: evidencePendingInsert, n: len(batches),
 		args: func(dst []any, i int) []any {
 			b := &batches[i]

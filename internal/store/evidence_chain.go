@@ -320,7 +320,7 @@ func (p *evidencePass) commit(ctx context.Context, tx *sql.Tx) error {
 		}
 		heads = heads[5*n:]
 	}
-	return p.db.runMany(ctx, tx, many{
+	return p.db.runMany(ctx, tx, batchExec{
 		text: evidenceChunkInsert, n: len(p.chunks),
 		args: func(dst []any, i int) []any { return append(dst, p.chunks[i]...) },
 	})

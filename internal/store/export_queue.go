@@ -116,7 +116,7 @@ func (db *DB) queueExports(ctx context.Context, tx *sql.Tx, b *booked) error {
 // it notes what it does.
 func (db *DB) wakeLanes(ctx context.Context, tx *sql.Tx, lanes []billed) error {
 	now := micros(db.now())
-	return db.runMany(ctx, tx, many{text: laneWakes, n: len(lanes), args: func(dst []any, i int) []any {
+	return db.runMany(ctx, tx, batchExec{text: laneWakes, n: len(lanes), args: func(dst []any, i int) []any {
 		return append(dst, lanes[i].client, lanes[i].subAccount, now, 0, "")
 	}})
 }
@@ -125,7 +125,7 @@ func (db *DB) wakeLanes(ctx context.Context, tx *sql.Tx, lanes []billed) error {
 // sorted.
 func (db *DB) lockCarries(ctx context.Context, tx *sql.Tx, keys []billed) (map[billed]modelgate.Carry, error) {
 	carried := make(map[billed]modelgate.Carry, len(keys))
-	err := db.runMany(ctx, tx, many{
+	err := db.runMany(ctx, tx, batchExec{
 		text: carryLocks, n: len(keys),
 		args: func(dst []any, i int) []any { return append(dst, keys[i].client, keys[i].subAccount, 0) },
 		scan: func(s scanner) error {
@@ -140,7 +140,7 @@ func (db *DB) lockCarries(ctx context.Context, tx *sql.Tx, keys []billed) (map[b
 }
 
 func (db *DB) saveCarries(ctx context.Context, tx *sql.Tx, keys []billed, carried map[billed]modelgate.Carry) error {
-	return db.runMany(ctx, tx, many{text: carrySaves, n: len(keys), args: func(dst []any, i int) []any {
+	return db.runMany(ctx, tx, batchExec{text: carrySaves, n: len(keys), args: func(dst []any, i int) []any {
 		return append(dst, keys[i].client, keys[i].subAccount, int64(carried[keys[i]]))
 	}})
 }
@@ -206,7 +206,7 @@ func (db *DB) bill(k billed, t terms, rows []*modelgate.UsageRow, carried map[bi
 }
 
 func (db *DB) insertEvents(ctx context.Context, tx *sql.Tx, values []any) error {
-	return db.runMany(ctx, tx, many{text: eventInsert, n: len(values) / eventColumnCount, args: func(dst []any, i int) []any {
+	return db.runMany(ctx, tx, batchExec{text: eventInsert, n: len(values) / eventColumnCount, args: func(dst []any, i int) []any {
 		return append(dst, values[i*eventColumnCount:(i+1)*eventColumnCount]...)
 	}})
 }

@@ -186,7 +186,7 @@ func (db *DB) BeginSending(ctx context.Context, l Lane, generation int64, most i
 			out = append(out, d.Sending)
 		}
 		failed = len(refused)
-		err = db.runMany(ctx, tx, many{text: eventTries, n: len(out), args: func(dst []any, i int) []any {
+		err = db.runMany(ctx, tx, batchExec{text: eventTries, n: len(out), args: func(dst []any, i int) []any {
 			return append(dst, l.ClientID, micros(out[i].CreatedAt), string(out[i].UsageID), micros(now), generation)
 		}})
 		if err != nil {
@@ -277,7 +277,7 @@ func lockLane(ctx context.Context, tx *sql.Tx, l Lane) (bool, error) {
 }
 
 func (db *DB) settleEvents(ctx context.Context, tx *sql.Tx, l Lane, settled []Settled) error {
-	return db.runMany(ctx, tx, many{text: eventSettlements, n: len(settled), args: func(dst []any, i int) []any {
+	return db.runMany(ctx, tx, batchExec{text: eventSettlements, n: len(settled), args: func(dst []any, i int) []any {
 		s := &settled[i]
 		var next, sent int64
 		switch s.Status {

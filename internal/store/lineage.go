@@ -95,7 +95,7 @@ func (db *DB) lineagesOf(ctx context.Context, tx *sql.Tx, calls charges) (lineag
 		}
 	}
 	db.pedigree.mu.Unlock()
-	err := db.runMany(ctx, tx, many{text: lineageSelect, n: len(unknown), scan: read.add, args: func(dst []any, i int) []any {
+	err := db.runMany(ctx, tx, batchExec{text: lineageSelect, n: len(unknown), scan: read.add, args: func(dst []any, i int) []any {
 		return append(dst, clean(string(unknown[i])))
 	}})
 	if err != nil || len(unknown) == 0 {

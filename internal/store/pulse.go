@@ -39,8 +39,8 @@ func (k pulseKey) compare(o pulseKey) int {
 		cmp.Compare(k.hour, o.hour), cmp.Compare(k.class, o.class))
 }
 
-// beats are what is to be added to pulse.
-type beats map[pulseKey]Tally
+// latencyHistogram are what is to be added to pulse.
+type latencyHistogram map[pulseKey]Tally
 
 // Tally counts calls.
 type Tally struct {
@@ -54,7 +54,7 @@ func (t Tally) plus(o Tally) Tally {
 }
 
 // add counts a row.
-func (b beats) add(r *modelgate.UsageRow) {
+func (b latencyHistogram) add(r *modelgate.UsageRow) {
 	one := Tally{Requests: 1, TotalTokens: r.Usage.TotalTokens(), Cost: r.Cost, LatencyMS: r.LatencyMS}
 	if r.StatusCode >= 400 {
 		one.Errors = 1
@@ -64,10 +64,12 @@ func (b beats) add(r *modelgate.UsageRow) {
 
 // correct adds what a job's end changes; how the call that made it was
 // answered, and how fast, stays.
-func (b beats) correct(f *final) { b.plus(f.row, Tally{TotalTokens: f.tokens, Cost: f.change}) }
+func (b latencyHistogram) correct(f *final) {
+	b.plus(f.row, Tally{TotalTokens: f.tokens, Cost: f.change})
+}
 
 // plus adds to the counts of a row's organization and sub-account.
-func (b beats) plus(r *modelgate.UsageRow, t Tally) {
+func (b latencyHistogram) plus(r *modelgate.UsageRow, t Tally) {
 	k := pulseKey{r.ClientID, modelgate.LevelClient, string(r.ClientID), hourOf(micros(r.At)), modelgate.LatencyClass(r.LatencyMS)}
 	b[k] = b[k].plus(t)
 	if r.SubAccountID != "" {
@@ -80,9 +82,9 @@ func (b beats) plus(r *modelgate.UsageRow, t Tally) {
 func hourOf(us int64) int64 { return us - us%time.Hour.Microseconds() }
 
 // beat adds to the rows of pulse, in one order for all instances.
-func (db *DB) beat(ctx context.Context, tx *sql.Tx, b beats) error {
+func (db *DB) beat(ctx context.Context, tx *sql.Tx, b latencyHistogram) error {
 	keys := slices.SortedFunc(maps.Keys(b), pulseKey.compare)
-	err := db.runMany(ctx, tx, many{text: pulseInsert, fed: sqlSQLitePulse, n: len(keys), args: func(dst []any, i int) []any {
+	err := db.runMany(ctx, tx, batchExec{text: pulseInsert, fed: sqlSQLitePulse, n: len(keys), args: func(dst []any, i int) []any {
 		k := keys[i]
 		t := b[k]
 		return append(dst, clean(string(k.client)), string(k.level), clean(k.id), k.hour, int64(k.class),

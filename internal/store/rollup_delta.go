@@ -53,7 +53,7 @@ func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
 }
 
 // count calls do with what each row adds to the rollups.
-func (b *booked) count(way *giveway.Way, do func(*counted)) {
+func (b *booked) count(way *giveway.Yielder, do func(*counted)) {
 	var c counted // one, or each would be on the heap
 	work := way.Work()
 	for _, r := range b.rows {
@@ -82,7 +82,7 @@ const lateAfter = 60 * 24 * time.Hour
 // after a step of pruning, which sums rows and then deletes them.
 func (db *DB) heads(ctx context.Context, tx *sql.Tx, clients map[modelgate.ClientID]head, late map[modelgate.ClientID]bool) error {
 	names := slices.Sorted(maps.Keys(clients))
-	err := db.runMany(ctx, tx, many{
+	err := db.runMany(ctx, tx, batchExec{
 		text: headSelect,
 		n:    len(names),
 		args: func(dst []any, i int) []any { return append(dst, string(names[i])) },
@@ -115,7 +115,7 @@ func (db *DB) addDeltas(ctx context.Context, tx *sql.Tx, t tally) error {
 		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.subAccount, b.subAccount), cmp.Compare(a.start, b.start))
 	})
 	id := rand.Text()
-	return db.runMany(ctx, tx, many{
+	return db.runMany(ctx, tx, batchExec{
 		text: deltaInsert,
 		n:    len(spans),
 		args: func(dst []any, i int) []any {
@@ -183,7 +183,7 @@ func (db *DB) Fold(ctx context.Context, clients []modelgate.ClientID, most int) 
 		if err := db.rollUp(ctx, tx, f.tally); err != nil {
 			return err
 		}
-		return db.runMany(ctx, tx, many{
+		return db.runMany(ctx, tx, batchExec{
 			text: deltaDelete,
 			n:    len(f.names),
 			args: func(dst []any, i int) []any {

@@ -60,7 +60,7 @@ const usageHeadColumnCount = 6
 // them in. All transactions take them in the same order, and before counters.
 func (db *DB) lockHeads(ctx context.Context, tx *sql.Tx, clients map[modelgate.ClientID]head) error {
 	names := slices.Sorted(maps.Keys(clients))
-	return db.runMany(ctx, tx, many{
+	return db.runMany(ctx, tx, batchExec{
 		text: headInsert,
 		n:    len(names),
 		args: func(dst []any, i int) []any { return append(dst, string(names[i]), 0, 0, 0, 0, 0) },
@@ -226,7 +226,7 @@ const (
 // loadPages reads the pages that there are.
 func (db *DB) loadPages(ctx context.Context, tx *sql.Tx, keys []pageKey, into map[pageKey]*rollupPage) error {
 	slices.SortFunc(keys, pageKey.compare)
-	return db.runMany(ctx, tx, many{
+	return db.runMany(ctx, tx, batchExec{
 		text:  rollupSelect,
 		n:     len(keys),
 		fresh: db.engine.freshPlan,
@@ -249,7 +249,7 @@ func scanPage(s scanner) (k pageKey, data []byte, err error) {
 
 func (db *DB) savePages(ctx context.Context, tx *sql.Tx, pages map[pageKey]*rollupPage) error {
 	keys := slices.SortedFunc(maps.Keys(pages), pageKey.compare)
-	err := db.runMany(ctx, tx, many{
+	err := db.runMany(ctx, tx, batchExec{
 		text: rollupInsert,
 		n:    len(keys),
 		args: func(dst []any, i int) []any { return append(keys[i].args(dst), pages[keys[i]].encode()) },

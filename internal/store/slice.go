@@ -214,7 +214,7 @@ func correct(ctx context.Context, tx *sql.Tx, k counter, amount modelgate.Nano) 
 func (db *DB) unhold(ctx context.Context, tx *sql.Tx, instance string, keys []counter, a amounts) error {
 	sliced := slices.DeleteFunc(slices.Clone(keys), func(k counter) bool { return a[k].sliced == 0 })
 	left := make(map[counter]modelgate.Nano, len(sliced)) // of the slices that are there
-	err := db.runMany(ctx, tx, many{
+	err := db.runMany(ctx, tx, batchExec{
 		text: sliceSpend, fed: sqlSQLiteSliceSpend, n: len(sliced),
 		args: func(dst []any, i int) []any {
 			return append(sliced[i].args(dst), instance, int64(a[sliced[i]].sliced))

@@ -173,7 +173,7 @@ func (a amounts) plus(k modelgate.Counter, n amount, reserved bool) error {
 // the same order, so that they never wait for each other in a circle.
 func (db *DB) settle(ctx context.Context, tx *sql.Tx, instance string, a amounts) error {
 	keys := slices.SortedFunc(maps.Keys(a), counter.compare)
-	err := db.runMany(ctx, tx, many{text: spendInsert, fed: sqlSQLiteSpend, n: len(keys), args: func(dst []any, i int) []any {
+	err := db.runMany(ctx, tx, batchExec{text: spendInsert, fed: sqlSQLiteSpend, n: len(keys), args: func(dst []any, i int) []any {
 		return keys[i].values(dst, a[keys[i]])
 	}})
 	if err != nil {

@@ -51,7 +51,7 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	db.long = newTurns(o.MaxConns)
 	common := url.Values{"_busy_timeout": {fmt.Sprint(sqliteBusy.Milliseconds())}, "_foreign_keys": {"1"}}
 	var failed error
-	db.feed = &feed{way: o.Way}
+	db.feed = &feed{way: o.Yielder}
 	db.write, err = openPool(path, 1, db.feed, common, url.Values{
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
 		"_pragma": {fmt.Sprintf("page_size(%d)", sqlitePage)},

@@ -26,7 +26,7 @@ import (
 //
 // A feed has one user at a time: whoever has the writing transaction.
 type feed struct {
-	way    *giveway.Way
+	way    *giveway.Yielder
 	work   giveway.Work // of the statement that is being run
 	groups []feedGroup
 	small  int   // from here on groups have few rows

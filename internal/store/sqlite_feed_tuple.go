@@ -38,7 +38,7 @@ WHERE ` + sliceSpendRow + `
 )
 
 // many runs a statement once for all its tuples.
-func (f *feed) many(ctx context.Context, tx *sql.Tx, m *many) error {
+func (f *feed) many(ctx context.Context, tx *sql.Tx, m *batchExec) error {
 	defer f.clear()
 	for i := range m.n {
 		start := len(f.tuples)

@@ -59,9 +59,9 @@ type Options struct {
 	Pooled bool
 	// Software is the version of the program, as evidence names it.
 	Software string
-	// Way is how long work in this process lets calls have their turn: with
+	// Yielder is how long work in this process lets calls have their turn: with
 	// SQLite the database's work is the process's own. nil where none are served.
-	Way *giveway.Way
+	Yielder *giveway.Yielder
 }
 
 // DB is an open database. It is safe for concurrent use.
@@ -72,14 +72,14 @@ type DB struct {
 	now    func() time.Time
 	ids    *modelgate.IDs // of evidence batches
 	pack   *packer
-	long   *turns // for what may read much
-	feed   *feed  // nil on PostgreSQL
-	rules  rules  // of callers
+	long   *semaphore // for what may read much
+	feed   *feed      // nil on PostgreSQL
+	rules  rules      // of callers
 	// pedigree remembers the lineages of keys, and watch how long instances
 	// have been silent.
 	pedigree pedigree
 	watch    watch
-	way      *giveway.Way // Options.Way
+	way      *giveway.Yielder // Options.Way
 	// software is Options.Software.
 	software string
 	lock     *os.File // held while open in Exclusive mode; nil otherwise
@@ -110,7 +110,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w%s", err, advice(err))
 	}
-	db.now, db.ids, db.software, db.way = o.Now, modelgate.NewIDs(o.Now), o.Software, o.Way
+	db.now, db.ids, db.software, db.way = o.Now, modelgate.NewIDs(o.Now), o.Software, o.Yielder
 	if db.pack, err = newPacker(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

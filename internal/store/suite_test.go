@@ -53,9 +53,9 @@ func on(t *testing.T, test func(t *testing.T, db *DB), engines []string) {
 // options name a fresh database.
 func options(t testing.TB, engine string) Options {
 	t.Helper()
-	o := Options{URL: "sqlite:test.db", DataDir: t.TempDir(), Now: func() time.Time { return noon }, Way: giveway.New()}
+	o := Options{URL: "sqlite:test.db", DataDir: t.TempDir(), Now: func() time.Time { return noon }, Yielder: giveway.New()}
 	t.Cleanup(func() {
-		if err := o.Way.Close(); err != nil {
+		if err := o.Yielder.Close(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -69,7 +69,7 @@ type Exporter struct {
 	// Gap is the least time between two calls; 0 means 2.5 ms.
 	Gap time.Duration
 
-	pace pace
+	pace rateLimiter
 }
 
 // Run sends until the context ends; a call that is under way then is waited

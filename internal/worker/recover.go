@@ -33,7 +33,7 @@ func (s *Shipper) Recover(ctx context.Context) error {
 		if len(entries) == 0 {
 			break
 		}
-		s.digest(entries)
+		s.decode(entries)
 		if err := s.ship(ctx); err != nil {
 			return err
 		}

@@ -107,7 +107,7 @@ func (w *world) actions() map[string]func(*rapid.T) {
 			if err != nil {
 				w.t.Fatalf("Poll: %v", err)
 			}
-			w.life.shipper.digest(entries)
+			w.life.shipper.decode(entries)
 		},
 		"fail": func(*rapid.T) {
 			w.faults = rapid.IntRange(1, 4).Draw(w.t, "faults")

@@ -42,7 +42,7 @@ type Shipper struct {
 	spool  *spool.Spool
 	ledger Ledger
 	log    *slog.Logger
-	way    *giveway.Way
+	way    *giveway.Yielder
 	gather time.Duration                              // shipPause
 	wait   func(context.Context, time.Duration) error // between tries
 
@@ -79,7 +79,7 @@ type openCall struct {
 
 // NewShipper makes the shipper of a spool. It gives way to calls; where none are
 // served way is nil.
-func NewShipper(s *spool.Spool, ledger Ledger, log *slog.Logger, way *giveway.Way) *Shipper {
+func NewShipper(s *spool.Spool, ledger Ledger, log *slog.Logger, way *giveway.Yielder) *Shipper {
 	return &Shipper{
 		spool: s, ledger: ledger, log: log, way: way, gather: shipPause, wait: sleep, reader: s.Reader(spool.Position{}),
 		decoder: spool.NewDecoder(), open: make(map[modelgate.UUID]*openCall), moved: make(chan struct{}), hurry: make(chan struct{}, 1),
@@ -114,7 +114,7 @@ func (s *Shipper) Run(ctx context.Context) error {
 			return unlessEnded(ctx, err)
 		}
 		began := time.Now()
-		s.digest(entries)
+		s.decode(entries)
 		all, err := s.fill()
 		if err == nil {
 			err = s.ship(ctx)
@@ -158,7 +158,7 @@ func (s *Shipper) fill() (all bool, err error) {
 		if err != nil || len(entries) == 0 {
 			return true, err
 		}
-		s.digest(entries)
+		s.decode(entries)
 	}
 	return false, nil
 }
@@ -173,7 +173,7 @@ func (s *Shipper) Drain(ctx context.Context) error {
 		if err != nil || len(entries) == 0 {
 			return err
 		}
-		s.digest(entries)
+		s.decode(entries)
 	}
 }
 

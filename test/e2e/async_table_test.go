@@ -263,7 +263,7 @@ func complete(t *testing.T, cases []studioCase) {
 	for _, f := range provider.Formats() {
 		var makes []string
 		for _, d := range f.Doors {
-			if d.Way != nil && f.Name != "fal" && f.Name != "replicate" { // there a path with {model} is a further path too
+			if d.Job != nil && f.Name != "fal" && f.Name != "replicate" { // there a path with {model} is a further path too
 				path, _, _ := strings.Cut(d.Upstream, "?")
 				makes = append(makes, path)
 			}

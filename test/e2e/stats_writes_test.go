@@ -99,7 +99,7 @@ func (h *history) loops() (finish func()) {
 	log := slog.New(slog.NewTextHandler(io.Discard, nil))
 	sequencer := worker.Sequencer{Ledger: h.db, Instance: "history", Now: time.Now, Log: log}
 	running.Go(func() { sequencer.Run(ctx) })
-	running.Go(func() { (&worker.Folder{Ledger: h.db, Log: log}).Run(ctx) })
+	running.Go(func() { (&worker.Compactor{Ledger: h.db, Log: log}).Run(ctx) })
 	return func() {
 		h.t.Helper()
 		stop()

@@ -123,7 +123,7 @@ func allFilmPaths(t *testing.T) {
 	for _, f := range provider.Formats() {
 		for _, d := range f.Doors {
 			path, _, _ := strings.Cut(d.Upstream, "?")
-			if d.Way != nil && f.Name != "fal" && f.Name != "replicate" && !have[f.Name+" "+path] {
+			if d.Job != nil && f.Name != "fal" && f.Name != "replicate" && !have[f.Name+" "+path] {
 				t.Errorf("%s makes films at %s", f.Name, path)
 			}
 		}

@@ -17,7 +17,7 @@ import (
 // sound, with {model} filled in.
 func meteredRoutes(f *provider.Format) (paths []string) {
 	for _, d := range f.Doors {
-		if d.Free || d.Way != nil || slices.Contains([]string{"/v1/images/generations", "/v1/images/edits"}, d.Path) {
+		if d.Free || d.Job != nil || slices.Contains([]string{"/v1/images/generations", "/v1/images/edits"}, d.Path) {
 			continue
 		}
 		path, _, _ := strings.Cut(d.Upstream, "?")

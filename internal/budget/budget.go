@@ -1,0 +1,243 @@
+// Package budget lets calls spend within budgets. An instance holds slices of
+// the budgets it serves, reserved in the database, and reserves calls from
+// them in memory; near a limit a slice is one call. No slice admits more than
+// it holds, so that no limit is passed at any concurrency and on any number of
+// instances.
+//
+// The way of the money: Reserve takes an amount at every level, Hold.Settle
+// gives back what the call did not cost. The cost itself stays in the slice
+// until the usage row is booked, which moves it from held to settled in the
+// row's own transaction. What nobody has used for a while goes back.
+package budget
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"modelgate"
+)
+
+// Mode says when a call is admitted.
+type Mode string
+
+// The modes. Estimate admits while something is left, so that the call that
+// crosses the limit completes; Strict admits only what surely fits.
+const (
+	Estimate Mode = "estimate"
+	Strict   Mode = "strict"
+)
+
+// LeaseStore reserves money in the database; *store.DB is one. An error means that
+// there was no answer: the change may or may not have been made.
+type LeaseStore interface {
+	// Hold grants all of the asks or, where an answer refuses, none.
+	Hold(ctx context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error)
+	GiveBack(ctx context.Context, instance string, returns []modelgate.Return) error
+	// RenewSlices keeps the instance's slices for an hour from now. It reports
+	// whether it had them all until now.
+	RenewSlices(ctx context.Context, instance string) (kept bool, err error)
+	EndSlices(ctx context.Context, instance string) error
+	EndExpiredSlices(ctx context.Context) error
+}
+
+// Options are what New needs; all fields are required.
+type Options struct {
+	Store LeaseStore
+	// Instance owns the slices: the id of the spool that the calls are
+	// recorded in.
+	Instance string
+	Mode     Mode
+	// Flushed waits until all calls are booked whose END was written before
+	// it was called.
+	Flushed func(context.Context) error
+	// Unreachable reports whether an error of the bank's says that no account
+	// can be served at the moment.
+	Unreachable func(error) bool
+	Now         func() time.Time // with a monotonic reading
+	Log         *slog.Logger
+}
+
+// Enforcer reserves money for calls. Safe for concurrent use. Start comes first,
+// Run beside the calls, End after the last of them.
+type Enforcer struct {
+	Options
+	start time.Time
+	valid atomic.Int64 // nanoseconds since start until which slices surely are ours
+	month atomic.Pointer[month]
+
+	mu       sync.RWMutex
+	accounts map[modelgate.ClientID]*account
+
+	asks, returns, refusals, failures atomic.Int64
+}
+
+// account is the money of one client. It stays for good, so that there is
+// never a second one.
+type account struct {
+	// bank has a token while nobody talks to the bank for the client.
+	bank chan struct{}
+
+	mu     sync.Mutex
+	pots   map[modelgate.Counter]*counterLease
+	failed time.Time // when the bank last gave no answer; zero: it did
+}
+
+// month is the span of a month in unix microseconds.
+type month struct{ from, to int64 }
+
+// New makes a purse.
+func New(o Options) *Enforcer {
+	return &Enforcer{Options: o, start: o.Now(), accounts: make(map[modelgate.ClientID]*account)}
+}
+
+// errNoBank answers where no slice has enough and the database does not
+// answer.
+var errNoBank = &modelgate.Error{Kind: modelgate.Unavailable, Message: "budgets cannot be checked right now; retry shortly"}
+
+// maxHolds is how many budgets one call can have, but for those of its key's
+// ancestors: two periods at three levels, and the balance.
+const maxHolds = 7
+
+// Hold is what a call has reserved. It is used by one goroutine at a time; the
+// zero value holds nothing.
+type Hold struct {
+	purse   *Enforcer
+	account *account
+	pots    [maxHolds]*counterLease
+	more    []*counterLease // of a key with ancestors, past maxHolds
+	count   int
+	amount  modelgate.Nano
+	holds   modelgate.Holds
+}
+
+// pot is the i-th that the call has reserved of, below count.
+func (h *Hold) pot(i int) *counterLease {
+	if i < maxHolds {
+		return h.pots[i]
+	}
+	return h.more[i-maxHolds]
+}
+
+// Holds says which budgets the call has reserved on, for its BEGIN.
+func (h *Hold) Holds() modelgate.Holds { return h.holds }
+
+// Amount is how much the call has reserved of each of its budgets.
+func (h *Hold) Amount() modelgate.Nano {
+	if h.holds == 0 {
+		return 0
+	}
+	return h.amount
+}
+
+// Settle ends the reservation of a call that was booked at a cost, what its
+// job keeps reserved included. It comes after the END is written, and does
+// nothing the second time. A cost above MaxBudget counts as that.
+func (h *Hold) Settle(cost modelgate.Nano) { h.end(min(cost, modelgate.MaxBudget)) }
+
+// Release ends the reservation of a call that was never begun.
+func (h *Hold) Release() { h.end(0) }
+
+func (h *Hold) end(cost modelgate.Nano) {
+	a := h.account
+	if a == nil {
+		return
+	}
+	h.account = nil
+	now := h.purse.Now()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for i := range h.count {
+		h.pot(i).put(h.amount, cost, now)
+	}
+}
+
+// Reserve holds an amount, at least 1 nano-USD, of every budget of the caller,
+// in the periods of the instant at. More than MaxBudget fits into none: strict
+// refuses it, and an estimate counts as MaxBudget, so that sums of amounts stay
+// in range. Errors: insufficient_balance or budget_exceeded, the first in the
+// order of the budgets; unavailable where the bank has to be asked and does not
+// answer.
+func (e *Enforcer) Reserve(ctx context.Context, c *modelgate.Caller, at time.Time, amount modelgate.Nano) (Hold, error) {
+	if n := len(c.Budgets); e.Mode == Strict && amount > modelgate.MaxBudget && n > 0 {
+		e.refusals.Add(1)
+		return Hold{}, c.Budgets[n-1].Refusal() // a balance, which comes first, may be larger
+	}
+	amount = min(max(amount, 1), modelgate.MaxBudget)
+	r := reservation{purse: e, account: e.account(c.ClientID), caller: c, amount: amount}
+	r.day, r.month = e.calendar(at)
+	if h, ok := r.fast(); ok {
+		return h, nil
+	}
+	h, err := r.slow(ctx)
+	if err != nil && modelgate.KindOf(err) != modelgate.Unavailable && modelgate.KindOf(err) != modelgate.Internal {
+		e.refusals.Add(1)
+	}
+	return h, err
+}
+
+func (e *Enforcer) account(id modelgate.ClientID) *account {
+	e.mu.RLock()
+	a := e.accounts[id]
+	e.mu.RUnlock()
+	if a != nil {
+		return a
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if a = e.accounts[id]; a == nil {
+		a = &account{bank: make(chan struct{}, 1), pots: make(map[modelgate.Counter]*counterLease)}
+		a.bank <- struct{}{}
+		e.accounts[id] = a
+	}
+	return a
+}
+
+// calendar is the start of the day and of the month that hold an instant.
+func (e *Enforcer) calendar(at time.Time) (day, start int64) {
+	const dayLength = 24 * 60 * 60 * 1_000_000
+	us := at.UnixMicro()
+	m := e.month.Load()
+	if m == nil || us < m.from || us >= m.to {
+		first := modelgate.Month.Start(at)
+		m = &month{first.UnixMicro(), first.AddDate(0, 1, 0).UnixMicro()}
+		e.month.Store(m)
+	}
+	return us - us%dayLength, m.from
+}
+
+// Stats are figures since the start.
+type Stats struct {
+	Asks     int64 // transactions that asked the database for money
+	Returns  int64 // transactions that gave some back
+	Refusals int64 // calls refused
+	Failures int64 // transactions without an answer
+}
+
+// Stats are the purse's figures.
+func (e *Enforcer) Stats() Stats {
+	return Stats{e.asks.Load(), e.returns.Load(), e.refusals.Load(), e.failures.Load()}
+}
+
+// Slices is of how many budgets this instance holds money at the moment, and
+// how much of it no call has reserved.
+func (e *Enforcer) Slices() (held int, free modelgate.Nano) {
+	e.mu.RLock()
+	accounts := slices.Collect(maps.Values(e.accounts))
+	e.mu.RUnlock()
+	for _, a := range accounts {
+		a.mu.Lock()
+		for _, t := range a.pots {
+			if t.free > 0 || t.open > 0 {
+				held++
+			}
+			free += max(t.free, 0)
+		}
+		a.mu.Unlock()
+	}
+	return held, free
+}

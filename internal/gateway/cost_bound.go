@@ -1,0 +1,393 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"modelgate"
+	"modelgate/internal/provider"
+)
+
+// costBound is what a request says about how much it can cost.
+type costBound struct {
+	output  int64 // tokens of one answer at most; 0 where the request leaves it open
+	choices int64 // answers to one input; at least 1
+	inputs  int64 // what is read or answered each by itself; at least 1
+	// open is why the request bounds nothing, for the caller: the provider may run
+	// tools of its own, or something is asked for in a way that says no number.
+	// "" is that it may.
+	open string
+	text int64 // bytes of text in the body; 0 for a form
+}
+
+// answers is how many there can be, at least 1.
+func (d *costBound) answers() int64 { return max(d.choices*d.inputs, 1) }
+
+// ambiguous is why a request bounds nothing that two readers could take apart.
+const ambiguous = "the request cannot be read in one way only"
+
+const (
+	// mostChoices is more than any provider makes of one input. Beyond it a
+	// request bounds nothing, and products of counts stay in range.
+	mostChoices = 10_000
+	// mostInForm is as many pictures as a form can ask for.
+	mostInForm = 10
+)
+
+// role is what a body member has to do with the cost of a call.
+type role uint8
+
+const (
+	noRole   role = iota
+	isCount       // says how many answers there will be
+	isConfig      // an object that holds counts and doings as well
+	isBatch       // a list whose elements each are an input of their own, or an object that holds one
+	isDoing       // lets the provider do more than answer once
+	isTools       // the list of tools
+	isLimit       // bounds the output on some paths
+)
+
+// roleOf is the role of a member at the top of a body, or in a config.
+func roleOf(name string) role {
+	switch name {
+	case "n", "best_of", "sampleCount", "sample_count", "candidateCount", "candidate_count":
+		return isCount
+	case "generationConfig", "generation_config", "parameters":
+		return isConfig
+	case "input", "inputs", "prompt", "texts", "contents", "documents", "requests", "instances":
+		return isBatch
+	case "web_search_options", "mcp_servers", "plugins", "search_parameters", "connectors", "enable_search", "prediction":
+		return isDoing
+	case "tools":
+		return isTools
+	case "max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens":
+		return isLimit
+	}
+	return noRole
+}
+
+// budgetNames are the body members that have a role.
+func budgetNames() []string {
+	return []string{
+		"n", "best_of", "sampleCount", "sample_count", "candidateCount", "candidate_count",
+		"generationConfig", "generation_config", "parameters",
+		"input", "inputs", "prompt", "texts", "contents", "documents", "requests", "instances",
+		"web_search_options", "mcp_servers", "plugins", "search_parameters", "connectors", "enable_search", "prediction",
+		"tools", "max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens",
+	}
+}
+
+// conversation reports whether all that a request to the path holds belongs to
+// one input.
+func conversation(path string) bool {
+	for _, end := range [...]string{"/chat/completions", "/messages", "/responses", "enerateContent", "/chat", "/generate", "generation/generation"} {
+		if strings.HasSuffix(path, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// demand reads a request to the path. What it cannot read bounds nothing.
+func (q *request) demand(path string) costBound {
+	d := costBound{choices: 1, inputs: 1}
+	if !q.json {
+		if text, _, ok := q.Form.Get("n"); ok && text != "" && text != "1" {
+			d.choices = mostInForm
+		}
+		return d
+	}
+	d.text = int64(len(q.body))
+	d.output = q.outputLimit(path)
+	single := conversation(path)
+	for name, value := range q.Fields.All() {
+		switch roleOf(name) {
+		case isCount:
+			d.count(value)
+		case isConfig:
+			d.config(value, q.budget)
+		case isBatch:
+			if !single {
+				d.batch(value, q.budget)
+			}
+		case isDoing:
+			d.opens(asksFor(value), name)
+		case isTools:
+			d.opens(runsTools(value, q.tools), name)
+		}
+	}
+	return d
+}
+
+// count takes in a number of answers.
+func (d *costBound) count(v provider.Value) {
+	if !asksFor(v) {
+		return
+	}
+	n, ok := v.Int()
+	if !ok || n > mostChoices {
+		d.choices = mostChoices
+		d.open = "the number of answers that the request asks for has no bound"
+		return
+	}
+	d.choices = max(d.choices, n)
+}
+
+// config takes in an object of settings.
+func (d *costBound) config(object provider.Value, names *provider.Names) {
+	settings, err := object.Pick(names)
+	if err != nil {
+		d.open = ambiguous
+		return
+	}
+	for name, value := range settings.All() {
+		switch roleOf(name) {
+		case isCount:
+			d.count(value)
+		case isDoing:
+			d.opens(asksFor(value), name)
+		}
+	}
+}
+
+// opens notes that a member, if so, lets the provider do more than answer.
+func (d *costBound) opens(so bool, member string) {
+	if so && d.open == "" {
+		d.open = fmt.Sprintf("the member %q lets the provider run tools of its own, whose cost has no bound; leave it out, or use budgets that are not strict", member)
+	}
+}
+
+// batch counts what a list, or a list in an object, has that is read by
+// itself.
+func (d *costBound) batch(v provider.Value, names *provider.Names) {
+	d.inputs = max(d.inputs, elements(v))
+	lists, err := v.Pick(names)
+	if err != nil {
+		d.open = ambiguous
+	}
+	for name, list := range lists.All() {
+		if roleOf(name) == isBatch {
+			d.inputs = max(d.inputs, elements(list))
+		}
+	}
+}
+
+// outputLimit is the most tokens that an answer on the path may have. A
+// provider ignores the names that other paths have for it, and so must a
+// bound.
+func (q *request) outputLimit(path string) int64 {
+	top := func(name string) int64 {
+		value, _ := q.Fields.Get(name)
+		return bounding(value)
+	}
+	switch {
+	case strings.HasSuffix(path, "/chat/completions"):
+		return max(top("max_tokens"), top("max_completion_tokens"))
+	case strings.HasSuffix(path, "/completions"), strings.HasSuffix(path, "/messages"):
+		return top("max_tokens")
+	case strings.HasSuffix(path, "/responses"):
+		return top("max_output_tokens")
+	case !strings.HasSuffix(path, "enerateContent"):
+		return 0
+	}
+	most := int64(0)
+	for _, name := range [...]string{"generationConfig", "generation_config"} {
+		object, _ := q.Fields.Get(name)
+		limits, _ := object.Pick(q.budget) // without members where it has one twice
+		for _, name := range [...]string{"maxOutputTokens", "max_output_tokens"} {
+			value, _ := limits.Get(name)
+			most = max(most, bounding(value))
+		}
+	}
+	return most
+}
+
+// bounding is a number that limits what a call costs; 0 for anything but a JSON
+// number, which a provider might not read as the gateway does.
+func bounding(v provider.Value) int64 {
+	if v.Kind() != provider.JSONNumber {
+		return 0
+	}
+	n, ok := v.Int()
+	if !ok {
+		return 0
+	}
+	return n
+}
+
+// elements are the inputs in an array. Numbers are the tokens of one.
+func elements(list provider.Value) (n int64) {
+	tokens := int64(0)
+	for v := range list.Elements() {
+		if v.Kind() == provider.JSONNumber {
+			tokens = 1
+			continue
+		}
+		n++
+	}
+	return n + tokens
+}
+
+// runsTools reports whether any of the tools is one that the provider runs.
+func runsTools(tools provider.Value, names *provider.Names) bool {
+	switch tools.Kind() {
+	case provider.JSONNull:
+		return false
+	case provider.JSONArray:
+		for tool := range tools.Elements() {
+			if !clientTool(tool, names) {
+				return true
+			}
+		}
+		return false
+	}
+	return !clientTool(tools, names) // some take a single one for a list
+}
+
+// asksFor reports whether a member says something.
+func asksFor(v provider.Value) bool {
+	switch v.Kind() {
+	case provider.JSONAbsent, provider.JSONNull:
+		return false
+	case provider.JSONArray:
+		for range v.Elements() {
+			return true
+		}
+		return false
+	}
+	return !v.IsFalse()
+}
+
+// clientTool reports whether a tool is one that the client runs: it has a
+// name and no type of its own, or is a function, or of a type that the models
+// know and clients run.
+func clientTool(tool provider.Value, names *provider.Names) bool {
+	says, err := tool.Pick(names)
+	if err != nil || tool.Kind() != provider.JSONObject {
+		return false
+	}
+	kind, _ := says.Get("type")
+	if text, ok := kind.Text(); ok {
+		return text == "function" || text == "custom" || text == "local_shell" || text == "apply_patch" ||
+			strings.HasPrefix(text, "bash_") || strings.HasPrefix(text, "text_editor_") || strings.HasPrefix(text, "computer_") || strings.HasPrefix(text, "memory_")
+	}
+	if says.Has("name") {
+		return true
+	}
+	declares := says.Has("functionDeclarations") || says.Has("function_declarations")
+	return declares && !slices.ContainsFunc(providerTools(), says.Has)
+}
+
+// toolNames are the members of a tool that clientTool reads.
+func toolNames() []string {
+	return append(providerTools(), "type", "name", "functionDeclarations", "function_declarations")
+}
+
+// providerTools are members by which a tool that declares functions asks for
+// something else as well.
+func providerTools() []string {
+	return []string{
+		"googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval", "codeExecution", "code_execution", "urlContext", "url_context",
+		"googleMaps", "google_maps", "fileSearch", "file_search", "enterpriseWebSearch", "enterprise_web_search", "retrieval", "mcpServers", "mcp_servers",
+	}
+}
+
+// defaultOutput is how many tokens an answer is taken to have while nothing
+// is known of its model.
+const defaultOutput = 1024
+
+// defaultLength is how long a job's result is taken to be that was not asked
+// to have a length, in millionths of a second, while nothing is known of its
+// model.
+const defaultLength = 5_000_000
+
+// estimate is what a call will probably cost on its dearest route.
+func (g *Gateway) estimate(c *call) modelgate.Nano {
+	var most modelgate.Nano
+	for i := range c.attempts {
+		a := &c.attempts[i]
+		u := modelgate.Usage{
+			Images: a.asked.Count, Seconds: a.asked.Seconds * max(a.asked.Count, 1), Characters: a.asked.Characters,
+			Size: a.asked.Size, Quality: a.asked.Quality,
+		}
+		known, some := g.recent.p99Estimate(a)
+		if tokens(c.kind()) {
+			u = modelgate.Usage{Input: (c.demand.text + 2) / 3}
+			if c.model != nil && c.model.ContextLength > 0 {
+				u.Input = min(u.Input, c.model.ContextLength*c.demand.inputs)
+			}
+			if c.kind() != modelgate.Embedding {
+				u.Output = min(c.output(known, some), modelgate.MaxQuantity/c.demand.answers()) * c.demand.answers()
+			}
+			most = max(most, a.price.Estimate(&u, c.id.Time()))
+			continue
+		}
+		if c.kind() == modelgate.Image {
+			u.Images = max(u.Images, 1)
+		}
+		if a.way != nil {
+			u.Output = a.way.Tokens(a.asked, c.makes)
+			if u.Seconds == 0 && !some {
+				u.Seconds = defaultLength * max(a.asked.Count, 1)
+			}
+		}
+		most = max(most, a.price.Estimate(&u, c.id.Time()), modelgate.Nano(known))
+	}
+	return most
+}
+
+// output is how many tokens one answer will probably have.
+func (c *call) output(known int64, some bool) int64 {
+	n := int64(defaultOutput)
+	if some {
+		n = known
+	}
+	if c.demand.output > 0 {
+		n = min(n, c.demand.output)
+	}
+	if c.model != nil && c.model.MaxOutput > 0 {
+		n = min(n, c.model.MaxOutput)
+	}
+	return n
+}
+
+// bound is the most that a call can cost on any of its routes; where there is
+// no telling it says why.
+func (c *call) bound() (most modelgate.Nano, why string) {
+	if c.demand.open != "" {
+		return 0, c.demand.open
+	}
+	d := modelgate.Demand{Choices: c.demand.answers(), Searches: !tokens(c.kind()) || c.model == nil}
+	if c.model != nil {
+		d.Input, d.Output = c.model.ContextLength, c.model.MaxOutput
+		if d.Output == 0 {
+			d.Output = c.model.ContextLength
+		}
+		if c.demand.output > 0 {
+			d.Output = min(d.Output, c.demand.output)
+		}
+	}
+	for i := range c.attempts {
+		asked := &c.attempts[i].asked
+		d.Images = max(asked.Count, c.demand.choices)
+		d.Characters, d.Seconds = asked.Characters, asked.Seconds*d.Images
+		b, ok := c.attempts[i].price.Bound(d)
+		if !ok {
+			return 0, c.boundless()
+		}
+		most = max(most, b)
+	}
+	return most, ""
+}
+
+// boundless is why the price of a call that runs no tools has no bound.
+func (c *call) boundless() string {
+	switch {
+	case c.model == nil:
+		return "strict budgets need a model that is in the catalog, with context_length and max_output"
+	case c.model.ContextLength == 0 || c.model.MaxOutput == 0:
+		return "strict budgets need the model's context_length and max_output in the catalog"
+	}
+	return "the price of the model has a unit of which the request does not say how much is used at most"
+}

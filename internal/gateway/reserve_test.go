@@ -1,0 +1,407 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/budget"
+	"modelgate/internal/provider"
+	"modelgate/internal/store"
+)
+
+// till is an organization with budgets in a real database.
+type till struct {
+	*testing.T
+	db     *store.DB
+	caller *modelgate.Caller
+	purse  *budget.Enforcer
+}
+
+// money are the limits of a till in nano-USD; 0 sets none.
+type money struct {
+	mode             budget.Mode
+	balance          modelgate.Nano // below 0: a manual client without any
+	client, sub, key modelgate.Nano
+}
+
+func newTill(t *testing.T, m money) *till {
+	t.Helper()
+	ctx := t.Context()
+	db, err := store.Open(ctx, store.Options{URL: "sqlite:test.db", DataDir: t.TempDir()})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(err)
+	t.Cleanup(func() { _ = db.Close() })
+	ids := modelgate.NewIDs(time.Now)
+	record := func() modelgate.Audit {
+		return modelgate.Audit{ID: ids.New().String(), Action: "test", Actor: modelgate.Actor{Operator: "test"}}
+	}
+	c := modelgate.Client{ID: modelgate.ClientID(ids.New().String()), Name: "c", RoutingPolicy: modelgate.RouteAny, Billing: modelgate.Invoiced,
+		MaxKeys: 10, Ceiling: modelgate.OpenCeiling(), CreatedAt: time.Now()}
+	if m.balance != 0 {
+		c.Billing = modelgate.Manual
+	}
+	must(db.CreateClient(ctx, c, record()))
+	s := modelgate.SubAccount{ID: modelgate.SubAccountID(ids.New().String()), ClientID: c.ID, Name: "s", Slug: "s", Status: modelgate.SubAccountActive, CreatedAt: time.Now()}
+	must(db.CreateSubAccount(ctx, s, record()))
+	secret := modelgate.NewSecret()
+	key, err := db.IssueKey(ctx, c.ID, store.IssueRequest{SubAccountID: s.ID, Admit: func(modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
+		return modelgate.Key{ID: modelgate.KeyID(ids.New().String()), Prefix: secret.Prefix(), Scopes: modelgate.AllScopes(),
+			Entitlements: modelgate.OpenEntitlements(), CreatedAt: time.Now()}, secret.Digest(), nil
+	}}, record())
+	must(err)
+	if m.balance > 0 {
+		must(db.Credit(ctx, c.ID, store.BalanceEntry{ID: ids.New().String(), At: time.Now(), Amount: m.balance}, record()))
+	}
+	for _, b := range []modelgate.Budget{
+		{Level: modelgate.LevelClient, ID: string(c.ID), Limit: m.client}, {Level: modelgate.LevelSubAccount, ID: string(s.ID), Limit: m.sub}, {Level: modelgate.LevelKey, ID: string(key.ID), Limit: m.key},
+	} {
+		if b.Period = modelgate.Month; b.Limit > 0 {
+			must(db.PutBudget(ctx, c.ID, store.KeyScope{}, b, record()))
+		}
+	}
+	caller, err := db.Caller(ctx, secret.Digest(), nil)
+	must(err)
+	x := &till{T: t, db: db, caller: &caller}
+	if m.mode != "" {
+		x.purse = budget.New(budget.Options{Store: db, Instance: "i", Mode: m.mode, Unreachable: store.Unreachable, Now: time.Now, Log: slog.New(slog.DiscardHandler), Flushed: func(context.Context) error { return nil }})
+		must(x.purse.Start(ctx))
+	}
+	return x
+}
+
+// held is what is reserved of the key's budget.
+func (x *till) held() modelgate.Nano {
+	x.Helper()
+	list, err := x.db.Budgets(context.WithoutCancel(x.Context()), x.caller.ClientID, store.BudgetList{})
+	if err != nil {
+		x.Error(err)
+	}
+	for _, b := range list {
+		if b.Level == modelgate.LevelKey {
+			return b.Held
+		}
+	}
+	return 0
+}
+
+// open starts a gate for the till's caller.
+func (x *till) open(upstream string, p plan) *gate {
+	x.Helper()
+	p.who, p.options.Budgets = x.caller, x.purse
+	return open(x, upstream, p)
+}
+
+const rich = 1000 * modelgate.USD
+
+func TestMoneyRefuses(t *testing.T) {
+	t.Parallel()
+	const (
+		balance  = `{"error":{"type":"insufficient_balance","message":"account balance exhausted; top up to continue"}}`
+		limit    = `{"error":{"type":"budget_exceeded","message":"budget limit reached"}}`
+		detailed = `{"error":{"type":"budget_exceeded","message":"budget limit reached","detail":`
+		limits   = detailed + `"strict budgets need the model's context_length and max_output in the catalog"}}`
+		tools    = detailed + `"the member \"tools\" lets the provider run tools of its own, whose cost has no bound; leave it out, or use budgets that are not strict"}}`
+		servers  = detailed + `"the member \"mcp_servers\" lets the provider run tools of its own, whose cost has no bound; leave it out, or use budgets that are not strict"}}`
+		answers  = detailed + `"the number of answers that the request asks for has no bound"}}`
+		unpriced = `{"error":{"type":"forbidden","message":"model has no price; a budget applies"}}`
+		door     = "/v1/chat/completions"
+		proxy    = "/openai/v1/chat/completions"
+		tiny     = modelgate.Nano(1)
+	)
+	chat := func(model string) string { return `{"model":"` + model + `","max_tokens":5,"messages":[]}` }
+	deny := modelgate.Entitlements{{Axis: modelgate.AxisProvider, Provider: "anthropic", ModelPattern: "*", Effect: modelgate.Allow}}
+	strict := money{mode: budget.Strict, client: rich, sub: rich, key: rich}
+	for name, tt := range map[string]struct {
+		money      money
+		allowed    modelgate.Entitlements
+		path, body string
+		status     int
+		want       string
+	}{
+		"enough":                        {money{mode: budget.Estimate, balance: rich, client: rich, sub: rich, key: rich}, nil, door, chat("acme/chat"), 200, ""},
+		"no balance":                    {money{mode: budget.Estimate, balance: -1}, nil, door, chat("acme/chat"), 402, balance},
+		"balance before budgets":        {money{mode: budget.Strict, balance: -1, client: tiny, sub: tiny, key: tiny}, nil, door, chat("acme/bounded"), 402, balance},
+		"client":                        {money{mode: budget.Strict, balance: rich, client: tiny, sub: rich, key: rich}, nil, door, chat("acme/bounded"), 402, limit},
+		"sub-account":                   {money{mode: budget.Strict, client: rich, sub: tiny, key: rich}, nil, door, chat("acme/bounded"), 402, limit},
+		"key":                           {money{mode: budget.Strict, client: rich, sub: rich, key: tiny}, nil, door, chat("acme/bounded"), 402, limit},
+		"key, on the proxy":             {money{mode: budget.Strict, key: tiny}, nil, proxy, chat("gpt-b"), 402, limit},
+		"the crossing call completes":   {money{mode: budget.Estimate, balance: tiny, client: tiny, sub: tiny, key: tiny}, nil, door, chat("acme/chat"), 200, ""},
+		"nothing is enforced":           {money{balance: -1, client: tiny}, nil, door, chat("acme/unpriced"), 200, ""},
+		"no price":                      {money{mode: budget.Estimate, key: rich}, nil, door, chat("acme/unpriced"), 403, unpriced},
+		"no price, balance":             {money{mode: budget.Estimate, balance: rich}, nil, door, chat("acme/unpriced"), 403, unpriced},
+		"no price, no budget":           {money{mode: budget.Estimate}, nil, door, chat("acme/unpriced"), 200, ""},
+		"no price, proxy":               {money{mode: budget.Estimate, key: rich}, nil, proxy, chat("gpt-other"), 403, unpriced},
+		"no price, no money":            {money{mode: budget.Estimate, balance: -1, key: tiny}, nil, door, chat("acme/unpriced"), 403, unpriced},
+		"model before money":            {money{mode: budget.Estimate, balance: -1}, deny, door, chat("acme/chat"), 403, ""},
+		"slug before money":             {money{mode: budget.Estimate, balance: -1}, nil, door, chat("acme/none"), 404, ""},
+		"money before a missing route":  {money{mode: budget.Estimate, balance: -1}, nil, door, chat("acme/nowhere"), 402, balance},
+		"missing route":                 {money{mode: budget.Estimate, balance: rich, key: rich}, nil, door, chat("acme/nowhere"), 502, ""},
+		"a list costs nothing":          {money{mode: budget.Strict, balance: -1, key: tiny}, nil, "/openai/v1/models", "", 200, ""},
+		"a count costs nothing":         {money{mode: budget.Strict, balance: -1, key: tiny}, nil, "/v1/messages/count_tokens", chat("acme/claude"), 200, ""},
+		"strict, bounded":               {strict, nil, door, chat("acme/bounded"), 200, ""},
+		"strict, no context length":     {strict, nil, door, chat("acme/chat"), 402, limits},
+		"strict, tools of the provider": {strict, nil, door, `{"model":"acme/bounded","tools":[{"type":"web_search"}],"messages":[]}`, 402, tools},
+		"strict, tools of the client":   {strict, nil, door, `{"model":"acme/bounded","tools":[{"type":"function","function":{"name":"f"}}],"messages":[]}`, 200, ""},
+		"strict, servers of tools":      {strict, nil, door, `{"model":"acme/bounded","mcp_servers":[{"url":"https://a"}],"messages":[]}`, 402, servers},
+		"strict, more than there is":    {strict, nil, door, `{"model":"acme/bounded","n":9223372036854775807,"messages":[]}`, 402, answers},
+		"estimate, more than there is":  {money{mode: budget.Estimate, key: rich}, nil, door, `{"model":"acme/bounded","n":9223372036854775807,"messages":[]}`, 200, ""},
+		"estimate, tools":               {money{mode: budget.Estimate, key: rich}, nil, door, `{"model":"acme/chat","tools":[{"type":"web_search"}],"messages":[]}`, 200, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			u := rawUpstream(t, sends(sized("application/json", chatReply)))
+			x := newTill(t, tt.money)
+			g := x.open(u.URL, plan{caller: tt.allowed})
+			resp, body, _ := g.do(t, tt.path, tt.body)
+			if got := strings.TrimSpace(string(body)); resp.StatusCode != tt.status || tt.want != "" && got != tt.want {
+				t.Errorf("%d %s, want %d %s", resp.StatusCode, got, tt.status, tt.want)
+			}
+			begins, _ := g.books.counts()
+			if called := tt.status == 200; called != (u.hits.Load() == 1) || called != (begins == 1) {
+				t.Errorf("%d calls and %d BEGIN", u.hits.Load(), begins)
+			}
+			if resp.StatusCode == 402 && (resp.Header.Get("x-should-retry") != "false" || resp.Header.Get("Retry-After") != "") {
+				t.Errorf("headers of a refusal: %v", resp.Header)
+			}
+		})
+	}
+}
+
+// acme/bounded costs 1,000 a token in and 2,000 a token out, 1,000 and 400 at
+// most; acme/dear has a second route at ten times the price.
+func TestMoneyReserved(t *testing.T) {
+	t.Parallel()
+	text := func(body string) modelgate.Nano { return modelgate.Nano(len(body)+2) / 3 * 1000 }
+	const long = `{"model":"acme/bounded","messages":[{"role":"user","content":"long long long long long long long long"}],"max_tokens":7,"n":3}`
+	for name, tt := range map[string]struct {
+		mode       budget.Mode
+		path, body string
+		want       modelgate.Nano
+	}{
+		"strict, no limit":         {budget.Strict, "/v1/chat/completions", `{"model":"acme/bounded","messages":[]}`, 1_000_000 + 400*2000},
+		"strict, max_tokens last":  {budget.Strict, "/v1/chat/completions", long, 3 * (1_000_000 + 7*2000)},
+		"strict, too many":         {budget.Strict, "/v1/chat/completions", `{"model":"acme/bounded","max_completion_tokens":9999,"messages":[]}`, 1_000_000 + 400*2000},
+		"strict, the larger":       {budget.Strict, "/v1/chat/completions", `{"model":"acme/bounded","max_tokens":1,"max_completion_tokens":9,"messages":[]}`, 1_000_000 + 9*2000},
+		"strict, another's name":   {budget.Strict, "/v1/chat/completions", `{"model":"acme/bounded","max_output_tokens":9,"messages":[]}`, 1_000_000 + 400*2000},
+		"strict, gemini's limit":   {budget.Strict, "/v1/chat/completions", `{"model":"acme/bounded","generationConfig":{"maxOutputTokens":1},"messages":[]}`, 1_000_000 + 400*2000},
+		"strict, prompts":          {budget.Strict, "/v1/completions", `{"model":"acme/bounded","prompt":["a","b","c"],"n":2,"max_tokens":9}`, 6 * (1_000_000 + 9*2000)},
+		"strict, embeddings":       {budget.Strict, "/v1/embeddings", `{"model":"acme/vector","input":["a","b","c"]}`, 3 * 1_000_000},
+		"strict, proxy":            {budget.Strict, "/openai/v1/chat/completions", `{"model":"gpt-b","max_tokens":9,"messages":[]}`, 1_000_000 + 9*2000},
+		"estimate":                 {budget.Estimate, "/v1/chat/completions", `{"model":"acme/bounded","max_tokens":50,"messages":[]}`, text(`{"model":"acme/bounded","max_tokens":50,"messages":[]}`) + 50*2000},
+		"estimate, no limit":       {budget.Estimate, "/v1/chat/completions", `{"model":"acme/chat","messages":[]}`, text(`{"model":"acme/chat","messages":[]}`) + 1024*2000},
+		"estimate, max_output":     {budget.Estimate, "/v1/chat/completions", `{"model":"acme/bounded","messages":[]}`, text(`{"model":"acme/bounded","messages":[]}`) + 400*2000},
+		"estimate, n":              {budget.Estimate, "/v1/chat/completions", long, text(long) + 3*7*2000},
+		"estimate, dearest route":  {budget.Estimate, "/v1/chat/completions", `{"model":"acme/dear","max_tokens":5,"messages":[]}`, 10 * (text(`{"model":"acme/dear","max_tokens":5,"messages":[]}`) + 5*2000)},
+		"estimate, speech":         {budget.Estimate, "/v1/audio/speech", `{"model":"acme/voice","input":"four"}`, 60_000},
+		"estimate, responses":      {budget.Estimate, "/v1/responses", `{"model":"acme/bounded","max_output_tokens":3,"input":""}`, text(`{"model":"acme/bounded","max_output_tokens":3,"input":""}`) + 3*2000},
+		"estimate, messages":       {budget.Estimate, "/v1/messages", `{"model":"acme/claude","max_tokens":3,"messages":[]}`, text(`{"model":"acme/claude","max_tokens":3,"messages":[]}`) + 3*2000},
+		"estimate, gemini's limit": {budget.Estimate, "/gemini/v1beta/models/gemini-x:generateContent", `{"generationConfig":{"maxOutputTokens":4,"candidateCount":2},"contents":[]}`, text(`{"generationConfig":{"maxOutputTokens":4,"candidateCount":2},"contents":[]}`) + 2*4*2000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newTill(t, money{mode: tt.mode, key: 2 * tt.want}) // too little for more than one call
+			held := make(chan modelgate.Nano, 2)
+			u := rawUpstream(t, func(conn net.Conn, _ *http.Request) bool {
+				held <- x.held()
+				_, err := io.WriteString(conn, sized("application/json", chatReply))
+				return err == nil
+			})
+			g := x.open(u.URL, plan{backup: u.URL})
+			if resp, body, _ := g.do(t, tt.path, tt.body); resp.StatusCode != 200 {
+				t.Fatalf("%d %s", resp.StatusCode, body)
+			}
+			if got := <-held; got != tt.want {
+				t.Errorf("%d is reserved, want %d", got, tt.want)
+			}
+			if b := g.books.begins[0]; !b.Holds.Has(modelgate.LevelKey, modelgate.Month) || b.Holds.Has(modelgate.LevelClient, modelgate.Month) {
+				t.Errorf("BEGIN says that it holds %b", b.Holds)
+			}
+		})
+	}
+}
+
+// A route without a price is left out where money is counted, and what a
+// model's answers were of late is what the next is taken for.
+func TestMoneyRoutesAndRecentAnswers(t *testing.T) {
+	t.Parallel()
+	x := newTill(t, money{mode: budget.Estimate, key: rich})
+	u := rawUpstream(t, sends(sized("application/json", chatReply)))
+	g := x.open(u.URL, plan{backup: u.URL})
+	if resp, body, _ := g.do(t, "/v1/chat/completions", `{"model":"acme/half","messages":[]}`); resp.StatusCode != 200 {
+		t.Fatalf("%d %s", resp.StatusCode, body)
+	}
+	if b := g.books.begins[0]; b.Provider != "backup" {
+		t.Errorf("the call went to %s, which has no price", b.Provider)
+	}
+	typical, some := g.relay.recent.p99Estimate(&attempt{name: "backup", model: "gpt-i"})
+	if typical != 5 || !some {
+		t.Errorf("an answer is taken to have %d tokens, %t; want 5", typical, some)
+	}
+	var s sample
+	for i := range 500 {
+		s.add(int64(i % 100))
+	}
+	if s.typical != 99 {
+		t.Errorf("the 99th percentile is %d, want 99", s.typical)
+	}
+	s.add(5000)
+	if s.typical != 99 {
+		t.Errorf("one outlier makes it %d, want 99", s.typical)
+	}
+}
+
+// Whatever becomes of a call that cost nothing, its reservation is returned at
+// once: the budget has room for one.
+func TestMoneyComesBack(t *testing.T) {
+	t.Parallel()
+	const body = `{"model":"acme/bounded","max_tokens":1,"messages":[]}`
+	for name, mishap := range map[string]func(g *gate, first func() bool){
+		"BEGIN refused": func(g *gate, first func() bool) {
+			g.books.onBegin = func() error {
+				if first() {
+					return errors.New("full")
+				}
+				return nil
+			}
+		},
+		"BEGIN panics": func(g *gate, first func() bool) {
+			g.books.onBegin = func() error {
+				if first() {
+					panic("broken")
+				}
+				return nil
+			}
+		},
+		"END panics": func(g *gate, first func() bool) {
+			g.books.onEnd = func() {
+				if first() {
+					panic("broken")
+				}
+			}
+		},
+		"the provider fails": func(*gate, func() bool) {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			x := newTill(t, money{mode: budget.Strict, key: 1_000_000 + 2000})
+			var answers, mishaps atomic.Int64
+			u := rawUpstream(t, func(conn net.Conn, _ *http.Request) bool {
+				answer := sized("application/json", chatReply)
+				if answers.Add(1) == 1 && !strings.HasPrefix(name, "BEGIN") {
+					answer = "HTTP/1.1 500 Internal Server Error\r\nContent-Length: 2\r\n\r\n{}"
+				}
+				_, err := io.WriteString(conn, answer)
+				return err == nil
+			})
+			g := x.open(u.URL, plan{})
+			mishap(g, func() bool { return mishaps.Add(1) == 1 })
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			if resp, err := g.client.Do(g.request(ctx, "/v1/chat/completions", body)); err == nil {
+				if resp.StatusCode == 200 {
+					t.Errorf("the mishap did not happen")
+				}
+				_, _ = io.Copy(io.Discard, resp.Body) // it may be cut
+				resp.Body.Close()
+			}
+			if resp, answer, _ := g.do(t, "/v1/chat/completions", body); resp.StatusCode != 200 {
+				t.Errorf("the next call: %d %s", resp.StatusCode, answer)
+			}
+		})
+	}
+}
+
+func TestDemand(t *testing.T) {
+	t.Parallel()
+	for _, name := range budgetNames() {
+		if roleOf(name) == noRole {
+			t.Errorf("%s is looked for and has no role", name)
+		}
+	}
+	const chat, completions, embeddings = "/v1/chat/completions", "/v1/completions", "/v1/embeddings"
+	for _, tt := range []struct {
+		path, body string
+		want       costBound
+	}{
+		{chat, `{}`, costBound{}},
+		{chat, `{"max_tokens":9,"n":4,"best_of":6}`, costBound{output: 9, choices: 6}},
+		{chat, `{"max_tokens":"9","n":"4"}`, costBound{choices: 4}},
+		{chat, `{"n":-4}`, costBound{}},
+		{chat, `{"n":null,"tools":null,"prediction":null}`, costBound{}},
+		{chat, `{"max_tokens":9.5,"n":1e4}`, costBound{choices: 10_000}},
+		{chat, `{"n":10001}`, costBound{choices: 10_000, open: "yes"}},
+		{chat, `{"n":1e400}`, costBound{choices: 10_000, open: "yes"}},
+		{chat, `{"n":9223372036854775807}`, costBound{choices: 10_000, open: "yes"}},
+		{chat, `{"n":2.5}`, costBound{choices: 10_000, open: "yes"}},
+		{chat, `{"best_of":false,"candidateCount":[]}`, costBound{}},
+		{chat, `{"best_of":[9]}`, costBound{choices: 10_000, open: "yes"}},
+		{chat, `{"parameters":{"n":3,"sampleCount":4}}`, costBound{choices: 4}},
+		{chat, `{"parameters":{"n":3,"n":4}}`, costBound{open: "yes"}},
+		{chat, `{"tools":[{"name":"mine","input_schema":{}}]}`, costBound{}},
+		{chat, `{"tools":[{"type":"custom","name":"mine"}]}`, costBound{}},
+		{chat, `{"tools":[{"type":"function"},{"type":"web_search_20260209"}]}`, costBound{open: "yes"}},
+		{chat, `{"tools":[{"type":"bash_20250124"},{"type":"text_editor_20250728"},{"type":"computer_use_preview"},{"type":"memory_20250818"},{"type":"local_shell"}]}`, costBound{}},
+		{chat, `{"tools":[{"type":"code_execution_20250825"}]}`, costBound{open: "yes"}},
+		{chat, `{"tools":[{"googleSearch":{}}]}`, costBound{open: "yes"}},
+		{chat, `{"tools":[{"functionDeclarations":[],"codeExecution":{}}]}`, costBound{open: "yes"}},
+		{chat, `{"tools":[{"functionDeclarations":[],"googleMaps":{}}]}`, costBound{open: "yes"}},
+		{chat, `{"tools":[{"functionDeclarations":[]}]}`, costBound{}},
+		{chat, `{"tools":{"functionDeclarations":[]}}`, costBound{}},
+		{chat, `{"tools":{"googleSearch":{}}}`, costBound{open: "yes"}},
+		{chat, `{"tools":["x"]}`, costBound{open: "yes"}},
+		{chat, `{"tools":"web_search"}`, costBound{open: "yes"}},
+		{chat, `{"web_search_options":{}}`, costBound{open: "yes"}},
+		{chat, `{"mcp_servers":[{"url":"https://a"}]}`, costBound{open: "yes"}},
+		{chat, `{"mcp_servers":[],"plugins":[],"enable_search":false}`, costBound{}},
+		{chat, `{"parameters":{"enable_search":true}}`, costBound{open: "yes"}},
+		{chat, `{"prediction":{"content":"long"}}`, costBound{open: "yes"}},
+		{chat, `{"documents":["a","b"],"input":[1,2],"prompt":["a","b"]}`, costBound{}},
+		// On other paths a provider ignores these limits.
+		{chat, `{"max_output_tokens":1,"generationConfig":{"maxOutputTokens":1},"generation_config":{"max_output_tokens":1}}`, costBound{}},
+		{completions, `{"max_completion_tokens":1,"max_tokens":7}`, costBound{output: 7}},
+		{"/v1/models/x:streamGenerateContent", `{"max_tokens":1,"generationConfig":{"maxOutputTokens":5},"generation_config":{"max_output_tokens":6,"candidate_count":3}}`, costBound{output: 6, choices: 3}},
+		{"/v1/models/x:generateContent", `{"contents":[{},{}]}`, costBound{}},
+		{"/v1/responses", `{"input":["a","b"],"max_output_tokens":2}`, costBound{output: 2}},
+		{completions, `{"prompt":["a","b","c"],"n":2,"max_tokens":7}`, costBound{output: 7, choices: 2, inputs: 3}},
+		{completions, `{"prompt":[1,2,3]}`, costBound{}},
+		{completions, `{"prompt":[[1,2],[3]]}`, costBound{inputs: 2}},
+		{embeddings, `{"input":"one"}`, costBound{}},
+		{embeddings, `{"input":["a","b"]}`, costBound{inputs: 2}},
+		{embeddings, `{"input":[1,2,"b",3]}`, costBound{inputs: 2}},
+		{"/v1/reranks", `{"query":"q","documents":["a","b","c"]}`, costBound{inputs: 3}},
+		{"/v2/embed", `{"texts":["a","b"]}`, costBound{inputs: 2}},
+		{"/v1beta/models/x:batchEmbedContents", `{"requests":[{},{}]}`, costBound{inputs: 2}},
+		{"/api/v1/services/embeddings/text-embedding/text-embedding", `{"input":{"texts":["a","b"]}}`, costBound{inputs: 2}},
+		{"/api/v1/services/embeddings/text-embedding/text-embedding", `{"input":{"texts":["a"],"texts":["b","c"]}}`, costBound{open: "yes"}},
+	} {
+		fields, err := provider.Scan([]byte(tt.body), provider.NewNames(budgetNames()...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q := &request{body: []byte(tt.body), json: true, budget: provider.NewNames(budgetNames()...), tools: provider.NewNames(toolNames()...)}
+		q.Fields = fields
+		want := tt.want
+		want.choices, want.inputs, want.text = max(want.choices, 1), max(want.inputs, 1), int64(len(tt.body))
+		got := q.demand(tt.path)
+		if got.open != "" {
+			got.open = "yes" // why is another test's
+		}
+		if got != want {
+			t.Errorf("%s %s: %+v, want %+v", tt.path, tt.body, got, want)
+		}
+	}
+}

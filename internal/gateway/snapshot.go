@@ -1,0 +1,28 @@
+package gateway
+
+import (
+	"modelgate"
+	"modelgate/internal/provider"
+)
+
+// Snapshot is the part of the configuration that a reload can change. It is
+// immutable; a call uses one Live from its beginning to its end.
+type Snapshot struct {
+	Catalog   *modelgate.Catalog
+	Providers map[string]*provider.Provider
+
+	names  *provider.Names // every body member that a door or proxy path reads
+	budget *provider.Names // those that have a role in a demand
+	tools  *provider.Names // members of a tool that tell who runs it
+}
+
+// NewLive puts a catalog and providers together.
+func NewLive(catalog *modelgate.Catalog, providers map[string]*provider.Provider) *Snapshot {
+	names := append(provider.OrderNames(), "model", "stream", "stream_options")
+	names = append(names, budgetNames()...)
+	for _, p := range providers {
+		names = append(names, p.BodyNames()...)
+	}
+	return &Snapshot{Catalog: catalog, Providers: providers, names: provider.NewNames(names...), budget: provider.NewNames(budgetNames()...),
+		tools: provider.NewNames(toolNames()...)}
+}

@@ -1,0 +1,177 @@
+// Package selfservice is the self-service API under /gw and the model list of
+// /v1/models. Its table of endpoints is the scope table of the specification;
+// the organization a request acts for is always that of its key.
+package selfservice
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/auth"
+	"modelgate/internal/evidence"
+	"modelgate/internal/httpx"
+	"modelgate/internal/processor"
+	"modelgate/internal/ratelimit"
+	"modelgate/internal/secrets"
+	"modelgate/internal/store"
+)
+
+// Options are what New needs; all fields down to MaxBody are required.
+type Options struct {
+	Store   *store.DB
+	Keys    *auth.Authenticator
+	Limiter ratelimit.Limiter
+	// Catalog is the catalog of the running configuration.
+	Catalog func() *modelgate.Catalog
+	// Door is the path of the first door that serves a model, "" for none; nil
+	// knows no doors.
+	Door func(*modelgate.Model) string
+	// Flushed waits until the calls that this instance has booked can be
+	// read from the database, or until the context ends.
+	Flushed func(context.Context) error
+	Cursors *httpx.Cursors
+	// Signer is what signs evidence now; an error where nothing can.
+	Signer  func(context.Context) (*evidence.Signer, error)
+	IDs     *modelgate.IDs
+	Now     func() time.Time
+	Log     *slog.Logger
+	MaxBody int64 // bytes of a request body
+
+	// Memory bounds the memory of request bodies; nil has no bound.
+	Memory *httpx.MemoryQuota
+	// Processor is the payment processor; nil where no route of it is called.
+	Processor *processor.Client
+	// Master seals the keys that organizations have there; nil is no master
+	// key.
+	Master *secrets.Keys
+	// Checkout is how organizations pay into their balance; the zero value
+	// offers no payments.
+	Checkout Checkout
+}
+
+// API serves the endpoints. Safe for concurrent use.
+type API struct {
+	Options
+	routes []route
+}
+
+// New makes the API.
+func New(o Options) *API {
+	return &API{Options: o, routes: compile()}
+}
+
+const (
+	// patience bounds what one request may ask of the database.
+	patience = 30 * time.Second
+	// flushPatience is how long a read waits for what was just booked.
+	flushPatience = 2 * time.Second
+)
+
+// ServeHTTP answers a request that web.Wrap has let through. It
+// authenticates before it tells an unknown path or method apart.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	caller, err := a.identify(r)
+	if err == nil {
+		err = a.serve(w, r, Session{Caller: caller})
+	}
+	if err != nil {
+		a.fail(w, r, err)
+	}
+}
+
+// Session is on whose behalf a page asks.
+type Session struct {
+	// Caller is the key that signed in, as it is now.
+	Caller *modelgate.Caller
+	// Portal says that it signed in to its reseller's portal, where keys are
+	// issued on the terms of modelgate.Caller.SelfIssue only.
+	Portal bool
+}
+
+// ServeFor is ServeHTTP for a session that has been checked; keys in the
+// request's headers are not read.
+func (a *API) ServeFor(w http.ResponseWriter, r *http.Request, s Session) {
+	if err := a.serve(w, r, s); err != nil {
+		a.fail(w, r, err)
+	}
+}
+
+// fail answers an error. That the database is away is no fault of the
+// gateway's and passes: the client is told to come again.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if !errors.Is(err, context.Canceled) { // the client left: nobody's fault
+		httpx.LogFault(a.Log, w, r, err)
+	}
+	if modelgate.KindOf(err) == modelgate.Internal && store.Unreachable(err) {
+		err = modelgate.Errorf(modelgate.Unavailable, "the database does not answer; retry shortly")
+	}
+	httpx.WriteError(w, r, err, httpx.SurfaceOf(r))
+}
+
+func (a *API) serve(w http.ResponseWriter, r *http.Request, s Session) error {
+	caller := s.Caller
+	found := a.find(r)
+	if found.route != nil {
+		if err := found.route.admit(s); err != nil {
+			return err
+		}
+	}
+	pass, err := a.Limiter.Enter(caller.KeyID, caller.Limits, ratelimit.Request, caller.Ancestors...)
+	if err != nil {
+		return err
+	}
+	defer pass.Release()
+	if found.route == nil {
+		return found.refuse(w)
+	}
+	// A change is made or not made, whether or not its client waits for it.
+	ctx := r.Context()
+	if found.route.method != http.MethodGet {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	return found.route.serve(a, ctx, &exchange{
+		by:      by{caller, httpx.RequestID(w).String(), s.Portal},
+		w:       w,
+		r:       r,
+		path:    found.values,
+		query:   httpx.ParseParams(r.URL.RawQuery),
+		beside:  found.route.beside,
+		maxBody: a.MaxBody,
+		room:    a.Memory,
+	})
+}
+
+func (a *API) identify(r *http.Request) (*modelgate.Caller, error) {
+	place := auth.AnyHeader
+	if httpx.SurfaceOf(r) == httpx.Management {
+		place = auth.AuthorizationOnly
+	}
+	secret, err := auth.Presented(r.Header, place)
+	if err != nil {
+		return nil, err
+	}
+	return a.Keys.Identify(r.Context(), secret, auth.OriginOf(r))
+}
+
+// settle waits for this instance's own calls, so that a client reads what it
+// has just caused. What is not there in time is read later.
+func (a *API) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, flushPatience)
+	defer cancel()
+	if err := a.Flushed(ctx); err != nil {
+		a.Log.Debug("reading before all calls are booked", "error", err)
+	}
+}
+
+// filter is what a cursor belongs to: the list, whose it is, and what was
+// asked for.
+func filter(list string, b by, asked ...string) string {
+	return strings.Join(append([]string{list, string(b.ClientID), string(b.SubAccountID)}, asked...), "\x00")
+}
