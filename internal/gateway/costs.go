@@ -50,7 +50,6 @@ func (g *Gateway) passWhole(p *streamCopy) {
 	p.meter.Feed(chunk)
 	header := p.w.Header()
 	if p.whole = err == nil; p.whole {
-		g.end(p.call)
 		chunk = p.costs.Whole(chunk)
 		header["Content-Length"] = []string{strconv.Itoa(len(chunk))}
 	} else {
@@ -58,7 +57,7 @@ func (g *Gateway) passWhole(p *streamCopy) {
 		header.Del("Content-Length")
 	}
 	p.w.WriteHeader(p.status)
-	p.write(chunk, false)
+	g.deliver(p, chunk, false)
 	if err != nil {
 		p.breakOff()
 	}
@@ -84,8 +83,8 @@ func (p *streamCopy) withoutCosts(chunk []byte) []byte {
 	return p.costs.Filter(chunk)
 }
 
-// rest passes on what filters have held back to the end of the reply.
-func (p *streamCopy) rest() {
+// rest is what filters have held back to the end of the reply.
+func (p *streamCopy) rest() []byte {
 	var rest []byte
 	if p.filter != nil {
 		rest = p.filter.Rest()
@@ -93,7 +92,7 @@ func (p *streamCopy) rest() {
 	if p.costs != nil {
 		rest = append(p.costs.Filter(rest), p.costs.Rest()...)
 	}
-	p.write(rest, false)
+	return rest
 }
 
 // tell is a reply that was taken in as the caller may see it; false where that

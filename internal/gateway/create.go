@@ -43,22 +43,14 @@ func (g *Gateway) passJob(c *call, resp *http.Response) {
 		c.made = &modelgate.NewJob{TaskID: task, Kind: c.makes, Way: a.way.Name, Credential: c.sentWith, Deadline: a.way.Deadline(c.id.Time())}
 		c.jobUsage = usage
 	}
-	g.end(c)
-	if c.cut || c.client.hasLeft() {
-		return
-	}
 	raw, fine := c.tell(a.provider, resp, raw, plain)
 	if !fine {
-		c.cut = true // it is booked, and its job can be polled
+		c.cut = true // it is booked in the end, and its job can be polled
 		return
 	}
 	c.replyHeaders(a.provider, resp.Header)
 	c.w.WriteHeader(resp.StatusCode)
-	c.stall.turn()
-	defer c.stall.turn()
-	if _, err := c.w.Write(raw); err != nil {
-		c.client.leave()
-	}
+	g.deliver(&streamCopy{call: c, resp: resp}, raw, false)
 }
 
 // provide completes the end of a call that has made a job: its cost is

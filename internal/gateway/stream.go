@@ -104,8 +104,7 @@ func (g *Gateway) passRead(p *streamCopy) bool {
 	case err == io.EOF:
 		p.whole = true
 		if p.filter != nil || p.costs != nil {
-			g.end(p.call)
-			p.rest()
+			g.deliver(p, p.rest(), false)
 		}
 	case err != nil:
 		p.breakOff()
@@ -124,11 +123,16 @@ func (g *Gateway) passChunk(p *streamCopy, chunk []byte) {
 	if p.costs != nil {
 		chunk = p.withoutCosts(chunk)
 	}
-	if terminal || p.replied == p.resp.ContentLength {
-		p.whole = true
+	p.whole = p.whole || terminal || p.replied == p.resp.ContentLength
+	g.deliver(p, chunk, atOnce)
+}
+
+// deliver lets bytes of a reply go to the client, the last of them once the END
+// of the call is durable: what has arrived is in the books.
+func (g *Gateway) deliver(p *streamCopy, chunk []byte, atOnce bool) {
+	if p.whole {
 		g.end(p.call)
-	}
-	if !p.ended {
+	} else {
 		g.mark(p.call)
 	}
 	p.write(chunk, atOnce)
