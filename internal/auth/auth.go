@@ -18,7 +18,7 @@ import (
 type Source interface {
 	// Caller is the live caller with the digest; an unauthorized
 	// modelgate.Error says that there is none. A key past its expiry is
-	// returned: the keyring judges that on every call. seen is what was found
+	// returned: the authenticator judges that on every call. seen is what was found
 	// before, nil for nothing: what of a key never changes may be taken from it.
 	Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (modelgate.Caller, error)
 	// ControlVersion changes whenever a change revokes, suspends or limits.
@@ -50,7 +50,7 @@ type Authenticator struct {
 	touches touches[modelgate.KeyID]
 }
 
-// New makes an empty keyring.
+// New makes an empty authenticator.
 func New(o Options) *Authenticator {
 	k := &Authenticator{touches: newTouches(o.Touch)}
 	k.source = source[modelgate.Caller]{
@@ -73,7 +73,7 @@ func New(o Options) *Authenticator {
 	return k
 }
 
-// Run keeps the keyring up to date until ctx ends, then stores the last uses
+// Run keeps the authenticator up to date until ctx ends, then stores the last uses
 // that are left.
 func (a *Authenticator) Run(ctx context.Context) { a.run(ctx, "last uses of keys", a.touches.flush) }
 

@@ -24,7 +24,7 @@ var (
 )
 
 // database stands for the store: its answers can be changed, delayed and
-// made to fail while the keyring runs.
+// made to fail while the authenticator runs.
 type database struct {
 	mu      sync.Mutex
 	keys    map[modelgate.Digest]modelgate.Caller
@@ -91,7 +91,7 @@ type bench struct {
 	digest modelgate.Digest
 }
 
-// setup makes a keyring over a database with one key. It must be called
+// setup makes a authenticator over a database with one key. It must be called
 // within a synctest bubble where the test moves the clock.
 func setup(tb testing.TB) *bench {
 	secret := modelgate.NewSecret()
@@ -117,7 +117,7 @@ func setup(tb testing.TB) *bench {
 	return b
 }
 
-// run starts the keyring's loop and stops it at the end of the test.
+// run starts the authenticator's loop and stops it at the end of the test.
 func (b *bench) run(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})

@@ -48,7 +48,7 @@ func (c *cache[T]) network(o Origin) netip.Prefix {
 }
 
 // failedLookupLimiter counts, by network, the look-ups that found no key. An instant is
-// a duration since the keyring's start. Safe for concurrent use.
+// a duration since the authenticator's start. Safe for concurrent use.
 type failedLookupLimiter struct {
 	mu sync.Mutex
 	// failures holds when each network's allowance will be whole again; a

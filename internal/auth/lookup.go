@@ -137,7 +137,7 @@ func (c *cache[T]) query(ctx context.Context, d modelgate.Digest, seen *T) (*ent
 
 // outage remembers that the database does not answer, so that calls of known
 // keys go on at once and only one in retryAfter waits to find out.
-type outage struct{ until atomic.Int64 } // ns since the keyring's start; 0: none
+type outage struct{ until atomic.Int64 } // ns since the authenticator's start; 0: none
 
 func (o *outage) begin(now time.Duration) { o.until.Store(int64(now + retryAfter)) }
 func (o *outage) end()                    { o.until.Store(0) }

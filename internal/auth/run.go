@@ -11,7 +11,7 @@ import (
 const pollEvery = time.Second
 
 // aheadWorkers is how many refreshes beside calls run at once; the rest of
-// the lane is left to calls that wait.
+// the server is left to calls that wait.
 const aheadWorkers = laneWidth / 2
 
 // run keeps the cache up to date until ctx ends, then stores the last uses

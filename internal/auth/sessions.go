@@ -64,7 +64,7 @@ func (s *Sessions) Run(ctx context.Context) {
 }
 
 // Find is the live session with the digest of a cookie, which is shared and
-// must not be changed. Errors are those of Keyring.Identify.
+// must not be changed. Errors are those of Authenticator.Identify.
 func (s *Sessions) Find(ctx context.Context, digest modelgate.Digest, from Origin) (*modelgate.Session, error) {
 	e, now, err := s.current(ctx, digest, s.shard(digest).get(digest), from)
 	if err != nil {

@@ -15,7 +15,7 @@ const touchEvery = 60 * time.Second
 // maxTouches bounds what waits while the database is away.
 const maxTouches = 100_000
 
-// use is when a secret's last use was noted, since the keyring's start.
+// use is when a secret's last use was noted, since the authenticator's start.
 type use struct{ noted atomic.Int64 }
 
 func newUse() *use {

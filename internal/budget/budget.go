@@ -55,7 +55,7 @@ type Options struct {
 	// Flushed waits until all calls are booked whose END was written before
 	// it was called.
 	Flushed func(context.Context) error
-	// Unreachable reports whether an error of the bank's says that no account
+	// Unreachable reports whether an error of the store's says that no account
 	// can be served at the moment.
 	Unreachable func(error) bool
 	Now         func() time.Time // with a monotonic reading
@@ -79,18 +79,18 @@ type Enforcer struct {
 // account is the money of one client. It stays for good, so that there is
 // never a second one.
 type account struct {
-	// bank has a token while nobody talks to the bank for the client.
-	bank chan struct{}
+	// exchange has a token while nobody talks to the store for the client.
+	exchange chan struct{}
 
 	mu     sync.Mutex
-	pots   map[modelgate.Counter]*counterLease
-	failed time.Time // when the bank last gave no answer; zero: it did
+	leases map[modelgate.Counter]*counterLease
+	failed time.Time // when the store last gave no answer; zero: it did
 }
 
 // month is the span of a month in unix microseconds.
 type month struct{ from, to int64 }
 
-// New makes a purse.
+// New makes a enforcer.
 func New(o Options) *Enforcer {
 	return &Enforcer{Options: o, start: o.Now(), accounts: make(map[modelgate.ClientID]*account)}
 }
@@ -106,19 +106,19 @@ const maxHolds = 7
 // Hold is what a call has reserved. It is used by one goroutine at a time; the
 // zero value holds nothing.
 type Hold struct {
-	purse   *Enforcer
-	account *account
-	pots    [maxHolds]*counterLease
-	more    []*counterLease // of a key with ancestors, past maxHolds
-	count   int
-	amount  modelgate.Nano
-	holds   modelgate.Holds
+	enforcer *Enforcer
+	account  *account
+	leases   [maxHolds]*counterLease
+	more     []*counterLease // of a key with ancestors, past maxHolds
+	count    int
+	amount   modelgate.Nano
+	holds    modelgate.Holds
 }
 
-// pot is the i-th that the call has reserved of, below count.
-func (h *Hold) pot(i int) *counterLease {
+// lease is the i-th that the call has reserved of, below count.
+func (h *Hold) lease(i int) *counterLease {
 	if i < maxHolds {
-		return h.pots[i]
+		return h.leases[i]
 	}
 	return h.more[i-maxHolds]
 }
@@ -148,11 +148,11 @@ func (h *Hold) end(cost modelgate.Nano) {
 		return
 	}
 	h.account = nil
-	now := h.purse.Now()
+	now := h.enforcer.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range h.count {
-		h.pot(i).put(h.amount, cost, now)
+		h.lease(i).put(h.amount, cost, now)
 	}
 }
 
@@ -160,7 +160,7 @@ func (h *Hold) end(cost modelgate.Nano) {
 // in the periods of the instant at. More than MaxBudget fits into none: strict
 // refuses it, and an estimate counts as MaxBudget, so that sums of amounts stay
 // in range. Errors: insufficient_balance or budget_exceeded, the first in the
-// order of the budgets; unavailable where the bank has to be asked and does not
+// order of the budgets; unavailable where the store has to be asked and does not
 // answer.
 func (e *Enforcer) Reserve(ctx context.Context, c *modelgate.Caller, at time.Time, amount modelgate.Nano) (Hold, error) {
 	if n := len(c.Budgets); e.Mode == Strict && amount > modelgate.MaxBudget && n > 0 {
@@ -168,7 +168,7 @@ func (e *Enforcer) Reserve(ctx context.Context, c *modelgate.Caller, at time.Tim
 		return Hold{}, c.Budgets[n-1].Refusal() // a balance, which comes first, may be larger
 	}
 	amount = min(max(amount, 1), modelgate.MaxBudget)
-	r := reservation{purse: e, account: e.account(c.ClientID), caller: c, amount: amount}
+	r := reservation{enforcer: e, account: e.account(c.ClientID), caller: c, amount: amount}
 	r.day, r.month = e.calendar(at)
 	if h, ok := r.fast(); ok {
 		return h, nil
@@ -190,8 +190,8 @@ func (e *Enforcer) account(id modelgate.ClientID) *account {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a = e.accounts[id]; a == nil {
-		a = &account{bank: make(chan struct{}, 1), pots: make(map[modelgate.Counter]*counterLease)}
-		a.bank <- struct{}{}
+		a = &account{exchange: make(chan struct{}, 1), leases: make(map[modelgate.Counter]*counterLease)}
+		a.exchange <- struct{}{}
 		e.accounts[id] = a
 	}
 	return a
@@ -218,7 +218,7 @@ type Stats struct {
 	Failures int64 // transactions without an answer
 }
 
-// Stats are the purse's figures.
+// Stats are the enforcer's figures.
 func (e *Enforcer) Stats() Stats {
 	return Stats{e.asks.Load(), e.returns.Load(), e.refusals.Load(), e.failures.Load()}
 }
@@ -231,7 +231,7 @@ func (e *Enforcer) Slices() (held int, free modelgate.Nano) {
 	e.mu.RUnlock()
 	for _, a := range accounts {
 		a.mu.Lock()
-		for _, t := range a.pots {
+		for _, t := range a.leases {
 			if t.free > 0 || t.open > 0 {
 				held++
 			}

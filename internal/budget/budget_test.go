@@ -17,19 +17,19 @@ import (
 	"modelgate"
 )
 
-// till is one instance's purse with a clock that only moves by hand.
+// till is one instance's enforcer with a clock that only moves by hand.
 type till struct {
 	*testing.T
 	*Enforcer
-	bank *bank
-	now  atomic.Int64 // nanoseconds past moment
+	store *memoryStore
+	now   atomic.Int64 // nanoseconds past moment
 	// unbooked are the calls that have ended.
 	mu       sync.Mutex
 	unbooked []func()
 }
 
-func newTill(t *testing.T, mode Mode, b *bank) *till {
-	x := &till{T: t, bank: b}
+func newTill(t *testing.T, mode Mode, b *memoryStore) *till {
+	x := &till{T: t, store: b}
 	x.Enforcer = New(Options{
 		Store: b, Instance: t.Name(), Mode: mode, Log: slog.New(slog.DiscardHandler),
 		Now:     func() time.Time { return moment.Add(time.Duration(x.now.Load())) },
@@ -63,7 +63,7 @@ func (x *till) settle(h *Hold, c *modelgate.Caller, at time.Time, cost modelgate
 	x.mu.Lock()
 	x.unbooked = append(x.unbooked, func() {
 		for _, k := range counters {
-			x.bank.book(x.Instance, k, cost)
+			x.store.book(x.Instance, k, cost)
 		}
 	})
 	x.mu.Unlock()
@@ -78,17 +78,17 @@ func (x *till) idle() {
 
 // held is what the database says is reserved, of all counters together.
 func (x *till) held() (sum modelgate.Nano) {
-	x.bank.mu.Lock()
-	defer x.bank.mu.Unlock()
-	for _, s := range x.bank.spends {
+	x.store.mu.Lock()
+	defer x.store.mu.Unlock()
+	for _, s := range x.store.spends {
 		sum += s.held()
 	}
 	return sum
 }
 
 // caller has budgets in the order in which refusals are answered, which the
-// bank knows.
-func (b *bank) caller(budgets ...modelgate.Budget) *modelgate.Caller {
+// the store knows.
+func (b *memoryStore) caller(budgets ...modelgate.Budget) *modelgate.Caller {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range budgets {
@@ -120,7 +120,7 @@ func TestRefusalsComeInOneOrder(t *testing.T) {
 	for n := range len(order) + 1 {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			t.Parallel()
-			b := newBank()
+			b := newMemoryStore()
 			budgets := append([]modelgate.Budget(nil), order...)
 			for i := range n {
 				budgets[i].Limit = 100
@@ -147,8 +147,8 @@ func TestRefusalsComeInOneOrder(t *testing.T) {
 			h.Release()
 			h.Release()
 			x.idle()
-			if x.held() != 0 || len(x.account("c").pots) != 0 {
-				t.Errorf("%d is held at the end, in %d pots", x.held(), len(x.account("c").pots))
+			if x.held() != 0 || len(x.account("c").leases) != 0 {
+				t.Errorf("%d is held at the end, in %d leases", x.held(), len(x.account("c").leases))
 			}
 			if held, free := x.Slices(); held != 0 || free != 0 {
 				t.Errorf("%d slices with %d are told at the end", held, free)
@@ -158,10 +158,10 @@ func TestRefusalsComeInOneOrder(t *testing.T) {
 }
 
 // What the call that crosses a limit does not cost admits no other: only the
-// bank does, while something is left.
+// the store does, while something is left.
 func TestOnlyTheBankAdmitsPastALimit(t *testing.T) {
 	t.Parallel()
-	b := newBank()
+	b := newMemoryStore()
 	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 4))
 	x := newTill(t, Estimate, b)
 	call := func(amount, cost modelgate.Nano, want error) {
@@ -178,7 +178,7 @@ func TestOnlyTheBankAdmitsPastALimit(t *testing.T) {
 	call(1, 1, nil)
 	call(1, 0, modelgate.ErrBudget)
 	if asks := x.Stats().Asks; asks != 4 {
-		t.Errorf("the bank was asked %d times, want each time", asks)
+		t.Errorf("the store was asked %d times, want each time", asks)
 	}
 	x.idle()
 	if x.held() != 0 || b.spend(counter).settled != 4 {
@@ -188,7 +188,7 @@ func TestOnlyTheBankAdmitsPastALimit(t *testing.T) {
 
 func TestStrictAdmitsOnlyWhatFits(t *testing.T) {
 	t.Parallel()
-	b := newBank()
+	b := newMemoryStore()
 	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 10))
 	x := newTill(t, Strict, b)
 	var log strings.Builder
@@ -249,7 +249,7 @@ func TestPeriodsEnd(t *testing.T) {
 				}
 				return v
 			}
-			b := newBank()
+			b := newMemoryStore()
 			who := b.caller(budget(modelgate.LevelClient, modelgate.Day, 10), budget(modelgate.LevelClient, modelgate.Month, 12))
 			x := newTill(t, Strict, b)
 			old, err := x.Reserve(t.Context(), who, at(c.last), 10)
@@ -296,7 +296,7 @@ func TestPeriodsEnd(t *testing.T) {
 // already stays spent, and a removal lets calls pass.
 func TestLimitsChange(t *testing.T) {
 	t.Parallel()
-	b := newBank()
+	b := newMemoryStore()
 	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 1_000_000), budget(modelgate.LevelKey, modelgate.Day, 1_000_000))
 	x := newTill(t, Strict, b)
 	set := func(limit modelgate.Nano) {
@@ -342,10 +342,10 @@ func TestLimitsChange(t *testing.T) {
 	}
 }
 
-// While the database is away a purse admits what it holds, and no more.
+// While the database is away a enforcer admits what it holds, and no more.
 func TestBankAway(t *testing.T) {
 	t.Parallel()
-	b := newBank()
+	b := newMemoryStore()
 	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 1_000_000))
 	x := newTill(t, Estimate, b)
 	for range 5 {
@@ -403,7 +403,7 @@ func TestTheFirstSlice(t *testing.T) {
 	for _, c := range []struct{ limit, held modelgate.Nano }{
 		{90*share*1000 - 1, 1000}, {90 * share * 1000, 90_000}, {modelgate.MaxBudget, 90_000},
 	} {
-		b := newBank()
+		b := newMemoryStore()
 		who := b.caller(budget(modelgate.LevelClient, modelgate.Day, c.limit), budget(modelgate.LevelKey, modelgate.Day, modelgate.MaxBudget))
 		x := newTill(t, Strict, b)
 		h, err := x.reserve(who, 1000)
@@ -421,7 +421,7 @@ func TestTheFirstSlice(t *testing.T) {
 // database, and so do the other clients where one of them had just become idle.
 func TestBankAwaySoon(t *testing.T) {
 	t.Parallel()
-	b := newBank()
+	b := newMemoryStore()
 	x := newTill(t, Estimate, b)
 	var clients []*modelgate.Caller
 	for i := range 5 {
@@ -473,7 +473,7 @@ func TestBankAwayAtAnyTime(t *testing.T) {
 	t.Parallel()
 	const every, cost = 100 * time.Millisecond, 1000
 	for after := time.Duration(0); after < 2*ahead; after += 7 * time.Second {
-		b := newBank()
+		b := newMemoryStore()
 		x := newTill(t, Estimate, b)
 		c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 1_000_000_000), budget(modelgate.LevelKey, modelgate.Month, 2_000_000_000))
 		calls := func(d time.Duration) {
@@ -507,7 +507,7 @@ func TestManyAtOnce(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
 			const limit, most = 60_000, 100
-			b := newBank()
+			b := newMemoryStore()
 			b.sometimes = rand.New(rand.NewPCG(1, 2))
 			c := b.caller(budget(modelgate.LevelClient, modelgate.Day, limit), budget(modelgate.LevelClient, modelgate.Month, 2*limit), budget(modelgate.LevelKey, modelgate.Day, limit-1))
 			x, y := newTill(t, mode, b), newTill(t, mode, b)
@@ -570,7 +570,7 @@ func TestAmountsBeyondAnyLimit(t *testing.T) {
 	for _, mode := range []Mode{Estimate, Strict} {
 		t.Run(string(mode), func(t *testing.T) {
 			t.Parallel()
-			b := newBank()
+			b := newMemoryStore()
 			c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 100))
 			x := newTill(t, mode, b)
 			first, err := x.reserve(c, 10)
@@ -602,11 +602,11 @@ func TestAmountsBeyondAnyLimit(t *testing.T) {
 	}
 }
 
-// A call that ends while the purse waits for the books is not in them: its
+// A call that ends while the enforcer waits for the books is not in them: its
 // cost stays held until it is.
 func TestACallEndsWhileThePurseTidies(t *testing.T) {
 	t.Parallel()
-	b := newBank()
+	b := newMemoryStore()
 	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 100))
 	x := newTill(t, Strict, b)
 	for range 2 { // the second slice holds more than the call
@@ -642,13 +642,13 @@ func TestACallEndsWhileThePurseTidies(t *testing.T) {
 }
 
 // threeLevels is a caller with a budget of the month at each level.
-func threeLevels(b *bank) *modelgate.Caller {
+func threeLevels(b *memoryStore) *modelgate.Caller {
 	const limit = 1_000_000 * modelgate.USD
 	return b.caller(budget(modelgate.LevelClient, modelgate.Month, limit), budget(modelgate.LevelSubAccount, modelgate.Month, limit), budget(modelgate.LevelKey, modelgate.Month, limit))
 }
 
 func TestReserveAllocatesNothing(t *testing.T) {
-	b := newBank()
+	b := newMemoryStore()
 	c := threeLevels(b)
 	x := newTill(t, Estimate, b)
 	call := func() {
@@ -669,7 +669,7 @@ func TestReserveAllocatesNothing(t *testing.T) {
 }
 
 func BenchmarkReserve(b *testing.B) {
-	memory := newBank()
+	memory := newMemoryStore()
 	c := threeLevels(memory)
 	p := New(Options{
 		Store: memory, Instance: "i", Mode: Estimate, Log: slog.New(slog.DiscardHandler), Now: time.Now,

@@ -27,7 +27,7 @@ const (
 	shortest = 100 * time.Millisecond
 )
 
-// pending says what became of the last change that the bank was asked for.
+// pending says what became of the last change that the store was asked for.
 type pending uint8
 
 const (
@@ -57,7 +57,7 @@ type counterLease struct {
 	state pending
 	owed  modelgate.Nano // of returnLost
 
-	waiting   modelgate.Nano // of calls that wait for the bank
+	waiting   modelgate.Nano // of calls that wait for the store
 	left      modelgate.Nano // of the budget, as of the last answer
 	known     bool           // left means something
 	last      modelgate.Nano // amount reserved
@@ -68,8 +68,8 @@ type counterLease struct {
 	refusedAt modelgate.Nano
 }
 
-// newPot is an empty pot. Its numbers go on from those of any pot before it.
-func newPot(k modelgate.Counter, b *modelgate.Budget, now time.Time) *counterLease {
+// newLease is an empty lease. Its numbers go on from those of any lease before it.
+func newLease(k modelgate.Counter, b *modelgate.Budget, now time.Time) *counterLease {
 	return &counterLease{counter: k, revision: b.Revision, used: now, seq: now.UnixMicro()}
 }
 
@@ -82,7 +82,7 @@ func (t *counterLease) take(amount modelgate.Nano) {
 }
 
 // admit notes that a reservation stands. One that is taken back is no use of
-// the pot, or calls refused elsewhere would keep money here.
+// the lease, or calls refused elsewhere would keep money here.
 func (t *counterLease) admit(now time.Time) {
 	t.uses++
 	t.used = now
@@ -110,7 +110,7 @@ func (t *counterLease) stale(b *modelgate.Budget) bool { return b.Revision > t.r
 
 // crossed reports whether more is settled and held of the budget than its
 // limit, as of the last answer. What is free then was granted for the call that
-// crossed the limit, and admits no other: it goes back, and the bank decides.
+// crossed the limit, and admits no other: it goes back, and the store decides.
 func (t *counterLease) crossed() bool { return t.known && t.left < 0 }
 
 // renew notes a new limit. What was free under the old one must be given
@@ -119,7 +119,7 @@ func (t *counterLease) renew(b *modelgate.Budget) {
 	t.revision, t.gone, t.known, t.refused = b.Revision, false, false, time.Time{}
 }
 
-// refuses reports whether a call is refused without asking the bank. In
+// refuses reports whether a call is refused without asking the store. In
 // strict mode a smaller one might still fit.
 func (t *counterLease) refuses(amount modelgate.Nano, m Mode, now time.Time) bool {
 	if t.refused.IsZero() || now.Sub(t.refused) >= refusalAge {
@@ -128,7 +128,7 @@ func (t *counterLease) refuses(amount modelgate.Nano, m Mode, now time.Time) boo
 	return m == Estimate || amount >= t.refusedAt
 }
 
-// ask is what to ask the bank for while free is below 0; amount is that of
+// ask is what to ask the store for while free is below 0; amount is that of
 // the call at hand.
 func (t *counterLease) ask(amount modelgate.Nano, m Mode, now time.Time) modelgate.Ask {
 	if t.state != askLost {
@@ -146,7 +146,7 @@ func (t *counterLease) ask(amount modelgate.Nano, m Mode, now time.Time) modelga
 // most is what the next slice may hold: enough for ahead at the rate of late,
 // and no more than a share of what is left; near the limit just enough for
 // the calls that wait. While neither is known it is what the rate unknown
-// needs, of which the bank must have plenty.
+// needs, of which the store must have plenty.
 func (t *counterLease) most(least, amount modelgate.Nano, now time.Time) (most, plenty modelgate.Nano) {
 	t.measure(now)
 	exact := max(least, min(least.Add(t.waiting), modelgate.MaxBudget))

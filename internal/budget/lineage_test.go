@@ -14,7 +14,7 @@ import (
 func TestHoldOfALineage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		b := newBank()
+		b := newMemoryStore()
 		c := &modelgate.Caller{ClientID: "c", KeyID: "k0"}
 		add := func(l modelgate.Level, id string, generation int, periods ...modelgate.Period) {
 			for _, p := range periods {
@@ -29,13 +29,13 @@ func TestHoldOfALineage(t *testing.T) {
 		}
 		delete(b.limits, limitKey{modelgate.LevelKey, "k2", modelgate.Day})
 		x := newTill(t, Strict, b)
-		for range 2 { // from the bank, then from the slices
+		for range 2 { // from the store, then from the slices
 			h, err := x.Reserve(t.Context(), c, moment, 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if n := bits.OnesCount16(uint16(h.Holds())); n != 14 || h.count != 14 || h.Holds().HasAbove(2, modelgate.Day) || !h.Holds().HasAbove(4, modelgate.Month) {
-				t.Errorf("reserved on %d budgets, %d pots, %b; want 14 of 15", n, h.count, h.Holds())
+				t.Errorf("reserved on %d budgets, %d leases, %b; want 14 of 15", n, h.count, h.Holds())
 			}
 			h.Settle(1000)
 		}

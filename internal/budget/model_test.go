@@ -12,7 +12,7 @@ import (
 	"modelgate"
 )
 
-// The model check runs the real Purse of two instances against the bank, one
+// The model check runs the real Purse of two instances against the store, one
 // event after another, in every order: calls are reserved, settled and booked,
 // answers of the database get lost before and after they were committed,
 // instances crash and come back, or stay away until their slices expire, and
@@ -54,8 +54,8 @@ type world struct {
 	slices         [instances]slice
 	there          [instances]bool // the slice
 	up             [instances]bool
-	pots           [instances]counterLease
-	has            [instances]bool // the pot
+	leases         [instances]counterLease
+	has            [instances]bool // the lease
 	requests       [requests]request
 	changes        uint8 // of the limit so far
 	crashes        uint8
@@ -80,20 +80,20 @@ func (e *explorer) budget(w *world) modelgate.Budget {
 	return modelgate.Budget{Level: modelgate.LevelClient, ID: "c", Period: modelgate.Day, Limit: w.limit, Revision: w.revision}
 }
 
-// machine is a world come to life: one instance's purse on a bank.
+// machine is a world come to life: one instance's enforcer on a store.
 type machine struct {
 	*world
-	bank  *bank
-	purse *Enforcer
-	at    int
-	hold  [requests]Hold
+	store     *memoryStore
+	enforcer *Enforcer
+	at       int
+	hold     [requests]Hold
 }
 
 var counter = (&modelgate.Budget{Level: modelgate.LevelClient, ID: "c", Period: modelgate.Day}).Counter("c", moment)
 
 // boot makes the machine of instance i.
 func (e *explorer) boot(w *world, i int) *machine {
-	b := newBank()
+	b := newMemoryStore()
 	b.limits[limitKey{modelgate.LevelClient, "c", modelgate.Day}] = w.limit
 	s := b.spend(counter)
 	s.settled = w.settled
@@ -103,21 +103,21 @@ func (e *explorer) boot(w *world, i int) *machine {
 			s.slices[names[n]] = &copied
 		}
 	}
-	m := &machine{world: w, bank: b, at: i}
-	m.purse = New(Options{
+	m := &machine{world: w, store: b, at: i}
+	m.enforcer = New(Options{
 		Store: b, Instance: names[i], Mode: e.mode, Now: func() time.Time { return moment },
 		Log: slog.New(slog.DiscardHandler), Unreachable: isLost, Flushed: func(context.Context) error { m.bookAll(); return nil },
 	})
-	m.purse.valid.Store(int64(time.Hour))
-	a := m.purse.account("c")
+	m.enforcer.valid.Store(int64(time.Hour))
+	a := m.enforcer.account("c")
 	if w.has[i] {
-		copied := w.pots[i]
-		a.pots[counter] = &copied
+		copied := w.leases[i]
+		a.leases[counter] = &copied
 	}
 	for n, r := range w.requests {
 		if r.phase == open && int(r.at) == i {
-			m.hold[n] = Hold{purse: m.purse, account: a, count: 1, amount: r.amount}
-			m.hold[n].pots[0] = a.pots[counter]
+			m.hold[n] = Hold{enforcer: m.enforcer, account: a, count: 1, amount: r.amount}
+			m.hold[n].leases[0] = a.leases[counter]
 		}
 	}
 	return m
@@ -127,24 +127,24 @@ func (e *explorer) boot(w *world, i int) *machine {
 func (m *machine) bookAll() {
 	for n := range m.requests {
 		if r := &m.requests[n]; r.phase == ended && int(r.at) == m.at {
-			m.bank.book(names[m.at], counter, r.cost)
+			m.store.book(names[m.at], counter, r.cost)
 			r.phase = booked
 		}
 	}
 }
 
-// fillUp fills up the pot that the instance may have, as if it were in use.
+// fillUp fills up the lease that the instance may have, as if it were in use.
 func (m *machine) fillUp() {
-	a := m.purse.account("c")
-	if t := a.pots[counter]; t != nil {
-		_ = m.purse.fillUp(context.Background(), a, []*counterLease{t}) // a lost answer
+	a := m.enforcer.account("c")
+	if t := a.leases[counter]; t != nil {
+		_ = m.enforcer.fillUp(context.Background(), a, []*counterLease{t}) // a lost answer
 	}
 }
 
 // store puts the machine's state back into its world, without what makes no
 // difference.
-func (m *machine) store(t *testing.T) {
-	s := m.bank.spend(counter)
+func (m *machine) spent(t *testing.T) {
+	s := m.store.spend(counter)
 	m.settled = s.settled
 	for n := range instances {
 		mine := s.slices[names[n]]
@@ -153,16 +153,16 @@ func (m *machine) store(t *testing.T) {
 			m.slices[n] = *mine
 		}
 	}
-	p := m.purse.account("c").pots[counter]
-	m.has[m.at], m.pots[m.at] = p != nil, counterLease{}
+	p := m.enforcer.account("c").leases[counter]
+	m.has[m.at], m.leases[m.at] = p != nil, counterLease{}
 	if p != nil {
-		m.pots[m.at] = *p
+		m.leases[m.at] = *p
 		if p.waiting != 0 {
 			t.Errorf("waiting %d when nobody waits", p.waiting)
 		}
 	}
 	for n := range instances {
-		p, s := &m.pots[n], &m.slices[n]
+		p, s := &m.leases[n], &m.slices[n]
 		p.used, p.asked, p.refused = epoch, time.Time{}, time.Time{}
 		p.uses, p.last, p.taken, p.refusedAt, p.rate = 0, 0, 0, 0, 1e12
 		if !m.has[n] {
@@ -175,7 +175,7 @@ func (m *machine) store(t *testing.T) {
 			p.seq, s.seq = 10, 10
 		default:
 			if s.seq > p.seq {
-				t.Errorf("slice number %d above the pot's %d", s.seq, p.seq)
+				t.Errorf("slice number %d above the lease's %d", s.seq, p.seq)
 			}
 			p.seq, s.seq = 10, 9
 		}
@@ -198,20 +198,20 @@ func (e *explorer) steps(w world) {
 		for _, fail := range [][]loss{nil, {before}, {after}, {none, before}, {none, after}} {
 			e.reserve(w, i, fail)
 			if len(fail) < 2 {
-				e.event(w, i, func(m *machine) { m.bank.fail = fail; m.purse.returnIdle(context.Background()) })
-				e.event(w, i, func(m *machine) { m.bank.fail = fail; m.fillUp() })
+				e.event(w, i, func(m *machine) { m.store.fail = fail; m.enforcer.returnIdle(context.Background()) })
+				e.event(w, i, func(m *machine) { m.store.fail = fail; m.fillUp() })
 			}
 		}
 		e.event(w, i, func(m *machine) { // tidied while the books are behind
-			m.purse.Flushed = func(context.Context) error { return errLost }
-			m.purse.returnIdle(context.Background())
+			m.enforcer.Flushed = func(context.Context) error { return errLost }
+			m.enforcer.returnIdle(context.Background())
 		})
 		e.settle(w, i)
 		e.endWhileTidying(w, i)
 		if w.crashes < 2 {
 			e.event(w, i, func(m *machine) {
 				m.up[i], m.crashes = false, m.crashes+1
-				m.purse.account("c").pots = map[modelgate.Counter]*counterLease{}
+				m.enforcer.account("c").leases = map[modelgate.Counter]*counterLease{}
 			})
 		}
 	}
@@ -231,7 +231,7 @@ func (e *explorer) steps(w world) {
 func (e *explorer) event(w world, i int, do func(*machine)) {
 	m := e.boot(&w, i)
 	do(m)
-	m.store(e.t)
+	m.spent(e.t)
 	e.visit(w)
 }
 
@@ -242,10 +242,10 @@ func (e *explorer) reserve(w world, i int, fail []loss) {
 		}
 		for _, amount := range e.amount {
 			e.event(w, i, func(m *machine) {
-				m.bank.fail = fail
+				m.store.fail = fail
 				b := e.budget(&w)
 				left := m.left()
-				h, err := m.purse.Reserve(context.Background(), &modelgate.Caller{ClientID: "c", Budgets: []modelgate.Budget{b}}, moment, amount)
+				h, err := m.enforcer.Reserve(context.Background(), &modelgate.Caller{ClientID: "c", Budgets: []modelgate.Budget{b}}, moment, amount)
 				if err == nil && left+w.unused(i)+m.short <= 0 {
 					e.t.Errorf("admitted %d with %d left: %s", amount, left, &w)
 				}
@@ -253,7 +253,7 @@ func (e *explorer) reserve(w world, i int, fail []loss) {
 					m.requests[n] = request{open, uint8(i), amount, 0}
 					m.crossing = max(m.crossing, amount)
 					if h.count != 1 || !h.Holds().Has(modelgate.LevelClient, modelgate.Day) {
-						e.t.Errorf("a hold of %d pots, %b", h.count, h.Holds())
+						e.t.Errorf("a hold of %d leases, %b", h.count, h.Holds())
 					}
 				}
 				if modelgate.KindOf(err) == modelgate.BudgetExceeded && left >= amount+e.shortAt(&w, i) {
@@ -266,11 +266,11 @@ func (e *explorer) reserve(w world, i int, fail []loss) {
 }
 
 // shortAt is what instance i owes: calls that cost more than was reserved.
-func (e *explorer) shortAt(w *world, i int) modelgate.Nano { return max(0, -w.pots[i].free) }
+func (e *explorer) shortAt(w *world, i int) modelgate.Nano { return max(0, -w.leases[i].free) }
 
-// left is what the bank has left.
+// left is what the store has left.
 func (m *machine) left() modelgate.Nano {
-	s := m.bank.spend(counter)
+	s := m.store.spend(counter)
 	return m.limit - s.settled - s.held()
 }
 
@@ -296,7 +296,7 @@ func (e *explorer) settle(w world, i int) {
 			}
 		case ended:
 			e.event(w, i, func(m *machine) {
-				m.bank.book(names[i], counter, r.cost)
+				m.store.book(names[i], counter, r.cost)
 				m.requests[n].phase = booked
 			})
 		}
@@ -311,13 +311,13 @@ func (e *explorer) endWhileTidying(w world, i int) {
 			continue
 		}
 		e.event(w, i, func(m *machine) {
-			m.purse.Flushed = func(context.Context) error {
+			m.enforcer.Flushed = func(context.Context) error {
 				m.bookAll()
 				m.hold[n].Settle(r.amount)
 				m.requests[n] = request{ended, r.at, r.amount, r.amount}
 				return nil
 			}
-			m.purse.returnIdle(context.Background())
+			m.enforcer.returnIdle(context.Background())
 			if m.requests[n].phase == open { // nothing was idle
 				m.hold[n].Settle(r.amount)
 				m.requests[n] = request{ended, r.at, r.amount, r.amount}
@@ -336,7 +336,7 @@ func (m *machine) restart() {
 		}
 	}
 	m.bookAll()
-	_ = m.bank.EndSlices(context.Background(), names[m.at])
+	_ = m.store.EndSlices(context.Background(), names[m.at])
 	m.up[m.at] = true
 }
 
@@ -350,7 +350,7 @@ func (m *machine) expire() {
 			m.expired += r.cost
 		}
 	}
-	_ = m.bank.EndSlices(context.Background(), names[m.at])
+	_ = m.store.EndSlices(context.Background(), names[m.at])
 }
 
 // visit checks a state that is new.
@@ -386,13 +386,13 @@ func (e *explorer) check(w *world) {
 	exposed := w.settled
 	for i := range instances {
 		under := w.under(i)
-		exposed += under + max(0, w.pots[i].free)
+		exposed += under + max(0, w.leases[i].free)
 		if !w.up[i] || !w.has[i] {
 			continue
 		}
-		p := &w.pots[i]
+		p := &w.leases[i]
 		if got := p.free + under; p.state == settled && got != w.slices[i].granted {
-			e.t.Errorf("the slice has %d, the pot %d and %d under way: %s", w.slices[i].granted, p.free, under, w)
+			e.t.Errorf("the slice has %d, the lease %d and %d under way: %s", w.slices[i].granted, p.free, under, w)
 		}
 	}
 	most := w.highest + w.expired
@@ -416,11 +416,11 @@ func (e *explorer) checkLeaks(w world) {
 		m := e.boot(&w, i)
 		if w.up[i] {
 			m.bookAll()
-			m.purse.returnIdle(context.Background())
+			m.enforcer.returnIdle(context.Background())
 		} else {
 			m.restart()
 		}
-		m.store(e.t)
+		m.spent(e.t)
 	}
 	held := max(w.slices[0].granted, 0) + max(w.slices[1].granted, 0)
 	if held != 0 {
@@ -446,7 +446,7 @@ func (w *world) key() string {
 	}
 	put(w.limit, w.settled, modelgate.Nano(w.revision), w.highest, w.short, w.crossing, w.expired)
 	for i := range instances {
-		p, s := &w.pots[i], &w.slices[i]
+		p, s := &w.leases[i], &w.slices[i]
 		flag(w.up[i], w.there[i], w.has[i], p.known, p.gone)
 		put(s.granted, s.amount, modelgate.Nano(s.seq), p.free, p.left, p.owed, modelgate.Nano(p.revision))
 		b = append(b, byte(p.state), byte(p.open))
@@ -459,7 +459,7 @@ func (w *world) key() string {
 }
 
 func (w *world) String() string {
-	return fmt.Sprintf("limit %d settled %d slices %+v pots %+v requests %+v", w.limit, w.settled, w.slices, w.pots, w.requests)
+	return fmt.Sprintf("limit %d settled %d slices %+v leases %+v requests %+v", w.limit, w.settled, w.slices, w.leases, w.requests)
 }
 
 // states is how many the check visits of each mode; the spaces are larger.

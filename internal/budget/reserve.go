@@ -7,13 +7,13 @@ import (
 	"modelgate"
 )
 
-// bankPatience bounds one transaction with the bank. It does not end with the
+// storePatience bounds one transaction with the store. It does not end with the
 // call that caused it: others wait for the same money.
-const bankPatience = 5 * time.Second
+const storePatience = 5 * time.Second
 
 // reservation is one call of Reserve.
 type reservation struct {
-	purse      *Enforcer
+	enforcer   *Enforcer
 	account    *account
 	caller     *modelgate.Caller
 	amount     modelgate.Nano
@@ -39,16 +39,16 @@ func (r *reservation) fast() (Hold, bool) {
 	return r.take()
 }
 
-// take reserves where every pot has enough. The account is locked.
+// take reserves where every lease has enough. The account is locked.
 func (r *reservation) take() (Hold, bool) {
-	h := Hold{purse: r.purse, account: r.account, amount: r.amount}
-	now := r.purse.Now()
-	if now.Sub(r.purse.start) >= time.Duration(r.purse.valid.Load()) {
+	h := Hold{enforcer: r.enforcer, account: r.account, amount: r.amount}
+	now := r.enforcer.Now()
+	if now.Sub(r.enforcer.start) >= time.Duration(r.enforcer.valid.Load()) {
 		return Hold{}, false
 	}
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
-		t := r.account.pots[r.counter(b)]
+		t := r.account.leases[r.counter(b)]
 		switch {
 		case t == nil || t.stale(b):
 			return Hold{}, false
@@ -60,7 +60,7 @@ func (r *reservation) take() (Hold, bool) {
 		h.add(b, t)
 	}
 	for i := range h.count {
-		t := h.pot(i)
+		t := h.lease(i)
 		t.take(r.amount)
 		t.admit(now)
 	}
@@ -69,7 +69,7 @@ func (r *reservation) take() (Hold, bool) {
 
 func (h *Hold) add(b *modelgate.Budget, t *counterLease) {
 	if h.count < maxHolds {
-		h.pots[h.count] = t
+		h.leases[h.count] = t
 	} else {
 		h.more = append(h.more, t)
 	}
@@ -77,7 +77,7 @@ func (h *Hold) add(b *modelgate.Budget, t *counterLease) {
 	h.holds = h.holds.Add(b)
 }
 
-// slow asks the bank for what is missing. One call of a client does so at a
+// slow asks the store for what is missing. One call of a client does so at a
 // time; the others wait, and find more than they need or ask in turn.
 func (r *reservation) slow(ctx context.Context) (Hold, error) {
 	lacking, err := r.queue()
@@ -85,13 +85,13 @@ func (r *reservation) slow(ctx context.Context) (Hold, error) {
 		return Hold{}, err
 	}
 	select {
-	case <-r.account.bank:
+	case <-r.account.exchange:
 	case <-ctx.Done():
 		r.leave(lacking)
 		return Hold{}, errNoBank
 	}
 	r.leave(lacking)
-	defer func() { r.account.bank <- struct{}{} }()
+	defer func() { r.account.exchange <- struct{}{} }()
 	for {
 		if h, ok := r.fast(); ok {
 			return h, nil
@@ -99,8 +99,8 @@ func (r *reservation) slow(ctx context.Context) (Hold, error) {
 		if err := r.refusal(); err != nil {
 			return Hold{}, err
 		}
-		if r.purse.lapsed() {
-			if err := r.purse.renew(ctx); err != nil {
+		if r.enforcer.lapsed() {
+			if err := r.enforcer.renew(ctx); err != nil {
 				return Hold{}, errNoBank
 			}
 		}
@@ -119,7 +119,7 @@ func (r *reservation) queue() (lacking []*counterLease, err error) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	for i := range r.caller.Budgets {
-		if t := r.pot(&r.caller.Budgets[i]); t.free < r.amount {
+		if t := r.lease(&r.caller.Budgets[i]); t.free < r.amount {
 			t.waiting += r.amount
 			lacking = append(lacking, t)
 		}
@@ -136,27 +136,27 @@ func (r *reservation) leave(lacking []*counterLease) {
 	}
 }
 
-// pot is the pot of a budget, made where there is none. The account is
+// lease is the lease of a budget, made where there is none. The account is
 // locked.
-func (r *reservation) pot(b *modelgate.Budget) *counterLease {
+func (r *reservation) lease(b *modelgate.Budget) *counterLease {
 	k := r.counter(b)
-	t := r.account.pots[k]
+	t := r.account.leases[k]
 	if t == nil {
-		t = newPot(k, b, r.purse.Now())
-		r.account.pots[k] = t
+		t = newLease(k, b, r.enforcer.Now())
+		r.account.leases[k] = t
 	}
 	return t
 }
 
-// refusal is the answer where it is known without the bank.
+// refusal is the answer where it is known without the store.
 func (r *reservation) refusal() error {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
-	now := r.purse.Now()
+	now := r.enforcer.Now()
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
-		t := r.account.pots[r.counter(b)]
-		if t != nil && !t.stale(b) && !t.gone && t.free < r.amount && t.refuses(r.amount, r.purse.Mode, now) {
+		t := r.account.leases[r.counter(b)]
+		if t != nil && !t.stale(b) && !t.gone && t.free < r.amount && t.refuses(r.amount, r.enforcer.Mode, now) {
 			return r.refused(b, t.left)
 		}
 	}
@@ -166,12 +166,12 @@ func (r *reservation) refusal() error {
 	return nil
 }
 
-// requestLease is one exchange with the bank. The token of the account is held. It
+// requestLease is one exchange with the store. The token of the account is held. It
 // is not whole where the answer to an older ask was not enough.
 func (r *reservation) requestLease(ctx context.Context) (h Hold, whole bool, err error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bankPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storePatience)
 	defer cancel()
-	if err := r.purse.pay(ctx, r.account, r.overdue()); err != nil {
+	if err := r.enforcer.pay(ctx, r.account, r.overdue()); err != nil {
 		return Hold{}, false, errNoBank
 	}
 	h, asks, asking, ok := r.reserve()
@@ -182,12 +182,12 @@ func (r *reservation) requestLease(ctx context.Context) (h Hold, whole bool, err
 		h.admit()
 		return h, true, nil
 	}
-	r.purse.asks.Add(1)
-	answers, err := r.purse.Store.Hold(ctx, r.purse.Instance, asks)
+	r.enforcer.asks.Add(1)
+	answers, err := r.enforcer.Store.Hold(ctx, r.enforcer.Instance, asks)
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	if err != nil {
-		r.purse.fault(r.account, "reserve", err)
+		r.enforcer.fault(r.account, "reserve", err)
 		for _, t := range asking {
 			t.state = askLost
 		}
@@ -198,7 +198,7 @@ func (r *reservation) requestLease(ctx context.Context) (h Hold, whole bool, err
 	if refused(answers) {
 		h.undo()
 		for i, t := range asking {
-			t.denied(answers[i], r.amount, r.purse.Now())
+			t.denied(answers[i], r.amount, r.enforcer.Now())
 		}
 		return Hold{}, false, r.first(asking, answers)
 	}
@@ -215,7 +215,7 @@ func (r *reservation) overdue() (due []debt) {
 	defer r.account.mu.Unlock()
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
-		t := r.pot(b)
+		t := r.lease(b)
 		if again, ok := t.again(); ok {
 			due = append(due, debt{t, again})
 			continue
@@ -235,16 +235,16 @@ func (r *reservation) overdue() (due []debt) {
 	return due
 }
 
-// reserve takes the amount from every pot and lists what that lacks. It is not
+// reserve takes the amount from every lease and lists what that lacks. It is not
 // ok where something is to be returned first.
 func (r *reservation) reserve() (h Hold, asks []modelgate.Ask, asking []*counterLease, ok bool) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
-	now := r.purse.Now()
-	h = Hold{purse: r.purse, account: r.account, amount: r.amount}
+	now := r.enforcer.Now()
+	h = Hold{enforcer: r.enforcer, account: r.account, amount: r.amount}
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
-		t := r.pot(b)
+		t := r.lease(b)
 		if t.gone && !t.stale(b) {
 			continue
 		}
@@ -255,7 +255,7 @@ func (r *reservation) reserve() (h Hold, asks []modelgate.Ask, asking []*counter
 		h.add(b, t)
 		t.take(r.amount)
 		if t.free < 0 {
-			asks = append(asks, t.ask(r.amount, r.purse.Mode, now))
+			asks = append(asks, t.ask(r.amount, r.enforcer.Mode, now))
 			asking = append(asking, t)
 		}
 	}
@@ -287,7 +287,7 @@ func (r *reservation) first(asking []*counterLease, answers []modelgate.Held) er
 // refused is the refusal of a budget. The client is not told whether nothing is
 // left of it, or less than the call may cost.
 func (r *reservation) refused(b *modelgate.Budget, left modelgate.Nano) error {
-	r.purse.Log.Debug("budget refuses a call", "client_id", r.caller.ClientID, "key_id", r.caller.KeyID, "scope", b.Level, "id", b.ID,
+	r.enforcer.Log.Debug("budget refuses a call", "client_id", r.caller.ClientID, "key_id", r.caller.KeyID, "scope", b.Level, "id", b.ID,
 		"period", b.Period, "limit_usd", b.Limit, "left_usd", left, "reserve_usd", r.amount)
 	return b.Refusal()
 }
@@ -297,23 +297,23 @@ func (h *Hold) admit() {
 	h.account.mu.Lock()
 	defer h.account.mu.Unlock()
 	for i := range h.count {
-		h.pot(i).admit(h.purse.Now())
+		h.lease(i).admit(h.enforcer.Now())
 	}
 }
 
 // undo takes the reservation back. The account is locked.
 func (h *Hold) undo() {
 	for i := range h.count {
-		h.pot(i).undo(h.amount)
+		h.lease(i).undo(h.amount)
 	}
 }
 
 // without is the hold less what budgets have that are gone; it is whole where
-// every pot has what it needs, else undone. The account is locked.
+// every lease has what it needs, else undone. The account is locked.
 func (r *reservation) without(h *Hold) (Hold, bool, error) {
-	out := Hold{purse: h.purse, account: h.account, amount: h.amount}
+	out := Hold{enforcer: h.enforcer, account: h.account, amount: h.amount}
 	for i := range h.count {
-		if t := h.pot(i); t.free < 0 && !t.gone {
+		if t := h.lease(i); t.free < 0 && !t.gone {
 			h.undo()
 			return Hold{}, false, nil
 		}
@@ -321,17 +321,17 @@ func (r *reservation) without(h *Hold) (Hold, bool, error) {
 	next := 0
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
-		if next == h.count || h.pot(next).counter != r.counter(b) {
+		if next == h.count || h.lease(next).counter != r.counter(b) {
 			continue // it was gone before
 		}
-		t := h.pot(next)
+		t := h.lease(next)
 		next++
 		if t.gone {
 			t.undo(h.amount)
 			continue
 		}
 		out.add(b, t)
-		t.admit(h.purse.Now())
+		t.admit(h.enforcer.Now())
 	}
 	return out, true, nil
 }

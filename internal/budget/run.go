@@ -20,7 +20,7 @@ const (
 	// fillAtOnce bounds how many slices of one account are filled up in one
 	// transaction.
 	fillAtOnce = 100
-	// flushPatience bounds the wait for bookings before a pot is closed.
+	// flushPatience bounds the wait for bookings before a lease is closed.
 	flushPatience = 2 * time.Second
 )
 
@@ -67,7 +67,7 @@ func (e *Enforcer) lapsed() bool {
 // database has given the instance up, everything is begun anew: calls under way keep what they are, and are booked without
 // what was reserved for them.
 func (e *Enforcer) renew(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, bankPatience)
+	ctx, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
 	lapsed, asked := e.lapsed(), e.Now()
 	kept, err := e.Store.RenewSlices(ctx, e.Instance)
@@ -80,7 +80,7 @@ func (e *Enforcer) renew(ctx context.Context) error {
 		}
 		for _, a := range e.list() {
 			a.mu.Lock()
-			clear(a.pots)
+			clear(a.leases)
 			a.mu.Unlock()
 		}
 	}
@@ -98,15 +98,15 @@ func (e *Enforcer) list() []*account {
 	return out
 }
 
-// idle is a pot that nobody used for a while, and how often it had been used.
+// idle is a lease that nobody used for a while, and how often it had been used.
 type idle struct {
 	account *account
-	pot     *counterLease
+	lease   *counterLease
 	uses    int64
 	ended   bool // no call was open: the books have them all once they are flushed
 }
 
-// returnIdle fills up slices that are in use and gives back what is not used. A pot
+// returnIdle fills up slices that are in use and gives back what is not used. A lease
 // without calls is closed once what it was used for is booked: whatever a lost
 // answer left in its slice goes back with it. While the database is away, what
 // is held keeps calls going: the first account that finds it so is the last, and
@@ -137,7 +137,7 @@ func (e *Enforcer) returnIdle(ctx context.Context) {
 	}
 }
 
-// suspectsFirst are the accounts, those first whose last exchange with the bank
+// suspectsFirst are the accounts, those first whose last exchange with the store
 // failed.
 func suspectsFirst[T any](byAccount map[*account]T) []*account {
 	var suspects, others []*account
@@ -153,13 +153,13 @@ func suspectsFirst[T any](byAccount map[*account]T) []*account {
 	return append(suspects, others...)
 }
 
-// look finds the pots that are not used, and those to be filled up.
+// look finds the leases that are not used, and those to be filled up.
 func (e *Enforcer) look() (found []idle, low map[*account][]*counterLease) {
 	now := e.Now()
 	low = make(map[*account][]*counterLease)
 	for _, a := range e.list() {
 		a.mu.Lock()
-		for _, t := range a.pots {
+		for _, t := range a.leases {
 			switch unused := now.Sub(t.used) >= idleAge; {
 			case unused && t.waiting == 0 && (t.open == 0 || t.free > 0):
 				found = append(found, idle{a, t, t.uses, t.open == 0})
@@ -175,8 +175,8 @@ func (e *Enforcer) look() (found []idle, low map[*account][]*counterLease) {
 // fillUp fills up the slices of an account that are still low.
 func (e *Enforcer) fillUp(ctx context.Context, a *account, low []*counterLease) error {
 	select {
-	case <-a.bank:
-		defer func() { a.bank <- struct{}{} }()
+	case <-a.exchange:
+		defer func() { a.exchange <- struct{}{} }()
 	default:
 		return nil // somebody is using it
 	}
@@ -188,7 +188,7 @@ func (e *Enforcer) fillUp(ctx context.Context, a *account, low []*counterLease) 
 	a.mu.Lock()
 	now := e.Now()
 	for _, t := range low {
-		if a.pots[t.counter] == t && t.low(now) {
+		if a.leases[t.counter] == t && t.low(now) {
 			asks, asking = append(asks, t.fill(now)), append(asking, t)
 		}
 	}
@@ -196,7 +196,7 @@ func (e *Enforcer) fillUp(ctx context.Context, a *account, low []*counterLease) 
 	if len(asks) == 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bankPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storePatience)
 	defer cancel()
 	e.asks.Add(1)
 	answers, err := e.Store.Hold(ctx, e.Instance, asks)
@@ -223,24 +223,24 @@ func (e *Enforcer) fillUp(ctx context.Context, a *account, low []*counterLease) 
 
 // debt is a return that is due.
 type debt struct {
-	pot *counterLease
+	lease *counterLease
 	modelgate.Return
 }
 
 func (e *Enforcer) tidyAccount(ctx context.Context, a *account, list []idle, booked bool) error {
 	select {
-	case <-a.bank:
-		defer func() { a.bank <- struct{}{} }()
+	case <-a.exchange:
+		defer func() { a.exchange <- struct{}{} }()
 	default:
 		return nil // somebody is using it
 	}
 	var due []debt
 	a.mu.Lock()
 	for _, i := range list {
-		t := i.pot
+		t := i.lease
 		again, lost := t.again()
 		switch {
-		case t.uses != i.uses || t.waiting > 0 || a.pots[t.counter] != t:
+		case t.uses != i.uses || t.waiting > 0 || a.leases[t.counter] != t:
 		case i.ended && booked:
 			due = append(due, debt{t, t.close()})
 		case lost:
@@ -250,12 +250,12 @@ func (e *Enforcer) tidyAccount(ctx context.Context, a *account, list []idle, boo
 		}
 	}
 	a.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), bankPatience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storePatience)
 	defer cancel()
 	return e.pay(ctx, a, due)
 }
 
-// pay makes returns. Pots that are closed are forgotten, unless they have
+// pay makes returns. Leases that are closed are forgotten, unless they have
 // been used meanwhile. The token of the account is held.
 func (e *Enforcer) pay(ctx context.Context, a *account, due []debt) error {
 	if len(due) == 0 {
@@ -277,17 +277,17 @@ func (e *Enforcer) pay(ctx context.Context, a *account, due []debt) error {
 	for _, d := range due {
 		switch {
 		case err != nil:
-			d.pot.lost(d.Return)
-		case d.Close && d.pot.open == 0 && d.pot.waiting == 0:
-			delete(a.pots, d.Counter)
+			d.lease.lost(d.Return)
+		case d.Close && d.lease.open == 0 && d.lease.waiting == 0:
+			delete(a.leases, d.Counter)
 		default:
-			d.pot.state = settled
+			d.lease.state = settled
 		}
 	}
 	return err
 }
 
-// fault notes that the bank gave no answer. The account is locked.
+// fault notes that the store gave no answer. The account is locked.
 func (e *Enforcer) fault(a *account, what string, err error) {
 	e.failures.Add(1)
 	if a.failed.IsZero() {

@@ -30,13 +30,13 @@ type Visit struct {
 	Portal bool // of a customer, in its reseller's portal
 }
 
-// Authenticator finds callers; keyring.Keyring is one.
+// Authenticator finds callers; auth.Authenticator is one.
 type Authenticator interface {
 	Identify(ctx context.Context, secret string, from auth.Origin) (*modelgate.Caller, error)
 	IdentifyDigest(ctx context.Context, digest modelgate.Digest, from auth.Origin) (*modelgate.Caller, error)
 }
 
-// Sessions finds sessions by the digests of their cookies; keyring.Sessions is
+// Sessions finds sessions by the digests of their cookies; auth.Sessions is
 // one.
 type Sessions interface {
 	Find(ctx context.Context, cookie modelgate.Digest, from auth.Origin) (*modelgate.Session, error)

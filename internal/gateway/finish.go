@@ -39,7 +39,7 @@ func (g *Gateway) finish(c *call) {
 // end writes the END entry, once. It is written even where reading the usage
 // panics: a provider's bytes must not keep a call off the books.
 func (g *Gateway) end(c *call) {
-	if c.ended || !c.begun { // an errand is not booked
+	if c.ended || !c.begun { // a request about a job is not booked
 		return
 	}
 	c.ended, c.closing = true, time.Now()

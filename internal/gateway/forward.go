@@ -48,7 +48,7 @@ func (g *Gateway) forward(c *call) error {
 }
 
 // watch bounds the upstream call of c: by its client, its provider and the
-// life of the relay. What it returns ends that.
+// life of the gateway. What it returns ends that.
 func (g *Gateway) watch(c *call) (stop func()) {
 	c.client = disconnectWatcher{life: &c.life, drains: g.drains, org: c.caller.ClientID, limit: g.DrainFor, gauge: g.Metrics.drains}
 	g.lives.add(c.id[len(c.id)-1], &c.life)

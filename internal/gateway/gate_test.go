@@ -160,7 +160,7 @@ func (a *anyone) Identify(context.Context, string, auth.Origin) (*modelgate.Call
 	return a.caller.Load(), nil
 }
 
-// gate is a relay behind a real server, with providers that all live at one
+// gate is a gateway behind a real server, with providers that all live at one
 // upstream.
 type gate struct {
 	*httptest.Server

@@ -20,7 +20,7 @@ import (
 	"modelgate/internal/ratelimit"
 )
 
-// Authenticator finds the caller of a presented secret; keyring.Keyring is one.
+// Authenticator finds the caller of a presented secret; auth.Authenticator is one.
 type Authenticator interface {
 	Identify(ctx context.Context, secret string, from auth.Origin) (*modelgate.Caller, error)
 }
@@ -45,7 +45,7 @@ type Jobs interface {
 	FinishJobs(context.Context, []modelgate.JobFinal) (ended []modelgate.JobFinal, err error)
 }
 
-// Options are what a Relay needs. All fields down to MaxBody are required; the
+// Options are what a Gateway needs. All fields down to MaxBody are required; the
 // others have defaults.
 type Options struct {
 	Live    func() *Snapshot
@@ -115,7 +115,7 @@ type Gateway struct {
 	warnings warnings
 }
 
-// New makes a relay.
+// New makes a gateway.
 func New(o Options) *Gateway {
 	o = o.withDefaults()
 	y := &Gateway{Options: o, doors: make(map[string]*door), drains: newDrains(o.MaxDrain)}

@@ -47,7 +47,7 @@ type answer struct {
 	status  int
 }
 
-// NewMetrics registers the metrics of a relay.
+// NewMetrics registers the metrics of a gateway.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	seconds := prometheus.ExponentialBuckets(0.005, 2.5, 12)
 	m := &Metrics{

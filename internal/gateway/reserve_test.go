@@ -23,7 +23,7 @@ type till struct {
 	*testing.T
 	db     *store.DB
 	caller *modelgate.Caller
-	purse  *budget.Enforcer
+	budgets  *budget.Enforcer
 }
 
 // money are the limits of a till in nano-USD; 0 sets none.
@@ -77,8 +77,8 @@ func newTill(t *testing.T, m money) *till {
 	must(err)
 	x := &till{T: t, db: db, caller: &caller}
 	if m.mode != "" {
-		x.purse = budget.New(budget.Options{Store: db, Instance: "i", Mode: m.mode, Unreachable: store.Unreachable, Now: time.Now, Log: slog.New(slog.DiscardHandler), Flushed: func(context.Context) error { return nil }})
-		must(x.purse.Start(ctx))
+		x.budgets = budget.New(budget.Options{Store: db, Instance: "i", Mode: m.mode, Unreachable: store.Unreachable, Now: time.Now, Log: slog.New(slog.DiscardHandler), Flushed: func(context.Context) error { return nil }})
+		must(x.budgets.Start(ctx))
 	}
 	return x
 }
@@ -101,7 +101,7 @@ func (x *till) held() modelgate.Nano {
 // open starts a gate for the till's caller.
 func (x *till) open(upstream string, p plan) *gate {
 	x.Helper()
-	p.who, p.options.Budgets = x.caller, x.purse
+	p.who, p.options.Budgets = x.caller, x.budgets
 	return open(x, upstream, p)
 }
 

@@ -67,7 +67,7 @@ func (c *conn) serve() {
 }
 
 // request waits for the next request and reads its head. It is false where the
-// connection is not the lane's any more: it is closed, or has left.
+// connection is not the server's any more: it is closed, or has left.
 func (c *conn) request() (h head, ok bool) {
 	c.from, c.to = 0, copy(c.buf[:], c.buf[c.from:c.to])
 	for begun := false; ; {

@@ -60,7 +60,7 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// FuzzHead has net/http read whatever the lane takes for plain: both must see
+// FuzzHead has net/http read whatever the server takes for plain: both must see
 // the same request, with a body that begins at the same place.
 func FuzzHead(f *testing.F) {
 	for _, c := range heads {

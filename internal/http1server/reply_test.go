@@ -153,7 +153,7 @@ func seen(resp *http.Response, err error) string {
 	return text
 }
 
-// TestReplies holds what the lane answers against what net/http answers, for
+// TestReplies holds what the server answers against what net/http answers, for
 // requests with and without a body, three times on a connection.
 func TestReplies(t *testing.T) {
 	t.Parallel()

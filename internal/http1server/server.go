@@ -6,7 +6,7 @@
 // 4 KiB, one Host, one Content-Length of at most 256 KiB, nothing that changes
 // the protocol or how the body is framed. The first other request that comes on
 // a connection takes the connection to net/http, with all bytes of it, for
-// good. So the lane never refuses a request and never has to guess at one.
+// good. So the server never refuses a request and never has to guess at one.
 package http1server
 
 import (
@@ -33,7 +33,7 @@ const (
 // Server serves the connections of one listener. Safe for concurrent use.
 type Server struct {
 	// rest serves what is not plain. Its Handler, ReadHeaderTimeout,
-	// IdleTimeout and ErrorLog are the lane's too.
+	// IdleTimeout and ErrorLog are the server's too.
 	rest     *http.Server
 	leave    chan net.Conn // to rest
 	together *giveway.WriteBatcher
@@ -172,13 +172,13 @@ func (s *Server) stop() {
 	}
 }
 
-// others is the listener of net/http: connections leave the lane for it.
+// others is the listener of net/http: connections leave the server for it.
 type others struct {
 	s    *Server
 	addr net.Addr
 }
 
-// Accept waits for the next connection that leaves the lane.
+// Accept waits for the next connection that leaves the server.
 func (o *others) Accept() (net.Conn, error) {
 	select {
 	case c := <-o.s.leave:
@@ -194,7 +194,7 @@ func (o *others) Close() error { return nil }
 // Addr is where the server listens.
 func (o *others) Addr() net.Addr { return o.addr }
 
-// left is a connection that has left the lane, with what was read of it.
+// left is a connection that has left the server, with what was read of it.
 type left struct {
 	net.Conn
 	read []byte

@@ -107,7 +107,7 @@ func who(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "%s %s %s %s %v", server, r.Method, r.URL, body, err)
 }
 
-// TestRequestsLeave: plain requests stay in the lane, the first other one
+// TestRequestsLeave: plain requests stay in the server, the first other one
 // takes the connection to net/http with all that has been sent.
 func TestRequestsLeave(t *testing.T) {
 	t.Parallel()

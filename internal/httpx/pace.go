@@ -29,7 +29,7 @@ type pacedBody struct {
 
 // paceBody bounds the reading of a request's body, if there is one still to
 // come. It also bounds what the server reads of a body that nobody wanted. The
-// tracker is told of a body that it has to look after, see unread: the lane does
+// tracker is told of a body that it has to look after, see unread: the server does
 // so itself, and HTTP/2 needs nobody to.
 func (t *tracker) paceBody(r *http.Request) {
 	if r.ContentLength == 0 || r.Body == nil {

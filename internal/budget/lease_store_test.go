@@ -9,8 +9,8 @@ import (
 	"modelgate"
 )
 
-// bank is the database in memory, by the rules of internal/store.
-type bank struct {
+// memoryStore is the database in memory, by the rules of internal/store.
+type memoryStore struct {
 	mu     sync.Mutex
 	limits map[limitKey]modelgate.Nano // absent: there is no such budget
 	spends map[modelgate.Counter]*spend
@@ -50,11 +50,11 @@ var errLost = errors.New("no answer")
 
 func isLost(err error) bool { return errors.Is(err, errLost) }
 
-func newBank() *bank {
-	return &bank{limits: make(map[limitKey]modelgate.Nano), spends: make(map[modelgate.Counter]*spend)}
+func newMemoryStore() *memoryStore {
+	return &memoryStore{limits: make(map[limitKey]modelgate.Nano), spends: make(map[modelgate.Counter]*spend)}
 }
 
-func (b *bank) spend(k modelgate.Counter) *spend {
+func (b *memoryStore) spend(k modelgate.Counter) *spend {
 	if b.spends[k] == nil {
 		b.spends[k] = &spend{slices: make(map[string]*slice)}
 	}
@@ -69,14 +69,14 @@ func (s *spend) held() (sum modelgate.Nano) {
 }
 
 // exposed is what is settled and held of a counter.
-func (b *bank) exposed(k modelgate.Counter) modelgate.Nano {
+func (b *memoryStore) exposed(k modelgate.Counter) modelgate.Nano {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.spend(k)
 	return s.settled + s.held()
 }
 
-func (b *bank) next() loss {
+func (b *memoryStore) next() loss {
 	if b.sometimes != nil {
 		return []loss{before, after, none}[min(b.sometimes.IntN(40), 2)]
 	}
@@ -88,13 +88,13 @@ func (b *bank) next() loss {
 	return l
 }
 
-func (b *bank) limit(k modelgate.Counter) (modelgate.Nano, bool) {
+func (b *memoryStore) limit(k modelgate.Counter) (modelgate.Nano, bool) {
 	l, ok := b.limits[limitKey{k.Level, k.ID, k.Period}]
 	return l, ok || k.Period == modelgate.Total
 }
 
 // Hold grants all asks or none.
-func (b *bank) Hold(_ context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error) {
+func (b *memoryStore) Hold(_ context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.holds++
@@ -119,7 +119,7 @@ func (b *bank) Hold(_ context.Context, instance string, asks []modelgate.Ask) ([
 	return answers, nil
 }
 
-func (b *bank) judge(instance string, a *modelgate.Ask) modelgate.Held {
+func (b *memoryStore) judge(instance string, a *modelgate.Ask) modelgate.Held {
 	s := b.spend(a.Counter)
 	limit, ok := b.limit(a.Counter)
 	left := limit - s.settled - s.held()
@@ -137,7 +137,7 @@ func (b *bank) judge(instance string, a *modelgate.Ask) modelgate.Held {
 	return modelgate.Held{Left: left}
 }
 
-func (b *bank) change(k modelgate.Counter, instance string, amount modelgate.Nano, seq int64) {
+func (b *memoryStore) change(k modelgate.Counter, instance string, amount modelgate.Nano, seq int64) {
 	s := b.spend(k)
 	mine := s.slices[instance]
 	if mine == nil {
@@ -151,7 +151,7 @@ func (b *bank) change(k modelgate.Counter, instance string, amount modelgate.Nan
 }
 
 // GiveBack makes all of the returns.
-func (b *bank) GiveBack(_ context.Context, instance string, returns []modelgate.Return) error {
+func (b *memoryStore) GiveBack(_ context.Context, instance string, returns []modelgate.Return) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.backs++
@@ -173,10 +173,10 @@ func (b *bank) GiveBack(_ context.Context, instance string, returns []modelgate.
 }
 
 // RenewSlices does nothing: nothing expires here.
-func (b *bank) RenewSlices(context.Context, string) (bool, error) { return true, nil }
+func (b *memoryStore) RenewSlices(context.Context, string) (bool, error) { return true, nil }
 
 // EndSlices ends all of an instance's slices.
-func (b *bank) EndSlices(_ context.Context, instance string) error {
+func (b *memoryStore) EndSlices(_ context.Context, instance string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.spends {
@@ -186,10 +186,10 @@ func (b *bank) EndSlices(_ context.Context, instance string) error {
 }
 
 // EndExpiredSlices finds none.
-func (b *bank) EndExpiredSlices(context.Context) error { return nil }
+func (b *memoryStore) EndExpiredSlices(context.Context) error { return nil }
 
 // book does what the shipper's transaction does.
-func (b *bank) book(instance string, k modelgate.Counter, cost modelgate.Nano) {
+func (b *memoryStore) book(instance string, k modelgate.Counter, cost modelgate.Nano) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := b.spend(k)
