@@ -7,24 +7,25 @@
 // The way of a call, in the order it is travelled (docs/DESIGN.md has the
 // long form):
 //
-//	listen    internal/http1server      plain requests; the rest is net/http's
-//	          internal/httpx       request id, panic fence, size bounds
-//	identify  internal/auth   presented secret → Caller
-//	enter     internal/gateway     scope, then rate and concurrency
-//	resolve   internal/gateway     door: slug → route; proxy: path and body → native model
-//	permit    internal/gateway     entitlements, region policy
-//	afford    internal/budget     money reserved on balance and budgets
-//	forward   internal/gateway     credential of a live provider, streaming copy
-//	meter     internal/provider  usage read out of the bytes as they pass
-//	record    internal/spool     one durable entry; internal/worker ships it into internal/store
+//	listen     internal/http1server  plain requests; the rest is net/http's
+//	           internal/httpx        request id, panic fence, size bounds
+//	identify   internal/auth         presented secret → Caller
+//	enter      internal/gateway      scope, then rate and concurrency (internal/ratelimit)
+//	resolve    internal/gateway      door: slug → route; proxy: path and body → native model
+//	authorize  internal/gateway      entitlements, region policy
+//	reserve    internal/budget       money reserved on balance and budgets
+//	forward    internal/gateway      credential of a live provider, streaming copy
+//	meter      internal/provider     usage read out of the bytes as they pass
+//	record     internal/spool        one durable entry; internal/worker ships it into internal/store
 //
 // Refusals have one precedence on every surface: 401, 403 scope, 429, 413 and
 // malformed requests, 404 and wrong kind or door, 403 model, 403 region,
 // 402 balance, 402 budget, 502 route.
 //
 // Packages lie on four floors and import downwards only: this one; the
-// adapters (config, store, spool, keyring, throttle, provider, lane, web); the
-// surfaces and loops (relay, manage, work, simulate); cmd/modelgate. A test
+// adapters (config, store, spool, auth, ratelimit, provider, http1server, httpx);
+// the surfaces and loops (gateway, selfservice, worker, simulator);
+// cmd/modelgate. A test
 // in test/arch holds the program to it.
 //
 // Where to add things: a provider is a row in internal/provider, a door a row
