@@ -22,8 +22,8 @@
 // malformed requests, 404 and wrong kind or door, 403 model, 403 region,
 // 402 balance, 402 budget, 502 route.
 //
-// Packages lie on four floors and import downwards only: this one; the
-// adapters (config, store, spool, keyring, throttle, provider, lane, web); the
+// Packages lie on five floors and import downwards only: this one; parts of the
+// adapters (provider/http1); the adapters (config, store, spool, keyring, throttle, provider, lane, web); the
 // surfaces and loops (relay, manage, work, simulate); cmd/modelgate. A test
 // in test/arch holds the program to it.
 //

@@ -1,18 +1,17 @@
-package provider
+package http1
 
 import (
 	"bufio"
 	"bytes"
-	"errors"
 	"io"
 	"math"
 	"net/http"
 	"net/textproto"
 )
 
-// connBody is the body of a reply. At its end, or when it is closed, the
-// connection goes back or ends.
-type connBody struct {
+// Body is the body of a reply. At its end, or when it is closed, the connection
+// goes back to the pool or ends. It belongs to the goroutine that reads it.
+type Body struct {
 	from    io.Reader
 	c       *conn // nil once it is gone
 	stop    func() bool
@@ -24,7 +23,9 @@ type connBody struct {
 	attended, parted, whole bool
 }
 
-func (b *connBody) Read(p []byte) (int, error) {
+// Read reads what has come, and waits for it outside of Attend. The error is io.EOF
+// at the end of the reply, and stays the same once there was one.
+func (b *Body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
 	}
@@ -37,8 +38,8 @@ func (b *connBody) Read(p []byte) (int, error) {
 	}
 	if err != nil {
 		whole := err == io.EOF
-		if !whole {
-			err = unreachable(err)
+		if to := b.c.home.bodyError; !whole && to != nil {
+			err = to(err)
 		}
 		b.err = err
 		b.part(whole)
@@ -50,7 +51,7 @@ func (b *connBody) Read(p []byte) (int, error) {
 // or an error among it, until ready returns false. ready reads once, into
 // memory that it needs only then: streams mostly wait. A read in it may find
 // nothing, which is 0 and no error.
-func (b *connBody) Attend(ready func() bool) {
+func (b *Body) Attend(ready func() bool) {
 	for more := true; more; {
 		if _, own := b.from.(*chunked); own && b.err == nil && b.c != nil && b.c.plain() {
 			more = b.attend(ready)
@@ -60,7 +61,7 @@ func (b *connBody) Attend(ready func() bool) {
 	}
 }
 
-func (b *connBody) attend(ready func() bool) (more bool) {
+func (b *Body) attend(ready func() bool) (more bool) {
 	b.attended = true
 	defer func() {
 		b.attended = false
@@ -71,15 +72,15 @@ func (b *connBody) attend(ready func() bool) (more bool) {
 	return b.c.attend(ready)
 }
 
-// Close comes from the goroutine that reads.
-func (b *connBody) Close() error {
+// Close gives up what has not been read. It comes from the goroutine that reads.
+func (b *Body) Close() error {
 	b.part(b.from == http.NoBody)
 	return nil
 }
 
 // part gives up the connection, and keeps it where the reply came whole and
 // nothing after it.
-func (b *connBody) part(whole bool) {
+func (b *Body) part(whole bool) {
 	c := b.c
 	if c == nil {
 		return
@@ -132,8 +133,6 @@ const (
 	// maxChunkExcess bounds what is neither data nor to be expected with it.
 	maxChunkExcess = 16 << 10
 )
-
-var errChunked = errors.New("provider's reply has malformed chunks")
 
 // chunked is a body in chunks (RFC 9112, 7.1). What the connection gives is
 // read into the caller's own memory and taken out of its chunks there, so one
@@ -295,4 +294,14 @@ func (b *chunked) trail(c byte) error {
 		return errChunked
 	}
 	return nil
+}
+
+func hexDigit(c byte) (byte, bool) {
+	switch {
+	case '0' <= c && c <= '9':
+		return c - '0', true
+	case 'a' <= c|0x20 && c|0x20 <= 'f':
+		return c | 0x20 - 'a' + 10, true
+	}
+	return 0, false
 }

@@ -1,4 +1,4 @@
-package provider
+package http1
 
 import (
 	"bufio"
@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"modelgate/internal/provider/http1/http1test"
 )
 
 // scripted is a connection that gives bytes in pieces of one size, and then ends.
@@ -45,11 +47,11 @@ type outcome struct {
 	closes bool // the connection is not to serve another call
 }
 
-// ours reads a reply as a wire does; plain says that net/http had no part in
+// ours reads a reply as a connection does; plain says that net/http had no part in
 // it.
 func ours(text []byte, piece int, method string) (o outcome, plain bool) {
 	conn := &scripted{text: text, piece: piece}
-	c := newConn(&connPool{firstByte: time.Minute}, conn, conn)
+	c := newConn(&Pool{firstByte: time.Minute}, conn, conn)
 	req := &http.Request{Method: method}
 	r := &connReply{}
 	if plain = c.plainHead(req, r); !plain {
@@ -203,7 +205,7 @@ func TestChunked(t *testing.T) {
 
 // FuzzReply reads any bytes as a reply in both ways.
 func FuzzReply(f *testing.F) {
-	f.Add([]byte(hello), uint16(0))
+	f.Add([]byte(http1test.Hello), uint16(0))
 	f.Add([]byte("HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A: b\r\nx-a:\tc \r\n\r\nhello"), uint16(9))
 	f.Add([]byte("HTTP/1.1 429 Too Many\r\nTransfer-Encoding: chunked\r\n\r\n5;x\r\nhello\r\n0\r\nA: b\r\n\r\n"), uint16(70))
 	f.Fuzz(func(t *testing.T, text []byte, piece uint16) {

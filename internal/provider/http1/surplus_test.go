@@ -1,4 +1,4 @@
-package provider
+package http1
 
 import (
 	"cmp"
@@ -6,17 +6,14 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"pgregory.net/rapid"
-)
 
-// forged is a whole reply that nobody asked for.
-const forged = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged"
+	"modelgate/internal/provider/http1/http1test"
+)
 
 // surplusReply is a reply with bytes after its end.
 type surplusReply struct {
@@ -47,43 +44,10 @@ func surplusReplies() []surplusReply {
 	}
 }
 
-// surplusPeer answers with the writes last set, each a record of its own and all
-// in one segment, but calls of /mine with their own body.
-type surplusPeer struct {
-	*peer
-	writes atomic.Pointer[[]string]
-}
-
-func newSurplusPeer(t testing.TB, version uint16) *surplusPeer {
-	s := &surplusPeer{}
-	s.peer = layout{version: version}.peer(t, func(conn net.Conn, r *http.Request) bool {
-		if r.URL.Path != "/early" {
-			b, _ := io.ReadAll(r.Body)
-			if r.URL.Path == "/mine" {
-				_, err := fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(b), b)
-				return err == nil
-			}
-		}
-		c := conn.(*peerConn)
-		c.below.held = true
-		for _, text := range *s.writes.Load() {
-			if _, err := io.WriteString(c.Conn, text); err != nil {
-				return false
-			}
-		}
-		err := c.below.release()
-		if r.URL.Path == "/early" {
-			_, _ = io.Copy(io.Discard, r.Body)
-		}
-		return err == nil
-	})
-	return s
-}
-
 // standard makes the same call with net/http.
-func standard(t *testing.T, client *http.Client, base string, call Call) (int, string) {
+func standard(t *testing.T, client *http.Client, base string, c call) (int, string) {
 	t.Helper()
-	req, err := http.NewRequest(call.Method, base+call.Path, strings.NewReader(string(call.Body)))
+	req, err := http.NewRequest(c.method, base+c.path, strings.NewReader(string(c.body)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,13 +69,13 @@ func TestSurplusReachesNoOtherCall(t *testing.T) {
 		for _, c := range surplusReplies() {
 			t.Run(fmt.Sprintf("%x/%s", version, c.name), func(t *testing.T) {
 				t.Parallel()
-				u := newSurplusPeer(t, version)
-				p := u.provider(t, nil)
+				u := http1test.NewSurplusPeer(t, version)
+				p := poolTo(t, u.Peer)
 				transport := &http.Transport{DisableKeepAlives: true}
-				if u.secure != nil {
-					transport.TLSClientConfig = p.transport.(*connPool).tls
+				if u.Secure != nil {
+					transport.TLSClientConfig = p.tls
 				}
-				extras := []string{forged, forged + forged, "H", "\r\n"}
+				extras := []string{http1test.Forged, http1test.Forged + http1test.Forged, "H", "\r\n"}
 				if c.surplus != "" {
 					extras = []string{c.surplus}
 				}
@@ -120,8 +84,8 @@ func TestSurplusReachesNoOtherCall(t *testing.T) {
 						{c.head + c.body + extra}, {c.head, c.body + extra}, {c.head, c.body, extra}, {c.head + c.body, extra},
 						{c.head, c.body + extra[:1], extra[1:]}, append(strings.SplitAfter(c.head, "\n"), c.body+extra),
 					} {
-						u.writes.Store(&writes)
-						surplusThenMine(t, p, &http.Client{Transport: transport}, c)
+						u.Writes.Store(&writes)
+						surplusThenMine(t, p, &http.Client{Transport: transport}, u.URL(), c)
 					}
 				}
 			})
@@ -130,25 +94,25 @@ func TestSurplusReachesNoOtherCall(t *testing.T) {
 }
 
 // call is the call that gets the reply and what follows it.
-func (c *surplusReply) call() Call {
+func (c *surplusReply) call() call {
 	if c.method != "" {
-		return Call{Method: c.method, Path: "/surplus"}
+		return call{method: c.method, path: "/surplus"}
 	}
-	return Call{Method: "POST", Path: cmp.Or(c.path, "/surplus"), Body: []byte("{}")}
+	return call{method: "POST", path: cmp.Or(c.path, "/surplus"), body: []byte("{}")}
 }
 
-func surplusThenMine(t *testing.T, p *Provider, client *http.Client, c surplusReply) {
+func surplusThenMine(t *testing.T, p *Pool, client *http.Client, base string, c surplusReply) {
 	t.Helper()
 	status, body, _, err := send(t.Context(), t, p, c.call())
 	if err != nil || body != c.want {
 		t.Errorf("the call itself: %d %.80q, %v", status, body, err)
 	}
-	if wantStatus, want := standard(t, client, p.base.String(), c.call()); wantStatus != status || want != body {
+	if wantStatus, want := standard(t, client, base, c.call()); wantStatus != status || want != body {
 		t.Errorf("%d %.80q, but net/http reads %d %.80q", status, body, wantStatus, want)
 	}
 	for i := range 2 {
 		want := fmt.Sprintf("of mine %d", i)
-		status, body, _, err := send(t.Context(), t, p, Call{Method: "POST", Path: "/mine", Body: []byte(want)})
+		status, body, _, err := send(t.Context(), t, p, call{method: "POST", path: "/mine", body: []byte(want)})
 		if status != 200 || body != want || err != nil {
 			t.Errorf("another tenant's call got %d %.80q, %v", status, body, err)
 		}
@@ -159,17 +123,17 @@ func surplusThenMine(t *testing.T, p *Provider, client *http.Client, c surplusRe
 func TestSurplusProperty(t *testing.T) {
 	t.Parallel()
 	kinds := surplusReplies()
-	peers := make(map[uint16]*surplusPeer)
-	providers := make(map[uint16]*Provider)
+	peers := make(map[uint16]*http1test.SurplusPeer)
+	pools := make(map[uint16]*Pool)
 	versions := []uint16{0, tls.VersionTLS12, tls.VersionTLS13}
 	for _, version := range versions {
-		peers[version] = newSurplusPeer(t, version)
-		providers[version] = peers[version].provider(t, nil)
+		peers[version] = http1test.NewSurplusPeer(t, version)
+		pools[version] = poolTo(t, peers[version].Peer)
 	}
 	rapid.Check(t, func(r *rapid.T) {
 		c := rapid.SampledFrom(kinds).Draw(r, "reply")
 		if c.surplus == "" {
-			c.surplus = rapid.OneOf(rapid.Just(forged), rapid.StringN(1, 20, -1)).Draw(r, "surplus")
+			c.surplus = rapid.OneOf(rapid.Just(http1test.Forged), rapid.StringN(1, 20, -1)).Draw(r, "surplus")
 		}
 		text := c.head + c.body + c.surplus
 		var writes []string
@@ -178,12 +142,12 @@ func TestSurplusProperty(t *testing.T) {
 			writes, text = append(writes, text[:n]), text[n:]
 		}
 		version := rapid.SampledFrom(versions).Draw(r, "version")
-		peers[version].writes.Store(&writes)
-		p := providers[version]
+		peers[version].Writes.Store(&writes)
+		p := pools[version]
 		if _, body, _, err := send(context.Background(), t, p, c.call()); err != nil || body != c.want {
 			r.Fatalf("%.80q, %v", body, err)
 		}
-		if status, body, _, err := send(context.Background(), t, p, Call{Method: "POST", Path: "/mine", Body: []byte("mine")}); status != 200 || body != "mine" || err != nil {
+		if status, body, _, err := send(context.Background(), t, p, call{method: "POST", path: "/mine", body: []byte("mine")}); status != 200 || body != "mine" || err != nil {
 			r.Fatalf("another call got %d %.80q, %v", status, body, err)
 		}
 	})

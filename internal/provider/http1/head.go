@@ -1,4 +1,4 @@
-package provider
+package http1
 
 import (
 	"bytes"
@@ -91,11 +91,11 @@ func (h *plainHeader) fields(lines string) bool {
 		line, rest, _ := strings.Cut(lines, "\r\n")
 		lines = rest
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !token(name) {
+		if !ok || !IsToken(name) {
 			return false
 		}
 		value = strings.Trim(value, " \t")
-		if !headerSafe(value) {
+		if !IsFieldValue(value) {
 			return false
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)

@@ -1,14 +1,14 @@
-package provider
+package http1
 
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"os"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -16,8 +16,9 @@ import (
 )
 
 const (
-	// maxReplyHead bounds the header of a reply, in bytes.
-	maxReplyHead = 256 << 10
+	// MaxReplyHeader is the longest header of a reply, in bytes, its interim
+	// replies included.
+	MaxReplyHeader = 256 << 10
 	// maxInterim is how many 1xx replies may come before the real one.
 	maxInterim = 8
 	// wireBuffer is what is read ahead of a reply's header. Larger pieces of a
@@ -33,11 +34,6 @@ const (
 	lookAgain = 250 * time.Millisecond
 )
 
-var (
-	errReplyHead = errors.New("provider's reply has too long a header")
-	errInterim   = errors.New("provider sent too many interim replies")
-)
-
 // errNothing is the error of a read that would have to wait.
 const errNothing nothingYet = "nothing to read yet"
 
@@ -51,7 +47,7 @@ func (nothingYet) Temporary() bool { return true }
 
 // conn is one connection. It serves one call at a time.
 type conn struct {
-	home *connPool
+	home *Pool
 	tcp  net.Conn // what carries conn
 	conn net.Conn // the TLS connection, or tcp itself
 	// records is what the TLS connection reads from; nil without TLS. probe is what
@@ -79,7 +75,7 @@ type conn struct {
 	arrived              func(fd uintptr) bool
 }
 
-func newConn(home *connPool, tcp, over net.Conn) *conn {
+func newConn(home *Pool, tcp, over net.Conn) *conn {
 	c := &conn{home: home, tcp: tcp, conn: over, left: -1, fd: -1}
 	c.r = bufio.NewReaderSize(c, wireBuffer)
 	c.raw = rawConn(tcp)
@@ -214,15 +210,15 @@ func (c *conn) end() { _ = c.tcp.Close() }
 
 // exchange sends the request and reads the reply up to its body, which gives
 // the connection back.
-func (c *conn) exchange(a *Attempt) (*http.Response, bool, error) {
-	stop := life.AfterFunc(a.Request.Context(), c.cut)
-	r := &connReply{body: connBody{c: c, stop: stop}}
-	if err := c.write(a, &r.body.writing); err != nil {
+func (c *conn) exchange(req Request) (*http.Response, bool, error) {
+	stop := life.AfterFunc(req.Request.Context(), c.cut)
+	r := &connReply{body: Body{c: c, stop: stop}}
+	if err := c.write(req, &r.body.writing); err != nil {
 		stop()
 		c.end()
 		return nil, r.body.writing.any(), err
 	}
-	resp, err := c.readHead(a.Request, r)
+	resp, err := c.readHead(req.Request, r)
 	if err != nil {
 		stop()
 		c.end()
@@ -236,7 +232,7 @@ func (c *conn) exchange(a *Attempt) (*http.Response, bool, error) {
 // connReply is what one reply takes.
 type connReply struct {
 	resp  http.Response
-	body  connBody
+	body  Body
 	piece chunked
 	span  lengthBody
 }
@@ -268,11 +264,11 @@ type headBuffer struct{ b []byte }
 func newHeadBuffer() any { return &headBuffer{b: make([]byte, 0, joinedBody+4<<10)} }
 
 // write sends header and body in as few pieces as possible.
-func (c *conn) write(a *Attempt, w *writing) error {
+func (c *conn) write(req Request, w *writing) error {
 	head := c.home.heads.Get().(*headBuffer)
 	defer c.home.heads.Put(head)
-	head.b = appendHead(head.b[:0], a)
-	body := a.body
+	head.b = appendHead(head.b[:0], req)
+	body := req.Body
 	if len(body) <= joinedBody {
 		head.b, body = append(head.b, body...), nil
 	}
@@ -282,7 +278,7 @@ func (c *conn) write(a *Attempt, w *writing) error {
 		w.n = int64(n)
 		return err
 	case len(body) > asideBody:
-		return c.writeLong(head.b, body, a, w)
+		return c.writeLong(head.b, body, req.Held, w)
 	}
 	pieces := net.Buffers{head.b, body}
 	n, err := pieces.WriteTo(c.conn)
@@ -292,7 +288,7 @@ func (c *conn) write(a *Attempt, w *writing) error {
 
 // writeLong gives the socket what it takes at once, mostly all, and writes the
 // rest of the body beside the reading.
-func (c *conn) writeLong(head, body []byte, a *Attempt, w *writing) error {
+func (c *conn) writeLong(head, body []byte, held *atomic.Bool, w *writing) error {
 	taken := c.writeNow(head, body)
 	w.n = int64(taken)
 	if taken < len(head) {
@@ -307,10 +303,10 @@ func (c *conn) writeLong(head, body []byte, a *Attempt, w *writing) error {
 		return nil
 	}
 	w.aside = make(chan error, 1)
-	a.held.Store(true)
+	held.Store(true)
 	go func() {
 		_, err := c.conn.Write(body)
-		a.held.Store(false)
+		held.Store(false)
 		w.aside <- err
 	}()
 	return nil
@@ -326,12 +322,11 @@ func (c *conn) writeNow(head, body []byte) (n int) {
 	return n
 }
 
-// appendHead writes the request line and the header of an attempt that sendable
-// has passed.
-func appendHead(b []byte, a *Attempt) []byte {
-	req := a.Request
+// appendHead writes the request line and the header, which were checked before.
+func appendHead(b []byte, r Request) []byte {
+	req := r.Request
 	b = append(append(b, req.Method...), ' ')
-	b = append(b, a.target...)
+	b = append(b, r.Target...)
 	b = append(b, " HTTP/1.1\r\nHost: "...)
 	b = append(append(b, req.Host...), "\r\n"...)
 	for name, values := range req.Header {
@@ -343,7 +338,7 @@ func appendHead(b []byte, a *Attempt) []byte {
 			b = append(append(b, v...), "\r\n"...)
 		}
 	}
-	if n := len(a.body); n > 0 || req.Method == http.MethodPost || req.Method == http.MethodPut || req.Method == http.MethodPatch {
+	if n := len(r.Body); n > 0 || req.Method == http.MethodPost || req.Method == http.MethodPut || req.Method == http.MethodPatch {
 		b = append(b, "Content-Length: "...)
 		b = append(strconv.AppendInt(b, int64(n), 10), "\r\n"...)
 	}
@@ -355,7 +350,7 @@ func (c *conn) readHead(req *http.Request, r *connReply) (*http.Response, error)
 	if err := c.await(time.Now()); err != nil {
 		return nil, err
 	}
-	c.left = maxReplyHead
+	c.left = MaxReplyHeader
 	defer func() { c.left = -1 }()
 	for range maxInterim {
 		if c.plainHead(req, r) {
@@ -371,11 +366,4 @@ func (c *conn) readHead(req *http.Request, r *connReply) (*http.Response, error)
 		}
 	}
 	return nil, errInterim
-}
-
-func headError(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("provider closed the connection before its reply: %w", io.ErrUnexpectedEOF)
-	}
-	return fmt.Errorf("%w: %w", errMalformed, err)
 }

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package provider
+package http1
 
 import "golang.org/x/sys/unix"
 
