@@ -23,9 +23,10 @@
 // 402 balance, 402 budget, 502 route.
 //
 // Packages lie on five floors and import downwards only: this one; parts of the
-// adapters (provider/http1); the adapters (config, store, spool, keyring, throttle, provider, lane, web); the
-// surfaces and loops (relay, manage, work, simulate); cmd/modelgate. A test
-// in test/arch holds the program to it.
+// adapters (provider/http1, provider/reqscan); the adapters (config, store,
+// spool, keyring, throttle, provider, lane, web); the surfaces and loops (relay,
+// manage, work, simulate); cmd/modelgate. A test in test/arch holds the program
+// to it.
 //
 // Where to add things: a provider is a row in internal/provider, a door a row
 // in internal/gateway, an endpoint under /gw a row in internal/selfservice with a

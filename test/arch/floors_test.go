@@ -21,7 +21,8 @@ var floor = map[string]int{
 	"internal/life":    0,
 	"internal/giveway": 0,
 
-	"internal/provider/http1": 1,
+	"internal/provider/http1":   1,
+	"internal/provider/reqscan": 1,
 
 	"internal/config":      2,
 	"internal/store":       2,

@@ -1,4 +1,4 @@
-package provider
+package reqscan
 
 import (
 	"bytes"
@@ -20,7 +20,7 @@ type partHead struct {
 func (h *partHead) readLine(line []byte) error {
 	key, value, ok := bytes.Cut(line, []byte(":"))
 	if !ok || !isToken(key) {
-		return formErrorf("malformed part header %s", quoteName(line))
+		return formErrorf("malformed part header %s", QuoteName(line))
 	}
 	for _, c := range value {
 		if c < 0x20 && c != '\t' || c == 0x7f {
@@ -30,7 +30,7 @@ func (h *partHead) readLine(line []byte) error {
 	header := strings.ToLower(string(key))
 	for _, earlier := range h.seen {
 		if earlier == header {
-			return formErrorf("a part has two %s headers", quoteName(key))
+			return formErrorf("a part has two %s headers", QuoteName(key))
 		}
 	}
 	h.seen = append(h.seen, header)
@@ -44,7 +44,7 @@ func (h *partHead) readLine(line []byte) error {
 		switch strings.ToLower(string(value)) {
 		case "7bit", "8bit", "binary":
 		default:
-			return formErrorf("part encoding %s is not supported: send the bytes as they are", quoteName(value))
+			return formErrorf("part encoding %s is not supported: send the bytes as they are", QuoteName(value))
 		}
 	}
 	return nil
@@ -56,19 +56,19 @@ func (h *partHead) readLine(line []byte) error {
 func (h *partHead) readDisposition(value []byte) error {
 	rest, ok := bytes.CutPrefix(value, []byte("form-data"))
 	if !ok {
-		return formErrorf("a part is not form-data: %s", quoteName(value))
+		return formErrorf("a part is not form-data: %s", QuoteName(value))
 	}
 	seen := map[string]bool{}
 	for len(rest) > 0 {
 		key, text, after, ok := dispositionParam(rest)
 		if !ok || seen[key] {
-			return formErrorf("malformed Content-Disposition %s", quoteName(value))
+			return formErrorf("malformed Content-Disposition %s", QuoteName(value))
 		}
 		seen[key], rest = true, after
 		switch key {
 		case "name":
 			if bytes.IndexByte(text, '\\') >= 0 || !utf8.Valid(text) || len(text) != len(bytes.TrimSpace(text)) {
-				return formErrorf("part name %s holds illegal characters", quoteName(text))
+				return formErrorf("part name %s holds illegal characters", QuoteName(text))
 			}
 			h.name = append([]byte{}, text...)
 		case "filename", "filename*":
@@ -116,13 +116,13 @@ func isToken(b []byte) bool {
 }
 
 func isTokenByte(c byte) bool {
-	return isAlphanumeric(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
+	return alphanumeric(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
 // checkText makes sure that the part is a plain text field.
 func (h *partHead) checkText() error {
 	if h.isFile {
-		return formErrorf("part %s must not have a file name", quoteName(h.name))
+		return formErrorf("part %s must not have a file name", QuoteName(h.name))
 	}
 	if h.contentType == "" {
 		return nil
@@ -130,7 +130,7 @@ func (h *partHead) checkText() error {
 	media, params, err := mime.ParseMediaType(h.contentType)
 	charset := strings.ToLower(params["charset"])
 	if err != nil || media != "text/plain" || charset != "" && charset != "utf-8" && charset != "us-ascii" {
-		return formErrorf("part %s must be text/plain in UTF-8", quoteName(h.name))
+		return formErrorf("part %s must be text/plain in UTF-8", QuoteName(h.name))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package provider
+package reqscan
 
 import "fmt"
 
@@ -16,19 +16,21 @@ type SyntaxError struct {
 // Error returns the message.
 func (e *SyntaxError) Error() string { return e.Message }
 
-func syntaxf(format string, args ...any) error {
+// Errorf is a *SyntaxError with a message, formatted as by fmt.Sprintf.
+func Errorf(format string, args ...any) error {
 	return &SyntaxError{Message: fmt.Sprintf(format, args...)}
 }
 
-// jsonErrorf is a syntaxf for a body that breaks the JSON grammar.
+// jsonErrorf is an Errorf for a body that breaks the JSON grammar.
 func jsonErrorf(format string, args ...any) error {
-	return syntaxf("request body is not valid JSON: "+format, args...)
+	return Errorf("request body is not valid JSON: "+format, args...)
 }
 
-// lexer checks the JSON grammar of text and reports where values end. Every
-// method takes and returns offsets in text.
-type lexer struct {
-	text []byte
+// Lexer checks the JSON grammar of text and reports where values end. Every
+// method takes and returns offsets in Text, which is what it is made with. The zero
+// value has no text. It serves one goroutine.
+type Lexer struct {
+	Text []byte
 	// high gathers bytes seen inside strings; its top bits tell whether
 	// UTF-8 has to be checked at all.
 	high uint64
@@ -42,10 +44,10 @@ type lexer struct {
 	objects [MaxDepth / 64]uint64
 }
 
-// space is the first offset from i on that holds no JSON white space.
-func (l *lexer) space(i int) int {
-	for i < len(l.text) {
-		switch l.text[i] {
+// Space is the first offset from i on that holds no JSON white space.
+func (l *Lexer) Space(i int) int {
+	for i < len(l.Text) {
+		switch l.Text[i] {
 		case ' ', '\n', '\r', '\t':
 			i++
 		default:
@@ -56,25 +58,25 @@ func (l *lexer) space(i int) int {
 }
 
 // unexpected describes what stands at i instead of what the grammar wants.
-func (l *lexer) unexpected(i int, want string) error {
-	if i >= len(l.text) {
+func (l *Lexer) unexpected(i int, want string) error {
+	if i >= len(l.Text) {
 		return jsonErrorf("it ends where %s was expected", want)
 	}
-	return jsonErrorf("found %q where %s was expected at byte %d", l.text[i:i+1], want, i)
+	return jsonErrorf("found %q where %s was expected at byte %d", l.Text[i:i+1], want, i)
 }
 
 // value checks the value that starts at i, white space before it skipped,
 // inside depth open containers. It returns where the value starts and ends.
-func (l *lexer) value(i, depth int) (start, end int, err error) {
-	i = l.space(i)
+func (l *Lexer) value(i, depth int) (start, end int, err error) {
+	i = l.Space(i)
 	start = i
 	base := depth
 	for {
-		i = l.space(i)
-		if i >= len(l.text) {
+		i = l.Space(i)
+		if i >= len(l.Text) {
 			return 0, 0, l.unexpected(i, "a value")
 		}
-		c := l.text[i]
+		c := l.Text[i]
 		if c == '{' || c == '[' {
 			if depth++; depth > MaxDepth {
 				return 0, 0, jsonErrorf("it is nested deeper than %d levels at byte %d", MaxDepth, i)
@@ -101,16 +103,16 @@ func (l *lexer) value(i, depth int) (start, end int, err error) {
 
 // open enters the container at i as the one at depth. It returns the offset
 // of its closing byte when it is empty, else of its first value.
-func (l *lexer) open(i, depth int) (next int, empty bool, err error) {
+func (l *Lexer) open(i, depth int) (next int, empty bool, err error) {
 	word, bit := (depth-1)/64, uint64(1)<<((depth-1)%64)
-	object := l.text[i] == '{'
-	i = l.space(i + 1)
+	object := l.Text[i] == '{'
+	i = l.Space(i + 1)
 	if !object {
 		l.objects[word] &^= bit
-		return i, i < len(l.text) && l.text[i] == ']', nil
+		return i, i < len(l.Text) && l.Text[i] == ']', nil
 	}
 	l.objects[word] |= bit
-	if i < len(l.text) && l.text[i] == '}' {
+	if i < len(l.Text) && l.Text[i] == '}' {
 		return i, true, nil
 	}
 	i, err = l.key(i)
@@ -119,13 +121,13 @@ func (l *lexer) open(i, depth int) (next int, empty bool, err error) {
 
 // closeAll goes on after a value that ends at i: it leaves every container
 // that closes there, down to depth base, and stops at the next value.
-func (l *lexer) closeAll(i, depth, base int) (next, newDepth int, err error) {
+func (l *Lexer) closeAll(i, depth, base int) (next, newDepth int, err error) {
 	for depth > base {
-		i = l.space(i)
+		i = l.Space(i)
 		object := l.objects[(depth-1)/64]>>((depth-1)%64)&1 == 1
-		if i < len(l.text) && l.text[i] == ',' {
+		if i < len(l.Text) && l.Text[i] == ',' {
 			if object {
-				i, err = l.key(l.space(i + 1))
+				i, err = l.key(l.Space(i + 1))
 				return i, depth, err
 			}
 			return i + 1, depth, nil
@@ -134,7 +136,7 @@ func (l *lexer) closeAll(i, depth, base int) (next, newDepth int, err error) {
 		if object {
 			want, text = '}', ", or }"
 		}
-		if i >= len(l.text) || l.text[i] != want {
+		if i >= len(l.Text) || l.Text[i] != want {
 			return 0, 0, l.unexpected(i, text)
 		}
 		i++
@@ -145,8 +147,8 @@ func (l *lexer) closeAll(i, depth, base int) (next, newDepth int, err error) {
 
 // key checks a member name at i and the colon after it, and returns the
 // offset of the member's value.
-func (l *lexer) key(i int) (int, error) {
-	if i >= len(l.text) || l.text[i] != '"' {
+func (l *Lexer) key(i int) (int, error) {
+	if i >= len(l.Text) || l.Text[i] != '"' {
 		return 0, l.unexpected(i, "a member name in double quotes")
 	}
 	l.escaped = false
@@ -162,8 +164,8 @@ func (l *lexer) key(i int) (int, error) {
 
 // note takes in the name of a member, which stands between start and end. One
 // with escapes may be any.
-func (l *lexer) note(start, end int) {
-	switch m := markOf(l.text[start:end]); {
+func (l *Lexer) note(start, end int) {
+	switch m := markOf(l.Text[start:end]); {
 	case l.escaped:
 		l.marked, l.identified = true, true
 	case m == isIdentity:
@@ -175,19 +177,19 @@ func (l *lexer) note(start, end int) {
 
 // colon checks the colon after a member name that ends at i, and returns
 // the offset of the value.
-func (l *lexer) colon(i int) (int, error) {
-	if i < len(l.text) && l.text[i] != ':' {
-		i = l.space(i)
+func (l *Lexer) colon(i int) (int, error) {
+	if i < len(l.Text) && l.Text[i] != ':' {
+		i = l.Space(i)
 	}
-	if i >= len(l.text) || l.text[i] != ':' {
+	if i >= len(l.Text) || l.Text[i] != ':' {
 		return 0, l.unexpected(i, "a colon")
 	}
-	return l.space(i + 1), nil
+	return l.Space(i + 1), nil
 }
 
 // scalar checks the string, number or literal at i and returns its end.
-func (l *lexer) scalar(i int) (int, error) {
-	switch l.text[i] {
+func (l *Lexer) scalar(i int) (int, error) {
+	switch l.Text[i] {
 	case '"':
 		return l.str(i + 1)
 	case 't':
@@ -201,8 +203,8 @@ func (l *lexer) scalar(i int) (int, error) {
 	}
 }
 
-func (l *lexer) literal(i int, word string) (int, error) {
-	if len(l.text)-i < len(word) || string(l.text[i:i+len(word)]) != word {
+func (l *Lexer) literal(i int, word string) (int, error) {
+	if len(l.Text)-i < len(word) || string(l.Text[i:i+len(word)]) != word {
 		return 0, l.unexpected(i, "a value")
 	}
 	return i + len(word), nil
@@ -210,12 +212,12 @@ func (l *lexer) literal(i int, word string) (int, error) {
 
 // number checks the number at i. What follows it is the caller's business,
 // so 01 fails at the 1.
-func (l *lexer) number(i int) (int, error) {
+func (l *Lexer) number(i int) (int, error) {
 	begin := i
-	if l.text[i] == '-' {
+	if l.Text[i] == '-' {
 		i++
 	}
-	if i < len(l.text) && l.text[i] == '0' {
+	if i < len(l.Text) && l.Text[i] == '0' {
 		i++
 	} else if next := l.digits(i); next > i {
 		i = next
@@ -224,16 +226,16 @@ func (l *lexer) number(i int) (int, error) {
 	} else {
 		return 0, l.unexpected(i, "a digit")
 	}
-	if i < len(l.text) && l.text[i] == '.' {
+	if i < len(l.Text) && l.Text[i] == '.' {
 		next := l.digits(i + 1)
 		if next == i+1 {
 			return 0, l.unexpected(next, "a digit")
 		}
 		i = next
 	}
-	if i < len(l.text) && l.text[i]|0x20 == 'e' {
+	if i < len(l.Text) && l.Text[i]|0x20 == 'e' {
 		i++
-		if i < len(l.text) && (l.text[i] == '+' || l.text[i] == '-') {
+		if i < len(l.Text) && (l.Text[i] == '+' || l.Text[i] == '-') {
 			i++
 		}
 		next := l.digits(i)
@@ -245,8 +247,8 @@ func (l *lexer) number(i int) (int, error) {
 	return i, nil
 }
 
-func (l *lexer) digits(i int) int {
-	for i < len(l.text) && l.text[i]-'0' <= 9 {
+func (l *Lexer) digits(i int) int {
+	for i < len(l.Text) && l.Text[i]-'0' <= 9 {
 		i++
 	}
 	return i

@@ -1,4 +1,4 @@
-package provider
+package reqscan
 
 import (
 	"net/url"
@@ -67,21 +67,16 @@ func isForeign(name string) bool {
 	return false
 }
 
-// Stored finds the first reference to an object kept at the provider anywhere
-// in a body that Scan accepted, or among the parts of a form. items says that
-// the path takes items of earlier answers, which are references where they
-// hold nothing but an id. schemes are what addresses of stored files begin
-// with. The time is linear in the body; a body whose names and values cannot
-// be references is not looked at again.
-func (r *Request) Stored(items bool, schemes []string) Reference {
-	f := &r.Fields
-	if r.Form.stored != "" {
-		return Reference{Name: r.Form.stored}
-	}
+// Stored finds the first reference to an object kept at the provider anywhere in
+// the body. items says that the path takes items of earlier answers, which are
+// references where they hold nothing but an id. schemes are what addresses of
+// stored files begin with. The time is linear in the body; a body whose names and
+// values cannot be references is not looked at again.
+func (f *Fields) Stored(items bool, schemes []string) Reference {
 	if f.first == 0 || !f.marked && !(items && f.identified) && len(schemes) == 0 {
 		return Reference{}
 	}
-	w := walker{lexer: lexer{text: f.body}, items: items, schemes: schemes}
+	w := walker{Lexer: Lexer{Text: f.body}, items: items, schemes: schemes}
 	return w.walk()
 }
 

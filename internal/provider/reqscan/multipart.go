@@ -1,7 +1,8 @@
-package provider
+package reqscan
 
 import (
 	"bytes"
+	"iter"
 	"mime"
 	"strings"
 	"unicode/utf8"
@@ -80,28 +81,28 @@ func ScanForm(contentType string, body []byte, names *Names) (Form, error) {
 }
 
 func formErrorf(format string, args ...any) error {
-	return syntaxf("request body is not valid multipart/form-data: "+format, args...)
+	return Errorf("request body is not valid multipart/form-data: "+format, args...)
 }
 
 // formDelimiter is the line that parts the body, without its line ends.
 func formDelimiter(contentType string) ([]byte, error) {
 	media, params, err := mime.ParseMediaType(contentType)
 	if err != nil || media != "multipart/form-data" {
-		return nil, syntaxf("Content-Type must be multipart/form-data with one boundary")
+		return nil, Errorf("Content-Type must be multipart/form-data with one boundary")
 	}
 	boundary := params["boundary"]
 	if boundary == "" || len(boundary) > 70 || strings.Contains(strings.ToLower(contentType), "boundary*") {
-		return nil, syntaxf("Content-Type must name a boundary of 1 to 70 characters")
+		return nil, Errorf("Content-Type must name a boundary of 1 to 70 characters")
 	}
 	for i := range len(boundary) {
-		if c := boundary[i]; !isAlphanumeric(c) && !strings.ContainsRune("'()+_,-./:=?", rune(c)) {
-			return nil, syntaxf("the boundary in Content-Type holds the illegal character %q", c)
+		if c := boundary[i]; !alphanumeric(c) && !strings.ContainsRune("'()+_,-./:=?", rune(c)) {
+			return nil, Errorf("the boundary in Content-Type holds the illegal character %q", c)
 		}
 	}
 	return []byte("--" + boundary), nil
 }
 
-func isAlphanumeric(c byte) bool {
+func alphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
@@ -148,12 +149,12 @@ func (f *Form) keep(part Span) error {
 	}
 	for _, earlier := range f.found {
 		if earlier.name == index {
-			return formErrorf("duplicate part %s", quoteName(head.name))
+			return formErrorf("duplicate part %s", QuoteName(head.name))
 		}
 	}
 	value := Span{content, part.End}
 	if !utf8.Valid(f.body[value.Start:value.End]) {
-		return formErrorf("part %s is not UTF-8", quoteName(head.name))
+		return formErrorf("part %s is not UTF-8", QuoteName(head.name))
 	}
 	f.found = append(f.found, field{index, value, part})
 	return nil
@@ -168,11 +169,11 @@ func (f *Form) wanted(name []byte) (int, error) {
 	}
 	index, variant := f.names.find(name)
 	if variant != nil {
-		return 0, formErrorf("part %s: write it as %q", quoteName(name), variant)
+		return 0, formErrorf("part %s: write it as %q", QuoteName(name), variant)
 	}
 	if base, _, nested := bytes.Cut(name, []byte("[")); nested && index < 0 {
 		if exact, variant := f.names.find(base); exact >= 0 || variant != nil {
-			return 0, formErrorf("part %s: write it as %s", quoteName(name), quoteName(base))
+			return 0, formErrorf("part %s: write it as %s", QuoteName(name), QuoteName(base))
 		}
 	}
 	return index, nil
@@ -198,6 +199,25 @@ func (f *Form) get(name string) (field, bool) {
 	}
 	return field{}, false
 }
+
+// Remote reports whether a part says where a recording lies: one called url or
+// file_url.
+func (f *Form) Remote() bool { return f.remote }
+
+// Files yields the contents of the parts called file, in their order.
+func (f *Form) Files() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for _, file := range f.files {
+			if !yield(f.body[file.Start:file.End]) {
+				return
+			}
+		}
+	}
+}
+
+// Stored is the first part whose name says that it refers to an object kept at the
+// provider; the zero Reference for none.
+func (f *Form) Stored() Reference { return Reference{Name: f.stored} }
 
 // Remove is the edit that takes the part called name out of the body, with
 // the delimiter before it; an edit of nothing when there is no such part.

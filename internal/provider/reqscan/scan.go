@@ -1,4 +1,8 @@
-package provider
+// Package reqscan reads the bodies of requests strictly, JSON and multipart/form-data,
+// and plans edits of them: it finds the members and parts that are asked for, and
+// refuses a body that two parsers could read differently. Bodies are never decoded; all
+// else of them stays as it came.
+package reqscan
 
 import (
 	"bytes"
@@ -57,25 +61,25 @@ func Scan(body []byte, names *Names) (Fields, error) {
 		names = NewNames()
 	}
 	if len(body) > math.MaxInt32 {
-		return Fields{}, syntaxf("request body is longer than 2 GiB")
+		return Fields{}, Errorf("request body is longer than 2 GiB")
 	}
 	if bytes.HasPrefix(body, []byte("\xef\xbb\xbf")) {
 		return Fields{}, jsonErrorf("it begins with a byte order mark: leave that out")
 	}
-	l := lexer{text: body, watch: true}
-	i := l.space(0)
+	l := Lexer{Text: body, watch: true}
+	i := l.Space(0)
 	if i == len(body) {
-		return Fields{}, syntaxf("request body is empty: send a JSON object")
+		return Fields{}, Errorf("request body is empty: send a JSON object")
 	}
 	if body[i] != '{' {
-		return Fields{}, syntaxf("request body must be a JSON object: found %q at byte %d", body[i:i+1], i)
+		return Fields{}, Errorf("request body must be a JSON object: found %q at byte %d", body[i:i+1], i)
 	}
 	fields := Fields{body: body, names: names, first: i + 1}
 	end, err := fields.scanMembers(&l)
 	if err != nil {
 		return Fields{}, err
 	}
-	if end = l.space(end); end != len(body) {
+	if end = l.Space(end); end != len(body) {
 		return Fields{}, jsonErrorf("found %q after the object at byte %d", body[end:end+1], end)
 	}
 	if err := l.utf8Error(); err != nil {
@@ -87,37 +91,37 @@ func Scan(body []byte, names *Names) (Fields, error) {
 
 // scanMembers reads the members of the outermost object and returns the
 // offset after its closing brace.
-func (f *Fields) scanMembers(l *lexer) (int, error) {
-	i := l.space(f.first)
-	if i < len(l.text) && l.text[i] == '}' {
+func (f *Fields) scanMembers(l *Lexer) (int, error) {
+	i := l.Space(f.first)
+	if i < len(l.Text) && l.Text[i] == '}' {
 		f.empty = true
 		return i + 1, nil
 	}
 	var buffer [32]uint64
 	seen := buffer[:0]
 	for {
-		m, err := l.member(i, 1)
+		m, err := l.Member(i, 1)
 		if err != nil {
 			return 0, err
 		}
-		name, err := m.decodedName(l.text)
+		name, err := m.decodedName(l.Text)
 		if err != nil {
 			return 0, err
 		}
 		hash := maphash.Bytes(f.names.seed, name)
 		for _, earlier := range seen {
 			if earlier == hash {
-				return 0, jsonErrorf("duplicate member %s at byte %d", quoteName(name), m.name.Start)
+				return 0, jsonErrorf("duplicate member %s at byte %d", QuoteName(name), m.Name.Start)
 			}
 		}
 		if len(seen) == MaxMembers {
-			return 0, syntaxf("request body has more than %d members", MaxMembers)
+			return 0, Errorf("request body has more than %d members", MaxMembers)
 		}
 		seen = append(seen, hash)
 		if err := f.keep(name, m, false); err != nil {
 			return 0, err
 		}
-		next, last, err := l.nextMember(m.value.End)
+		next, last, err := l.NextMember(m.Value.End)
 		if err != nil {
 			return 0, err
 		}
@@ -130,20 +134,20 @@ func (f *Fields) scanMembers(l *lexer) (int, error) {
 
 // keep stores the member if its name is wanted. Where once is asked for, a
 // second one of the name is an error.
-func (f *Fields) keep(name []byte, m member, once bool) error {
+func (f *Fields) keep(name []byte, m Member, once bool) error {
 	index, variant := f.names.find(name)
 	if variant != nil {
-		return jsonErrorf("member %s at byte %d: write it as %q", quoteName(name), m.name.Start, variant)
+		return jsonErrorf("member %s at byte %d: write it as %q", QuoteName(name), m.Name.Start, variant)
 	}
 	if index < 0 {
 		return nil
 	}
 	if once {
 		if _, twice := f.at(index); twice {
-			return jsonErrorf("duplicate member %s at byte %d", quoteName(name), m.name.Start)
+			return jsonErrorf("duplicate member %s at byte %d", QuoteName(name), m.Name.Start)
 		}
 	}
-	kept := field{index, m.value, Span{m.name.Start - 1, m.value.End}}
+	kept := field{index, m.Value, Span{m.Name.Start - 1, m.Value.End}}
 	if f.count < len(f.found) {
 		f.found[f.count] = kept
 		f.count++
@@ -209,6 +213,10 @@ func (f *Fields) Has(name string) bool {
 	return ok
 }
 
+// InJSON reports whether f comes from a body, which may have no members. The zero
+// value does not.
+func (f *Fields) InJSON() bool { return f.first > 0 }
+
 // Scanned reports whether f comes from a body and name was looked for.
 func (f *Fields) Scanned(name string) bool {
 	index, _ := f.names.find([]byte(name))
@@ -234,9 +242,9 @@ func (f *Fields) Remove(name string) Edit {
 		return Edit{}
 	}
 	cut := kept.whole
-	l := lexer{text: f.body}
-	if next := l.space(cut.End); f.body[next] == ',' {
-		cut.End = l.space(next + 1)
+	l := Lexer{Text: f.body}
+	if next := l.Space(cut.End); f.body[next] == ',' {
+		cut.End = l.Space(next + 1)
 		return Edit{Span: cut}
 	}
 	before := len(bytes.TrimRight(f.body[:cut.Start], " \t\r\n"))
@@ -246,44 +254,44 @@ func (f *Fields) Remove(name string) Edit {
 	return Edit{Span: cut}
 }
 
-// member is one member of an object: the contents of its name between the
+// Member is one member of an object: the contents of its name between the
 // quotes, as written, and its value.
-type member struct {
-	name    Span
+type Member struct {
+	Name    Span
 	escaped bool
-	value   Span
+	Value   Span
 }
 
-// member reads the member that starts at i, in an object at the depth.
-func (l *lexer) member(i, depth int) (member, error) {
-	if i >= len(l.text) || l.text[i] != '"' {
-		return member{}, l.unexpected(i, "a member name in double quotes")
+// Member reads the member that starts at i, in an object at the depth.
+func (l *Lexer) Member(i, depth int) (Member, error) {
+	if i >= len(l.Text) || l.Text[i] != '"' {
+		return Member{}, l.unexpected(i, "a member name in double quotes")
 	}
 	l.escaped = false
 	after, err := l.str(i + 1)
 	if err != nil {
-		return member{}, err
+		return Member{}, err
 	}
-	m := member{name: Span{i + 1, after - 1}, escaped: l.escaped}
+	m := Member{Name: Span{i + 1, after - 1}, escaped: l.escaped}
 	if l.watch {
 		l.note(i+1, after-1)
 	}
 	next, err := l.colon(after)
 	if err != nil {
-		return member{}, err
+		return Member{}, err
 	}
-	m.value.Start, m.value.End, err = l.value(next, depth)
+	m.Value.Start, m.Value.End, err = l.value(next, depth)
 	return m, err
 }
 
-// nextMember goes on after a member's value that ends at i: to the next
+// NextMember goes on after a member's value that ends at i: to the next
 // member, or past the closing brace.
-func (l *lexer) nextMember(i int) (next int, last bool, err error) {
-	i = l.space(i)
-	if i < len(l.text) && l.text[i] == ',' {
-		return l.space(i + 1), false, nil
+func (l *Lexer) NextMember(i int) (next int, last bool, err error) {
+	i = l.Space(i)
+	if i < len(l.Text) && l.Text[i] == ',' {
+		return l.Space(i + 1), false, nil
 	}
-	if i < len(l.text) && l.text[i] == '}' {
+	if i < len(l.Text) && l.Text[i] == '}' {
 		return i + 1, true, nil
 	}
 	return 0, false, l.unexpected(i, ", or }")
@@ -291,20 +299,20 @@ func (l *lexer) nextMember(i int) (next int, last bool, err error) {
 
 // decodedName is the name with its escapes resolved. A name that common
 // parsers cut short or repair in different ways is an error.
-func (m member) decodedName(text []byte) ([]byte, error) {
-	raw := text[m.name.Start:m.name.End]
+func (m Member) decodedName(text []byte) ([]byte, error) {
+	raw := text[m.Name.Start:m.Name.End]
 	if !m.escaped {
 		return raw, nil
 	}
 	name, whole := unescape(make([]byte, 0, len(raw)), raw)
 	if !whole || bytes.IndexByte(name, 0) >= 0 {
-		return nil, jsonErrorf("member name at byte %d holds U+0000 or half a surrogate pair", m.name.Start)
+		return nil, jsonErrorf("member name at byte %d holds U+0000 or half a surrogate pair", m.Name.Start)
 	}
 	return name, nil
 }
 
-// quoteName is a member name for an error message, cut to a readable length.
-func quoteName(name []byte) string {
+// QuoteName is a member name for an error message, cut to a readable length.
+func QuoteName(name []byte) string {
 	const most = 64
 	if len(name) > most {
 		name = append(bytes.ToValidUTF8(name[:most:most], nil), "…"...)

@@ -1,4 +1,4 @@
-package provider
+package reqscan
 
 import (
 	"bytes"
@@ -52,6 +52,10 @@ func (v Value) Kind() ValueKind {
 	}
 }
 
+// KindOf is the JSON type of a value that is valid and stands alone; JSONAbsent where
+// there are no bytes.
+func KindOf(raw []byte) ValueKind { return Value{body: raw, Span: Span{0, len(raw)}}.Kind() }
+
 // Text is the string with its escapes resolved. It reports false for any
 // other kind, and for a string with half a surrogate pair, which readers
 // repair in different ways.
@@ -92,7 +96,7 @@ func (v Value) Int() (int64, bool) {
 	if len(digits) == 0 || len(digits) > 64 {
 		return 0, false
 	}
-	l := lexer{text: digits}
+	l := Lexer{Text: digits}
 	if end, err := l.number(0); err != nil || end != len(digits) {
 		return 0, false
 	}
@@ -114,25 +118,25 @@ func (v Value) Member(name string) (Value, error) {
 	if v.Kind() != JSONObject {
 		return Value{}, nil
 	}
-	l := lexer{text: v.body[:v.End]}
+	l := Lexer{Text: v.body[:v.End]}
 	var found Value
-	i := l.space(v.Start + 1)
-	for last := l.text[i] == '}'; !last; {
-		m, err := l.member(i, 1)
+	i := l.Space(v.Start + 1)
+	for last := l.Text[i] == '}'; !last; {
+		m, err := l.Member(i, 1)
 		if err != nil {
 			return Value{}, err
 		}
-		same, err := m.isCalled(name, l.text)
+		same, err := m.isCalled(name, l.Text)
 		if err != nil {
 			return Value{}, err
 		}
 		if same && found.Kind() != JSONAbsent {
-			return Value{}, jsonErrorf("duplicate member %q at byte %d", name, m.name.Start)
+			return Value{}, jsonErrorf("duplicate member %q at byte %d", name, m.Name.Start)
 		}
 		if same {
-			found = Value{body: v.body, Span: m.value}
+			found = Value{body: v.body, Span: m.Value}
 		}
-		if i, last, err = l.nextMember(m.value.End); err != nil {
+		if i, last, err = l.NextMember(m.Value.End); err != nil {
 			return Value{}, err
 		}
 	}
@@ -147,21 +151,21 @@ func (v Value) Pick(names *Names) (Fields, error) {
 	if v.Kind() != JSONObject {
 		return f, nil
 	}
-	l := lexer{text: v.body[:v.End]}
-	i := l.space(v.Start + 1)
-	for last := l.text[i] == '}'; !last; {
-		m, err := l.member(i, 1)
+	l := Lexer{Text: v.body[:v.End]}
+	i := l.Space(v.Start + 1)
+	for last := l.Text[i] == '}'; !last; {
+		m, err := l.Member(i, 1)
 		if err != nil {
 			return Fields{}, err
 		}
-		name := l.text[m.name.Start:m.name.End]
+		name := l.Text[m.Name.Start:m.Name.End]
 		if m.escaped {
 			name, _ = unescape(make([]byte, 0, len(name)), name)
 		}
 		if err := f.keep(name, m, true); err != nil {
 			return Fields{}, err
 		}
-		if i, last, err = l.nextMember(m.value.End); err != nil {
+		if i, last, err = l.NextMember(m.Value.End); err != nil {
 			return Fields{}, err
 		}
 	}
@@ -170,8 +174,8 @@ func (v Value) Pick(names *Names) (Fields, error) {
 
 // isCalled reports whether the member's name is name; a spelling of it in
 // another letter case is an error.
-func (m member) isCalled(name string, text []byte) (bool, error) {
-	raw := text[m.name.Start:m.name.End]
+func (m Member) isCalled(name string, text []byte) (bool, error) {
+	raw := text[m.Name.Start:m.Name.End]
 	if m.escaped {
 		raw, _ = unescape(make([]byte, 0, len(raw)), raw)
 	}
@@ -179,7 +183,7 @@ func (m member) isCalled(name string, text []byte) (bool, error) {
 		return true, nil
 	}
 	if bytes.EqualFold(raw, []byte(name)) {
-		return false, jsonErrorf("member %s at byte %d: write it as %q", quoteName(raw), m.name.Start, name)
+		return false, jsonErrorf("member %s at byte %d: write it as %q", QuoteName(raw), m.Name.Start, name)
 	}
 	return false, nil
 }
@@ -191,15 +195,15 @@ func (v Value) Elements() iter.Seq[Value] {
 		if v.Kind() != JSONArray {
 			return
 		}
-		l := lexer{text: v.body[:v.End]}
-		i := l.space(v.Start + 1)
-		for l.text[i] != ']' {
+		l := Lexer{Text: v.body[:v.End]}
+		i := l.Space(v.Start + 1)
+		for l.Text[i] != ']' {
 			start, end, err := l.value(i, 1)
 			if err != nil || !yield(Value{body: v.body, Span: Span{start, end}}) {
 				return
 			}
-			if i = l.space(end); l.text[i] == ',' {
-				i = l.space(i + 1)
+			if i = l.Space(end); l.Text[i] == ',' {
+				i = l.Space(i + 1)
 			}
 		}
 	}

@@ -1,11 +1,11 @@
-package provider
+package reqscan
 
 import "strings"
 
 // walker goes once through a body that Scan accepted and keeps what it knows
 // of each container that is open.
 type walker struct {
-	lexer
+	Lexer
 	items   bool
 	schemes []string
 	open    []container
@@ -35,10 +35,10 @@ func (w *walker) top() *container { return &w.open[len(w.open)-1] }
 
 // walk is the first reference in the body.
 func (w *walker) walk() Reference {
-	for i := w.space(0); i < len(w.text); i = w.space(i) {
+	for i := w.Space(0); i < len(w.Text); i = w.Space(i) {
 		var found Reference
 		within := 0
-		switch c := w.text[i]; c {
+		switch c := w.Text[i]; c {
 		case '{', '[':
 			found = w.enter(c == '{')
 			within = w.top().within
@@ -55,7 +55,7 @@ func (w *walker) walk() Reference {
 			if err != nil { // Scan accepted it
 				return Reference{}
 			}
-			v := Value{body: w.text, Span: Span{i, end}}
+			v := Value{body: w.Text, Span: Span{i, end}}
 			if i = end; w.top().want {
 				i = w.named(v)
 				continue
@@ -92,7 +92,7 @@ func (w *walker) named(v Value) int {
 		_, next, err = w.value(next, 1)
 	}
 	if err != nil { // Scan accepted it
-		return len(w.text)
+		return len(w.Text)
 	}
 	return next
 }

@@ -1,4 +1,4 @@
-package provider
+package reqscan
 
 import (
 	"bytes"
@@ -10,17 +10,17 @@ import (
 
 // str checks the string whose first byte after the quote is at i and
 // returns the offset after the closing quote.
-func (l *lexer) str(i int) (int, error) {
+func (l *Lexer) str(i int) (int, error) {
 	for {
 		i = l.plain(i)
-		if i >= len(l.text) {
+		if i >= len(l.Text) {
 			return 0, jsonErrorf("a string is not closed")
 		}
-		switch c := l.text[i]; c {
+		switch c := l.Text[i]; c {
 		case '"':
 			return i + 1, nil
 		case '\\':
-			n := escapeLength(l.text[i:])
+			n := escapeLength(l.Text[i:])
 			if n == 0 {
 				return 0, jsonErrorf("illegal escape in a string at byte %d", i)
 			}
@@ -57,8 +57,8 @@ func suspect(w uint64) uint64 {
 
 // plain is the first offset from i on that holds a quote, a control byte, or a
 // backslash that is not passed over as a short escape.
-func (l *lexer) plain(i int) int {
-	text := l.text
+func (l *Lexer) plain(i int) int {
+	text := l.Text
 	high := uint64(0)
 	for len(text)-i >= 32 {
 		run := text[i : i+32 : i+32]
@@ -128,7 +128,7 @@ func hexUnit(b []byte) (rune, bool) {
 	}
 	var unit rune
 	for _, c := range b[2:6] {
-		digit, ok := hexDigit(c)
+		digit, ok := HexDigit(c)
 		if !ok {
 			return 0, false
 		}
@@ -137,7 +137,9 @@ func hexUnit(b []byte) (rune, bool) {
 	return unit, true
 }
 
-func hexDigit(c byte) (byte, bool) {
+// HexDigit is the value of a hexadecimal digit, in either letter case; false for any
+// other byte.
+func HexDigit(c byte) (byte, bool) {
 	switch {
 	case '0' <= c && c <= '9':
 		return c - '0', true
@@ -148,13 +150,13 @@ func hexDigit(c byte) (byte, bool) {
 }
 
 // utf8Error is the complaint about text that is not UTF-8, nil when it is.
-func (l *lexer) utf8Error() error {
-	if l.high&laneHigh == 0 || utf8.Valid(l.text) {
+func (l *Lexer) utf8Error() error {
+	if l.high&laneHigh == 0 || utf8.Valid(l.Text) {
 		return nil
 	}
 	i := 0
-	for i < len(l.text) {
-		r, size := utf8.DecodeRune(l.text[i:])
+	for i < len(l.Text) {
+		r, size := utf8.DecodeRune(l.Text[i:])
 		if r == utf8.RuneError && size == 1 {
 			break
 		}

@@ -1,4 +1,4 @@
-package provider
+package reqscan
 
 import (
 	"cmp"
@@ -88,7 +88,7 @@ func ModelValue(native string) []byte {
 func IncludeUsage(f *Fields) (edit Edit, added bool, err error) {
 	stream, _ := f.Get("stream")
 	if kind := stream.Kind(); kind != JSONAbsent && kind != JSONNull && kind != JSONBool {
-		return Edit{}, false, syntaxf(`"stream" must be true or false`)
+		return Edit{}, false, Errorf(`"stream" must be true or false`)
 	}
 	if !stream.IsTrue() || !f.Scanned("stream_options") {
 		return Edit{}, false, nil
@@ -102,7 +102,7 @@ func IncludeUsage(f *Fields) (edit Edit, added bool, err error) {
 	case JSONObject:
 		return includeUsageIn(options)
 	default:
-		return Edit{}, false, syntaxf(`"stream_options" must be an object`)
+		return Edit{}, false, Errorf(`"stream_options" must be an object`)
 	}
 }
 
@@ -127,6 +127,6 @@ func includeUsageIn(options Value) (edit Edit, added bool, err error) {
 
 // isBlank reports whether b holds nothing but JSON white space.
 func isBlank(b []byte) bool {
-	l := lexer{text: b}
-	return l.space(0) == len(b)
+	l := Lexer{Text: b}
+	return l.Space(0) == len(b)
 }
