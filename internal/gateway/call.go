@@ -9,6 +9,7 @@ import (
 	"modelgate/internal/httpx"
 	"modelgate/internal/life"
 	"modelgate/internal/provider"
+	"modelgate/internal/provider/reqscan"
 	"modelgate/internal/ratelimit"
 )
 
@@ -88,9 +89,9 @@ type attempt struct {
 	reader    *provider.Reader
 	asked     provider.RequestedUnits // what the request says of what is to be made
 	out       provider.Call
-	edits     []provider.Edit // make its body of the call's, once it is its turn; nil where it has its own
-	size      int64           // of the body that was sent, in bytes
-	inject    bool            // the gateway asks for the usage of a stream; see provider.UsageChunkFilter
+	edits     []reqscan.Edit // make its body of the call's, once it is its turn; nil where it has its own
+	size      int64          // of the body that was sent, in bytes
+	inject    bool           // the gateway asks for the usage of a stream; see provider.UsageChunkFilter
 }
 
 // kind is what the called model makes, "" where that is unknown.

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"modelgate"
-	"modelgate/internal/provider"
+	"modelgate/internal/provider/reqscan"
 )
 
 // costBound is what a request says about how much it can cost.
@@ -121,7 +121,7 @@ func (q *request) demand(path string) costBound {
 }
 
 // count takes in a number of answers.
-func (d *costBound) count(v provider.Value) {
+func (d *costBound) count(v reqscan.Value) {
 	if !asksFor(v) {
 		return
 	}
@@ -135,7 +135,7 @@ func (d *costBound) count(v provider.Value) {
 }
 
 // config takes in an object of settings.
-func (d *costBound) config(object provider.Value, names *provider.Names) {
+func (d *costBound) config(object reqscan.Value, names *reqscan.Names) {
 	settings, err := object.Pick(names)
 	if err != nil {
 		d.open = ambiguous
@@ -160,7 +160,7 @@ func (d *costBound) opens(so bool, member string) {
 
 // batch counts what a list, or a list in an object, has that is read by
 // itself.
-func (d *costBound) batch(v provider.Value, names *provider.Names) {
+func (d *costBound) batch(v reqscan.Value, names *reqscan.Names) {
 	d.inputs = max(d.inputs, elements(v))
 	lists, err := v.Pick(names)
 	if err != nil {
@@ -205,8 +205,8 @@ func (q *request) outputLimit(path string) int64 {
 
 // bounding is a number that limits what a call costs; 0 for anything but a JSON
 // number, which a provider might not read as the gateway does.
-func bounding(v provider.Value) int64 {
-	if v.Kind() != provider.JSONNumber {
+func bounding(v reqscan.Value) int64 {
+	if v.Kind() != reqscan.JSONNumber {
 		return 0
 	}
 	n, ok := v.Int()
@@ -217,10 +217,10 @@ func bounding(v provider.Value) int64 {
 }
 
 // elements are the inputs in an array. Numbers are the tokens of one.
-func elements(list provider.Value) (n int64) {
+func elements(list reqscan.Value) (n int64) {
 	tokens := int64(0)
 	for v := range list.Elements() {
-		if v.Kind() == provider.JSONNumber {
+		if v.Kind() == reqscan.JSONNumber {
 			tokens = 1
 			continue
 		}
@@ -230,11 +230,11 @@ func elements(list provider.Value) (n int64) {
 }
 
 // runsTools reports whether any of the tools is one that the provider runs.
-func runsTools(tools provider.Value, names *provider.Names) bool {
+func runsTools(tools reqscan.Value, names *reqscan.Names) bool {
 	switch tools.Kind() {
-	case provider.JSONNull:
+	case reqscan.JSONNull:
 		return false
-	case provider.JSONArray:
+	case reqscan.JSONArray:
 		for tool := range tools.Elements() {
 			if !clientTool(tool, names) {
 				return true
@@ -246,11 +246,11 @@ func runsTools(tools provider.Value, names *provider.Names) bool {
 }
 
 // asksFor reports whether a member says something.
-func asksFor(v provider.Value) bool {
+func asksFor(v reqscan.Value) bool {
 	switch v.Kind() {
-	case provider.JSONAbsent, provider.JSONNull:
+	case reqscan.JSONAbsent, reqscan.JSONNull:
 		return false
-	case provider.JSONArray:
+	case reqscan.JSONArray:
 		for range v.Elements() {
 			return true
 		}
@@ -262,9 +262,9 @@ func asksFor(v provider.Value) bool {
 // clientTool reports whether a tool is one that the client runs: it has a
 // name and no type of its own, or is a function, or of a type that the models
 // know and clients run.
-func clientTool(tool provider.Value, names *provider.Names) bool {
+func clientTool(tool reqscan.Value, names *reqscan.Names) bool {
 	says, err := tool.Pick(names)
-	if err != nil || tool.Kind() != provider.JSONObject {
+	if err != nil || tool.Kind() != reqscan.JSONObject {
 		return false
 	}
 	kind, _ := says.Get("type")

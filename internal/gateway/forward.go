@@ -9,6 +9,7 @@ import (
 	"modelgate"
 	"modelgate/internal/life"
 	"modelgate/internal/provider"
+	"modelgate/internal/provider/reqscan"
 )
 
 // The status of a call whose client left before there was an answer. No
@@ -140,7 +141,7 @@ var errSwitched = &provider.Unreachable{Cause: "malformed", Detail: "the reply s
 func (c *call) outbound(i int) (*provider.Attempt, error) {
 	a := &c.attempts[i]
 	if a.edits != nil {
-		a.out.Body = provider.Splice(nil, c.body, a.edits...)
+		a.out.Body = reqscan.Splice(nil, c.body, a.edits...)
 	}
 	a.size = int64(len(a.out.Body))
 	return a.provider.Outbound(&c.life, a.out)

@@ -6,6 +6,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/provider"
+	"modelgate/internal/provider/reqscan"
 )
 
 // limits are what a door or route says of the calls that it takes.
@@ -27,7 +28,7 @@ func (q *request) judge(p *provider.Provider, path string, l limits) error {
 		return badRequest(err)
 	}
 	for _, name := range l.deferred {
-		if value, ok := q.Fields.Get(name); ok && value.Kind() != provider.JSONNull && !value.IsFalse() {
+		if value, ok := q.Fields.Get(name); ok && value.Kind() != reqscan.JSONNull && !value.IsFalse() {
 			return modelgate.Errorf(modelgate.BadRequest, "%q is not supported: the answer would come later, where nobody could fetch it; leave it out", name)
 		}
 	}
@@ -79,7 +80,7 @@ func (q *request) stored(p *provider.Provider, path string, members []string) er
 	for _, name := range members {
 		value, inBody := q.Fields.Get(name)
 		_, _, inForm := q.Form.Get(name)
-		if inBody && value.Kind() != provider.JSONNull || inForm {
+		if inBody && value.Kind() != reqscan.JSONNull || inForm {
 			return modelgate.Errorf(modelgate.Forbidden, shared+"the operator must allow it (allow_stored_objects)", name)
 		}
 	}

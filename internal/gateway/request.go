@@ -11,13 +11,14 @@ import (
 	"modelgate"
 	"modelgate/internal/httpx"
 	"modelgate/internal/provider"
+	"modelgate/internal/provider/reqscan"
 )
 
 // request is a client's body, taken apart once.
 type request struct {
 	provider.Request
-	budget *provider.Names // what demand reads of objects
-	tools  *provider.Names
+	budget *reqscan.Names // what demand reads of objects
+	tools  *reqscan.Names
 	method string
 	header http.Header
 	body   []byte
@@ -53,13 +54,13 @@ func (g *Gateway) read(c *call) (*request, error) {
 		declared, q.form, q.pairs = strings.Contains(media, "json"), strings.Contains(media, "multipart/form-data"), strings.Contains(media, "urlencoded")
 	}
 	if q.form {
-		q.Form, err = provider.ScanForm(contentType, body, c.snapshot.names)
+		q.Form, err = reqscan.ScanForm(contentType, body, c.snapshot.names)
 		return q, badRequest(err)
 	}
 	start := bytes.TrimLeft(body, " \t\r\n\x00") // the zeros of UTF-16
 	if len(body) > 0 && (declared || len(start) > 0 && (start[0] == '{' || start[0] >= 0x80)) {
 		q.json = true
-		q.Fields, err = provider.Scan(body, c.snapshot.names)
+		q.Fields, err = reqscan.Scan(body, c.snapshot.names)
 		return q, badRequest(err)
 	}
 	return q, nil
@@ -77,7 +78,7 @@ func (c *call) reuse() {
 
 // badRequest turns what the parsers say into an answer.
 func badRequest(err error) error {
-	if syntax, ok := errors.AsType[*provider.SyntaxError](err); ok {
+	if syntax, ok := errors.AsType[*reqscan.SyntaxError](err); ok {
 		return modelgate.Errorf(modelgate.BadRequest, "%s", syntax.Message)
 	}
 	return err
@@ -106,18 +107,18 @@ func (q *request) slug() (string, error) {
 
 // rename is the edit that gives the model the provider's own id, or takes it
 // out of the body where the provider wants it in the path.
-func (q *request) rename(place provider.Place, native string) provider.Edit {
+func (q *request) rename(place provider.Place, native string) reqscan.Edit {
 	switch {
 	case q.form && place == provider.ModelInPath:
 		return q.Form.Remove("model")
 	case q.form:
 		_, at, _ := q.Form.Get("model")
-		return provider.Edit{Span: at, Text: []byte(native)}
+		return reqscan.Edit{Span: at, Text: []byte(native)}
 	case place == provider.ModelInPath:
 		return q.Fields.Remove("model")
 	}
 	value, _ := q.Fields.Get("model")
-	return provider.Edit{Span: value.Span, Text: provider.ModelValue(native)}
+	return reqscan.Edit{Span: value.Span, Text: reqscan.ModelValue(native)}
 }
 
 // rewrite is the body for the only route: see edits.
@@ -127,20 +128,20 @@ func (q *request) rewrite(place provider.Place, native string, includeUsage wish
 	case err != nil || len(edits) == 0:
 		return q.body, false, err
 	case q.once:
-		return provider.SpliceOwned(q.body, edits...), injected, nil
+		return reqscan.SpliceOwned(q.body, edits...), injected, nil
 	}
-	return provider.Splice(nil, q.body, edits...), injected, nil
+	return reqscan.Splice(nil, q.body, edits...), injected, nil
 }
 
 // edits are what the body for a route differs in: the model renamed where
 // native names one, and usage asked for where a stream would not state it.
-func (q *request) edits(place provider.Place, native string, includeUsage wish) (edits []provider.Edit, injected bool, err error) {
-	edits = make([]provider.Edit, 0, 2)
+func (q *request) edits(place provider.Place, native string, includeUsage wish) (edits []reqscan.Edit, injected bool, err error) {
+	edits = make([]reqscan.Edit, 0, 2)
 	if native != "" {
 		edits = append(edits, q.rename(place, native))
 	}
 	if includeUsage == wanted && q.json {
-		edit, added, err := provider.IncludeUsage(&q.Fields)
+		edit, added, err := reqscan.IncludeUsage(&q.Fields)
 		if err != nil {
 			return nil, false, badRequest(err)
 		}

@@ -14,7 +14,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/budget"
-	"modelgate/internal/provider"
+	"modelgate/internal/provider/reqscan"
 	"modelgate/internal/store"
 )
 
@@ -388,11 +388,11 @@ func TestDemand(t *testing.T) {
 		{"/api/v1/services/embeddings/text-embedding/text-embedding", `{"input":{"texts":["a","b"]}}`, costBound{inputs: 2}},
 		{"/api/v1/services/embeddings/text-embedding/text-embedding", `{"input":{"texts":["a"],"texts":["b","c"]}}`, costBound{open: "yes"}},
 	} {
-		fields, err := provider.Scan([]byte(tt.body), provider.NewNames(budgetNames()...))
+		fields, err := reqscan.Scan([]byte(tt.body), reqscan.NewNames(budgetNames()...))
 		if err != nil {
 			t.Fatal(err)
 		}
-		q := &request{body: []byte(tt.body), json: true, budget: provider.NewNames(budgetNames()...), tools: provider.NewNames(toolNames()...)}
+		q := &request{body: []byte(tt.body), json: true, budget: reqscan.NewNames(budgetNames()...), tools: reqscan.NewNames(toolNames()...)}
 		q.Fields = fields
 		want := tt.want
 		want.choices, want.inputs, want.text = max(want.choices, 1), max(want.inputs, 1), int64(len(tt.body))

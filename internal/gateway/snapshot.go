@@ -3,6 +3,7 @@ package gateway
 import (
 	"modelgate"
 	"modelgate/internal/provider"
+	"modelgate/internal/provider/reqscan"
 )
 
 // Snapshot is the part of the configuration that a reload can change. It is
@@ -11,9 +12,9 @@ type Snapshot struct {
 	Catalog   *modelgate.Catalog
 	Providers map[string]*provider.Provider
 
-	names  *provider.Names // every body member that a door or proxy path reads
-	budget *provider.Names // those that have a role in a demand
-	tools  *provider.Names // members of a tool that tell who runs it
+	names  *reqscan.Names // every body member that a door or proxy path reads
+	budget *reqscan.Names // those that have a role in a demand
+	tools  *reqscan.Names // members of a tool that tell who runs it
 }
 
 // NewLive puts a catalog and providers together.
@@ -23,6 +24,6 @@ func NewLive(catalog *modelgate.Catalog, providers map[string]*provider.Provider
 	for _, p := range providers {
 		names = append(names, p.BodyNames()...)
 	}
-	return &Snapshot{Catalog: catalog, Providers: providers, names: provider.NewNames(names...), budget: provider.NewNames(budgetNames()...),
-		tools: provider.NewNames(toolNames()...)}
+	return &Snapshot{Catalog: catalog, Providers: providers, names: reqscan.NewNames(names...), budget: reqscan.NewNames(budgetNames()...),
+		tools: reqscan.NewNames(toolNames()...)}
 }

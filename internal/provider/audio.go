@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"modelgate"
+	"modelgate/internal/provider/reqscan"
 )
 
 // listens reports whether replies are to recordings, which are charged by
@@ -18,9 +19,9 @@ func (r *Reader) listens() bool { return r != nil && len(r.states) > 0 }
 // request asks for a reply that states no usage: nothing could be charged then.
 // A form without a recording has no length, and providers refuse it.
 func (r *Request) recording(reader *Reader) (int64, error) {
-	length, known := int64(0), !r.Form.remote && r.Fields.first == 0
-	for _, file := range r.Form.files {
-		one, ok := audioLength(r.Form.body[file.Start:file.End])
+	length, known := int64(0), !r.Form.Remote() && !r.Fields.InJSON()
+	for file := range r.Form.Files() {
+		one, ok := audioLength(file)
 		length, known = length+one, known && ok
 	}
 	if known {
@@ -28,16 +29,16 @@ func (r *Request) recording(reader *Reader) (int64, error) {
 	}
 	format, _, inForm := r.Form.Get("response_format")
 	if value, ok := r.Fields.Get("response_format"); ok {
-		format, inForm = value.scalar(), value.Kind() != JSONNull
+		format, inForm = scalar(value), value.Kind() != reqscan.JSONNull
 	}
 	if !inForm {
 		format = "json"
 	}
-	if inJSON := r.Fields.first > 0; inJSON && format == "json" || slices.Contains(reader.states, format) {
+	if inJSON := r.Fields.InJSON(); inJSON && format == "json" || slices.Contains(reader.states, format) {
 		return 0, nil // where no usage is stated, nobody takes a recording in JSON
 	}
-	return 0, syntaxf("replies in the response_format %s state no usage here, and the length of the recording cannot be told: "+
-		"use %s, or send WAV (PCM) or MP3", quoteName([]byte(format)), strings.Join(reader.states, " or "))
+	return 0, reqscan.Errorf("replies in the response_format %s state no usage here, and the length of the recording cannot be told: "+
+		"use %s, or send WAV (PCM) or MP3", reqscan.QuoteName([]byte(format)), strings.Join(reader.states, " or "))
 }
 
 // audioLength is the length of a WAV or MP3 file in millionths of a second, by

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"modelgate/internal/provider/reqscan"
 )
 
 // BenchmarkChecks is what the judgement of one request costs before it
@@ -17,7 +19,7 @@ func BenchmarkChecks(b *testing.B) {
 	const target = "/openai/v1/chat/completions"
 	const path = "/v1/chat/completions"
 	body := []byte(`{"model":"gpt-5-mini","stream":true,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 190) + `"}]}`)
-	names := NewNames(append(p.BodyNames(), "model", "stream", "stream_options")...)
+	names := reqscan.NewNames(append(p.BodyNames(), "model", "stream", "stream_options")...)
 	header := http.Header{"Authorization": {"Bearer x"}, "Content-Type": {"application/json"}, "User-Agent": {"OpenAI/Python 2.1.0"}, "Accept": {"application/json"},
 		"X-Stainless-Lang": {"python"}, "X-Stainless-Os": {"Linux"}, "X-Stainless-Arch": {"x64"}, "X-Stainless-Runtime": {"CPython"}, "Connection": {"keep-alive"}, "Accept-Encoding": {"gzip"}}
 	b.Run("target", func(b *testing.B) {
@@ -40,7 +42,7 @@ func BenchmarkChecks(b *testing.B) {
 		b.ReportAllocs()
 		b.SetBytes(int64(len(body)))
 		for b.Loop() {
-			if _, err := Scan(body, names); err != nil {
+			if _, err := reqscan.Scan(body, names); err != nil {
 				b.Fatal(err)
 			}
 		}
@@ -62,7 +64,7 @@ func TestChecksAllocateNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := NewNames(append(p.BodyNames(), "model", "stream", "stream_options")...)
+	names := reqscan.NewNames(append(p.BodyNames(), "model", "stream", "stream_options")...)
 	body := []byte(`{"model":"gpt-5-mini","stream":true,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 190) + `"}]}`)
 	for name, check := range map[string]func(){
 		"target": func() {
@@ -76,7 +78,7 @@ func TestChecksAllocateNothing(t *testing.T) {
 			}
 		},
 		"body": func() {
-			if _, err := Scan(body, names); err != nil {
+			if _, err := reqscan.Scan(body, names); err != nil {
 				t.Fatal(err)
 			}
 		},

@@ -1,6 +1,10 @@
 package provider
 
-import "bytes"
+import (
+	"bytes"
+
+	"modelgate/internal/provider/reqscan"
+)
 
 // delivery counts the text that a reply's JSON has delivered so far: answers,
 // arguments of tools and visible reasoning, in bytes of UTF-8 and without the
@@ -429,7 +433,7 @@ func (e *escape) resolve(c byte) int64 {
 		return 0
 	}
 	e.digit--
-	v, _ := hexDigit(c)
+	v, _ := reqscan.HexDigit(c)
 	e.code = e.code<<4 | uint16(v)
 	switch {
 	case e.digit > 0:

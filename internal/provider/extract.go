@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"modelgate"
+	"modelgate/internal/provider/reqscan"
 )
 
 // maxModels is how many different models one request may name.
@@ -83,8 +84,8 @@ func (s ModelSource) BodyName() string {
 // Request is what a request says, taken apart. Fields or Form stays zero
 // when the body is not of that type, Path when no pattern captured anything.
 type Request struct {
-	Fields Fields
-	Form   Form
+	Fields reqscan.Fields
+	Form   reqscan.Form
 	Path   Captures
 	// Query is the raw query string, without the question mark.
 	Query string
@@ -113,10 +114,19 @@ func Agree(sources []ModelSource, r *Request, model string) error {
 	named, err := Models(sources, r)
 	for _, other := range named {
 		if strings.TrimPrefix(other, "models/") != model {
-			return syntaxf("the body names the model %s and the path %s: leave it out of the body", quoteName([]byte(other)), quoteName([]byte(model)))
+			return reqscan.Errorf("the body names the model %s and the path %s: leave it out of the body", reqscan.QuoteName([]byte(other)), reqscan.QuoteName([]byte(model)))
 		}
 	}
 	return err
+}
+
+// Stored finds the first reference to an object kept at the provider in the body,
+// or among the parts of the form; see reqscan.Fields.Stored.
+func (r *Request) Stored(items bool, schemes []string) reqscan.Reference {
+	if found := r.Form.Stored(); found.Name != "" {
+		return found
+	}
+	return r.Fields.Stored(items, schemes)
 }
 
 // modelList gathers different models in order.
@@ -124,16 +134,16 @@ type modelList []string
 
 func (l *modelList) add(model, where string) error {
 	if model == "" {
-		return syntaxf("%s must not be empty", where)
+		return reqscan.Errorf("%s must not be empty", where)
 	}
 	if !utf8.ValidString(model) || strings.ContainsFunc(model, isHidden) {
-		return syntaxf("%s must not hold white space or invisible characters", where)
+		return reqscan.Errorf("%s must not hold white space or invisible characters", where)
 	}
 	if slices.Contains(*l, model) {
 		return nil
 	}
 	if len(*l) == maxModels {
-		return syntaxf("request names more than %d models", maxModels)
+		return reqscan.Errorf("request names more than %d models", maxModels)
 	}
 	*l = append(*l, model)
 	return nil
@@ -144,10 +154,10 @@ func (l *modelList) add(model, where string) error {
 func isHidden(r rune) bool { return unicode.IsSpace(r) || !unicode.IsGraphic(r) }
 
 // addValue adds the string v, which stands at the place called where.
-func (l *modelList) addValue(v Value, where string) error {
+func (l *modelList) addValue(v reqscan.Value, where string) error {
 	model, ok := v.Text()
 	if !ok {
-		return syntaxf("%s must be a string", where)
+		return reqscan.Errorf("%s must be a string", where)
 	}
 	return l.add(model, where)
 }
@@ -188,16 +198,16 @@ func (s ModelSource) collectBody(r *Request, list *modelList) error {
 
 // collectSteps follows the steps from v, which stands at the place called
 // where.
-func collectSteps(v Value, where string, steps []string, list *modelList) error {
+func collectSteps(v reqscan.Value, where string, steps []string, list *modelList) error {
 	if len(steps) == 0 {
 		return list.addValue(v, where)
 	}
-	if v.Kind() == JSONNull {
+	if v.Kind() == reqscan.JSONNull {
 		return nil
 	}
 	if steps[0] == "[]" {
-		if v.Kind() != JSONArray {
-			return syntaxf("%s must be an array", where)
+		if v.Kind() != reqscan.JSONArray {
+			return reqscan.Errorf("%s must be an array", where)
 		}
 		for element := range v.Elements() {
 			if err := collectSteps(element, where+"[]", steps[1:], list); err != nil {
@@ -206,11 +216,11 @@ func collectSteps(v Value, where string, steps []string, list *modelList) error 
 		}
 		return nil
 	}
-	if v.Kind() != JSONObject {
-		return syntaxf("%s must be an object", where)
+	if v.Kind() != reqscan.JSONObject {
+		return reqscan.Errorf("%s must be an object", where)
 	}
 	next, err := v.Member(steps[0])
-	if err != nil || next.Kind() == JSONAbsent {
+	if err != nil || next.Kind() == reqscan.JSONAbsent {
 		return err
 	}
 	return collectSteps(next, where+"."+steps[0], steps[1:], list)
@@ -220,15 +230,15 @@ func (s ModelSource) collectArray(r *Request, list *modelList) error {
 	name := s.path[0]
 	array, _ := r.Fields.Get(name)
 	switch array.Kind() {
-	case JSONAbsent, JSONNull:
+	case reqscan.JSONAbsent, reqscan.JSONNull:
 		return nil
-	case JSONArray:
+	case reqscan.JSONArray:
 	default:
-		return syntaxf("%s must be an array", name)
+		return reqscan.Errorf("%s must be an array", name)
 	}
 	for element := range array.Elements() {
 		where := name + "[]"
-		if element.Kind() == JSONObject {
+		if element.Kind() == reqscan.JSONObject {
 			model, err := element.Member("model")
 			if err != nil {
 				return err
@@ -272,7 +282,7 @@ func queryValue(query, name string) (value string, found bool, err error) {
 		rawKey, rawText, _ := strings.Cut(pair, "=")
 		key := modelgate.UnescapeQuery(rawKey)
 		if strings.Contains(pair, ";") {
-			return "", false, queryErrorf("malformed parameter %s", quoteName([]byte(pair)))
+			return "", false, queryErrorf("malformed parameter %s", reqscan.QuoteName([]byte(pair)))
 		}
 		base, _, _ := strings.Cut(key, "[")
 		if !bytes.EqualFold([]byte(base), []byte(name)) {
@@ -283,7 +293,7 @@ func queryValue(query, name string) (value string, found bool, err error) {
 		}
 		text, err := url.QueryUnescape(rawText)
 		if err != nil {
-			return "", false, queryErrorf("malformed parameter %s", quoteName([]byte(pair)))
+			return "", false, queryErrorf("malformed parameter %s", reqscan.QuoteName([]byte(pair)))
 		}
 		value, found = text, true
 	}
@@ -291,5 +301,5 @@ func queryValue(query, name string) (value string, found bool, err error) {
 }
 
 func queryErrorf(format string, args ...any) error {
-	return syntaxf("query string is not acceptable: %s", fmt.Sprintf(format, args...))
+	return reqscan.Errorf("query string is not acceptable: %s", fmt.Sprintf(format, args...))
 }

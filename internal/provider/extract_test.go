@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"modelgate/internal/provider/reqscan"
 )
 
 // scanRequest scans the body for what the sources read.
@@ -15,7 +17,7 @@ func scanRequest(t *testing.T, body string, sources []ModelSource) Request {
 	for _, source := range sources {
 		names = append(names, source.BodyName())
 	}
-	fields, err := Scan([]byte(body), NewNames(names...))
+	fields, err := reqscan.Scan([]byte(body), reqscan.NewNames(names...))
 	if err != nil {
 		t.Fatalf("Scan(%s) = %v", body, err)
 	}
@@ -86,7 +88,7 @@ func TestModelsInBody(t *testing.T) {
 func TestModelsOutsideBody(t *testing.T) {
 	t.Parallel()
 	sources := []ModelSource{PathCapture("model"), PathCapture("owner", "name"), Query("model"), FormField("model")}
-	form, err := ScanForm(formType, []byte(part("f/m", named("model"))+closing), formNames())
+	form, err := reqscan.ScanForm(formKind, []byte(formPart("f/m", partName("model"))+formEnd), formParts())
 	if err != nil {
 		t.Fatal(err)
 	}

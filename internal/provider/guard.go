@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/textproto"
+
+	"modelgate/internal/provider/http1"
 )
 
 // ErrUnsendable says that a request holds what must not stand in its request line
@@ -18,7 +20,7 @@ func sendable(a *Attempt) error {
 	req := a.Request
 	a.target = req.URL.RequestURI()
 	switch {
-	case !token(req.Method), req.Method == http.MethodConnect:
+	case !http1.IsToken(req.Method), req.Method == http.MethodConnect:
 		return unsendable("method")
 	case a.target[0] != '/' || judgeWhole(a.target) != nil:
 		return unsendable("target")
@@ -26,11 +28,11 @@ func sendable(a *Attempt) error {
 		return unsendable("host")
 	}
 	for name, values := range req.Header {
-		if !token(name) || framesRequest(name) {
+		if !http1.IsToken(name) || framesRequest(name) {
 			return unsendable("header name")
 		}
 		for _, v := range values {
-			if !headerSafe(v) {
+			if !http1.IsFieldValue(v) {
 				return unsendable("header value")
 			}
 		}
@@ -45,17 +47,4 @@ func unsendable(part string) error { return fmt.Errorf("%w: %s", ErrUnsendable, 
 func framesRequest(name string) bool {
 	name = textproto.CanonicalMIMEHeaderKey(name)
 	return name == "Host" || name == "Content-Length" || hopByHop(name) && name != "Proxy-Authorization"
-}
-
-// token reports whether a header's name is one (RFC 9110, 5.6.2).
-func token(name string) bool {
-	for i := range len(name) {
-		switch c := name[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.', c == '!', c == '#', c == '$',
-			c == '%', c == '&', c == '\'', c == '*', c == '+', c == '^', c == '`', c == '|', c == '~':
-		default:
-			return false
-		}
-	}
-	return name != ""
 }

@@ -16,10 +16,11 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/provider/http1/http1test"
 )
 
 // written is a connection that keeps what is written to it and, once a header and
-// a body of the expected length have been, answers hello. An earlier answer would
+// a body of the expected length have been, answers. An earlier answer would
 // be one to no request, which net/http refuses.
 type written struct {
 	net.Conn
@@ -34,7 +35,7 @@ type written struct {
 }
 
 func newWritten(body int) *written {
-	return &written{body: body, in: strings.NewReader(hello), whole: make(chan struct{}), closed: make(chan struct{})}
+	return &written{body: body, in: strings.NewReader(http1test.Hello), whole: make(chan struct{}), closed: make(chan struct{})}
 }
 
 func (w *written) Write(b []byte) (int, error) {
@@ -77,14 +78,11 @@ func (w *written) SetDeadline(time.Time) error      { return nil }
 func (w *written) LocalAddr() net.Addr              { return &net.TCPAddr{} }
 func (w *written) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
 
-// overWire writes as the gateway's own connections do, overHTTP as net/http does.
-type overWire struct{ to *written }
-
-func (o overWire) close() {}
-func (o overWire) roundTrip(a *Attempt) (*http.Response, bool, error) {
-	home := &connPool{firstByte: time.Minute, closed: true}
-	home.heads.New = newHeadBuffer
-	return newConn(home, o.to, o.to).exchange(a)
+// overOwn writes as the gateway's own connections do, overHTTP as net/http does.
+func overOwn(to *written) transport {
+	p := newPooled(&url.URL{Scheme: "http", Host: "h"}, func(context.Context, string, string) (net.Conn, error) { return to, nil }, nil, Timeouts{FirstByte: time.Minute})
+	p.close() // it keeps no connection
+	return p
 }
 
 func overHTTP(to *written) transport {
@@ -109,7 +107,7 @@ func leave(t *testing.T, via func(*written) transport, req *http.Request, body [
 }
 
 func transports() map[string]func(*written) transport {
-	return map[string]func(*written) transport{"own": func(to *written) transport { return overWire{to} }, "net/http": overHTTP}
+	return map[string]func(*written) transport{"own": overOwn, "net/http": overHTTP}
 }
 
 // checkOne fails where what was written is not one request with the target, the
@@ -202,6 +200,19 @@ func FuzzWriter(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestWireRefusesBadHeaders: nothing leaves of a call whose header cannot be written.
+func TestWireRefusesBadHeaders(t *testing.T) {
+	t.Parallel()
+	u := http1test.NewPeer(t, http1test.Says(http1test.Hello))
+	p := peered(t, u, nil)
+	for name, value := range map[string]string{"Accept": "a\r\nX-Smuggled: 1", "X-Stainless-A b": "c", "X-Stainless-\r\nB": "c"} {
+		_, _, sent, err := send(t.Context(), t, p, Call{Method: "GET", Path: "/x", Header: http.Header{name: {value}}})
+		if !errors.Is(err, ErrUnsendable) || sent {
+			t.Errorf("%q: %q: sent %v, %v", name, value, sent, err)
+		}
+	}
 }
 
 // TestOutboundRefusesTargets: a target that cannot be written is the caller's

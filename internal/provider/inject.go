@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/provider/http1"
 )
 
 // Auth is how a credential travels: in a header, behind a prefix, or in a
@@ -185,7 +186,7 @@ func (c *credentials) refresh() error {
 	}
 	content, err := os.ReadFile(c.file)
 	value := strings.TrimSpace(string(content))
-	if err != nil || value == "" || !headerSafe(value) {
+	if err != nil || value == "" || !http1.IsFieldValue(value) {
 		return modelgate.ErrCredential
 	}
 	c.list, c.since = []*credential{newCredential(value)}, now
@@ -214,14 +215,4 @@ func RetryAfter(value string, now time.Time, fallback time.Duration) time.Durati
 		return max(0, min(at.Sub(now), maxRest))
 	}
 	return fallback
-}
-
-// headerSafe reports whether a value can stand in a header line.
-func headerSafe(value string) bool {
-	for i := range len(value) {
-		if value[i] < ' ' || value[i] == 0x7f {
-			return false
-		}
-	}
-	return true
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"modelgate"
+	"modelgate/internal/provider/http1"
 )
 
 // Download says where a job's result lies with providers that have no path of
@@ -106,7 +107,7 @@ func (p *Provider) locate(way *JobProtocol, address string, err error) (Location
 		return Location{}, err
 	}
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || !headerSafe(address) {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || !http1.IsFieldValue(address) {
 		return Location{}, ErrNoFile
 	}
 	if p.secrets.shows(address) {

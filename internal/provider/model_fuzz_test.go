@@ -10,6 +10,8 @@ import (
 	goccy "github.com/goccy/go-json"
 	"github.com/tidwall/gjson"
 	"github.com/valyala/fastjson"
+
+	"modelgate/internal/provider/reqscan"
 )
 
 // aModel reads the member model of a body as a server might; false where it
@@ -74,9 +76,9 @@ func otherReaders() map[string]aModel {
 
 // checkModel lets every reader name the model of a body that is accepted. The
 // one that is judged must be the one that any of them would run.
-func checkModel(t failer, body []byte) {
+func checkModel(t fataler, body []byte) {
 	t.Helper()
-	fields, err := Scan(body, NewNames("model"))
+	fields, err := reqscan.Scan(body, reqscan.NewNames("model"))
 	if err != nil {
 		return
 	}
@@ -145,4 +147,10 @@ func FuzzModelJSON(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, body []byte) { checkModel(t, body) })
+}
+
+// fataler is what a fuzz test and a property test have in common.
+type fataler interface {
+	Helper()
+	Fatalf(format string, args ...any)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"modelgate"
+	"modelgate/internal/provider/reqscan"
 )
 
 // Order is where the requests to a path say what is to be made, and what the
@@ -147,7 +148,7 @@ func (o *Order) read(r *Request, kind modelgate.ModelKind) (RequestedUnits, erro
 	a := RequestedUnits{Count: max(o.Pieces, 1), Size: o.Plain, Quality: o.Ordinary}
 	if o.Search != "" {
 		value, ok := r.Fields.Get(o.Search)
-		return RequestedUnits{Search: ok && value.Kind() != JSONNull && !value.IsFalse()}, nil
+		return RequestedUnits{Search: ok && value.Kind() != reqscan.JSONNull && !value.IsFalse()}, nil
 	}
 	if text, _, ok := r.Form.Get(o.Text); ok {
 		a.Characters = int64(len([]rune(text)))
@@ -185,21 +186,21 @@ func (r *Request) at(place string) (text string, present bool, err error) {
 			return "", false, err
 		}
 	}
-	if kind := value.Kind(); kind == JSONAbsent || kind == JSONNull {
+	if kind := value.Kind(); kind == reqscan.JSONAbsent || kind == reqscan.JSONNull {
 		return "", false, nil
 	}
-	return value.scalar(), true, nil
+	return scalar(value), true, nil
 }
 
 // scalar is a short string or number as text, "" for anything else.
-func (v Value) scalar() string {
+func scalar(v reqscan.Value) string {
 	const most = 64
 	switch v.Kind() {
-	case JSONString:
+	case reqscan.JSONString:
 		if text, whole := v.Text(); whole && len(text) <= most {
 			return text
 		}
-	case JSONNumber:
+	case reqscan.JSONNumber:
 		if raw := v.Raw(); len(raw) <= most {
 			return string(raw)
 		}
@@ -213,7 +214,7 @@ func (o *Order) length(r *Request, a *RequestedUnits) error {
 	if text, present, err := r.at(o.Frames); err != nil || present {
 		n, ok := wholeNumber(text, 1, mostSeconds*frameRate)
 		if !ok && err == nil {
-			err = syntaxf("%q must be a whole number of pictures from 1 to %d", o.Frames, mostSeconds*frameRate)
+			err = reqscan.Errorf("%q must be a whole number of pictures from 1 to %d", o.Frames, mostSeconds*frameRate)
 		}
 		a.Seconds = (n + frameRate - 1) / frameRate * 1e6
 		return err
@@ -235,7 +236,7 @@ func (o *Order) length(r *Request, a *RequestedUnits) error {
 	case err == nil && f >= 1 && f <= mostSeconds:
 		a.Seconds = int64(math.Ceil(f)) * 1e6
 	case !o.Own:
-		return syntaxf("%q must be a number of seconds from 1 to %d", o.Seconds, mostSeconds)
+		return reqscan.Errorf("%q must be a number of seconds from 1 to %d", o.Seconds, mostSeconds)
 	}
 	return nil
 }
@@ -247,7 +248,7 @@ func (o *Order) count(r *Request, a *RequestedUnits) error {
 	}
 	n, ok := wholeNumber(text, 1, mostPieces)
 	if !ok {
-		return syntaxf("%q must be a whole number from 1 to %d", o.Count, mostPieces)
+		return reqscan.Errorf("%q must be a whole number from 1 to %d", o.Count, mostPieces)
 	}
 	a.Count = n
 	return nil
@@ -293,7 +294,7 @@ func (o *Order) sides(r *Request, kind modelgate.ModelKind, a *RequestedUnits) e
 		}
 		n, fits := wholeNumber(text, leastSide, mostSide)
 		if !fits {
-			return syntaxf("%q must be a whole number of pixels from %d to %d", side.place, leastSide, mostSide)
+			return reqscan.Errorf("%q must be a whole number of pixels from %d to %d", side.place, leastSide, mostSide)
 		}
 		if *side.to = n; width > 0 && height > 0 {
 			a.Size = strconv.FormatInt(width, 10) + "x" + strconv.FormatInt(height, 10)

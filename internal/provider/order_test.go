@@ -6,11 +6,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"modelgate"
+	"modelgate/internal/provider/reqscan"
 )
 
 func TestOrder(t *testing.T) {
 	t.Parallel()
-	names := NewNames(OrderNames()...)
+	names := reqscan.NewNames(OrderNames()...)
 	film := func(seconds, count int64, size string) RequestedUnits {
 		return RequestedUnits{Seconds: seconds * 1e6, Count: count, Size: size}
 	}
@@ -40,7 +41,7 @@ func TestOrder(t *testing.T) {
 		{openAIPictures, `{"size":"1792x1024","resolution":"1x1","quality":"hd","n":3}`, RequestedUnits{Count: 3, Size: "1792x1024", Quality: "hd"}},
 		{togetherPictures, `{"size":"1x1","width":2048}`, RequestedUnits{Count: 1, Size: "2048x1024"}},
 	} {
-		fields, err := Scan([]byte(tt.body), names)
+		fields, err := reqscan.Scan([]byte(tt.body), names)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +60,7 @@ func TestOrder(t *testing.T) {
 // twice.
 func TestOrderRefuses(t *testing.T) {
 	t.Parallel()
-	names := NewNames(OrderNames()...)
+	names := reqscan.NewNames(OrderNames()...)
 	for _, tt := range []struct {
 		order *Order
 		body  string
@@ -81,7 +82,7 @@ func TestOrderRefuses(t *testing.T) {
 		{togetherPictures, `{"width":1}`},
 		{arkFilms, `{"frames":0}`},
 	} {
-		fields, err := Scan([]byte(tt.body), names)
+		fields, err := reqscan.Scan([]byte(tt.body), names)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,8 +94,8 @@ func TestOrderRefuses(t *testing.T) {
 
 func TestOrderByForm(t *testing.T) {
 	t.Parallel()
-	body := part("8", named("seconds")) + part("1280x720", named("size")) + closing
-	form, err := ScanForm(formType, []byte(body), NewNames(OrderNames()...))
+	body := formPart("8", partName("seconds")) + formPart("1280x720", partName("size")) + formEnd
+	form, err := reqscan.ScanForm(formKind, []byte(body), reqscan.NewNames(OrderNames()...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,11 +2,9 @@ package provider
 
 import (
 	"bytes"
-	"context"
 	"encoding/pem"
 	"errors"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -557,18 +555,18 @@ func TestMetadataServicesAreRefused(t *testing.T) {
 			t.Errorf("connecting to %s: %v, want refused %v", address, err, refused)
 		}
 	}
-	for _, http2 := range []bool{false, true} {
-		p := setup(t, Config{Format: "openai", Credentials: []string{"sk"}, HTTP2: http2})
-		var dial func(context.Context, string, string) (net.Conn, error)
-		switch tr := p.transport.(type) {
-		case *connPool:
-			dial = tr.dialer.DialContext
-		case *shared:
-			dial = tr.http2.DialContext
-		}
-		conn, err := dial(context.Background(), "tcp", "169.254.169.254:80")
-		if !errors.Is(err, errMetadata) {
-			t.Errorf("dialling the metadata service: %v, %v", conn, err)
+	for _, cfg := range []Config{{}, {HTTP2: true}, {Standard: true}} {
+		for _, scheme := range []string{"http", "https"} {
+			u := &url.URL{Scheme: scheme, Host: "169.254.169.254", Path: "/x"}
+			tr, err := newTransportTo(u, &cfg, Timeouts{}.withDefaults())
+			if err != nil {
+				t.Fatal(err)
+			}
+			a := &Attempt{Request: (&http.Request{Method: "GET", URL: u, Host: u.Host, Header: http.Header{}}).WithContext(t.Context()), target: u.Path}
+			if _, sent, err := tr.roundTrip(a); !errors.Is(err, errMetadata) || sent {
+				t.Errorf("%s: calling the metadata service: sent %v, %v", scheme, sent, err)
+			}
+			tr.close()
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"modelgate"
+	"modelgate/internal/provider/reqscan"
 )
 
 // JudgeQuery reports whether a raw query holds nothing but parameters that
@@ -26,11 +27,11 @@ func (p *Provider) JudgeQuery(raw string, known []string) error {
 		name, value, _ := strings.Cut(pair, "=")
 		text, err := url.QueryUnescape(name)
 		if err != nil || strings.Contains(pair, ";") {
-			return queryErrorf("malformed parameter %s", quoteName([]byte(name)))
+			return queryErrorf("malformed parameter %s", reqscan.QuoteName([]byte(name)))
 		}
 		if !isKey(text) && !p.ignores(text) && !slices.Contains(p.allowQuery, text) && !lists(known, text, value) &&
 			!lists(p.format.Query, text, value) {
-			return queryErrorf("parameter %s is not known for this path, or not with this value; the operator can allow it (allow_query)", quoteName([]byte(text)))
+			return queryErrorf("parameter %s is not known for this path, or not with this value; the operator can allow it (allow_query)", reqscan.QuoteName([]byte(text)))
 		}
 	}
 	return nil

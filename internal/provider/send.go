@@ -12,6 +12,8 @@ import (
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
+
+	"modelgate/internal/provider/http1"
 )
 
 // Send makes the round trip: no redirects, no decompression, and never
@@ -74,9 +76,9 @@ func netTransport(dialer *net.Dialer, config *tls.Config, t Timeouts) *http.Tran
 		TLSHandshakeTimeout:    t.Connect,
 		ResponseHeaderTimeout:  t.FirstByte,
 		DisableCompression:     true,
-		MaxIdleConnsPerHost:    maxIdle,
-		IdleConnTimeout:        idleTime,
-		MaxResponseHeaderBytes: maxReplyHead,
+		MaxIdleConnsPerHost:    http1.MaxIdle,
+		IdleConnTimeout:        http1.IdleTime,
+		MaxResponseHeaderBytes: http1.MaxReplyHeader,
 	}
 }
 
@@ -115,7 +117,7 @@ func (u unpooled) roundTrip(a *Attempt) (*http.Response, bool, error) {
 // overNet makes a round trip through net/http, and tries again where a kept
 // connection turns out to be closed and nothing has been written to it.
 func overNet(t *http.Transport, a *Attempt) (resp *http.Response, sent bool, err error) {
-	for range maxStale {
+	for range http1.MaxStale {
 		var track tracker
 		req := a.Request.WithContext(track.watch(a.Request.Context()))
 		if len(a.body) > 0 {

@@ -7,12 +7,45 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
+
+	"modelgate/internal/provider/http1/http1test"
 )
+
+// peered is a provider that a peer stands for.
+func peered(t testing.TB, u *http1test.Peer, edit func(*Config)) *Provider {
+	t.Helper()
+	cfg := Config{Format: "openai", BaseURL: u.URL(), Credentials: []string{"sk"}}
+	if u.Secure != nil {
+		cfg.CAFile = caFile(t, u.Secure)
+	}
+	if edit != nil {
+		edit(&cfg)
+	}
+	return setup(t, cfg)
+}
+
+// send makes one call and reads the reply to its end.
+func send(ctx context.Context, t testing.TB, p *Provider, call Call) (status int, body string, sent bool, err error) {
+	t.Helper()
+	a, err := p.Outbound(ctx, call)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, sent, err := p.Send(a)
+	if err != nil {
+		return 0, "", sent, err
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(b), sent, err
+}
 
 // http2Server speaks HTTP/2, and HTTP/1.1 to those that ask for it.
 func http2Server(t testing.TB, handler http.HandlerFunc) *httptest.Server {
@@ -48,9 +81,78 @@ func TestHTTP2(t *testing.T) {
 	}
 }
 
+// TestAttemptLeft: whoever gave the body may write in it again once nobody
+// reads it any more, which net/http never tells.
+func TestAttemptLeft(t *testing.T) {
+	t.Parallel()
+	reads := http1test.NewPeer(t, http1test.Says(http1test.Hello))
+	release := make(chan struct{})
+	early := http1test.NewPeer(t, func(conn net.Conn, r *http.Request) bool {
+		_, _ = io.WriteString(conn, http1test.Hello)
+		<-release
+		_, _ = io.Copy(io.Discard, r.Body)
+		return false
+	})
+	const long = 16 << 20 // more than a socket takes
+	many := http2Server(t, func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	shares := setup(t, Config{Format: "openai", BaseURL: many.URL, CAFile: caFile(t, many), Credentials: []string{"sk"}, HTTP2: true})
+	for _, c := range []struct {
+		name string
+		peer *http1test.Peer // nil for one that speaks HTTP/2
+		size int
+		left bool // when there is a reply
+	}{
+		{name: "none", peer: reads, left: true},
+		{name: "joined", peer: reads, size: 16 << 10, left: true},
+		{name: "of its own", peer: reads, size: 16<<10 + 1, left: true},
+		{name: "long", peer: reads, size: long, left: true},
+		{name: "long, answered early", peer: early, size: long},
+		{name: "none, over HTTP/2", left: true},
+		{name: "over HTTP/2", size: 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := shares
+			if c.peer != nil {
+				p = peered(t, c.peer, nil)
+			}
+			a, err := p.Outbound(t.Context(), Call{Method: "POST", Path: "/x", Body: make([]byte, c.size)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, _, err := p.Send(a)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if c.left && c.peer != nil {
+				await(t, a.Left) // it may still be on its way out
+			}
+			if left := a.Left(); left != c.left {
+				t.Errorf("left: %v, want %v", left, c.left)
+			}
+			if c.left || c.peer == nil {
+				return
+			}
+			resp.Body.Close() // which ends the connection
+			await(t, a.Left)
+			close(release)
+		})
+	}
+}
+
+// await fails where something does not become so.
+func await(t *testing.T, so func() bool) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); !so(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("not left although nobody can be writing it any more")
+		}
+	}
+}
+
 // withoutALPN is a transport to a provider that does not say what it speaks.
-func withoutALPN(u *surplusPeer) *surplusPeer {
-	u.noALPN.Store(true)
+func withoutALPN(u *http1test.SurplusPeer) *http1test.SurplusPeer {
+	u.NoALPN.Store(true)
 	return u
 }
 
@@ -61,14 +163,14 @@ func TestSurplusWhereHTTP2IsWanted(t *testing.T) {
 	var logged syncBuffer
 	log.SetOutput(&logged)
 	defer log.SetOutput(io.Discard)
-	for name, u := range map[string]*surplusPeer{
-		"plain": newSurplusPeer(t, 0), "TLS": newSurplusPeer(t, tls.VersionTLS13), "TLS without ALPN": withoutALPN(newSurplusPeer(t, tls.VersionTLS13)),
+	for name, u := range map[string]*http1test.SurplusPeer{
+		"plain": http1test.NewSurplusPeer(t, 0), "TLS": http1test.NewSurplusPeer(t, tls.VersionTLS13), "TLS without ALPN": withoutALPN(http1test.NewSurplusPeer(t, tls.VersionTLS13)),
 	} {
-		for _, head := range []string{"HTTP/1.1 204 No Content\r\n\r\n", hello} {
-			u.writes.Store(&[]string{head + forged})
-			p := u.provider(t, func(c *Config) { c.HTTP2 = true })
+		for _, head := range []string{"HTTP/1.1 204 No Content\r\n\r\n", http1test.Hello} {
+			u.Writes.Store(&[]string{head + http1test.Forged})
+			p := peered(t, u.Peer, func(c *Config) { c.HTTP2 = true })
 			own, ok := p.transport.(*shared)
-			for transport, tr := range map[string]transport{"pooled": p.transport, "unpooled": viaNet(p)} {
+			for transport, tr := range map[string]transport{"pooled": p.transport, "unpooled": viaNet(p, u.Peer)} {
 				if ok && transport == "unpooled" {
 					own.plain.Store(true)
 				}
@@ -84,16 +186,11 @@ func TestSurplusWhereHTTP2IsWanted(t *testing.T) {
 	}
 }
 
-// viaNet is how the provider is reached over a proxy, without the proxy.
-func viaNet(p *Provider) transport {
-	switch tr := p.transport.(type) {
-	case *connPool:
-		return newUnpooled(tr.dialer, tr.tls, p.timeouts)
-	case *shared:
-		own := tr.http1.(*connPool)
-		return newUnpooled(own.dialer, own.tls, p.timeouts)
-	}
-	return nil
+// viaNet is how the provider that a peer stands for is reached over a proxy, without
+// the proxy.
+func viaNet(p *Provider, u *http1test.Peer) transport {
+	dialer := &net.Dialer{Timeout: p.timeouts.Connect, Control: RefuseMetadata}
+	return newUnpooled(dialer, u.ClientTLS(), p.timeouts)
 }
 
 // mixUp makes calls with a surplus and calls of another tenant's at once, and

@@ -6,14 +6,15 @@ import (
 	"testing"
 
 	"modelgate"
+	"modelgate/internal/provider/reqscan"
 )
 
 // storedIn is the reference that a body has.
-func storedIn(t testing.TB, body string) (Reference, error) {
+func storedIn(t testing.TB, body string) (reqscan.Reference, error) {
 	t.Helper()
-	fields, err := Scan([]byte(body), NewNames("model"))
+	fields, err := reqscan.Scan([]byte(body), reqscan.NewNames("model"))
 	if err != nil {
-		return Reference{}, err
+		return reqscan.Reference{}, err
 	}
 	r := Request{Fields: fields}
 	return r.Stored(true, []string{"fileid://"}), nil
@@ -23,33 +24,33 @@ func TestStored(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		body string
-		want Reference
+		want reqscan.Reference
 	}{
-		{`{}`, Reference{}},
-		{`{"file_id":"f"}`, Reference{Name: "file_id"}},
-		{`{"FILE_ID":"f"}`, Reference{Name: "FILE_ID"}},
-		{`{"a":[{"file_ids":["f"]}]}`, Reference{Name: "file_ids"}},
-		{`{"a":[{"file_ids":[[{"x":1}]]}]}`, Reference{Name: "file_ids"}},
-		{`{"a":[{"file_id":{"x":1}}]}`, Reference{Name: "file_id"}},
-		{`{"a":[{"file_ids":[],"file_id":null,"container":{"type":"auto"}}]}`, Reference{}},
-		{`{"a":{"container":{"id":"c"}}}`, Reference{Name: "container"}},
-		{`{"a":{"container":{"skills":[{"skill_id":"c"}]}}}`, Reference{Name: "skill_id"}},
-		{`{"voice":{"id":"v"}}`, Reference{Name: "voice"}},
-		{`{"voice":"alloy","messages":[{"audio":{"data":"x"},"id":"m"}]}`, Reference{}},
-		{`{"a":{"parameters":{"file_id":"f"},"b":[1,{"metadata":{"container":"x"}}]}}`, Reference{}},
-		{`{"a":{"parameters":{"x":1},"file_id":"f"}}`, Reference{Name: "file_id"}},
-		{`{"a":[{"input":{"file_id":"f"},"type":"tool_use"}]}`, Reference{}},
-		{`{"a":[{"type":"tool_use","input":{"a":{"input":{"file_id":"f"}}}}]}`, Reference{}},
-		{`{"a":[{"type":"tool_use","input":{"x":1},"content":{"file_id":"f"}}]}`, Reference{Name: "file_id"}},
-		{`{"a":[{"type":"tool_use","type":"text","input":{"file_id":"f"}}]}`, Reference{Name: "file_id"}},
-		{`{"a":[{"type":"text","input":[{"file_id":"f"}]}]}`, Reference{Name: "file_id"}},
-		{`{"type":"tool_use","input":{"file_id":"f"}}`, Reference{Name: "file_id"}},
-		{`{"input":[{"type":"item_reference","id":"m"}]}`, Reference{Name: "item_reference", Item: true}},
-		{`{"input":[{"id":"m","role":null}]}`, Reference{Name: "input[].id", Item: true}},
-		{`{"input":[{"id":"m","role":"user","content":"x"},{"type":"image_generation_call","id":"i","result":"x"}]}`, Reference{}},
-		{`{"input":[{"type":"image_generation_call","id":"i","result":null}]}`, Reference{Name: "input[].id", Item: true}},
-		{`{"messages":[{"content":" FileID://x"}]}`, Reference{Name: "fileid://"}},
-		{`{"messages":[{"content":"what is fileid://x"}]}`, Reference{}},
+		{`{}`, reqscan.Reference{}},
+		{`{"file_id":"f"}`, reqscan.Reference{Name: "file_id"}},
+		{`{"FILE_ID":"f"}`, reqscan.Reference{Name: "FILE_ID"}},
+		{`{"a":[{"file_ids":["f"]}]}`, reqscan.Reference{Name: "file_ids"}},
+		{`{"a":[{"file_ids":[[{"x":1}]]}]}`, reqscan.Reference{Name: "file_ids"}},
+		{`{"a":[{"file_id":{"x":1}}]}`, reqscan.Reference{Name: "file_id"}},
+		{`{"a":[{"file_ids":[],"file_id":null,"container":{"type":"auto"}}]}`, reqscan.Reference{}},
+		{`{"a":{"container":{"id":"c"}}}`, reqscan.Reference{Name: "container"}},
+		{`{"a":{"container":{"skills":[{"skill_id":"c"}]}}}`, reqscan.Reference{Name: "skill_id"}},
+		{`{"voice":{"id":"v"}}`, reqscan.Reference{Name: "voice"}},
+		{`{"voice":"alloy","messages":[{"audio":{"data":"x"},"id":"m"}]}`, reqscan.Reference{}},
+		{`{"a":{"parameters":{"file_id":"f"},"b":[1,{"metadata":{"container":"x"}}]}}`, reqscan.Reference{}},
+		{`{"a":{"parameters":{"x":1},"file_id":"f"}}`, reqscan.Reference{Name: "file_id"}},
+		{`{"a":[{"input":{"file_id":"f"},"type":"tool_use"}]}`, reqscan.Reference{}},
+		{`{"a":[{"type":"tool_use","input":{"a":{"input":{"file_id":"f"}}}}]}`, reqscan.Reference{}},
+		{`{"a":[{"type":"tool_use","input":{"x":1},"content":{"file_id":"f"}}]}`, reqscan.Reference{Name: "file_id"}},
+		{`{"a":[{"type":"tool_use","type":"text","input":{"file_id":"f"}}]}`, reqscan.Reference{Name: "file_id"}},
+		{`{"a":[{"type":"text","input":[{"file_id":"f"}]}]}`, reqscan.Reference{Name: "file_id"}},
+		{`{"type":"tool_use","input":{"file_id":"f"}}`, reqscan.Reference{Name: "file_id"}},
+		{`{"input":[{"type":"item_reference","id":"m"}]}`, reqscan.Reference{Name: "item_reference", Item: true}},
+		{`{"input":[{"id":"m","role":null}]}`, reqscan.Reference{Name: "input[].id", Item: true}},
+		{`{"input":[{"id":"m","role":"user","content":"x"},{"type":"image_generation_call","id":"i","result":"x"}]}`, reqscan.Reference{}},
+		{`{"input":[{"type":"image_generation_call","id":"i","result":null}]}`, reqscan.Reference{Name: "input[].id", Item: true}},
+		{`{"messages":[{"content":" FileID://x"}]}`, reqscan.Reference{Name: "fileid://"}},
+		{`{"messages":[{"content":"what is fileid://x"}]}`, reqscan.Reference{}},
 	} {
 		got, err := storedIn(t, tt.body)
 		if err != nil || got != tt.want {
@@ -57,7 +58,7 @@ func TestStored(t *testing.T) {
 		}
 	}
 	r := Request{}
-	form, err := ScanForm(formType, []byte(part("f", named("input_reference[file_id]"))+closing), formNames())
+	form, err := reqscan.ScanForm(formKind, []byte(formPart("f", partName("input_reference[file_id]"))+formEnd), formParts())
 	if r.Form = form; err != nil || r.Stored(false, nil).Name != "input_reference[file_id]" {
 		t.Errorf("a form with a file's id: %+v, %v", r.Stored(false, nil), err)
 	}
@@ -74,7 +75,7 @@ func FuzzStored(f *testing.F) {
 			`{"messages":[%s,{"file_id":"f"}]}`, `{"messages":[{"file_id":"f"},%s]}`, `{"a":{"b":%s,"file_id":"f"}}`, `{"input":[%s,{"type":"item_reference","id":"x"}]}`,
 			`{"input":[{"id":"x"},%s]}`, `{"a":[{"type":"tool_use","input":%s},{"container":"x"}]}`, `{"a":[{"type":"text","input":[%s,{"container":"x"}]}]}`,
 		} {
-			if got, err := storedIn(t, fmt.Sprintf(body, value)); err == nil && got == (Reference{}) {
+			if got, err := storedIn(t, fmt.Sprintf(body, value)); err == nil && got == (reqscan.Reference{}) {
 				t.Errorf("%s hides a reference in %s", value, body)
 			}
 		}
@@ -88,12 +89,12 @@ func FuzzPick(f *testing.F) {
 	}
 	names := []string{"n", "size", "seconds"}
 	f.Fuzz(func(t *testing.T, object string) {
-		fields, err := Scan([]byte(`{"x":`+object+`}`), NewNames("x"))
+		fields, err := reqscan.Scan([]byte(`{"x":`+object+`}`), reqscan.NewNames("x"))
 		if err != nil {
 			return
 		}
 		x, _ := fields.Get("x")
-		picked, err := x.Pick(NewNames(names...))
+		picked, err := x.Pick(reqscan.NewNames(names...))
 		var fault error
 		for _, name := range names {
 			value, err := x.Member(name)
@@ -114,7 +115,7 @@ func FuzzPick(f *testing.F) {
 // million members in objects that are looked into.
 func BenchmarkCrowdedObjects(b *testing.B) {
 	crowd := strings.Repeat(`"a":1,`, 1_000_000) + `"b":1`
-	names := NewNames(append(OrderNames(), "model")...)
+	names := reqscan.NewNames(append(OrderNames(), "model")...)
 	for name, body := range map[string]string{
 		"plain":      `{"model":"m","input":"` + strings.Repeat("x", len(crowd)) + `"}`,
 		"members":    `{"model":"m","other":{` + crowd + `}}`,
@@ -124,7 +125,7 @@ func BenchmarkCrowdedObjects(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(body)))
 			for b.Loop() {
-				fields, err := Scan([]byte(body), names)
+				fields, err := reqscan.Scan([]byte(body), names)
 				if err != nil {
 					b.Fatal(err)
 				}

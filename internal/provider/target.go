@@ -4,6 +4,8 @@ import (
 	"net/url"
 	"strings"
 	"unicode/utf8"
+
+	"modelgate/internal/provider/reqscan"
 )
 
 // MaxPath is how many bytes the path of a request target may have.
@@ -37,7 +39,7 @@ func JudgeTarget(requestURI string) error {
 }
 
 func targetErrorf(format string, args ...any) error {
-	return syntaxf("request target is not acceptable: "+format, args...)
+	return reqscan.Errorf("request target is not acceptable: "+format, args...)
 }
 
 // judgeWhole refuses what may stand neither in a path nor in a query.
@@ -95,8 +97,8 @@ func percentByte(s string) (byte, bool) {
 	if len(s) < 3 || s[0] != '%' {
 		return 0, false
 	}
-	high, ok := hexDigit(s[1])
-	low, ok2 := hexDigit(s[2])
+	high, ok := reqscan.HexDigit(s[1])
+	low, ok2 := reqscan.HexDigit(s[2])
 	return high<<4 | low, ok && ok2
 }
 
@@ -141,4 +143,8 @@ func isSlug(s string) bool {
 		}
 	}
 	return len(parts) > 1
+}
+
+func isAlphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }

@@ -10,6 +10,8 @@ import (
 	"net/textproto"
 	"strings"
 	"syscall"
+
+	"modelgate/internal/provider/http1"
 )
 
 // Unreachable is the error of a call that got no reply, or not a whole one. Its
@@ -36,9 +38,6 @@ func (u *Unreachable) Unwrap() error { return u.err }
 
 // Timeout reports whether the provider took too long.
 func (u *Unreachable) Timeout() bool { return u.Cause == "timeout" }
-
-// errMalformed marks what is no reply of HTTP.
-var errMalformed = errors.New("not a reply of HTTP")
 
 // unreachable is the error of a transport as its callers get it.
 func unreachable(err error) error {
@@ -132,11 +131,9 @@ func systemFault(err error) (cause, detail string) {
 func replyFault(err error) (cause, detail string) {
 	var protocol textproto.ProtocolError
 	switch {
-	case errors.Is(err, errReplyHead), errors.Is(err, errInterim), errors.Is(err, errChunked):
-		return "malformed", ""
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		return "closed", ""
-	case errors.Is(err, errMalformed), errors.As(err, &protocol), strings.Contains(err.Error(), "malformed"):
+	case errors.Is(err, http1.ErrMalformed), errors.As(err, &protocol), strings.Contains(err.Error(), "malformed"):
 		return "malformed", ""
 	}
 	return "other", ""

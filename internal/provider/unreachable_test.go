@@ -14,6 +14,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"modelgate/internal/provider/http1"
+	"modelgate/internal/provider/http1/http1test"
 )
 
 // TestUnreachable gives every error a cause, and none of a provider's words.
@@ -41,11 +44,11 @@ func TestUnreachable(t *testing.T) {
 		{tls.RecordHeaderError{Msg: words}, "tls: no TLS on this port"},
 		{&net.OpError{Op: "remote error", Err: tls.AlertError(40)}, "tls: handshake failure"},
 		{errors.New("tls: server selected " + words), "tls"},
-		{headError(io.EOF), "closed"},
-		{headError(textproto.ProtocolError("malformed MIME header line: " + words)), "malformed"},
-		{headError(&net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}), "reset: connection reset by peer"},
+		{fmt.Errorf("closed before its reply: %w", io.ErrUnexpectedEOF), "closed"},
+		{fmt.Errorf("%w: %w", http1.ErrMalformed, textproto.ProtocolError("malformed MIME header line: "+words)), "malformed"},
+		{fmt.Errorf("%w: %w", http1.ErrMalformed, &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}), "reset: connection reset by peer"},
 		{fmt.Errorf("net/http: HTTP/1.x transport connection broken: malformed HTTP response %q", words), "malformed"},
-		{errInterim, "malformed"},
+		{http1.ErrMalformed, "malformed"},
 		{unsendable("target"), "unsendable: request cannot be written: target"},
 		{errors.New(words), "other"},
 	} {
@@ -67,13 +70,13 @@ func TestErrorsDoNotQuoteReplies(t *testing.T) {
 		"HTTP/1.1 200 OK\r\nTransfer-Encoding: " + words + "\r\n\r\n", chunked + "\r\n" + words, chunked + "Trailer: X\r\n\r\n2\r\nab\r\n0\r\n" + words + "\r\n\r\n",
 		chunked + "\r\n2\r\nab\r\n0\r\n" + words + "\r\n\r\n", chunked + "Pragma: x\r\n\r\n" + words + "\r\n",
 	} {
-		u := newPeer(t, func(conn net.Conn, r *http.Request) bool {
+		u := http1test.NewPeer(t, func(conn net.Conn, r *http.Request) bool {
 			_, _ = io.Copy(io.Discard, r.Body)
 			_, _ = io.WriteString(conn, reply)
 			return false
 		})
-		own := u.provider(t, nil)
-		for name, p := range map[string]*Provider{"own": own, "net/http": {transport: viaNet(own), base: own.base, format: own.format}} {
+		own := peered(t, u, nil)
+		for name, p := range map[string]*Provider{"own": own, "net/http": {transport: viaNet(own, u), base: own.base, format: own.format}} {
 			p.secrets.now = own.secrets.now
 			p.secrets.optional = true
 			_, _, _, err := send(t.Context(), t, p, Call{Method: "POST", Path: "/x", Body: []byte("{}")})

@@ -1,6 +1,10 @@
 package provider
 
-import "modelgate"
+import (
+	"modelgate"
+
+	"modelgate/internal/provider/reqscan"
+)
 
 // readMessages reads the Messages API. Its figures are exclusive: the input
 // leaves out both cache counts. In a stream they are running totals, begun by
@@ -12,7 +16,7 @@ func messages(r *reading, doc *document) {
 	usage := doc.get("usage")
 	if !usage.isObject() {
 		usage = doc.get("message", "usage")
-	} else if reason := doc.get("delta", "stop_reason"); reason.kind() == JSONString {
+	} else if reason := doc.get("delta", "stop_reason"); reason.kind() == reqscan.JSONString {
 		r.final = true
 	}
 	if !usage.isObject() {

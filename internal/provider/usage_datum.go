@@ -5,6 +5,8 @@ import (
 	"strconv"
 
 	"github.com/tidwall/gjson"
+
+	"modelgate/internal/provider/reqscan"
 )
 
 // datum is one value of a reply's JSON, which is known to be valid. It refers
@@ -23,11 +25,11 @@ func datumOf(v gjson.Result) datum { return datum{raw: []byte(v.Raw)} }
 func (d datum) exists() bool { return len(d.raw) > 0 }
 
 // kind is the JSON type of the value.
-func (d datum) kind() ValueKind {
+func (d datum) kind() reqscan.ValueKind {
 	if d.folded {
-		return JSONNumber
+		return reqscan.JSONNumber
 	}
-	return Value{body: d.raw, Span: Span{0, len(d.raw)}}.Kind()
+	return reqscan.KindOf(d.raw)
 }
 
 func (d datum) isObject() bool { return d.exists() && d.raw[0] == '{' && !d.folded }
@@ -77,7 +79,7 @@ func (d datum) stated() bool { return len(d.text()) > 0 && !d.says("null") }
 
 // result is the value for what reads it rarely.
 func (d datum) result() gjson.Result {
-	if d.kind() == JSONString {
+	if d.kind() == reqscan.JSONString {
 		return gjson.Result{Type: gjson.String, Str: string(d.text())}
 	}
 	return gjson.ParseBytes(d.number())
@@ -106,30 +108,30 @@ func (d datum) entries() entries {
 	if !d.isObject() && !d.isArray() {
 		return entries{}
 	}
-	return entries{lexer: lexer{text: d.raw}, at: 1, object: d.raw[0] == '{', short: d.short}
+	return entries{lexer: reqscan.Lexer{Text: d.raw}, at: 1, object: d.raw[0] == '{', short: d.short}
 }
 
 // entries is a walk through a container. The zero value has come to its end.
 type entries struct {
-	lexer  lexer
+	lexer  reqscan.Lexer
 	at     int // 0 at the end
 	object bool
 	short  bool
-	index  int    // how many have been yielded
-	quoted Span   // the member's name as it was written
-	name   []byte // the same, decoded
+	index  int          // how many have been yielded
+	quoted reqscan.Span // the member's name as it was written
+	name   []byte       // the same, decoded
 	value  datum
 }
 
 // next goes to the next entry, if there is one.
 func (e *entries) next() bool {
-	text := e.lexer.text
+	text := e.lexer.Text
 	if e.at == 0 {
 		return false
 	}
-	i := e.lexer.space(e.at)
+	i := e.lexer.Space(e.at)
 	if text[i] == ',' {
-		i = e.lexer.space(i + 1)
+		i = e.lexer.Space(i + 1)
 	}
 	if c := text[i]; c == '}' || c == ']' {
 		e.at = 0
@@ -137,9 +139,9 @@ func (e *entries) next() bool {
 	}
 	if e.object {
 		end := skipText(text, i)
-		e.quoted = Span{i, end}
+		e.quoted = reqscan.Span{Start: i, End: end}
 		e.name = plainText(text[i:end], e.short)
-		i = e.lexer.space(e.lexer.space(end) + 1)
+		i = e.lexer.Space(e.lexer.Space(end) + 1)
 	}
 	e.at = skipValue(text, i)
 	e.value = datum{raw: text[i:e.at:e.at], short: e.short}

@@ -1,6 +1,10 @@
 package provider
 
-import "github.com/tidwall/gjson"
+import (
+	"github.com/tidwall/gjson"
+
+	"modelgate/internal/provider/reqscan"
+)
 
 // document is one JSON document of a reply: where the members at its top
 // stand. What is no object has none. The zero value is ready; a document is
@@ -25,8 +29,8 @@ func place(name, nameEnd, value, valueEnd int) placed {
 func (d *document) read(text []byte) bool {
 	d.text, d.short = text, false
 	if end, ok := d.object(text); ok {
-		l := lexer{text: text}
-		if l.space(end) == len(text) {
+		l := reqscan.Lexer{Text: text}
+		if l.Space(end) == len(text) {
 			return true
 		}
 	}
@@ -35,8 +39,8 @@ func (d *document) read(text []byte) bool {
 	if !gjson.ValidBytes(text) {
 		return false
 	}
-	l := lexer{text: text}
-	start := l.space(0)
+	l := reqscan.Lexer{Text: text}
+	start := l.Space(0)
 	all := datum{raw: text[start:]}
 	if !all.isObject() {
 		return true
@@ -60,22 +64,22 @@ func (d *document) skim(text []byte) (end int, ok bool) {
 // skipped, and notes its members.
 func (d *document) object(text []byte) (end int, ok bool) {
 	d.members = d.few[:0]
-	l := lexer{text: text}
-	i := l.space(0)
+	l := reqscan.Lexer{Text: text}
+	i := l.Space(0)
 	if i == len(text) || text[i] != '{' {
 		return 0, false
 	}
-	i = l.space(i + 1)
+	i = l.Space(i + 1)
 	if i < len(text) && text[i] == '}' {
 		return i + 1, true
 	}
 	for last := false; !last; {
-		m, err := l.member(i, 1)
+		m, err := l.Member(i, 1)
 		if err != nil {
 			return 0, false
 		}
-		d.members = append(d.members, place(m.name.Start-1, m.name.End+1, m.value.Start, m.value.End))
-		if i, last, err = l.nextMember(m.value.End); err != nil {
+		d.members = append(d.members, place(m.Name.Start-1, m.Name.End+1, m.Value.Start, m.Value.End))
+		if i, last, err = l.NextMember(m.Value.End); err != nil {
 			return 0, false
 		}
 	}

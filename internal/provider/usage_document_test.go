@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/tidwall/gjson"
+
+	"modelgate/internal/provider/reqscan"
 )
 
 // documentPaths are paths that readers ask for, and some that only look so.
@@ -25,7 +27,7 @@ func TestDocument(t *testing.T) {
 }
 
 func documentSeeds() []string {
-	deep := strings.Repeat(`{"a":[`, MaxDepth) + `1` + strings.Repeat(`]}`, MaxDepth)
+	deep := strings.Repeat(`{"a":[`, reqscan.MaxDepth) + `1` + strings.Repeat(`]}`, reqscan.MaxDepth)
 	long := strings.Repeat("x", maxText)
 	return []string{
 		`{}`, `[]`, `""`, `"{\"usage\":{}}"`, `12`, `null`, `[{"usage":{"a":1}}]`, ` {"usage" : {"a" : 1 , "b":[ 1 , 2 ] } } `, `{"usage":{}}x`, `{"usage":{},}`, `{"usage":{}`,
@@ -70,7 +72,7 @@ func sameDocument(t *testing.T, text []byte) {
 	for _, path := range documentPaths() {
 		got, want := direct.get(path...), skimmed.get(path...)
 		if got.kind() != want.kind() || !bytes.Equal(got.text(), want.text()) ||
-			got.kind() == JSONNumber && !bytes.Equal(got.number(), want.number()) {
+			got.kind() == reqscan.JSONNumber && !bytes.Equal(got.number(), want.number()) {
 			t.Fatalf("%q: %v is %s, %s after a skimmer", text, path, got.raw, want.raw)
 		}
 		sameEntries(t, got, want)
@@ -79,8 +81,8 @@ func sameDocument(t *testing.T, text []byte) {
 
 // sameDatum compares a value with what gjson has found, and all that is in it.
 func sameDatum(t *testing.T, text []byte, got datum, want gjson.Result) {
-	kinds := map[gjson.Type][]ValueKind{gjson.Null: {JSONNull, JSONAbsent}, gjson.False: {JSONBool}, gjson.True: {JSONBool},
-		gjson.Number: {JSONNumber}, gjson.String: {JSONString}, gjson.JSON: {JSONObject, JSONArray}}[want.Type]
+	kinds := map[gjson.Type][]reqscan.ValueKind{gjson.Null: {reqscan.JSONNull, reqscan.JSONAbsent}, gjson.False: {reqscan.JSONBool}, gjson.True: {reqscan.JSONBool},
+		gjson.Number: {reqscan.JSONNumber}, gjson.String: {reqscan.JSONString}, gjson.JSON: {reqscan.JSONObject, reqscan.JSONArray}}[want.Type]
 	if kind := got.kind(); string(got.raw) != want.Raw || got.exists() != want.Exists() || string(got.text()) != want.Str ||
 		kind != kinds[0] && kind != kinds[len(kinds)-1] || got.isObject() != want.IsObject() || got.isArray() != want.IsArray() ||
 		got.result().Num != want.Num || got.result().Bool() != want.Bool() {

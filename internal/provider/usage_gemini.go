@@ -1,5 +1,7 @@
 package provider
 
+import "modelgate/internal/provider/reqscan"
+
 // readGemini reads generateContent and its kin, streamed as events or as an
 // array. The prompt counts cached tokens; thoughts and tool prompts stand
 // beside the sums. Every chunk may carry running totals.
@@ -68,7 +70,7 @@ func (r *reading) candidates(list datum) {
 	for e := list.entries(); e.next(); {
 		bit := uint64(1) << (e.value.get("index").result().Uint() & 63)
 		r.begun |= bit
-		if e.value.get("finishReason").kind() == JSONString {
+		if e.value.get("finishReason").kind() == reqscan.JSONString {
 			r.done |= bit
 		}
 	}

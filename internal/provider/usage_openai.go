@@ -2,6 +2,7 @@ package provider
 
 import (
 	"modelgate"
+	"modelgate/internal/provider/reqscan"
 )
 
 // The readers of the OpenAI family. Its figures are inclusive: the prompt
@@ -236,7 +237,7 @@ func images(r *reading, doc *document) {
 		return
 	}
 	for _, list := range [...][]string{{"metadata", "success_count"}, {"data"}, {"images"}, {"predictions"}} {
-		if v := doc.get(list...); v.kind() == JSONNumber || v.kind() == JSONString {
+		if v := doc.get(list...); v.kind() == reqscan.JSONNumber || v.kind() == reqscan.JSONString {
 			r.read = r.set(&r.usage.Images, v) || r.read
 			return
 		}
@@ -246,11 +247,11 @@ func images(r *reading, doc *document) {
 // refused reports whether a reply says that there was no result, whatever its
 // status.
 func refused(doc *document) bool {
-	if code := doc.get("base_resp", "status_code"); code.kind() == JSONNumber && code.result().Num != 0 {
+	if code := doc.get("base_resp", "status_code"); code.kind() == reqscan.JSONNumber && code.result().Num != 0 {
 		return true
 	}
 	failure := doc.get("error")
-	return failure.exists() && failure.kind() != JSONNull && string(failure.raw) != "false"
+	return failure.exists() && failure.kind() != reqscan.JSONNull && string(failure.raw) != "false"
 }
 
 // pictures takes as many pictures as were asked for where a successful reply

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"modelgate"
+	"modelgate/internal/provider/reqscan"
 )
 
 // reading is what a reader has gathered from a reply so far. It is a plain
@@ -46,11 +47,11 @@ func (r *reading) count(v datum) (int64, bool) {
 	var text []byte
 	kind := v.kind()
 	switch kind {
-	case JSONAbsent, JSONNull:
+	case reqscan.JSONAbsent, reqscan.JSONNull:
 		return 0, false
-	case JSONString:
+	case reqscan.JSONString:
 		text = v.text()
-	case JSONNumber:
+	case reqscan.JSONNumber:
 		text = v.number()
 	default:
 		r.flawed = true
@@ -60,7 +61,7 @@ func (r *reading) count(v datum) (int64, bool) {
 		return n, true
 	}
 	f, err := strconv.ParseFloat(string(text), 64)
-	if err != nil && kind == JSONString {
+	if err != nil && kind == reqscan.JSONString {
 		r.flawed = true
 		return 0, false
 	}
@@ -90,12 +91,12 @@ func (r *reading) set(to *int64, v datum) bool {
 func (r *reading) seconds(v datum) {
 	var f float64
 	switch v.kind() {
-	case JSONString:
+	case reqscan.JSONString:
 		var err error
 		if f, err = strconv.ParseFloat(strings.TrimSpace(string(v.text())), 64); err != nil {
 			return
 		}
-	case JSONNumber:
+	case reqscan.JSONNumber:
 		f = v.result().Num
 	default:
 		return
@@ -134,11 +135,11 @@ func object(data, quoted []byte) bool {
 			continue
 		}
 		from = at
-		l := lexer{text: data}
-		if i = l.space(at); i == len(data) || data[i] != ':' {
+		l := reqscan.Lexer{Text: data}
+		if i = l.Space(at); i == len(data) || data[i] != ':' {
 			continue
 		}
-		if i = l.space(i + 1); i < len(data) && data[i] == '{' {
+		if i = l.Space(i + 1); i < len(data) && data[i] == '{' {
 			return true
 		}
 	}

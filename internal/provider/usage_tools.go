@@ -5,6 +5,8 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
+
+	"modelgate/internal/provider/reqscan"
 )
 
 // tools is how often tools that the provider runs did something.
@@ -50,7 +52,7 @@ func (r *reading) item(item datum, t *tools) {
 	case "file_search_call":
 		t.fileSearches++
 	case "code_interpreter_call":
-		if id := item.get("container_id"); id.kind() == JSONString {
+		if id := item.get("container_id"); id.kind() == reqscan.JSONString {
 			r.distinct(id.text(), &r.usage.CodeSessions)
 		} else {
 			r.usage.CodeSessions = max(r.usage.CodeSessions, 1)
