@@ -146,3 +146,29 @@ func TestBodyName(t *testing.T) {
 		}
 	}
 }
+
+// TestRequestStored finds references in bodies of both kinds.
+func TestRequestStored(t *testing.T) {
+	t.Parallel()
+	var r Request
+	if got := r.Stored(true, []string{"fileid://"}); got != (reqscan.Reference{}) {
+		t.Errorf("nothing refers to %+v", got)
+	}
+	var err error
+	if r.Fields, err = reqscan.Scan([]byte(`{"model":"fileid://x","a":{"file_id":"f"}}`), reqscan.NewNames("model")); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Stored(false, nil); got.Name != "file_id" {
+		t.Errorf("JSON: %+v", got)
+	}
+	if got := r.Stored(false, []string{"fileid://"}); got.Name != "fileid://" {
+		t.Errorf("JSON with an address: %+v", got)
+	}
+	r = Request{}
+	if r.Form, err = reqscan.ScanForm(formKind, []byte(formPart("f", partName("input_reference[file_id]"))+formEnd), formParts()); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Stored(false, nil); got.Name != "input_reference[file_id]" {
+		t.Errorf("a form: %+v", got)
+	}
+}

@@ -13,12 +13,12 @@ func formParts() *reqscan.Names {
 	return reqscan.NewNames("model", "stream", "n", "seconds", "size", "quality", "response_format", "prompt")
 }
 
-// part is one text part, its headers given, each without its line end.
+// formPart is one text part, its headers given, each without its line end.
 func formPart(content string, headers ...string) string {
 	return "--XyZ\r\n" + strings.Join(headers, "\r\n") + "\r\n\r\n" + content + "\r\n"
 }
 
-// named is the disposition header of a text part.
+// partName is the disposition header of a text part.
 func partName(name string) string { return `Content-Disposition: form-data; name="` + name + `"` }
 
 const formEnd = "--XyZ--\r\n"
