@@ -16,7 +16,7 @@ var larger = map[string]int{
 	"":                  4500,
 	"cmd/modelgate":     4450,
 	"internal/gateway":  3700,
-	"internal/provider": 10900,
+	"internal/provider": 8000,
 	"internal/store":    11500,
 }
 
