@@ -28,7 +28,7 @@ func (db *DB) runMany(ctx context.Context, tx *sql.Tx, m batchExec) error {
 		return nil
 	}
 	if m.fed != "" && db.feed != nil {
-		return db.feed.many(ctx, tx, &m)
+		return db.feed.runFed(ctx, tx, &m)
 	}
 	if db.engine.rowsPerInsert == 1 {
 		stmt, err := tx.PrepareContext(ctx, m.text(1))

@@ -10,6 +10,7 @@ import (
 	"go/types"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -17,10 +18,29 @@ import (
 	"modelgate"
 )
 
-// queries finds every constant of the package that is a query, by its name.
+// queries finds every constant that is a query, of this package and those below
+// it, by its name.
 func queries(t *testing.T) map[string]string {
 	t.Helper()
-	entries, err := os.ReadDir(".")
+	out := make(map[string]string)
+	for _, dir := range []string{".", "sqlite"} {
+		found := queriesIn(t, dir)
+		if len(found) == 0 {
+			t.Errorf("found no queries in %s", dir)
+		}
+		for name, query := range found {
+			if out[name] != "" {
+				t.Errorf("there are two queries called %s", name)
+			}
+			out[name] = query
+		}
+	}
+	return out
+}
+
+func queriesIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
 	must(t, err)
 	fset := token.NewFileSet()
 	var files []*ast.File
@@ -28,7 +48,7 @@ func queries(t *testing.T) map[string]string {
 		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(fset, e.Name(), nil, 0)
+		f, err := parser.ParseFile(fset, filepath.Join(dir, e.Name()), nil, 0)
 		must(t, err)
 		files = append(files, f)
 	}

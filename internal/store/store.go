@@ -1,5 +1,5 @@
 // Package store keeps what the gateway must not forget, in SQLite or
-// PostgreSQL. It is the only package that knows SQL.
+// PostgreSQL. It is the only package that knows SQL, with those below it.
 //
 // Both engines run the same query texts; what differs between them is listed
 // in engine.go. A public method is one transaction. Every method on a
@@ -73,7 +73,7 @@ type DB struct {
 	ids    *modelgate.IDs // of evidence batches
 	pack   *packer
 	long   *semaphore // for what may read much
-	feed   *feed      // nil on PostgreSQL
+	feed   *usageFeed // nil on PostgreSQL
 	rules  rules      // of callers
 	// pedigree remembers the lineages of keys, and watch how long instances
 	// have been silent.
