@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // sqlEvidenceCover is the first instant of which all rows have records and
@@ -120,7 +121,7 @@ func (db *DB) readEvidence(ctx context.Context, tx *sql.Tx, client modelgate.Cli
 		return nil, err
 	}
 	for next <= head.Seq {
-		page, err := list(ctx, tx, scanChunk, sqlEvidenceChunks, string(client), next-1, head.Seq, chunksPerPage)
+		page, err := sqldb.List(ctx, tx, scanChunk, sqlEvidenceChunks, string(client), next-1, head.Seq, chunksPerPage)
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +146,7 @@ func (db *DB) readEvidence(ctx context.Context, tx *sql.Tx, client modelgate.Cli
 
 func (db *DB) countPending(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into evidenceDays) error {
 	var buf []byte
-	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		var packed []byte
 		if err := s.Scan(&packed); err != nil {
 			return struct{}{}, err

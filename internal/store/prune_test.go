@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // TestPrune takes the oldest rows away in small steps. The books hold and
@@ -59,7 +60,7 @@ func TestPrune(t *testing.T) {
 			wantStats(t, db, client, StatsQuery{GroupBy: g, SubAccountID: sub, Since: noon.Add(-1000 * time.Hour)})
 		}
 		for _, table := range []string{"rollup WHERE start", "pulse WHERE hour", "usage_row WHERE created_at"} {
-			if n := number(t, db, "SELECT COUNT(*) FROM "+table+" < $1", micros(Cutoff(before))); n != 0 {
+			if n := number(t, db, "SELECT COUNT(*) FROM "+table+" < $1", sqldb.Micros(Cutoff(before))); n != 0 {
 				t.Errorf("%d of %s lie before the cutoff", n, table)
 			}
 		}
@@ -94,7 +95,7 @@ func TestRollUp(t *testing.T) {
 		}
 		more(400)
 		must(t, exec(db, "DELETE FROM rollup_delta"))
-		_, err := db.write.Exec("UPDATE usage_head SET rolled_from = $1", micros(noon.Add(time.Hour)))
+		_, err := db.write.Exec("UPDATE usage_head SET rolled_from = $1", sqldb.Micros(noon.Add(time.Hour)))
 		must(t, err)
 		check := func() {
 			t.Helper()

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // queries finds every constant that is a query, of this package and those below
@@ -143,16 +144,16 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 		cursorAt, cursorID := cursor.before()
 		d := digest(21)
 		list := func(at int64, id string, more ...any) []any {
-			return append([]any{string(client), micros(noon.Add(-24 * time.Hour)), at, id, 21}, more...)
+			return append([]any{string(client), sqldb.Micros(noon.Add(-24 * time.Hour)), at, id, 21}, more...)
 		}
 		filtered := func(sub string) []any {
-			return []any{string(client), sub, micros(noon.Add(-24 * time.Hour)), cursorAt, cursorID, 21, "openai", "azure", "ok", "partial"}
+			return []any{string(client), sub, sqldb.Micros(noon.Add(-24 * time.Hour)), cursorAt, cursorID, 21, "openai", "azure", "ok", "partial"}
 		}
 		var pages []any
 		for part := range 4 {
-			pages = append(pages, string(client), "", "hour", "team", micros(noon), part)
+			pages = append(pages, string(client), "", "hour", "team", sqldb.Micros(noon), part)
 		}
-		day := micros(modelgate.Day.Start(noon))
+		day := sqldb.Micros(modelgate.Day.Start(noon))
 		for _, c := range []struct {
 			name, query string
 			args        []any
@@ -166,10 +167,10 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 			{"rollups", sqlRollups, []any{string(client), "", "day", "provider", "team", day - 30*dayMicros, day}, "sqlite_autoindex_rollup_1", "rollup_pkey"},
 			{"rollup pages", rollupSelect(4), pages, "sqlite_autoindex_rollup_1", "rollup_pkey"},
 			{"old rollups", sqlOldestRollup, []any{string(client), day}, "rollup_old", "rollup_old"},
-			{"by id", sqlUsageByID, []any{string(client), micros(uuid(9).Time()), id(9)}, "PRIMARY KEY", "usage_row_pkey"},
+			{"by id", sqlUsageByID, []any{string(client), sqldb.Micros(uuid(9).Time()), id(9)}, "PRIMARY KEY", "usage_row_pkey"},
 			{"caller", sqlCaller, []any{d[:], ""}, "sqlite_autoindex_api_key_2", "api_key_digest_key"},
 			{"caller's budgets", sqlCaller, []any{d[:], ""}, "b USING PRIMARY KEY (client_id=? AND scope=? AND scope_id=?)", "budget_pkey"},
-			{"cap", sqlCountLiveKeys, []any{string(client), micros(noon)}, "api_key_live", "api_key_live"},
+			{"cap", sqlCountLiveKeys, []any{string(client), sqldb.Micros(noon)}, "api_key_live", "api_key_live"},
 			{"keys", sqlKeys, []any{string(client), "", at, last, 101, false}, "api_key_newest", "api_key_newest"},
 			{"spend", sqlSpend, []any{string(client), "client", string(client), "day", day}, "USING PRIMARY KEY", "spend_pkey"},
 		} {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // Rollups are sums of usage rows by hour and by day, so that statistics cost
@@ -94,8 +95,8 @@ type counted struct {
 func countedRow(r *modelgate.UsageRow) counted {
 	b := &r.CallBegin
 	c := counted{
-		client: modelgate.ClientID(clean(string(b.ClientID))), subAccount: modelgate.SubAccountID(clean(string(b.SubAccountID))), at: micros(b.At), provider: clean(b.Provider), model: clean(b.Model),
-		slug: clean(b.Slug), author: clean(b.Author), region: clean(b.Region), attribution: b.Attribution,
+		client: modelgate.ClientID(sqldb.Clean(string(b.ClientID))), subAccount: modelgate.SubAccountID(sqldb.Clean(string(b.SubAccountID))), at: sqldb.Micros(b.At), provider: sqldb.Clean(b.Provider), model: sqldb.Clean(b.Model),
+		slug: sqldb.Clean(b.Slug), author: sqldb.Clean(b.Author), region: sqldb.Clean(b.Region), attribution: b.Attribution,
 		sums: sums{1, r.Usage.TotalTokens(), int64(r.Cost)},
 	}
 	if c.slug == "" {
@@ -135,7 +136,7 @@ func (t tally) addTo(at span, c *counted) {
 	count(dimensions, dimModel, c.modelKey(room[:0]), c.sums)
 	for k, v := range c.attribution {
 		if groupable(k) {
-			key := append(append(append(room[:0], clean(v)...), 0), c.provider...)
+			key := append(append(append(room[:0], sqldb.Clean(v)...), 0), c.provider...)
 			count(dimensions, k, key, c.sums)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/giveway"
+	"modelgate/internal/store/sqldb"
 )
 
 // Booking a batch does not touch the pages: it adds one row of rollup_delta
@@ -24,13 +25,13 @@ import (
 // rollUpRows counts what is booked.
 func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
 	clients, late := make(map[modelgate.ClientID]head), make(map[modelgate.ClientID]bool)
-	youngest := micros(db.now().Add(-lateAfter))
+	youngest := sqldb.Micros(db.now().Add(-lateAfter))
 	see := func(r *modelgate.UsageRow) {
-		client := modelgate.ClientID(clean(string(r.ClientID)))
+		client := modelgate.ClientID(sqldb.Clean(string(r.ClientID)))
 		if _, known := clients[client]; !known {
 			clients[client] = head{rolledFrom: unknownHead}
 		}
-		if micros(r.At) < youngest {
+		if sqldb.Micros(r.At) < youngest {
 			late[client] = true
 		}
 	}
@@ -82,11 +83,11 @@ const lateAfter = 60 * 24 * time.Hour
 // after a step of pruning, which sums rows and then deletes them.
 func (db *DB) heads(ctx context.Context, tx *sql.Tx, clients map[modelgate.ClientID]head, late map[modelgate.ClientID]bool) error {
 	names := slices.Sorted(maps.Keys(clients))
-	err := db.runMany(ctx, tx, batchExec{
-		text: headSelect,
-		n:    len(names),
-		args: func(dst []any, i int) []any { return append(dst, string(names[i])) },
-		scan: func(s scanner) error {
+	err := db.runMany(ctx, tx, sqldb.BatchExec{
+		Text: headSelect,
+		N:    len(names),
+		Args: func(dst []any, i int) []any { return append(dst, string(names[i])) },
+		Scan: func(s sqldb.Scanner) error {
 			var name modelgate.ClientID
 			var h head
 			err := s.Scan(&name, &h.rolledFrom)
@@ -115,10 +116,10 @@ func (db *DB) addDeltas(ctx context.Context, tx *sql.Tx, t tally) error {
 		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.subAccount, b.subAccount), cmp.Compare(a.start, b.start))
 	})
 	id := rand.Text()
-	return db.runMany(ctx, tx, batchExec{
-		text: deltaInsert,
-		n:    len(spans),
-		args: func(dst []any, i int) []any {
+	return db.runMany(ctx, tx, sqldb.BatchExec{
+		Text: deltaInsert,
+		N:    len(spans),
+		Args: func(dst []any, i int) []any {
 			at := spans[i]
 			return append(dst, string(at.client), string(at.subAccount), at.start, id, encodeDelta(t[at]))
 		},
@@ -146,7 +147,7 @@ LIMIT $2
 
 // DeltaClients are the clients whose rollups wait to be put into pages.
 func (db *DB) DeltaClients(ctx context.Context) ([]modelgate.ClientID, error) {
-	out, err := list(ctx, db.read, scanClientID, sqlDeltaClients)
+	out, err := sqldb.List(ctx, db.read, scanClientID, sqlDeltaClients)
 	return out, wrap("list waiting rollups", err)
 }
 
@@ -183,10 +184,10 @@ func (db *DB) Fold(ctx context.Context, clients []modelgate.ClientID, most int) 
 		if err := db.rollUp(ctx, tx, f.tally); err != nil {
 			return err
 		}
-		return db.runMany(ctx, tx, batchExec{
-			text: deltaDelete,
-			n:    len(f.names),
-			args: func(dst []any, i int) []any {
+		return db.runMany(ctx, tx, sqldb.BatchExec{
+			Text: deltaDelete,
+			N:    len(f.names),
+			Args: func(dst []any, i int) []any {
 				n := f.names[i]
 				return append(dst, string(n.client), string(n.subAccount), n.start, n.id)
 			},

@@ -9,6 +9,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const sqlUnrolledClients = `SELECT client_id
@@ -38,11 +39,11 @@ WHERE client_id = $1
 // UnrolledClients are those with rows that were booked before there were
 // rollups, and are not in them yet.
 func (db *DB) UnrolledClients(ctx context.Context) ([]modelgate.ClientID, error) {
-	out, err := list(ctx, db.read, scanClientID, sqlUnrolledClients)
+	out, err := sqldb.List(ctx, db.read, scanClientID, sqlUnrolledClients)
 	return out, wrap("list clients without rollups", err)
 }
 
-func scanClientID(s scanner) (id modelgate.ClientID, err error) {
+func scanClientID(s sqldb.Scanner) (id modelgate.ClientID, err error) {
 	err = s.Scan(&id)
 	return id, err
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const sqlRollupDays = `SELECT created_at - created_at % 86400000000 AS day
@@ -44,7 +45,7 @@ func checkRollups(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, h 
 	if from == 0 {
 		from = math.MinInt64
 	}
-	days, err := list(ctx, tx, func(s scanner) (day int64, err error) {
+	days, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (day int64, err error) {
 		err = s.Scan(&day)
 		return grainDay.floor(day), err // rounded towards 1970 by the query
 	}, sqlRollupDays, string(client), from)
@@ -82,7 +83,7 @@ type keptSpan struct {
 }
 
 func (c *rollupCheck) read(ctx context.Context, tx *sql.Tx, g gap) error {
-	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		k, data, err := scanPage(s)
 		if err != nil {
 			return struct{}{}, err
@@ -109,7 +110,7 @@ func (c *rollupCheck) read(ctx context.Context, tx *sql.Tx, g gap) error {
 		return err
 	}
 	waiting := make(tally)
-	_, err = list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		at := span{client: c.client, grain: grainHour}
 		var data []byte
 		if err := s.Scan(&at.subAccount, &at.start, &data); err != nil {

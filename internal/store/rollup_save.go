@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const (
@@ -60,11 +61,11 @@ const usageHeadColumnCount = 6
 // them in. All transactions take them in the same order, and before counters.
 func (db *DB) lockHeads(ctx context.Context, tx *sql.Tx, clients map[modelgate.ClientID]head) error {
 	names := slices.Sorted(maps.Keys(clients))
-	return db.runMany(ctx, tx, batchExec{
-		text: headInsert,
-		n:    len(names),
-		args: func(dst []any, i int) []any { return append(dst, string(names[i]), 0, 0, 0, 0, 0) },
-		scan: func(s scanner) error {
+	return db.runMany(ctx, tx, sqldb.BatchExec{
+		Text: headInsert,
+		N:    len(names),
+		Args: func(dst []any, i int) []any { return append(dst, string(names[i]), 0, 0, 0, 0, 0) },
+		Scan: func(s sqldb.Scanner) error {
 			var name modelgate.ClientID
 			var h head
 			err := s.Scan(&name, &h.rolledFrom, &h.prunedBefore)
@@ -226,12 +227,12 @@ const (
 // loadPages reads the pages that there are.
 func (db *DB) loadPages(ctx context.Context, tx *sql.Tx, keys []pageKey, into map[pageKey]*rollupPage) error {
 	slices.SortFunc(keys, pageKey.compare)
-	return db.runMany(ctx, tx, batchExec{
-		text:  rollupSelect,
-		n:     len(keys),
-		fresh: db.engine.freshPlan,
-		args:  func(dst []any, i int) []any { return keys[i].args(dst) },
-		scan: func(s scanner) error {
+	return db.runMany(ctx, tx, sqldb.BatchExec{
+		Text:  rollupSelect,
+		N:     len(keys),
+		Fresh: db.engine.freshPlan,
+		Args:  func(dst []any, i int) []any { return keys[i].args(dst) },
+		Scan: func(s sqldb.Scanner) error {
 			k, data, err := scanPage(s)
 			if err != nil {
 				return err
@@ -242,17 +243,17 @@ func (db *DB) loadPages(ctx context.Context, tx *sql.Tx, keys []pageKey, into ma
 	})
 }
 
-func scanPage(s scanner) (k pageKey, data []byte, err error) {
+func scanPage(s sqldb.Scanner) (k pageKey, data []byte, err error) {
 	err = s.Scan(&k.client, &k.subAccount, &k.grain, &k.dimension, &k.start, &k.part, &data)
 	return k, data, err
 }
 
 func (db *DB) savePages(ctx context.Context, tx *sql.Tx, pages map[pageKey]*rollupPage) error {
 	keys := slices.SortedFunc(maps.Keys(pages), pageKey.compare)
-	err := db.runMany(ctx, tx, batchExec{
-		text: rollupInsert,
-		n:    len(keys),
-		args: func(dst []any, i int) []any { return append(keys[i].args(dst), pages[keys[i]].encode()) },
+	err := db.runMany(ctx, tx, sqldb.BatchExec{
+		Text: rollupInsert,
+		N:    len(keys),
+		Args: func(dst []any, i int) []any { return append(keys[i].args(dst), pages[keys[i]].encode()) },
 	})
 	return wrap("save rollups", err)
 }

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"database/sql"
+
+	"modelgate/internal/store/sqldb"
 )
 
 // Statements that read the tuples of a feed in place of VALUES. OR FAIL: see
@@ -28,12 +30,12 @@ WHERE ` + sliceSpendRow + `
 )
 
 // runFed runs a statement once for all its tuples.
-func (f *usageFeed) runFed(ctx context.Context, tx *sql.Tx, m *batchExec) error {
+func (f *usageFeed) runFed(ctx context.Context, tx *sql.Tx, m *sqldb.BatchExec) error {
 	defer f.tuples.Clear()
-	if err := f.tuples.Fill(m.n, m.args); err != nil {
+	if err := f.tuples.Fill(m.N, m.Args); err != nil {
 		return err
 	}
-	exec := func(ctx context.Context, args ...any) (sql.Result, error) { return tx.ExecContext(ctx, m.fed, args...) }
-	query := func(ctx context.Context, args ...any) (*sql.Rows, error) { return tx.QueryContext(ctx, m.fed, args...) }
-	return m.run(ctx, exec, query, nil)
+	exec := func(ctx context.Context, args ...any) (sql.Result, error) { return tx.ExecContext(ctx, m.Fed, args...) }
+	query := func(ctx context.Context, args ...any) (*sql.Rows, error) { return tx.QueryContext(ctx, m.Fed, args...) }
+	return m.RunWith(ctx, exec, query, nil)
 }

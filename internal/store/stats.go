@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // StatsQuery selects what statistics are made of.
@@ -124,7 +125,7 @@ func (s *statistics) collect(ctx context.Context, tx *sql.Tx) error {
 	if err != nil {
 		return err
 	}
-	since := micros(s.query.Since)
+	since := sqldb.Micros(s.query.Since)
 	hours := max(grainHour.ceil(since), grainHour.ceil(rolledFrom))
 	days := grainDay.ceil(hours)
 	if s.step%dayMicros != 0 {

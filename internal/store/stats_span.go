@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // Weight is what makes one bucket larger than another.
@@ -53,7 +54,7 @@ type StatsSpan struct {
 // more than mostSpanBuckets values in all spans.
 func (db *DB) StatsSpans(ctx context.Context, client modelgate.ClientID, q SpanQuery) ([]StatsSpan, error) {
 	step := q.Step.Microseconds()
-	since := micros(q.Since)
+	since := sqldb.Micros(q.Since)
 	q.Since = time.UnixMicro(since - since%step)
 	s := db.newStatistics(client, q.StatsQuery)
 	s.step, s.most = step, mostSpanBuckets

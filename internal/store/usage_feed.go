@@ -12,6 +12,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/giveway"
+	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/sqlite"
 )
 
@@ -165,9 +166,9 @@ func (g feedGroup) common() []any {
 	if b.ViaSDK {
 		viaSDK = 1
 	}
-	return []any{clean(string(b.ClientID)), clean(string(b.SubAccountID)), clean(b.Provider), clean(b.Model), clean(b.Slug),
-		clean(b.Author), clean(string(b.Kind)), clean(b.Region), clean(b.Door), viaSDK, int64(e.StatusCode), clean(string(e.ParseStatus)),
-		clean(e.PriceLabel)}
+	return []any{sqldb.Clean(string(b.ClientID)), sqldb.Clean(string(b.SubAccountID)), sqldb.Clean(b.Provider), sqldb.Clean(b.Model), sqldb.Clean(b.Slug),
+		sqldb.Clean(b.Author), sqldb.Clean(string(b.Kind)), sqldb.Clean(b.Region), sqldb.Clean(b.Door), viaSDK, int64(e.StatusCode), sqldb.Clean(string(e.ParseStatus)),
+		sqldb.Clean(e.PriceLabel)}
 }
 
 // fill takes rows in: large groups first, and those of one client together.
@@ -333,7 +334,7 @@ func (c *feedRows) Column(i int) (vtab.Value, error) {
 	case 0:
 		return r.ID.String(), nil
 	case 1:
-		return clean(string(r.KeyID)), nil
+		return sqldb.Clean(string(r.KeyID)), nil
 	case 2:
 		return c.texts[:c.end], nil
 	case 3:
@@ -347,7 +348,7 @@ func (c *feedRows) Column(i int) (vtab.Value, error) {
 	case 7:
 		return r.FirstByteMS, nil
 	case 8:
-		return micros(r.At), nil
+		return sqldb.Micros(r.At), nil
 	}
 	return nil, nil
 }

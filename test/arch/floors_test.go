@@ -21,6 +21,8 @@ var floor = map[string]int{
 	"internal/life":    0,
 	"internal/giveway": 0,
 
+	"internal/store/sqldb": 0,
+
 	// Parts of the packages above them.
 	"internal/store/sqlite": 1,
 
