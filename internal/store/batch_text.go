@@ -69,42 +69,7 @@ func headInsert(rows int) string {
 		"\nRETURNING client_id, rolled_from, pruned_before\n-- headInsert"
 }
 
-// rollupInsert writes pages, new ones or in place of what was there.
-func rollupInsert(rows int) string {
-	return sqldb.Tuples("INSERT INTO rollup ("+rollupColumns+")\nVALUES ", rows, rollupColumnCount, 1) +
-		"\nON CONFLICT (client_id, sub_account_id, grain, dimension, start, part) DO UPDATE" +
-		"\nSET data = excluded.data\n-- rollupInsert"
-}
-
-// rollupSelect reads pages by their keys. The first key says what type the
-// others have.
-func rollupSelect(rows int) string {
-	head := "SELECT r.client_id, r.sub_account_id, r.grain, r.dimension, r.start, r.part, r.data\nFROM (VALUES " +
-		"(CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT), CAST($5 AS BIGINT), CAST($6 AS BIGINT))"
-	if rows > 1 {
-		head = sqldb.Tuples(head+", ", rows-1, rollupKeyCount, rollupKeyCount+1)
-	}
-	return head + ") AS k\nJOIN rollup r ON r.client_id = k.column1 AND r.sub_account_id = k.column2 AND r.grain = k.column3" +
-		"\n  AND r.dimension = k.column4 AND r.start = k.column5 AND r.part = k.column6\n-- rollupSelect"
-}
-
 // headSelect reads the heads of clients.
 func headSelect(rows int) string {
 	return sqldb.Tuples("SELECT client_id, rolled_from\nFROM usage_head\nWHERE client_id IN ", 1, rows, 1) + "\n-- headSelect"
-}
-
-// deltaInsert adds to rollups.
-func deltaInsert(rows int) string {
-	return sqldb.Tuples("INSERT INTO rollup_delta (client_id, sub_account_id, hour, id, data)\nVALUES ", rows, 5, 1) + "\n-- deltaInsert"
-}
-
-// deltaDelete deletes what was put into pages. The first key says what type
-// the others have.
-func deltaDelete(rows int) string {
-	head := "DELETE FROM rollup_delta\nWHERE (client_id, sub_account_id, hour, id) IN (VALUES " +
-		"(CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS BIGINT), CAST($4 AS TEXT))"
-	if rows > 1 {
-		head = sqldb.Tuples(head+", ", rows-1, 4, 5)
-	}
-	return head + ")\n-- deltaDelete"
 }

@@ -13,6 +13,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/store/sqldb"
+	"modelgate/internal/store/stats"
 )
 
 // sqlEvidenceCover is the first instant of which all rows have records and
@@ -36,7 +37,7 @@ type evidenceDay struct{ calls, cost int64 }
 type evidenceDays map[int64]evidenceDay
 
 func (d evidenceDays) add(at time.Time, calls, cost int64) {
-	start := at.UnixMicro() - at.UnixMicro()%dayMicros
+	start := at.UnixMicro() - at.UnixMicro()%stats.DayMicros
 	sum := d[start]
 	d[start] = evidenceDay{sum.calls + calls, sum.cost + cost}
 }

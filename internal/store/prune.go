@@ -8,6 +8,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/store/sqldb"
+	"modelgate/internal/store/stats"
 )
 
 // sqlPrunable probes the first entry of two indexes for each client.
@@ -90,7 +91,7 @@ func (db *DB) forget(ctx context.Context, tx *sql.Tx, p *pruned) error {
 
 // Cutoff is the beginning of the UTC day of an instant. Rows before one are
 // pruned, so that no day is there in part.
-func Cutoff(t time.Time) time.Time { return sqldb.Instant(grainDay.floor(sqldb.Micros(t))) }
+func Cutoff(t time.Time) time.Time { return sqldb.Instant(stats.Day.Floor(sqldb.Micros(t))) }
 
 // Prunable are the clients that have rows or rollups from before a cutoff.
 func (db *DB) Prunable(ctx context.Context, before time.Time) ([]modelgate.ClientID, error) {
@@ -144,7 +145,7 @@ func (db *DB) Prune(ctx context.Context, client modelgate.ClientID, before time.
 func keepPending(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, latest int64) (int64, error) {
 	var oldest int64
 	err := tx.QueryRowContext(ctx, sqlOldestPending, string(client), latest).Scan(&oldest)
-	return grainDay.floor(oldest), err
+	return stats.Day.Floor(oldest), err
 }
 
 // prunePages deletes the rollups of the oldest hour or day, and reports

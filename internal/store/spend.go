@@ -12,6 +12,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/store/sqldb"
+	"modelgate/internal/store/stats"
 )
 
 const spendColumns = `client_id, scope, scope_id, period, period_start, settled, held`
@@ -73,7 +74,7 @@ type call struct {
 }
 
 func callOf(r *modelgate.UsageRow) call {
-	return call{r.ClientID, r.SubAccountID, r.KeyID, grainDay.floor(sqldb.Micros(r.At)), r.Holds}
+	return call{r.ClientID, r.SubAccountID, r.KeyID, stats.Day.Floor(sqldb.Micros(r.At)), r.Holds}
 }
 
 // amount is what is to be added to a counter.

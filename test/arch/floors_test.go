@@ -25,6 +25,7 @@ var floor = map[string]int{
 
 	// Parts of the packages above them.
 	"internal/store/sqlite": 1,
+	"internal/store/stats":  1,
 
 	"internal/config":      2,
 	"internal/store":       2,
