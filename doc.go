@@ -23,7 +23,7 @@
 // 402 balance, 402 budget, 502 route.
 //
 // Packages lie on five floors and import downwards only: this one; parts of the
-// adapters (provider/http1, provider/reqscan); the adapters (config, store,
+// adapters (provider/http1, store/sqlite and others); the adapters (config, store,
 // spool, auth, ratelimit, provider, http1server, httpx); the surfaces and loops
 // (gateway, selfservice, worker, simulator); cmd/modelgate. A test in test/arch
 // holds the program to it.

@@ -83,7 +83,7 @@ func (e *explorer) budget(w *world) modelgate.Budget {
 // machine is a world come to life: one instance's enforcer on a store.
 type machine struct {
 	*world
-	store     *memoryStore
+	store    *memoryStore
 	enforcer *Enforcer
 	at       int
 	hold     [requests]Hold

@@ -21,9 +21,9 @@ import (
 // till is an organization with budgets in a real database.
 type till struct {
 	*testing.T
-	db     *store.DB
-	caller *modelgate.Caller
-	budgets  *budget.Enforcer
+	db      *store.DB
+	caller  *modelgate.Caller
+	budgets *budget.Enforcer
 }
 
 // money are the limits of a till in nano-USD; 0 sets none.

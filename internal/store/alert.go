@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // Alert says that a part of a budget is used up. There is one for each
@@ -34,7 +35,7 @@ const alertColumns = `client_id, scope, scope_id, period, period_start, percent,
 // its month at $2. The sum is the percentage of the limit, rounded up and
 // without an overflow.
 func alertInsert(targets int) string {
-	return tuples(`INSERT INTO alert (`+alertColumns+`, claimed_until)
+	return sqldb.Tuples(`INSERT INTO alert (`+alertColumns+`, claimed_until)
 SELECT b.client_id, b.scope, b.scope_id, b.period, s.period_start, p.percent, b.amount, s.settled, CAST($3 AS BIGINT), 0, 0
 FROM budget b
 JOIN spend s ON s.client_id = b.client_id AND s.scope = b.scope AND s.scope_id = b.scope_id AND s.period = b.period
@@ -82,9 +83,9 @@ func (db *DB) noteAlerts(ctx context.Context, tx *sql.Tx, spent amounts) error {
 	for _, day := range slices.Sorted(maps.Keys(byDay)) {
 		targets := byDay[day]
 		for len(targets) > 0 {
-			part := targets[:statementRows(len(targets), insertRows)]
+			part := targets[:sqldb.StatementRows(len(targets), insertRows)]
 			targets = targets[len(part):]
-			if err := db.noteAlertsOf(ctx, tx, instant(day), part); err != nil {
+			if err := db.noteAlertsOf(ctx, tx, sqldb.Instant(day), part); err != nil {
 				return err
 			}
 		}
@@ -95,7 +96,7 @@ func (db *DB) noteAlerts(ctx context.Context, tx *sql.Tx, spent amounts) error {
 // noteAlertsOf looks at the budgets of some targets in the day and the month
 // that hold an instant.
 func (db *DB) noteAlertsOf(ctx context.Context, tx *sql.Tx, at time.Time, targets []counter) error {
-	args := []any{modelgate.Day.Start(at).UnixMicro(), modelgate.Month.Start(at).UnixMicro(), micros(db.now())}
+	args := []any{modelgate.Day.Start(at).UnixMicro(), modelgate.Month.Start(at).UnixMicro(), sqldb.Micros(db.now())}
 	for _, k := range targets {
 		args = append(args, k.args(nil)[:3]...)
 	}
@@ -109,18 +110,18 @@ func (db *DB) ClaimAlerts(ctx context.Context, most int, lease time.Duration) ([
 	var out []Alert
 	now := db.now()
 	var due bool
-	if err := db.read.QueryRowContext(ctx, sqlAlertsDue, micros(now)).Scan(&due); err != nil || !due {
+	if err := db.read.QueryRowContext(ctx, sqlAlertsDue, sqldb.Micros(now)).Scan(&due); err != nil || !due {
 		return nil, wrap("look for alerts", err)
 	}
 	err := db.update(ctx, "claim alerts", func(tx *sql.Tx) (err error) {
-		out, err = list(ctx, tx, scanAlert, sqlClaimAlerts, micros(now), micros(now.Add(lease)), most)
+		out, err = sqldb.List(ctx, tx, scanAlert, sqlClaimAlerts, sqldb.Micros(now), sqldb.Micros(now.Add(lease)), most)
 		return err
 	})
 	slices.SortFunc(out, func(a, b Alert) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Percent, b.Percent)) })
 	return out, err
 }
 
-func scanAlert(s scanner) (Alert, error) {
+func scanAlert(s sqldb.Scanner) (Alert, error) {
 	var a Alert
 	err := s.Scan(&a.ClientID, &a.Level, &a.ID, &a.Period, moment{&a.Start}, &a.Percent, &a.Limit, &a.Spend, moment{&a.At}, &a.Tries)
 	return a, err
@@ -128,6 +129,6 @@ func scanAlert(s scanner) (Alert, error) {
 
 // FinishAlert notes that an alert is delivered, or given up.
 func (db *DB) FinishAlert(ctx context.Context, a Alert) error {
-	_, err := db.write.ExecContext(ctx, sqlFinishAlert, string(a.ClientID), string(a.Level), a.ID, string(a.Period), micros(a.Start), a.Percent, int64(never))
+	_, err := db.write.ExecContext(ctx, sqlFinishAlert, string(a.ClientID), string(a.Level), a.ID, string(a.Period), sqldb.Micros(a.Start), a.Percent, int64(never))
 	return wrap("finish alert", err)
 }

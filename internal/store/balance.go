@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const sqlInsertEntry = `INSERT INTO balance_entry (id, client_id, at, amount, note)
@@ -71,7 +72,7 @@ func (db *DB) credit(ctx context.Context, tx *sql.Tx, client modelgate.ClientID,
 	if _, err := scanClient(tx.QueryRowContext(ctx, sqlClient, client)); err != nil {
 		return missing(err, "client")
 	}
-	_, err := tx.ExecContext(ctx, sqlInsertEntry, e.ID, string(client), micros(e.At), int64(e.Amount), clean(e.Note))
+	_, err := tx.ExecContext(ctx, sqlInsertEntry, e.ID, string(client), sqldb.Micros(e.At), int64(e.Amount), sqldb.Clean(e.Note))
 	if duplicate(err) {
 		return modelgate.Errorf(modelgate.Conflict, "balance entry %s exists already", e.ID)
 	}
@@ -125,7 +126,7 @@ func (db *DB) switchBilling(ctx context.Context, tx *sql.Tx, client modelgate.Cl
 	if err != nil || spent == 0 {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, sqlInsertEntry, a.ID, string(client), micros(db.now()), spent, "spent while invoiced")
+	_, err = tx.ExecContext(ctx, sqlInsertEntry, a.ID, string(client), sqldb.Micros(db.now()), spent, "spent while invoiced")
 	if err != nil {
 		return err
 	}
@@ -150,7 +151,7 @@ func (db *DB) Balance(ctx context.Context, client modelgate.ClientID, limit int)
 		if limit > 0 {
 			most = int64(limit)
 		}
-		entries, err = list(ctx, tx, func(s scanner) (BalanceEntry, error) {
+		entries, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (BalanceEntry, error) {
 			var e BalanceEntry
 			err := s.Scan(&e.ID, moment{&e.At}, &e.Amount, &e.Note)
 			return e, err

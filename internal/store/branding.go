@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const brandingColumns = `client_id, portal_slug, product_name, logo_url, accent_color, allow_self_issue,
@@ -29,7 +30,7 @@ SET portal_slug = excluded.portal_slug, product_name = excluded.product_name, lo
 RETURNING ` + brandingColumns + `
 -- sqlPutBranding`
 
-func scanBranding(s scanner) (modelgate.Branding, error) {
+func scanBranding(s sqldb.Scanner) (modelgate.Branding, error) {
 	var b modelgate.Branding
 	err := s.Scan(&b.ClientID, &b.PortalSlug, &b.ProductName, &b.LogoURL, &b.AccentColor, &b.AllowSelfIssue,
 		moment{&b.CreatedAt}, moment{&b.UpdatedAt})
@@ -59,7 +60,7 @@ func (db *DB) PutBranding(ctx context.Context, b modelgate.Branding, a modelgate
 	err := db.update(ctx, "put branding", func(tx *sql.Tx) error {
 		var err error
 		out, err = scanBranding(tx.QueryRowContext(ctx, sqlPutBranding, b.ClientID, b.PortalSlug, b.ProductName,
-			b.LogoURL, b.AccentColor, b.AllowSelfIssue, micros(db.now())))
+			b.LogoURL, b.AccentColor, b.AllowSelfIssue, sqldb.Micros(db.now())))
 		switch {
 		case duplicate(err):
 			return modelgate.Errorf(modelgate.Conflict, "portal_slug %q is taken", b.PortalSlug)

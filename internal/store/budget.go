@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // sqlBudgets lists the budgets of one client, $1 and $5, or of all between
@@ -117,7 +118,7 @@ func (db *DB) Budgets(ctx context.Context, client modelgate.ClientID, l BudgetLi
 	if client == "" {
 		last = "~" // behind every id
 	}
-	out, err := list(ctx, db.read, func(s scanner) (BudgetSpend, error) {
+	out, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (BudgetSpend, error) {
 		var b BudgetSpend
 		err := s.Scan(&b.ClientID, &b.Level, &b.ID, &b.Period, &b.Owner, &b.Limit, &b.Spend, &b.Held)
 		return b, err
@@ -198,7 +199,7 @@ func (db *DB) changeBudget(ctx context.Context, op string, client modelgate.Clie
 
 // notOwn is why an owner has no budget to remove.
 func notOwn(ctx context.Context, tx *sql.Tx, name []any, owner string) error {
-	owners, err := list(ctx, tx, scanText, sqlOwners, name...)
+	owners, err := sqldb.List(ctx, tx, scanText, sqlOwners, name...)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // sqlCaller finds nothing for a revoked key and for one whose sub-account is
@@ -49,7 +50,7 @@ func (db *DB) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Ca
 		&c.RoutingPolicy, &c.Billing, &client.RequestsPerSecond, &client.Burst, &client.Concurrency, document{&c.Ceiling},
 	}
 	constant := len(into)
-	found, err := list(ctx, db.read, func(s scanner) (modelgate.Budget, error) {
+	found, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (modelgate.Budget, error) {
 		var b modelgate.Budget
 		err := s.Scan(append(into[:constant], ruleColumn{&db.rules, &c.Entitlements}, ruleColumn{&db.rules, &c.Denies},
 			&b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision)...)

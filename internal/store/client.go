@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const clientColumns = `id, name, routing_policy, billing, max_keys, limit_rps, limit_burst, limit_concurrency,
@@ -38,7 +39,7 @@ SET name = $2, routing_policy = $3, billing = $4, max_keys = $5,
 WHERE id = $1
 -- sqlUpdateClient`
 
-func scanClient(s scanner) (modelgate.Client, error) {
+func scanClient(s sqldb.Scanner) (modelgate.Client, error) {
 	var c modelgate.Client
 	err := s.Scan(&c.ID, &c.Name, &c.RoutingPolicy, &c.Billing, &c.MaxKeys,
 		&c.Limits.RequestsPerSecond, &c.Limits.Burst, &c.Limits.Concurrency,
@@ -58,7 +59,7 @@ func (db *DB) CreateClient(ctx context.Context, c modelgate.Client, a modelgate.
 	}
 	return db.update(ctx, "create client", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, sqlInsertClient, c.ID, c.Name, c.RoutingPolicy, c.Billing, c.MaxKeys,
-			c.Limits.RequestsPerSecond, c.Limits.Burst, c.Limits.Concurrency, ceiling, micros(c.CreatedAt))
+			c.Limits.RequestsPerSecond, c.Limits.Burst, c.Limits.Concurrency, ceiling, sqldb.Micros(c.CreatedAt))
 		if duplicate(err) {
 			return modelgate.Errorf(modelgate.Conflict, "client %s exists already", c.ID)
 		}
@@ -77,7 +78,7 @@ func (db *DB) Client(ctx context.Context, id modelgate.ClientID) (modelgate.Clie
 
 // Clients lists all organizations, the oldest first.
 func (db *DB) Clients(ctx context.Context) ([]modelgate.Client, error) {
-	cs, err := list(ctx, db.read, scanClient, sqlClients)
+	cs, err := sqldb.List(ctx, db.read, scanClient, sqlClients)
 	return cs, wrap("list clients", err)
 }
 

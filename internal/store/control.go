@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const sqlControlVersion = `SELECT version
@@ -59,7 +60,7 @@ func (db *DB) record(ctx context.Context, tx *sql.Tx, client modelgate.ClientID,
 	if len(a.Change) > 0 {
 		change = string(a.Change)
 	}
-	_, err = tx.ExecContext(ctx, sqlInsertAudit, a.ID, micros(a.At), string(a.ClientID), a.Action, actor,
+	_, err = tx.ExecContext(ctx, sqlInsertAudit, a.ID, sqldb.Micros(a.At), string(a.ClientID), a.Action, actor,
 		a.TargetType, a.TargetID, change, a.RequestID)
 	if err != nil {
 		return err

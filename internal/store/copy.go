@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"modelgate/internal/store/sqldb"
 )
 
 // CopiedTable is a table that a copy has carried over.
@@ -94,13 +96,13 @@ func (db *DB) Copy(ctx context.Context, to *DB) (copied []CopiedTable, err error
 // tablesInOrder are the schema's tables, each after those it refers to.
 func (db *DB) tablesInOrder(ctx context.Context, tx *sql.Tx) ([]string, error) {
 	tables, references := db.engine.catalogQueries()
-	names, err := list(ctx, tx, scanText, tables)
+	names, err := sqldb.List(ctx, tx, scanText, tables)
 	if err != nil {
 		return nil, err
 	}
 	own := []string{versionTable, "schema_lock"} // goose's
 	names = slices.DeleteFunc(names, func(n string) bool { return slices.Contains(own, n) })
-	pairs, err := list(ctx, tx, func(s scanner) (p [2]string, err error) { return p, s.Scan(&p[0], &p[1]) }, references)
+	pairs, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (p [2]string, err error) { return p, s.Scan(&p[0], &p[1]) }, references)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +159,7 @@ func (db *DB) copyTable(ctx context.Context, from, into *sql.Tx, name string) (i
 			return nil
 		}
 		head := "INSERT INTO " + name + " (" + strings.Join(columns, ", ") + ") VALUES "
-		_, err := into.ExecContext(ctx, tuples(head, len(pending)/len(columns), len(columns), 1), pending...)
+		_, err := into.ExecContext(ctx, sqldb.Tuples(head, len(pending)/len(columns), len(columns), 1), pending...)
 		pending = pending[:0]
 		return err
 	}

@@ -21,7 +21,8 @@ import (
 //   - unhurried: PostgreSQL ends transactions that it hears nothing of;
 //   - begun, unnamed: behind a pooler a session is somebody else's after each
 //     transaction;
-//   - connecting (sqlite.go, postgres.go) and error codes (errors.go).
+//   - connecting (sqlite.go, postgres.go) and error codes (errors.go), with what
+//     SQLite alone has in the package sqlite.
 type engine struct {
 	dialect       goose.Dialect
 	folder        string // of migrations

@@ -11,10 +11,9 @@ import (
 	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
-	"modernc.org/sqlite"
-	sqlite3 "modernc.org/sqlite/lib"
 
 	"modelgate"
+	"modelgate/internal/store/sqlite"
 )
 
 // ErrBehind says that a batch lies before what its instance has booked
@@ -35,8 +34,8 @@ func Unreachable(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return unreachablePostgres(e.Code)
 	}
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		return unreachableSQLite(e.Code())
+	if code, ok := sqlite.Code(err); ok {
+		return sqlite.Unreachable(code)
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
@@ -71,16 +70,6 @@ func unreachablePostgres(code string) bool {
 	return false
 }
 
-func unreachableSQLite(code int) bool {
-	switch code & 0xff {
-	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY,
-		sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL,
-		sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PROTOCOL, sqlite3.SQLITE_NOTADB:
-		return true
-	}
-	return false
-}
-
 // Poisoned reports whether err means that some row of a batch can never be
 // stored: it violates a constraint or holds a value that has no place in its
 // column. The shipper halves such a batch until it has the row alone.
@@ -92,13 +81,8 @@ func Poisoned(err error) bool {
 		class := e.Code[:min(2, len(e.Code))]
 		return class == "22" || class == "23" || class == "54" // data, integrity, program limit
 	}
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		switch e.Code() & 0xff {
-		case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE:
-			return true
-		}
-	}
-	return false
+	code, ok := sqlite.Code(err)
+	return ok && sqlite.Poisoned(code)
 }
 
 // duplicate reports whether err is the violation of a unique constraint.
@@ -106,10 +90,8 @@ func duplicate(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == "23505"
 	}
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		return e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
-	}
-	return false
+	code, ok := sqlite.Code(err)
+	return ok && sqlite.Duplicate(code)
 }
 
 // dangling reports whether err is the violation of a foreign key.
@@ -117,10 +99,8 @@ func dangling(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == "23503"
 	}
-	if e, ok := errors.AsType[*sqlite.Error](err); ok {
-		return e.Code() == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
-	}
-	return false
+	code, ok := sqlite.Code(err)
+	return ok && sqlite.Dangling(code)
 }
 
 // lostRace reports whether the engine refused a transaction in favour of

@@ -12,6 +12,7 @@ import (
 	"github.com/klauspost/compress/zstd"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const evidenceBatchColumns = `id, records`
@@ -136,28 +137,28 @@ func (db *DB) pend(ctx context.Context, tx *sql.Tx, batches []evidenceBatch) err
 	for i := range ids {
 		ids[i] = db.ids.New().String()
 	}
-	err := db.runMany(ctx, tx, batchExec{
-		text: evidenceBatchInsert, n: len(batches),
-		args: func(dst []any, i int) []any { return append(dst, ids[i], batches[i].packed) },
+	err := db.runMany(ctx, tx, sqldb.BatchExec{
+		Text: evidenceBatchInsert, N: len(batches),
+		Args: func(dst []any, i int) []any { return append(dst, ids[i], batches[i].packed) },
 	})
 	if err != nil {
 		return err
 	}
-	return db.runMany(ctx, tx, batchExec{
-		text: evidencePendingInsert, n: len(batches),
-		args: func(dst []any, i int) []any {
+	return db.runMany(ctx, tx, sqldb.BatchExec{
+		Text: evidencePendingInsert, N: len(batches),
+		Args: func(dst []any, i int) []any {
 			b := &batches[i]
-			return append(dst, ids[i], clean(string(b.client)), b.records, micros(b.first), micros(b.last))
+			return append(dst, ids[i], sqldb.Clean(string(b.client)), b.records, sqldb.Micros(b.first), sqldb.Micros(b.last))
 		},
 	})
 }
 
 func evidenceBatchInsert(rows int) string {
-	return tuples("INSERT INTO evidence_batch ("+evidenceBatchColumns+")\nVALUES ", rows, 2, 1) + "\n-- evidenceBatchInsert"
+	return sqldb.Tuples("INSERT INTO evidence_batch ("+evidenceBatchColumns+")\nVALUES ", rows, 2, 1) + "\n-- evidenceBatchInsert"
 }
 
 func evidencePendingInsert(rows int) string {
-	return tuples("INSERT INTO evidence_pending ("+evidencePendingColumns+")\nVALUES ", rows, 5, 1) + "\n-- evidencePendingInsert"
+	return sqldb.Tuples("INSERT INTO evidence_pending ("+evidencePendingColumns+")\nVALUES ", rows, 5, 1) + "\n-- evidencePendingInsert"
 }
 
 // packer compresses batches of records, of which most bytes are alike. Safe

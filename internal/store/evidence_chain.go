@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const (
@@ -42,31 +43,31 @@ WHERE id = 1 AND (holder = $1 OR expires_at <= $3)
 -- sqlLeaseEvidence`
 
 func evidenceBatchSelect(rows int) string {
-	return tuples("SELECT "+evidenceBatchColumns+"\nFROM evidence_batch\nWHERE id IN ", 1, rows, 1) + "\n-- evidenceBatchSelect"
+	return sqldb.Tuples("SELECT "+evidenceBatchColumns+"\nFROM evidence_batch\nWHERE id IN ", 1, rows, 1) + "\n-- evidenceBatchSelect"
 }
 
 func evidencePendingSelect(rows int) string {
-	return tuples("SELECT batch_id, client_id\nFROM evidence_pending\nWHERE batch_id IN ", 1, rows, 1) + "\n-- evidencePendingSelect"
+	return sqldb.Tuples("SELECT batch_id, client_id\nFROM evidence_pending\nWHERE batch_id IN ", 1, rows, 1) + "\n-- evidencePendingSelect"
 }
 
 func evidenceHeadSelect(rows int) string {
-	return tuples("SELECT client_id, seq, hash\nFROM evidence_head\nWHERE client_id IN ", 1, rows, 1) + "\n-- evidenceHeadSelect"
+	return sqldb.Tuples("SELECT client_id, seq, hash\nFROM evidence_head\nWHERE client_id IN ", 1, rows, 1) + "\n-- evidenceHeadSelect"
 }
 
 func evidencePendingDelete(rows int) string {
-	return tuples("DELETE FROM evidence_pending\nWHERE batch_id IN ", 1, rows, 1) + "\n-- evidencePendingDelete"
+	return sqldb.Tuples("DELETE FROM evidence_pending\nWHERE batch_id IN ", 1, rows, 1) + "\n-- evidencePendingDelete"
 }
 
 const evidenceChunkColumns = `client_id, first_seq, last_seq, prev, hash, first_at, last_at, batch_id`
 
 func evidenceChunkInsert(rows int) string {
-	return tuples("INSERT INTO evidence_chunk ("+evidenceChunkColumns+")\nVALUES ", rows, 8, 1) + "\n-- evidenceChunkInsert"
+	return sqldb.Tuples("INSERT INTO evidence_chunk ("+evidenceChunkColumns+")\nVALUES ", rows, 8, 1) + "\n-- evidenceChunkInsert"
 }
 
 // evidenceHeadMove is the compare-and-swap: a head that is not where the new
 // records begin stays and is not counted.
 func evidenceHeadMove(rows int) string {
-	return tuples("INSERT INTO evidence_head (client_id, seq, hash, from_seq, from_hash)\nVALUES ", rows, 5, 1) + `
+	return sqldb.Tuples("INSERT INTO evidence_head (client_id, seq, hash, from_seq, from_hash)\nVALUES ", rows, 5, 1) + `
 ON CONFLICT (client_id) DO UPDATE
 SET seq = excluded.seq, hash = excluded.hash, from_seq = excluded.from_seq, from_hash = excluded.from_hash
 WHERE evidence_head.seq = excluded.from_seq AND evidence_head.hash = excluded.from_hash
@@ -89,7 +90,7 @@ func (db *DB) EvidenceBacklog(ctx context.Context) (time.Time, error) {
 
 // EvidenceWaiting are the clients with records that are in no chain.
 func (db *DB) EvidenceWaiting(ctx context.Context) ([]modelgate.ClientID, error) {
-	clients, err := list(ctx, db.read, scanClientID, sqlEvidenceWaiting)
+	clients, err := sqldb.List(ctx, db.read, scanClientID, sqlEvidenceWaiting)
 	return clients, wrap("list clients with pending evidence", err)
 }
 
@@ -100,7 +101,7 @@ func (db *DB) LeaseEvidence(ctx context.Context, instance string, d time.Duratio
 	var n int64
 	err := db.update(ctx, "lease evidence", func(tx *sql.Tx) error {
 		now := db.now()
-		r, err := tx.ExecContext(ctx, sqlLeaseEvidence, instance, micros(now.Add(d)), micros(now))
+		r, err := tx.ExecContext(ctx, sqlLeaseEvidence, instance, sqldb.Micros(now.Add(d)), sqldb.Micros(now))
 		if err != nil {
 			return err
 		}
@@ -118,7 +119,7 @@ type pendingEvidence struct {
 	packed          []byte
 }
 
-func scanPending(s scanner) (*pendingEvidence, error) {
+func scanPending(s sqldb.Scanner) (*pendingEvidence, error) {
 	p := new(pendingEvidence)
 	return p, s.Scan(&p.id, &p.client, &p.records, &p.firstAt, &p.lastAt)
 }
@@ -133,7 +134,7 @@ var errOvertaken = errors.New("another sequencer was here")
 // notes of exactly the batches that it numbers and moves every head from
 // exactly where it found it, or does nothing.
 func (db *DB) ChainEvidence(ctx context.Context, client modelgate.ClientID) (records int, more bool, err error) {
-	pending, err := list(ctx, db.read, scanPending, sqlEvidencePending, string(client), passBatches)
+	pending, err := sqldb.List(ctx, db.read, scanPending, sqlEvidencePending, string(client), passBatches)
 	if err != nil || len(pending) == 0 {
 		return 0, false, wrap("read pending evidence", err)
 	}
@@ -219,9 +220,9 @@ func (p *evidencePass) readHeads(ctx context.Context) error {
 		}
 	}
 	for len(clients) > 0 {
-		part := clients[:statementRows(len(clients), insertRows)]
+		part := clients[:sqldb.StatementRows(len(clients), insertRows)]
 		clients = clients[len(part):]
-		heads, err := list(ctx, p.db.read, scanHead, evidenceHeadSelect(len(part)), part...)
+		heads, err := sqldb.List(ctx, p.db.read, scanHead, evidenceHeadSelect(len(part)), part...)
 		if err != nil {
 			return err
 		}
@@ -235,7 +236,7 @@ func (p *evidencePass) readHeads(ctx context.Context) error {
 	return nil
 }
 
-func scanHead(s scanner) (modelgate.EvidenceHead, error) {
+func scanHead(s sqldb.Scanner) (modelgate.EvidenceHead, error) {
 	var h modelgate.EvidenceHead
 	err := s.Scan(&h.ClientID, &h.Seq, hashColumn{&h.Hash})
 	return h, err
@@ -250,9 +251,9 @@ func (p *evidencePass) readBatches(ctx context.Context) error {
 		byID[b.id] = b
 	}
 	for len(ids) > 0 {
-		part := ids[:statementRows(len(ids), insertRows)]
+		part := ids[:sqldb.StatementRows(len(ids), insertRows)]
 		ids = ids[len(part):]
-		found, err := list(ctx, p.db.read, func(s scanner) (*pendingEvidence, error) {
+		found, err := sqldb.List(ctx, p.db.read, func(s sqldb.Scanner) (*pendingEvidence, error) {
 			var id string
 			var packed []byte
 			err := s.Scan(&id, &packed)
@@ -274,7 +275,7 @@ func (p *evidencePass) readBatches(ctx context.Context) error {
 // gone says why a batch is not there: its note went before it, unless somebody
 // has changed the database.
 func (p *evidencePass) gone(ctx context.Context, part []any, byID map[string]*pendingEvidence) error {
-	_, err := list(ctx, p.db.read, func(s scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, p.db.read, func(s sqldb.Scanner) (struct{}, error) {
 		var id, client string
 		if err := s.Scan(&id, &client); err != nil {
 			return struct{}{}, err
@@ -303,7 +304,7 @@ func (p *evidencePass) ids() []any {
 func (p *evidencePass) commit(ctx context.Context, tx *sql.Tx) error {
 	ids := p.ids()
 	for len(ids) > 0 {
-		part := ids[:statementRows(len(ids), insertRows)]
+		part := ids[:sqldb.StatementRows(len(ids), insertRows)]
 		ids = ids[len(part):]
 		if err := exactly(tx.ExecContext(ctx, evidencePendingDelete(len(part)), part...))(len(part)); err != nil {
 			return err
@@ -314,15 +315,15 @@ func (p *evidencePass) commit(ctx context.Context, tx *sql.Tx) error {
 		heads = append(heads, string(c.from.ClientID), c.chain.Seq, c.chain.Hash[:], c.from.Seq, c.from.Hash[:])
 	}
 	for len(heads) > 0 {
-		n := statementRows(len(heads)/5, p.db.engine.rowsPerInsert)
+		n := sqldb.StatementRows(len(heads)/5, p.db.engine.rowsPerInsert)
 		if err := exactly(tx.ExecContext(ctx, evidenceHeadMove(n), heads[:5*n]...))(n); err != nil {
 			return err
 		}
 		heads = heads[5*n:]
 	}
-	return p.db.runMany(ctx, tx, batchExec{
-		text: evidenceChunkInsert, n: len(p.chunks),
-		args: func(dst []any, i int) []any { return append(dst, p.chunks[i]...) },
+	return p.db.runMany(ctx, tx, sqldb.BatchExec{
+		Text: evidenceChunkInsert, N: len(p.chunks),
+		Args: func(dst []any, i int) []any { return append(dst, p.chunks[i]...) },
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const sqlEvidenceKeys = `SELECT n, vkey, statement, at
@@ -47,7 +48,7 @@ type EvidenceKey struct {
 
 // EvidenceKeys lists all keys in their order; the last one signs.
 func (db *DB) EvidenceKeys(ctx context.Context) ([]EvidenceKey, error) {
-	keys, err := list(ctx, db.read, func(s scanner) (EvidenceKey, error) {
+	keys, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (EvidenceKey, error) {
 		var k EvidenceKey
 		err := s.Scan(&k.N, &k.VKey, &k.Statement, moment{&k.At})
 		return k, err
@@ -63,7 +64,7 @@ var ErrKeyOrder = errors.New("another signing key came first")
 // k.N follows the last key's.
 func (db *DB) AddEvidenceKey(ctx context.Context, k EvidenceKey, newAudit func() modelgate.Audit) error {
 	return db.update(ctx, "add evidence key", func(tx *sql.Tx) error {
-		keys, err := list(ctx, tx, func(s scanner) (EvidenceKey, error) {
+		keys, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (EvidenceKey, error) {
 			var k EvidenceKey
 			return k, s.Scan(&k.N, &k.VKey, &k.Statement, moment{&k.At})
 		}, sqlEvidenceKeys)
@@ -73,7 +74,7 @@ func (db *DB) AddEvidenceKey(ctx context.Context, k EvidenceKey, newAudit func()
 		if k.N != int64(len(keys))+1 {
 			return ErrKeyOrder
 		}
-		if _, err := tx.ExecContext(ctx, sqlInsertEvidenceKey, k.N, k.VKey, k.Statement, micros(k.At)); err != nil {
+		if _, err := tx.ExecContext(ctx, sqlInsertEvidenceKey, k.N, k.VKey, k.Statement, sqldb.Micros(k.At)); err != nil {
 			if duplicate(err) {
 				return ErrKeyOrder
 			}
@@ -91,7 +92,7 @@ func (db *DB) recordRotation(ctx context.Context, tx *sql.Tx, old string, k Evid
 	if err != nil {
 		return err
 	}
-	clients, err := list(ctx, tx, scanText, sqlAllClients)
+	clients, err := sqldb.List(ctx, tx, scanText, sqlAllClients)
 	if err != nil {
 		return err
 	}
@@ -121,8 +122,8 @@ func (db *DB) BeginExport(ctx context.Context, client modelgate.ClientID, d time
 	t := ExportTicket{client: client}
 	err := db.update(ctx, "begin export", func(tx *sql.Tx) error {
 		now := db.now()
-		t.until = micros(now.Add(d))
-		r, err := tx.ExecContext(ctx, sqlBeginExport, string(client), micros(now), t.until)
+		t.until = sqldb.Micros(now.Add(d))
+		r, err := tx.ExecContext(ctx, sqlBeginExport, string(client), sqldb.Micros(now), t.until)
 		if err != nil {
 			return err
 		}
@@ -139,7 +140,7 @@ func (db *DB) ExtendExport(ctx context.Context, t *ExportTicket, d time.Duration
 	return db.update(ctx, "extend export", func(tx *sql.Tx) error {
 		until := int64(0)
 		if d > 0 {
-			until = micros(db.now().Add(d))
+			until = sqldb.Micros(db.now().Add(d))
 		}
 		r, err := tx.ExecContext(ctx, sqlMoveExport, string(t.client), t.until, until)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // fillChunks gives a client chunks of ten records each, one a second from 1970
@@ -57,7 +58,7 @@ func TestEvidenceIsFoundByTheNearerEnd(t *testing.T) {
 		for at, want := range map[int64]string{0: sqlEvidenceSinceEarly, 10: sqlEvidenceSinceEarly, chunks - 10: sqlEvidenceSinceLate, 2 * chunks: sqlEvidenceSinceLate} {
 			must(t, db.snapshot(t.Context(), "", func(tx *sql.Tx) error {
 				f := finder{db: db, ctx: t.Context(), tx: tx, client: client}
-				query, err := f.nearer(instant(at * second))
+				query, err := f.nearer(sqldb.Instant(at * second))
 				if query != want {
 					t.Errorf("since second %d of %d: %s", at, chunks, query)
 				}

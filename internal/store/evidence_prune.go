@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // sqlEvidenceKept is the first record of the first chunk that holds one of
@@ -74,7 +75,7 @@ type Pruning struct {
 
 // EvidenceClients are the clients that have a chain.
 func (db *DB) EvidenceClients(ctx context.Context) ([]modelgate.ClientID, error) {
-	return list(ctx, db.read, func(s scanner) (id modelgate.ClientID, err error) {
+	return sqldb.List(ctx, db.read, func(s sqldb.Scanner) (id modelgate.ClientID, err error) {
 		err = s.Scan(&id)
 		return id, err
 	}, sqlEvidenceClients)
@@ -94,7 +95,7 @@ func (db *DB) PruneEvidence(ctx context.Context, client modelgate.ClientID, p Pr
 		if open, err = db.anchor(ctx, client, p); err != nil {
 			return false, wrap("prune evidence", err)
 		}
-		cutoff = micros(p.Before)
+		cutoff = sqldb.Micros(p.Before)
 	}
 	if open > 0 {
 		// The record of the pruning is in the chain before the first of the
@@ -132,7 +133,7 @@ func (db *DB) anchor(ctx context.Context, client modelgate.ClientID, p Pruning) 
 			return err
 		}
 		kept := end.Seq + 1 // nothing
-		err = tx.QueryRowContext(ctx, sqlEvidenceKept, string(client), micros(p.Before)).Scan(&kept)
+		err = tx.QueryRowContext(ctx, sqlEvidenceKept, string(client), sqldb.Micros(p.Before)).Scan(&kept)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
@@ -163,7 +164,7 @@ func (db *DB) anchor(ctx context.Context, client modelgate.ClientID, p Pruning) 
 		return 0, err
 	}
 	err = db.update(ctx, "anchor evidence", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, sqlInsertAnchor, string(client), head.Seq, head.Hash[:], note, micros(p.Before), micros(db.now()))
+		_, err := tx.ExecContext(ctx, sqlInsertAnchor, string(client), head.Seq, head.Hash[:], note, sqldb.Micros(p.Before), sqldb.Micros(db.now()))
 		if duplicate(err) {
 			return errOvertaken // by another instance, which goes on with it
 		}
@@ -196,7 +197,7 @@ func (db *DB) deletePruned(ctx context.Context, client modelgate.ClientID, most 
 		first int64
 		batch string
 	}
-	gone, err := list(ctx, db.read, func(s scanner) (p place, err error) {
+	gone, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (p place, err error) {
 		err = s.Scan(&p.first, &p.batch)
 		return p, err
 	}, sqlPrunedChunks, string(client), most)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const sqlEvidenceHead = `SELECT client_id, seq, hash, pruned
@@ -119,7 +120,7 @@ type chunk struct {
 	packed      []byte
 }
 
-func scanChunk(s scanner) (chunk, error) {
+func scanChunk(s sqldb.Scanner) (chunk, error) {
 	var c chunk
 	err := s.Scan(&c.first, &c.last, hashColumn{&c.prev}, hashColumn{&c.hash}, &c.packed)
 	return c, err
@@ -225,7 +226,7 @@ func (f *finder) since(t time.Time, from int64) (int64, error) {
 	query, err := f.nearer(t)
 	for err == nil {
 		var first int64
-		err = f.tx.QueryRowContext(f.ctx, query, string(f.client), micros(t), from).Scan(&first)
+		err = f.tx.QueryRowContext(f.ctx, query, string(f.client), sqldb.Micros(t), from).Scan(&first)
 		if errors.Is(err, sql.ErrNoRows) {
 			return f.head.Seq + 1, nil
 		}
@@ -251,7 +252,7 @@ func (f *finder) since(t time.Time, from int64) (int64, error) {
 func (f *finder) nearer(t time.Time) (query string, err error) {
 	var oldest, newest sql.NullInt64
 	err = f.tx.QueryRowContext(f.ctx, sqlEvidenceTimes, string(f.client)).Scan(&oldest, &newest)
-	if micros(t)-oldest.Int64 < newest.Int64-micros(t) {
+	if sqldb.Micros(t)-oldest.Int64 < newest.Int64-sqldb.Micros(t) {
 		return sqlEvidenceSinceEarly, err
 	}
 	return sqlEvidenceSinceLate, err
@@ -262,7 +263,7 @@ func (f *finder) nearer(t time.Time) (query string, err error) {
 func (f *finder) until(t time.Time, to int64) (int64, error) {
 	for {
 		var first int64
-		err := f.tx.QueryRowContext(f.ctx, sqlEvidenceUntil, string(f.client), micros(t), to).Scan(&first)
+		err := f.tx.QueryRowContext(f.ctx, sqlEvidenceUntil, string(f.client), sqldb.Micros(t), to).Scan(&first)
 		if errors.Is(err, sql.ErrNoRows) {
 			return f.pruned, nil
 		}
@@ -354,7 +355,7 @@ func (db *DB) EvidenceLines(ctx context.Context, p EvidencePart, visit func(Evid
 			}
 			page, after = append(page, c), c.last
 		}
-		more, err := list(ctx, db.read, scanChunk, sqlEvidenceChunks, string(p.Head.ClientID), after, p.To, chunksPerPage)
+		more, err := sqldb.List(ctx, db.read, scanChunk, sqlEvidenceChunks, string(p.Head.ClientID), after, p.To, chunksPerPage)
 		if err != nil {
 			return wrap("read evidence", err)
 		}

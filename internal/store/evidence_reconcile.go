@@ -12,6 +12,8 @@ import (
 	"github.com/tidwall/gjson"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
+	"modelgate/internal/store/stats"
 )
 
 // sqlEvidenceCover is the first instant of which all rows have records and
@@ -35,7 +37,7 @@ type evidenceDay struct{ calls, cost int64 }
 type evidenceDays map[int64]evidenceDay
 
 func (d evidenceDays) add(at time.Time, calls, cost int64) {
-	start := at.UnixMicro() - at.UnixMicro()%dayMicros
+	start := at.UnixMicro() - at.UnixMicro()%stats.DayMicros
 	sum := d[start]
 	d[start] = evidenceDay{sum.calls + calls, sum.cost + cost}
 }
@@ -120,7 +122,7 @@ func (db *DB) readEvidence(ctx context.Context, tx *sql.Tx, client modelgate.Cli
 		return nil, err
 	}
 	for next <= head.Seq {
-		page, err := list(ctx, tx, scanChunk, sqlEvidenceChunks, string(client), next-1, head.Seq, chunksPerPage)
+		page, err := sqldb.List(ctx, tx, scanChunk, sqlEvidenceChunks, string(client), next-1, head.Seq, chunksPerPage)
 		if err != nil {
 			return nil, err
 		}
@@ -145,7 +147,7 @@ func (db *DB) readEvidence(ctx context.Context, tx *sql.Tx, client modelgate.Cli
 
 func (db *DB) countPending(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into evidenceDays) error {
 	var buf []byte
-	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		var packed []byte
 		if err := s.Scan(&packed); err != nil {
 			return struct{}{}, err

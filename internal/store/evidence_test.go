@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // chainAll chains everything that is pending.
@@ -152,8 +153,8 @@ func TestEvidenceRanges(t *testing.T) {
 		for n := range 24 {
 			for _, from := range []int64{1, 8, 21} {
 				var early, late int64 // 0 for none
-				_ = db.read.QueryRow(sqlEvidenceSinceEarly, string(client), micros(minute(n)), from).Scan(&early)
-				_ = db.read.QueryRow(sqlEvidenceSinceLate, string(client), micros(minute(n)), from).Scan(&late)
+				_ = db.read.QueryRow(sqlEvidenceSinceEarly, string(client), sqldb.Micros(minute(n)), from).Scan(&early)
+				_ = db.read.QueryRow(sqlEvidenceSinceLate, string(client), sqldb.Micros(minute(n)), from).Scan(&late)
 				if early != late || early == 0 && n < 22 {
 					t.Errorf("since minute %d, from %d: the first chunk begins at %d or %d", n, from, early, late)
 				}

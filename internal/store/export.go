@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const sqlExportCounts = `SELECT
@@ -95,7 +96,7 @@ type ExportPage struct {
 	After  *Cursor                // nil for the first page
 }
 
-func scanEvent(s scanner, more ...any) (modelgate.ExportEvent, error) {
+func scanEvent(s sqldb.Scanner, more ...any) (modelgate.ExportEvent, error) {
 	var e modelgate.ExportEvent
 	err := s.Scan(append([]any{&e.UsageID, &e.ClientID, &e.SubAccountID, &e.CustomerID, &e.Status, &e.Attempts, &e.Value,
 		moment{&e.CreatedAt}, moment{&e.NextAttemptAt}, moment{&e.SentAt}, &e.LastError}, more...)...)
@@ -109,7 +110,7 @@ func (db *DB) ExportEvents(ctx context.Context, client modelgate.ClientID, p Exp
 	err := db.snapshot(ctx, "list billing events", func(tx *sql.Tx) error {
 		var oldest int64
 		now := db.now()
-		err := tx.QueryRowContext(ctx, sqlExportCounts, client, micros(now.Add(-sentWindow))).Scan(
+		err := tx.QueryRowContext(ctx, sqlExportCounts, client, sqldb.Micros(now.Add(-sentWindow))).Scan(
 			&l.Counts.Pending, &l.Counts.Sent24h, &l.Counts.Failed, &oldest)
 		if err != nil {
 			return err
@@ -120,7 +121,7 @@ func (db *DB) ExportEvents(ctx context.Context, client modelgate.ClientID, p Exp
 		if p.Status != "" {
 			query, args = sqlExportEventsOf, append(args, string(p.Status))
 		}
-		events, err := list(ctx, tx, func(s scanner) (modelgate.ExportEvent, error) { return scanEvent(s) }, query, args...)
+		events, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (modelgate.ExportEvent, error) { return scanEvent(s) }, query, args...)
 		l.Events, l.More = page(events, p.Limit)
 		return err
 	})
@@ -132,7 +133,7 @@ func age(now time.Time, us int64) time.Duration {
 	if us == 0 {
 		return 0
 	}
-	return max(now.Sub(instant(us)), 0)
+	return max(now.Sub(sqldb.Instant(us)), 0)
 }
 
 // ExportBacklog is how many events of all organizations are pending, and for
@@ -159,7 +160,7 @@ func (db *DB) RetryEvent(ctx context.Context, client modelgate.ClientID, id mode
 // not_found.
 func (db *DB) ResendEvent(ctx context.Context, id modelgate.UUID, a modelgate.Audit) error {
 	var client modelgate.ClientID
-	err := db.read.QueryRowContext(ctx, sqlExportOwner, id.String(), micros(id.Time())).Scan(&client)
+	err := db.read.QueryRowContext(ctx, sqlExportOwner, id.String(), sqldb.Micros(id.Time())).Scan(&client)
 	if err != nil {
 		return wrap("find billing event", missing(err, "billing event"))
 	}
@@ -188,7 +189,7 @@ func (db *DB) DoubtEvents(ctx context.Context, a modelgate.Audit) (int64, error)
 // requeue queues a failed event again. judge says since when it is unsure from
 // here on, and whether it may be sent.
 func (db *DB) requeue(ctx context.Context, client modelgate.ClientID, id modelgate.UUID, a modelgate.Audit, judge func(unsure, now time.Time) (time.Time, bool)) error {
-	at, text := micros(id.Time()), id.String()
+	at, text := sqldb.Micros(id.Time()), id.String()
 	return db.update(ctx, "queue billing event again", func(tx *sql.Tx) error {
 		var unsure time.Time
 		row := tx.QueryRowContext(ctx, sqlExportEvent, client, at, text)
@@ -208,10 +209,10 @@ func (db *DB) requeue(ctx context.Context, client modelgate.ClientID, id modelga
 			return db.record(ctx, tx, client, a)
 		}
 		// The lane first, as whoever sends takes it.
-		if _, err := tx.ExecContext(ctx, sqlWakeLane, client, e.CustomerID, micros(now)); err != nil {
+		if _, err := tx.ExecContext(ctx, sqlWakeLane, client, e.CustomerID, sqldb.Micros(now)); err != nil {
 			return err
 		}
-		r, err := tx.ExecContext(ctx, sqlRequeueEvent, client, at, text, micros(now), micros(unsure))
+		r, err := tx.ExecContext(ctx, sqlRequeueEvent, client, at, text, sqldb.Micros(now), sqldb.Micros(unsure))
 		if err != nil {
 			return err
 		}

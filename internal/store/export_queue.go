@@ -8,13 +8,14 @@ import (
 	"slices"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // billedTo finds how the sub-accounts of some rows are billed, for a number of
 // pairs of client and sub-account: those that have a mapping and whose
 // organization has the export enabled.
 func billedTo(pairs int) string {
-	return tuples(`SELECT m.client_id, m.sub_account_id, m.customer_id, s.markup
+	return sqldb.Tuples(`SELECT m.client_id, m.sub_account_id, m.customer_id, s.markup
 FROM processor_mapping m
 JOIN processor_config c ON c.client_id = m.client_id AND c.enabled
 JOIN sub_account s ON s.id = m.sub_account_id AND s.client_id = m.client_id
@@ -25,7 +26,7 @@ WHERE (m.client_id, m.sub_account_id) IN (VALUES `, pairs, 2, 1) + `)
 // carryLocks makes rows where they are missing, and locks them until the end of
 // the transaction, in the order of the tuples.
 func carryLocks(rows int) string {
-	return tuples("INSERT INTO processor_carry (client_id, sub_account_id, rest)\nVALUES ", rows, 3, 1) + `
+	return sqldb.Tuples("INSERT INTO processor_carry (client_id, sub_account_id, rest)\nVALUES ", rows, 3, 1) + `
 ON CONFLICT (client_id, sub_account_id) DO UPDATE
 SET rest = processor_carry.rest
 RETURNING client_id, sub_account_id, rest
@@ -34,7 +35,7 @@ RETURNING client_id, sub_account_id, rest
 
 // carrySaves writes what is carried from here on.
 func carrySaves(rows int) string {
-	return tuples("INSERT INTO processor_carry (client_id, sub_account_id, rest)\nVALUES ", rows, 3, 1) + `
+	return sqldb.Tuples("INSERT INTO processor_carry (client_id, sub_account_id, rest)\nVALUES ", rows, 3, 1) + `
 ON CONFLICT (client_id, sub_account_id) DO UPDATE
 SET rest = excluded.rest
 -- carrySaves`
@@ -47,7 +48,7 @@ const eventColumnCount = 15
 
 // eventInsert queues events. There is one for a usage row, whatever happens.
 func eventInsert(rows int) string {
-	return tuples("INSERT INTO processor_event ("+eventColumns+")\nVALUES ", rows, eventColumnCount, 1) +
+	return sqldb.Tuples("INSERT INTO processor_event ("+eventColumns+")\nVALUES ", rows, eventColumnCount, 1) +
 		"\nON CONFLICT (client_id, created_at, usage_id) DO NOTHING\n-- eventInsert"
 }
 
@@ -62,7 +63,7 @@ SET next_at = CASE WHEN processor_lane.next_at < excluded.next_at THEN processor
 
 // laneWakes is sqlWakeLane for a number of lanes, in the order of the tuples.
 func laneWakes(lanes int) string {
-	return tuples("INSERT INTO processor_lane (client_id, customer_id, next_at, claimed_until, holder)\nVALUES ", lanes, 5, 1) + "\n" + earlier + "\n-- laneWakes"
+	return sqldb.Tuples("INSERT INTO processor_lane (client_id, customer_id, next_at, claimed_until, holder)\nVALUES ", lanes, 5, 1) + "\n" + earlier + "\n-- laneWakes"
 }
 
 // billed is a sub-account that rows are billed to.
@@ -115,8 +116,8 @@ func (db *DB) queueExports(ctx context.Context, tx *sql.Tx, b *booked) error {
 // and customer, sorted. It comes last: whoever sends keeps a lane locked while
 // it notes what it does.
 func (db *DB) wakeLanes(ctx context.Context, tx *sql.Tx, lanes []billed) error {
-	now := micros(db.now())
-	return db.runMany(ctx, tx, batchExec{text: laneWakes, n: len(lanes), args: func(dst []any, i int) []any {
+	now := sqldb.Micros(db.now())
+	return db.runMany(ctx, tx, sqldb.BatchExec{Text: laneWakes, N: len(lanes), Args: func(dst []any, i int) []any {
 		return append(dst, lanes[i].client, lanes[i].subAccount, now, 0, "")
 	}})
 }
@@ -125,10 +126,10 @@ func (db *DB) wakeLanes(ctx context.Context, tx *sql.Tx, lanes []billed) error {
 // sorted.
 func (db *DB) lockCarries(ctx context.Context, tx *sql.Tx, keys []billed) (map[billed]modelgate.Carry, error) {
 	carried := make(map[billed]modelgate.Carry, len(keys))
-	err := db.runMany(ctx, tx, batchExec{
-		text: carryLocks, n: len(keys),
-		args: func(dst []any, i int) []any { return append(dst, keys[i].client, keys[i].subAccount, 0) },
-		scan: func(s scanner) error {
+	err := db.runMany(ctx, tx, sqldb.BatchExec{
+		Text: carryLocks, N: len(keys),
+		Args: func(dst []any, i int) []any { return append(dst, keys[i].client, keys[i].subAccount, 0) },
+		Scan: func(s sqldb.Scanner) error {
 			var k billed
 			var rest modelgate.Carry
 			err := s.Scan(&k.client, &k.subAccount, &rest)
@@ -140,7 +141,7 @@ func (db *DB) lockCarries(ctx context.Context, tx *sql.Tx, keys []billed) (map[b
 }
 
 func (db *DB) saveCarries(ctx context.Context, tx *sql.Tx, keys []billed, carried map[billed]modelgate.Carry) error {
-	return db.runMany(ctx, tx, batchExec{text: carrySaves, n: len(keys), args: func(dst []any, i int) []any {
+	return db.runMany(ctx, tx, sqldb.BatchExec{Text: carrySaves, N: len(keys), Args: func(dst []any, i int) []any {
 		return append(dst, keys[i].client, keys[i].subAccount, int64(carried[keys[i]]))
 	}})
 }
@@ -150,7 +151,7 @@ func billable(b *booked) map[billed][]*modelgate.UsageRow {
 	found := make(map[billed][]*modelgate.UsageRow)
 	add := func(r *modelgate.UsageRow) {
 		if r.SubAccountID != "" && r.Cost > 0 && r.ParseStatus != modelgate.ParseProvisional {
-			k := billed{clean(string(r.ClientID)), clean(string(r.SubAccountID))}
+			k := billed{sqldb.Clean(string(r.ClientID)), sqldb.Clean(string(r.SubAccountID))}
 			found[k] = append(found[k], r)
 		}
 	}
@@ -167,13 +168,13 @@ func billable(b *booked) map[billed][]*modelgate.UsageRow {
 func (db *DB) termsOf(ctx context.Context, tx *sql.Tx, keys []billed) (map[billed]terms, error) {
 	found := make(map[billed]terms)
 	for len(keys) > 0 {
-		part := keys[:statementRows(len(keys), insertRows)]
+		part := keys[:sqldb.StatementRows(len(keys), insertRows)]
 		keys = keys[len(part):]
 		var args []any
 		for _, k := range part {
 			args = append(args, k.client, k.subAccount)
 		}
-		_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+		_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 			var k billed
 			var t terms
 			err := s.Scan(&k.client, &k.subAccount, &t.customer, &t.markup)
@@ -190,7 +191,7 @@ func (db *DB) termsOf(ctx context.Context, tx *sql.Tx, keys []billed) (map[bille
 // bill appends the events of one sub-account's rows to values, changes what is
 // carried, and reports whether one of them is to be sent.
 func (db *DB) bill(k billed, t terms, rows []*modelgate.UsageRow, carried map[billed]modelgate.Carry, values *[]any) bool {
-	now, pending := micros(db.now()), false
+	now, pending := sqldb.Micros(db.now()), false
 	for _, r := range rows {
 		var value modelgate.Micro
 		value, carried[k] = r.Cost.Bill(t.markup, carried[k])
@@ -199,14 +200,14 @@ func (db *DB) bill(k billed, t terms, rows []*modelgate.UsageRow, carried map[bi
 			status = modelgate.ExportCarried
 		}
 		pending = pending || value > 0
-		*values = append(*values, k.client, micros(r.At), r.ID.String(), k.subAccount, t.customer, int64(t.markup), int64(value),
+		*values = append(*values, k.client, sqldb.Micros(r.At), r.ID.String(), k.subAccount, t.customer, int64(t.markup), int64(value),
 			string(status), 0, now, now, 0, 0, 0, "")
 	}
 	return pending
 }
 
 func (db *DB) insertEvents(ctx context.Context, tx *sql.Tx, values []any) error {
-	return db.runMany(ctx, tx, batchExec{text: eventInsert, n: len(values) / eventColumnCount, args: func(dst []any, i int) []any {
+	return db.runMany(ctx, tx, sqldb.BatchExec{Text: eventInsert, N: len(values) / eventColumnCount, Args: func(dst []any, i int) []any {
 		return append(dst, values[i*eventColumnCount:(i+1)*eventColumnCount]...)
 	}})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // sqlExportSums sums events and their rows, by what they are billed at.
@@ -92,7 +93,7 @@ func checkExports(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([
 		what, query string
 		bound       int64
 	}{{"export_missing", sqlUnqueued, clockSlack.Microseconds()}, {"export_forgotten", sqlForgottenLanes, never}} {
-		_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+		_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 			d := Difference{ClientID: client, What: c.what}
 			err := s.Scan(&d.Key, &d.Have)
 			out = append(out, d)
@@ -102,7 +103,7 @@ func checkExports(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([
 			return nil, err
 		}
 	}
-	_, err = list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		d := Difference{ClientID: client, What: "checkout"}
 		err := s.Scan(&d.Key, &d.Want, &d.Have)
 		out = append(out, d)
@@ -121,7 +122,7 @@ func exportSums(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) (map
 		}
 		return sums[sub]
 	}
-	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		var sub string
 		var markup modelgate.Markup
 		var cost modelgate.Nano
@@ -137,7 +138,7 @@ func exportSums(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) (map
 	if err != nil {
 		return nil, err
 	}
-	_, err = list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		var sub string
 		var rest modelgate.Carry
 		err := s.Scan(&sub, &rest)
@@ -148,7 +149,7 @@ func exportSums(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) (map
 	if err != nil {
 		return nil, err
 	}
-	_, err = list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		var sub string
 		var rest int64
 		err := s.Scan(&sub, &rest)

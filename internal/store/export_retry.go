@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // ambiguous holds for an event of which a try may have been counted and whose
@@ -44,16 +45,16 @@ func (db *DB) RetryEvents(ctx context.Context, client modelgate.ClientID, a mode
 	var done RetriedEvents
 	err := db.update(ctx, "queue billing events again", func(tx *sql.Tx) error {
 		now := db.now()
-		of := []any{client, micros(now.Add(-modelgate.ExportUnsure)), micros(now.Add(clockSlack))}
+		of := []any{client, sqldb.Micros(now.Add(-modelgate.ExportUnsure)), sqldb.Micros(now.Add(clockSlack))}
 		var err error
 		if done.Ambiguous, err = affected(ctx, tx, sqlExplainEvents, append(of, ReasonAmbiguous)...); err != nil {
 			return err
 		}
 		// The lanes first, as whoever sends takes them.
-		if _, err := affected(ctx, tx, sqlWakeLanes, append(of, micros(now))...); err != nil {
+		if _, err := affected(ctx, tx, sqlWakeLanes, append(of, sqldb.Micros(now))...); err != nil {
 			return err
 		}
-		if done.Retried, err = affected(ctx, tx, sqlRequeueEvents, append(of, micros(now))...); err != nil {
+		if done.Retried, err = affected(ctx, tx, sqlRequeueEvents, append(of, sqldb.Micros(now))...); err != nil {
 			return err
 		}
 		if a.Change, err = json.Marshal(done); err != nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const sqlLanesDue = `SELECT EXISTS (
@@ -67,7 +68,7 @@ func eventTries(events int) string {
 	if events == 1 {
 		return sqlTryEvent
 	}
-	return tuples(`UPDATE processor_event
+	return sqldb.Tuples(`UPDATE processor_event
 SET attempts = attempts + 1, unsure_at = CASE WHEN unsure_at = 0 THEN k.column4 ELSE unsure_at END, generation = k.column5
 FROM (VALUES (CAST($1 AS TEXT), CAST($2 AS BIGINT), CAST($3 AS TEXT), CAST($4 AS BIGINT), CAST($5 AS BIGINT)), `, events-1, 5, 6) + `) AS k
 WHERE client_id = k.column1 AND created_at = k.column2 AND usage_id = k.column3 AND status = 'pending'
@@ -86,7 +87,7 @@ func eventSettlements(events int) string {
 	if events == 1 {
 		return sqlSettleEvent
 	}
-	return tuples(`UPDATE processor_event
+	return sqldb.Tuples(`UPDATE processor_event
 SET status = k.column4, attempts = k.column5, unsure_at = k.column6, next_attempt_at = k.column7, sent_at = k.column8, last_error = k.column9
 FROM (VALUES (CAST($1 AS TEXT), CAST($2 AS BIGINT), CAST($3 AS TEXT), CAST($4 AS TEXT), CAST($5 AS BIGINT), CAST($6 AS BIGINT), CAST($7 AS BIGINT),
   CAST($8 AS BIGINT), CAST($9 AS TEXT)), `, events-1, 9, 10) + `) AS k
@@ -115,16 +116,16 @@ func (db *DB) ClaimLanes(ctx context.Context, holder string, most int, lease tim
 	now := db.now()
 	until := stored(now.Add(lease))
 	var due bool
-	if err := db.read.QueryRowContext(ctx, sqlLanesDue, micros(now)).Scan(&due); err != nil || !due {
+	if err := db.read.QueryRowContext(ctx, sqlLanesDue, sqldb.Micros(now)).Scan(&due); err != nil || !due {
 		return nil, wrap("look for lanes", err)
 	}
 	var lanes []Lane
 	err := db.update(ctx, "claim lanes", func(tx *sql.Tx) (err error) {
-		lanes, err = list(ctx, tx, func(s scanner) (Lane, error) {
+		lanes, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (Lane, error) {
 			l := Lane{Holder: holder, Until: until}
 			err := s.Scan(&l.ClientID, &l.CustomerID)
 			return l, err
-		}, sqlClaimLanes, micros(now), micros(until), holder, most)
+		}, sqlClaimLanes, sqldb.Micros(now), sqldb.Micros(until), holder, most)
 		return err
 	})
 	return lanes, err
@@ -172,7 +173,7 @@ func (db *DB) BeginSending(ctx context.Context, l Lane, generation int64, most i
 			return err
 		}
 		now := db.now()
-		due, err := list(ctx, tx, scanSending, sqlPendingEvents, l.ClientID, l.CustomerID, micros(now), most)
+		due, err := sqldb.List(ctx, tx, scanSending, sqlPendingEvents, l.ClientID, l.CustomerID, sqldb.Micros(now), most)
 		if err != nil {
 			return err
 		}
@@ -186,8 +187,8 @@ func (db *DB) BeginSending(ctx context.Context, l Lane, generation int64, most i
 			out = append(out, d.Sending)
 		}
 		failed = len(refused)
-		err = db.runMany(ctx, tx, batchExec{text: eventTries, n: len(out), args: func(dst []any, i int) []any {
-			return append(dst, l.ClientID, micros(out[i].CreatedAt), string(out[i].UsageID), micros(now), generation)
+		err = db.runMany(ctx, tx, sqldb.BatchExec{Text: eventTries, N: len(out), Args: func(dst []any, i int) []any {
+			return append(dst, l.ClientID, sqldb.Micros(out[i].CreatedAt), string(out[i].UsageID), sqldb.Micros(now), generation)
 		}})
 		if err != nil {
 			return err
@@ -203,7 +204,7 @@ type dueEvent struct {
 	generation int64
 }
 
-func scanSending(s scanner) (dueEvent, error) {
+func scanSending(s sqldb.Scanner) (dueEvent, error) {
 	var d dueEvent
 	err := s.Scan(&d.UsageID, &d.SubAccountID, &d.Value, moment{&d.CreatedAt}, &d.Attempts, moment{&d.UnsureAt}, &d.generation)
 	return d, err
@@ -252,7 +253,7 @@ func (db *DB) FinishSending(ctx context.Context, l Lane, settled []Settled, rest
 		if err := tx.QueryRowContext(ctx, sqlNextInLane, l.ClientID, l.CustomerID, int64(never)).Scan(&next); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, sqlFreeLane, l.ClientID, l.CustomerID, max(next, micros(rest)))
+		_, err = tx.ExecContext(ctx, sqlFreeLane, l.ClientID, l.CustomerID, max(next, sqldb.Micros(rest)))
 		return err
 	})
 }
@@ -268,7 +269,7 @@ func sentOf(settled []Settled) (sent []Settled) {
 
 // lockLane locks a lane and reports whether the claim still stands.
 func lockLane(ctx context.Context, tx *sql.Tx, l Lane) (bool, error) {
-	r, err := tx.ExecContext(ctx, sqlLockLane, l.ClientID, l.CustomerID, l.Holder, micros(l.Until))
+	r, err := tx.ExecContext(ctx, sqlLockLane, l.ClientID, l.CustomerID, l.Holder, sqldb.Micros(l.Until))
 	if err != nil {
 		return false, err
 	}
@@ -277,15 +278,15 @@ func lockLane(ctx context.Context, tx *sql.Tx, l Lane) (bool, error) {
 }
 
 func (db *DB) settleEvents(ctx context.Context, tx *sql.Tx, l Lane, settled []Settled) error {
-	return db.runMany(ctx, tx, batchExec{text: eventSettlements, n: len(settled), args: func(dst []any, i int) []any {
+	return db.runMany(ctx, tx, sqldb.BatchExec{Text: eventSettlements, N: len(settled), Args: func(dst []any, i int) []any {
 		s := &settled[i]
 		var next, sent int64
 		switch s.Status {
 		case modelgate.ExportPending:
-			next = micros(s.At)
+			next = sqldb.Micros(s.At)
 		case modelgate.ExportSent:
-			sent = micros(s.At)
+			sent = sqldb.Micros(s.At)
 		}
-		return append(dst, l.ClientID, micros(s.CreatedAt), string(s.UsageID), string(s.Status), s.Attempts, micros(s.UnsureAt), next, sent, clean(s.LastError))
+		return append(dst, l.ClientID, sqldb.Micros(s.CreatedAt), string(s.UsageID), string(s.Status), s.Attempts, sqldb.Micros(s.UnsureAt), next, sent, sqldb.Clean(s.LastError))
 	}})
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // billing is an organization that bills two sub-accounts, the first of which
@@ -608,7 +609,7 @@ func TestRetryEvents(t *testing.T) {
 		set := func(i int, status modelgate.ExportStatus, unsure time.Time) {
 			must(b, b.update(b.Context(), "test", func(tx *sql.Tx) error {
 				_, err := tx.ExecContext(b.Context(), "UPDATE processor_event SET status = $1, unsure_at = $2, attempts = 3, last_error = 'x' WHERE usage_id = $3",
-					string(status), micros(unsure), ids[i].String())
+					string(status), sqldb.Micros(unsure), ids[i].String())
 				return err
 			}))
 		}
@@ -636,7 +637,7 @@ func TestRetryEvents(t *testing.T) {
 		if !slices.Equal(got, want) {
 			b.Errorf("events %q, want %q", got, want)
 		}
-		if n := number(b, b.DB, "SELECT COUNT(*) FROM processor_lane WHERE next_at <= "+fmt.Sprint(micros(b.at))); n != 2 {
+		if n := number(b, b.DB, "SELECT COUNT(*) FROM processor_lane WHERE next_at <= "+fmt.Sprint(sqldb.Micros(b.at))); n != 2 {
 			b.Errorf("%d lanes are awake, want both", n)
 		}
 		if done, err = b.RetryEvents(b.Context(), b.client, audit("x")); done.Retried != 0 || err != nil {

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"sync"
 	"time"
+
+	"modelgate/internal/store/sqldb"
 )
 
 // SliceLife is how long a slice outlives the last sign of life of its
@@ -114,7 +116,7 @@ func (db *DB) RenewSlices(ctx context.Context, instance string) (kept bool, err 
 // been silent for SliceLife. It is called every now and then, and learns from
 // each time.
 func (db *DB) EndExpiredSlices(ctx context.Context) error {
-	holders, err := list(ctx, db.read, func(s scanner) (holder, error) {
+	holders, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (holder, error) {
 		var h holder
 		var silent int64
 		err := s.Scan(&h.instance, &h.beat, &silent)

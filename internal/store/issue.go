@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const sqlInsertKey = `INSERT INTO api_key (id, client_id, sub_account_id, digest, prefix, status, scopes,
@@ -157,7 +158,7 @@ func activeSubAccount(ctx context.Context, tx *sql.Tx, client modelgate.ClientID
 // underCap counts the live keys of the client, and those of the sub-account
 // where it or the request bounds them.
 func (db *DB) underCap(ctx context.Context, tx *sql.Tx, c modelgate.Client, r IssueRequest, bound int) error {
-	now := micros(db.now())
+	now := sqldb.Micros(db.now())
 	var live int
 	if err := tx.QueryRowContext(ctx, sqlCountLiveKeys, c.ID, now).Scan(&live); err != nil {
 		return err
@@ -200,7 +201,7 @@ func insertKey(ctx context.Context, tx *sql.Tx, k modelgate.Key, d modelgate.Dig
 	}
 	_, err = tx.ExecContext(ctx, sqlInsertKey, k.ID, k.ClientID, string(k.SubAccountID), d[:], k.Prefix, k.Status,
 		scopes, entitlements, denies, backing, k.Limits.RequestsPerSecond, k.Limits.Burst, k.Limits.Concurrency,
-		micros(k.CreatedAt), micros(k.LastUsedAt), expiry(k.ExpiresAt), string(k.IssuedBy), k.SelfIssued)
+		sqldb.Micros(k.CreatedAt), sqldb.Micros(k.LastUsedAt), expiry(k.ExpiresAt), string(k.IssuedBy), k.SelfIssued)
 	k.CreatedAt, k.LastUsedAt, k.ExpiresAt = stored(k.CreatedAt), stored(k.LastUsedAt), stored(k.ExpiresAt)
 	return k, err
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // jobColumns are in the order of jobValues and scanJob.
@@ -55,7 +56,7 @@ WHERE client_id = $1 AND created_at = $2 AND id = $3
 // Job finds an organization's job, at one provider or, for "", at any of
 // them; then it is the newest of that name. Errors: modelgate.ErrNoTask.
 func (db *DB) Job(ctx context.Context, client modelgate.ClientID, provider string, task modelgate.TaskID) (*modelgate.Job, error) {
-	j, err := scanJob(db.read.QueryRowContext(ctx, sqlJob, string(client), clean(string(task)), clean(provider)))
+	j, err := scanJob(db.read.QueryRowContext(ctx, sqlJob, string(client), sqldb.Clean(string(task)), sqldb.Clean(provider)))
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, modelgate.ErrNoTask
 	}
@@ -86,7 +87,7 @@ func (db *DB) insertJobs(ctx context.Context, tx *sql.Tx, b *booked) error {
 		}
 		plain := *r
 		plain.Job, plain.ParseStatus = nil, modelgate.ParsePartial
-		if _, err := tx.ExecContext(ctx, sqlUnfollowed, string(r.ClientID), micros(r.At), r.ID.String()); err != nil {
+		if _, err := tx.ExecContext(ctx, sqlUnfollowed, string(r.ClientID), sqldb.Micros(r.At), r.ID.String()); err != nil {
 			return err
 		}
 		b.rows[i] = &plain
@@ -109,15 +110,15 @@ func (db *DB) jobValues(r *modelgate.UsageRow) ([]any, error) {
 		return nil, fmt.Errorf("job %s: %w: reserve %s", r.ID, errValue, j.Reserve)
 	}
 	return []any{
-		r.ID.String(), clean(string(r.ClientID)), clean(string(r.KeyID)), clean(string(r.SubAccountID)), clean(string(j.TaskID)),
-		clean(r.CallBegin.Provider), clean(r.CallBegin.Model), clean(r.Slug), clean(r.Author), clean(string(j.Kind)), clean(j.Way),
-		clean(j.Credential), clean(j.Price), attribution, int64(r.Holds), quantities, string(modelgate.JobPending), "",
-		int64(r.Cost), 0, int64(j.Reserve), micros(r.At), micros(j.Deadline), 0,
-		micros(r.At.Add(firstPause)), firstPause.Microseconds(),
+		r.ID.String(), sqldb.Clean(string(r.ClientID)), sqldb.Clean(string(r.KeyID)), sqldb.Clean(string(r.SubAccountID)), sqldb.Clean(string(j.TaskID)),
+		sqldb.Clean(r.CallBegin.Provider), sqldb.Clean(r.CallBegin.Model), sqldb.Clean(r.Slug), sqldb.Clean(r.Author), sqldb.Clean(string(j.Kind)), sqldb.Clean(j.Way),
+		sqldb.Clean(j.Credential), sqldb.Clean(j.Price), attribution, int64(r.Holds), quantities, string(modelgate.JobPending), "",
+		int64(r.Cost), 0, int64(j.Reserve), sqldb.Micros(r.At), sqldb.Micros(j.Deadline), 0,
+		sqldb.Micros(r.At.Add(firstPause)), firstPause.Microseconds(),
 	}, nil
 }
 
-func scanJob(s scanner) (modelgate.Job, error) {
+func scanJob(s sqldb.Scanner) (modelgate.Job, error) {
 	var j modelgate.Job
 	var id string
 	var holds int64
@@ -176,8 +177,8 @@ func (db *DB) finishJob(ctx context.Context, tx *sql.Tx, f *modelgate.JobFinal) 
 	if f.Cost < 0 {
 		return false, nil, fmt.Errorf("job %s: %w: cost %s", j.ID, errValue, f.Cost)
 	}
-	where := []any{string(j.ClientID), micros(j.CreatedAt), j.ID.String()}
-	r, err := tx.ExecContext(ctx, sqlFinishJob, append(slices.Clone(where), string(f.Status), string(f.Reason), int64(f.Cost), micros(db.now()))...)
+	where := []any{string(j.ClientID), sqldb.Micros(j.CreatedAt), j.ID.String()}
+	r, err := tx.ExecContext(ctx, sqlFinishJob, append(slices.Clone(where), string(f.Status), string(f.Reason), int64(f.Cost), sqldb.Micros(db.now()))...)
 	if err != nil {
 		return false, nil, err
 	}
@@ -189,7 +190,7 @@ func (db *DB) finishJob(ctx context.Context, tx *sql.Tx, f *modelgate.JobFinal) 
 		return false, nil, err
 	}
 	row, err := scanUsage(tx.QueryRowContext(ctx, sqlFinishUsage, append(where, string(f.ParseStatus), quantities, f.Usage.TotalTokens(),
-		int64(f.Cost), clean(f.PriceLabel))...))
+		int64(f.Cost), sqldb.Clean(f.PriceLabel))...))
 	if errors.Is(err, sql.ErrNoRows) {
 		return true, nil, nil
 	}
@@ -236,14 +237,14 @@ const sqlJobsDue = `SELECT EXISTS (
 // ClaimJobs takes pending jobs that are due to be polled, in no particular
 // order. Nobody else gets them before their next poll is due.
 func (db *DB) ClaimJobs(ctx context.Context, most int) ([]modelgate.Job, error) {
-	now := micros(db.now())
+	now := sqldb.Micros(db.now())
 	var due bool
 	if err := db.read.QueryRowContext(ctx, sqlJobsDue, now).Scan(&due); err != nil || !due {
 		return nil, wrap("look for jobs", err)
 	}
 	var out []modelgate.Job
 	err := db.update(ctx, "claim jobs", func(tx *sql.Tx) (err error) {
-		out, err = list(ctx, tx, scanJob, sqlClaimJobs, now, most, lastPause.Microseconds())
+		out, err = sqldb.List(ctx, tx, scanJob, sqlClaimJobs, now, most, lastPause.Microseconds())
 		return err
 	})
 	return out, err

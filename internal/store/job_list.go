@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // The lists of jobs walk the primary key, async_job_key or
@@ -65,11 +66,11 @@ func (db *DB) Jobs(ctx context.Context, client modelgate.ClientID, l JobList) ([
 	at, id := l.After.before()
 	until := int64(math.MaxInt64)
 	if !l.CreatedBefore.IsZero() {
-		until = micros(l.CreatedBefore)
+		until = sqldb.Micros(l.CreatedBefore)
 	}
 	after := int64(math.MinInt64)
 	if !l.CreatedAfter.IsZero() {
-		after = micros(l.CreatedAfter)
+		after = sqldb.Micros(l.CreatedAfter)
 	}
 	query, args := sqlJobs, []any{string(client), string(l.Status), string(l.Kind), after, until, at, id, fetch(l.Limit)}
 	switch {
@@ -78,7 +79,7 @@ func (db *DB) Jobs(ctx context.Context, client modelgate.ClientID, l JobList) ([
 	case l.SubAccountID != "":
 		query, args = sqlJobsOfSubAccount, append(args, string(l.SubAccountID))
 	}
-	rows, err := list(ctx, db.read, scanJob, query, args...)
+	rows, err := sqldb.List(ctx, db.read, scanJob, query, args...)
 	rows, more := page(rows, l.Limit)
 	return rows, more, wrap("list jobs", err)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // film is the n-th call of a client, one that made a job of a dollar.
@@ -322,7 +323,7 @@ func TestClaimJobs(t *testing.T) {
 		if waits[0] < 4*time.Second || waits[0] > 8*time.Second || waits[11] < 5*time.Minute || waits[11] > 7*time.Minute {
 			t.Errorf("pauses %v, want 5 s to 5 min and up to a quarter more", waits)
 		}
-		if j := jobOf(t, db, client, 99); number(t, db, "SELECT next_poll FROM async_job WHERE id = $1", j.ID.String()) < micros(late.Job.Deadline) {
+		if j := jobOf(t, db, client, 99); number(t, db, "SELECT next_poll FROM async_job WHERE id = $1", j.ID.String()) < sqldb.Micros(late.Job.Deadline) {
 			t.Error("a job whose deadline has passed is not due")
 		}
 	})

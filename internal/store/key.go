@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const keyColumns = `id, client_id, COALESCE(sub_account_id, ''), prefix, status, scopes, entitlements, denies, backing,
@@ -70,7 +71,7 @@ SET last_used_at = $2
 WHERE id = $1 AND last_used_at < $2
 -- sqlTouchKey`
 
-func scanKey(s scanner) (modelgate.Key, error) {
+func scanKey(s sqldb.Scanner) (modelgate.Key, error) {
 	var k modelgate.Key
 	var expiresAt int64
 	err := s.Scan(&k.ID, &k.ClientID, &k.SubAccountID, &k.Prefix, &k.Status, document{&k.Scopes},
@@ -93,7 +94,7 @@ type KeyList struct {
 // follow. (spec: GET /gw/keys)
 func (db *DB) Keys(ctx context.Context, client modelgate.ClientID, l KeyList) ([]modelgate.Key, bool, error) {
 	at, id := l.After.before()
-	rows, err := list(ctx, db.read, scanKey, sqlKeys, client, string(l.SubAccountID), at, id, fetch(l.Limit), l.SelfIssued)
+	rows, err := sqldb.List(ctx, db.read, scanKey, sqlKeys, client, string(l.SubAccountID), at, id, fetch(l.Limit), l.SelfIssued)
 	rows, more := page(rows, l.Limit)
 	return rows, more, wrap("list keys", err)
 }
@@ -110,7 +111,7 @@ type KeyScope struct {
 // Errors: not_found. (spec: DELETE /gw/keys/{id})
 func (db *DB) RevokeKey(ctx context.Context, client modelgate.ClientID, s KeyScope, id modelgate.KeyID, a modelgate.Audit) ([]modelgate.Digest, error) {
 	return db.revokeKey(ctx, client, s, id, a, func(tx *sql.Tx) ([]modelgate.Digest, error) {
-		return list(ctx, tx, scanDigest, sqlRevokeDescendants, client, id)
+		return sqldb.List(ctx, tx, scanDigest, sqlRevokeDescendants, client, id)
 	})
 }
 
@@ -156,7 +157,7 @@ func (db *DB) revokeKey(ctx context.Context, client modelgate.ClientID, s KeySco
 	return digests, err
 }
 
-func scanDigest(s scanner) (d modelgate.Digest, err error) {
+func scanDigest(s sqldb.Scanner) (d modelgate.Digest, err error) {
 	var b []byte
 	err = s.Scan(&b)
 	copy(d[:], b)

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // sqlIssuer is the key that issues another.
@@ -48,7 +49,7 @@ ORDER BY l.key_id, l.generation
 
 // lineageSelect reads the lineages of keys.
 func lineageSelect(keys int) string {
-	return tuples("SELECT key_id, ancestor_id\nFROM key_lineage\nWHERE key_id IN ", 1, keys, 1) +
+	return sqldb.Tuples("SELECT key_id, ancestor_id\nFROM key_lineage\nWHERE key_id IN ", 1, keys, 1) +
 		"\nORDER BY key_id, generation\n-- lineageSelect"
 }
 
@@ -57,7 +58,7 @@ func lineageSelect(keys int) string {
 type lineages map[modelgate.KeyID][]modelgate.KeyID
 
 // add reads one row of a statement that is ordered by key and generation.
-func (l lineages) add(s scanner) error {
+func (l lineages) add(s sqldb.Scanner) error {
 	var key, ancestor modelgate.KeyID
 	err := s.Scan(&key, &ancestor)
 	l[key] = append(l[key], ancestor)
@@ -95,8 +96,8 @@ func (db *DB) lineagesOf(ctx context.Context, tx *sql.Tx, calls charges) (lineag
 		}
 	}
 	db.pedigree.mu.Unlock()
-	err := db.runMany(ctx, tx, batchExec{text: lineageSelect, n: len(unknown), scan: read.add, args: func(dst []any, i int) []any {
-		return append(dst, clean(string(unknown[i])))
+	err := db.runMany(ctx, tx, sqldb.BatchExec{Text: lineageSelect, N: len(unknown), Scan: read.add, Args: func(dst []any, i int) []any {
+		return append(dst, sqldb.Clean(string(unknown[i])))
 	}})
 	if err != nil || len(unknown) == 0 {
 		return out, err
@@ -130,7 +131,7 @@ func issuer(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, id model
 	if err != nil || sub == "" {
 		return d, err
 	}
-	above, err := list(ctx, tx, scanText, sqlLiveAncestors, id)
+	above, err := sqldb.List(ctx, tx, scanText, sqlLiveAncestors, id)
 	if err != nil {
 		return d, err
 	}
@@ -144,7 +145,7 @@ func issuer(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, id model
 
 // inherit adds what binds a caller through its ancestors.
 func (db *DB) inherit(ctx context.Context, c *modelgate.Caller, client modelgate.Limits) ([]modelgate.Budget, error) {
-	found, err := list(ctx, db.read, func(s scanner) (modelgate.Budget, error) {
+	found, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (modelgate.Budget, error) {
 		b := modelgate.Budget{Level: modelgate.LevelKey}
 		var own modelgate.Limits
 		err := s.Scan(&b.Generation, &b.ID, &own.RequestsPerSecond, &own.Burst, &own.Concurrency, &b.Period, &b.Limit, &b.Revision)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const orderColumns = `id, client_id, amount, status, session_id, payment_id, created_at, paid_at`
@@ -57,7 +58,7 @@ type Order struct {
 // an organization without a prepaid balance.
 func (db *DB) CreateOrder(ctx context.Context, o Order, a modelgate.Audit) error {
 	return db.update(ctx, "create order", func(tx *sql.Tx) error {
-		r, err := tx.ExecContext(ctx, sqlInsertOrder, o.ID, o.ClientID, int64(o.Amount), micros(o.CreatedAt))
+		r, err := tx.ExecContext(ctx, sqlInsertOrder, o.ID, o.ClientID, int64(o.Amount), sqldb.Micros(o.CreatedAt))
 		if err != nil {
 			return err
 		}
@@ -101,9 +102,9 @@ func (db *DB) PayOrder(ctx context.Context, p Payment, a modelgate.Audit) (paid 
 		now := db.now()
 		var client modelgate.ClientID
 		e := BalanceEntry{ID: p.OrderID, At: now, Note: "checkout"}
-		found, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+		found, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 			return struct{}{}, s.Scan(&client, &e.Amount)
-		}, sqlPayOrder, p.OrderID, p.SessionID, p.PaymentID, micros(now))
+		}, sqlPayOrder, p.OrderID, p.SessionID, p.PaymentID, sqldb.Micros(now))
 		if duplicate(err) {
 			return modelgate.Errorf(modelgate.Conflict, "the payment has paid another order")
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // sqlProcessorConfig has a row for every client, whether it has a
@@ -70,7 +71,7 @@ func (db *DB) ProcessorConfig(ctx context.Context, client modelgate.ClientID) (P
 		if err != nil {
 			return err
 		}
-		c.Mappings, err = list(ctx, tx, func(s scanner) (modelgate.Mapping, error) {
+		c.Mappings, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (modelgate.Mapping, error) {
 			var m modelgate.Mapping
 			err := s.Scan(&m.SubAccountID, &m.CustomerID)
 			return m, err
@@ -87,7 +88,7 @@ func (db *DB) ProcessorConfig(ctx context.Context, client modelgate.ClientID) (P
 func (db *DB) PutProcessorKey(ctx context.Context, client modelgate.ClientID, key ProcessorKey, enabled Switch, a modelgate.Audit) error {
 	key.Name = ProcessorSecret(client)
 	return db.update(ctx, "put processor key", func(tx *sql.Tx) error {
-		now := micros(db.now())
+		now := sqldb.Micros(db.now())
 		_, err := tx.ExecContext(ctx, sqlPutProcessorKey, client, bool(enabled), now, key.Generation)
 		if dangling(err) {
 			return modelgate.Errorf(modelgate.NotFound, "client not found")
@@ -116,7 +117,7 @@ const (
 // (spec: PUT /gw/processor/config)
 func (db *DB) SwitchProcessor(ctx context.Context, client modelgate.ClientID, to Switch, a modelgate.Audit) error {
 	return db.update(ctx, "switch processor", func(tx *sql.Tx) error {
-		r, err := tx.ExecContext(ctx, sqlToggleProcessor, client, bool(to), micros(db.now()))
+		r, err := tx.ExecContext(ctx, sqlToggleProcessor, client, bool(to), sqldb.Micros(db.now()))
 		if err != nil {
 			return err
 		}
@@ -161,7 +162,7 @@ func (db *DB) ProcessorKey(ctx context.Context, client modelgate.ClientID) (Proc
 // organization's. (spec: PUT /gw/processor/mappings/{sub_account_id})
 func (db *DB) PutMapping(ctx context.Context, client modelgate.ClientID, m modelgate.Mapping, a modelgate.Audit) error {
 	return db.update(ctx, "put mapping", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, sqlPutMapping, client, m.SubAccountID, m.CustomerID, micros(db.now()))
+		_, err := tx.ExecContext(ctx, sqlPutMapping, client, m.SubAccountID, m.CustomerID, sqldb.Micros(db.now()))
 		if dangling(err) {
 			return modelgate.Errorf(modelgate.NotFound, "sub-account not found")
 		}

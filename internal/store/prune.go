@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
+	"modelgate/internal/store/stats"
 )
 
 // sqlPrunable probes the first entry of two indexes for each client.
@@ -89,11 +91,11 @@ func (db *DB) forget(ctx context.Context, tx *sql.Tx, p *pruned) error {
 
 // Cutoff is the beginning of the UTC day of an instant. Rows before one are
 // pruned, so that no day is there in part.
-func Cutoff(t time.Time) time.Time { return instant(grainDay.floor(micros(t))) }
+func Cutoff(t time.Time) time.Time { return sqldb.Instant(stats.Day.Floor(sqldb.Micros(t))) }
 
 // Prunable are the clients that have rows or rollups from before a cutoff.
 func (db *DB) Prunable(ctx context.Context, before time.Time) ([]modelgate.ClientID, error) {
-	out, err := list(ctx, db.read, scanClientID, sqlPrunable, micros(Cutoff(before)))
+	out, err := sqldb.List(ctx, db.read, scanClientID, sqlPrunable, sqldb.Micros(Cutoff(before)))
 	return out, wrap("list what can be pruned", err)
 }
 
@@ -106,7 +108,7 @@ func (db *DB) Prunable(ctx context.Context, before time.Time) ([]modelgate.Clien
 // from before it, but what the client ever spent. It is put off to the day of
 // the oldest job that is pending, whose row has yet to become final.
 func (db *DB) Prune(ctx context.Context, client modelgate.ClientID, before time.Time, most int) (rows int64, more bool, err error) {
-	latest := micros(Cutoff(before))
+	latest := sqldb.Micros(Cutoff(before))
 	err = db.update(ctx, "prune usage", func(tx *sql.Tx) error {
 		rows, more = 0, false
 		if err := db.lockHeads(ctx, tx, map[modelgate.ClientID]head{client: {}}); err != nil {
@@ -143,7 +145,7 @@ func (db *DB) Prune(ctx context.Context, client modelgate.ClientID, before time.
 func keepPending(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, latest int64) (int64, error) {
 	var oldest int64
 	err := tx.QueryRowContext(ctx, sqlOldestPending, string(client), latest).Scan(&oldest)
-	return grainDay.floor(oldest), err
+	return stats.Day.Floor(oldest), err
 }
 
 // prunePages deletes the rollups of the oldest hour or day, and reports
@@ -173,7 +175,7 @@ WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND hour < $4
 // prunePulse deletes counts of calls; each scope is a range of the primary
 // key.
 func prunePulse(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, cutoff int64) error {
-	subs, err := list(ctx, tx, scanText, sqlPulseScopes, string(client))
+	subs, err := sqldb.List(ctx, tx, scanText, sqlPulseScopes, string(client))
 	if err != nil {
 		return err
 	}
@@ -210,7 +212,7 @@ WHERE client_id = $1 AND (created_at, usage_id) < ($2, $3)
 // the rest can still be compared to the last part of a micro-USD.
 func forgetEvents(ctx context.Context, tx *sql.Tx, p *pruned) error {
 	rests := make(map[string]int64)
-	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		var sub string
 		var markup modelgate.Markup
 		var cost modelgate.Nano

@@ -7,10 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
+	"modelgate/internal/store/stats"
 )
 
 // TestPrune takes the oldest rows away in small steps. The books hold and
@@ -59,7 +60,7 @@ func TestPrune(t *testing.T) {
 			wantStats(t, db, client, StatsQuery{GroupBy: g, SubAccountID: sub, Since: noon.Add(-1000 * time.Hour)})
 		}
 		for _, table := range []string{"rollup WHERE start", "pulse WHERE hour", "usage_row WHERE created_at"} {
-			if n := number(t, db, "SELECT COUNT(*) FROM "+table+" < $1", micros(Cutoff(before))); n != 0 {
+			if n := number(t, db, "SELECT COUNT(*) FROM "+table+" < $1", sqldb.Micros(Cutoff(before))); n != 0 {
 				t.Errorf("%d of %s lie before the cutoff", n, table)
 			}
 		}
@@ -94,7 +95,7 @@ func TestRollUp(t *testing.T) {
 		}
 		more(400)
 		must(t, exec(db, "DELETE FROM rollup_delta"))
-		_, err := db.write.Exec("UPDATE usage_head SET rolled_from = $1", micros(noon.Add(time.Hour)))
+		_, err := db.write.Exec("UPDATE usage_head SET rolled_from = $1", sqldb.Micros(noon.Add(time.Hour)))
 		must(t, err)
 		check := func() {
 			t.Helper()
@@ -146,15 +147,15 @@ func TestReconcileFindsWrongRollups(t *testing.T) {
 		foldAll(t, db)
 		book(t, db, "i", rows[80:]...)
 		wantReconciled(t, db)
-		wrong := newRollupPage()
-		wrong.add("user7\x00openai", sums{1, 1, 1})
+		wrong := stats.NewPage()
+		wrong.Add("user7\x00openai", stats.Sums{Requests: 1, Tokens: 1, Cost: 1})
 		for name, damage := range map[string]func() error{
 			"a page is gone": func() error {
 				return exec(db, "DELETE FROM rollup WHERE grain = 'day' AND dimension = 'user' AND part = 3")
 			},
 			"a root is gone": func() error { return exec(db, "DELETE FROM rollup WHERE grain = 'hour' AND dimension = ''") },
 			"a page is another": func() error {
-				return exec(db, "UPDATE rollup SET data = $1 WHERE dimension = 'user' AND part = 5 AND grain = 'day'", wrong.encode())
+				return exec(db, "UPDATE rollup SET data = $1 WHERE dimension = 'user' AND part = 5 AND grain = 'day'", wrong.Encode())
 			},
 			"an hour is another": func() error { return exec(db, "UPDATE rollup SET start = start + 7200000000 WHERE grain = 'hour'") },
 			"a delta is gone": func() error {
@@ -200,52 +201,6 @@ func TestReconcileFindsWrongRollups(t *testing.T) {
 func exec(db *DB, query string, args ...any) error {
 	_, err := db.write.ExecContext(context.Background(), query, args...)
 	return err
-}
-
-// TestRollupPages round-trips, and takes no bytes for a page that are none.
-func TestRollupPages(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(rt *rapid.T) {
-		p := newRollupPage()
-		for _, k := range rapid.SliceOf(rapid.StringMatching(`[a-c\x00]{0,6}`)).Draw(rt, "keys") {
-			p.add(k, sums{rapid.Int64().Draw(rt, "requests"), rapid.Int64Range(0, 9).Draw(rt, "tokens"), rapid.Int64().Draw(rt, "cost")})
-		}
-		for _, k := range rapid.SliceOf(rapid.StringMatching(`[a-z]{0,3}`)).Draw(rt, "grown") {
-			p.grown[k] = rapid.Int64Range(0, 1<<40).Draw(rt, "values")
-		}
-		data := p.encode()
-		got, err := decodePage(data)
-		if d := cmp.Diff(p, got, cmp.AllowUnexported(rollupPage{}, sums{})); err != nil || d != "" {
-			rt.Fatalf("%v (-want +got):\n%s", err, d)
-		}
-		if n := len(data); n > 0 {
-			if _, err := decodePage(data[:rapid.IntRange(0, n-1).Draw(rt, "cut")]); err == nil {
-				rt.Fatalf("a page that is cut is read")
-			}
-		}
-		if _, err := decodePage(append(data, 0)); err == nil {
-			rt.Fatalf("a page with more behind it is read")
-		}
-	})
-}
-
-// FuzzRollupPage reads what may be any bytes.
-func FuzzRollupPage(f *testing.F) {
-	p := newRollupPage()
-	p.add("team\x00search\x00openai", sums{1, 2, 3})
-	p.grown["user"] = 7
-	f.Add(p.encode())
-	f.Add([]byte{1, 0, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := decodePage(data)
-		if err != nil {
-			return
-		}
-		again, err := decodePage(p.encode())
-		if d := cmp.Diff(p, again, cmp.AllowUnexported(rollupPage{}, sums{})); err != nil || d != "" {
-			t.Errorf("%v (-want +got):\n%s", err, d)
-		}
-	})
 }
 
 // TestFilteredUsageIsThatOfAll holds pages with filters against the whole

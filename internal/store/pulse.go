@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const pulseColumns = `client_id, scope, scope_id, hour, latency_class, requests, errors, total_tokens, cost, latency_ms`
@@ -70,7 +71,7 @@ func (b latencyHistogram) correct(f *final) {
 
 // plus adds to the counts of a row's organization and sub-account.
 func (b latencyHistogram) plus(r *modelgate.UsageRow, t Tally) {
-	k := pulseKey{r.ClientID, modelgate.LevelClient, string(r.ClientID), hourOf(micros(r.At)), modelgate.LatencyClass(r.LatencyMS)}
+	k := pulseKey{r.ClientID, modelgate.LevelClient, string(r.ClientID), hourOf(sqldb.Micros(r.At)), modelgate.LatencyClass(r.LatencyMS)}
 	b[k] = b[k].plus(t)
 	if r.SubAccountID != "" {
 		k.level, k.id = modelgate.LevelSubAccount, string(r.SubAccountID)
@@ -84,10 +85,10 @@ func hourOf(us int64) int64 { return us - us%time.Hour.Microseconds() }
 // beat adds to the rows of pulse, in one order for all instances.
 func (db *DB) beat(ctx context.Context, tx *sql.Tx, b latencyHistogram) error {
 	keys := slices.SortedFunc(maps.Keys(b), pulseKey.compare)
-	err := db.runMany(ctx, tx, batchExec{text: pulseInsert, fed: sqlSQLitePulse, n: len(keys), args: func(dst []any, i int) []any {
+	err := db.runMany(ctx, tx, sqldb.BatchExec{Text: pulseInsert, Fed: sqlSQLitePulse, N: len(keys), Args: func(dst []any, i int) []any {
 		k := keys[i]
 		t := b[k]
-		return append(dst, clean(string(k.client)), string(k.level), clean(k.id), k.hour, int64(k.class),
+		return append(dst, sqldb.Clean(string(k.client)), string(k.level), sqldb.Clean(k.id), k.hour, int64(k.class),
 			t.Requests, t.Errors, t.TotalTokens, int64(t.Cost), t.LatencyMS)
 	}})
 	if err != nil {
@@ -118,9 +119,9 @@ func (db *DB) Pulses(ctx context.Context, client modelgate.ClientID, q PulseQuer
 		level, id = modelgate.LevelSubAccount, string(q.SubAccountID)
 	}
 	step := q.Step.Microseconds()
-	since := micros(q.Since)
+	since := sqldb.Micros(q.Since)
 	var out []Pulse
-	_, err := list(ctx, db.read, func(s scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (struct{}, error) {
 		var at, class int64
 		var t Tally
 		if err := s.Scan(&at, &class, &t.Requests, &t.Errors, &t.TotalTokens, &t.Cost, &t.LatencyMS); err != nil {

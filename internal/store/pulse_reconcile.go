@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // sqlPulseSurplus sums what pulse has and the rows lack, by hour; only hours
@@ -37,7 +38,7 @@ ORDER BY scope, scope_id, hour
 // on.
 func checkPulse(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, from int64) ([]Difference, error) {
 	var out []Difference
-	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		var scope, id string
 		var hour time.Time
 		surplus := [5]int64{}

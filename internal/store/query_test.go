@@ -10,17 +10,39 @@ import (
 	"go/types"
 	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
+	"modelgate/internal/store/stats"
 )
 
-// queries finds every constant of the package that is a query, by its name.
+// queries finds every constant that is a query, of this package and those below
+// it, by its name.
 func queries(t *testing.T) map[string]string {
 	t.Helper()
-	entries, err := os.ReadDir(".")
+	out := make(map[string]string)
+	for _, dir := range []string{".", "sqlite", "stats"} {
+		found := queriesIn(t, dir)
+		if len(found) == 0 {
+			t.Errorf("found no queries in %s", dir)
+		}
+		for name, query := range found {
+			if out[name] != "" {
+				t.Errorf("there are two queries called %s", name)
+			}
+			out[name] = query
+		}
+	}
+	return out
+}
+
+func queriesIn(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
 	must(t, err)
 	fset := token.NewFileSet()
 	var files []*ast.File
@@ -28,7 +50,7 @@ func queries(t *testing.T) map[string]string {
 		if !strings.HasSuffix(e.Name(), ".go") || strings.HasSuffix(e.Name(), "_test.go") {
 			continue
 		}
-		f, err := parser.ParseFile(fset, e.Name(), nil, 0)
+		f, err := parser.ParseFile(fset, filepath.Join(dir, e.Name()), nil, 0)
 		must(t, err)
 		files = append(files, f)
 	}
@@ -67,8 +89,8 @@ func TestEveryQueryPrepares(t *testing.T) {
 			"pulseInsert": pulseInsert(insertRows), "billedTo": billedTo(insertRows), "eventInsert": eventInsert(insertRows),
 			"eventTries": eventTries(insertRows), "eventSettlements": eventSettlements(insertRows), "carryLocks": carryLocks(insertRows),
 			"carrySaves": carrySaves(insertRows), "laneWakes": laneWakes(insertRows),
-			"headInsert": headInsert(insertRows), "rollupInsert": rollupInsert(insertRows), "rollupSelect": rollupSelect(insertRows),
-			"headSelect": headSelect(insertRows), "deltaInsert": deltaInsert(insertRows), "deltaDelete": deltaDelete(insertRows)}
+			"headInsert": headInsert(insertRows), "headSelect": headSelect(insertRows)}
+		maps.Copy(texts, stats.Statements(insertRows))
 		texts["usageFiltered"], texts["usageFiltered, shown"] = usageFiltered(false, 2, 3), usageFiltered(true, 2, 3)
 		maps.Copy(texts, evidenceStatements())
 		for name, query := range all {
@@ -114,6 +136,7 @@ func TestRulesOfAKeyStay(t *testing.T) {
 // for a table of some size.
 func TestHotQueriesUseTheirIndexes(t *testing.T) {
 	t.Parallel()
+	rollups := queries(t)["sqlRollups"]
 	each(t, func(t *testing.T, db *DB) {
 		client := fill(t, db, 6000)
 		foldAll(t, db)
@@ -123,16 +146,16 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 		cursorAt, cursorID := cursor.before()
 		d := digest(21)
 		list := func(at int64, id string, more ...any) []any {
-			return append([]any{string(client), micros(noon.Add(-24 * time.Hour)), at, id, 21}, more...)
+			return append([]any{string(client), sqldb.Micros(noon.Add(-24 * time.Hour)), at, id, 21}, more...)
 		}
 		filtered := func(sub string) []any {
-			return []any{string(client), sub, micros(noon.Add(-24 * time.Hour)), cursorAt, cursorID, 21, "openai", "azure", "ok", "partial"}
+			return []any{string(client), sub, sqldb.Micros(noon.Add(-24 * time.Hour)), cursorAt, cursorID, 21, "openai", "azure", "ok", "partial"}
 		}
 		var pages []any
 		for part := range 4 {
-			pages = append(pages, string(client), "", "hour", "team", micros(noon), part)
+			pages = append(pages, string(client), "", "hour", "team", sqldb.Micros(noon), part)
 		}
-		day := micros(modelgate.Day.Start(noon))
+		day := sqldb.Micros(modelgate.Day.Start(noon))
 		for _, c := range []struct {
 			name, query string
 			args        []any
@@ -143,13 +166,13 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 			{"sub-account", sqlUsageOfSubAccount, list(at, last, "s0"), "usage_row_sub_account", "usage_row_sub_account"},
 			{"filtered", usageFiltered(false, 2, 2), filtered(""), "usage_row_provider (client_id=? AND provider=? AND parse_status>? AND (parse_status,created_at,id)<(?,?,?))", "usage_row_provider"},
 			{"filtered, sub-account", usageFiltered(true, 2, 2), filtered("s0"), "usage_row_shown (sub_account_id=? AND <expr>=? AND parse_status>? AND (parse_status,created_at,id)<(?,?,?))", "usage_row_shown"},
-			{"rollups", sqlRollups, []any{string(client), "", "day", "provider", "team", day - 30*dayMicros, day}, "sqlite_autoindex_rollup_1", "rollup_pkey"},
-			{"rollup pages", rollupSelect(4), pages, "sqlite_autoindex_rollup_1", "rollup_pkey"},
+			{"rollups", rollups, []any{string(client), "", "day", "provider", "team", day - 30*stats.DayMicros, day}, "sqlite_autoindex_rollup_1", "rollup_pkey"},
+			{"rollup pages", stats.Statements(4)["rollupSelect"], pages, "sqlite_autoindex_rollup_1", "rollup_pkey"},
 			{"old rollups", sqlOldestRollup, []any{string(client), day}, "rollup_old", "rollup_old"},
-			{"by id", sqlUsageByID, []any{string(client), micros(uuid(9).Time()), id(9)}, "PRIMARY KEY", "usage_row_pkey"},
+			{"by id", sqlUsageByID, []any{string(client), sqldb.Micros(uuid(9).Time()), id(9)}, "PRIMARY KEY", "usage_row_pkey"},
 			{"caller", sqlCaller, []any{d[:], ""}, "sqlite_autoindex_api_key_2", "api_key_digest_key"},
 			{"caller's budgets", sqlCaller, []any{d[:], ""}, "b USING PRIMARY KEY (client_id=? AND scope=? AND scope_id=?)", "budget_pkey"},
-			{"cap", sqlCountLiveKeys, []any{string(client), micros(noon)}, "api_key_live", "api_key_live"},
+			{"cap", sqlCountLiveKeys, []any{string(client), sqldb.Micros(noon)}, "api_key_live", "api_key_live"},
 			{"keys", sqlKeys, []any{string(client), "", at, last, 101, false}, "api_key_newest", "api_key_newest"},
 			{"spend", sqlSpend, []any{string(client), "client", string(client), "day", day}, "USING PRIMARY KEY", "spend_pkey"},
 		} {
@@ -173,12 +196,13 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 // a table, which is when an organization is new and after a restore.
 func TestStatisticsReadTheirPagesOnly(t *testing.T) {
 	t.Parallel()
+	rollups := queries(t)["sqlRollups"]
 	each(t, func(t *testing.T, db *DB) {
 		explain, want := "EXPLAIN QUERY PLAN ", "(client_id=? AND sub_account_id=? AND grain=? AND dimension=? AND start>? AND start<?)"
 		if db.engine.folder == "postgres" {
 			explain, want = "EXPLAIN ", "AND (dimension = '"
 		}
-		plan := strings.Join(explained(t, db, explain+sqlRollups, "c", "", "hour", "provider", "team", 0, dayMicros), "\n")
+		plan := strings.Join(explained(t, db, explain+rollups, "c", "", "hour", "provider", "team", 0, stats.DayMicros), "\n")
 		if strings.Count(plan, want) != 3 || strings.Contains(plan, "Filter: (dimension") {
 			t.Errorf("statistics read pages of other dimensions:\n%s", plan)
 		}

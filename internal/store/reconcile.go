@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
+	"modelgate/internal/store/stats"
 )
 
 // Difference is one way in which the books disagree with the usage rows.
@@ -115,7 +117,7 @@ func (db *DB) Reconcile(ctx context.Context, client modelgate.ClientID) ([]Diffe
 	err := db.study(ctx, "reconcile", func(tx *sql.Tx) error {
 		clients, err := []string{string(client)}, error(nil)
 		if client == "" {
-			clients, err = list(ctx, tx, scanText, sqlBookedClients)
+			clients, err = sqldb.List(ctx, tx, scanText, sqlBookedClients)
 		}
 		if err != nil {
 			return err
@@ -143,7 +145,7 @@ type dailyCost struct {
 }
 
 func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]Difference, error) {
-	days, err := list(ctx, tx, func(s scanner) (dailyCost, error) {
+	days, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (dailyCost, error) {
 		d := dailyCost{call: call{client: client}}
 		err := s.Scan(&d.call.subAccount, &d.call.key, &d.call.day, &d.cost, &d.calls)
 		return d, err
@@ -161,7 +163,7 @@ func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.
 		want[counter{ever}] = amount{settled: h.prunedCost}
 	}
 	above := lineages{}
-	if _, err := list(ctx, tx, func(s scanner) (struct{}, error) { return struct{}{}, above.add(s) }, sqlLineagesOfClient, client); err != nil {
+	if _, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) { return struct{}{}, above.add(s) }, sqlLineagesOfClient, client); err != nil {
 		return nil, err
 	}
 	for _, d := range days {
@@ -185,7 +187,7 @@ func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.
 		func() ([]Difference, error) { return checkBalance(ctx, tx, client) },
 		func() ([]Difference, error) { return checkExports(ctx, tx, client) },
 		func() ([]Difference, error) { return checkPulse(ctx, tx, client, h.prunedBefore) },
-		func() ([]Difference, error) { return checkRollups(ctx, tx, client, h) },
+		func() ([]Difference, error) { return rollupDifferences(ctx, tx, client, h) },
 		func() ([]Difference, error) { return checkJobs(ctx, tx, client) },
 		func() ([]Difference, error) { return db.checkEvidence(ctx, tx, client, days) },
 	} {
@@ -201,9 +203,18 @@ func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.
 	return out, nil
 }
 
+func rollupDifferences(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, h head) ([]Difference, error) {
+	found, err := stats.Check(ctx, tx, client, h.rolledFrom, h.prunedBefore)
+	var out []Difference
+	for _, d := range found {
+		out = append(out, Difference{client, "rollup", d.Key, d.Want, d.Have})
+	}
+	return out, err
+}
+
 // checkJobs finds jobs that are in another state than their rows.
 func checkJobs(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]Difference, error) {
-	return list(ctx, tx, func(s scanner) (Difference, error) {
+	return sqldb.List(ctx, tx, func(s sqldb.Scanner) (Difference, error) {
 		d := Difference{ClientID: client, What: "job"}
 		return d, s.Scan(&d.Key, &d.Want, &d.Have)
 	}, sqlWrongJobs, string(client))
@@ -233,7 +244,7 @@ func readHead(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) (head,
 
 // readSlices adds what the instances hold to the counters.
 func readSlices(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
-	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		k := counter{modelgate.Counter{ClientID: client}}
 		var granted modelgate.Nano
 		err := s.Scan(&k.Level, &k.ID, &k.Period, &k.Start, &granted)
@@ -247,13 +258,13 @@ func readSlices(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into
 
 // readReserves adds what the pending jobs hold to the counters.
 func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts, above lineages) error {
-	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		c := call{client: client}
 		var at, holds, reserve int64
 		if err := s.Scan(&c.subAccount, &c.key, &at, &holds, &reserve); err != nil {
 			return struct{}{}, err
 		}
-		c.day, c.holds = grainDay.floor(at), modelgate.Holds(holds)
+		c.day, c.holds = stats.Day.Floor(at), modelgate.Holds(holds)
 		return struct{}{}, into.add(c, amount{held: modelgate.Nano(reserve)}, above[c.key])
 	}, sqlReserves, string(client))
 	return err
@@ -272,7 +283,7 @@ func checkBalance(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([
 }
 
 func readSpend(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
-	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		k := modelgate.Counter{ClientID: client}
 		var sum amount
 		err := s.Scan(&k.Level, &k.ID, &k.Period, &k.Start, &sum.settled, &sum.held)
@@ -305,12 +316,12 @@ func ownership(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, days 
 	if len(days) == 0 {
 		return nil, nil
 	}
-	clients, err := list(ctx, tx, scanClient, sqlClient, client)
+	clients, err := sqldb.List(ctx, tx, scanClient, sqlClient, client)
 	if err != nil {
 		return nil, err
 	}
 	owner := make(map[modelgate.KeyID]modelgate.SubAccountID)
-	_, err = list(ctx, tx, func(s scanner) (struct{}, error) {
+	_, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		var k modelgate.KeyID
 		var sub modelgate.SubAccountID
 		err := s.Scan(&k, &sub)

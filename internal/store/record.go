@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // Position is a place in an instance's spool: a segment's number and an
@@ -90,7 +91,7 @@ func (db *DB) recordBy(ctx context.Context, b Batch, insert usageInsertion) (ins
 }
 
 func (db *DB) saveProgress(ctx context.Context, tx *sql.Tx, b Batch) error {
-	r, err := tx.ExecContext(ctx, sqlSaveProgress, b.Instance, b.Progress.Segment, b.Progress.Offset, micros(db.now()))
+	r, err := tx.ExecContext(ctx, sqlSaveProgress, b.Instance, b.Progress.Segment, b.Progress.Offset, sqldb.Micros(db.now()))
 	if err != nil {
 		return err
 	}

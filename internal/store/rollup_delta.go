@@ -1,18 +1,16 @@
 package store
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"database/sql"
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"modelgate"
 	"modelgate/internal/giveway"
+	"modelgate/internal/store/sqldb"
+	"modelgate/internal/store/stats"
 )
 
 // Booking a batch does not touch the pages: it adds one row of rollup_delta
@@ -24,13 +22,13 @@ import (
 // rollUpRows counts what is booked.
 func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
 	clients, late := make(map[modelgate.ClientID]head), make(map[modelgate.ClientID]bool)
-	youngest := micros(db.now().Add(-lateAfter))
+	youngest := sqldb.Micros(db.now().Add(-lateAfter))
 	see := func(r *modelgate.UsageRow) {
-		client := modelgate.ClientID(clean(string(r.ClientID)))
+		client := modelgate.ClientID(sqldb.Clean(string(r.ClientID)))
 		if _, known := clients[client]; !known {
 			clients[client] = head{rolledFrom: unknownHead}
 		}
-		if micros(r.At) < youngest {
+		if sqldb.Micros(r.At) < youngest {
 			late[client] = true
 		}
 	}
@@ -43,18 +41,18 @@ func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
 	if err := db.heads(ctx, tx, clients, late); err != nil {
 		return err
 	}
-	t := make(tally)
-	b.count(db.way, func(c *counted) {
-		if c.at >= clients[c.client].rolledFrom {
-			t.add(c)
+	t := make(stats.Tallies)
+	b.count(db.way, func(c *stats.Call) {
+		if c.At >= clients[c.Client].rolledFrom {
+			t.Add(c)
 		}
 	})
-	return db.addDeltas(ctx, tx, t)
+	return db.rollups().AddDeltas(ctx, tx, t)
 }
 
 // count calls do with what each row adds to the rollups.
-func (b *booked) count(way *giveway.Yielder, do func(*counted)) {
-	var c counted // one, or each would be on the heap
+func (b *booked) count(way *giveway.Yielder, do func(*stats.Call)) {
+	var c stats.Call // one, or each would be on the heap
 	work := way.Work()
 	for _, r := range b.rows {
 		work.Step()
@@ -64,9 +62,23 @@ func (b *booked) count(way *giveway.Yielder, do func(*counted)) {
 	for i := range b.finals {
 		f := &b.finals[i]
 		c = countedRow(f.row)
-		c.sums = sums{tokens: f.tokens, cost: int64(f.change)}
+		c.Sums = stats.Sums{Tokens: f.tokens, Cost: int64(f.change)}
 		do(&c)
 	}
+}
+
+// countedRow is a new row as it counts.
+func countedRow(r *modelgate.UsageRow) stats.Call {
+	b := &r.CallBegin
+	c := stats.Call{
+		Client: modelgate.ClientID(sqldb.Clean(string(b.ClientID))), SubAccount: modelgate.SubAccountID(sqldb.Clean(string(b.SubAccountID))), At: sqldb.Micros(b.At), Provider: sqldb.Clean(b.Provider), Model: sqldb.Clean(b.Model),
+		Slug: sqldb.Clean(b.Slug), Author: sqldb.Clean(b.Author), Region: sqldb.Clean(b.Region), Attribution: b.Attribution,
+		Sums: stats.Sums{Requests: 1, Tokens: r.Usage.TotalTokens(), Cost: int64(r.Cost)},
+	}
+	if c.Slug == "" {
+		c.Author = "" // of routes that are catalogued only
+	}
+	return c
 }
 
 // unknownHead marks a head that is not there.
@@ -82,11 +94,11 @@ const lateAfter = 60 * 24 * time.Hour
 // after a step of pruning, which sums rows and then deletes them.
 func (db *DB) heads(ctx context.Context, tx *sql.Tx, clients map[modelgate.ClientID]head, late map[modelgate.ClientID]bool) error {
 	names := slices.Sorted(maps.Keys(clients))
-	err := db.runMany(ctx, tx, batchExec{
-		text: headSelect,
-		n:    len(names),
-		args: func(dst []any, i int) []any { return append(dst, string(names[i])) },
-		scan: func(s scanner) error {
+	err := db.runMany(ctx, tx, sqldb.BatchExec{
+		Text: headSelect,
+		N:    len(names),
+		Args: func(dst []any, i int) []any { return append(dst, string(names[i])) },
+		Scan: func(s sqldb.Scanner) error {
 			var name modelgate.ClientID
 			var h head
 			err := s.Scan(&name, &h.rolledFrom)
@@ -110,21 +122,6 @@ func (db *DB) heads(ctx context.Context, tx *sql.Tx, clients map[modelgate.Clien
 	return nil
 }
 
-func (db *DB) addDeltas(ctx context.Context, tx *sql.Tx, t tally) error {
-	spans := slices.SortedFunc(maps.Keys(t), func(a, b span) int {
-		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.subAccount, b.subAccount), cmp.Compare(a.start, b.start))
-	})
-	id := rand.Text()
-	return db.runMany(ctx, tx, batchExec{
-		text: deltaInsert,
-		n:    len(spans),
-		args: func(dst []any, i int) []any {
-			at := spans[i]
-			return append(dst, string(at.client), string(at.subAccount), at.start, id, encodeDelta(t[at]))
-		},
-	})
-}
-
 const sqlDeltaClients = `WITH RECURSIVE waiting(name) AS (
   SELECT MIN(client_id) FROM rollup_delta
   UNION ALL
@@ -137,27 +134,10 @@ FROM waiting
 WHERE name IS NOT NULL
 -- sqlDeltaClients`
 
-const sqlDeltas = `SELECT sub_account_id, hour, id, data
-FROM rollup_delta
-WHERE client_id = $1
-ORDER BY sub_account_id, hour, id
-LIMIT $2
--- sqlDeltas`
-
 // DeltaClients are the clients whose rollups wait to be put into pages.
 func (db *DB) DeltaClients(ctx context.Context) ([]modelgate.ClientID, error) {
-	out, err := list(ctx, db.read, scanClientID, sqlDeltaClients)
+	out, err := sqldb.List(ctx, db.read, scanClientID, sqlDeltaClients)
 	return out, wrap("list waiting rollups", err)
-}
-
-// foldEntries bounds the different sums that one transaction puts into pages,
-// but for those of its last hour: each may lie on a page of its own.
-const foldEntries = 5000
-
-// deltaName is the key of a row of rollup_delta.
-type deltaName struct {
-	span
-	id string
 }
 
 // Fold puts deltas of some clients into their pages, in one transaction and
@@ -173,77 +153,17 @@ func (db *DB) Fold(ctx context.Context, clients []modelgate.ClientID, most int) 
 		if err := db.lockHeads(ctx, tx, heads); err != nil {
 			return err
 		}
-		f := folding{tally: make(tally), most: most}
+		f := stats.NewFolding(most)
 		for _, client := range slices.Sorted(maps.Keys(heads)) {
-			if err := f.read(ctx, tx, db.engine.freshPlan, client); err != nil {
+			if err := f.Read(ctx, tx, db.rollups(), client); err != nil {
 				return err
 			}
 		}
-		more = f.full
-		if err := db.rollUp(ctx, tx, f.tally); err != nil {
+		more = f.Full
+		if err := db.rollups().Add(ctx, tx, f.Tallies); err != nil {
 			return err
 		}
-		return db.runMany(ctx, tx, batchExec{
-			text: deltaDelete,
-			n:    len(f.names),
-			args: func(dst []any, i int) []any {
-				n := f.names[i]
-				return append(dst, string(n.client), string(n.subAccount), n.start, n.id)
-			},
-		})
+		return db.rollups().DeleteFolded(ctx, tx, f)
 	})
 	return more, err
-}
-
-// folding is what one transaction puts into pages.
-type folding struct {
-	tally   tally
-	names   []deltaName
-	entries int // different ones, of the tally
-	most    int // names
-	full    bool
-}
-
-// read adds deltas of a client, until there are enough.
-func (f *folding) read(ctx context.Context, tx *sql.Tx, fresh []any, client modelgate.ClientID) error {
-	if f.full {
-		return nil
-	}
-	rows, err := tx.QueryContext(ctx, sqlDeltas, append(slices.Clone(fresh), string(client), f.most-len(f.names)+1)...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		n := deltaName{span: span{client: client, grain: grainHour}}
-		var data sql.RawBytes
-		if err := rows.Scan(&n.subAccount, &n.start, &n.id, &data); err != nil {
-			return err
-		}
-		if f.full = len(f.names) == f.most || f.entries >= foldEntries && f.tally[n.span] == nil; f.full {
-			return nil
-		}
-		added, err := f.tally.addDelta(n.span, data)
-		if err != nil {
-			return fmt.Errorf("%s: %w", n.span, err)
-		}
-		f.names, f.entries = append(f.names, n), f.entries+added
-	}
-	return rows.Err()
-}
-
-// addDelta adds what a delta holds, and returns how many entries are new.
-func (t tally) addDelta(at span, data []byte) (added int, err error) {
-	dimensions := t[at]
-	if dimensions == nil {
-		dimensions = make(map[string]map[string]*sums, 8)
-		t[at] = dimensions
-	}
-	err = walkPage(data, func([]byte, int64) {}, func(key []byte, s sums) {
-		name, entry, _ := strings.Cut(string(key), "\x00")
-		if count(dimensions, name, []byte(entry), s) {
-			added++
-		}
-	})
-	return added, err
 }

@@ -3,36 +3,14 @@ package store
 import (
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/stats"
 )
-
-// TestSums: tokens stop at the largest integer, and what takes some away, when
-// a job ends with less than it was taken for, may come first.
-func TestSums(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct{ have, add, want int64 }{
-		{1, 2, 3},
-		{108_000, -8_000, 100_000},
-		{-8_000, 108_000, 100_000},
-		{-8_000, 5_000, -3_000},
-		{-8_000, -1, -8_001},
-		{math.MaxInt64, 1, math.MaxInt64},
-		{math.MaxInt64 - 1, 1, math.MaxInt64},
-		{math.MaxInt64 - 1, math.MaxInt64, math.MaxInt64},
-		{math.MaxInt64, -5, math.MaxInt64 - 5},
-	} {
-		s := sums{tokens: c.have}
-		if s.add(sums{tokens: c.add}); s.tokens != c.want {
-			t.Errorf("%d and %d tokens are %d, want %d", c.have, c.add, s.tokens, c.want)
-		}
-	}
-}
 
 // TestFoldBesideBooking has instances book while others fold: whoever asks for
 // statistics meanwhile finds each call once.
@@ -108,7 +86,7 @@ func TestFoldBounds(t *testing.T) {
 		client := createClient(t, db, 1)
 		key := issue(t, db, client, "", 3).ID
 		for hour := range 4 {
-			rows := make([]modelgate.UsageRow, foldEntries/6)
+			rows := make([]modelgate.UsageRow, stats.FoldEntries/6)
 			for i := range rows {
 				rows[i] = row(client, hour*len(rows)+i)
 				rows[i].At = noon.Add(-time.Duration(hour) * time.Hour)
@@ -140,15 +118,15 @@ func TestFoldDamaged(t *testing.T) {
 	each(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 1)
 		book(t, db, "i", row(client, 1), row(client, 2))
-		must(t, exec(db, "UPDATE rollup_delta SET data = $1", []byte{pageFormat, 9}))
-		if _, err := db.Fold(t.Context(), []modelgate.ClientID{client}, 9); !errors.Is(err, errPage) {
-			t.Errorf("Fold = %v, want %v", err, errPage)
+		must(t, exec(db, "UPDATE rollup_delta SET data = $1", []byte{stats.PageFormat, 9}))
+		if _, err := db.Fold(t.Context(), []modelgate.ClientID{client}, 9); !errors.Is(err, stats.ErrPage) {
+			t.Errorf("Fold = %v, want %v", err, stats.ErrPage)
 		}
 		if pages, deltas := rowsIn(t, db, "rollup"), rowsIn(t, db, "rollup_delta"); pages != 0 || deltas == 0 {
 			t.Errorf("%d pages and %d deltas are left", pages, deltas)
 		}
-		if _, err := db.Stats(t.Context(), client, StatsQuery{GroupBy: "day", Since: noon.AddDate(0, 0, -1)}); !errors.Is(err, errPage) {
-			t.Errorf("Stats = %v, want %v", err, errPage)
+		if _, err := db.Stats(t.Context(), client, StatsQuery{GroupBy: "day", Since: noon.AddDate(0, 0, -1)}); !errors.Is(err, stats.ErrPage) {
+			t.Errorf("Stats = %v, want %v", err, stats.ErrPage)
 		}
 	})
 }

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"math"
 
-	"github.com/tidwall/gjson"
-
 	"modelgate"
+	"modelgate/internal/store/sqldb"
+	"modelgate/internal/store/stats"
 )
 
 const sqlUnrolledClients = `SELECT client_id
@@ -25,24 +25,24 @@ ORDER BY created_at DESC
 LIMIT 1 OFFSET $3
 -- sqlRowBefore`
 
-const sqlCountedRows = `SELECT sub_account_id, created_at, provider, model, slug, author, region, attribution, total_tokens, cost
-FROM usage_row
-WHERE client_id = $1 AND created_at >= $2 AND created_at < $3
--- sqlCountedRows`
-
 const sqlMoveRolledFrom = `UPDATE usage_head
 SET rolled_from = $2
 WHERE client_id = $1
 -- sqlMoveRolledFrom`
 
+// rollups runs the statements of rollups.
+func (db *DB) rollups() stats.Rollups {
+	return stats.Rollups{Rows: db.engine.rowsPerInsert, Fresh: db.engine.freshPlan}
+}
+
 // UnrolledClients are those with rows that were booked before there were
 // rollups, and are not in them yet.
 func (db *DB) UnrolledClients(ctx context.Context) ([]modelgate.ClientID, error) {
-	out, err := list(ctx, db.read, scanClientID, sqlUnrolledClients)
+	out, err := sqldb.List(ctx, db.read, scanClientID, sqlUnrolledClients)
 	return out, wrap("list clients without rollups", err)
 }
 
-func scanClientID(s scanner) (id modelgate.ClientID, err error) {
+func scanClientID(s sqldb.Scanner) (id modelgate.ClientID, err error) {
 	err = s.Scan(&id)
 	return id, err
 }
@@ -69,45 +69,18 @@ func (db *DB) RollUp(ctx context.Context, client modelgate.ClientID, most int) (
 		case err != nil:
 			return err
 		default:
-			from = grainHour.floor(from)
+			from = stats.Hour.Floor(from)
 			left = from
 		}
-		t := make(tally)
-		if err := eachCounted(ctx, tx, client, gap{from, until}, t.add); err != nil {
+		t := make(stats.Tallies)
+		if err := stats.EachCall(ctx, tx, client, stats.Gap{From: from, To: until}, t.Add); err != nil {
 			return err
 		}
-		if err := db.rollUp(ctx, tx, t); err != nil {
+		if err := db.rollups().Add(ctx, tx, t); err != nil {
 			return err
 		}
 		_, err = tx.ExecContext(ctx, sqlMoveRolledFrom, string(client), left)
 		return err
 	})
 	return more, err
-}
-
-// eachCounted calls fn with each row of a time.
-func eachCounted(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, g gap, fn func(*counted)) error {
-	rows, err := tx.QueryContext(ctx, sqlCountedRows, string(client), g.from, g.to)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		c := counted{client: client, sums: sums{requests: 1}, attribution: map[string]string{}}
-		var attribution sql.RawBytes
-		err := rows.Scan(&c.subAccount, &c.at, &c.provider, &c.model, &c.slug, &c.author, &c.region, &attribution,
-			&c.sums.tokens, &c.sums.cost)
-		if err != nil {
-			return err
-		}
-		gjson.ParseBytes(attribution).ForEach(func(k, v gjson.Result) bool {
-			c.attribution[k.String()] = v.String()
-			return true
-		})
-		if c.slug == "" {
-			c.author = ""
-		}
-		fn(&c)
-	}
-	return rows.Err()
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const sqlSecret = `SELECT name, key_id, value
@@ -57,7 +58,7 @@ const (
 	SecretColumn = "value"
 )
 
-func scanSecret(s scanner) (Secret, error) {
+func scanSecret(s sqldb.Scanner) (Secret, error) {
 	var v Secret
 	err := s.Scan(&v.Name, &v.KeyID, &v.Value)
 	return v, err
@@ -74,7 +75,7 @@ func (db *DB) Secret(ctx context.Context, name string) (Secret, error) {
 func (db *DB) AddSecret(ctx context.Context, s Secret) (Secret, error) {
 	var kept Secret
 	err := db.update(ctx, "add secret", func(tx *sql.Tx) error {
-		if _, err := tx.ExecContext(ctx, sqlAddSecret, s.Name, s.KeyID, s.Value, micros(db.now())); err != nil {
+		if _, err := tx.ExecContext(ctx, sqlAddSecret, s.Name, s.KeyID, s.Value, sqldb.Micros(db.now())); err != nil {
 			return err
 		}
 		var err error
@@ -87,7 +88,7 @@ func (db *DB) AddSecret(ctx context.Context, s Secret) (Secret, error) {
 // SecretsNotUnder lists secrets that are sealed under another key, by name
 // after the one that is given, at most limit.
 func (db *DB) SecretsNotUnder(ctx context.Context, keyID, after string, limit int) ([]Secret, error) {
-	found, err := list(ctx, db.read, scanSecret, sqlSecretsUnder, keyID, after, limit)
+	found, err := sqldb.List(ctx, db.read, scanSecret, sqlSecretsUnder, keyID, after, limit)
 	return found, wrap("list secrets", err)
 }
 
@@ -99,7 +100,7 @@ func (db *DB) ReplaceSecrets(ctx context.Context, old, new []Secret, a modelgate
 	err := db.update(ctx, "replace secrets", func(tx *sql.Tx) error {
 		replaced = 0
 		for i, s := range new {
-			r, err := tx.ExecContext(ctx, sqlReplaceSecret, s.Name, s.KeyID, s.Value, micros(db.now()), old[i].Value)
+			r, err := tx.ExecContext(ctx, sqlReplaceSecret, s.Name, s.KeyID, s.Value, sqldb.Micros(db.now()), old[i].Value)
 			if err != nil {
 				return err
 			}
@@ -122,7 +123,7 @@ type SecretCount struct {
 
 // CountSecrets counts the secrets of each master key.
 func (db *DB) CountSecrets(ctx context.Context) ([]SecretCount, error) {
-	counts, err := list(ctx, db.read, func(s scanner) (SecretCount, error) {
+	counts, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (SecretCount, error) {
 		var c SecretCount
 		err := s.Scan(&c.KeyID, &c.Count)
 		return c, err

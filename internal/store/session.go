@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const sqlInsertSession = `INSERT INTO session (id, digest, kind, place, client_id, api_key_id, created_at, last_seen_at, expires_at)
@@ -77,11 +78,11 @@ func (db *DB) SessionVersion(ctx context.Context) (int64, error) {
 func (db *DB) StartSession(ctx context.Context, s modelgate.Session, cookie modelgate.Digest) error {
 	return db.update(ctx, "start session", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, sqlInsertSession, string(s.ID), cookie[:], string(s.Kind), s.Place, string(s.ClientID), string(s.KeyID),
-			micros(s.CreatedAt), micros(s.LastSeenAt), micros(s.ExpiresAt))
+			sqldb.Micros(s.CreatedAt), sqldb.Micros(s.LastSeenAt), sqldb.Micros(s.ExpiresAt))
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, sqlSweepSessions, micros(db.now()), sweptSessions); err != nil {
+		if _, err := tx.ExecContext(ctx, sqlSweepSessions, sqldb.Micros(db.now()), sweptSessions); err != nil {
 			return err
 		}
 		return endSessions(ctx, tx, sqlEndOldSessions, string(s.KeyID), sessionsPerKey)
@@ -150,7 +151,7 @@ func noteUses[ID ~string](ctx context.Context, db *DB, what, query string, used 
 	for part := range slices.Chunk(ids, touchesPerTx) {
 		err := db.update(ctx, what, func(tx *sql.Tx) error {
 			for _, id := range part {
-				if _, err := tx.ExecContext(ctx, query, string(id), micros(used[id])); err != nil {
+				if _, err := tx.ExecContext(ctx, query, string(id), sqldb.Micros(used[id])); err != nil {
 					return err
 				}
 			}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // sqlHold is the one statement that reserves money: its WHERE clause is judged
@@ -214,12 +215,12 @@ func correct(ctx context.Context, tx *sql.Tx, k counter, amount modelgate.Nano) 
 func (db *DB) unhold(ctx context.Context, tx *sql.Tx, instance string, keys []counter, a amounts) error {
 	sliced := slices.DeleteFunc(slices.Clone(keys), func(k counter) bool { return a[k].sliced == 0 })
 	left := make(map[counter]modelgate.Nano, len(sliced)) // of the slices that are there
-	err := db.runMany(ctx, tx, batchExec{
-		text: sliceSpend, fed: sqlSQLiteSliceSpend, n: len(sliced),
-		args: func(dst []any, i int) []any {
+	err := db.runMany(ctx, tx, sqldb.BatchExec{
+		Text: sliceSpend, Fed: sqlSQLiteSliceSpend, N: len(sliced),
+		Args: func(dst []any, i int) []any {
 			return append(sliced[i].args(dst), instance, int64(a[sliced[i]].sliced))
 		},
-		scan: func(s scanner) error {
+		Scan: func(s sqldb.Scanner) error {
 			var k counter
 			var now modelgate.Nano
 			err := s.Scan(&k.ClientID, &k.Level, &k.ID, &k.Period, &k.Start, &now)
@@ -305,7 +306,7 @@ const slicesPerTx = 100
 // endSlices frees what an instance holds. A transaction that alive says true
 // in changes nothing and is the last.
 func (db *DB) endSlices(ctx context.Context, op, instance string, alive func(*sql.Tx) (bool, error)) error {
-	found, err := list(ctx, db.read, func(s scanner) (counter, error) {
+	found, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (counter, error) {
 		var k counter
 		err := s.Scan(&k.ClientID, &k.Level, &k.ID, &k.Period, &k.Start)
 		return k, err

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
+	"modelgate/internal/store/stats"
 )
 
 const spendColumns = `client_id, scope, scope_id, period, period_start, settled, held`
@@ -27,7 +29,7 @@ WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period
 // level client is the client's own.
 func (db *DB) Spend(ctx context.Context, client modelgate.ClientID, level modelgate.Level, id string, p SpendPeriod) (modelgate.Nano, error) {
 	var n modelgate.Nano
-	err := db.read.QueryRowContext(ctx, sqlSpend, client, level, id, p.Period, micros(p.Start)).Scan(&n)
+	err := db.read.QueryRowContext(ctx, sqlSpend, client, level, id, p.Period, sqldb.Micros(p.Start)).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
@@ -53,12 +55,12 @@ func (c counter) String() string {
 	if c.Period == modelgate.Total {
 		return fmt.Sprintf("%s/%s/%s", c.Level, c.ID, c.Period)
 	}
-	return fmt.Sprintf("%s/%s/%s/%s", c.Level, c.ID, c.Period, instant(c.Start).Format(time.DateOnly))
+	return fmt.Sprintf("%s/%s/%s/%s", c.Level, c.ID, c.Period, sqldb.Instant(c.Start).Format(time.DateOnly))
 }
 
 // args appends the columns of the key.
 func (c counter) args(dst []any) []any {
-	return append(dst, clean(string(c.ClientID)), string(c.Level), clean(c.ID), string(c.Period), c.Start)
+	return append(dst, sqldb.Clean(string(c.ClientID)), string(c.Level), sqldb.Clean(c.ID), string(c.Period), c.Start)
 }
 
 // call is what spend counters need to know of a usage row. Most calls of a
@@ -72,7 +74,7 @@ type call struct {
 }
 
 func callOf(r *modelgate.UsageRow) call {
-	return call{r.ClientID, r.SubAccountID, r.KeyID, grainDay.floor(micros(r.At)), r.Holds}
+	return call{r.ClientID, r.SubAccountID, r.KeyID, stats.Day.Floor(sqldb.Micros(r.At)), r.Holds}
 }
 
 // amount is what is to be added to a counter.
@@ -173,7 +175,7 @@ func (a amounts) plus(k modelgate.Counter, n amount, reserved bool) error {
 // the same order, so that they never wait for each other in a circle.
 func (db *DB) settle(ctx context.Context, tx *sql.Tx, instance string, a amounts) error {
 	keys := slices.SortedFunc(maps.Keys(a), counter.compare)
-	err := db.runMany(ctx, tx, batchExec{text: spendInsert, fed: sqlSQLiteSpend, n: len(keys), args: func(dst []any, i int) []any {
+	err := db.runMany(ctx, tx, sqldb.BatchExec{Text: spendInsert, Fed: sqlSQLiteSpend, N: len(keys), Args: func(dst []any, i int) []any {
 		return keys[i].values(dst, a[keys[i]])
 	}})
 	if err != nil {

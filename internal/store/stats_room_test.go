@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/stats"
 )
 
 // TestStatisticsOfTooManyValues asks for an attribution key that each call has
@@ -26,11 +27,11 @@ func TestStatisticsOfTooManyValues(t *testing.T) {
 		foldAll(t, db)
 		ask := func(since time.Duration, step int64, most int) error {
 			s := db.newStatistics(client, StatsQuery{GroupBy: "call", Since: noon.Add(-since)})
-			s.step, s.most = step, most
-			return db.snapshot(t.Context(), "", func(tx *sql.Tx) error { return s.collect(t.Context(), tx) })
+			s.Step, s.Most = step, most
+			return db.snapshot(t.Context(), "", func(tx *sql.Tx) error { return s.Collect(t.Context(), tx) })
 		}
 		for _, since := range []time.Duration{2*time.Hour - time.Minute, 24 * time.Hour} { // rows, rollups
-			for _, step := range []int64{0, hourMicros} {
+			for _, step := range []int64{0, stats.HourMicros} {
 				wantKind(t, fmt.Sprint("too many since ", since), ask(since, step, calls-1), modelgate.BadRequest)
 				must(t, ask(since, step, calls))
 			}

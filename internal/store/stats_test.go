@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
+	"modelgate/internal/store/stats"
 )
 
 // summed is what statistics have to be: a plain sum over rows as they are
@@ -236,11 +237,11 @@ func TestStatsOfTooManyValues(t *testing.T) {
 			manyValues(t, db, client)
 		}
 		foldAll(t, db)
-		if n := number(t, db, "SELECT COUNT(*) FROM rollup WHERE dimension = 'call' AND grain = 'day'"); n != rollupParts {
-			t.Errorf("%d pages of a dimension that has too many values on one day of two, want %d", n, rollupParts)
+		if n := number(t, db, "SELECT COUNT(*) FROM rollup WHERE dimension = 'call' AND grain = 'day'"); n != stats.Parts {
+			t.Errorf("%d pages of a dimension that has too many values on one day of two, want %d", n, stats.Parts)
 		}
-		if n := number(t, db, "SELECT COUNT(*) FROM rollup WHERE dimension = 'some' AND grain = 'day'"); n != 2*rollupParts {
-			t.Errorf("%d pages of a dimension with just as many values as are kept, want %d", n, 2*rollupParts)
+		if n := number(t, db, "SELECT COUNT(*) FROM rollup WHERE dimension = 'some' AND grain = 'day'"); n != 2*stats.Parts {
+			t.Errorf("%d pages of a dimension with just as many values as are kept, want %d", n, 2*stats.Parts)
 		}
 		wantReconciled(t, db, "unknown_key")
 	})

@@ -1,5 +1,5 @@
 // Package store keeps what the gateway must not forget, in SQLite or
-// PostgreSQL. It is the only package that knows SQL.
+// PostgreSQL. It is the only package that knows SQL, with those below it.
 //
 // Both engines run the same query texts; what differs between them is listed
 // in engine.go. A public method is one transaction. Every method on a
@@ -73,7 +73,7 @@ type DB struct {
 	ids    *modelgate.IDs // of evidence batches
 	pack   *packer
 	long   *semaphore // for what may read much
-	feed   *feed      // nil on PostgreSQL
+	feed   *usageFeed // nil on PostgreSQL
 	rules  rules      // of callers
 	// pedigree remembers the lineages of keys, and watch how long instances
 	// have been silent.
@@ -213,30 +213,3 @@ func pause(ctx context.Context, attempt int) bool {
 		return false
 	}
 }
-
-// list collects the rows of a query. The scan function reads one row.
-func list[T any](ctx context.Context, q querier, scan func(scanner) (T, error), text string, args ...any) ([]T, error) {
-	rows, err := q.QueryContext(ctx, text, args...)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	out := []T{}
-	for rows.Next() {
-		v, err := scan(rows)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, v)
-	}
-	return out, rows.Err()
-}
-
-// querier is what *sql.DB and *sql.Tx have in common for reading.
-type querier interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
-}
-
-// scanner is what *sql.Row and *sql.Rows have in common.
-type scanner interface{ Scan(dest ...any) error }

@@ -13,6 +13,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"modelgate/internal/store/sqlite"
 )
 
 func TestOpenRefusesURLs(t *testing.T) {
@@ -36,8 +38,8 @@ func TestSQLitePath(t *testing.T) {
 		"sqlite:../beside.db":  "/beside.db",
 		"sqlite:with space.db": "/data/with space.db",
 	} {
-		if got, err := sqlitePath(url, "/data"); got != want || err != nil {
-			t.Errorf("sqlitePath(%q) = %q, %v, want %q", url, got, err, want)
+		if got, err := sqlite.Path(url, "/data"); got != want || err != nil {
+			t.Errorf("Path(%q) = %q, %v, want %q", url, got, err, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const subAccountColumns = `id, client_id, name, slug, status, markup, max_keys, created_at`
@@ -29,7 +30,7 @@ SET status = COALESCE($3, status), name = COALESCE($4, name), markup = COALESCE(
 WHERE client_id = $1 AND id = $2
 -- sqlPatchSubAccount`
 
-func scanSubAccount(s scanner) (modelgate.SubAccount, error) {
+func scanSubAccount(s sqldb.Scanner) (modelgate.SubAccount, error) {
 	var a modelgate.SubAccount
 	err := s.Scan(&a.ID, &a.ClientID, &a.Name, &a.Slug, &a.Status, &a.Markup, &a.MaxKeys, moment{&a.CreatedAt})
 	return a, err
@@ -37,7 +38,7 @@ func scanSubAccount(s scanner) (modelgate.SubAccount, error) {
 
 // SubAccounts lists the sub-accounts of an organization, the oldest first.
 func (db *DB) SubAccounts(ctx context.Context, client modelgate.ClientID) ([]modelgate.SubAccount, error) {
-	rows, err := list(ctx, db.read, scanSubAccount, sqlSubAccounts, client)
+	rows, err := sqldb.List(ctx, db.read, scanSubAccount, sqlSubAccounts, client)
 	return rows, wrap("list sub-accounts", err)
 }
 
@@ -53,7 +54,7 @@ func (db *DB) SubAccount(ctx context.Context, client modelgate.ClientID, id mode
 func (db *DB) CreateSubAccount(ctx context.Context, s modelgate.SubAccount, a modelgate.Audit) error {
 	return db.update(ctx, "create sub-account", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, sqlInsertSubAccount, s.ID, s.ClientID, s.Name, s.Slug, s.Status, int64(s.Markup), s.MaxKeys,
-			micros(s.CreatedAt))
+			sqldb.Micros(s.CreatedAt))
 		switch {
 		case duplicate(err):
 			return modelgate.Errorf(modelgate.Conflict, "a sub-account with the slug %q exists already", s.Slug)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // usageColumns are in the order of usageValues and scanUsage.
@@ -74,11 +75,11 @@ func (db *DB) Usage(ctx context.Context, client modelgate.ClientID, l UsageList)
 		return rows, more, wrap("list filtered usage", err)
 	}
 	at, id := l.After.before()
-	query, args := sqlUsage, []any{string(client), micros(l.Since), at, id, fetch(l.Limit)}
+	query, args := sqlUsage, []any{string(client), sqldb.Micros(l.Since), at, id, fetch(l.Limit)}
 	if l.SubAccountID != "" {
 		query, args = sqlUsageOfSubAccount, append(args, string(l.SubAccountID))
 	}
-	rows, err := list(ctx, db.read, scanUsage, query, args...)
+	rows, err := sqldb.List(ctx, db.read, scanUsage, query, args...)
 	rows, more := page(rows, l.Limit)
 	return rows, more, wrap("list usage", err)
 }
@@ -90,7 +91,7 @@ func (db *DB) usageByID(ctx context.Context, client modelgate.ClientID, l UsageL
 	if !ok {
 		return []modelgate.UsageRow{}, false, nil
 	}
-	rows, err := list(ctx, db.read, scanUsage, sqlUsageByID, string(client), micros(id.Time()), id.String())
+	rows, err := sqldb.List(ctx, db.read, scanUsage, sqlUsageByID, string(client), sqldb.Micros(id.Time()), id.String())
 	if err != nil || len(rows) == 0 || l.matches(&rows[0]) {
 		return rows, false, wrap("find usage", err)
 	}
@@ -114,11 +115,11 @@ func (l *UsageList) matches(r *modelgate.UsageRow) bool {
 		return true
 	}
 	at, id := l.After.before()
-	us := micros(b.At)
+	us := sqldb.Micros(b.At)
 	return us < at || us == at && b.ID.String() < id
 }
 
-func scanUsage(s scanner) (modelgate.UsageRow, error) {
+func scanUsage(s sqldb.Scanner) (modelgate.UsageRow, error) {
 	var r modelgate.UsageRow
 	var id string
 	var total int64 // a column for queries; the row's own sum is Usage.TotalTokens
@@ -160,10 +161,10 @@ func usageValues(dst []any, r *modelgate.UsageRow) ([]any, error) {
 		return nil, err
 	}
 	texts := string(both)
-	return append(dst, b.ID.String(), clean(string(b.ClientID)), clean(string(b.KeyID)), clean(string(b.SubAccountID)),
-		clean(b.Provider), clean(b.Model), clean(b.Slug), clean(b.Author), clean(string(b.Kind)), clean(b.Region),
-		clean(b.Door), b.ViaSDK, texts[:end], e.StatusCode, clean(string(e.ParseStatus)), texts[end:],
-		e.Usage.TotalTokens(), int64(e.Cost), clean(e.PriceLabel), e.LatencyMS, e.FirstByteMS, micros(b.At)), nil
+	return append(dst, b.ID.String(), sqldb.Clean(string(b.ClientID)), sqldb.Clean(string(b.KeyID)), sqldb.Clean(string(b.SubAccountID)),
+		sqldb.Clean(b.Provider), sqldb.Clean(b.Model), sqldb.Clean(b.Slug), sqldb.Clean(b.Author), sqldb.Clean(string(b.Kind)), sqldb.Clean(b.Region),
+		sqldb.Clean(b.Door), b.ViaSDK, texts[:end], e.StatusCode, sqldb.Clean(string(e.ParseStatus)), texts[end:],
+		e.Usage.TotalTokens(), int64(e.Cost), sqldb.Clean(e.PriceLabel), e.LatencyMS, e.FirstByteMS, sqldb.Micros(b.At)), nil
 }
 
 // insertUsage writes rows in statements of at most rowsPerInsert, in one order
@@ -178,7 +179,7 @@ func (db *DB) insertUsage(ctx context.Context, tx *sql.Tx, rows []modelgate.Usag
 	fresh := make(map[string]bool, len(rows))
 	args := make([]any, 0, db.engine.rowsPerInsert*usageColumnCount)
 	for len(ordered) > 0 {
-		part := ordered[:statementRows(len(ordered), db.engine.rowsPerInsert)]
+		part := ordered[:sqldb.StatementRows(len(ordered), db.engine.rowsPerInsert)]
 		ordered = ordered[len(part):]
 		var err error
 		args = args[:0]
@@ -187,7 +188,7 @@ func (db *DB) insertUsage(ctx context.Context, tx *sql.Tx, rows []modelgate.Usag
 				return err
 			}
 		}
-		ids, err := list(ctx, tx, scanText, usageInsert(len(part)), args...)
+		ids, err := sqldb.List(ctx, tx, scanText, usageInsert(len(part)), args...)
 		if err != nil {
 			return err
 		}
@@ -204,7 +205,7 @@ func (db *DB) insertUsage(ctx context.Context, tx *sql.Tx, rows []modelgate.Usag
 	return nil
 }
 
-func scanText(s scanner) (text string, err error) {
+func scanText(s sqldb.Scanner) (text string, err error) {
 	err = s.Scan(&text)
 	return text, err
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // A page of usage with a filter must not walk over the rows that the filter
@@ -60,7 +61,7 @@ func (db *DB) filteredUsage(ctx context.Context, client modelgate.ClientID, l Us
 			query, of = sqlProvidersShown, string(l.SubAccountID)
 		}
 		var err error
-		if providers, err = list(ctx, db.read, scanText, query, of); err != nil {
+		if providers, err = sqldb.List(ctx, db.read, scanText, query, of); err != nil {
 			return nil, err
 		}
 	}
@@ -68,14 +69,14 @@ func (db *DB) filteredUsage(ctx context.Context, client modelgate.ClientID, l Us
 		return []modelgate.UsageRow{}, nil
 	}
 	at, id := l.After.before()
-	args := []any{string(client), string(l.SubAccountID), micros(l.Since), at, id, fetch(l.Limit)}
+	args := []any{string(client), string(l.SubAccountID), sqldb.Micros(l.Since), at, id, fetch(l.Limit)}
 	for _, p := range providers {
 		args = append(args, p)
 	}
 	for _, s := range statuses {
 		args = append(args, string(s))
 	}
-	return list(ctx, db.read, scanUsage, usageFiltered(l.SubAccountID != "", len(providers), len(statuses)), args...)
+	return sqldb.List(ctx, db.read, scanUsage, usageFiltered(l.SubAccountID != "", len(providers), len(statuses)), args...)
 }
 
 // usageFiltered reads a page of the rows with any of some providers and any of

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // TestUsageRoundTrip keeps every field of a row, and texts that only one
@@ -143,7 +144,7 @@ func TestUsagePages(t *testing.T) {
 func TestUsageText(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		word := rapid.OneOf(rapid.SampledFrom([]string{"", "a", "<&>", "\"\\\n", "\u2028"}), rapid.String().Filter(func(s string) bool { return clean(s) == s }))
+		word := rapid.OneOf(rapid.SampledFrom([]string{"", "a", "<&>", "\"\\\n", "\u2028"}), rapid.String().Filter(func(s string) bool { return sqldb.Clean(s) == s }))
 		count := rapid.OneOf(rapid.Just(int64(0)), rapid.Int64())
 		u := modelgate.Usage{}
 		v := reflect.ValueOf(&u).Elem()

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // The two JSON columns of a usage row are written by hand: every row has them,
@@ -33,10 +34,10 @@ func appendPairs(b []byte, pairs map[string]string) ([]byte, error) {
 			b = append(b, ',')
 		}
 		var err error
-		if b, err = appendText(b, clean(name)); err != nil {
+		if b, err = appendText(b, sqldb.Clean(name)); err != nil {
 			return nil, err
 		}
-		if b, err = appendText(append(b, ':'), clean(pairs[name])); err != nil {
+		if b, err = appendText(append(b, ':'), sqldb.Clean(pairs[name])); err != nil {
 			return nil, err
 		}
 	}
@@ -78,7 +79,7 @@ func appendUsage(b []byte, u *modelgate.Usage) ([]byte, error) {
 	} {
 		if f.value != "" {
 			var err error
-			if b, err = appendText(appendName(b, f.name), clean(f.value)); err != nil {
+			if b, err = appendText(appendName(b, f.name), sqldb.Clean(f.value)); err != nil {
 				return nil, err
 			}
 		}

@@ -4,31 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"strings"
 	"time"
-	"unicode/utf8"
+
+	"modelgate/internal/store/sqldb"
 )
 
 // never is how a missing expiry is stored: it sorts after every instant.
 const never = math.MaxInt64
 
-// micros is how an instant is stored; 0 is the zero time.
-func micros(t time.Time) int64 {
-	if t.IsZero() {
-		return 0
-	}
-	return t.UnixMicro()
-}
-
-func instant(us int64) time.Time {
-	if us == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(us).UTC()
-}
-
 // stored is t as it will be read back.
-func stored(t time.Time) time.Time { return instant(micros(t)) }
+func stored(t time.Time) time.Time { return sqldb.Instant(sqldb.Micros(t)) }
 
 // expiry stores an instant after which something ends, zero meaning never.
 func expiry(t time.Time) int64 {
@@ -42,17 +27,7 @@ func expires(us int64) time.Time {
 	if us == never {
 		return time.Time{}
 	}
-	return instant(us)
-}
-
-// clean makes a text that both engines store alike: PostgreSQL refuses
-// invalid UTF-8 and NUL, and a row must not be lost for what a provider or a
-// client put into a name.
-func clean(s string) string {
-	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
-		return s
-	}
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	return sqldb.Instant(us)
 }
 
 // text encodes v as JSON.
@@ -87,7 +62,7 @@ func (m moment) Scan(src any) error {
 	if !ok {
 		return fmt.Errorf("a column of microseconds holds %T", src)
 	}
-	*m.into = instant(us)
+	*m.into = sqldb.Instant(us)
 	return nil
 }
 
@@ -104,7 +79,7 @@ func (c *Cursor) before() (int64, string) {
 	if c == nil {
 		return math.MaxInt64, ""
 	}
-	return micros(c.At), c.ID
+	return sqldb.Micros(c.At), c.ID
 }
 
 // page cuts the row that was fetched beyond the limit to learn whether there

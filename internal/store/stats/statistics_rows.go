@@ -1,4 +1,4 @@
-package store
+package stats
 
 import (
 	"context"
@@ -26,8 +26,8 @@ WHERE sub_account_id = $4
 )
 
 // rows adds the rows of a time.
-func (s *statistics) rows(ctx context.Context, tx *sql.Tx, g gap) error {
-	query, args := sqlStatsRows, []any{string(s.client), g.from, g.to}
+func (s *Statistics) rows(ctx context.Context, tx *sql.Tx, g Gap) error {
+	query, args := sqlStatsRows, []any{string(s.client), g.From, g.To}
 	if s.query.SubAccountID != "" {
 		query, args = sqlStatsRowsOfSubAccount, append(args, string(s.query.SubAccountID))
 	}
@@ -49,7 +49,7 @@ func (s *statistics) rows(ctx context.Context, tx *sql.Tx, g gap) error {
 			}
 		}
 		if s.query.Provider == "" || string(r.provider) == s.query.Provider {
-			s.bucket(s.at(r.at), r.key(s.query.GroupBy)).add(sums{1, r.tokens, r.cost})
+			s.bucket(s.at(r.at), r.key(s.query.GroupBy)).add(Sums{1, r.tokens, r.cost})
 		}
 		if err := s.room(); err != nil {
 			return err

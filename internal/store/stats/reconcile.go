@@ -1,4 +1,4 @@
-package store
+package stats
 
 import (
 	"cmp"
@@ -8,9 +8,9 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"time"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 const sqlRollupDays = `SELECT created_at - created_at % 86400000000 AS day
@@ -37,29 +37,37 @@ FROM rollup_delta
 WHERE client_id = $1 AND hour >= $2 AND hour < $3
 -- sqlDeltasOfDay`
 
-// checkRollups compares the rollups of a client with its rows, a day at a
-// time: as much memory as the values of a day take.
-func checkRollups(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, h head) ([]Difference, error) {
-	from := h.prunedBefore
+// Mismatch is a sum that is not that of the rows: Key says which one, beneath its
+// client.
+type Mismatch struct {
+	Key        string
+	Want, Have int64
+}
+
+// Check compares the rollups of a client with its rows, a day at a
+// time: as much memory as the values of a day take. rolledFrom and prunedBefore
+// are the client's, in µs.
+func Check(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, rolledFrom, prunedBefore int64) ([]Mismatch, error) {
+	from := prunedBefore
 	if from == 0 {
 		from = math.MinInt64
 	}
-	days, err := list(ctx, tx, func(s scanner) (day int64, err error) {
+	days, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (day int64, err error) {
 		err = s.Scan(&day)
-		return grainDay.floor(day), err // rounded towards 1970 by the query
+		return Day.Floor(day), err // rounded towards 1970 by the query
 	}, sqlRollupDays, string(client), from)
 	if err != nil {
 		return nil, err
 	}
-	var out []Difference
+	var out []Mismatch
 	for _, day := range slices.Compact(days) {
-		c := rollupCheck{client: client, rolledFrom: h.rolledFrom, want: make(tally), have: make(map[span]*keptSpan)}
-		until := day + dayMicros
-		if err := eachCounted(ctx, tx, client, gap{day, until}, c.want.add); err != nil {
+		c := rollupCheck{client: client, rolledFrom: rolledFrom, want: make(Tallies), have: make(map[span]*keptSpan)}
+		until := day + DayMicros
+		if err := EachCall(ctx, tx, client, Gap{day, until}, c.want.Add); err != nil {
 			return nil, err
 		}
 		maps.Copy(c.want, c.want.days())
-		if err := c.read(ctx, tx, gap{day, until}); err != nil {
+		if err := c.read(ctx, tx, Gap{day, until}); err != nil {
 			return nil, err
 		}
 		out = append(out, c.compare()...)
@@ -71,18 +79,18 @@ func checkRollups(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, h 
 type rollupCheck struct {
 	client     modelgate.ClientID
 	rolledFrom int64
-	want       tally
+	want       Tallies
 	have       map[span]*keptSpan
 }
 
 // keptSpan is what the pages of an hour or day hold together.
 type keptSpan struct {
 	grown   map[string]int64
-	entries map[string]map[string]sums
+	entries map[string]map[string]Sums
 }
 
-func (c *rollupCheck) read(ctx context.Context, tx *sql.Tx, g gap) error {
-	_, err := list(ctx, tx, func(s scanner) (struct{}, error) {
+func (c *rollupCheck) read(ctx context.Context, tx *sql.Tx, g Gap) error {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		k, data, err := scanPage(s)
 		if err != nil {
 			return struct{}{}, err
@@ -99,25 +107,25 @@ func (c *rollupCheck) read(ctx context.Context, tx *sql.Tx, g gap) error {
 				name, entry, _ = strings.Cut(key, "\x00")
 			}
 			if kept.entries[name] == nil {
-				kept.entries[name] = map[string]sums{}
+				kept.entries[name] = map[string]Sums{}
 			}
 			kept.entries[name][entry] = sum
 		}
 		return struct{}{}, nil
-	}, sqlRollupsOfDay, string(c.client), g.from, g.to)
+	}, sqlRollupsOfDay, string(c.client), g.From, g.To)
 	if err != nil {
 		return err
 	}
-	waiting := make(tally)
-	_, err = list(ctx, tx, func(s scanner) (struct{}, error) {
-		at := span{client: c.client, grain: grainHour}
+	waiting := make(Tallies)
+	_, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
+		at := span{client: c.client, grain: Hour}
 		var data []byte
 		if err := s.Scan(&at.subAccount, &at.start, &data); err != nil {
 			return struct{}{}, err
 		}
 		_, err := waiting.addDelta(at, data)
 		return struct{}{}, err
-	}, sqlDeltasOfDay, string(c.client), g.from, g.to)
+	}, sqlDeltasOfDay, string(c.client), g.From, g.To)
 	maps.Copy(waiting, waiting.days())
 	for at, dimensions := range waiting {
 		c.kept(at).wait(dimensions)
@@ -128,7 +136,7 @@ func (c *rollupCheck) read(ctx context.Context, tx *sql.Tx, g gap) error {
 func (c *rollupCheck) kept(at span) *keptSpan {
 	kept := c.have[at]
 	if kept == nil {
-		kept = &keptSpan{grown: map[string]int64{}, entries: map[string]map[string]sums{}}
+		kept = &keptSpan{grown: map[string]int64{}, entries: map[string]map[string]Sums{}}
 		c.have[at] = kept
 	}
 	return kept
@@ -136,13 +144,13 @@ func (c *rollupCheck) kept(at span) *keptSpan {
 
 // wait adds what is not in the pages yet. The counts of values become what
 // they will be once it is.
-func (k *keptSpan) wait(dimensions map[string]map[string]*sums) {
+func (k *keptSpan) wait(dimensions map[string]map[string]*Sums) {
 	for name, entries := range dimensions {
 		if _, there := k.entries[name]; !there && (k.grown[noRoom] > 0 || k.grown[name] > maxValues(name)) {
 			continue // left out, or too much to keep
 		}
 		if k.entries[name] == nil {
-			k.entries[name] = map[string]sums{}
+			k.entries[name] = map[string]Sums{}
 		}
 		for entry, s := range entries {
 			sum := k.entries[name][entry]
@@ -150,13 +158,13 @@ func (k *keptSpan) wait(dimensions map[string]map[string]*sums) {
 			k.entries[name][entry] = sum
 		}
 		if _, grown := k.grown[name]; grown {
-			p := rollupPage{entries: k.entries[name]}
+			p := Page{entries: k.entries[name]}
 			k.grown[name] = p.values()
 		}
 	}
 }
 
-func (c *rollupCheck) compare() []Difference {
+func (c *rollupCheck) compare() []Mismatch {
 	spans := make(map[span]bool)
 	for at := range c.want {
 		spans[at] = true
@@ -164,7 +172,7 @@ func (c *rollupCheck) compare() []Difference {
 	for at := range c.have {
 		spans[at] = true
 	}
-	var out []Difference
+	var out []Mismatch
 	for at := range spans {
 		if at.start < at.grain.ceil(c.rolledFrom) {
 			continue // summed from rows
@@ -187,12 +195,12 @@ func (c *rollupCheck) compare() []Difference {
 	return out
 }
 
-func (c *rollupCheck) compareDimension(at span, name string, want map[string]*sums, kept *keptSpan) []Difference {
+func (c *rollupCheck) compareDimension(at span, name string, want map[string]*Sums, kept *keptSpan) []Mismatch {
 	have := kept.entries[name]
 	count, grown := kept.grown[name]
-	p := newRollupPage()
+	p := NewPage()
 	for key := range want {
-		p.entries[key] = sums{}
+		p.entries[key] = Sums{}
 	}
 	values := p.values()
 	switch {
@@ -201,9 +209,9 @@ func (c *rollupCheck) compareDimension(at span, name string, want map[string]*su
 	case count > maxValues(name) && values > maxValues(name):
 		return nil // too much to keep
 	}
-	var out []Difference
+	var out []Mismatch
 	if grown && count != values {
-		out = append(out, Difference{c.client, "rollup", at.String() + "/" + name + "/values", values, count})
+		out = append(out, Mismatch{at.String() + "/" + name + "/values", values, count})
 	}
 	keys := make(map[string]bool, len(want))
 	for key := range want {
@@ -213,7 +221,7 @@ func (c *rollupCheck) compareDimension(at span, name string, want map[string]*su
 		keys[key] = true
 	}
 	for key := range keys {
-		var w sums
+		var w Sums
 		if want[key] != nil {
 			w = *want[key]
 		}
@@ -222,22 +230,12 @@ func (c *rollupCheck) compareDimension(at span, name string, want map[string]*su
 		for _, f := range [...]struct {
 			name       string
 			want, have int64
-		}{{"requests", w.requests, h.requests}, {"tokens", w.tokens, h.tokens}, {"cost", w.cost, h.cost}} {
+		}{{"requests", w.Requests, h.Requests}, {"tokens", w.Tokens, h.Tokens}, {"cost", w.Cost, h.Cost}} {
 			if f.want != f.have {
-				out = append(out, Difference{c.client, "rollup", where + "/" + f.name, f.want, f.have})
+				out = append(out, Mismatch{where + "/" + f.name, f.want, f.have})
 			}
 		}
 	}
-	slices.SortFunc(out, func(a, b Difference) int { return cmp.Compare(a.Key, b.Key) })
+	slices.SortFunc(out, func(a, b Mismatch) int { return cmp.Compare(a.Key, b.Key) })
 	return out
-}
-
-// String is grain/time or sub_account/id/grain/time, as Difference.Key spells
-// it.
-func (s span) String() string {
-	text := string(s.grain) + "/" + time.UnixMicro(s.start).UTC().Format("2006-01-02T15")
-	if s.subAccount != "" {
-		text = "sub_account/" + string(s.subAccount) + "/" + text
-	}
-	return text
 }

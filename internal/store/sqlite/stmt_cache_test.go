@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	"database/sql"
@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-func keptPool(t *testing.T) *sql.DB {
+func testPool(t *testing.T) *sql.DB {
 	t.Helper()
-	pool, err := openPool(filepath.Join(t.TempDir(), "kept.db"), 1, nil)
+	pool, err := OpenPool(filepath.Join(t.TempDir(), "cache.db"), 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,9 +34,9 @@ func mustRun(t *testing.T, pool interface {
 
 // The same text runs inside of itself: a statement that is in use is nobody
 // else's.
-func TestKeptStatementInItself(t *testing.T) {
+func TestCachedStatementInItself(t *testing.T) {
 	t.Parallel()
-	tx, err := keptPool(t).Begin()
+	tx, err := testPool(t).Begin()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,9 +78,9 @@ func TestKeptStatementInItself(t *testing.T) {
 }
 
 // What is kept follows the schema, survives a failure and is bounded.
-func TestKeptStatements(t *testing.T) {
+func TestCachedStatements(t *testing.T) {
 	t.Parallel()
-	pool := keptPool(t)
+	pool := testPool(t)
 	columns := func() int {
 		rows, err := pool.Query("SELECT * FROM t")
 		if err != nil {
@@ -113,7 +113,7 @@ func TestKeptStatements(t *testing.T) {
 		}
 		mustRun(t, pool, insert, 10+i)
 	}
-	for i := range 3 * keptStatements {
+	for i := range 3 * cachedStatements {
 		mustRun(t, pool, fmt.Sprintf("UPDATE t SET b = $1 WHERE a = %d", i), "x")
 	}
 	conn, err := pool.Conn(t.Context())
@@ -122,28 +122,13 @@ func TestKeptStatements(t *testing.T) {
 	}
 	defer conn.Close()
 	err = conn.Raw(func(c any) error {
-		k := c.(*keptConn)
-		if len(k.free) != keptStatements || k.byUse.Len() != keptStatements {
+		k := c.(*cachingConn)
+		if len(k.free) != cachedStatements || k.byUse.Len() != cachedStatements {
 			t.Errorf("%d and %d statements are kept", len(k.free), k.byUse.Len())
 		}
 		return nil
 	})
 	if err != nil {
 		t.Fatal(err)
-	}
-}
-
-func TestPageSize(t *testing.T) {
-	t.Parallel()
-	db, err := Open(t.Context(), Options{URL: "sqlite:new.db", DataDir: t.TempDir(), Mode: Exclusive})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	for name, want := range map[string]string{"page_size": fmt.Sprint(sqlitePage), "journal_mode": "wal"} {
-		var got string
-		if err := db.write.QueryRow("PRAGMA " + name).Scan(&got); err != nil || got != want {
-			t.Errorf("%s = %s, %v", name, got, err)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package store
+package stats
 
 import (
 	"bytes"
@@ -9,24 +9,24 @@ import (
 	"slices"
 )
 
-// sums are what some calls come to: their number, tokens and nano-USD. Tokens
+// Sums are what some calls come to: their number, tokens and nano-USD. Tokens
 // stop at the largest integer; costs cannot get there, because the spend
 // counters would overflow first.
-type sums struct{ requests, tokens, cost int64 }
+type Sums struct{ Requests, Tokens, Cost int64 }
 
-func (s *sums) add(o sums) {
-	s.requests += o.requests
+func (s *Sums) add(o Sums) {
+	s.Requests += o.Requests
 	// What a batch adds is below zero where jobs ended with less than they were
 	// taken for.
-	if s.tokens > math.MaxInt64-max(o.tokens, 0) {
-		s.tokens = math.MaxInt64
+	if s.Tokens > math.MaxInt64-max(o.Tokens, 0) {
+		s.Tokens = math.MaxInt64
 	} else {
-		s.tokens += o.tokens
+		s.Tokens += o.Tokens
 	}
-	s.cost += o.cost
+	s.Cost += o.Cost
 }
 
-// rollupPage is the content of a row of rollup, a list of entries. The
+// Page is the content of a row of rollup, a list of entries. The
 // key of an entry is made of texts, joined by NUL, which no stored text has:
 //
 //	provider dimension      provider
@@ -40,34 +40,38 @@ func (s *sums) add(o sums) {
 // counts, the number of entries, and for each entry how many bytes its key has
 // in common with the one before, the rest of the key, and the sums; numbers
 // are varints.
-type rollupPage struct {
+type Page struct {
 	// grown maps a dimension that has pages of its own to how many values
 	// (first texts) there are in it. Of one with more than maxValues
 	// nothing is kept. noRoom in it says that further dimensions were left
 	// out. Root pages only.
 	grown   map[string]int64
-	entries map[string]sums
+	entries map[string]Sums
 }
 
 // noRoom is no dimension.
 const noRoom = ""
 
-const pageFormat = 1
+// PageFormat is the first byte of an encoded page.
+const PageFormat = 1
 
-var errPage = errors.New("a rollup page is damaged")
+// ErrPage says that a page or delta cannot be read.
+var ErrPage = errors.New("a rollup page is damaged")
 
-func newRollupPage() *rollupPage {
-	return &rollupPage{grown: map[string]int64{}, entries: map[string]sums{}}
+// NewPage has no entries.
+func NewPage() *Page {
+	return &Page{grown: map[string]int64{}, entries: map[string]Sums{}}
 }
 
-func (p *rollupPage) add(key string, s sums) {
+// Add adds to an entry.
+func (p *Page) Add(key string, s Sums) {
 	sum := p.entries[key]
 	sum.add(s)
 	p.entries[key] = sum
 }
 
 // values counts the different first texts.
-func (p *rollupPage) values() int64 {
+func (p *Page) values() int64 {
 	seen := make(map[string]struct{}, len(p.entries))
 	for key := range p.entries {
 		seen[firstText(key)] = struct{}{}
@@ -75,9 +79,10 @@ func (p *rollupPage) values() int64 {
 	return int64(len(seen))
 }
 
-func (p *rollupPage) encode() []byte {
+// Encode makes the content of a row.
+func (p *Page) Encode() []byte {
 	b := make([]byte, 0, 32*len(p.entries)+32*len(p.grown)+8)
-	b = append(b, pageFormat)
+	b = append(b, PageFormat)
 	b = binary.AppendUvarint(b, uint64(len(p.grown)))
 	for _, name := range slices.Sorted(maps.Keys(p.grown)) {
 		b = binary.AppendUvarint(b, uint64(len(name)))
@@ -93,7 +98,7 @@ func (p *rollupPage) encode() []byte {
 	return b
 }
 
-func appendEntry(b []byte, last, key string, s sums) []byte {
+func appendEntry(b []byte, last, key string, s Sums) []byte {
 	shared := 0
 	for shared < len(last) && shared < len(key) && last[shared] == key[shared] {
 		shared++
@@ -101,18 +106,18 @@ func appendEntry(b []byte, last, key string, s sums) []byte {
 	b = binary.AppendUvarint(b, uint64(shared))
 	b = binary.AppendUvarint(b, uint64(len(key)-shared))
 	b = append(b, key[shared:]...)
-	return binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, s.requests), s.tokens), s.cost)
+	return binary.AppendVarint(binary.AppendVarint(binary.AppendVarint(b, s.Requests), s.Tokens), s.Cost)
 }
 
 // encodeDelta makes a root page of what a batch adds. Its entries are not
 // sorted: it is read soon, and once.
-func encodeDelta(dimensions map[string]map[string]*sums) []byte {
+func encodeDelta(dimensions map[string]map[string]*Sums) []byte {
 	n := 0
 	for _, entries := range dimensions {
 		n += len(entries)
 	}
 	b := make([]byte, 0, 24*n+8)
-	b = append(b, pageFormat, 0)
+	b = append(b, PageFormat, 0)
 	b = binary.AppendUvarint(b, uint64(n))
 	last := ""
 	for name, entries := range dimensions {
@@ -125,26 +130,26 @@ func encodeDelta(dimensions map[string]map[string]*sums) []byte {
 	return b
 }
 
-func decodePage(data []byte) (*rollupPage, error) {
-	p := newRollupPage()
+func decodePage(data []byte) (*Page, error) {
+	p := NewPage()
 	err := walkPage(data, func(name []byte, values int64) { p.grown[string(name)] = values },
-		func(key []byte, s sums) { p.entries[string(key)] = s })
+		func(key []byte, s Sums) { p.entries[string(key)] = s })
 	return p, err
 }
 
 // walkPage reads an encoded page. What the functions get is theirs until they
 // return.
-func walkPage(data []byte, grown func(name []byte, values int64), entry func(key []byte, s sums)) error {
+func walkPage(data []byte, grown func(name []byte, values int64), entry func(key []byte, s Sums)) error {
 	r := pageReader{rest: data}
-	if !bytes.HasPrefix(data, []byte{pageFormat}) {
-		return errPage
+	if !bytes.HasPrefix(data, []byte{PageFormat}) {
+		return ErrPage
 	}
 	r.take(1)
 	for n := r.length(); n > 0; n-- {
 		name := r.take(r.length())
 		values := r.number()
 		if r.broken {
-			return errPage
+			return ErrPage
 		}
 		grown(name, values)
 	}
@@ -152,15 +157,15 @@ func walkPage(data []byte, grown func(name []byte, values int64), entry func(key
 	for n := r.length(); n > 0; n-- {
 		shared := r.length()
 		rest := r.take(r.length())
-		s := sums{r.number(), r.number(), r.number()}
+		s := Sums{r.number(), r.number(), r.number()}
 		if r.broken || shared > len(key) {
-			return errPage
+			return ErrPage
 		}
 		key = append(key[:shared], rest...)
 		entry(key, s)
 	}
 	if r.broken || len(r.rest) > 0 {
-		return errPage
+		return ErrPage
 	}
 	return nil
 }

@@ -5,35 +5,31 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"database/sql/driver"
 	"errors"
-	"fmt"
 	"slices"
 
-	"modernc.org/sqlite"
 	"modernc.org/sqlite/vtab"
 
 	"modelgate"
 	"modelgate/internal/giveway"
+	"modelgate/internal/store/sqldb"
+	"modelgate/internal/store/sqlite"
 )
 
-// feed hands usage rows to SQLite as two tables that exist in the writing
+// usageFeed hands usage rows to SQLite as two tables that exist in the writing
 // connection only, so that one statement inserts many: its cursors stay
 // where they are, where a statement for each row opens them anew and looks
 // from the root of every tree. What many rows have in common is a row of
-// feed_group; feed_row has the rest, with its group's number. Tuples of any
-// other kind are in feed_tuple.
+// feed_group; feed_row has the rest, with its group's number.
 //
 // A feed has one user at a time: whoever has the writing transaction.
-type feed struct {
+type usageFeed struct {
 	way    *giveway.Yielder
-	work   giveway.Work // of the statement that is being run
+	tuples *sqlite.Tuples // of any other kind of row
+	work   giveway.Work   // of the statement that is being run
 	groups []feedGroup
 	small  int   // from here on groups have few rows
 	err    error // why a row could not be handed over
-
-	tuples []any // of feed_tuple, one after the other
-	width  int   // columns of each
 }
 
 // feedGroup are rows with much in common, in the order of the primary key.
@@ -88,20 +84,13 @@ ON CONFLICT (client_id, created_at, id) DO NOTHING
 // feedLarge is from how many rows on a group has a statement of its own.
 const feedLarge = 16
 
-// driver makes connections that know the tables.
-func (f *feed) driver() (*sqlite.Driver, error) {
-	d := new(sqlite.Driver)
-	return d, d.RegisterModule(feedModule, f)
+func newUsageFeed(y *giveway.Yielder) *usageFeed {
+	return &usageFeed{way: y, tuples: sqlite.NewTuples(y)}
 }
 
-// attach makes the tables in a connection.
-func (f *feed) attach(ctx context.Context, c driver.ExecerContext) error {
-	for _, text := range []string{sqlSQLiteFeedGroups, sqlSQLiteFeedRows, sqlSQLiteFeedTuples} {
-		if _, err := c.ExecContext(ctx, text, nil); err != nil {
-			return fmt.Errorf("attach the feed: %w", err)
-		}
-	}
-	return nil
+// modules are for the pool that writes.
+func (f *usageFeed) modules() []sqlite.Module {
+	return []sqlite.Module{{Name: feedModule, Module: f, Tables: []string{sqlSQLiteFeedGroups, sqlSQLiteFeedRows}}, f.tuples.Module()}
 }
 
 // errKnown says that some of a batch's rows are there already: the feed
@@ -110,7 +99,7 @@ var errKnown = errors.New("rows of the batch are booked already")
 
 // insert is a usageInsertion of all rows or none: it fails with errKnown where
 // there is one already.
-func (f *feed) insert(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {
+func (f *usageFeed) insert(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -142,9 +131,9 @@ func (f *feed) insert(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow
 }
 
 // clear forgets what was handed over.
-func (f *feed) clear() { *f = feed{way: f.way} }
+func (f *usageFeed) clear() { *f = usageFeed{way: f.way, tuples: f.tuples} }
 
-func (f *feed) run(ctx context.Context, tx *sql.Tx, text string, args ...any) (int64, error) {
+func (f *usageFeed) run(ctx context.Context, tx *sql.Tx, text string, args ...any) (int64, error) {
 	r, err := tx.ExecContext(ctx, text, args...)
 	if err != nil {
 		return 0, cmp.Or(f.err, err)
@@ -177,13 +166,13 @@ func (g feedGroup) common() []any {
 	if b.ViaSDK {
 		viaSDK = 1
 	}
-	return []any{clean(string(b.ClientID)), clean(string(b.SubAccountID)), clean(b.Provider), clean(b.Model), clean(b.Slug),
-		clean(b.Author), clean(string(b.Kind)), clean(b.Region), clean(b.Door), viaSDK, int64(e.StatusCode), clean(string(e.ParseStatus)),
-		clean(e.PriceLabel)}
+	return []any{sqldb.Clean(string(b.ClientID)), sqldb.Clean(string(b.SubAccountID)), sqldb.Clean(b.Provider), sqldb.Clean(b.Model), sqldb.Clean(b.Slug),
+		sqldb.Clean(b.Author), sqldb.Clean(string(b.Kind)), sqldb.Clean(b.Region), sqldb.Clean(b.Door), viaSDK, int64(e.StatusCode), sqldb.Clean(string(e.ParseStatus)),
+		sqldb.Clean(e.PriceLabel)}
 }
 
 // fill takes rows in: large groups first, and those of one client together.
-func (f *feed) fill(rows []modelgate.UsageRow) {
+func (f *usageFeed) fill(rows []modelgate.UsageRow) {
 	numbers := make(map[feedKey]int)
 	last, lastKey := -1, feedKey{}
 	for i := range rows {
@@ -215,24 +204,21 @@ func (f *feed) fill(rows []modelgate.UsageRow) {
 }
 
 // Create implements vtab.Module.
-func (f *feed) Create(ctx vtab.Context, args []string) (vtab.Table, error) {
-	switch {
-	case slices.Contains(args[3:], "group"):
+func (f *usageFeed) Create(ctx vtab.Context, args []string) (vtab.Table, error) {
+	if slices.Contains(args[3:], "group") {
 		return feedTable{feed: f}, ctx.Declare(feedGroupTable)
-	case slices.Contains(args[3:], "tuple"):
-		return feedTupleTables{feedTable{feed: f}}, ctx.Declare(feedTupleTable)
 	}
 	return feedTable{feed: f, rows: true}, ctx.Declare(feedRowTable)
 }
 
 // Connect implements vtab.Module.
-func (f *feed) Connect(ctx vtab.Context, args []string) (vtab.Table, error) {
+func (f *usageFeed) Connect(ctx vtab.Context, args []string) (vtab.Table, error) {
 	return f.Create(ctx, args)
 }
 
 // feedTable is one of the two tables.
 type feedTable struct {
-	feed *feed
+	feed *usageFeed
 	rows bool // it is feed_row
 }
 
@@ -267,7 +253,7 @@ func (feedTable) Destroy() error { return nil }
 
 // feedGroups walks over the small groups.
 type feedGroups struct {
-	feed   *feed
+	feed   *usageFeed
 	at     int
 	common []any // of the present one
 }
@@ -300,7 +286,7 @@ func (c *feedGroups) Close() error { return nil }
 
 // feedRows walks over the rows of a group.
 type feedRows struct {
-	feed  *feed
+	feed  *usageFeed
 	rows  feedGroup // from the present one on
 	seen  int       // in all groups
 	room  []byte
@@ -348,7 +334,7 @@ func (c *feedRows) Column(i int) (vtab.Value, error) {
 	case 0:
 		return r.ID.String(), nil
 	case 1:
-		return clean(string(r.KeyID)), nil
+		return sqldb.Clean(string(r.KeyID)), nil
 	case 2:
 		return c.texts[:c.end], nil
 	case 3:
@@ -362,7 +348,7 @@ func (c *feedRows) Column(i int) (vtab.Value, error) {
 	case 7:
 		return r.FirstByteMS, nil
 	case 8:
-		return micros(r.At), nil
+		return sqldb.Micros(r.At), nil
 	}
 	return nil, nil
 }

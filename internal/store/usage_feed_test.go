@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // odd are rows with everything that makes rows differ.
@@ -45,7 +46,7 @@ func TestFeedInsertsWhatSingleRowsInsert(t *testing.T) {
 		db := open(t, options(t, "sqlite"))
 		_, err := db.recordBy(t.Context(), Batch{Instance: "i", Rows: odd("c"), Progress: Position{0, 1}}, insert(db))
 		must(t, err)
-		lines, err = list(t.Context(), db.read, scanText, `SELECT concat_ws('|', `+usageColumns+`, typeof(via_sdk), typeof(id)) FROM usage_row ORDER BY 1`)
+		lines, err = sqldb.List(t.Context(), db.read, scanText, `SELECT concat_ws('|', `+usageColumns+`, typeof(via_sdk), typeof(id)) FROM usage_row ORDER BY 1`)
 		must(t, err)
 		return lines
 	}
@@ -133,7 +134,7 @@ func TestFeedCountsWhatSingleStatementsCount(t *testing.T) {
 			"SELECT concat_ws('|', " + pulseColumns + ", typeof(client_id), typeof(hour)) FROM pulse ORDER BY 1",
 			"SELECT concat_ws('|', client_id, scope, scope_id, period, period_start, instance, granted, seq, amount) FROM slice ORDER BY 1",
 		} {
-			some, err := list(t.Context(), db.read, scanText, query)
+			some, err := sqldb.List(t.Context(), db.read, scanText, query)
 			must(t, err)
 			if len(some) == 0 {
 				t.Errorf("nothing for %s", query)
@@ -151,7 +152,7 @@ func TestFeedCountsWhatSingleStatementsCount(t *testing.T) {
 func TestFeedFindsSlicesByTheirKey(t *testing.T) {
 	t.Parallel()
 	db := open(t, options(t, "sqlite"))
-	plan, err := list(t.Context(), db.write, func(s scanner) (line string, err error) {
+	plan, err := sqldb.List(t.Context(), db.write, func(s sqldb.Scanner) (line string, err error) {
 		var id, parent, unused int
 		err = s.Scan(&id, &parent, &unused, &line)
 		return line, err

@@ -1,4 +1,4 @@
-package store
+package sqlite
 
 import (
 	linked "container/list"
@@ -7,49 +7,51 @@ import (
 	"errors"
 	"fmt"
 
-	"modernc.org/sqlite"
+	modernc "modernc.org/sqlite"
 )
 
-// keptStatements is how many prepared statements a connection to SQLite keeps:
+// cachedStatements is how many prepared statements a connection to SQLite keeps:
 // more than there are on the way of a call, and about a megabyte.
-const keptStatements = 64
+const cachedStatements = 64
 
-// keeper makes connections to SQLite that keep prepared what they have run,
+// connector makes connections to SQLite that keep prepared what they have run,
 // as pgx does for PostgreSQL. The driver parses a text each time it is run,
 // which costs more than running most of ours.
-type keeper struct {
-	driver *sqlite.Driver
-	dsn    string
-	feed   *feed // nil where nothing is written
+type connector struct {
+	driver  *modernc.Driver
+	dsn     string
+	modules []Module
 }
 
-func newKeeper(dsn string, f *feed) (driver.Connector, error) {
-	if f == nil {
-		return keeper{driver: new(sqlite.Driver), dsn: dsn}, nil
+func newConnector(dsn string, modules []Module) (driver.Connector, error) {
+	c := connector{new(modernc.Driver), dsn, modules}
+	for _, m := range modules {
+		if err := c.driver.RegisterModule(m.Name, m.Module); err != nil {
+			return nil, err
+		}
 	}
-	d, err := f.driver()
-	return keeper{d, dsn, f}, err
+	return c, nil
 }
 
 // Driver implements driver.Connector.
-func (k keeper) Driver() driver.Driver { return k.driver }
+func (c connector) Driver() driver.Driver { return c.driver }
 
 // Connect implements driver.Connector.
-func (k keeper) Connect(ctx context.Context) (driver.Conn, error) {
-	c, err := k.driver.Open(k.dsn)
+func (c connector) Connect(ctx context.Context) (driver.Conn, error) {
+	opened, err := c.driver.Open(c.dsn)
 	if err != nil {
 		return nil, err
 	}
-	inner, ok := c.(sqliteConn)
+	inner, ok := opened.(sqliteConn)
 	if !ok {
-		return nil, errors.Join(fmt.Errorf("the SQLite driver's connection is a %T", c), c.Close())
+		return nil, errors.Join(fmt.Errorf("the SQLite driver's connection is a %T", opened), opened.Close())
 	}
-	if k.feed != nil {
-		if err := k.feed.attach(ctx, inner); err != nil {
-			return nil, errors.Join(err, c.Close())
+	for _, m := range c.modules {
+		if err := m.attach(ctx, inner); err != nil {
+			return nil, errors.Join(err, opened.Close())
 		}
 	}
-	return &keptConn{sqliteConn: inner, free: make(map[string]*linked.Element, keptStatements), byUse: linked.New()}, nil
+	return &cachingConn{sqliteConn: inner, free: make(map[string]*linked.Element, cachedStatements), byUse: linked.New()}, nil
 }
 
 // sqliteConn is what the driver's connections can do and database/sql uses.
@@ -70,26 +72,26 @@ type sqliteStmt interface {
 	driver.StmtQueryContext
 }
 
-// keptConn is used by one goroutine at a time, as every driver.Conn. A
+// cachingConn is used by one goroutine at a time, as every driver.Conn. A
 // statement is in free, or somebody is running it: the same text twice at the
 // same time gets two statements.
-type keptConn struct {
+type cachingConn struct {
 	sqliteConn
 	free  map[string]*linked.Element // by text, of byUse
-	byUse *linked.List               // of *keptStmt, the latest in front
+	byUse *linked.List               // of *cachedStmt, the latest in front
 }
 
-// keptStmt is a statement that goes back to its connection when it is closed.
-type keptStmt struct {
+// cachedStmt is a statement that goes back to its connection when it is closed.
+type cachedStmt struct {
 	sqliteStmt
 	text string
-	conn *keptConn
+	conn *cachingConn
 }
 
-func (c *keptConn) take(ctx context.Context, text string) (*keptStmt, error) {
+func (c *cachingConn) take(ctx context.Context, text string) (*cachedStmt, error) {
 	if e, ok := c.free[text]; ok {
 		delete(c.free, text)
-		return c.byUse.Remove(e).(*keptStmt), nil
+		return c.byUse.Remove(e).(*cachedStmt), nil
 	}
 	s, err := c.sqliteConn.PrepareContext(ctx, text)
 	if err != nil {
@@ -99,29 +101,29 @@ func (c *keptConn) take(ctx context.Context, text string) (*keptStmt, error) {
 	if !ok {
 		return nil, errors.Join(fmt.Errorf("the SQLite driver's statement is a %T", s), s.Close())
 	}
-	return &keptStmt{sqliteStmt: inner, text: text, conn: c}, nil
+	return &cachedStmt{sqliteStmt: inner, text: text, conn: c}, nil
 }
 
 // Close implements driver.Stmt.
-func (s *keptStmt) Close() error {
+func (s *cachedStmt) Close() error {
 	c := s.conn
 	if _, twice := c.free[s.text]; twice {
 		return s.sqliteStmt.Close()
 	}
 	c.free[s.text] = c.byUse.PushFront(s)
-	if c.byUse.Len() <= keptStatements {
+	if c.byUse.Len() <= cachedStatements {
 		return nil
 	}
-	oldest := c.byUse.Remove(c.byUse.Back()).(*keptStmt)
+	oldest := c.byUse.Remove(c.byUse.Back()).(*cachedStmt)
 	delete(c.free, oldest.text)
 	return oldest.sqliteStmt.Close()
 }
 
 // Close implements driver.Conn.
-func (c *keptConn) Close() error {
+func (c *cachingConn) Close() error {
 	var err error
 	for e := c.byUse.Front(); e != nil; e = e.Next() {
-		err = errors.Join(err, e.Value.(*keptStmt).sqliteStmt.Close())
+		err = errors.Join(err, e.Value.(*cachedStmt).sqliteStmt.Close())
 	}
 	clear(c.free)
 	c.byUse.Init()
@@ -129,12 +131,12 @@ func (c *keptConn) Close() error {
 }
 
 // Prepare implements driver.Conn.
-func (c *keptConn) Prepare(text string) (driver.Stmt, error) {
+func (c *cachingConn) Prepare(text string) (driver.Stmt, error) {
 	return c.PrepareContext(context.Background(), text)
 }
 
 // PrepareContext implements driver.ConnPrepareContext.
-func (c *keptConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
+func (c *cachingConn) PrepareContext(ctx context.Context, text string) (driver.Stmt, error) {
 	s, err := c.take(ctx, text)
 	if err != nil {
 		return nil, err
@@ -143,7 +145,7 @@ func (c *keptConn) PrepareContext(ctx context.Context, text string) (driver.Stmt
 }
 
 // ExecContext implements driver.ExecerContext. What failed is not kept.
-func (c *keptConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
+func (c *cachingConn) ExecContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Result, error) {
 	s, err := c.take(ctx, text)
 	if err != nil {
 		return nil, err
@@ -157,7 +159,7 @@ func (c *keptConn) ExecContext(ctx context.Context, text string, args []driver.N
 }
 
 // QueryContext implements driver.QueryerContext. What failed is not kept.
-func (c *keptConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
+func (c *cachingConn) QueryContext(ctx context.Context, text string, args []driver.NamedValue) (driver.Rows, error) {
 	s, err := c.take(ctx, text)
 	if err != nil {
 		return nil, err
@@ -167,17 +169,17 @@ func (c *keptConn) QueryContext(ctx context.Context, text string, args []driver.
 		_ = s.sqliteStmt.Close()
 		return nil, err
 	}
-	return &keptRows{Rows: rows, stmt: s}, nil
+	return &cachedRows{Rows: rows, stmt: s}, nil
 }
 
-// keptRows give their statement back when they are closed.
-type keptRows struct {
+// cachedRows give their statement back when they are closed.
+type cachedRows struct {
 	driver.Rows
-	stmt *keptStmt
+	stmt *cachedStmt
 }
 
 // Close implements driver.Rows.
-func (r *keptRows) Close() error {
+func (r *cachedRows) Close() error {
 	if r.stmt == nil {
 		return nil
 	}
@@ -190,7 +192,7 @@ func (r *keptRows) Close() error {
 }
 
 // ColumnTypeDatabaseTypeName implements driver.RowsColumnTypeDatabaseTypeName.
-func (r *keptRows) ColumnTypeDatabaseTypeName(i int) string {
+func (r *cachedRows) ColumnTypeDatabaseTypeName(i int) string {
 	if named, ok := r.Rows.(driver.RowsColumnTypeDatabaseTypeName); ok {
 		return named.ColumnTypeDatabaseTypeName(i)
 	}
