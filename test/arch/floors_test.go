@@ -24,8 +24,9 @@ var floor = map[string]int{
 	"internal/store/sqldb": 0,
 
 	// Parts of the packages above them.
-	"internal/store/sqlite": 1,
-	"internal/store/stats":  1,
+	"internal/store/evidence": 1,
+	"internal/store/sqlite":   1,
+	"internal/store/stats":    1,
 
 	"internal/config":      2,
 	"internal/store":       2,
