@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 )
 
@@ -189,14 +190,14 @@ func (p *evidencePass) prepare(ctx context.Context) error {
 	work := p.db.way.Work()
 	for _, b := range p.pending {
 		var err error
-		if buf, err = p.db.pack.unpack(buf, b.packed); err != nil {
+		if buf, err = p.db.pack.Unpack(buf, b.packed); err != nil {
 			return err
 		}
 		c := &p.chains[b.client].chain
 		first, prev := c.Seq+1, c.Hash
 		rest, record, ok := buf, []byte(nil), true
 		for {
-			if record, rest, ok = nextRecord(rest); !ok {
+			if record, rest, ok = evidence.NextRecord(rest); !ok {
 				break
 			}
 			c.Append(record)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 )
 
@@ -128,7 +129,7 @@ func scanChunk(s sqldb.Scanner) (chunk, error) {
 
 // walker goes through chunks record by record.
 type walker struct {
-	pack   *packer
+	pack   *evidence.Packer
 	client modelgate.ClientID
 	buf    []byte
 	chain  modelgate.EvidenceChain
@@ -138,13 +139,13 @@ type walker struct {
 // last against the stored one.
 func (w *walker) walk(c chunk, visit func(EvidenceLine) error) error {
 	var err error
-	if w.buf, err = w.pack.unpack(w.buf, c.packed); err != nil {
+	if w.buf, err = w.pack.Unpack(w.buf, c.packed); err != nil {
 		return fmt.Errorf("records from %d: %w: %w", c.first, errChain, err)
 	}
 	w.chain.EvidenceHead = modelgate.EvidenceHead{ClientID: w.client, Seq: c.first - 1, Hash: c.prev}
 	rest, record, ok := w.buf, []byte(nil), true
 	for {
-		if record, rest, ok = nextRecord(rest); !ok {
+		if record, rest, ok = evidence.NextRecord(rest); !ok {
 			break
 		}
 		prev := w.chain.Hash

@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"modelgate"
+	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/stats"
 )
@@ -153,12 +154,12 @@ func (db *DB) countPending(ctx context.Context, tx *sql.Tx, client modelgate.Cli
 			return struct{}{}, err
 		}
 		var err error
-		if buf, err = db.pack.unpack(buf, packed); err != nil {
+		if buf, err = db.pack.Unpack(buf, packed); err != nil {
 			return struct{}{}, err
 		}
 		rest, record, ok := buf, []byte(nil), true
 		for {
-			if record, rest, ok = nextRecord(rest); !ok {
+			if record, rest, ok = evidence.NextRecord(rest); !ok {
 				return struct{}{}, nil
 			}
 			if err := into.count(record); err != nil {

@@ -230,7 +230,7 @@ func TestEvidenceThatWasChangedIsNotExported(t *testing.T) {
 		}
 		must(t, read())
 		lines := []byte("{\"v\":1}\n")
-		_, err = db.write.Exec("UPDATE evidence_batch SET records = $1 WHERE id = (SELECT batch_id FROM evidence_chunk WHERE first_seq = 3)", db.pack.pack(lines))
+		_, err = db.write.Exec("UPDATE evidence_batch SET records = $1 WHERE id = (SELECT batch_id FROM evidence_chunk WHERE first_seq = 3)", db.pack.Pack(lines))
 		must(t, err)
 		if err := read(); err == nil || !strings.Contains(err.Error(), "does not hold together") {
 			t.Errorf("reading changed evidence = %v", err)

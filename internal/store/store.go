@@ -25,6 +25,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/giveway"
+	"modelgate/internal/store/evidence"
 )
 
 // Mode says who else may use a SQLite file at the same time. PostgreSQL
@@ -71,7 +72,7 @@ type DB struct {
 	engine engine
 	now    func() time.Time
 	ids    *modelgate.IDs // of evidence batches
-	pack   *packer
+	pack   *evidence.Packer
 	long   *semaphore // for what may read much
 	feed   *usageFeed // nil on PostgreSQL
 	rules  rules      // of callers
@@ -111,7 +112,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, fmt.Errorf("open database: %w%s", err, advice(err))
 	}
 	db.now, db.ids, db.software, db.way = o.Now, modelgate.NewIDs(o.Now), o.Software, o.Yielder
-	if db.pack, err = newPacker(); err != nil {
+	if db.pack, err = evidence.NewPacker(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
 	if err := db.migrate(ctx); err != nil {

@@ -26,6 +26,7 @@ var floor = map[string]int{
 	// Parts of the packages above them.
 	"internal/provider/http1":   1,
 	"internal/provider/reqscan": 1,
+	"internal/store/evidence":   1,
 	"internal/store/sqlite":     1,
 	"internal/store/stats":      1,
 

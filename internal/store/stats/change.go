@@ -10,10 +10,11 @@ import (
 
 const (
 	// maxInline is how many entries of a dimension a root page holds before
-	// they get pages of their own, rollupParts of them by the hash of their
+	// they get pages of their own, Parts of them by the hash of their
 	// first text.
 	maxInline = 64
-	Parts     = 32
+	// Parts is how many pages a dimension has that has pages of its own.
+	Parts = 32
 	// maxDimensions bounds how many dimensions of an hour or day are kept.
 	// Further attribution keys are summed from the rows.
 	maxDimensions = 64

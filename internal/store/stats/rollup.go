@@ -25,6 +25,7 @@ const (
 	Day  Grain = "day"
 )
 
+// The lengths of the grains, in µs.
 const (
 	HourMicros = int64(time.Hour / time.Microsecond)
 	DayMicros  = 24 * HourMicros
