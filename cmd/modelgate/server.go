@@ -172,7 +172,7 @@ func (s *server) mount(cfg *config.Config) error {
 		Client: proxies.Client,
 	})
 	s.sessions = auth.NewSessions(auth.SessionOptions{Source: s.db, Unreachable: store.Unreachable, Now: time.Now, Log: s.log, Client: proxies.Client})
-	together := giveway.NewTogether()
+	together := giveway.NewWriteBatcher()
 	s.relay = gateway.New(gateway.Options{
 		Live: s.live.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
 		Metrics: gateway.NewMetrics(s.metrics), MaxBody: maxBody, Memory: room, Budgets: s.purse, Tracing: s.openTracing(cfg),

@@ -95,9 +95,9 @@ func New(o Options) *Enforcer {
 	return &Enforcer{Options: o, start: o.Now(), accounts: make(map[modelgate.ClientID]*account)}
 }
 
-// errNoBank answers where no slice has enough and the database does not
+// errNoStore answers where no slice has enough and the database does not
 // answer.
-var errNoBank = &modelgate.Error{Kind: modelgate.Unavailable, Message: "budgets cannot be checked right now; retry shortly"}
+var errNoStore = &modelgate.Error{Kind: modelgate.Unavailable, Message: "budgets cannot be checked right now; retry shortly"}
 
 // maxHolds is how many budgets one call can have, but for those of its key's
 // ancestors: two periods at three levels, and the balance.

@@ -88,7 +88,7 @@ func (r *reservation) slow(ctx context.Context) (Hold, error) {
 	case <-r.account.exchange:
 	case <-ctx.Done():
 		r.leave(lacking)
-		return Hold{}, errNoBank
+		return Hold{}, errNoStore
 	}
 	r.leave(lacking)
 	defer func() { r.account.exchange <- struct{}{} }()
@@ -101,7 +101,7 @@ func (r *reservation) slow(ctx context.Context) (Hold, error) {
 		}
 		if r.enforcer.lapsed() {
 			if err := r.enforcer.renew(ctx); err != nil {
-				return Hold{}, errNoBank
+				return Hold{}, errNoStore
 			}
 		}
 		h, whole, err := r.requestLease(ctx)
@@ -161,7 +161,7 @@ func (r *reservation) refusal() error {
 		}
 	}
 	if f := r.account.failed; !f.IsZero() && now.Sub(f) < refusalAge {
-		return errNoBank
+		return errNoStore
 	}
 	return nil
 }
@@ -172,7 +172,7 @@ func (r *reservation) requestLease(ctx context.Context) (h Hold, whole bool, err
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storePatience)
 	defer cancel()
 	if err := r.enforcer.pay(ctx, r.account, r.overdue()); err != nil {
-		return Hold{}, false, errNoBank
+		return Hold{}, false, errNoStore
 	}
 	h, asks, asking, ok := r.reserve()
 	if !ok {
@@ -192,7 +192,7 @@ func (r *reservation) requestLease(ctx context.Context) (h Hold, whole bool, err
 			t.state = askLost
 		}
 		h.undo()
-		return Hold{}, false, errNoBank
+		return Hold{}, false, errNoStore
 	}
 	r.account.failed = time.Time{}
 	if refused(answers) {

@@ -23,7 +23,7 @@ type Yielder struct {
 	ends        syscall.RawConn // of read
 }
 
-// New opens the pipe. Where the system has none left the Way has none either.
+// New opens the pipe. Where the system has none left the Yielder has none either.
 func New() *Yielder {
 	w := new(Yielder)
 	read, write, err := os.Pipe()
@@ -38,7 +38,7 @@ func New() *Yielder {
 	return &Yielder{read, write, ends}
 }
 
-// Close closes the pipe. The Way may still be used.
+// Close closes the pipe. The Yielder may still be used.
 func (w *Yielder) Close() error {
 	if w == nil || w.ends == nil {
 		return nil

@@ -19,7 +19,7 @@ func (m *meter) pass(d time.Duration, parts int) {
 }
 
 func (m *meter) together() *WriteBatcher {
-	return newTogether(func() time.Time { return m.now }, func() time.Duration { return m.used })
+	return newWriteBatcher(func() time.Time { return m.now }, func() time.Duration { return m.used })
 }
 
 func TestTogetherWhileBusy(t *testing.T) {
@@ -104,7 +104,7 @@ func TestProcessTime(t *testing.T) {
 }
 
 func BenchmarkTogether(b *testing.B) {
-	w := NewTogether()
+	w := NewWriteBatcher()
 	for b.Loop() {
 		w.Wait()
 	}

@@ -23,7 +23,7 @@ const (
 // the other, for as long as the process uses all of its processors. To find who
 // is to read asleep and to wake its processor takes longer than to write, and is
 // then needed once for all of them. While there is time to spare, nobody waits
-// for others: it would only take longer. The nil Together has nobody wait. Safe
+// for others: it would only take longer. The nil WriteBatcher has nobody wait. Safe
 // for concurrent use.
 type WriteBatcher struct {
 	asked atomic.Uint32
@@ -37,10 +37,10 @@ type WriteBatcher struct {
 	time func() time.Duration // that the process has used of its processors
 }
 
-// NewTogether begins with time to spare.
-func NewTogether() *WriteBatcher { return newTogether(time.Now, processTime) }
+// NewWriteBatcher begins with time to spare.
+func NewWriteBatcher() *WriteBatcher { return newWriteBatcher(time.Now, processTime) }
 
-func newTogether(now func() time.Time, used func() time.Duration) *WriteBatcher {
+func newWriteBatcher(now func() time.Time, used func() time.Duration) *WriteBatcher {
 	return &WriteBatcher{from: now(), used: used(), now: now, time: used}
 }
 
