@@ -4,7 +4,7 @@
 // only the standard library. The HTTP API is the one compatibility promise;
 // these types may change with any release.
 //
-// The way of a call, in the order it is travelled (docs/DESIGN.md has the
+// The way of a call, in the order it is travelled (docs/architecture.md has the
 // long form):
 //
 //	listen     internal/http1server  plain requests; the rest is net/http's

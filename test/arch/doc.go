@@ -1,3 +1,3 @@
 // Package arch holds nothing but the test that keeps the packages of this
-// program in their order; see docs/DESIGN.md.
+// program in their order; see docs/architecture.md.
 package arch

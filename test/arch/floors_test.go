@@ -112,12 +112,12 @@ func checkImports(p *source) (problems []string) {
 	return problems
 }
 
-// Every module that the program or its tests import is named in the design,
+// Every module that the program or its tests import is named in the decision record about dependencies,
 // where its reason stands.
 func TestDependenciesAreExplained(t *testing.T) {
 	t.Parallel()
 	root, packages := load(t)
-	design, err := os.ReadFile(filepath.Join(root, "docs", "DESIGN.md"))
+	design, err := os.ReadFile(filepath.Join(root, "docs", "adr", "0021-dependencies.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,7 @@ func TestDependenciesAreExplained(t *testing.T) {
 	slices.Sort(used)
 	for _, m := range used {
 		if !strings.Contains(string(design), "`"+m+"`") {
-			t.Errorf("docs/DESIGN.md does not say what %s is for", m)
+			t.Errorf("docs/adr/0021-dependencies.md does not say what %s is for", m)
 		}
 	}
 }
