@@ -15,7 +15,7 @@
 //	authorize  internal/gateway      entitlements, region policy
 //	reserve    internal/budget       money reserved on balance and budgets
 //	forward    internal/gateway      credential of a live provider, streaming copy
-//	meter      internal/provider     usage read out of the bytes as they pass
+//	meter      internal/provider/usage  usage read out of the bytes as they pass
 //	record     internal/spool        one durable entry; internal/worker ships it into internal/store
 //
 // Refusals have one precedence on every surface: 401, 403 scope, 429, 413 and

@@ -89,7 +89,7 @@ func BenchmarkPass(b *testing.B) {
 	for range 1000 {
 		stream = append(stream, event)
 	}
-	stream = append(stream, []byte(events(usage(10, 5))), []byte(events("[DONE]")))
+	stream = append(stream, []byte(events(usageChunk(10, 5))), []byte(events("[DONE]")))
 	for _, bm := range []struct {
 		name, media string
 		list        [][]byte

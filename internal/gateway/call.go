@@ -10,6 +10,7 @@ import (
 	"modelgate/internal/life"
 	"modelgate/internal/provider"
 	"modelgate/internal/provider/reqscan"
+	"modelgate/internal/provider/usage"
 	"modelgate/internal/ratelimit"
 )
 
@@ -60,7 +61,7 @@ type call struct {
 	firstByte time.Time
 	status    int // of the answer to the client; 0 before there is one
 	client    disconnectWatcher
-	meter     provider.Meter
+	meter     usage.Meter
 	stream    bool  // the reply is one of server-sent events
 	replied   int64 // bytes of the reply so far
 	whole     bool  // the reply came to its end
@@ -86,12 +87,12 @@ type attempt struct {
 	model     string                // the provider's own id; "" for a call that names none
 	others    []string
 	price     *modelgate.Price
-	reader    *provider.Reader
-	asked     provider.RequestedUnits // what the request says of what is to be made
+	reader    *usage.Reader
+	asked     usage.RequestedUnits // what the request says of what is to be made
 	out       provider.Call
 	edits     []reqscan.Edit // make its body of the call's, once it is its turn; nil where it has its own
 	size      int64          // of the body that was sent, in bytes
-	inject    bool           // the gateway asks for the usage of a stream; see provider.UsageChunkFilter
+	inject    bool           // the gateway asks for the usage of a stream; see usage.ChunkFilter
 }
 
 // kind is what the called model makes, "" where that is unknown.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"modelgate/internal/provider"
+	"modelgate/internal/provider/usage"
 )
 
 // hideCosts has a reply to a key that is bound to a sub-account pass without
@@ -19,7 +20,7 @@ func (g *Gateway) hideCosts(p *streamCopy) bool {
 	}
 	header := c.w.Header()
 	if compressed(resp) {
-		if p.plain = provider.NewDecoded(resp.Header.Get("Content-Encoding")); p.plain == nil {
+		if p.plain = usage.NewDecoded(resp.Header.Get("Content-Encoding")); p.plain == nil {
 			g.Log.Warn("reply withheld: it may state a cost, and its coding is unknown", "request_id", c.id.String(), "provider", c.attempts[c.tried].name)
 			clear(header)
 			header["Content-Length"], c.status = []string{"0"}, http.StatusBadGateway
@@ -64,7 +65,7 @@ func (g *Gateway) passWhole(p *streamCopy) {
 }
 
 // costFilter is the filter for a reply to the caller; nil for none.
-func (c *call) costFilter(resp *http.Response) *provider.CostFilter {
+func (c *call) costFilter(resp *http.Response) *usage.CostFilter {
 	if c.caller.SubAccountID == "" || resp.ContentLength == 0 || c.r.Method == http.MethodHead {
 		return nil
 	}

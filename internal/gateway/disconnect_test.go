@@ -95,7 +95,7 @@ func TestClientLeaves(t *testing.T) {
 	t.Parallel()
 	head := reply(eventHead, "")
 	claudeEnd := "event: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"},\"usage\":{\"output_tokens\":5}}\n\nevent: message_stop\ndata: {\"type\":\"message_stop\"}\n\n"
-	used := events(`{"choices":[{"delta":{"content":"w"},"finish_reason":"stop"}]}`, usage(10, 5))
+	used := events(`{"choices":[{"delta":{"content":"w"},"finish_reason":"stop"}]}`, usageChunk(10, 5))
 	tests := map[string]struct {
 		path, body, first, second string
 		after                     string

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/provider"
+	"modelgate/internal/provider/usage"
 )
 
 // finish is the one exit of a call. It runs after a panic and after the
@@ -112,43 +112,43 @@ const (
 // usage is what the call used: what the reply stated, and where that is not
 // all, the larger of it and an estimate of what was sent and delivered.
 func (c *call) usage() (modelgate.Usage, knowledge) {
-	var usage modelgate.Usage
-	seen := provider.Nothing
+	var used modelgate.Usage
+	seen := usage.Nothing
 	if c.meter != nil {
-		if usage, seen = c.meter.Result(); seen == provider.All {
-			return usage, stated
+		if used, seen = c.meter.Result(); seen == usage.All {
+			return used, stated
 		}
 	}
 	a := &c.attempts[c.tried]
 	switch failed := c.meter != nil && c.status >= 300; {
-	case failed && seen == provider.Some:
-		return usage, estimated
+	case failed && seen == usage.Some:
+		return used, estimated
 	case failed || !c.sent:
-		return usage, uncharged
+		return used, uncharged
 	case a.reader == nil || a.model == "":
-		return usage, blind
+		return used, blind
 	}
 	kind := c.kind()
 	counted := tokens(kind)
 	if kind == modelgate.Rerank && c.replied > 0 && !c.whole {
-		usage.Searches, counted = max(usage.Searches, 1), true
+		used.Searches, counted = max(used.Searches, 1), true
 	}
-	if counted && usage.PromptTokens() == 0 {
-		usage.Input = c.estimateInput()
+	if counted && used.PromptTokens() == 0 {
+		used.Input = c.estimateInput()
 	}
 	if c.meter != nil && kind != modelgate.Embedding && kind != modelgate.Rerank {
-		most := c.mostOutput() - usage.AudioOutput - usage.Reasoning
-		usage.Output = max(usage.Output, min(usage.Output+provider.EstimateTokens(c.meter.Unstated()), most))
+		most := c.mostOutput() - used.AudioOutput - used.Reasoning
+		used.Output = max(used.Output, min(used.Output+usage.EstimateTokens(c.meter.Unstated()), most))
 	}
-	if !counted && seen == provider.Nothing && usage.Output == 0 {
-		return usage, blind
+	if !counted && seen == usage.Nothing && used.Output == 0 {
+		return used, blind
 	}
-	return usage, estimated
+	return used, estimated
 }
 
 // estimateInput guesses the tokens of the request.
 func (c *call) estimateInput() int64 {
-	n := provider.EstimateTokens(c.attempts[c.tried].size)
+	n := usage.EstimateTokens(c.attempts[c.tried].size)
 	if c.model != nil && c.model.ContextLength > 0 && c.kind() != modelgate.Embedding {
 		n = min(n, c.model.ContextLength) // pictures within a body are not text
 	}

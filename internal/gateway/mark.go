@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/provider"
+	"modelgate/internal/provider/usage"
 )
 
 const (
@@ -42,11 +42,11 @@ func (g *Gateway) mark(c *call) {
 	}
 	m.looks++
 	m.last = now
-	usage, seen := c.meter.Result()
-	if !due && (seen == provider.Nothing || usage == m.usage) {
+	used, seen := c.meter.Result()
+	if !due && (seen == usage.Nothing || used == m.usage) {
 		return
 	}
-	m.usage = usage
+	m.usage = used
 	end := c.outcome(now)
 	c.charge(&end)
 	m.next = delivered + max(c.headroom(&end)/unmarked, 1)

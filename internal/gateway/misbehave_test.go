@@ -14,6 +14,7 @@ import (
 	"modelgate"
 	"modelgate/internal/httpx"
 	"modelgate/internal/provider"
+	"modelgate/internal/provider/usage"
 )
 
 const (
@@ -26,7 +27,7 @@ const (
 
 // asked is the least that a request costs: its own bytes as tokens.
 func asked(body, slug, native string) modelgate.Nano {
-	return modelgate.Nano(provider.EstimateTokens(int64(len(strings.Replace(body, slug, native, 1))))) * 1000
+	return modelgate.Nano(usage.EstimateTokens(int64(len(strings.Replace(body, slug, native, 1))))) * 1000
 }
 
 func chatAsked() modelgate.Nano { return asked(chatBody, "acme/chat", "gpt-x") }
@@ -40,7 +41,7 @@ func events(data ...string) string {
 	return b.String()
 }
 
-func usage(in, out int) string {
+func usageChunk(in, out int) string {
 	return fmt.Sprintf(`{"choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d}}`, in, out)
 }
 
@@ -176,11 +177,11 @@ func oddUsage() map[string]misbehaviour {
 	return map[string]misbehaviour{
 		"no usage":                 value(`{"choices":[]}`, modelgate.ParsePartial, chatAsked()),
 		"no usage in a stream":     stream(events(word, word, word, word, word, word, "[DONE]"), modelgate.ParsePartial, streamAsked+2*2000),
-		"usage twice":              stream(events(word, usage(10, 5), usage(11, 6), "[DONE]"), modelgate.ParseOK, 23_000),
+		"usage twice":              stream(events(word, usageChunk(10, 5), usageChunk(11, 6), "[DONE]"), modelgate.ParseOK, 23_000),
 		"usage of zero":            value(`{"choices":[],"usage":{"prompt_tokens":0,"completion_tokens":0}}`, modelgate.ParseOK, 0),
 		"usage of null":            value(`{"choices":[],"usage":null}`, modelgate.ParsePartial, chatAsked()),
 		"negative usage":           value(`{"choices":[],"usage":{"prompt_tokens":-5,"completion_tokens":5}}`, modelgate.ParsePartial, chatAsked()+10_000),
-		"a line of 9 MiB":          stream(events(`{"x":"`+strings.Repeat("x", 9<<20)+`"}`, usage(10, 5), "[DONE]"), modelgate.ParsePartial, chatCost),
+		"a line of 9 MiB":          stream(events(`{"x":"`+strings.Repeat("x", 9<<20)+`"}`, usageChunk(10, 5), "[DONE]"), modelgate.ParsePartial, chatCost),
 		"model without a price":    on(value(chatReply, modelgate.ParsePartial, 0), "", strings.Replace(chatBody, "acme/chat", "acme/unpriced", 1)),
 		"more bytes than context":  on(value(`{"choices":[]}`, modelgate.ParsePartial, 5*1000), "", strings.Replace(chatBody, "acme/chat", "acme/small", 1)),
 		"embeddings without usage": on(value(empty, modelgate.ParsePartial, asked(embed, "acme/embed", "ada")), "/v1/embeddings", embed),

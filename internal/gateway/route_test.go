@@ -19,6 +19,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/provider"
+	"modelgate/internal/provider/usage"
 )
 
 const twoBody = `{"model":"acme/two","messages":[]}`
@@ -213,7 +214,7 @@ func TestHTTP2Provider(t *testing.T) {
 	}
 	t.Run("stream", func(t *testing.T) {
 		t.Parallel()
-		body := events(`{"choices":[{"delta":{"content":"w"}}]}`, usage(10, 5), "[DONE]")
+		body := events(`{"choices":[{"delta":{"content":"w"}}]}`, usageChunk(10, 5), "[DONE]")
 		g := serve(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.Header().Set("X-Major", string(rune('0'+r.ProtoMajor)))
@@ -281,7 +282,7 @@ func TestMarks(t *testing.T) {
 	})
 	t.Run("not where usage comes last", func(t *testing.T) {
 		t.Parallel()
-		body := events(`{"choices":[{"delta":{"content":"w"}}]}`, usage(10, 5), "[DONE]")
+		body := events(`{"choices":[{"delta":{"content":"w"}}]}`, usageChunk(10, 5), "[DONE]")
 		g := open(t, rawUpstream(t, sends(reply(eventHead, chunks(body)+lastChunk))).URL, plan{})
 		g.do(t, "/v1/chat/completions", streamBody)
 		g.books.only(t)
@@ -292,9 +293,9 @@ func TestMarks(t *testing.T) {
 }
 
 // brokenMeter is a reader with a fault.
-type brokenMeter struct{ provider.Meter }
+type brokenMeter struct{ usage.Meter }
 
-func (brokenMeter) Result() (modelgate.Usage, provider.Seen) { panic("fault in a reader") }
+func (brokenMeter) Result() (modelgate.Usage, usage.Seen) { panic("fault in a reader") }
 
 func TestFaultInAReaderStillEndsTheCall(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 
 	"modelgate/internal/httpx"
 	"modelgate/internal/provider"
+	"modelgate/internal/provider/usage"
 )
 
 const copyBuffer = 32 << 10
@@ -24,9 +25,9 @@ var (
 type streamCopy struct {
 	*call
 	resp   *http.Response
-	filter *provider.UsageChunkFilter // nil: every event is for the client
-	costs  *provider.CostFilter       // nil: what the reply states of costs is for the client
-	plain  *provider.Decoded          // before costs; nil: the reply is not compressed
+	filter *usage.ChunkFilter // nil: every event is for the client
+	costs  *usage.CostFilter  // nil: what the reply states of costs is for the client
+	plain  *usage.Decoded     // before costs; nil: the reply is not compressed
 }
 
 // replyHeaders passes the headers of a reply on. A redirect is named by the
@@ -46,7 +47,7 @@ func (c *call) replyHeaders(p *provider.Provider, from http.Header) {
 // a chunked body.
 func (g *Gateway) streamReply(c *call, resp *http.Response) {
 	a := &c.attempts[c.tried]
-	c.meter = a.reader.Meter(provider.Reply{
+	c.meter = a.reader.Meter(usage.Reply{
 		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"),
 		ContentEncoding: resp.Header.Get("Content-Encoding"), Asked: a.asked,
 	})
@@ -60,7 +61,7 @@ func (g *Gateway) streamReply(c *call, resp *http.Response) {
 	c.stream = hasMedia(resp, "text/event-stream")
 	p := streamCopy{call: c, resp: resp}
 	if a.inject && resp.StatusCode < 300 && c.stream && !compressed(resp) {
-		p.filter = new(provider.UsageChunkFilter)
+		p.filter = new(usage.ChunkFilter)
 		header.Del("Content-Length")
 		resp.ContentLength = -1
 	}

@@ -8,17 +8,14 @@ import (
 
 	"modelgate"
 	"modelgate/internal/provider/reqscan"
+	"modelgate/internal/provider/usage"
 )
-
-// listens reports whether replies are to recordings, which are charged by
-// their length where a reply states no usage.
-func (r *Reader) listens() bool { return r != nil && len(r.states) > 0 }
 
 // recording is the length of the recordings in a form, in millionths of a
 // second; 0 where it cannot be told. It is an error, a *SyntaxError, where the
 // request asks for a reply that states no usage: nothing could be charged then.
 // A form without a recording has no length, and providers refuse it.
-func (r *Request) recording(reader *Reader) (int64, error) {
+func (r *Request) recording(reader *usage.Reader) (int64, error) {
 	length, known := int64(0), !r.Form.Remote() && !r.Fields.InJSON()
 	for file := range r.Form.Files() {
 		one, ok := audioLength(file)
@@ -34,11 +31,11 @@ func (r *Request) recording(reader *Reader) (int64, error) {
 	if !inForm {
 		format = "json"
 	}
-	if inJSON := r.Fields.InJSON(); inJSON && format == "json" || slices.Contains(reader.states, format) {
+	if inJSON := r.Fields.InJSON(); inJSON && format == "json" || slices.Contains(reader.StatesIn(), format) {
 		return 0, nil // where no usage is stated, nobody takes a recording in JSON
 	}
 	return 0, reqscan.Errorf("replies in the response_format %s state no usage here, and the length of the recording cannot be told: "+
-		"use %s, or send WAV (PCM) or MP3", reqscan.QuoteName([]byte(format)), strings.Join(reader.states, " or "))
+		"use %s, or send WAV (PCM) or MP3", reqscan.QuoteName([]byte(format)), strings.Join(reader.StatesIn(), " or "))
 }
 
 // audioLength is the length of a WAV or MP3 file in millionths of a second, by

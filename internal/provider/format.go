@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"modelgate"
+	"modelgate/internal/provider/usage"
 )
 
 // Format is one row of the table: all that is particular to a provider's wire
@@ -96,7 +97,7 @@ type Door struct {
 	// stands for the provider's model id.
 	Upstream string
 	Place    Place
-	Reader   *Reader
+	Reader   *usage.Reader
 	Auth     *Auth         // nil: the format's
 	Models   []ModelSource // nil: the format's
 	Also     []ModelSource // further places, whatever Models says
@@ -147,7 +148,7 @@ type Route struct {
 	Same     []ModelSource
 	Query    []string
 	Deferred []string
-	Reader   *Reader
+	Reader   *usage.Reader
 	Auth     *Auth // nil: the format's
 	Stored   []string
 	// Open: it is not known what the path does, so calls need not name a model
@@ -171,7 +172,7 @@ type Route struct {
 // standardDoor is what a door means wherever a format serves it.
 type standardDoor struct {
 	name, path string
-	reader     *Reader
+	reader     *usage.Reader
 	free       bool
 	stored     []string
 	deferred   []string
@@ -183,20 +184,20 @@ type standardDoor struct {
 // uses for them.
 func standardDoors() []standardDoor {
 	return []standardDoor{
-		{name: "chat", path: "/v1/chat/completions", reader: readChat},
-		{name: "completions", path: "/v1/completions", reader: readChat},
-		{name: "messages", path: "/v1/messages", reader: readMessages, also: toolModels(), query: []string{"beta"}},
+		{name: "chat", path: "/v1/chat/completions", reader: usage.Chat},
+		{name: "completions", path: "/v1/completions", reader: usage.Chat},
+		{name: "messages", path: "/v1/messages", reader: usage.Messages, also: toolModels(), query: []string{"beta"}},
 		{name: "count_tokens", path: "/v1/messages/count_tokens", free: true, query: []string{"beta"}},
 		// A prompt on this door is a template kept at the provider.
-		{name: "responses", path: "/v1/responses", reader: readResponses, stored: []string{"prompt"}, deferred: []string{"background"}, also: toolModels()},
-		{name: "images", path: "/v1/images/generations", reader: readImages},
-		{name: "image_edits", path: "/v1/images/edits", reader: readImages},
-		{name: "videos", path: "/v1/videos", reader: readVideo},
-		{name: "embeddings", path: "/v1/embeddings", reader: readChat},
-		{name: "reranks", path: "/v1/reranks", reader: readChat},
-		{name: "speech", path: "/v1/audio/speech", reader: readSpeech},
-		{name: "transcriptions", path: "/v1/audio/transcriptions", reader: readTranscript},
-		{name: "translations", path: "/v1/audio/translations", reader: readTranscript},
+		{name: "responses", path: "/v1/responses", reader: usage.Responses, stored: []string{"prompt"}, deferred: []string{"background"}, also: toolModels()},
+		{name: "images", path: "/v1/images/generations", reader: usage.Images},
+		{name: "image_edits", path: "/v1/images/edits", reader: usage.Images},
+		{name: "videos", path: "/v1/videos", reader: usage.Video},
+		{name: "embeddings", path: "/v1/embeddings", reader: usage.Chat},
+		{name: "reranks", path: "/v1/reranks", reader: usage.Chat},
+		{name: "speech", path: "/v1/audio/speech", reader: usage.Speech},
+		{name: "transcriptions", path: "/v1/audio/transcriptions", reader: usage.Transcript},
+		{name: "translations", path: "/v1/audio/translations", reader: usage.Transcript},
 	}
 }
 
@@ -231,7 +232,7 @@ func (d Door) made(w *JobProtocol) Door { d.Job = w; return d }
 func (d Door) deferring(members ...string) Door { d.Deferred = members; return d }
 
 // by is the door with another reader.
-func (d Door) by(r *Reader) Door { d.Reader = r; return d }
+func (d Door) by(r *usage.Reader) Door { d.Reader = r; return d }
 
 // orders is the door whose requests say otherwise what is to be made.
 func (d Door) orders(o *Order) Door { d.Order = o; return d }
@@ -256,7 +257,7 @@ func modelLists(path string, query ...string) []Route {
 }
 
 // calls are POST paths that name the model in the body.
-func calls(r *Reader, paths ...string) []Route {
+func calls(r *usage.Reader, paths ...string) []Route {
 	routes := make([]Route, len(paths))
 	for i, path := range paths {
 		routes[i] = Route{Pattern: "POST " + path, Models: bodyModel(), Reader: r}
@@ -275,11 +276,11 @@ func free(paths ...string) []Route {
 
 // creates is a POST path that makes a job of the kind.
 func creates(w *JobProtocol, kind modelgate.ModelKind, models []ModelSource, path string) Route {
-	return Route{Pattern: "POST " + path, Models: models, Reader: readVideo, Async: AsyncCreate, Job: w, Kind: kind}
+	return Route{Pattern: "POST " + path, Models: models, Reader: usage.Video, Async: AsyncCreate, Job: w, Kind: kind}
 }
 
 // by is the route with another reader.
-func (r Route) by(reader *Reader) Route { r.Reader = reader; return r }
+func (r Route) by(reader *usage.Reader) Route { r.Reader = reader; return r }
 
 // orders is the route whose requests say otherwise what is to be made.
 func (r Route) orders(o *Order) Route { r.Order = o; return r }

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"modelgate"
+	"modelgate/internal/provider/usage"
 )
 
 // MaxJobReply is how many bytes of a reply about a job are read.
@@ -31,19 +31,15 @@ func ReadReply(resp *http.Response) (raw, plain []byte, err error) {
 	if coding == "" || coding == "identity" {
 		return raw, raw, nil
 	}
-	open := opener(coding)
-	if open == nil {
+	decoder := usage.NewDecoded(coding)
+	if decoder == nil {
 		return raw, nil, nil
 	}
-	r, err := open(bytes.NewReader(raw))
-	if err != nil {
-		return raw, nil, nil
+	defer decoder.Close()
+	if plain, whole := decoder.Decode(raw); whole && len(plain) <= MaxJobReply {
+		return raw, plain, nil
 	}
-	plain, err = io.ReadAll(io.LimitReader(r, MaxJobReply+1))
-	if err != nil || len(plain) > MaxJobReply {
-		return raw, nil, nil // nothing can be read out of it
-	}
-	return raw, plain, nil
+	return raw, nil, nil // nothing can be read out of it
 }
 
 // Ask polls a job. What cannot be understood is news of nothing. Errors:

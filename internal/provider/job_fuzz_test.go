@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/provider/usage"
 )
 
 // jobReplies are replies about jobs in the shapes of the table.
@@ -66,7 +67,7 @@ func FuzzJobReply(f *testing.F) {
 			t.Errorf("%s: a result is %q", p.Name(), news.Event)
 		}
 		readJob(t, news)
-		id, usage := w.Made(status, []byte(body), RequestedUnits{}, modelgate.Video)
+		id, usage := w.Made(status, []byte(body), usage.RequestedUnits{}, modelgate.Video)
 		if usage.Seconds < 0 || usage.Images < 0 {
 			t.Errorf("%s: a job will use %+v", p.Name(), usage)
 		}
@@ -149,7 +150,7 @@ func TestJobReplies(t *testing.T) {
 				if n := w.Read(200, []byte(body)); n.Event != modelgate.JobRuns {
 					ends++
 				}
-				if id, _ := w.Made(200, []byte(body), RequestedUnits{}, modelgate.Video); id != "" {
+				if id, _ := w.Made(200, []byte(body), usage.RequestedUnits{}, modelgate.Video); id != "" {
 					made++
 				}
 				if name, err := (&reply{status: 200, body: []byte(body)}).text(w.File...); err == nil && name != "" {

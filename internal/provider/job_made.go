@@ -7,12 +7,13 @@ import (
 	"github.com/tidwall/gjson"
 
 	"modelgate"
+	"modelgate/internal/provider/usage"
 )
 
 // Made reads the reply to a creation: the id of the job, "" where there is
 // none that can be followed, and what it will probably use: as the reply says,
 // else the request.
-func (w *JobProtocol) Made(status int, body []byte, asked RequestedUnits, kind modelgate.ModelKind) (modelgate.TaskID, modelgate.Usage) {
+func (w *JobProtocol) Made(status int, body []byte, asked usage.RequestedUnits, kind modelgate.ModelKind) (modelgate.TaskID, modelgate.Usage) {
 	if !gjson.ValidBytes(body) {
 		return "", modelgate.Usage{}
 	}
@@ -24,24 +25,23 @@ func (w *JobProtocol) Made(status int, body []byte, asked RequestedUnits, kind m
 }
 
 // foreseen is what a job of the kind will probably use.
-func (w *JobProtocol) foreseen(status int, body []byte, asked RequestedUnits, kind modelgate.ModelKind) modelgate.Usage {
-	var r reading
+func (w *JobProtocol) foreseen(status int, body []byte, asked usage.RequestedUnits, kind modelgate.ModelKind) modelgate.Usage {
 	if kind == modelgate.Image {
-		r.usage.Images = max(asked.Count, 1)
-		picture(&r, asked)
-		return r.usage
+		u := modelgate.Usage{Images: max(asked.Count, 1)}
+		asked.Picture(&u)
+		return u
 	}
-	filmed(&r, asked)
+	u := asked.Film()
 	if kind == modelgate.Audio {
-		r.usage.Characters = asked.Characters
+		u.Characters = asked.Characters
 	}
 	said := w.Read(status, body)
 	if length := max(said.Length, said.Usage.Seconds); length > 0 {
-		r.usage.Seconds = length
+		u.Seconds = length
 	}
-	r.usage.Size = cmp.Or(said.Usage.Size, asked.Size)
-	r.usage.Output = w.Tokens(asked, kind)
-	return r.usage
+	u.Size = cmp.Or(said.Usage.Size, asked.Size)
+	u.Output = w.Tokens(asked, kind)
+	return u
 }
 
 // What a film has that nobody has asked for otherwise, and how many pixels
@@ -55,12 +55,12 @@ const (
 // Tokens is how many output tokens a job will probably be counted as: 0 where
 // the provider counts none. Of a film it knows how long and how large it was
 // asked to be.
-func (w *JobProtocol) Tokens(asked RequestedUnits, kind modelgate.ModelKind) int64 {
+func (w *JobProtocol) Tokens(asked usage.RequestedUnits, kind modelgate.ModelKind) int64 {
 	if !w.Frames || kind != modelgate.Video {
 		return 0
 	}
 	seconds, pixels := float64(asked.Seconds)/1e6, float64(framePixels)
-	switch width, height, ok := dimensions(asked.Size); {
+	switch width, height, ok := usage.Dimensions(asked.Size); {
 	case ok:
 		pixels = float64(width) * float64(height)
 	case strings.EqualFold(asked.Size, "480p"):

@@ -10,6 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"modelgate"
+	"modelgate/internal/provider/usage"
 )
 
 // StatusMapping is where the reply to a poll says what. Its texts are gjson paths; of
@@ -78,11 +79,9 @@ func (s *StatusMapping) Read(status int, body []byte) modelgate.JobNews {
 	if v := doc.Get(s.path(s.Rejected)); v.Type == gjson.False && n.Event == modelgate.JobSucceeds {
 		n.Event = modelgate.JobFails
 	}
-	var r reading
-	r.jobUsage(s, doc)
-	n.Length = s.length(doc)
-	r.set(&n.Videos, datumOf(doc.Get(s.path(s.Videos))))
-	n.Usage, n.Stated = r.usage, r.read
+	n.Usage, n.Stated = s.usage(doc)
+	n.Length, _ = firstSeconds(doc, s.Length)
+	n.Videos, _ = usage.Count(doc.Get(s.path(s.Videos)))
 	n.Charge, n.Charged = s.charge(doc)
 	return n
 }
@@ -122,40 +121,33 @@ func (s *StatusMapping) event(doc gjson.Result) modelgate.JobEvent {
 	return modelgate.JobRuns
 }
 
-// length is the length that was ordered, in millionths of a second; 0 is
-// unknown.
-func (s *StatusMapping) length(doc gjson.Result) int64 {
-	var r reading
-	for _, path := range s.Length {
+// firstSeconds is the first of the members that is a number or a text, in
+// millionths of a second.
+func firstSeconds(doc gjson.Result, paths []string) (n int64, stated bool) {
+	for _, path := range paths {
 		if v := doc.Get(path); v.Type == gjson.Number || v.Type == gjson.String {
-			r.seconds(datumOf(v))
-			break
+			return usage.Seconds(v)
 		}
 	}
-	return r.usage.Seconds
+	return 0, false
 }
 
-// jobUsage reads what a job used.
-func (r *reading) jobUsage(s *StatusMapping, doc gjson.Result) {
-	for _, path := range s.Seconds {
-		if v := doc.Get(path); v.Type == gjson.Number || v.Type == gjson.String {
-			r.seconds(datumOf(v))
-			break
-		}
-	}
+// usage reads what a job used. Stated reports whether the reply has any figure.
+func (s *StatusMapping) usage(doc gjson.Result) (u modelgate.Usage, stated bool) {
+	u.Seconds, stated = firstSeconds(doc, s.Seconds)
 	for _, unit := range []struct {
 		to    *int64
 		paths []string
-	}{{&r.usage.Images, s.Images}, {&r.usage.Output, s.Output}, {&r.usage.Searches, s.Searches}} {
+	}{{&u.Images, s.Images}, {&u.Output, s.Output}, {&u.Searches, s.Searches}} {
 		for _, path := range unit.paths {
-			if r.set(unit.to, datumOf(doc.Get(path))) {
-				r.read = true
+			if n, ok := usage.Count(doc.Get(path)); ok {
+				*unit.to, stated = n, true
 				break
 			}
 		}
 	}
-	word(&r.usage.Size, datumOf(doc.Get(s.path(s.Size))))
-	word(&r.usage.ServiceTier, datumOf(doc.Get(s.path(s.ServiceTier))))
+	u.Size, u.ServiceTier = usage.Word(doc.Get(s.path(s.Size))), usage.Word(doc.Get(s.path(s.ServiceTier)))
+	return u, stated
 }
 
 // charge is what the provider says it charged.

@@ -8,6 +8,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/provider/reqscan"
+	"modelgate/internal/provider/usage"
 )
 
 // Order is where the requests to a path say what is to be made, and what the
@@ -54,22 +55,6 @@ const (
 	leastSide, mostSide = 64, 16384
 )
 
-// RequestedUnits is what the request said about quantities, for replies that name
-// none, completed by what the provider makes where it says nothing. The zero
-// value says nothing.
-type RequestedUnits struct {
-	// Characters are the Unicode code points of a speech request's input.
-	Characters int64
-	// Size and Quality of a picture or video.
-	Size, Quality string
-	// Seconds of one video, in millionths.
-	Seconds int64
-	// Count is how many pictures or videos; 0 only where there is no Order.
-	Count int64
-	// Search: the provider searches once, because the request has it do so.
-	Search bool
-}
-
 // OrderNames are the top-level members and form parts at which orders are
 // read. A scan must look for them.
 func OrderNames() []string {
@@ -90,7 +75,7 @@ func OrderNames() []string {
 		}
 	}
 	for _, d := range standardDoors() {
-		add((&Door{Reader: d.reader}).order())
+		add(usualOrder(d.reader))
 	}
 	return names
 }
@@ -104,34 +89,34 @@ func (o *Order) places() []string {
 
 // order is what the door's requests are read by; nil is nothing.
 func (d *Door) order() *Order {
-	if d.Order != nil || d.Reader == nil {
+	if d.Order != nil {
 		return d.Order
 	}
-	return d.Reader.order
+	return usualOrder(d.Reader)
 }
 
 // order is what the route's requests are read by; nil is nothing.
 func (r *Route) order() *Order {
-	if r.Order != nil || r.Reader == nil {
+	if r.Order != nil {
 		return r.Order
 	}
-	return r.Reader.order
+	return usualOrder(r.Reader)
 }
 
 // Ask reads what a request to the door orders. See ask.
-func (d *Door) Ask(r *Request, kind modelgate.ModelKind) (RequestedUnits, error) {
+func (d *Door) Ask(r *Request, kind modelgate.ModelKind) (usage.RequestedUnits, error) {
 	return ask(r, d.Reader, d.order(), kind)
 }
 
 // Ask reads what a request to the route orders. See ask.
-func (r *Route) Ask(q *Request, kind modelgate.ModelKind) (RequestedUnits, error) {
+func (r *Route) Ask(q *Request, kind modelgate.ModelKind) (usage.RequestedUnits, error) {
 	return ask(q, r.Reader, r.order(), kind)
 }
 
 // ask reads the length of the recording that a transcript is wanted of, and of
 // any other request what Order.read says.
-func ask(r *Request, reader *Reader, o *Order, kind modelgate.ModelKind) (a RequestedUnits, err error) {
-	if reader.listens() {
+func ask(r *Request, reader *usage.Reader, o *Order, kind modelgate.ModelKind) (a usage.RequestedUnits, err error) {
+	if reader.Transcribes() {
 		a.Seconds, err = r.recording(reader)
 		return a, err
 	}
@@ -141,14 +126,14 @@ func ask(r *Request, reader *Reader, o *Order, kind modelgate.ModelKind) (a Requ
 // read reads what a request orders. Kind is what the call makes; only a film
 // has a length where the request names none. A quantity that no provider can
 // make, or that is given twice, is a *SyntaxError that names the member.
-func (o *Order) read(r *Request, kind modelgate.ModelKind) (RequestedUnits, error) {
+func (o *Order) read(r *Request, kind modelgate.ModelKind) (usage.RequestedUnits, error) {
 	if o == nil {
-		return RequestedUnits{}, nil
+		return usage.RequestedUnits{}, nil
 	}
-	a := RequestedUnits{Count: max(o.Pieces, 1), Size: o.Plain, Quality: o.Ordinary}
+	a := usage.RequestedUnits{Count: max(o.Pieces, 1), Size: o.Plain, Quality: o.Ordinary}
 	if o.Search != "" {
 		value, ok := r.Fields.Get(o.Search)
-		return RequestedUnits{Search: ok && value.Kind() != reqscan.JSONNull && !value.IsFalse()}, nil
+		return usage.RequestedUnits{Search: ok && value.Kind() != reqscan.JSONNull && !value.IsFalse()}, nil
 	}
 	if text, _, ok := r.Form.Get(o.Text); ok {
 		a.Characters = int64(len([]rune(text)))
@@ -159,13 +144,13 @@ func (o *Order) read(r *Request, kind modelgate.ModelKind) (RequestedUnits, erro
 		a.Seconds = o.Length * 1e6
 	}
 	if err := o.length(r, &a); err != nil {
-		return RequestedUnits{}, err
+		return usage.RequestedUnits{}, err
 	}
 	if err := o.count(r, &a); err != nil {
-		return RequestedUnits{}, err
+		return usage.RequestedUnits{}, err
 	}
 	if err := o.looks(r, &a); err != nil {
-		return RequestedUnits{}, err
+		return usage.RequestedUnits{}, err
 	}
 	return a, o.sides(r, kind, &a)
 }
@@ -210,7 +195,7 @@ func scalar(v reqscan.Value) string {
 
 // length reads the seconds of a film, in whole seconds: part of one counts as
 // one.
-func (o *Order) length(r *Request, a *RequestedUnits) error {
+func (o *Order) length(r *Request, a *usage.RequestedUnits) error {
 	if text, present, err := r.at(o.Frames); err != nil || present {
 		n, ok := wholeNumber(text, 1, mostSeconds*frameRate)
 		if !ok && err == nil {
@@ -241,7 +226,7 @@ func (o *Order) length(r *Request, a *RequestedUnits) error {
 	return nil
 }
 
-func (o *Order) count(r *Request, a *RequestedUnits) error {
+func (o *Order) count(r *Request, a *usage.RequestedUnits) error {
 	text, present, err := r.at(o.Count)
 	if err != nil || !present {
 		return err
@@ -255,7 +240,7 @@ func (o *Order) count(r *Request, a *RequestedUnits) error {
 }
 
 // looks reads size and quality. What they say is for the price to know.
-func (o *Order) looks(r *Request, a *RequestedUnits) error {
+func (o *Order) looks(r *Request, a *usage.RequestedUnits) error {
 	for _, place := range o.Size {
 		if text, present, err := r.at(place); err != nil {
 			return err
@@ -272,10 +257,10 @@ func (o *Order) looks(r *Request, a *RequestedUnits) error {
 }
 
 // sides reads a size that is given as width and height.
-func (o *Order) sides(r *Request, kind modelgate.ModelKind, a *RequestedUnits) error {
-	width, height, ok := dimensions(a.Size)
+func (o *Order) sides(r *Request, kind modelgate.ModelKind, a *usage.RequestedUnits) error {
+	width, height, ok := usage.Dimensions(a.Size)
 	if !ok {
-		width, height, ok = dimensions(o.Plain)
+		width, height, ok = usage.Dimensions(o.Plain)
 	}
 	if o.Own && kind == modelgate.Image && !ok {
 		width, height = 1024, 1024 // the largest of the sizes that have names

@@ -7,18 +7,19 @@ import (
 
 	"modelgate"
 	"modelgate/internal/provider/reqscan"
+	"modelgate/internal/provider/usage"
 )
 
 func TestOrder(t *testing.T) {
 	t.Parallel()
 	names := reqscan.NewNames(OrderNames()...)
-	film := func(seconds, count int64, size string) RequestedUnits {
-		return RequestedUnits{Seconds: seconds * 1e6, Count: count, Size: size}
+	film := func(seconds, count int64, size string) usage.RequestedUnits {
+		return usage.RequestedUnits{Seconds: seconds * 1e6, Count: count, Size: size}
 	}
 	for _, tt := range []struct {
 		order *Order
 		body  string
-		want  RequestedUnits
+		want  usage.RequestedUnits
 	}{
 		{openAIFilms, `{}`, film(4, 1, "720x1280")},
 		{openAIFilms, `{"seconds":"8","size":"1280x720"}`, film(8, 1, "1280x720")},
@@ -32,14 +33,14 @@ func TestOrder(t *testing.T) {
 		{falOrders, `{"duration":"6s"}`, film(6, 1, "")},
 		{falOrders, `{"duration":"auto"}`, film(8, 1, "")},
 		{predictions, `{"input":{"duration":5},"duration":60}`, film(5, 1, "")},
-		{spokenInput, `{"input":"héllo\n","text":"x"}`, RequestedUnits{Characters: 6, Count: 1}},
-		{spokenText, `{"input":"x","text":"héllo\n"}`, RequestedUnits{Characters: 6, Count: 1}},
-		{searchAsked, `{"web_search_options":{}}`, RequestedUnits{Search: true}},
-		{searchAsked, `{"web_search_options":null}`, RequestedUnits{}},
-		{nil, `{"seconds":8}`, RequestedUnits{}},
-		{openAIPictures, `{}`, RequestedUnits{Count: 1, Size: "1024x1024", Quality: "standard"}},
-		{openAIPictures, `{"size":"1792x1024","resolution":"1x1","quality":"hd","n":3}`, RequestedUnits{Count: 3, Size: "1792x1024", Quality: "hd"}},
-		{togetherPictures, `{"size":"1x1","width":2048}`, RequestedUnits{Count: 1, Size: "2048x1024"}},
+		{spokenInput, `{"input":"héllo\n","text":"x"}`, usage.RequestedUnits{Characters: 6, Count: 1}},
+		{spokenText, `{"input":"x","text":"héllo\n"}`, usage.RequestedUnits{Characters: 6, Count: 1}},
+		{searchAsked, `{"web_search_options":{}}`, usage.RequestedUnits{Search: true}},
+		{searchAsked, `{"web_search_options":null}`, usage.RequestedUnits{}},
+		{nil, `{"seconds":8}`, usage.RequestedUnits{}},
+		{openAIPictures, `{}`, usage.RequestedUnits{Count: 1, Size: "1024x1024", Quality: "standard"}},
+		{openAIPictures, `{"size":"1792x1024","resolution":"1x1","quality":"hd","n":3}`, usage.RequestedUnits{Count: 3, Size: "1792x1024", Quality: "hd"}},
+		{togetherPictures, `{"size":"1x1","width":2048}`, usage.RequestedUnits{Count: 1, Size: "2048x1024"}},
 	} {
 		fields, err := reqscan.Scan([]byte(tt.body), names)
 		if err != nil {
@@ -100,7 +101,7 @@ func TestOrderByForm(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := openAIFilms.read(&Request{Form: form}, modelgate.Video)
-	want := RequestedUnits{Seconds: 8_000_000, Size: "1280x720", Count: 1}
+	want := usage.RequestedUnits{Seconds: 8_000_000, Size: "1280x720", Count: 1}
 	if got != want || err != nil {
 		t.Errorf("asks %+v, %v, want %+v", got, err, want)
 	}

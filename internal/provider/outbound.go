@@ -11,6 +11,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/provider/http1"
+	"modelgate/internal/provider/usage"
 )
 
 // Timeouts of one provider; a zero field takes the default.
@@ -71,7 +72,7 @@ type Config struct {
 type Provider struct {
 	name, region string
 	format       Format
-	costs        costMembers
+	costs        usage.CostMembers
 	base         url.URL
 	auth         *Auth
 	doors        map[string]*Door
@@ -106,7 +107,7 @@ func New(cfg Config) (*Provider, error) {
 		return nil, fmt.Errorf("provider %s: base_url: %w", cfg.Name, err)
 	}
 	p := &Provider{
-		costs: newCostMembers(format.Costs),
+		costs: usage.NewCostMembers(format.Costs),
 		name:  cfg.Name, region: cfg.Region, format: format, base: *base, auth: cfg.Auth, stored: cfg.AllowStoredObjects, allowQuery: cfg.AllowQuery,
 		timeouts: cfg.Timeouts.withDefaults(), onDisconnect: cfg.OnDisconnect,
 	}
@@ -258,7 +259,7 @@ func (p *Provider) compileRoutes(allow []string) error {
 // operatorRoute is the route of an operator's pattern: nothing is known of it but
 // that reading costs nothing.
 func (p *Provider) operatorRoute(pattern string) Route {
-	r := Route{Pattern: pattern, Models: slices.Clone(p.models()), Reader: readAny, Stored: p.format.Stored, Open: true}
+	r := Route{Pattern: pattern, Models: slices.Clone(p.models()), Reader: usage.Any, Stored: p.format.Stored, Open: true}
 	if strings.Contains(pattern, "{model}") {
 		r.Models = append([]ModelSource{PathCapture("model")}, r.Models...)
 	}
@@ -294,6 +295,15 @@ func (p *Provider) takeCredentials(cfg Config) error {
 		}
 	}
 	return nil
+}
+
+// StatesCost reports whether replies of the provider may state a cost.
+func (p *Provider) StatesCost() bool { return p.costs.Any() }
+
+// CostFilter takes what a reply of the type states of costs out of it; nil where
+// there is nothing to take out.
+func (p *Provider) CostFilter(contentType string) *usage.CostFilter {
+	return p.costs.Filter(contentType)
 }
 
 // Name is the provider's name in the configuration and in proxy paths.

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"modelgate/internal/provider/usage"
 )
 
 var update = flag.Bool("update", false, "write the reference of providers")
@@ -188,7 +190,7 @@ func authText(a Auth) string {
 	return fmt.Sprintf("`%s: …`", a.Header)
 }
 
-func metered(r *Reader, free bool, w *JobProtocol) string {
+func metered(r *usage.Reader, free bool, w *JobProtocol) string {
 	switch {
 	case w != nil:
 		return "job, by its reply to a poll and what was asked for"

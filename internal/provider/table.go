@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"modelgate"
+	"modelgate/internal/provider/usage"
 )
 
 // Formats lists the rows of the table, in no particular order. Each call
@@ -36,8 +37,8 @@ func openAI() Format {
 		Doors: standardPictures(compatible("/v1", "chat", "completions", "responses", "images", "image_edits", "videos",
 			"embeddings", "speech", "transcriptions", "translations")),
 		Allow: slices.Concat(
-			[]Route{calls(readImages, "/v1/images/variations")[0].orders(openAIPictures)},
-			calls(readResponses, "/v1/responses/compact"),
+			[]Route{calls(usage.Images, "/v1/images/variations")[0].orders(openAIPictures)},
+			calls(usage.Responses, "/v1/responses/compact"),
 			free("/v1/responses/input_tokens", "/v1/moderations"),
 			modelLists("/v1/models")),
 		Stored:       []string{"previous_response_id", "conversation"},
@@ -56,7 +57,7 @@ func anthropic() Format {
 		Older: &OlderAuth{Header: "Anthropic-Version", Before: "2026-10-21", Auth: header("X-Api-Key")},
 		Doors: compatible("/v1", "messages", "count_tokens"),
 		Allow: slices.Concat(
-			calls(readChat, "/v1/chat/completions"),
+			calls(usage.Chat, "/v1/chat/completions"),
 			modelLists("/v1/models", "beta", "limit", "after_id", "before_id")),
 		Stored:  []string{"container", "workspace_id", "user_profile_id"},
 		Headers: []string{"anthropic-dangerous-direct-browser-access"},
@@ -66,7 +67,7 @@ func anthropic() Format {
 func geminiAPI() Format {
 	key := bearer() // the OpenAI-compatible paths take the same key this way
 	doors := []Door{
-		serve("chat", "/v1beta/openai/chat/completions").by(readChatTotal),
+		serve("chat", "/v1beta/openai/chat/completions").by(usage.ChatThinkingInTotal),
 		serve("embeddings", "/v1beta/openai/embeddings"),
 		serve("images", "/v1beta/openai/images/generations"),
 	}
@@ -88,12 +89,12 @@ func geminiAPI() Format {
 	for _, version := range []string{"/v1", "/v1beta"} {
 		path := "POST " + version + "/models/{model}:"
 		routes := []Route{
-			{Pattern: path + "generateContent", Models: model, Reader: readGemini},
-			{Pattern: path + "streamGenerateContent", Models: model, Reader: readGemini},
-			{Pattern: path + "embedContent", Models: model, Reader: readGemini},
-			{Pattern: path + "batchEmbedContents", Models: model, Reader: readGemini},
+			{Pattern: path + "generateContent", Models: model, Reader: usage.Gemini},
+			{Pattern: path + "streamGenerateContent", Models: model, Reader: usage.Gemini},
+			{Pattern: path + "embedContent", Models: model, Reader: usage.Gemini},
+			{Pattern: path + "batchEmbedContents", Models: model, Reader: usage.Gemini},
 			{Pattern: path + "countTokens", Models: model, Free: true},
-			{Pattern: path + "predict", Models: model, Reader: readPredictions, Order: geminiPictures},
+			{Pattern: path + "predict", Models: model, Reader: usage.Predictions, Order: geminiPictures},
 			creates(geminiJobs(version), modelgate.Video, model, strings.TrimPrefix(path, "POST ")+"predictLongRunning").orders(geminiFilms),
 		}
 		for i := range routes {
@@ -154,7 +155,7 @@ func azureOpenAI() Format {
 // other servers of the shape do not share.
 func standardPictures(doors []Door) []Door {
 	for i := range doors {
-		if doors[i].Reader == readImages {
+		if doors[i].Reader == usage.Images {
 			doors[i].Order = openAIPictures
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"modelgate"
+	"modelgate/internal/provider/usage"
 )
 
 // compatibleFormats speak OpenAI's formats, each with its own paths and
@@ -22,7 +23,7 @@ func mistral() Format {
 		Auth:    bearer(),
 		Doors:   compatible("/v1", "chat", "embeddings", "transcriptions"),
 		Allow: slices.Concat(
-			calls(readChat, "/v1/fim/completions", "/v1/moderations", "/v1/chat/moderations", "/v1/classifications"),
+			calls(usage.Chat, "/v1/fim/completions", "/v1/moderations", "/v1/chat/moderations", "/v1/classifications"),
 			modelLists("/v1/models")),
 		Stored: []string{"agent_id", "conversation_id"},
 	}
@@ -39,7 +40,7 @@ func deepSeek() Format {
 			serve("messages", "/anthropic/v1/messages"),
 		},
 		Allow: slices.Concat(
-			streams(calls(readChat, "/v1/chat/completions", "/beta/chat/completions", "/beta/v1/completions")),
+			streams(calls(usage.Chat, "/v1/chat/completions", "/beta/chat/completions", "/beta/v1/completions")),
 			modelLists("/models"), modelLists("/v1/models")),
 		IncludeUsage: true,
 	}
@@ -61,8 +62,8 @@ func xAI() Format {
 		Doors: append(compatible("/v1", "responses", "embeddings"),
 			serve("images", "/v1/images/generations").orders(xAIPictures),
 			serve("image_edits", "/v1/images/edits").orders(xAIPictures),
-			serve("chat", "/v1/chat/completions").by(readChatApart).deferring("deferred"),
-			serve("completions", "/v1/completions").by(readChatApart),
+			serve("chat", "/v1/chat/completions").by(usage.ChatReasoningApart).deferring("deferred"),
+			serve("completions", "/v1/completions").by(usage.ChatReasoningApart),
 			serve("videos", "/v1/videos/generations").made(jobs).orders(xAIFilms)),
 		Allow: slices.Concat(
 			[]Route{
@@ -83,8 +84,8 @@ func groq() Format {
 		BaseURL: "https://api.groq.com", // proxy path /openai/v1/…
 		Auth:    bearer(),
 		Doors: append(compatible("/openai/v1", "chat", "responses", "speech"),
-			serve("transcriptions", "/openai/v1/audio/transcriptions").by(readRecording),
-			serve("translations", "/openai/v1/audio/translations").by(readRecording)),
+			serve("transcriptions", "/openai/v1/audio/transcriptions").by(usage.Recording),
+			serve("translations", "/openai/v1/audio/translations").by(usage.Recording)),
 		Allow:  slashedModels("/openai/v1/models"),
 		Stored: []string{"previous_response_id"},
 	}
@@ -96,8 +97,8 @@ func together() Format {
 		BaseURL: "https://api.together.xyz", // proxy path /v1/…, videos /v2/…
 		Auth:    bearer(),
 		Doors: append(compatible("/v1", "chat", "completions", "embeddings", "speech"),
-			serve("transcriptions", "/v1/audio/transcriptions").by(readRecording),
-			serve("translations", "/v1/audio/translations").by(readRecording),
+			serve("transcriptions", "/v1/audio/transcriptions").by(usage.Recording),
+			serve("translations", "/v1/audio/translations").by(usage.Recording),
 			serve("images", "/v1/images/generations").orders(togetherPictures),
 			serve("reranks", "/v1/rerank"),
 			serve("videos", "/v2/videos").made(&JobProtocol{

@@ -1,6 +1,10 @@
 package provider
 
-import "slices"
+import (
+	"slices"
+
+	"modelgate/internal/provider/usage"
+)
 
 // localFormats are servers that an operator runs, and the format that
 // assumes nothing.
@@ -17,7 +21,7 @@ func vllm() Format {
 		Doors: append(compatible("/v1", "chat", "completions", "responses", "messages", "embeddings", "transcriptions", "translations"),
 			serve("reranks", "/v1/rerank")),
 		Allow: slices.Concat(
-			calls(readChat, "/rerank", "/v2/rerank", "/score", "/v1/score", "/pooling", "/classify"),
+			calls(usage.Chat, "/rerank", "/v2/rerank", "/score", "/v1/score", "/pooling", "/classify"),
 			free("/tokenize", "/detokenize"),
 			slashedModels("/v1/models")),
 		Stored:       []string{"previous_response_id"},
@@ -34,7 +38,7 @@ func ollama() Format {
 		OptionalCredential: true,
 		Doors:              compatible("/v1", "chat", "completions", "messages", "embeddings"),
 		Allow: slices.Concat(
-			calls(readEval, "/api/chat", "/api/generate", "/api/embed", "/api/embeddings"),
+			calls(usage.EvalCounts, "/api/chat", "/api/generate", "/api/embed", "/api/embeddings"),
 			slashedModels("/v1/models"),
 			[]Route{{Pattern: "GET /api/tags", Free: true}, {Pattern: "GET /api/version", Free: true}}),
 		IncludeUsage: true,
@@ -52,7 +56,7 @@ func generic() Format {
 		Allow: []Route{{
 			Pattern: "* /**",
 			Models:  append(bodyModel(), BodyArray("models"), Query("model")),
-			Reader:  readAny,
+			Reader:  usage.Any,
 			Open:    true,
 		}},
 		AnyQuery: true,

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/provider/usage"
 )
 
 // mediaFormats have native formats of their own beside or instead of
@@ -33,7 +34,7 @@ func dashScope() Format {
 		Doors: append(compatible("/compatible-mode/v1", "chat", "completions", "embeddings"),
 			serve("reranks", "/compatible-api/v1/reranks"), videos),
 		Allow: slices.Concat(
-			calls(readNative,
+			calls(usage.NativeOutput,
 				services+"aigc/text-generation/generation",
 				services+"aigc/multimodal-generation/generation",
 				services+"embeddings/text-embedding/text-embedding",
@@ -72,7 +73,7 @@ func ark() Format {
 			serve("images", "/api/v3/images/generations").orders(arkPictures),
 			serve("videos", tasks).made(jobs).orders(arkFilms)),
 		Allow: slices.Concat(
-			calls(readChat, "/api/v3/embeddings/multimodal"),
+			calls(usage.Chat, "/api/v3/embeddings/multimodal"),
 			free("/api/v3/tokenization")),
 		Stored:       []string{"context_id", "previous_response_id"},
 		IncludeUsage: true,
@@ -98,10 +99,10 @@ func miniMax() Format {
 		Doors: append(compatible("/v1", "chat", "responses"),
 			serve("messages", "/anthropic/v1/messages"), videos),
 		Allow: slices.Concat(
-			calls(readChat, "/v1/text/chatcompletion_v2"),
+			calls(usage.Chat, "/v1/text/chatcompletion_v2"),
 			[]Route{
-				calls(readSpeech, "/v1/t2a_v2")[0].orders(spokenText),
-				calls(readImages, "/v1/image_generation")[0].orders(miniMaxPictures),
+				calls(usage.Speech, "/v1/t2a_v2")[0].orders(spokenText),
+				calls(usage.Images, "/v1/image_generation")[0].orders(miniMaxPictures),
 				creates(older, modelgate.Video, bodyModel(), "/v1/video_generation").orders(miniMaxFilms),
 			}),
 		Stored:        []string{"previous_response_id"},
@@ -116,9 +117,9 @@ func cohere() Format {
 		BaseURL: "https://api.cohere.com", // proxy path /v2/…, /v1/…, /compatibility/v1/…
 		Auth:    bearer(),
 		Doors: append(compatible("/compatibility/v1", "chat", "embeddings"),
-			serve("reranks", "/v2/rerank").by(readBilled)),
+			serve("reranks", "/v2/rerank").by(usage.Billed)),
 		Allow: slices.Concat(
-			calls(readBilled, "/v2/chat", "/v1/chat", "/v2/embed", "/v1/embed", "/v1/rerank", "/v1/classify", "/v1/summarize"),
+			calls(usage.Billed, "/v2/chat", "/v1/chat", "/v2/embed", "/v1/embed", "/v1/rerank", "/v1/classify", "/v1/summarize"),
 			free("/v1/tokenize", "/v1/detokenize"),
 			modelLists("/v1/models", "page_size", "page_token", "endpoint", "default_only")),
 		Stored: []string{"conversation_id"},
@@ -131,7 +132,7 @@ func jina() Format {
 		BaseURL: "https://api.jina.ai", // proxy path /v1/…
 		Auth:    bearer(),
 		Doors:   append(compatible("/v1", "embeddings"), serve("reranks", "/v1/rerank")),
-		Allow:   slices.Concat(calls(readChat, "/v1/classify"), modelLists("/v1/models")),
+		Allow:   slices.Concat(calls(usage.Chat, "/v1/classify"), modelLists("/v1/models")),
 		Stored:  []string{"classifier_id"},
 	}
 }
@@ -142,7 +143,7 @@ func voyage() Format {
 		BaseURL: "https://api.voyageai.com", // proxy path /v1/…
 		Auth:    bearer(),
 		Doors:   append(compatible("/v1", "embeddings"), serve("reranks", "/v1/rerank")),
-		Allow:   calls(readChat, "/v1/multimodalembeddings", "/v1/contextualizedembeddings"),
+		Allow:   calls(usage.Chat, "/v1/multimodalembeddings", "/v1/contextualizedembeddings"),
 	}
 }
 
@@ -162,7 +163,7 @@ func fal() Format {
 		BaseURL: "https://queue.fal.run", // proxy path /{app}
 		Auth:    Auth{Header: "Authorization", Prefix: "Key "},
 		Doors:   []Door{serve("videos", "/{model}").made(jobs).orders(falOrders)},
-		Allow:   []Route{creates(jobs, "", []ModelSource{PathCapture("**")}, "/**").by(readImages).orders(falOrders)},
+		Allow:   []Route{creates(jobs, "", []ModelSource{PathCapture("**")}, "/**").by(usage.Images).orders(falOrders)},
 		Query:   []string{"fal_webhook"},
 		// What is below a request is its maker's.
 		Except:  []string{"POST /{owner}/{alias}/requests/**", "POST /{namespace}/{owner}/{alias}/requests/**"},
@@ -181,10 +182,10 @@ func replicate() Format {
 		Name:    "replicate",
 		BaseURL: "https://api.replicate.com", // proxy path /v1/…
 		Auth:    bearer(),
-		Doors:   []Door{serve("videos", "/v1/models/{model}/predictions").made(jobs).by(readPredict)},
+		Doors:   []Door{serve("videos", "/v1/models/{model}/predictions").made(jobs).by(usage.Prediction)},
 		Allow: []Route{
-			creates(jobs, "", []ModelSource{PathCapture("owner", "name")}, "/v1/models/{owner}/{name}/predictions").by(readPredict),
-			creates(jobs, "", []ModelSource{BodyField("version")}, "/v1/predictions").by(readPredict),
+			creates(jobs, "", []ModelSource{PathCapture("owner", "name")}, "/v1/models/{owner}/{name}/predictions").by(usage.Prediction),
+			creates(jobs, "", []ModelSource{BodyField("version")}, "/v1/predictions").by(usage.Prediction),
 			{Pattern: "GET /v1/models", Free: true, Query: []string{"cursor"}},
 			{Pattern: "GET /v1/models/{owner}/{name}", Models: []ModelSource{PathCapture("owner", "name")}, Free: true},
 		},

@@ -1,5 +1,7 @@
 package provider
 
+import "modelgate/internal/provider/usage"
+
 // What requests order, by the format that reads them. The lengths and sizes
 // are those that the provider documents for a request without one; where its
 // models differ, the longest of them.
@@ -39,3 +41,21 @@ var (
 	searchAsked = &Order{Search: "web_search_options"}
 	transcribed = &Order{Size: nil} // by the length of the sound, which the reply states
 )
+
+// usualOrder is where requests say what is to be made whose replies the reader
+// reads, and whose path has no Order of its own; nil is nowhere.
+func usualOrder(r *usage.Reader) *Order {
+	switch r {
+	case usage.Chat, usage.ChatReasoningApart, usage.ChatThinkingInTotal:
+		return searchAsked
+	case usage.Images:
+		return plainPictures
+	case usage.Speech, usage.Any:
+		return spokenInput
+	case usage.Video:
+		return openAIFilms
+	case usage.Prediction:
+		return predictions
+	}
+	return nil
+}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"modelgate"
+	"modelgate/internal/provider/usage"
 )
 
 func TestEveryRow(t *testing.T) {
@@ -167,7 +168,7 @@ func TestOperatorPaths(t *testing.T) {
 		t.Errorf("route %+v, want a free one", route)
 	}
 	route, captures := p.Route("POST", "/v1/agents/x/run")
-	if route == nil || route.Free || route.Reader != readAny {
+	if route == nil || route.Free || route.Reader != usage.Any {
 		t.Fatalf("route %+v, want one that is metered", route)
 	}
 	if got, err := Models(route.Models, &Request{Path: captures}); err != nil || !slices.Equal(got, []string{"x"}) {

@@ -23,12 +23,16 @@ var floor = map[string]int{
 
 	"internal/store/sqldb": 0,
 
+	// Its lexer reads replies too.
+	"internal/provider/reqscan": 0,
+
 	// Parts of the packages above them.
-	"internal/provider/http1":   1,
-	"internal/provider/reqscan": 1,
-	"internal/store/evidence":   1,
-	"internal/store/sqlite":     1,
-	"internal/store/stats":      1,
+	"internal/provider/http1": 1,
+	"internal/provider/usage": 1,
+
+	"internal/store/evidence": 1,
+	"internal/store/sqlite":   1,
+	"internal/store/stats":    1,
 
 	"internal/config":      2,
 	"internal/store":       2,

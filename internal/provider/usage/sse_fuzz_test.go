@@ -1,4 +1,4 @@
-package provider
+package usage
 
 import (
 	"testing"
@@ -39,7 +39,7 @@ func FuzzSSEUsage(f *testing.F) {
 			t.Fatalf("%s: out of range: %+v", reader, u)
 		}
 		want, got := filterAll(string(stream), len(stream)+1), ""
-		var filter UsageChunkFilter
+		var filter ChunkFilter
 		for rest := stream; len(rest) > 0; {
 			n := uneven(len(rest))
 			got += string(filter.Filter(rest[:n:n]))

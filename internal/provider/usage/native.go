@@ -1,21 +1,21 @@
-package provider
+package usage
 
 // Readers of providers with a reply format of their own.
 var (
-	// readBilled reads billed_units: tokens, search units, pictures embedded.
-	readBilled = &Reader{name: "billed units", members: quoted("usage", "billed_units"), read: billedUnits,
+	// Billed reads billed_units: tokens, search units, pictures embedded.
+	Billed = &Reader{name: "billed units", members: quoted("usage", "billed_units"), read: billedUnits,
 		ends: []string{"message-end", "stream-end"}}
-	// readNative reads usage with running totals beside an output object.
-	readNative = &Reader{name: "native output", members: quoted("usage"), read: nativeOutput, finish: picture, again: true}
-	// readEval reads prompt_eval_count and eval_count of the last line.
-	readEval = &Reader{name: "eval counts", members: nil, read: evalCounts}
-	// readPredict reads the seconds a prediction ran.
-	readPredict = &Reader{name: "prediction", members: quoted("metrics"), read: prediction, ends: []string{"done", "error"}, finish: foreseen, order: predictions}
-	// readAny reads replies of a provider whose format nobody described: the
+	// NativeOutput reads usage with running totals beside an output object.
+	NativeOutput = &Reader{name: "native output", members: quoted("usage"), read: nativeOutput, finish: shown, again: true}
+	// EvalCounts reads prompt_eval_count and eval_count of the last line.
+	EvalCounts = &Reader{name: "eval counts", members: nil, read: evalCounts}
+	// Prediction reads the seconds a prediction ran.
+	Prediction = &Reader{name: "prediction", members: quoted("metrics"), read: prediction, ends: []string{"done", "error"}, finish: foreseen}
+	// Any reads replies of a provider whose format nobody described: the
 	// shape of the reply decides.
-	readAny = &Reader{name: "any", members: quoted("usage", "usageMetadata", "billed_units"), read: anyShape,
+	Any = &Reader{name: "any", members: quoted("usage", "usageMetadata", "billed_units"), read: anyShape,
 		ends: []string{"message_stop", "response.completed", "response.incomplete", "response.failed"}, finish: asAsked,
-		anyText: true, items: true, deep: true, order: spokenInput}
+		anyText: true, items: true, deep: true}
 )
 
 func (r *reading) billed(units datum) {

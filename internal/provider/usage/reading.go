@@ -1,10 +1,12 @@
-package provider
+package usage
 
 import (
 	"bytes"
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/tidwall/gjson"
 
 	"modelgate"
 	"modelgate/internal/provider/reqscan"
@@ -152,4 +154,23 @@ func quoted(names ...string) [][]byte {
 		list[i] = strconv.AppendQuote(nil, name)
 	}
 	return list
+}
+
+// Count is the whole number that a value of a valid document states. See
+// reading.count; the bool is false where there is none.
+func Count(v gjson.Result) (int64, bool) { return new(reading).count(datumOf(v)) }
+
+// Seconds is the duration that a value of a valid document states, in
+// millionths of a second.
+func Seconds(v gjson.Result) (n int64, ok bool) {
+	var r reading
+	r.seconds(datumOf(v))
+	return r.usage.Seconds, r.read
+}
+
+// Word is the short modifier, such as a size, that a value of a valid document
+// states; "" where it is none.
+func Word(v gjson.Result) (text string) {
+	word(&text, datumOf(v))
+	return text
 }

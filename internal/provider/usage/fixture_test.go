@@ -1,8 +1,7 @@
-package provider
+package usage_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +12,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"modelgate"
+	"modelgate/internal/provider"
+	"modelgate/internal/provider/usage"
 )
 
 // fixture is one recorded shape of a reply. A file of testdata holds several,
@@ -86,10 +87,10 @@ func parseFixture(t testing.TB, file, text string) fixture {
 
 // reader finds the usage reader as the relay does: through a provider of the
 // fixture's format.
-func (f fixture) reader(t testing.TB) *Reader {
+func (f fixture) reader(t testing.TB) *usage.Reader {
 	t.Helper()
 	words := strings.Fields(f.head["call"])
-	p, err := New(Config{Name: "p", Format: words[0], BaseURL: "http://127.0.0.1:1"})
+	p, err := provider.New(provider.Config{Name: "p", Format: words[0], BaseURL: "http://127.0.0.1:1"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,13 +108,13 @@ func (f fixture) reader(t testing.TB) *Reader {
 	return r.Reader
 }
 
-func (f fixture) meter(t testing.TB, r *Reader) Meter {
+func (f fixture) meter(t testing.TB, r *usage.Reader) usage.Meter {
 	t.Helper()
 	status, err := strconv.Atoi(f.head["status"])
 	if err != nil {
 		t.Fatal(err)
 	}
-	reply := Reply{Status: status, ContentType: f.head["type"]}
+	reply := usage.Reply{Status: status, ContentType: f.head["type"]}
 	for name, value := range pairs(t, f.head["asked"]) {
 		switch name {
 		case "characters":
@@ -228,29 +229,7 @@ func (f fixture) cost(t testing.TB) modelgate.Nano {
 	return modelgate.Nano(want)
 }
 
-var seenNames = map[Seen]string{Nothing: "nothing", Some: "some", All: "all"}
-
-// feed gives the body in the pieces that next asks for and returns the
-// outcome and how often the meter said that the end was there.
-func feed(m Meter, body []byte, next func(left int) int) (u modelgate.Usage, seen Seen, terminal int) {
-	for len(body) > 0 {
-		n := next(len(body))
-		// The piece is overwritten afterwards, as a relay's buffer is.
-		piece := append([]byte(nil), body[:n]...)
-		if m.Feed(piece) {
-			terminal++
-		}
-		clear(piece)
-		body = body[n:]
-	}
-	u, seen = m.Result()
-	m.Close()
-	return u, seen, terminal
-}
-
-func whole(left int) int  { return left }
-func oneByte(int) int     { return 1 }
-func random(left int) int { return 1 + rand.IntN(min(left, 97)) }
+var seenNames = map[usage.Seen]string{usage.Nothing: "nothing", usage.Some: "some", usage.All: "all"}
 
 func TestFixtures(t *testing.T) {
 	t.Parallel()
@@ -262,8 +241,8 @@ func TestFixtures(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			reader := f.reader(t)
-			for way, next := range map[string]func(int) int{"whole": whole, "bytes": oneByte, "random": random} {
-				u, seen, terminal := feed(f.meter(t, reader), f.body, next)
+			for way, next := range map[string]func(int) int{"whole": usage.Whole, "bytes": usage.OneByte, "random": usage.Random} {
+				u, seen, terminal := usage.Feed(f.meter(t, reader), f.body, next)
 				if diff := cmp.Diff(f.usage(t), u); diff != "" {
 					t.Errorf("%s: usage (-want +got)\n%s", way, diff)
 				}
@@ -293,14 +272,14 @@ func (f fixture) ends() int {
 }
 
 // cuts feeds every beginning of the body that ends within its last kilobyte.
-func (f fixture) cuts(t *testing.T, reader *Reader, full modelgate.Nano) {
+func (f fixture) cuts(t *testing.T, reader *usage.Reader, full modelgate.Nano) {
 	t.Helper()
 	if dearer := f.head["cut cost"]; dearer != "" { // what makes it cheaper stands after the usage
 		_, _ = fmt.Sscan(dearer, &full)
 	}
-	most := Nothing
+	most := usage.Nothing
 	for n := max(0, len(f.body)-1024); n < len(f.body); n++ {
-		u, seen, _ := feed(f.meter(t, reader), f.body[:n], whole)
+		u, seen, _ := usage.Feed(f.meter(t, reader), f.body[:n], usage.Whole)
 		cost, _, _ := f.price(t).Cost(&u, time.Unix(0, 0))
 		if cost > full {
 			t.Errorf("cut at %d costs %d, more than the full %d", n, cost, full)
@@ -316,7 +295,7 @@ func (f fixture) cuts(t *testing.T, reader *Reader, full modelgate.Nano) {
 // stream where its replies can be streamed.
 func TestEveryReaderHasFixtures(t *testing.T) {
 	t.Parallel()
-	whole, streamed := make(map[*Reader]bool), make(map[*Reader]bool)
+	whole, streamed := make(map[*usage.Reader]bool), make(map[*usage.Reader]bool)
 	for _, f := range loadFixtures(t) {
 		switch media := f.head["type"]; {
 		case strings.Contains(media, "event-stream"), strings.Contains(media, "ndjson"):
@@ -328,17 +307,18 @@ func TestEveryReaderHasFixtures(t *testing.T) {
 			t.Errorf("%s does not say where its shape is from", f.name)
 		}
 	}
-	neverStreamed := map[*Reader]bool{readPredictions: true, readPredict: true, readVideo: true, readRecording: true}
-	for _, f := range Formats() {
-		p := setup(t, Config{Format: f.Name})
-		for _, r := range p.routes {
-			reader := r.route.Reader
-			if reader == nil {
-				continue
-			}
-			if !whole[reader] || !streamed[reader] && !neverStreamed[reader] {
-				t.Errorf("%s %s is read by %s: whole %v, streamed %v", f.Name, r.route.Pattern, reader, whole[reader], streamed[reader])
-			}
+	neverStreamed := map[*usage.Reader]bool{usage.Predictions: true, usage.Prediction: true, usage.Video: true, usage.Recording: true}
+	check := func(format, path string, reader *usage.Reader) {
+		if reader != nil && (!whole[reader] || !streamed[reader] && !neverStreamed[reader]) {
+			t.Errorf("%s %s is read by %s: whole %v, streamed %v", format, path, reader, whole[reader], streamed[reader])
+		}
+	}
+	for _, f := range provider.Formats() {
+		for _, d := range f.Doors {
+			check(f.Name, d.Path, d.Reader)
+		}
+		for _, r := range f.Allow {
+			check(f.Name, r.Pattern, r.Reader)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package provider
+package usage
 
 import (
 	"bytes"
@@ -10,13 +10,13 @@ import (
 // are below a kilobyte.
 const maxUsageFrame = 64 << 10
 
-// UsageChunkFilter takes out of a chat stream the one chunk that the caller
+// ChunkFilter takes out of a chat stream the one chunk that the caller
 // did not ask for: the first that has no choices and a usage object. Every
 // other byte passes unchanged and in order. It holds back only the beginning
 // of an event whose end has not come, which a client cannot act on either;
 // one that outgrows any usage chunk is let go too. The zero value is ready.
 // It serves one stream and one goroutine.
-type UsageChunkFilter struct {
+type ChunkFilter struct {
 	held    []byte // the beginning of an event
 	out     []byte
 	passing bool // inside an event too large to be the usage chunk
@@ -27,7 +27,7 @@ type UsageChunkFilter struct {
 
 // Filter returns what of the stream so far may go to the client. The result
 // is good until the next call and as long as chunk is.
-func (f *UsageChunkFilter) Filter(chunk []byte) []byte {
+func (f *ChunkFilter) Filter(chunk []byte) []byte {
 	if f.done {
 		if f.afterCR && len(chunk) > 0 {
 			f.afterCR = false
@@ -64,7 +64,7 @@ func (f *UsageChunkFilter) Filter(chunk []byte) []byte {
 }
 
 // Rest returns what was held back when the stream came to its end.
-func (f *UsageChunkFilter) Rest() []byte {
+func (f *ChunkFilter) Rest() []byte {
 	rest := f.held
 	f.held = nil
 	return rest
@@ -73,7 +73,7 @@ func (f *UsageChunkFilter) Rest() []byte {
 // scan finds the end of the event under way: how many bytes of b belong to
 // it, and whether it is complete. An LF that the cut separated from its CR is
 // an event of its own, so that it does not wait.
-func (f *UsageChunkFilter) scan(b []byte) (n int, complete bool) {
+func (f *ChunkFilter) scan(b []byte) (n int, complete bool) {
 	if f.afterCR {
 		f.afterCR = false
 		if b[0] == '\n' {
@@ -108,7 +108,7 @@ func (f *UsageChunkFilter) scan(b []byte) (n int, complete bool) {
 
 // emit passes an event on, or, where it is the usage chunk, what of it is not
 // data: comments that happen to stand with it.
-func (f *UsageChunkFilter) emit(event []byte) {
+func (f *ChunkFilter) emit(event []byte) {
 	if frameSize(event) > maxUsageFrame || !object(event, []byte(`"usage"`)) || !usageChunk(event) {
 		f.out = append(f.out, event...)
 		return

@@ -1,4 +1,4 @@
-package provider
+package usage
 
 import (
 	"bytes"
@@ -56,7 +56,7 @@ func TestEvents(t *testing.T) {
 
 func TestEventTooLong(t *testing.T) {
 	t.Parallel()
-	m := readChat.Meter(Reply{Status: 200, ContentType: "text/event-stream"})
+	m := Chat.Meter(Reply{Status: 200, ContentType: "text/event-stream"})
 	m.Feed([]byte("data: "))
 	piece := bytes.Repeat([]byte("x"), 1<<20)
 	for range 9 {
@@ -77,7 +77,7 @@ func TestEventTooLong(t *testing.T) {
 
 func TestTerminalChunk(t *testing.T) {
 	t.Parallel()
-	m := readMessages.Meter(Reply{Status: 200, ContentType: "text/event-stream"})
+	m := Messages.Meter(Reply{Status: 200, ContentType: "text/event-stream"})
 	chunks := []string{
 		"event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"message_stop\"}}\n\n",
 		"event: message_sto", "p\ndata: {\"type\":\"message_stop\"}", "\n", "\n", "\n",
@@ -91,7 +91,7 @@ func TestTerminalChunk(t *testing.T) {
 }
 
 func filterAll(stream string, n int) string {
-	var f UsageChunkFilter
+	var f ChunkFilter
 	var out strings.Builder
 	for len(stream) > 0 {
 		size := min(n, len(stream))
@@ -134,7 +134,7 @@ func TestUsageChunkFilter(t *testing.T) {
 
 func TestUsageChunkFilterLatency(t *testing.T) {
 	t.Parallel()
-	var f UsageChunkFilter
+	var f ChunkFilter
 	for _, event := range []string{"data: {\"choices\":[{}]}\n\n", ": ping\n\n", "data: x\r\n\r\n"} {
 		if got := string(f.Filter([]byte(event))); got != event {
 			t.Errorf("a complete event waits: Filter(%q) = %q", event, got)
@@ -204,7 +204,7 @@ func BenchmarkMeterStream(b *testing.B) {
 	stream = append(stream, []byte("data: {\"choices\":[],\"usage\":{\"prompt_tokens\":120,\"completion_tokens\":40,\"total_tokens\":160,\"prompt_tokens_details\":{\"cached_tokens\":64},\"completion_tokens_details\":{\"reasoning_tokens\":24}}}\n\n"), []byte("data: [DONE]\n\n"))
 	b.ReportAllocs()
 	for b.Loop() {
-		m := readChat.Meter(Reply{Status: 200, ContentType: "text/event-stream; charset=utf-8"})
+		m := Chat.Meter(Reply{Status: 200, ContentType: "text/event-stream; charset=utf-8"})
 		for _, chunk := range stream {
 			m.Feed(chunk)
 		}
@@ -218,7 +218,7 @@ func BenchmarkMeterStream(b *testing.B) {
 func BenchmarkUsageChunkFilter(b *testing.B) {
 	chunk := []byte(`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1790000000,"model":"m","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}],"usage":null}` + "\n\n")
 	b.ReportAllocs()
-	var f UsageChunkFilter
+	var f ChunkFilter
 	for b.Loop() {
 		if len(f.Filter(chunk)) != len(chunk) {
 			b.Fatal("changed")

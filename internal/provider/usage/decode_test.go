@@ -1,4 +1,4 @@
-package provider
+package usage
 
 import (
 	"bytes"
@@ -52,13 +52,13 @@ func TestCompressedReply(t *testing.T) {
 		packed := compress(t, encoding, body)
 		for name, next := range map[string]func(int) int{"whole": whole, "bytes": oneByte, "random": shuffle(3)} {
 			reply := Reply{Status: 200, ContentType: "application/json", ContentEncoding: strings.Replace(encoding, "bare", "Deflate", 1)}
-			u, seen, terminal := feed(readChat.Meter(reply), packed, next)
+			u, seen, terminal := feed(Chat.Meter(reply), packed, next)
 			want := modelgate.Usage{Input: 56, CachedInput: 64, Output: 16, Reasoning: 24, ServiceTier: "default"}
 			if u != want || seen != All || terminal != 1 {
 				t.Errorf("%s, %s: %+v, %d, end %d times, want %+v", encoding, name, u, seen, terminal, want)
 			}
 		}
-		u, seen, _ := feed(readChat.Meter(Reply{Status: 200, ContentType: "application/json", ContentEncoding: encoding}), packed[:len(packed)/2], whole)
+		u, seen, _ := feed(Chat.Meter(Reply{Status: 200, ContentType: "application/json", ContentEncoding: encoding}), packed[:len(packed)/2], whole)
 		if u != (modelgate.Usage{}) || seen != Nothing {
 			t.Errorf("%s cut in half: %+v, %d", encoding, u, seen)
 		}
@@ -70,7 +70,7 @@ func TestCompressedStream(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	m := readChat.Meter(Reply{Status: 200, ContentType: "text/event-stream", ContentEncoding: "gzip"})
+	m := Chat.Meter(Reply{Status: 200, ContentType: "text/event-stream", ContentEncoding: "gzip"})
 	defer m.Close()
 	for i, event := range []string{"data: {\"choices\":[{}]}\n\n", "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":3}}\n\n", "data: [DONE]\n\n"} {
 		if _, err := w.Write([]byte(event)); err != nil {
@@ -102,7 +102,7 @@ func TestDecompressionBomb(t *testing.T) {
 	}
 	io.WriteString(w, `"}`)
 	w.Close()
-	m := readChat.Meter(Reply{Status: 200, ContentType: "application/json", ContentEncoding: "gzip"})
+	m := Chat.Meter(Reply{Status: 200, ContentType: "application/json", ContentEncoding: "gzip"})
 	u, seen, terminal := feed(m, b.Bytes(), shuffle(1))
 	if u != (modelgate.Usage{Input: 1}) || seen != Some || terminal != 0 {
 		t.Errorf("a bomb gave %+v, %d, end %d times", u, seen, terminal)
@@ -115,7 +115,7 @@ func TestDecompressionBomb(t *testing.T) {
 func TestUnknownEncodings(t *testing.T) {
 	t.Parallel()
 	for _, encoding := range []string{"gzip", "br", "zstd", "deflate", "gzip, br", "lzma"} {
-		m := readChat.Meter(Reply{Status: 200, ContentType: "application/json", ContentEncoding: encoding})
+		m := Chat.Meter(Reply{Status: 200, ContentType: "application/json", ContentEncoding: encoding})
 		if u, seen, terminal := feed(m, []byte(`{"usage":{"prompt_tokens":1}} padding padding`), oneByte); u != (modelgate.Usage{}) || seen != Nothing || terminal != 0 {
 			t.Errorf("%s: plain bytes read as %+v, %d", encoding, u, seen)
 		}
@@ -126,7 +126,7 @@ func TestUnknownEncodings(t *testing.T) {
 func TestDecoderClose(t *testing.T) {
 	t.Parallel()
 	for _, encoding := range []string{"gzip", "br", "zstd", "deflate"} {
-		m := readChat.Meter(Reply{Status: 200, ContentEncoding: encoding})
+		m := Chat.Meter(Reply{Status: 200, ContentEncoding: encoding})
 		m.Feed([]byte{0x1f})
 		m.Close()
 		m.Close()

@@ -1,4 +1,4 @@
-package provider
+package usage
 
 import (
 	"fmt"
@@ -37,13 +37,13 @@ func TestToolsOfLargeReplies(t *testing.T) {
 		want   modelgate.Usage
 		seen   Seen
 	}{
-		"1,000 containers":   {readResponses, response(containers(1000)...), with(func(u *modelgate.Usage) { u.CodeSessions = 1000 }), All},
-		"1,001 containers":   {readResponses, response(containers(1001)...), with(func(u *modelgate.Usage) { u.CodeSessions = 1000 }), Some},
-		"probabilities":      {readResponses, response(logprobs, search, logprobs, search), with(func(u *modelgate.Usage) { u.Searches = 2 }), All},
-		"10,000 items":       {readResponses, response(strings.Split(strings.Repeat(search+"\n", 10_000), "\n")[:10_000]...), base, Some},
-		"64 iterations":      {readMessages, message(64), with(func(u *modelgate.Usage) { u.Input += 64 }), All},
-		"65 iterations":      {readMessages, message(65), with(func(u *modelgate.Usage) { u.Input += 64 }), Some},
-		"a text of the same": {readResponses, response(`{"type":"message","content":[{"type":"web_search_call"}]}`), base, All},
+		"1,000 containers":   {Responses, response(containers(1000)...), with(func(u *modelgate.Usage) { u.CodeSessions = 1000 }), All},
+		"1,001 containers":   {Responses, response(containers(1001)...), with(func(u *modelgate.Usage) { u.CodeSessions = 1000 }), Some},
+		"probabilities":      {Responses, response(logprobs, search, logprobs, search), with(func(u *modelgate.Usage) { u.Searches = 2 }), All},
+		"10,000 items":       {Responses, response(strings.Split(strings.Repeat(search+"\n", 10_000), "\n")[:10_000]...), base, Some},
+		"64 iterations":      {Messages, message(64), with(func(u *modelgate.Usage) { u.Input += 64 }), All},
+		"65 iterations":      {Messages, message(65), with(func(u *modelgate.Usage) { u.Input += 64 }), Some},
+		"a text of the same": {Responses, response(`{"type":"message","content":[{"type":"web_search_call"}]}`), base, All},
 	} {
 		for way, next := range map[string]func(int) int{"whole": whole, "random": random, "pieces": func(left int) int { return min(left, 16<<10) }} {
 			u, seen, _ := feed(tt.reader.Meter(Reply{Status: 200, ContentType: "application/json"}), []byte(tt.body), next)

@@ -1,4 +1,4 @@
-package provider
+package usage
 
 import (
 	"bytes"
@@ -9,11 +9,15 @@ import (
 )
 
 func costFilterOf(contentType string) *CostFilter {
-	f := &CostFilter{costMembers: newCostMembers(anyCosts())}
-	if contentType == "text/event-stream" {
-		f.framing = costEvents
+	return NewCostMembers(costPaths()).Filter(contentType)
+}
+
+func costPaths() []string {
+	paths := []string{"outputs.cost"}
+	for _, name := range []string{"cost", "cost_details", "is_byok", "cost_in_usd_ticks"} {
+		paths = append(paths, "usage."+name, "response.usage."+name, "message.usage."+name)
 	}
-	return f
+	return paths
 }
 
 func withoutCosts(contentType, text string, next func(left int) int) string {
@@ -65,8 +69,7 @@ func TestCostsAreTakenOut(t *testing.T) {
 // White space without end is not kept.
 func TestCostFilterHoldsLittle(t *testing.T) {
 	t.Parallel()
-	p := setup(t, Config{Format: "openrouter"})
-	f := p.CostFilter("application/json")
+	f := costFilterOf("application/json")
 	f.Filter([]byte(`{"usage":{`))
 	space := bytes.Repeat([]byte(" "), 1<<20)
 	for range 8 {
@@ -88,7 +91,7 @@ func strip(v any) any {
 		}
 		return list
 	}
-	for _, path := range anyCosts() {
+	for _, path := range costPaths() {
 		names := strings.Split(path, ".")
 		object, ok := v.(map[string]any)
 		for _, name := range names[:len(names)-1] {

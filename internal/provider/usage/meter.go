@@ -1,4 +1,4 @@
-package provider
+package usage
 
 import (
 	"bytes"
@@ -71,9 +71,6 @@ type Reader struct {
 	// items: events named response.output_item.done hold what a tool of the
 	// provider's did. deep: so may documents, in output or candidates.
 	items, deep bool
-	// order is where requests whose replies are read like this say what is to be
-	// made, where a path does not say otherwise; nil is nowhere.
-	order *Order
 	// repeats is a member of a stream's events that says again what other
 	// events have said; "" for none.
 	repeats string
@@ -85,6 +82,14 @@ type Reader struct {
 	// text; nil does nothing.
 	begun func(*reading, *delivery)
 }
+
+// Transcribes reports whether replies are to recordings, which are charged by
+// their length where a reply states no usage.
+func (r *Reader) Transcribes() bool { return r != nil && len(r.states) > 0 }
+
+// StatesIn are the values of response_format in which a reply about a recording
+// states its usage. The caller must not change them.
+func (r *Reader) StatesIn() []string { return r.states }
 
 // String names the reader in messages.
 func (r *Reader) String() string { return r.name }

@@ -1,7 +1,6 @@
-package provider
+package usage
 
 import (
-	"modelgate"
 	"modelgate/internal/provider/reqscan"
 )
 
@@ -9,33 +8,33 @@ import (
 // counts cached, written and audio tokens too, the completion counts
 // reasoning and audio.
 var (
-	// readChat reads chat, text completions, embeddings and rerankings:
+	// Chat reads chat, text completions, embeddings and rerankings:
 	// prompt_tokens and completion_tokens, or total_tokens alone.
-	readChat = &Reader{name: "chat", repeats: "message", members: quoted("usage"), read: chat(nil), finish: searched, order: searchAsked}
-	// readChatApart is readChat where completion_tokens leaves reasoning out.
-	readChatApart = &Reader{name: "chat, reasoning apart", repeats: "message", members: quoted("usage"), read: chat(reasoningApart), finish: searched, order: searchAsked}
-	// readChatTotal is readChat where thinking shows in total_tokens only.
-	readChatTotal = &Reader{name: "chat, thinking in total", repeats: "message", members: quoted("usage"), read: chat(restIsOutput), finish: searched, order: searchAsked}
-	// readResponses reads the Responses API.
-	readResponses = &Reader{name: "responses", members: quoted("usage"), read: responses, items: true, deep: true,
+	Chat = &Reader{name: "chat", repeats: "message", members: quoted("usage"), read: chat(nil), finish: searched}
+	// ChatReasoningApart is Chat where completion_tokens leaves reasoning out.
+	ChatReasoningApart = &Reader{name: "chat, reasoning apart", repeats: "message", members: quoted("usage"), read: chat(reasoningApart), finish: searched}
+	// ChatThinkingInTotal is Chat where thinking shows in total_tokens only.
+	ChatThinkingInTotal = &Reader{name: "chat, thinking in total", repeats: "message", members: quoted("usage"), read: chat(restIsOutput), finish: searched}
+	// Responses reads the Responses API.
+	Responses = &Reader{name: "responses", members: quoted("usage"), read: responses, items: true, deep: true,
 		ends: []string{"response.completed", "response.incomplete", "response.failed", "error"}}
-	// readImages reads pictures: tokens where they are stated, and their number.
-	readImages = &Reader{name: "images", members: quoted("usage"), read: images, finish: pictures, begun: paint, order: plainPictures,
+	// Images reads pictures: tokens where they are stated, and their number.
+	Images = &Reader{name: "images", members: quoted("usage"), read: images, finish: pictures, begun: paint,
 		ends: []string{"image_generation.completed", "image_edit.completed", "error"}}
-	// readSpeech reads speech, which is binary and priced by the request's
+	// Speech reads speech, which is binary and priced by the request's
 	// characters, or a stream that ends with tokens.
-	readSpeech = &Reader{name: "speech", members: quoted("usage", "extra_info"), read: speech, finish: spoken, begun: sounded, order: spokenInput,
+	Speech = &Reader{name: "speech", members: quoted("usage", "extra_info"), read: speech, finish: spoken, begun: sounded,
 		ends: []string{"speech.audio.done", "error"}}
-	// readVideo takes what a new job will cost from the request: no provider
+	// Video takes what a new job will cost from the request: no provider
 	// states it with the job's id.
-	readVideo = &Reader{name: "video", members: quoted("usage"), read: created, finish: filmed, order: openAIFilms}
-	// readTranscript reads transcriptions and translations: tokens or seconds,
+	Video = &Reader{name: "video", members: quoted("usage"), read: created, finish: filmed}
+	// Transcript reads transcriptions and translations: tokens or seconds,
 	// where the reply states none those of the recording.
-	readTranscript = &Reader{name: "transcript", members: quoted("usage"), read: transcript, finish: heard,
+	Transcript = &Reader{name: "transcript", members: quoted("usage"), read: transcript, finish: heard,
 		ends: []string{"transcript.text.done", "error"}, states: []string{"json", "verbose_json", "diarized_json"}}
-	// readRecording reads those that state a duration in verbose_json, and
+	// Recording reads those that state a duration in verbose_json, and
 	// elsewhere nothing.
-	readRecording = &Reader{name: "recording", members: quoted("usage"), read: transcript, finish: heard,
+	Recording = &Reader{name: "recording", members: quoted("usage"), read: transcript, finish: heard,
 		ends: []string{"transcript.text.done", "error"}, states: []string{"verbose_json"}}
 )
 
@@ -260,8 +259,11 @@ func pictures(r *reading, asked RequestedUnits) {
 	if !r.read && !r.refused && asked.Count > 0 && asked.Seconds == 0 {
 		r.usage.Images, r.read, r.flawed = asked.Count, true, true
 	}
-	picture(r, asked)
+	asked.Picture(&r.usage)
 }
+
+// shown is for pictures of which the reply says how many there are.
+func shown(r *reading, asked RequestedUnits) { asked.Picture(&r.usage) }
 
 // paint counts the pictures that a reply had begun to deliver.
 func paint(r *reading, d *delivery) {
@@ -284,47 +286,12 @@ func filmed(r *reading, asked RequestedUnits) {
 	if asked.Seconds == 0 || r.refused {
 		return
 	}
-	r.usage.Seconds, r.read = asked.Seconds, true
-	if count := max(asked.Count, 1); asked.Seconds <= modelgate.MaxQuantity/count {
-		r.usage.Seconds *= count
-	}
-	if asked.Count > 1 {
-		r.usage.Videos = asked.Count
+	film := asked.Film()
+	r.usage.Seconds, r.read = film.Seconds, true
+	if film.Videos > 0 {
+		r.usage.Videos = film.Videos
 	}
 	r.usage.Size, r.usage.Quality = asked.Size, asked.Quality
-}
-
-// picture falls back to the size and quality that were asked for, and
-// measures the pixels where the size tells them.
-func picture(r *reading, asked RequestedUnits) {
-	u := &r.usage
-	if u.Size == "" {
-		u.Size = asked.Size
-	}
-	if u.Quality == "" {
-		u.Quality = asked.Quality
-	}
-	if w, h, ok := dimensions(u.Size); ok {
-		u.Megapixels = w * h * min(u.Images, 1000)
-	}
-}
-
-// dimensions reads a size such as 1024x1536, each side at most 99999.
-func dimensions(size string) (w, h int64, ok bool) {
-	sides := [2]int64{}
-	at := 0
-	for i := range len(size) {
-		c := size[i]
-		switch {
-		case c >= '0' && c <= '9' && sides[at] < 10_000:
-			sides[at] = sides[at]*10 + int64(c-'0')
-		case (c == 'x' || c == '*') && at == 0 && i > 0:
-			at = 1
-		default:
-			return 0, 0, false
-		}
-	}
-	return sides[0], sides[1], sides[0] > 0 && sides[1] > 0
 }
 
 func speech(r *reading, doc *document) {

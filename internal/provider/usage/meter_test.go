@@ -1,4 +1,4 @@
-package provider
+package usage
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ func TestLargeReply(t *testing.T) {
 	filler := strings.Repeat(`{"b64_json":"`+strings.Repeat("Zm9v\\\"", 50_000)+`"},`, 8)
 	body := `{"data":[` + filler + `{"b64_json":""}],"text":"` + strings.Repeat("é\\u0041", 100_000) + `","usage":{"input_tokens":7,"output_tokens":9},"size":"1024x1024"}`
 	for _, next := range []func(int) int{whole, shuffle(7)} {
-		m := readImages.Meter(Reply{Status: 200, ContentType: "application/json"})
+		m := Images.Meter(Reply{Status: 200, ContentType: "application/json"})
 		u, seen, terminal := feed(m, []byte(body), next)
 		want := modelgate.Usage{Input: 7, Output: 9, Images: 9, Size: "1024x1024", Megapixels: 9 << 20}
 		if u != want || seen != All || terminal != 1 {
@@ -37,7 +37,7 @@ func TestProjectionIsBounded(t *testing.T) {
 		fmt.Fprintf(&body, `,"k%d":%d`, i, i)
 	}
 	body.WriteString("}")
-	m := readChat.Meter(Reply{Status: 200, ContentType: "application/json"})
+	m := Chat.Meter(Reply{Status: 200, ContentType: "application/json"})
 	_, seen, terminal := feed(m, []byte(body.String()), whole)
 	if kept := cap(m.(*documents).skim.out); seen != Nothing || terminal != 1 || kept > 2*maxProjection {
 		t.Errorf("seen %d, end %d times, kept %d bytes", seen, terminal, kept)
@@ -117,8 +117,8 @@ func TestMeterOfNothing(t *testing.T) {
 
 // everyReader is the readers of usage, of which a fuzzed size chooses one.
 func everyReader() []*Reader {
-	return []*Reader{readChat, readChatApart, readChatTotal, readResponses, readImages, readSpeech, readTranscript,
-		readMessages, readGemini, readPredictions, readBilled, readNative, readEval, readPredict, readAny}
+	return []*Reader{Chat, ChatReasoningApart, ChatThinkingInTotal, Responses, Images, Speech, Transcript,
+		Messages, Gemini, Predictions, Billed, NativeOutput, EvalCounts, Prediction, Any}
 }
 
 // FuzzUsageJSON feeds any bytes as a JSON reply to a reader: figures stay
@@ -153,7 +153,7 @@ func BenchmarkMeterJSON(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		m := readChat.Meter(Reply{Status: 200, ContentType: "application/json"})
+		m := Chat.Meter(Reply{Status: 200, ContentType: "application/json"})
 		m.Feed(body)
 		if _, seen := m.Result(); seen != All {
 			b.Fatal(seen)
@@ -168,7 +168,7 @@ func BenchmarkMeterEmbeddings(b *testing.B) {
 	b.SetBytes(int64(len(body)))
 	b.ReportAllocs()
 	for b.Loop() {
-		m := readChat.Meter(Reply{Status: 200, ContentType: "application/json"})
+		m := Chat.Meter(Reply{Status: 200, ContentType: "application/json"})
 		m.Feed(body)
 		if _, seen := m.Result(); seen != All {
 			b.Fatal(seen)

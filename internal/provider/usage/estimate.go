@@ -1,4 +1,4 @@
-package provider
+package usage
 
 // EstimateTokens is a guess at the tokens in so many bytes of text, for
 // calls whose provider reports none: one for each four bytes begun.

@@ -1,4 +1,4 @@
-package provider
+package usage
 
 import (
 	"modelgate"
@@ -6,10 +6,10 @@ import (
 	"modelgate/internal/provider/reqscan"
 )
 
-// readMessages reads the Messages API. Its figures are exclusive: the input
+// Messages reads the Messages API. Its figures are exclusive: the input
 // leaves out both cache counts. In a stream they are running totals, begun by
 // message_start; the last non-null value of each counts.
-var readMessages = &Reader{name: "messages", repeats: "content", members: quoted("usage"), read: messages,
+var Messages = &Reader{name: "messages", repeats: "content", members: quoted("usage"), read: messages,
 	ends: []string{"message_stop", "error"}}
 
 func messages(r *reading, doc *document) {

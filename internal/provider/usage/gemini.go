@@ -1,14 +1,14 @@
-package provider
+package usage
 
 import "modelgate/internal/provider/reqscan"
 
-// readGemini reads generateContent and its kin, streamed as events or as an
+// Gemini reads generateContent and its kin, streamed as events or as an
 // array. The prompt counts cached tokens; thoughts and tool prompts stand
 // beside the sums. Every chunk may carry running totals.
-var readGemini = &Reader{name: "generate content", members: quoted("usageMetadata", "usage", "groundingMetadata"), read: gemini, deep: true}
+var Gemini = &Reader{name: "generate content", members: quoted("usageMetadata", "usage", "groundingMetadata"), read: gemini, deep: true}
 
-// readPredictions counts the pictures of a predict call.
-var readPredictions = &Reader{name: "predictions", members: quoted("usageMetadata"), read: images, finish: picture, begun: paint}
+// Predictions counts the pictures of a predict call.
+var Predictions = &Reader{name: "predictions", members: quoted("usageMetadata"), read: images, finish: shown, begun: paint}
 
 func gemini(r *reading, doc *document) {
 	meta, list := doc.get("usageMetadata"), doc.get("candidates")

@@ -1,4 +1,4 @@
-package provider
+package usage
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 // member leaves over. It holds back no more than the beginning of a member
 // that may be one of them. It serves one reply and one goroutine.
 type CostFilter struct {
-	costMembers
+	CostMembers
 	framing costFraming
 	line    costLine
 	afterCR bool // an LF belongs to the CR before it
@@ -76,16 +76,13 @@ const mostHeld = 64 << 10
 // longestCostKey is how long a name that counts can be, all of it escaped.
 const longestCostKey = 6 * 32
 
-// StatesCost reports whether replies of the provider may state a cost.
-func (p *Provider) StatesCost() bool { return len(p.costs.paths) > 0 }
-
-// CostFilter is the filter for one reply of the type; nil where there is
-// nothing to take out.
-func (p *Provider) CostFilter(contentType string) *CostFilter {
-	if !p.StatesCost() || recording(media(contentType)) {
+// Filter is the filter for one reply of the type; nil where there is nothing to
+// take out.
+func (m CostMembers) Filter(contentType string) *CostFilter {
+	if len(m.paths) == 0 || recording(media(contentType)) {
 		return nil
 	}
-	f := &CostFilter{costMembers: p.costs}
+	f := &CostFilter{CostMembers: m}
 	if media(contentType) == "text/event-stream" {
 		f.framing = costEvents
 	}
