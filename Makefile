@@ -20,8 +20,7 @@ check: ## run the linters
 	scripts/check
 
 bench: build-optimized ## compare the gateway with a bare proxy, nginx and the provider itself (half an hour)
-	CGO_ENABLED=0 go build -trimpath -tags rowless -ldflags '-s -w' -o bin/modelgate-rowless ./cmd/modelgate
-	go run ./bench -rowless bin/modelgate-rowless -large -write docs
+	go run ./bench -large -write docs
 
 bench-ablate: build-optimized ## what the gateway's own HTTP server and client save, each switched off in turn (five minutes)
 	go run ./bench -ablate

@@ -22,11 +22,12 @@
 // malformed requests, 404 and wrong kind or door, 403 model, 403 region,
 // 402 balance, 402 budget, 502 route.
 //
-// Packages lie on five floors and import downwards only: this one; parts of the
+// Packages lie on six floors and import downwards only: this one; parts of the
 // adapters (provider/http1, store/sqlite and others); the adapters (config, store,
 // spool, auth, ratelimit, provider, http1server, httpx); the surfaces and loops
-// (gateway, selfservice, worker, simulator); cmd/modelgate. A test in test/arch
-// holds the program to it.
+// (gateway, selfservice, worker, simulator); internal/server, which puts them
+// together; cmd/modelgate, the command line. A test in test/arch holds the program
+// to it.
 //
 // Where to add things: a provider is a row in internal/provider, a door a row
 // in internal/gateway, an endpoint under /gw a row in internal/selfservice with a

@@ -26,7 +26,6 @@ catalog:
 // gateway is how a Modelgate is to be started.
 type gateway struct {
 	name, binary, fsync string
-	rows                string // what a gateway built with the tag rowless does with them; empty for nothing
 	dir                 string
 	upstream, secure    string // the provider's addresses, without TLS and with it
 	server, provider    string // more of the configuration of the server and of each provider
@@ -61,7 +60,6 @@ func (g *gateway) serve() (*target, error) {
 		return nil, err
 	}
 	cmd := exec.Command(g.binary, "serve", "--config", file)
-	cmd.Env = append(os.Environ(), "MODELGATE_ROWLESS="+g.rows)
 	return started(&target{name: g.name, gateway: true, admin: admin, process: cmd})
 }
 

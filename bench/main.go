@@ -8,7 +8,7 @@
 // per-round ratios; single figures depend on the machine, ratios hardly.
 //
 //	go run ./bench [-rounds 6] [-slice 1.5s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted] [-large] [-other NAME=FILE]
-//	               [-rowless FILE] [-write docs] [-json] [-profile FILE] [-spread]
+//	               [-write docs] [-json] [-profile FILE] [-spread]
 package main
 
 import (
@@ -31,7 +31,6 @@ func main() {
 	flag.DurationVar(&o.slice, "slice", 1500*time.Millisecond, "length of a turn; rows are carried on every second, and a shorter one may hold none of that")
 	flag.StringVar(&o.binary, "binary", "bin/modelgate", "the gateway")
 	flag.Func("other", "NAME=FILE, another build of the gateway to compare; may be repeated", o.addOther)
-	flag.StringVar(&o.rowless, "rowless", "", "the gateway built with -tags rowless, for what the rows cost; empty leaves it out")
 	flag.BoolVar(&o.unbudgeted, "unbudgeted", false, "also a gateway whose organization has no budgets, for what they cost")
 	flag.BoolVar(&o.large, "large", false, "also a gateway with 1,000,000 keys, 1,000 tuples a key and 10,000 models")
 	flag.StringVar(&only, "only", "", "scenarios whose names match")
@@ -69,17 +68,17 @@ func exit(err error) {
 }
 
 type options struct {
-	rounds          int
-	slice           time.Duration
-	binary, rowless string
-	others          []gateway // beside the usual ones
-	only, targets   *regexp.Regexp
-	write, profile  string
-	unbudgeted      bool
-	ablate          bool
-	spread          bool
-	large           bool
-	json            bool
+	rounds         int
+	slice          time.Duration
+	binary         string
+	others         []gateway // beside the usual ones
+	only, targets  *regexp.Regexp
+	write, profile string
+	unbudgeted     bool
+	ablate         bool
+	spread         bool
+	large          bool
+	json           bool
 }
 
 func (o *options) addOther(text string) error {

@@ -26,7 +26,6 @@ type line struct {
 	Disk     []disk  // at the start of each round
 	Ratio    float64 // median over the rounds of CPU ÷ the bare proxy's CPU
 	ToNginx  float64 // the same over nginx; 0 without it
-	ToBare   float64 // the same over the gateway without rows; 0 without it
 	ToFree   float64 // the same over the gateway without budgets; 0 without it
 	RSS      int64   // bytes, the most while the scenario ran
 }
@@ -57,7 +56,6 @@ func measure(o *options, sc *scenario, targets []*target) ([]line, error) {
 		lines[i].RSS = t.peak()
 		lines[i].Ratio = ratio(lines, i, nameProxy)
 		lines[i].ToNginx = ratio(lines, i, nameNginx)
-		lines[i].ToBare = ratio(lines, i, nameRowless)
 		lines[i].ToFree = ratio(lines, i, nameUnbudgeted)
 	}
 	return lines, nil

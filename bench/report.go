@@ -94,7 +94,7 @@ func (l *line) failures() int {
 // rows is the table, its heads first. Latency is what a target adds over the
 // direct call, of the medians over the rounds.
 func (r *results) rows() [][]string {
-	out := [][]string{{"scenario", "target", "CPU µs/call", "÷ bare proxy", "÷ nginx", "÷ no rows", "calls/s", "added p50 µs", "added p99 µs", "peak RSS MB", "failures"}}
+	out := [][]string{{"scenario", "target", "CPU µs/call", "÷ bare proxy", "÷ nginx", "calls/s", "added p50 µs", "added p99 µs", "peak RSS MB", "failures"}}
 	optional := func(ratio float64) string {
 		if ratio == 0 {
 			return "–"
@@ -110,7 +110,7 @@ func (r *results) rows() [][]string {
 		if l.Target == nameDirect {
 			direct = l
 		}
-		out = append(out, []string{l.Scenario, l.Target, fmt.Sprintf("%.1f", l.cpu()), optional(l.Ratio), optional(l.ToNginx), optional(l.ToBare),
+		out = append(out, []string{l.Scenario, l.Target, fmt.Sprintf("%.1f", l.cpu()), optional(l.Ratio), optional(l.ToNginx),
 			fmt.Sprintf("%.0f", l.rate()), fmt.Sprintf("%.0f", l.p50()-direct.p50()), fmt.Sprintf("%.0f", l.p99()-direct.p99()),
 			fmt.Sprintf("%.0f", float64(l.RSS)/1e6), fmt.Sprint(l.failures())})
 		if last := len(out) - 1; compared {

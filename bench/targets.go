@@ -17,11 +17,10 @@ import (
 
 // Names of targets that others are compared with.
 const (
-	nameDirect  = "direct"
-	nameProxy   = "bare proxy"
-	nameNginx   = "nginx"
-	nameAlways  = "modelgate, always"
-	nameRowless = "modelgate, no rows"
+	nameDirect = "direct"
+	nameProxy  = "bare proxy"
+	nameNginx  = "nginx"
+	nameAlways = "modelgate, always"
 	// nameUnbudgeted is a gateway whose organization has no budgets.
 	nameUnbudgeted = "modelgate, no budgets"
 	// nameLarge is one with a hundred times as much of everything.
@@ -153,8 +152,6 @@ func (f *fleet) startAll(o *options) error {
 	gateways := []gateway{
 		{name: "modelgate, interval", binary: o.binary, fsync: "interval"},
 		{name: nameAlways, binary: o.binary, fsync: "always"},
-		{name: "modelgate, spool only", binary: o.rowless, fsync: "interval", rows: "spool"},
-		{name: nameRowless, binary: o.rowless, fsync: "interval"},
 		{name: nameUnbudgeted, binary: o.binary, fsync: "interval"},
 		{name: nameLarge, binary: o.binary, fsync: "interval"},
 	}
@@ -169,7 +166,7 @@ func (f *fleet) startAll(o *options) error {
 		if g.name == nameUnbudgeted && !o.unbudgeted || g.name == nameLarge && !o.large {
 			continue
 		}
-		if g.binary == "" || !o.targets.MatchString(g.name) {
+		if !o.targets.MatchString(g.name) {
 			continue
 		}
 		g.scale, g.upstream, g.secure = ordinary(), upstream, secure.address

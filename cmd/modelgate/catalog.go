@@ -39,7 +39,7 @@ type imported struct {
 // Run is `modelgate catalog import`. Models that another file of the
 // configuration has are left alone.
 func (c *catalogImport) Run(env *environment) error {
-	cfg, err := loadConfig(env, c.ConfigFile)
+	cfg, err := env.loadConfig(c.ConfigFile)
 	if err != nil {
 		return err
 	}

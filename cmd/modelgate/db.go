@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"log/slog"
 
 	"modelgate/internal/store"
 )
@@ -20,18 +19,16 @@ type dbCopy struct {
 // Run is `modelgate db copy`. The service must be stopped: with SQLite that
 // is checked. All arrives or nothing, and it is compared before it stays.
 func (c *dbCopy) Run(env *environment) error {
-	cfg, err := loadConfig(env, c.ConfigFile)
+	cfg, err := env.loadConfig(c.ConfigFile)
 	if err != nil {
 		return err
 	}
-	from, err := openStore(env, cfg, store.Exclusive, nil)
+	from, err := env.openStore(cfg, store.Options{Mode: store.Exclusive})
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	to, err := store.Open(env.ctx, store.Options{
-		URL: c.To, Pooled: pooled(cfg), DataDir: cfg.Server.DataDir, Mode: store.Exclusive, Log: slog.New(slog.NewTextHandler(env.stderr, nil)),
-	})
+	to, err := env.openStore(cfg, store.Options{URL: c.To, Mode: store.Exclusive})
 	if err != nil {
 		return err
 	}

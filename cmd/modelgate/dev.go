@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"modelgate"
 	"modelgate/internal/config"
 	"modelgate/internal/secrets"
+	"modelgate/internal/server"
 	"modelgate/internal/simulator"
 	"modelgate/internal/store"
 )
@@ -54,18 +56,15 @@ func (c *devCommand) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	s, err := newServer(env, cfg)
+	s, err := server.New(env.ctx, env.serverOptions(cfg, ""))
 	if err != nil {
 		return err
 	}
-	key, err := s.demo()
+	key, err := demo(env.ctx, s.Store(), s.Catalog())
 	if err != nil {
-		return errors.Join(err, s.close())
+		return errors.Join(err, s.Close())
 	}
-	return s.run(func(addr net.Addr) {
-		c.greet(env.stdout, addr, key, len(cfg.Catalog))
-		s.log.Info("listening", "addr", addr.String())
-	})
+	return s.Run(env.ctx, func(addr net.Addr) { c.greet(env.stdout, addr, key, len(cfg.Catalog)) })
 }
 
 // startSimulator serves the simulated providers on a free loopback port, each
@@ -80,9 +79,9 @@ func startSimulator() (url string, stop func(), err error) {
 		handler := simulator.New(simulator.Options{Name: p.name, Now: time.Now})
 		mux.Handle("/"+p.name+"/", http.StripPrefix("/"+p.name, handler))
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = server.Serve(listener) }() // ends with Close
-	return "http://" + listener.Addr().String(), func() { _ = server.Close() }, nil
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.Serve(listener) }() // ends with Close
+	return "http://" + listener.Addr().String(), func() { _ = s.Close() }, nil
 }
 
 // config is the configuration of dev: the simulated providers and their
@@ -130,7 +129,7 @@ func (c *devCommand) config(env *environment, simulator string) (*config.Config,
 func keepMasterKey(cfg *config.Config) error {
 	path := filepath.Join(cfg.Server.DataDir, "master.key")
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
-		if _, err := generatedKey(cfg, "master.key", func(string) {}); err != nil {
+		if _, err := server.GeneratedKey(cfg, "master.key", func(string) {}); err != nil {
 			return err
 		}
 	}
@@ -215,28 +214,28 @@ const demoName = "demo"
 
 // demo makes the organization and its key on the first start with a data
 // directory; the secret is empty later.
-func (s *server) demo() (secret string, err error) {
-	clients, err := s.db.Clients(s.env.ctx)
+func demo(ctx context.Context, db *store.DB, catalog *modelgate.Catalog) (secret string, err error) {
+	clients, err := db.Clients(ctx)
 	if err != nil {
 		return "", err
 	}
 	client := newClient(demoName, time.Now())
 	if i := slices.IndexFunc(clients, func(c modelgate.Client) bool { return c.Name == demoName }); i >= 0 {
 		client = clients[i]
-		if keys, _, err := s.db.Keys(s.env.ctx, client.ID, store.KeyList{Limit: 1}); err != nil || len(keys) > 0 {
+		if keys, _, err := db.Keys(ctx, client.ID, store.KeyList{Limit: 1}); err != nil || len(keys) > 0 {
 			return "", err
 		}
-	} else if err := s.db.CreateClient(s.env.ctx, client, audit("dev", "client.create", "client", string(client.ID), client)); err != nil {
+	} else if err := db.CreateClient(ctx, client, audit("dev", "client.create", "client", string(client.ID), client)); err != nil {
 		return "", err
 	}
-	issued, err := issueKey(s.env.ctx, s.db, client.ID, modelgate.KeyWish{}, s.live.Load().Catalog)
+	issued, err := issueKey(ctx, db, client.ID, modelgate.KeyWish{}, catalog)
 	return issued.Key, err
 }
 
 // greet tells a newcomer what there is and what to try.
 func (c *devCommand) greet(w io.Writer, addr net.Addr, key string, models int) {
 	base := "http://" + addr.String()
-	if !loopback(addr.String()) {
+	if !server.Loopback(addr.String()) {
 		fmt.Fprintf(w, "\nWARNING: dev listens on %s, which other machines can reach. It is made for trying things out:\nits key is printed below and its providers are simulated. Use `modelgate serve` for anything else.\n", addr)
 	}
 	data, err := filepath.Abs(c.Data)

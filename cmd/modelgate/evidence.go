@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"modelgate/internal/evidence"
+	"modelgate/internal/server"
+	"modelgate/internal/signing"
 	"modelgate/internal/store"
 )
 
@@ -116,16 +118,16 @@ func (c *evidenceKeyShow) Run(env *environment) error {
 }
 
 // openSigning opens what knows the signing keys.
-func (f *operatorFlags) openSigning(env *environment) (*signing, *store.DB, error) {
+func (f *operatorFlags) openSigning(env *environment) (*signing.Signing, *store.DB, error) {
 	cfg, db, err := f.open(env)
 	if err != nil {
 		return nil, nil, err
 	}
-	master, err := masterKeys(cfg)
+	master, err := server.MasterKeys(cfg)
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
-	keys, err := newSigning(cfg, db, master)
+	keys, err := server.NewSigning(cfg, db, master)
 	if err != nil {
 		return nil, nil, errors.Join(err, db.Close())
 	}
@@ -178,26 +180,16 @@ type evidenceKeyRotate struct {
 // Run is `modelgate evidence key rotate`. A running service signs with the
 // new key from its next export on.
 func (c *evidenceKeyRotate) Run(env *environment) error {
-	signing, db, err := c.openSigning(env)
+	keys, db, err := c.openSigning(env)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	if signing.place == nil {
-		return errNoSigning
-	}
-	keys, err := db.EvidenceKeys(env.ctx)
-	if err != nil {
-		return err
-	}
-	if place, ok := signing.place.(*configuredKeys); ok && !place.isNew(keys) {
-		return errors.New("evidence.signing_key signs already: put a new one there, as `modelgate evidence key new` prints it, and the old one into evidence.previous_signing_keys")
-	}
-	how := handOver
+	how := signing.HandOver
 	if c.Lost {
-		how = lostKey
+		how = signing.LostKey
 	}
-	if _, err := signing.follow(env.ctx, how); err != nil {
+	if err := keys.Rotate(env.ctx, how); err != nil {
 		return err
 	}
 	return c.showSigning(env, db)

@@ -12,8 +12,6 @@ import (
 	"syscall"
 
 	"github.com/alecthomas/kong"
-
-	"modelgate"
 )
 
 // commands is the command line, one field a command.
@@ -149,6 +147,3 @@ func goVersion() string {
 	}
 	return "go"
 }
-
-// operator is the actor of every change that a command makes.
-func operator(command string) modelgate.Actor { return modelgate.Actor{Operator: command} }

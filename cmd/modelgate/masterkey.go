@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"modelgate/internal/secrets"
+	"modelgate/internal/server"
 	"modelgate/internal/store"
 )
 
@@ -40,7 +41,7 @@ func (c *masterKeyRotate) Run(env *environment) error {
 		return err
 	}
 	defer db.Close()
-	keys, err := masterKeys(cfg)
+	keys, err := server.MasterKeys(cfg)
 	if err != nil {
 		return err
 	}

@@ -4,12 +4,16 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
 
+	jsonv2 "github.com/go-json-experiment/json"
+
 	"modelgate"
 	"modelgate/internal/config"
+	"modelgate/internal/server"
 	"modelgate/internal/store"
 )
 
@@ -25,20 +29,25 @@ func (f *operatorFlags) output(env *environment) output { return output{env.stdo
 // open loads the configuration and opens the database beside a running
 // service.
 func (f *operatorFlags) open(env *environment) (*config.Config, *store.DB, error) {
-	cfg, err := loadConfig(env, f.ConfigFile)
+	cfg, err := env.loadConfig(f.ConfigFile)
 	if err != nil {
 		return nil, nil, err
 	}
-	db, err := openStore(env, cfg, store.Shared, nil)
+	db, err := env.openStore(cfg, store.Options{Mode: store.Shared})
 	return cfg, db, err
+}
+
+// openStore opens the database of a configuration, or the one at o.URL, for a
+// command.
+func (e *environment) openStore(cfg *config.Config, o store.Options) (*store.DB, error) {
+	o.Log, o.Software = slog.New(slog.NewTextHandler(e.stderr, nil)), buildVersion()
+	return server.OpenStore(e.ctx, cfg, o)
 }
 
 // audit begins the record of a change made by a command.
 func audit(command, action, targetType, targetID string, change any) modelgate.Audit {
-	a := modelgate.Audit{
-		ID: modelgate.NewIDs(time.Now).New().String(), At: time.Now().UTC(), Action: action,
-		Actor: operator(command), TargetType: targetType, TargetID: targetID,
-	}
+	a := server.Audit(modelgate.Actor{Operator: command}, action)
+	a.TargetType, a.TargetID = targetType, targetID
 	if change != nil {
 		a.Change, _ = json.Marshal(change) // structs and maps of plain values always marshal
 	}
@@ -348,4 +357,10 @@ func (c *keyLimits) Run(env *environment) error {
 		return err
 	}
 	return c.showKey(env, key)
+}
+
+// strictJSON decodes an operator's JSON: unknown and repeated members are
+// errors.
+func strictJSON(text []byte, into any) error {
+	return jsonv2.Unmarshal(text, into, jsonv2.RejectUnknownMembers(true))
 }

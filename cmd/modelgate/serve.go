@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 
 	"modelgate/internal/config"
+	"modelgate/internal/server"
 )
 
 // serveCommand is `modelgate serve`.
@@ -15,18 +17,27 @@ type serveCommand struct {
 
 // Run serves until a signal ends the process.
 func (c *serveCommand) Run(env *environment) error {
-	cfg, err := loadConfig(env, c.ConfigFile)
+	cfg, err := env.loadConfig(c.ConfigFile)
 	if err != nil {
 		return err
 	}
-	s, err := newServer(env, cfg)
+	s, err := server.New(env.ctx, env.serverOptions(cfg, c.ConfigFile))
 	if err != nil {
 		return err
 	}
-	s.path = c.ConfigFile
-	return s.run(func(addr net.Addr) {
-		s.log.Info("listening", "addr", addr.String(), "base_url", baseURL(cfg, addr.String()), "version", buildVersion(), "providers", len(cfg.Providers), "models", len(cfg.Catalog))
-	})
+	return s.Run(env.ctx, func(net.Addr) {})
+}
+
+// serverOptions are those of an instance that this process runs.
+func (e *environment) serverOptions(cfg *config.Config, file string) server.Options {
+	return server.Options{
+		Config: cfg, ConfigFile: file, Version: buildVersion(), Stderr: e.stderr, Lookup: e.lookup,
+		Exit: func() { os.Exit(exitError) },
+	}
+}
+
+func (e *environment) loadConfig(file string) (*config.Config, error) {
+	return server.LoadConfig(file, e.lookup, e.stderr)
 }
 
 // configCommand groups the commands on the configuration file.
@@ -46,7 +57,7 @@ func (c *configCheck) Run(env *environment) error {
 	if len(faults) == 0 {
 		if cfg, err := config.Load(c.ConfigFile, env.lookup); err != nil {
 			return err
-		} else if _, err := newLive(cfg); err != nil {
+		} else if _, err := server.NewSnapshot(cfg); err != nil {
 			faults = append(faults, config.Fault{File: c.ConfigFile, Message: err.Error()})
 		}
 	}

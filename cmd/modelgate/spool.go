@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"modelgate/internal/server"
 	"modelgate/internal/spool"
 	"modelgate/internal/worker"
 )
@@ -45,7 +46,7 @@ func (c *spoolShip) Run(env *environment) (err error) {
 		return err
 	}
 	defer db.Close()
-	log := newLog(env, cfg, new(slog.LevelVar))
+	log := server.NewLog(env.stderr, cfg, new(slog.LevelVar))
 	left, err := spool.Open(spool.Options{FS: spool.Dir(c.Dir), Log: log, ReadOnly: true})
 	if errors.Is(err, spool.ErrLocked) {
 		return fmt.Errorf("%s is in use: an instance is running on it and books it by itself", c.Dir)

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"log/slog"
@@ -14,7 +14,7 @@ const withheldEvery = time.Minute
 // the lines and drops their text. Safe for concurrent use.
 type withheld struct {
 	log   *slog.Logger
-	lines atomic.Uint64
+	lines atomic.Int64
 	told  atomic.Int64 // when the log was told, in nanoseconds; 0: never
 }
 

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"net/http"
@@ -51,8 +51,8 @@ func newCORS(c config.CORS) *cors.Cors {
 // crossOrigin sets what a browser wants to know about a request that a page of
 // another site makes, and reports whether that was all: a preflight is answered
 // before anybody is identified, because it never has a key.
-func (f *router) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
-	if f.cors == nil || !f.openToPages(r) || len(r.Header["Origin"]) > 1 {
+func (rt *router) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
+	if rt.cors == nil || !rt.openToPages(r) || len(r.Header["Origin"]) > 1 {
 		return false
 	}
 	preflight := r.Method == http.MethodOptions && r.Header.Get(askedMethod) != ""
@@ -61,13 +61,13 @@ func (f *router) crossOrigin(w http.ResponseWriter, r *http.Request) (answered b
 		w.WriteHeader(http.StatusNoContent)
 		return true
 	}
-	f.cors.HandlerFunc(w, r)
+	rt.cors.HandlerFunc(w, r)
 	return preflight
 }
 
 // openToPages reports whether a path may be called by other sites' pages: model
 // doors, lists of models, /gw/me and the provider proxy.
-func (f *router) openToPages(r *http.Request) bool {
+func (rt *router) openToPages(r *http.Request) bool {
 	path := r.URL.EscapedPath()
 	if !strings.HasPrefix(path, "/") {
 		return false
@@ -78,7 +78,7 @@ func (f *router) openToPages(r *http.Request) bool {
 	case first == "v1", path == "/v2/rerank":
 		return true
 	default:
-		return f.live().Providers[first] != nil
+		return rt.snapshot().Providers[first] != nil
 	}
 }
 

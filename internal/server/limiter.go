@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"context"
@@ -40,7 +40,7 @@ func (l *liveLimiter) configure(cfg *config.Config) {
 	l.defaults.Store(&modelgate.Limits{RequestsPerSecond: &c.RequestsPerSecond, Burst: &c.Burst, Concurrency: &c.Concurrency})
 }
 
-// Enter admits a request of a key or refuses it; see throttle.Limiter.
+// Enter admits a request of a key or refuses it; see ratelimit.Limiter.
 func (l *liveLimiter) Enter(key modelgate.KeyID, limits modelgate.Limits, kind ratelimit.Kind, above ...modelgate.Ancestor) (ratelimit.Pass, error) {
 	defaults := l.defaults.Load()
 	if len(above) > 0 { // a shared bucket has one size, whoever draws from it
@@ -54,11 +54,11 @@ func (l *liveLimiter) Enter(key modelgate.KeyID, limits modelgate.Limits, kind r
 
 // fallbacks is how many requests were judged by this instance alone although
 // there is a Redis.
-func (l *liveLimiter) fallbacks() float64 {
+func (l *liveLimiter) fallbacks() int64 {
 	if l.shared == nil {
 		return 0
 	}
-	return float64(l.shared.Fallbacks())
+	return l.shared.Fallbacks()
 }
 
 // Run renews what is held in Redis until the context ends.

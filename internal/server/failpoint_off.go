@@ -1,6 +1,6 @@
-//go:build !failpoint && !rowless
+//go:build !failpoint
 
-package main
+package server
 
 import (
 	"net/http"

@@ -1,6 +1,7 @@
-package main
+package server
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base64"
 	"log/slog"
@@ -29,14 +30,14 @@ func cursorKey(cfg *config.Config, log *slog.Logger) ([]byte, error) {
 	if !onSQLite(cfg) {
 		return []byte(cfg.Database.URL.Reveal()), nil
 	}
-	return generatedKey(cfg, "cursor.key", func(path string) {
+	return GeneratedKey(cfg, "cursor.key", func(path string) {
 		log.Warn("cursor.key is damaged; a new one is made, and page cursors handed out so far end", "file", path)
 	})
 }
 
-// generatedKey is a key of 32 bytes in a file of the data directory, made
+// GeneratedKey is a key of 32 bytes in a file of the data directory, made
 // where there is none that can be read.
-func generatedKey(cfg *config.Config, name string, damaged func(path string)) ([]byte, error) {
+func GeneratedKey(cfg *config.Config, name string, damaged func(path string)) ([]byte, error) {
 	path := filepath.Join(cfg.Server.DataDir, name)
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -51,8 +52,8 @@ func generatedKey(cfg *config.Config, name string, damaged func(path string)) ([
 }
 
 // warnOfSecrets says which of the stored secrets no configured key opens.
-func (s *server) warnOfSecrets() {
-	counts, err := s.db.CountSecrets(s.env.ctx)
+func (s *Server) warnOfSecrets(ctx context.Context) {
+	counts, err := s.db.CountSecrets(ctx)
 	if err != nil {
 		s.log.Warn("whether all secrets can be read is not known", "error", err)
 	}
@@ -63,8 +64,8 @@ func (s *server) warnOfSecrets() {
 	}
 }
 
-// newPages makes dashboard and portals.
-func (s *server) newPages(cfg *config.Config, ids *modelgate.IDs, enter func(http.ResponseWriter, *http.Request, dashboard.Visit), overTLS func(*http.Request) bool) (*dashboard.Pages, error) {
+// newDashboard makes the dashboard and the portals.
+func (s *Server) newDashboard(cfg *config.Config, ids *modelgate.IDs, enter func(http.ResponseWriter, *http.Request, dashboard.Visit), overTLS func(*http.Request) bool) (*dashboard.Pages, error) {
 	return dashboard.New(dashboard.Options{
 		BaseURL: cfg.Server.BaseURL, Keys: s.keys, Sessions: s.sessions, Store: s.db, Limiter: s.limiter, IDs: ids,
 		Enter: enter, OverTLS: overTLS, Now: time.Now, Log: s.log,

@@ -1,4 +1,4 @@
-package main
+package server
 
 import (
 	"net"
@@ -41,7 +41,7 @@ func (h *health) serve(w http.ResponseWriter, r *http.Request) bool {
 	case "/readyz":
 		h.answer(w, r, h.unready())
 	case "/metrics":
-		if !h.shared || !loopback(r.RemoteAddr) || !local(r.Host) || forwarded(r) {
+		if !h.shared || !Loopback(r.RemoteAddr) || !local(r.Host) || forwarded(r) {
 			return false
 		}
 		h.metrics.ServeHTTP(w, r)
@@ -99,4 +99,10 @@ func (h *health) answer(w http.ResponseWriter, r *http.Request, trouble string) 
 	}
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, _ = w.Write([]byte("ok\n")) // the prober is gone: nobody is left to tell
+}
+
+// Loopback reports whether an address, with a port, is this machine's own.
+func Loopback(address string) bool {
+	a, err := netip.ParseAddrPort(address)
+	return err == nil && a.Addr().Unmap().IsLoopback()
 }

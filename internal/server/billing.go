@@ -1,8 +1,7 @@
-package main
+package server
 
 import (
 	"context"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -34,32 +33,15 @@ func newCheckout(cfg *config.Config) selfservice.Checkout {
 		}
 	}
 	if c.ReturnURL == "" {
-		c.ReturnURL = baseURL(cfg, cfg.Server.Listen) + "/dashboard/billing"
+		c.ReturnURL = BaseURL(cfg, cfg.Server.Listen) + "/dashboard/billing"
 	}
 	return c
 }
 
-// baseURL is where people reach the gateway, without a slash at its end: as
-// configured, else at an address that it listens on.
-func baseURL(cfg *config.Config, listen string) string {
-	switch {
-	case cfg.Server.BaseURL != "":
-		return strings.TrimRight(cfg.Server.BaseURL, "/")
-	case cfg.Server.TLS.CertFile != "":
-		return "https://" + listen
-	}
-	return "http://" + listen
-}
-
 // newExporter makes the loop that sends billing events.
-func (s *server) newExporter(client *processor.Client) *worker.Exporter {
-	tries := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "modelgate_export_tries_total", Help: "Tries to send a billing event, by outcome.",
-	}, []string{"outcome"})
-	for _, outcome := range []string{"sent", "again", "unsure", "failed"} {
-		tries.WithLabelValues(outcome)
-	}
-	s.metrics.MustRegister(tries, backlog{s.db, backlogGauges()})
+func (s *Server) newExporter(client *processor.Client) *worker.Exporter {
+	tries := s.metrics.outcomes("modelgate_export_tries_total", "Tries to send a billing event, by outcome.", "outcome", "sent", "again", "unsure", "failed")
+	s.metrics.MustRegister(backlog{s.db, backlogGauges()})
 	keys := exportKeys{s.db, s.master}
 	return s.fail.exporter(&worker.Exporter{
 		Ledger: s.db, Report: client.Report, Key: keys.key, Holder: s.spool.Instance(), Now: time.Now, Log: s.log,

@@ -1,0 +1,72 @@
+package server
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/budget"
+	"modelgate/internal/config"
+	"modelgate/internal/store"
+	"modelgate/internal/worker"
+)
+
+// openBudgets makes what enforces budgets and balances, unless nothing is
+// enforced. What an earlier process had leased is free from here on: its calls
+// are all booked.
+func (s *Server) openBudgets(ctx context.Context, cfg *config.Config) error {
+	if err := s.db.EndSlices(ctx, s.spool.Instance()); err != nil {
+		return err
+	}
+	e := cfg.Enforcement
+	if e.Budgets == config.EnforceOff && !e.Balance {
+		return nil
+	}
+	mode := budget.Estimate
+	if e.Budgets == config.EnforceStrict {
+		mode = budget.Strict
+	}
+	s.budgets = budget.New(budget.Options{
+		Store: s.db, Instance: s.spool.Instance(), Mode: mode, Flushed: s.shipper.Flush, Unreachable: store.Unreachable, Now: time.Now, Log: s.log,
+	})
+	m := s.metrics
+	m.gauge("modelgate_slices", "Budgets of which this instance holds money.", func() float64 { n, _ := s.budgets.Slices(); return float64(n) })
+	m.gauge("modelgate_slices_free_usd", "Money of these that no call has reserved, in USD.", func() float64 {
+		_, free := s.budgets.Slices()
+		return float64(free) / float64(modelgate.USD)
+	})
+	m.counter("modelgate_budget_asks_total", "Transactions that reserved money in the database.", func() int64 { return s.budgets.Stats().Asks })
+	m.counter("modelgate_budget_returns_total", "Transactions that gave reserved money back.", func() int64 { return s.budgets.Stats().Returns })
+	m.counter("modelgate_budget_refusals_total", "Calls refused for a budget or a balance.", func() int64 { return s.budgets.Stats().Refusals })
+	m.counter("modelgate_budget_failures_total", "Transactions about budgets that the database did not answer.", func() int64 { return s.budgets.Stats().Failures })
+	return s.budgets.Start(ctx)
+}
+
+// callers are those of the database with the budgets that are enforced.
+type callers struct {
+	*store.DB
+	enforced config.Enforcement
+}
+
+// Caller is store.DB.Caller without what binds nobody.
+func (c callers) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (modelgate.Caller, error) {
+	caller, err := c.DB.Caller(ctx, d, seen)
+	caller.Budgets = slices.DeleteFunc(caller.Budgets, func(b modelgate.Budget) bool {
+		if b.IsBalance() {
+			return !c.enforced.Balance
+		}
+		return c.enforced.Budgets == config.EnforceOff
+	})
+	return caller, err
+}
+
+// newAlerter makes the loop that sends alerts about budgets.
+func (s *Server) newAlerter(cfg *config.Config) *worker.Alerter {
+	alerts := s.metrics.outcomes("modelgate_budget_alerts_total", "Budgets of which a part was used up, once for each period.", "percent", "50", "80", "100")
+	return &worker.Alerter{
+		Ledger: s.db, Log: s.log, Count: func(percent int) { alerts.WithLabelValues(strconv.Itoa(percent)).Inc() },
+		URL: cfg.Alerts.WebhookURL, Secret: cfg.Alerts.Secret.Reveal(),
+	}
+}

@@ -1,0 +1,74 @@
+package server
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/config"
+	"modelgate/internal/store"
+)
+
+// What is too old leaves the chain, signed, and what stays can be verified. A
+// chain that was damaged stays, and says so.
+func TestRetentionPrunesEvidence(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	cfg.Server.DataDir, cfg.Database.URL = t.TempDir(), config.NewSecret("sqlite:x.db")
+	db, err := OpenStore(t.Context(), cfg, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	signs, err := NewSigning(cfg, db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var clients [2]modelgate.ClientID
+	for i := range clients {
+		client := modelgate.Client{
+			ID: modelgate.ClientID(modelgate.NewIDs(time.Now).New().String()), Name: fmt.Sprint("old ", i), RoutingPolicy: modelgate.RouteAny, Billing: modelgate.Invoiced,
+			MaxKeys: modelgate.DefaultMaxKeys, Ceiling: modelgate.OpenCeiling(), CreatedAt: time.Now().Add(-500 * 24 * time.Hour).UTC().Truncate(time.Microsecond),
+		}
+		record := Audit(modelgate.Actor{Operator: "test"}, "client.create")
+		record.At = client.CreatedAt
+		if err := db.CreateClient(t.Context(), client, record); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.ChainAllEvidence(t.Context(), client.ID); err != nil {
+			t.Fatal(err)
+		}
+		clients[i] = client.ID
+	}
+	damaged, sound := clients[0], clients[1]
+	raw, err := sql.Open("sqlite", filepath.Join(cfg.Server.DataDir, "x.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer raw.Close()
+	if _, err := raw.Exec("INSERT INTO evidence_chunk SELECT client_id, 2, 2, prev, hash, $1, $1, batch_id FROM evidence_chunk WHERE client_id = $2", time.Now().UnixMicro(), string(damaged)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw.Exec("UPDATE evidence_head SET seq = 2 WHERE client_id = $1", string(damaged)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := raw.Exec("DELETE FROM evidence_batch WHERE id = (SELECT batch_id FROM evidence_chunk WHERE client_id = $1)", string(damaged)); err != nil {
+		t.Fatal(err)
+	}
+	s := &Server{db: db, signing: signs}
+	spare, err := s.pruneEvidence(context.WithoutCancel(t.Context()), time.Now().Add(-400*24*time.Hour))
+	if err != nil || len(spare) != 1 || spare[damaged] == nil {
+		t.Errorf("pruneEvidence = %v, %v; want the damaged one to be spared", spare, err)
+	}
+	part, err := db.Evidence(t.Context(), sound, store.EvidenceRange{})
+	if err != nil || part.From != 2 || part.To != 2 || part.Anchor == "" {
+		t.Errorf("%+v, %v; want the record of the pruning alone", part, err)
+	}
+	if found, err := db.Reconcile(t.Context(), sound); err != nil || len(found) != 0 {
+		t.Errorf("Reconcile = %v, %v", found, err)
+	}
+}
