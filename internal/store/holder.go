@@ -26,10 +26,10 @@ const noteSilence = SliceLife / 4
 
 // sqlRenewSlices raises the number. It is 1 where the instance's slices were
 // freed since the last time, or never were any.
-const sqlRenewSlices = `INSERT INTO slice_holder (instance, beat, silent, expires_at)
-VALUES ($1, 1, 0, 9223372036854775807)
+const sqlRenewSlices = `INSERT INTO slice_holder (instance, beat, silent)
+VALUES ($1, 1, 0)
 ON CONFLICT (instance) DO UPDATE
-SET beat = CASE WHEN slice_holder.beat < 1 THEN 1 ELSE slice_holder.beat + 1 END, silent = 0, expires_at = excluded.expires_at
+SET beat = CASE WHEN slice_holder.beat < 1 THEN 1 ELSE slice_holder.beat + 1 END, silent = 0
 RETURNING beat
 -- sqlRenewSlices`
 
@@ -53,8 +53,8 @@ WHERE instance = $1 AND beat = $2 AND silent < $3
 
 // sqlGiveUpHolder holds the row of an instance that is still as silent as it
 // was seen, until the transaction ends, and lets it find out.
-const sqlGiveUpHolder = `INSERT INTO slice_holder (instance, beat, silent, expires_at)
-VALUES ($1, -1, 0, 9223372036854775807)
+const sqlGiveUpHolder = `INSERT INTO slice_holder (instance, beat, silent)
+VALUES ($1, -1, 0)
 ON CONFLICT (instance) DO UPDATE
 SET beat = -1
 WHERE slice_holder.beat = $2 OR slice_holder.beat = -1

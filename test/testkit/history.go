@@ -19,13 +19,14 @@ const previousEnv = "MODELGATE_TEST_PREVIOUS"
 
 var previous build
 
-// errNoPrevious says that the history does not reach back.
-var errNoPrevious = errors.New("the history of this checkout does not hold the version before the last migration")
+// errNoPrevious says that no migration has followed the first one yet, or that
+// the history does not reach back.
+var errNoPrevious = errors.New("there is no version before the last migration in the history of this checkout")
 
 // PreviousBinary is the path of a binary that knows every migration but the
 // last: that which MODELGATE_TEST_PREVIOUS names, else the newest such commit of the
 // history, built once per test process. Where there is none, as in a shallow
-// clone, the test is skipped.
+// clone or while there is only one migration, the test is skipped.
 func PreviousBinary(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv(previousEnv); path != "" {
@@ -87,7 +88,7 @@ func commitsBefore(root string) (commits []string, err error) {
 		return strings.Fields(string(out))
 	}
 	files, err := filepath.Glob(filepath.Join(root, migrations, "*.sql"))
-	if err != nil || len(files) < 2 {
+	if err != nil || len(files) == 0 {
 		return nil, fmt.Errorf("no migrations in %s: %w", root, err)
 	}
 	slices.Sort(files)

@@ -1,10 +1,16 @@
 -- +goose Up
+-- version is raised by each change that instances have to learn of at once: of
+-- keys, budgets and the like. session_version is raised when sessions are ended;
+-- it is apart, so that signing out makes no instance look up its keys again.
 CREATE TABLE control (
-    id      BIGINT PRIMARY KEY CHECK (id = 1),
-    version BIGINT NOT NULL
+    id              BIGINT PRIMARY KEY CHECK (id = 1),
+    version         BIGINT NOT NULL,
+    session_version BIGINT NOT NULL
 );
-INSERT INTO control (id, version) VALUES (1, 1);
+INSERT INTO control (id, version, session_version) VALUES (1, 1, 1);
 
+-- invoiced_spend is what a client had ever spent when it last became an
+-- invoiced one: what it spends while it is does not count against its balance.
 CREATE TABLE client (
     id                TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
     name              TEXT NOT NULL,
@@ -15,6 +21,7 @@ CREATE TABLE client (
     limit_burst       BIGINT,
     limit_concurrency BIGINT,
     ceiling           TEXT NOT NULL,
+    invoiced_spend    BIGINT NOT NULL DEFAULT 0,
     created_at        BIGINT NOT NULL
 );
 
@@ -25,13 +32,17 @@ CREATE TABLE sub_account (
     slug       TEXT COLLATE "C" NOT NULL,
     status     TEXT NOT NULL,
     markup     BIGINT NOT NULL,
+    max_keys   BIGINT,
     created_at BIGINT NOT NULL,
     UNIQUE (client_id, slug),
     UNIQUE (client_id, id)
 );
 
 -- expires_at is the largest integer for a key that never expires, so that
--- counting a client's live keys is one range of api_key_live.
+-- counting a client's live keys is one range of api_key_live. issued_by is the
+-- nearest ancestor that is not revoked, of a key that a key bound to a
+-- sub-account has issued. self_issued marks keys that customers issued in a
+-- portal.
 CREATE TABLE api_key (
     id                TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
     client_id         TEXT COLLATE "C" NOT NULL REFERENCES client (id),
@@ -49,10 +60,40 @@ CREATE TABLE api_key (
     created_at        BIGINT NOT NULL,
     last_used_at      BIGINT NOT NULL,
     expires_at        BIGINT NOT NULL,
+    issued_by         TEXT COLLATE "C",
+    self_issued       BOOLEAN NOT NULL DEFAULT FALSE,
     FOREIGN KEY (client_id, sub_account_id) REFERENCES sub_account (client_id, id)
 );
 CREATE INDEX api_key_newest ON api_key (client_id, created_at DESC, id DESC);
 CREATE INDEX api_key_live ON api_key (client_id, expires_at) WHERE status = 'active';
+CREATE INDEX api_key_issued_by ON api_key (issued_by) WHERE issued_by IS NOT NULL;
+
+-- The ancestors that a key with issued_by had when it was issued, 1 its issuer.
+-- What the key spends counts towards them for good: rows are never changed.
+CREATE TABLE key_lineage (
+    key_id      TEXT COLLATE "C" NOT NULL,
+    generation  BIGINT NOT NULL,
+    ancestor_id TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (key_id, generation)
+);
+CREATE INDEX key_lineage_ancestor ON key_lineage (ancestor_id);
+
+-- Who is signed in to dashboard and portals. digest is the SHA-256 of what the
+-- browser holds, kind what the session was opened with: a key, which is
+-- api_key_id then.
+CREATE TABLE session (
+    id           TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
+    digest       BYTEA NOT NULL UNIQUE,
+    kind         TEXT COLLATE "C" NOT NULL,
+    place        TEXT COLLATE "C" NOT NULL,
+    client_id    TEXT COLLATE "C" NOT NULL REFERENCES client (id),
+    api_key_id   TEXT COLLATE "C" REFERENCES api_key (id),
+    created_at   BIGINT NOT NULL,
+    last_seen_at BIGINT NOT NULL,
+    expires_at   BIGINT NOT NULL
+);
+CREATE INDEX session_key ON session (api_key_id, created_at, id);
+CREATE INDEX session_end ON session (expires_at);
 
 CREATE TABLE branding (
     client_id        TEXT COLLATE "C" PRIMARY KEY REFERENCES client (id),
@@ -111,7 +152,16 @@ CREATE TABLE usage_row (
 CREATE INDEX usage_row_sub_account ON usage_row (sub_account_id, created_at DESC, id DESC)
     WHERE sub_account_id <> '';
 
--- The fill factor leaves room to update a counter in its own page.
+-- A page of usage with filters takes its rows out of one entry of these for
+-- each provider and status that the filters leave: see store/usage_filter.go.
+CREATE INDEX usage_row_provider ON usage_row (client_id, provider, parse_status, created_at, id);
+CREATE INDEX usage_row_shown ON usage_row
+    (sub_account_id, (CASE WHEN slug <> '' THEN author ELSE provider END), parse_status, created_at, id)
+    WHERE sub_account_id <> '';
+
+-- held is what all instances together hold of a counter: the sum of its slices,
+-- none counted below 0. The fill factor leaves room to update a counter in its
+-- own page.
 CREATE TABLE spend (
     client_id    TEXT COLLATE "C" NOT NULL,
     scope        TEXT COLLATE "C" NOT NULL,
@@ -119,6 +169,7 @@ CREATE TABLE spend (
     period       TEXT COLLATE "C" NOT NULL,
     period_start BIGINT NOT NULL,
     settled      BIGINT NOT NULL,
+    held         BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (client_id, scope, scope_id, period, period_start)
 ) WITH (fillfactor = 50);
 
@@ -127,4 +178,365 @@ CREATE TABLE spool_progress (
     segment     BIGINT NOT NULL,
     byte_offset BIGINT NOT NULL,
     updated_at  BIGINT NOT NULL
+);
+
+-- One row for each client that has usage. Who changes its rollups or deletes
+-- its rows locks it first.
+--
+-- Rows before rolled_from are not in the rollups yet; it is a whole hour, and
+-- 0 once all are. Rows before pruned_before are deleted, or about to be; it is
+-- a whole day. pruned_rows and pruned_cost are what was deleted so far.
+CREATE TABLE usage_head (
+    client_id     TEXT COLLATE "C" PRIMARY KEY CHECK (client_id <> ''),
+    revision      BIGINT NOT NULL,
+    rolled_from   BIGINT NOT NULL,
+    pruned_before BIGINT NOT NULL,
+    pruned_rows   BIGINT NOT NULL,
+    pruned_cost   BIGINT NOT NULL
+);
+
+-- What the calls of an hour or a day come to, in pages of many sums:
+-- store/rollup_page.go has the format. sub_account_id is '' for all of a
+-- client. The page of the dimension '' holds all that is small, the pages 0..31
+-- of another one what grew out of it.
+CREATE TABLE rollup (
+    client_id      TEXT COLLATE "C" NOT NULL,
+    sub_account_id TEXT COLLATE "C" NOT NULL,
+    grain          TEXT COLLATE "C" NOT NULL,
+    dimension      TEXT COLLATE "C" NOT NULL,
+    start          BIGINT NOT NULL,
+    part           BIGINT NOT NULL,
+    data           BYTEA NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id, grain, dimension, start, part)
+) WITH (fillfactor = 70);
+-- Pages by their age, for pruning. The expression keeps queries that know the
+-- whole key on the primary key: to a planner without figures this index looks
+-- as good, and many pages share their start.
+CREATE INDEX rollup_old ON rollup (client_id, (start + 0));
+
+-- What batches of rows add to the rollups of an hour, and of its day, until it
+-- is put into the pages: a root page each. id is random.
+CREATE TABLE rollup_delta (
+    client_id      TEXT COLLATE "C" NOT NULL,
+    sub_account_id TEXT COLLATE "C" NOT NULL,
+    hour           BIGINT NOT NULL,
+    id             TEXT COLLATE "C" NOT NULL,
+    data           BYTEA NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id, hour, id)
+);
+
+-- How an organization (scope client) and each of its sub-accounts fared, by
+-- hour and by class of latency: the sums over the usage rows. Percentiles are
+-- read out of the classes.
+CREATE TABLE pulse (
+    client_id     TEXT COLLATE "C" NOT NULL,
+    scope         TEXT COLLATE "C" NOT NULL,
+    scope_id      TEXT COLLATE "C" NOT NULL,
+    hour          BIGINT NOT NULL,
+    latency_class BIGINT NOT NULL,
+    requests      BIGINT NOT NULL,
+    errors        BIGINT NOT NULL,
+    total_tokens  BIGINT NOT NULL,
+    cost          BIGINT NOT NULL,
+    latency_ms    BIGINT NOT NULL,
+    PRIMARY KEY (client_id, scope, scope_id, hour, latency_class)
+) WITH (fillfactor = 50);
+
+-- A budget of a client over the period total is its balance: the sum of its
+-- balance entries.
+CREATE TABLE budget (
+    client_id TEXT COLLATE "C" NOT NULL,
+    scope     TEXT COLLATE "C" NOT NULL,
+    scope_id  TEXT COLLATE "C" NOT NULL,
+    period    TEXT COLLATE "C" NOT NULL,
+    amount    BIGINT NOT NULL,
+    revision  BIGINT NOT NULL,
+    PRIMARY KEY (client_id, scope, scope_id, period)
+);
+
+-- What each owner (operator, organization or sub_account) has set for a target.
+-- budget has the smallest of them, which is the one that binds; a row there
+-- without one here is the organization's. Balances are in budget alone.
+CREATE TABLE owned_budget (
+    client_id TEXT COLLATE "C" NOT NULL,
+    scope     TEXT COLLATE "C" NOT NULL,
+    scope_id  TEXT COLLATE "C" NOT NULL,
+    period    TEXT COLLATE "C" NOT NULL,
+    owner     TEXT COLLATE "C" NOT NULL,
+    amount    BIGINT NOT NULL,
+    PRIMARY KEY (client_id, scope, scope_id, period, owner)
+);
+
+CREATE TABLE balance_entry (
+    id        TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
+    client_id TEXT COLLATE "C" NOT NULL,
+    at        BIGINT NOT NULL,
+    amount    BIGINT NOT NULL CHECK (amount <> 0),
+    note      TEXT NOT NULL
+);
+CREATE INDEX balance_entry_newest ON balance_entry (client_id, at DESC, id DESC);
+
+-- What one instance holds of a counter, below 0 where calls cost more than
+-- was reserved for them. seq and amount are of the last change that the
+-- instance asked for: one that comes again is not made twice. A slice is only changed by who has locked the row of
+-- spend, so that every transaction takes the two in the same order.
+CREATE TABLE slice (
+    client_id    TEXT COLLATE "C" NOT NULL,
+    scope        TEXT COLLATE "C" NOT NULL,
+    scope_id     TEXT COLLATE "C" NOT NULL,
+    period       TEXT COLLATE "C" NOT NULL,
+    period_start BIGINT NOT NULL,
+    instance     TEXT COLLATE "C" NOT NULL CHECK (instance <> ''),
+    granted      BIGINT NOT NULL,
+    seq          BIGINT NOT NULL,
+    amount       BIGINT NOT NULL,
+    PRIMARY KEY (client_id, scope, scope_id, period, period_start, instance)
+);
+CREATE INDEX slice_instance ON slice (instance);
+
+-- An instance raises beat as long as it lives. silent is for how long, in µs,
+-- others have seen beat unchanged, each by its own clock: no instant that one
+-- clock has written is compared with another's.
+CREATE TABLE slice_holder (
+    instance TEXT COLLATE "C" PRIMARY KEY CHECK (instance <> ''),
+    beat     BIGINT NOT NULL,
+    silent   BIGINT NOT NULL
+);
+
+-- A row is a part of a budget that was used up, once for each period.
+-- claimed_until is when another instance may deliver it, the largest integer
+-- once it is delivered.
+CREATE TABLE alert (
+    client_id     TEXT COLLATE "C" NOT NULL,
+    scope         TEXT COLLATE "C" NOT NULL,
+    scope_id      TEXT COLLATE "C" NOT NULL,
+    period        TEXT COLLATE "C" NOT NULL,
+    period_start  BIGINT NOT NULL,
+    percent       BIGINT NOT NULL,
+    amount        BIGINT NOT NULL,
+    settled       BIGINT NOT NULL,
+    at            BIGINT NOT NULL,
+    claimed_until BIGINT NOT NULL,
+    tries         BIGINT NOT NULL,
+    PRIMARY KEY (client_id, scope, scope_id, period, period_start, percent)
+);
+CREATE INDEX alert_due ON alert (claimed_until);
+
+-- A job is made by a call and has the id and the instant of its usage row.
+-- next_poll is also the lease of who polls it, pause how far it moves with
+-- the next one. reserve is held of the budgets in holds while it is pending.
+CREATE TABLE async_job (
+    id               TEXT COLLATE "C" NOT NULL CHECK (id <> ''),
+    client_id        TEXT COLLATE "C" NOT NULL,
+    key_id           TEXT COLLATE "C" NOT NULL,
+    sub_account_id   TEXT COLLATE "C" NOT NULL,
+    task_id          TEXT COLLATE "C" NOT NULL,
+    provider         TEXT COLLATE "C" NOT NULL,
+    model            TEXT COLLATE "C" NOT NULL,
+    slug             TEXT COLLATE "C" NOT NULL,
+    author           TEXT COLLATE "C" NOT NULL,
+    kind             TEXT COLLATE "C" NOT NULL,
+    way              TEXT COLLATE "C" NOT NULL,
+    credential       TEXT COLLATE "C" NOT NULL,
+    price            TEXT NOT NULL,
+    attribution      JSONB NOT NULL,
+    holds            BIGINT NOT NULL,
+    quantities       TEXT NOT NULL,
+    status           TEXT COLLATE "C" NOT NULL,
+    reason           TEXT COLLATE "C" NOT NULL,
+    provisional_cost BIGINT NOT NULL CHECK (provisional_cost >= 0),
+    final_cost       BIGINT NOT NULL CHECK (final_cost >= 0),
+    reserve          BIGINT NOT NULL CHECK (reserve >= 0),
+    created_at       BIGINT NOT NULL,
+    deadline         BIGINT NOT NULL,
+    finalized_at     BIGINT NOT NULL,
+    next_poll        BIGINT NOT NULL,
+    pause            BIGINT NOT NULL,
+    PRIMARY KEY (client_id, created_at, id),
+    UNIQUE (client_id, task_id, provider)
+);
+CREATE INDEX async_job_key ON async_job (client_id, key_id, created_at DESC, id DESC);
+CREATE INDEX async_job_sub_account ON async_job (sub_account_id, created_at DESC, id DESC)
+    WHERE sub_account_id <> '';
+CREATE INDEX async_job_due ON async_job (next_poll) WHERE status = 'pending';
+CREATE INDEX async_job_pending ON async_job (client_id) WHERE status = 'pending';
+
+-- The records of one transaction for one client, in the order in which they
+-- were made: canonical JSON, one a line, compressed. A batch never changes.
+CREATE TABLE evidence_batch (
+    id      TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
+    records BYTEA NOT NULL
+);
+
+-- Batches that are not in their client's chain yet. first_at and last_at are
+-- the least and the greatest instant of their records.
+CREATE TABLE evidence_pending (
+    batch_id  TEXT COLLATE "C" PRIMARY KEY,
+    client_id TEXT COLLATE "C" NOT NULL CHECK (client_id <> ''),
+    records   BIGINT NOT NULL CHECK (records > 0),
+    first_at  BIGINT NOT NULL,
+    last_at   BIGINT NOT NULL
+);
+
+-- How far a client's chain goes. It moves only from from_seq and from_hash,
+-- which is what keeps two sequencers from forking it. pruned is the number up
+-- to which records are gone; days before covered_from may lack records, for
+-- they were pruned or are older than the chain.
+CREATE TABLE evidence_head (
+    client_id    TEXT COLLATE "C" PRIMARY KEY CHECK (client_id <> ''),
+    seq          BIGINT NOT NULL,
+    hash         BYTEA NOT NULL,
+    from_seq     BIGINT NOT NULL,
+    from_hash    BYTEA NOT NULL,
+    pruned       BIGINT NOT NULL DEFAULT 0,
+    covered_from BIGINT NOT NULL DEFAULT 0,
+    export_until BIGINT NOT NULL DEFAULT 0
+) WITH (fillfactor = 50);
+
+-- Where in the chain a batch lies: its records have the numbers first_seq to
+-- last_seq, and prev is the hash before the first of them.
+CREATE TABLE evidence_chunk (
+    client_id TEXT COLLATE "C" NOT NULL,
+    first_seq BIGINT NOT NULL,
+    last_seq  BIGINT NOT NULL,
+    prev      BYTEA NOT NULL,
+    hash      BYTEA NOT NULL,
+    first_at  BIGINT NOT NULL,
+    last_at   BIGINT NOT NULL,
+    batch_id  TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (client_id, first_seq)
+);
+CREATE INDEX evidence_chunk_time ON evidence_chunk (client_id, last_at);
+
+-- What was the end of the chain up to which it was pruned, signed, for ever.
+CREATE TABLE evidence_anchor (
+    client_id TEXT COLLATE "C" NOT NULL,
+    seq       BIGINT NOT NULL,
+    hash      BYTEA NOT NULL,
+    note      TEXT NOT NULL,
+    cutoff    BIGINT NOT NULL,
+    at        BIGINT NOT NULL,
+    PRIMARY KEY (client_id, seq)
+);
+
+-- The keys that signed heads, in their order. statement is by which the key
+-- before handed over, empty where none did.
+CREATE TABLE evidence_key (
+    n         BIGINT PRIMARY KEY CHECK (n > 0),
+    vkey      TEXT COLLATE "C" NOT NULL UNIQUE,
+    statement TEXT NOT NULL,
+    at        BIGINT NOT NULL
+);
+
+-- Which instance extends the chains, so that the others need not try.
+CREATE TABLE evidence_lease (
+    id         BIGINT PRIMARY KEY CHECK (id = 1),
+    holder     TEXT COLLATE "C" NOT NULL,
+    expires_at BIGINT NOT NULL
+);
+INSERT INTO evidence_lease (id, holder, expires_at) VALUES (1, '', 0);
+
+-- Texts that are encrypted under the master key. name is bound into the value:
+-- moved to another name it does not open. key_id says which master key opens
+-- it.
+CREATE TABLE secret (
+    name       TEXT COLLATE "C" PRIMARY KEY CHECK (name <> ''),
+    key_id     TEXT COLLATE "C" NOT NULL,
+    value      BYTEA NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+
+-- How an organization bills its end customers. Its processor's key is the
+-- secret processor/{client_id}; generation counts the keys it has had.
+-- enabled_at is when it was last enabled.
+CREATE TABLE processor_config (
+    client_id  TEXT COLLATE "C" PRIMARY KEY REFERENCES client (id),
+    enabled    BOOLEAN NOT NULL,
+    generation BIGINT NOT NULL,
+    enabled_at BIGINT NOT NULL,
+    updated_at BIGINT NOT NULL
+);
+
+CREATE TABLE processor_mapping (
+    client_id      TEXT COLLATE "C" NOT NULL,
+    sub_account_id TEXT COLLATE "C" NOT NULL,
+    customer_id    TEXT COLLATE "C" NOT NULL,
+    created_at     BIGINT NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id),
+    FOREIGN KEY (client_id, sub_account_id) REFERENCES sub_account (client_id, id)
+);
+
+-- What was billed to a sub-account and is less than a micro-USD, in
+-- 1e-17 USD: the next event takes it along.
+CREATE TABLE processor_carry (
+    client_id      TEXT COLLATE "C" NOT NULL,
+    sub_account_id TEXT COLLATE "C" NOT NULL,
+    rest           BIGINT NOT NULL CHECK (rest >= 0),
+    PRIMARY KEY (client_id, sub_account_id)
+);
+
+-- One row for each usage row that is billed. customer_id and markup are those
+-- of the moment it was queued, value is in micro-USD. A row whose value is 0
+-- is carried: the sub-account's next one pays for it.
+--
+-- unsure_at is when the first of those tries was made whose outcome is not
+-- known; 0 where the processor surely has not counted the event. generation is
+-- that of the key it was tried with.
+CREATE TABLE processor_event (
+    client_id       TEXT COLLATE "C" NOT NULL CHECK (client_id <> ''),
+    created_at      BIGINT NOT NULL,
+    usage_id        TEXT COLLATE "C" NOT NULL,
+    sub_account_id  TEXT COLLATE "C" NOT NULL,
+    customer_id     TEXT COLLATE "C" NOT NULL,
+    markup          BIGINT NOT NULL,
+    value           BIGINT NOT NULL CHECK (value >= 0),
+    status          TEXT COLLATE "C" NOT NULL,
+    attempts        BIGINT NOT NULL,
+    queued_at       BIGINT NOT NULL,
+    next_attempt_at BIGINT NOT NULL,
+    unsure_at       BIGINT NOT NULL,
+    generation      BIGINT NOT NULL,
+    sent_at         BIGINT NOT NULL,
+    last_error      TEXT NOT NULL,
+    PRIMARY KEY (client_id, created_at, usage_id)
+);
+CREATE INDEX processor_event_status ON processor_event (client_id, status, created_at DESC, usage_id DESC);
+CREATE INDEX processor_event_pending ON processor_event (client_id, customer_id, next_attempt_at)
+    WHERE status = 'pending';
+CREATE INDEX processor_event_sent ON processor_event (client_id, sent_at) WHERE status = 'sent';
+
+-- The processor takes one call at a time for each customer. A row is such a
+-- lane: next_at is when its next event is due, the largest integer for never,
+-- claimed_until when the instance that sends has to be done.
+CREATE TABLE processor_lane (
+    client_id     TEXT COLLATE "C" NOT NULL,
+    customer_id   TEXT COLLATE "C" NOT NULL,
+    next_at       BIGINT NOT NULL,
+    claimed_until BIGINT NOT NULL,
+    holder        TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (client_id, customer_id)
+);
+CREATE INDEX processor_lane_due ON processor_lane (next_at);
+
+-- A payment into a prepaid balance that was begun. session_id is the
+-- processor's, '' until it has answered; payment_id is what paid it.
+CREATE TABLE checkout_order (
+    id         TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
+    client_id  TEXT COLLATE "C" NOT NULL REFERENCES client (id),
+    amount     BIGINT NOT NULL CHECK (amount > 0),
+    status     TEXT COLLATE "C" NOT NULL,
+    session_id TEXT COLLATE "C" NOT NULL,
+    payment_id TEXT COLLATE "C" NOT NULL,
+    created_at BIGINT NOT NULL,
+    paid_at    BIGINT NOT NULL
+);
+CREATE UNIQUE INDEX checkout_order_payment ON checkout_order (payment_id) WHERE payment_id <> '';
+
+-- What the exact prices of pruned rows exceed their billing events by, in
+-- 1e-17 USD: it is in the carry of the sub-account, or was.
+CREATE TABLE pruned_export (
+    client_id      TEXT COLLATE "C" NOT NULL,
+    sub_account_id TEXT COLLATE "C" NOT NULL,
+    rest           BIGINT NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id)
 );

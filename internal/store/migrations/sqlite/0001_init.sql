@@ -1,10 +1,16 @@
 -- +goose Up
+-- version is raised by each change that instances have to learn of at once: of
+-- keys, budgets and the like. session_version is raised when sessions are ended;
+-- it is apart, so that signing out makes no instance look up its keys again.
 CREATE TABLE control (
-    id      INTEGER PRIMARY KEY CHECK (id = 1),
-    version INTEGER NOT NULL
+    id              INTEGER PRIMARY KEY CHECK (id = 1),
+    version         INTEGER NOT NULL,
+    session_version INTEGER NOT NULL
 ) STRICT;
-INSERT INTO control (id, version) VALUES (1, 1);
+INSERT INTO control (id, version, session_version) VALUES (1, 1, 1);
 
+-- invoiced_spend is what a client had ever spent when it last became an
+-- invoiced one: what it spends while it is does not count against its balance.
 CREATE TABLE client (
     id                TEXT PRIMARY KEY CHECK (id <> ''),
     name              TEXT NOT NULL,
@@ -15,6 +21,7 @@ CREATE TABLE client (
     limit_burst       INTEGER,
     limit_concurrency INTEGER,
     ceiling           TEXT NOT NULL,
+    invoiced_spend    INTEGER NOT NULL DEFAULT 0,
     created_at        INTEGER NOT NULL
 ) STRICT;
 
@@ -25,13 +32,17 @@ CREATE TABLE sub_account (
     slug       TEXT NOT NULL,
     status     TEXT NOT NULL,
     markup     INTEGER NOT NULL,
+    max_keys   INTEGER,
     created_at INTEGER NOT NULL,
     UNIQUE (client_id, slug),
     UNIQUE (client_id, id)
 ) STRICT;
 
 -- expires_at is the largest integer for a key that never expires, so that
--- counting a client's live keys is one range of api_key_live.
+-- counting a client's live keys is one range of api_key_live. issued_by is the
+-- nearest ancestor that is not revoked, of a key that a key bound to a
+-- sub-account has issued. self_issued marks keys that customers issued in a
+-- portal.
 CREATE TABLE api_key (
     id                TEXT PRIMARY KEY CHECK (id <> ''),
     client_id         TEXT NOT NULL REFERENCES client (id),
@@ -49,10 +60,40 @@ CREATE TABLE api_key (
     created_at        INTEGER NOT NULL,
     last_used_at      INTEGER NOT NULL,
     expires_at        INTEGER NOT NULL,
+    issued_by         TEXT,
+    self_issued       INTEGER NOT NULL DEFAULT 0,
     FOREIGN KEY (client_id, sub_account_id) REFERENCES sub_account (client_id, id)
 ) STRICT;
 CREATE INDEX api_key_newest ON api_key (client_id, created_at DESC, id DESC);
 CREATE INDEX api_key_live ON api_key (client_id, expires_at) WHERE status = 'active';
+CREATE INDEX api_key_issued_by ON api_key (issued_by) WHERE issued_by IS NOT NULL;
+
+-- The ancestors that a key with issued_by had when it was issued, 1 its issuer.
+-- What the key spends counts towards them for good: rows are never changed.
+CREATE TABLE key_lineage (
+    key_id      TEXT NOT NULL,
+    generation  INTEGER NOT NULL,
+    ancestor_id TEXT NOT NULL,
+    PRIMARY KEY (key_id, generation)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX key_lineage_ancestor ON key_lineage (ancestor_id);
+
+-- Who is signed in to dashboard and portals. digest is the SHA-256 of what the
+-- browser holds, kind what the session was opened with: a key, which is
+-- api_key_id then.
+CREATE TABLE session (
+    id           TEXT PRIMARY KEY CHECK (id <> ''),
+    digest       BLOB NOT NULL UNIQUE,
+    kind         TEXT NOT NULL,
+    place        TEXT NOT NULL,
+    client_id    TEXT NOT NULL REFERENCES client (id),
+    api_key_id   TEXT REFERENCES api_key (id),
+    created_at   INTEGER NOT NULL,
+    last_seen_at INTEGER NOT NULL,
+    expires_at   INTEGER NOT NULL
+) STRICT;
+CREATE INDEX session_key ON session (api_key_id, created_at, id);
+CREATE INDEX session_end ON session (expires_at);
 
 CREATE TABLE branding (
     client_id        TEXT PRIMARY KEY REFERENCES client (id),
@@ -108,9 +149,20 @@ CREATE TABLE usage_row (
     created_at     INTEGER NOT NULL,
     PRIMARY KEY (client_id, created_at, id)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX usage_row_sub_account ON usage_row (sub_account_id, created_at DESC, id DESC)
+-- SQLite appends to an ascending index without a search, for rows come in the
+-- order of time. The index is read backwards.
+CREATE INDEX usage_row_sub_account ON usage_row (sub_account_id, created_at, id)
     WHERE sub_account_id <> '';
 
+-- A page of usage with filters takes its rows out of one entry of these for
+-- each provider and status that the filters leave: see store/usage_filter.go.
+CREATE INDEX usage_row_provider ON usage_row (client_id, provider, parse_status, created_at, id);
+CREATE INDEX usage_row_shown ON usage_row
+    (sub_account_id, (CASE WHEN slug <> '' THEN author ELSE provider END), parse_status, created_at, id)
+    WHERE sub_account_id <> '';
+
+-- held is what all instances together hold of a counter: the sum of its slices,
+-- none counted below 0.
 CREATE TABLE spend (
     client_id    TEXT NOT NULL,
     scope        TEXT NOT NULL,
@@ -118,6 +170,7 @@ CREATE TABLE spend (
     period       TEXT NOT NULL,
     period_start INTEGER NOT NULL,
     settled      INTEGER NOT NULL,
+    held         INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (client_id, scope, scope_id, period, period_start)
 ) STRICT, WITHOUT ROWID;
 
@@ -126,4 +179,365 @@ CREATE TABLE spool_progress (
     segment     INTEGER NOT NULL,
     byte_offset INTEGER NOT NULL,
     updated_at  INTEGER NOT NULL
+) STRICT;
+
+-- One row for each client that has usage. Who changes its rollups or deletes
+-- its rows locks it first.
+--
+-- Rows before rolled_from are not in the rollups yet; it is a whole hour, and
+-- 0 once all are. Rows before pruned_before are deleted, or about to be; it is
+-- a whole day. pruned_rows and pruned_cost are what was deleted so far.
+CREATE TABLE usage_head (
+    client_id     TEXT PRIMARY KEY CHECK (client_id <> ''),
+    revision      INTEGER NOT NULL,
+    rolled_from   INTEGER NOT NULL,
+    pruned_before INTEGER NOT NULL,
+    pruned_rows   INTEGER NOT NULL,
+    pruned_cost   INTEGER NOT NULL
+) STRICT;
+
+-- What the calls of an hour or a day come to, in pages of many sums:
+-- store/rollup_page.go has the format. sub_account_id is '' for all of a
+-- client. The page of the dimension '' holds all that is small, the pages 0..31
+-- of another one what grew out of it.
+CREATE TABLE rollup (
+    client_id      TEXT NOT NULL,
+    sub_account_id TEXT NOT NULL,
+    grain          TEXT NOT NULL,
+    dimension      TEXT NOT NULL,
+    start          INTEGER NOT NULL,
+    part           INTEGER NOT NULL,
+    data           BLOB NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id, grain, dimension, start, part)
+) STRICT;
+-- Pages by their age, for pruning. The expression keeps queries that know the
+-- whole key on the primary key: to a planner without figures this index looks
+-- as good, and many pages share their start.
+CREATE INDEX rollup_old ON rollup (client_id, (start + 0));
+
+-- What batches of rows add to the rollups of an hour, and of its day, until it
+-- is put into the pages: a root page each. id is random.
+CREATE TABLE rollup_delta (
+    client_id      TEXT NOT NULL,
+    sub_account_id TEXT NOT NULL,
+    hour           INTEGER NOT NULL,
+    id             TEXT NOT NULL,
+    data           BLOB NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id, hour, id)
+) STRICT;
+
+-- How an organization (scope client) and each of its sub-accounts fared, by
+-- hour and by class of latency: the sums over the usage rows. Percentiles are
+-- read out of the classes.
+CREATE TABLE pulse (
+    client_id     TEXT NOT NULL,
+    scope         TEXT NOT NULL,
+    scope_id      TEXT NOT NULL,
+    hour          INTEGER NOT NULL,
+    latency_class INTEGER NOT NULL,
+    requests      INTEGER NOT NULL,
+    errors        INTEGER NOT NULL,
+    total_tokens  INTEGER NOT NULL,
+    cost          INTEGER NOT NULL,
+    latency_ms    INTEGER NOT NULL,
+    PRIMARY KEY (client_id, scope, scope_id, hour, latency_class)
+) STRICT, WITHOUT ROWID;
+
+-- A budget of a client over the period total is its balance: the sum of its
+-- balance entries.
+CREATE TABLE budget (
+    client_id TEXT NOT NULL,
+    scope     TEXT NOT NULL,
+    scope_id  TEXT NOT NULL,
+    period    TEXT NOT NULL,
+    amount    INTEGER NOT NULL,
+    revision  INTEGER NOT NULL,
+    PRIMARY KEY (client_id, scope, scope_id, period)
+) STRICT, WITHOUT ROWID;
+
+-- What each owner (operator, organization or sub_account) has set for a target.
+-- budget has the smallest of them, which is the one that binds; a row there
+-- without one here is the organization's. Balances are in budget alone.
+CREATE TABLE owned_budget (
+    client_id TEXT NOT NULL,
+    scope     TEXT NOT NULL,
+    scope_id  TEXT NOT NULL,
+    period    TEXT NOT NULL,
+    owner     TEXT NOT NULL,
+    amount    INTEGER NOT NULL,
+    PRIMARY KEY (client_id, scope, scope_id, period, owner)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE balance_entry (
+    id        TEXT PRIMARY KEY CHECK (id <> ''),
+    client_id TEXT NOT NULL,
+    at        INTEGER NOT NULL,
+    amount    INTEGER NOT NULL CHECK (amount <> 0),
+    note      TEXT NOT NULL
+) STRICT;
+CREATE INDEX balance_entry_newest ON balance_entry (client_id, at DESC, id DESC);
+
+-- What one instance holds of a counter, below 0 where calls cost more than
+-- was reserved for them. seq and amount are of the last change that the
+-- instance asked for: one that comes again is not made twice. A slice is only changed by who has locked the row of
+-- spend, so that every transaction takes the two in the same order.
+CREATE TABLE slice (
+    client_id    TEXT NOT NULL,
+    scope        TEXT NOT NULL,
+    scope_id     TEXT NOT NULL,
+    period       TEXT NOT NULL,
+    period_start INTEGER NOT NULL,
+    instance     TEXT NOT NULL CHECK (instance <> ''),
+    granted      INTEGER NOT NULL,
+    seq          INTEGER NOT NULL,
+    amount       INTEGER NOT NULL,
+    PRIMARY KEY (client_id, scope, scope_id, period, period_start, instance)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX slice_instance ON slice (instance);
+
+-- An instance raises beat as long as it lives. silent is for how long, in µs,
+-- others have seen beat unchanged, each by its own clock: no instant that one
+-- clock has written is compared with another's.
+CREATE TABLE slice_holder (
+    instance TEXT PRIMARY KEY CHECK (instance <> ''),
+    beat     INTEGER NOT NULL,
+    silent   INTEGER NOT NULL
+) STRICT;
+
+-- A row is a part of a budget that was used up, once for each period.
+-- claimed_until is when another instance may deliver it, the largest integer
+-- once it is delivered.
+CREATE TABLE alert (
+    client_id     TEXT NOT NULL,
+    scope         TEXT NOT NULL,
+    scope_id      TEXT NOT NULL,
+    period        TEXT NOT NULL,
+    period_start  INTEGER NOT NULL,
+    percent       INTEGER NOT NULL,
+    amount        INTEGER NOT NULL,
+    settled       INTEGER NOT NULL,
+    at            INTEGER NOT NULL,
+    claimed_until INTEGER NOT NULL,
+    tries         INTEGER NOT NULL,
+    PRIMARY KEY (client_id, scope, scope_id, period, period_start, percent)
+) STRICT;
+CREATE INDEX alert_due ON alert (claimed_until);
+
+-- A job is made by a call and has the id and the instant of its usage row.
+-- next_poll is also the lease of who polls it, pause how far it moves with
+-- the next one. reserve is held of the budgets in holds while it is pending.
+CREATE TABLE async_job (
+    id               TEXT NOT NULL CHECK (id <> ''),
+    client_id        TEXT NOT NULL,
+    key_id           TEXT NOT NULL,
+    sub_account_id   TEXT NOT NULL,
+    task_id          TEXT NOT NULL,
+    provider         TEXT NOT NULL,
+    model            TEXT NOT NULL,
+    slug             TEXT NOT NULL,
+    author           TEXT NOT NULL,
+    kind             TEXT NOT NULL,
+    way              TEXT NOT NULL,
+    credential       TEXT NOT NULL,
+    price            TEXT NOT NULL,
+    attribution      TEXT NOT NULL,
+    holds            INTEGER NOT NULL,
+    quantities       TEXT NOT NULL,
+    status           TEXT NOT NULL,
+    reason           TEXT NOT NULL,
+    provisional_cost INTEGER NOT NULL CHECK (provisional_cost >= 0),
+    final_cost       INTEGER NOT NULL CHECK (final_cost >= 0),
+    reserve          INTEGER NOT NULL CHECK (reserve >= 0),
+    created_at       INTEGER NOT NULL,
+    deadline         INTEGER NOT NULL,
+    finalized_at     INTEGER NOT NULL,
+    next_poll        INTEGER NOT NULL,
+    pause            INTEGER NOT NULL,
+    PRIMARY KEY (client_id, created_at, id),
+    UNIQUE (client_id, task_id, provider)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX async_job_key ON async_job (client_id, key_id, created_at DESC, id DESC);
+CREATE INDEX async_job_sub_account ON async_job (sub_account_id, created_at DESC, id DESC)
+    WHERE sub_account_id <> '';
+CREATE INDEX async_job_due ON async_job (next_poll) WHERE status = 'pending';
+CREATE INDEX async_job_pending ON async_job (client_id) WHERE status = 'pending';
+
+-- The records of one transaction for one client, in the order in which they
+-- were made: canonical JSON, one a line, compressed. A batch never changes.
+CREATE TABLE evidence_batch (
+    id      TEXT PRIMARY KEY CHECK (id <> ''),
+    records BLOB NOT NULL
+) STRICT;
+
+-- Batches that are not in their client's chain yet. first_at and last_at are
+-- the least and the greatest instant of their records.
+CREATE TABLE evidence_pending (
+    batch_id  TEXT PRIMARY KEY,
+    client_id TEXT NOT NULL CHECK (client_id <> ''),
+    records   INTEGER NOT NULL CHECK (records > 0),
+    first_at  INTEGER NOT NULL,
+    last_at   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- How far a client's chain goes. It moves only from from_seq and from_hash,
+-- which is what keeps two sequencers from forking it. pruned is the number up
+-- to which records are gone; days before covered_from may lack records, for
+-- they were pruned or are older than the chain.
+CREATE TABLE evidence_head (
+    client_id    TEXT PRIMARY KEY CHECK (client_id <> ''),
+    seq          INTEGER NOT NULL,
+    hash         BLOB NOT NULL,
+    from_seq     INTEGER NOT NULL,
+    from_hash    BLOB NOT NULL,
+    pruned       INTEGER NOT NULL DEFAULT 0,
+    covered_from INTEGER NOT NULL DEFAULT 0,
+    export_until INTEGER NOT NULL DEFAULT 0
+) STRICT, WITHOUT ROWID;
+
+-- Where in the chain a batch lies: its records have the numbers first_seq to
+-- last_seq, and prev is the hash before the first of them.
+CREATE TABLE evidence_chunk (
+    client_id TEXT NOT NULL,
+    first_seq INTEGER NOT NULL,
+    last_seq  INTEGER NOT NULL,
+    prev      BLOB NOT NULL,
+    hash      BLOB NOT NULL,
+    first_at  INTEGER NOT NULL,
+    last_at   INTEGER NOT NULL,
+    batch_id  TEXT NOT NULL,
+    PRIMARY KEY (client_id, first_seq)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX evidence_chunk_time ON evidence_chunk (client_id, last_at);
+
+-- What was the end of the chain up to which it was pruned, signed, for ever.
+CREATE TABLE evidence_anchor (
+    client_id TEXT NOT NULL,
+    seq       INTEGER NOT NULL,
+    hash      BLOB NOT NULL,
+    note      TEXT NOT NULL,
+    cutoff    INTEGER NOT NULL,
+    at        INTEGER NOT NULL,
+    PRIMARY KEY (client_id, seq)
+) STRICT, WITHOUT ROWID;
+
+-- The keys that signed heads, in their order. statement is by which the key
+-- before handed over, empty where none did.
+CREATE TABLE evidence_key (
+    n         INTEGER PRIMARY KEY CHECK (n > 0),
+    vkey      TEXT NOT NULL UNIQUE,
+    statement TEXT NOT NULL,
+    at        INTEGER NOT NULL
+) STRICT;
+
+-- Which instance extends the chains, so that the others need not try.
+CREATE TABLE evidence_lease (
+    id         INTEGER PRIMARY KEY CHECK (id = 1),
+    holder     TEXT NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT;
+INSERT INTO evidence_lease (id, holder, expires_at) VALUES (1, '', 0);
+
+-- Texts that are encrypted under the master key. name is bound into the value:
+-- moved to another name it does not open. key_id says which master key opens
+-- it.
+CREATE TABLE secret (
+    name       TEXT PRIMARY KEY CHECK (name <> ''),
+    key_id     TEXT NOT NULL,
+    value      BLOB NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT;
+
+-- How an organization bills its end customers. Its processor's key is the
+-- secret processor/{client_id}; generation counts the keys it has had.
+-- enabled_at is when it was last enabled.
+CREATE TABLE processor_config (
+    client_id  TEXT PRIMARY KEY REFERENCES client (id),
+    enabled    INTEGER NOT NULL,
+    generation INTEGER NOT NULL,
+    enabled_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE processor_mapping (
+    client_id      TEXT NOT NULL,
+    sub_account_id TEXT NOT NULL,
+    customer_id    TEXT NOT NULL,
+    created_at     INTEGER NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id),
+    FOREIGN KEY (client_id, sub_account_id) REFERENCES sub_account (client_id, id)
+) STRICT, WITHOUT ROWID;
+
+-- What was billed to a sub-account and is less than a micro-USD, in
+-- 1e-17 USD: the next event takes it along.
+CREATE TABLE processor_carry (
+    client_id      TEXT NOT NULL,
+    sub_account_id TEXT NOT NULL,
+    rest           INTEGER NOT NULL CHECK (rest >= 0),
+    PRIMARY KEY (client_id, sub_account_id)
+) STRICT, WITHOUT ROWID;
+
+-- One row for each usage row that is billed. customer_id and markup are those
+-- of the moment it was queued, value is in micro-USD. A row whose value is 0
+-- is carried: the sub-account's next one pays for it.
+--
+-- unsure_at is when the first of those tries was made whose outcome is not
+-- known; 0 where the processor surely has not counted the event. generation is
+-- that of the key it was tried with.
+CREATE TABLE processor_event (
+    client_id       TEXT NOT NULL CHECK (client_id <> ''),
+    created_at      INTEGER NOT NULL,
+    usage_id        TEXT NOT NULL,
+    sub_account_id  TEXT NOT NULL,
+    customer_id     TEXT NOT NULL,
+    markup          INTEGER NOT NULL,
+    value           INTEGER NOT NULL CHECK (value >= 0),
+    status          TEXT NOT NULL,
+    attempts        INTEGER NOT NULL,
+    queued_at       INTEGER NOT NULL,
+    next_attempt_at INTEGER NOT NULL,
+    unsure_at       INTEGER NOT NULL,
+    generation      INTEGER NOT NULL,
+    sent_at         INTEGER NOT NULL,
+    last_error      TEXT NOT NULL,
+    PRIMARY KEY (client_id, created_at, usage_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX processor_event_status ON processor_event (client_id, status, created_at DESC, usage_id DESC);
+CREATE INDEX processor_event_pending ON processor_event (client_id, customer_id, next_attempt_at)
+    WHERE status = 'pending';
+CREATE INDEX processor_event_sent ON processor_event (client_id, sent_at) WHERE status = 'sent';
+
+-- The processor takes one call at a time for each customer. A row is such a
+-- lane: next_at is when its next event is due, the largest integer for never,
+-- claimed_until when the instance that sends has to be done.
+CREATE TABLE processor_lane (
+    client_id     TEXT NOT NULL,
+    customer_id   TEXT NOT NULL,
+    next_at       INTEGER NOT NULL,
+    claimed_until INTEGER NOT NULL,
+    holder        TEXT NOT NULL,
+    PRIMARY KEY (client_id, customer_id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX processor_lane_due ON processor_lane (next_at);
+
+-- A payment into a prepaid balance that was begun. session_id is the
+-- processor's, '' until it has answered; payment_id is what paid it.
+CREATE TABLE checkout_order (
+    id         TEXT PRIMARY KEY CHECK (id <> ''),
+    client_id  TEXT NOT NULL REFERENCES client (id),
+    amount     INTEGER NOT NULL CHECK (amount > 0),
+    status     TEXT NOT NULL,
+    session_id TEXT NOT NULL,
+    payment_id TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    paid_at    INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX checkout_order_payment ON checkout_order (payment_id) WHERE payment_id <> '';
+
+-- What the exact prices of pruned rows exceed their billing events by, in
+-- 1e-17 USD: it is in the carry of the sub-account, or was.
+CREATE TABLE pruned_export (
+    client_id      TEXT NOT NULL,
+    sub_account_id TEXT NOT NULL,
+    rest           INTEGER NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id)
 ) STRICT;
