@@ -28,11 +28,12 @@ type UUID [16]byte
 // String is the canonical lower-case text form.
 func (u UUID) String() string {
 	var b [36]byte
-	return string(u.append(b[:0]))
+	text, _ := u.AppendText(b[:0])
+	return string(text)
 }
 
-// append appends the text form.
-func (u *UUID) append(dst []byte) []byte {
+// AppendText appends the text form. It never fails.
+func (u UUID) AppendText(dst []byte) ([]byte, error) {
 	const digits = "0123456789abcdef"
 	for i, c := range u {
 		switch i {
@@ -41,7 +42,7 @@ func (u *UUID) append(dst []byte) []byte {
 		}
 		dst = append(dst, digits[c>>4], digits[c&15])
 	}
-	return dst
+	return dst, nil
 }
 
 // Time is the instant in a UUIDv7, to the millisecond, UTC.

@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
-	"unicode/utf16"
-	"unicode/utf8"
 )
 
 const (
@@ -185,16 +183,7 @@ func before(a, b []byte) bool {
 	if plain(a) && plain(b) {
 		return bytes.Compare(a, b) < 0
 	}
-	return slices.Compare(utf16.Encode([]rune(unquote(a))), utf16.Encode([]rune(unquote(b)))) < 0
-}
-
-func plain(name []byte) bool {
-	for _, c := range name {
-		if c >= utf8.RuneSelf || c == '\\' {
-			return false
-		}
-	}
-	return true
+	return compareUTF16(unquote(a), unquote(b)) < 0
 }
 
 func unquote(name []byte) string {

@@ -25,7 +25,7 @@ type Part struct {
 	// From-1 in a file without records. Latest is the end of the chain.
 	From, To, Latest int64
 	// Prev and Last are the hashes before From and at To.
-	Prev, Last modelgate.EvidenceHash
+	Prev, Last Hash
 	// Anchor is the signed note on From-1, "" unless the records up to there
 	// were pruned.
 	Anchor string
@@ -49,7 +49,7 @@ func (s *Signer) keys() []string {
 // Anchored is the note on the end of what was pruned, as a file of this signer
 // has it: the stored one or, where the key that signed that one was lost, one of
 // its own.
-func (s *Signer) Anchored(h modelgate.EvidenceHead, stored string, at time.Time) (string, error) {
+func (s *Signer) Anchored(h Head, stored string, at time.Time) (string, error) {
 	if n, err := parseNote(stored); err == nil {
 		for _, key := range s.keys() {
 			if checkSignature(&n, key) == nil {
@@ -83,7 +83,7 @@ type anchor struct {
 func (s *Signer) Header(p Part) ([]byte, error) {
 	h := header{
 		Anchor:     anchor{Hash: p.Prev.String(), Seq: p.From - 1},
-		ExportedAt: modelgate.EvidenceTime(p.At), Format: modelgate.EvidenceFormat, From: p.From,
+		ExportedAt: FormatTime(p.At), Format: Format, From: p.From,
 		Key: s.Key.VKey(), Latest: p.Latest, Org: string(p.Org), Rotations: append([]string{}, s.Rotations...), To: p.To,
 	}
 	if p.Anchor != "" {
@@ -93,7 +93,7 @@ func (s *Signer) Header(p Part) ([]byte, error) {
 }
 
 // AppendRecord appends the line of a record.
-func AppendRecord(dst []byte, seq int64, prev, hash modelgate.EvidenceHash, record []byte) []byte {
+func AppendRecord(dst []byte, seq int64, prev, hash Hash, record []byte) []byte {
 	dst = hex.AppendEncode(append(dst, `{"hash":"`...), hash[:])
 	dst = hex.AppendEncode(append(dst, `","prev":"`...), prev[:])
 	dst = append(append(dst, `","rec":`...), record...)
@@ -102,7 +102,7 @@ func AppendRecord(dst []byte, seq int64, prev, hash modelgate.EvidenceHash, reco
 
 // Head makes the last line of the file that begins with a header line.
 func (s *Signer) Head(p Part, headerLine []byte) ([]byte, error) {
-	msg, err := s.Key.sign(headTitle, string(p.Org), fmt.Sprint(p.To), p.Last.String(), modelgate.EvidenceTime(p.At),
+	msg, err := s.Key.sign(headTitle, string(p.Org), fmt.Sprint(p.To), p.Last.String(), FormatTime(p.At),
 		fmt.Sprint(p.From), fmt.Sprint(p.Latest), headerSum(headerLine))
 	if err != nil {
 		return nil, err
@@ -127,6 +127,6 @@ func jsonLine(v any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	line, err := modelgate.AppendCanonical(nil, text)
+	line, err := appendCanonical(nil, text)
 	return append(line, '\n'), err
 }

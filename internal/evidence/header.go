@@ -28,8 +28,8 @@ func (v *verifier) readHeader(text []byte) error {
 	if !ok || !named(anchored, anchorNames[:]) || !noNulls(members) || json.Unmarshal(text, h) != nil || slices.Contains(nullable(members[7].value), nil) {
 		return bad(Tampered, "the header has members of the wrong type")
 	}
-	if h.Format != modelgate.EvidenceFormat {
-		return bad(Tampered, "the format is not %s", modelgate.EvidenceFormat)
+	if h.Format != Format {
+		return bad(Tampered, "the format is not %s", Format)
 	}
 	if !orgShape.MatchString(h.Org) || !timeShape.MatchString(h.ExportedAt) || !isHash([]byte(h.Anchor.Hash)) {
 		return bad(Tampered, "the header has a malformed value")
@@ -42,7 +42,7 @@ func (v *verifier) readHeader(text []byte) error {
 	}
 	v.chain.ClientID, v.chain.Seq = modelgate.ClientID(h.Org), h.Anchor.Seq
 	copy(v.chain.Hash[:], unhex(h.Anchor.Hash))
-	if h.From == 1 && (v.chain.Hash != modelgate.EvidenceHash{} || h.Anchor.Note != nil) {
+	if h.From == 1 && (v.chain.Hash != Hash{} || h.Anchor.Note != nil) {
 		return bad(Tampered, "there is something before the first record")
 	}
 	return v.checkKeys()

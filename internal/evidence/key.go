@@ -12,8 +12,6 @@ import (
 	"time"
 
 	"golang.org/x/mod/sumdb/note"
-
-	"modelgate"
 )
 
 // Key is a private signing key (Ed25519) with its public counterpart. It
@@ -78,17 +76,17 @@ func (k Key) sign(lines ...string) (string, error) {
 // The titles of the notes that a key signs: a note of one kind can never be
 // taken for one of another.
 const (
-	headTitle   = modelgate.EvidenceFormat + "/head"
-	anchorTitle = modelgate.EvidenceFormat + "/anchor"
-	rotateTitle = modelgate.EvidenceFormat + "/rotate"
+	headTitle   = Format + "/head"
+	anchorTitle = Format + "/anchor"
+	rotateTitle = Format + "/rotate"
 )
 
 // Rotate makes the note by which a key hands over to the next.
 func (k Key) Rotate(next string, at time.Time) (string, error) {
-	return k.sign(rotateTitle, k.vkey, next, modelgate.EvidenceTime(at))
+	return k.sign(rotateTitle, k.vkey, next, FormatTime(at))
 }
 
 // Anchor makes the note on the end of what is pruned.
-func (k Key) Anchor(h modelgate.EvidenceHead, at time.Time) (string, error) {
-	return k.sign(anchorTitle, string(h.ClientID), fmt.Sprint(h.Seq), h.Hash.String(), modelgate.EvidenceTime(at))
+func (k Key) Anchor(h Head, at time.Time) (string, error) {
+	return k.sign(anchorTitle, string(h.ClientID), fmt.Sprint(h.Seq), h.Hash.String(), FormatTime(at))
 }

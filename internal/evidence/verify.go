@@ -126,7 +126,7 @@ type verifier struct {
 
 	header  header
 	sum     string // of the header line
-	chain   modelgate.EvidenceChain
+	chain   Chain
 	members []member
 	pruned  bool // the record of the pruning that the file begins after was seen
 	cost    *big.Int

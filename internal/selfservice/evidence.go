@@ -104,7 +104,7 @@ func (a *API) evidence(_ context.Context, x *exchange) error {
 		Prev: stored.Prev, Last: stored.Last, Anchor: stored.Anchor, At: a.Now(),
 	}}
 	if stored.Anchor != "" {
-		pruned := modelgate.EvidenceHead{ClientID: x.ClientID, Seq: e.part.From - 1, Hash: e.part.Prev}
+		pruned := evidence.Head{ClientID: x.ClientID, Seq: e.part.From - 1, Hash: e.part.Prev}
 		if e.part.Anchor, err = signer.Anchored(pruned, stored.Anchor, e.part.At); err != nil {
 			return err
 		}

@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"modelgate"
 	"modelgate/internal/evidence"
 	"modelgate/internal/selfservice"
 	"modelgate/internal/store"
@@ -78,7 +77,7 @@ func TestEvidenceAfterALostKey(t *testing.T) {
 		}
 		pruning := store.Pruning{
 			Before: time.Now().Add(time.Hour), Chunks: 100, Audit: g.operator("evidence.prune"),
-			Sign: func(h modelgate.EvidenceHead) (string, error) { return lost.Anchor(h, time.Now()) },
+			Sign: func(h evidence.Head) (string, error) { return lost.Anchor(h, time.Now()) },
 		}
 		if _, err := g.db.PruneEvidence(g.Context(), client, pruning); err != nil {
 			g.Fatal(err)

@@ -87,7 +87,7 @@ func (s *Server) pruneChain(ctx context.Context, client modelgate.ClientID, befo
 		record := Audit(modelgate.Actor{System: true}, "evidence.prune")
 		more, err := s.db.PruneEvidence(ctx, client, store.Pruning{
 			Before: store.Cutoff(before), Chunks: pruneChunks, Audit: record,
-			Sign: func(h modelgate.EvidenceHead) (string, error) { return signer.Key.Anchor(h, time.Now()) },
+			Sign: func(h evidence.Head) (string, error) { return signer.Key.Anchor(h, time.Now()) },
 		})
 		if err != nil || !more {
 			return err

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"modelgate"
+	records "modelgate/internal/evidence"
 	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 )
@@ -19,19 +20,19 @@ const evidencePendingColumns = `batch_id, client_id, records, first_at, last_at`
 // evidenceOf are the records of what is booked, of each client in its order.
 func (db *DB) evidenceOf(b *booked) ([]evidence.Batch, error) {
 	page := evidence.NewCollector(db.pack, len(b.rows))
-	by := modelgate.EvidenceWriter{Instance: b.instance, Software: db.software}
+	by := records.Origin{Instance: b.instance, Software: db.software}
 	work := db.way.Work()
 	for _, r := range byClient(b.rows) {
 		work.Step()
-		err := page.Add(r.ClientID, r.At, func(dst []byte) ([]byte, error) { return r.AppendEvidence(dst, by), nil })
+		err := page.Add(r.ClientID, r.At, func(dst []byte) ([]byte, error) { return records.AppendUsage(dst, r, by), nil })
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errValue, err)
 		}
 	}
 	for i := range b.finals {
 		f := &b.finals[i]
-		record := modelgate.UsageFinal{Row: f.row, Previous: f.row.Cost - f.change, At: db.now()}
-		err := page.Add(f.row.ClientID, record.At, func(dst []byte) ([]byte, error) { return record.AppendEvidence(dst, by), nil })
+		record := records.Final{Row: f.row, Previous: f.row.Cost - f.change, At: db.now()}
+		err := page.Add(f.row.ClientID, record.At, func(dst []byte) ([]byte, error) { return records.AppendFinal(dst, record, by), nil })
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errValue, err)
 		}
@@ -64,7 +65,7 @@ func (db *DB) pendAudit(ctx context.Context, tx *sql.Tx, a *modelgate.Audit) err
 		return nil
 	}
 	page := evidence.NewCollector(db.pack, 0)
-	if err := page.Add(a.ClientID, a.At, a.AppendEvidence); err != nil {
+	if err := page.Add(a.ClientID, a.At, func(dst []byte) ([]byte, error) { return records.AppendAudit(dst, a) }); err != nil {
 		return fmt.Errorf("%w: %w", errValue, err)
 	}
 	return db.pend(ctx, tx, page.Batches())

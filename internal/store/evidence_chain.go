@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"modelgate"
+	records "modelgate/internal/evidence"
 	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 )
@@ -175,8 +176,8 @@ type evidencePass struct {
 
 // evidenceStep is how far a pass moves one chain.
 type evidenceStep struct {
-	from  modelgate.EvidenceHead
-	chain modelgate.EvidenceChain
+	from  records.Head
+	chain records.Chain
 }
 
 func (p *evidencePass) prepare(ctx context.Context) error {
@@ -216,7 +217,7 @@ func (p *evidencePass) readHeads(ctx context.Context) error {
 	var clients []any
 	for _, b := range p.pending {
 		if p.chains[b.client] == nil {
-			p.chains[b.client] = &evidenceStep{from: modelgate.EvidenceHead{ClientID: modelgate.ClientID(b.client)}}
+			p.chains[b.client] = &evidenceStep{from: records.Head{ClientID: modelgate.ClientID(b.client)}}
 			clients = append(clients, b.client)
 		}
 	}
@@ -232,13 +233,13 @@ func (p *evidencePass) readHeads(ctx context.Context) error {
 		}
 	}
 	for _, c := range p.chains {
-		c.chain.EvidenceHead = c.from
+		c.chain.Head = c.from
 	}
 	return nil
 }
 
-func scanHead(s sqldb.Scanner) (modelgate.EvidenceHead, error) {
-	var h modelgate.EvidenceHead
+func scanHead(s sqldb.Scanner) (records.Head, error) {
+	var h records.Head
 	err := s.Scan(&h.ClientID, &h.Seq, hashColumn{&h.Hash})
 	return h, err
 }
@@ -355,7 +356,7 @@ func exactly(r sql.Result, err error) func(want int) error {
 }
 
 // hashColumn scans a column of 32 bytes.
-type hashColumn struct{ into *modelgate.EvidenceHash }
+type hashColumn struct{ into *records.Hash }
 
 // Scan implements sql.Scanner.
 func (h hashColumn) Scan(src any) error {

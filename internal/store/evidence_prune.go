@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelgate"
+	records "modelgate/internal/evidence"
 	"modelgate/internal/store/sqldb"
 )
 
@@ -70,7 +71,7 @@ type Pruning struct {
 	// Audit is the record of it, without its change and target.
 	Audit modelgate.Audit
 	// Sign makes the signed note on the end of what goes.
-	Sign func(modelgate.EvidenceHead) (string, error)
+	Sign func(records.Head) (string, error)
 }
 
 // EvidenceClients are the clients that have a chain.
@@ -124,10 +125,10 @@ func (db *DB) openAnchor(ctx context.Context, client modelgate.ClientID) (seq, c
 
 // anchor decides how much goes, 0 for nothing, and notes it.
 func (db *DB) anchor(ctx context.Context, client modelgate.ClientID, p Pruning) (seq int64, err error) {
-	var head modelgate.EvidenceHead
+	var head records.Head
 	var pruned int64
 	err = db.snapshot(ctx, "anchor evidence", func(tx *sql.Tx) error {
-		end := modelgate.EvidenceHead{}
+		end := records.Head{}
 		err := tx.QueryRowContext(ctx, sqlEvidenceHead, string(client)).Scan(&end.ClientID, &end.Seq, hashColumn{&end.Hash}, &pruned)
 		if err != nil {
 			return err
@@ -158,7 +159,7 @@ func (db *DB) anchor(ctx context.Context, client modelgate.ClientID, p Pruning) 
 	a := p.Audit
 	a.TargetType, a.TargetID = "client", string(client)
 	a.Change, err = json.Marshal(map[string]any{
-		"from": pruned + 1, "to": head.Seq, "hash": head.Hash.String(), "before": modelgate.EvidenceTime(p.Before), "note": note,
+		"from": pruned + 1, "to": head.Seq, "hash": head.Hash.String(), "before": records.FormatTime(p.Before), "note": note,
 	})
 	if err != nil {
 		return 0, err

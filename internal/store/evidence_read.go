@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	records "modelgate/internal/evidence"
 	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 )
@@ -91,12 +92,12 @@ type EvidenceRange struct {
 // EvidencePart is a part of a chain as it stands at one instant.
 type EvidencePart struct {
 	// Head is the end of the chain.
-	Head modelgate.EvidenceHead
+	Head records.Head
 	// From and To are the first and the last record. To is From-1 when there
 	// is none.
 	From, To int64
 	// Prev and Last are the hashes before From and at To.
-	Prev, Last modelgate.EvidenceHash
+	Prev, Last records.Hash
 	// Anchor is the signed note on the end of what was pruned, "" unless the
 	// part begins there.
 	Anchor string
@@ -106,7 +107,7 @@ type EvidencePart struct {
 // the next line.
 type EvidenceLine struct {
 	Seq        int64
-	Prev, Hash modelgate.EvidenceHash
+	Prev, Hash records.Hash
 	Record     []byte
 }
 
@@ -117,7 +118,7 @@ var errChain = errors.New("the stored evidence does not hold together")
 // chunk is a stored stretch of a chain.
 type chunk struct {
 	first, last int64
-	prev, hash  modelgate.EvidenceHash
+	prev, hash  records.Hash
 	packed      []byte
 }
 
@@ -132,7 +133,7 @@ type walker struct {
 	pack   *evidence.Packer
 	client modelgate.ClientID
 	buf    []byte
-	chain  modelgate.EvidenceChain
+	chain  records.Chain
 }
 
 // walk visits the records of a chunk, computing their hashes, and holds the
@@ -142,7 +143,7 @@ func (w *walker) walk(c chunk, visit func(EvidenceLine) error) error {
 	if w.buf, err = w.pack.Unpack(w.buf, c.packed); err != nil {
 		return fmt.Errorf("records from %d: %w: %w", c.first, errChain, err)
 	}
-	w.chain.EvidenceHead = modelgate.EvidenceHead{ClientID: w.client, Seq: c.first - 1, Hash: c.prev}
+	w.chain.Head = records.Head{ClientID: w.client, Seq: c.first - 1, Hash: c.prev}
 	rest, record, ok := w.buf, []byte(nil), true
 	for {
 		if record, rest, ok = evidence.NextRecord(rest); !ok {
@@ -167,7 +168,7 @@ func (db *DB) walker(client modelgate.ClientID) *walker {
 // Evidence finds a part of a client's chain. Errors: bad_request for a From
 // past the end.
 func (db *DB) Evidence(ctx context.Context, client modelgate.ClientID, r EvidenceRange) (EvidencePart, error) {
-	part := EvidencePart{Head: modelgate.EvidenceHead{ClientID: client}}
+	part := EvidencePart{Head: records.Head{ClientID: client}}
 	err := db.inTurn(ctx, "find evidence", client, func(tx *sql.Tx) error {
 		var pruned int64
 		err := tx.QueryRowContext(ctx, sqlEvidenceHead, string(client)).Scan(&part.Head.ClientID, &part.Head.Seq, hashColumn{&part.Head.Hash}, &pruned)
@@ -193,7 +194,7 @@ type finder struct {
 	ctx    context.Context // of one call of Evidence, which the finder does not outlive
 	tx     *sql.Tx
 	client modelgate.ClientID
-	head   modelgate.EvidenceHead
+	head   records.Head
 	pruned int64
 }
 
@@ -306,7 +307,7 @@ func gone(err error) error {
 
 // hashAt is the hash at a number, with the note on it where that is the end
 // of what was pruned.
-func (f *finder) hashAt(seq int64) (hash modelgate.EvidenceHash, note string, err error) {
+func (f *finder) hashAt(seq int64) (hash records.Hash, note string, err error) {
 	switch {
 	case seq == 0:
 	case seq == f.pruned:

@@ -12,6 +12,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"modelgate"
+	records "modelgate/internal/evidence"
 	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/stats"
@@ -105,7 +106,7 @@ func (db *DB) checkEvidence(ctx context.Context, tx *sql.Tx, client modelgate.Cl
 // A chain that does not hold together is a difference at the first record of
 // which that can be said.
 func (db *DB) readEvidence(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into evidenceDays) ([]Difference, error) {
-	head, pruned := modelgate.EvidenceHead{ClientID: client}, int64(0)
+	head, pruned := records.Head{ClientID: client}, int64(0)
 	err := tx.QueryRowContext(ctx, sqlEvidenceHead, string(client)).Scan(&head.ClientID, &head.Seq, hashColumn{&head.Hash}, &pruned)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, err

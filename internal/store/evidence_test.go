@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 
 	"modelgate"
+	records "modelgate/internal/evidence"
 	"modelgate/internal/store/sqldb"
 )
 
@@ -32,7 +33,7 @@ func export(t testing.TB, db *DB, client modelgate.ClientID, r EvidenceRange) (E
 	t.Helper()
 	part, err := db.Evidence(t.Context(), client, r)
 	must(t, err)
-	chain := modelgate.EvidenceChain{EvidenceHead: modelgate.EvidenceHead{ClientID: client, Seq: part.From - 1, Hash: part.Prev}}
+	chain := records.Chain{Head: records.Head{ClientID: client, Seq: part.From - 1, Hash: part.Prev}}
 	lines := []string{}
 	must(t, db.EvidenceLines(t.Context(), part, func(l EvidenceLine) error {
 		if l.Prev != chain.Hash {
@@ -285,7 +286,7 @@ func TestPruneKeepsTheEndAndARecord(t *testing.T) {
 		}
 		before, _ := export(t, db, client, EvidenceRange{To: 4})
 		signed := 0
-		p := Pruning{Before: uuid(60 * 3).Time(), Chunks: 2, Audit: audit("evidence.prune"), Sign: func(h modelgate.EvidenceHead) (string, error) {
+		p := Pruning{Before: uuid(60 * 3).Time(), Chunks: 2, Audit: audit("evidence.prune"), Sign: func(h records.Head) (string, error) {
 			if signed++; h.Seq != 4 || h.Hash != before.Last || h.ClientID != client {
 				t.Errorf("signed %+v", h)
 			}
@@ -321,7 +322,7 @@ func TestReconcileMissesTheEndOfWhatWasPruned(t *testing.T) {
 		book(t, db, "i", row(client, 1))
 		chainAll(t, db)
 		_, err := db.PruneEvidence(t.Context(), client, Pruning{Before: noon.Add(time.Hour), Chunks: 9, Audit: audit("evidence.prune"),
-			Sign: func(modelgate.EvidenceHead) (string, error) { return "the note", nil }})
+			Sign: func(records.Head) (string, error) { return "the note", nil }})
 		must(t, err)
 		_, err = db.write.Exec("DELETE FROM evidence_anchor")
 		must(t, err)

@@ -11,13 +11,17 @@ import (
 
 // testOnly is the floor of what tests and measures the program: nothing else
 // may import it.
-const testOnly = -1
+const testOnly = -2
 
 // floor says where each package stands. A package imports lower floors only,
 // never its own. One that is not listed fails the test, so that adding one is
 // a decision.
 var floor = map[string]int{
-	"":                 0,
+	"": -1, // the glossary
+
+	// What the nouns of the glossary come to.
+	"internal/evidence": 0,
+
 	"internal/life":    0,
 	"internal/giveway": 0,
 
@@ -47,7 +51,6 @@ var floor = map[string]int{
 	"internal/openapi":     2,
 	"internal/pricefile":   2,
 	"internal/tracing":     2,
-	"internal/evidence":    2,
 	"internal/http1server": 2,
 	"client":               2,
 

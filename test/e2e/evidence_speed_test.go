@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"modelgate"
 	"modelgate/internal/evidence"
 	"modelgate/test/testkit"
 )
@@ -22,7 +21,7 @@ func TestHistorySpeed(t *testing.T) {
 	t.Parallel()
 	lines := size(50_000, 1_000_000)
 	short := testkit.NewEvidence(t).Usage(100)
-	chain := modelgate.EvidenceChain{EvidenceHead: modelgate.EvidenceHead{ClientID: short.Org}}
+	chain := evidence.Chain{Head: evidence.Head{ClientID: short.Org}}
 	for n := range lines {
 		chain.Append(short.Records[n%100])
 	}
@@ -43,7 +42,7 @@ func TestHistorySpeed(t *testing.T) {
 	}
 	_, _ = out.Write(header) // a reader that has ended says so by its code
 	var line []byte
-	c := modelgate.EvidenceChain{EvidenceHead: modelgate.EvidenceHead{ClientID: short.Org}}
+	c := evidence.Chain{Head: evidence.Head{ClientID: short.Org}}
 	for n := range lines {
 		prev, record := c.Hash, short.Records[n%100]
 		c.Append(record)

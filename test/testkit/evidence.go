@@ -75,7 +75,7 @@ func (e *Evidence) Usage(n int) *Evidence {
 			row.SubAccountID = "0199aa00-0000-7000-8000-0000000000b3"
 			row.CallBegin.Model = "gemini-2.5 \"pro\" 🚀\u2028\n"
 		}
-		e.Records = append(e.Records, row.AppendEvidence(nil, modelgate.EvidenceWriter{Instance: "i-1", Software: "v1.4.0"}))
+		e.Records = append(e.Records, evidence.AppendUsage(nil, &row, evidence.Origin{Instance: "i-1", Software: "v1.4.0"}))
 	}
 	return e
 }
@@ -87,7 +87,7 @@ func (e *Evidence) Audit(t testing.TB, action, change string) *Evidence {
 		ID: fmt.Sprintf("0199cc00-0000-7000-8000-%012x", len(e.Records)+1), At: e.At, ClientID: e.Org, Action: action,
 		Actor: modelgate.Actor{Operator: "test"}, TargetType: "client", TargetID: string(e.Org), Change: []byte(change),
 	}
-	record, err := a.AppendEvidence(nil)
+	record, err := evidence.AppendAudit(nil, &a)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,12 +96,12 @@ func (e *Evidence) Audit(t testing.TB, action, change string) *Evidence {
 }
 
 // HeadAt is the head of the chain at a number.
-func (e *Evidence) HeadAt(seq int64) modelgate.EvidenceHead {
-	c := modelgate.EvidenceChain{EvidenceHead: modelgate.EvidenceHead{ClientID: e.Org}}
+func (e *Evidence) HeadAt(seq int64) evidence.Head {
+	c := evidence.Chain{Head: evidence.Head{ClientID: e.Org}}
 	for _, r := range e.Records[:seq] {
 		c.Append(r)
 	}
-	return c.EvidenceHead
+	return c.Head
 }
 
 // Part is what a file from one number to another holds.
@@ -124,7 +124,7 @@ func (e *Evidence) Lines(t testing.TB, p evidence.Part) []string {
 		t.Fatal(err)
 	}
 	lines := []string{string(header)}
-	c := modelgate.EvidenceChain{EvidenceHead: modelgate.EvidenceHead{ClientID: p.Org, Seq: p.From - 1, Hash: p.Prev}}
+	c := evidence.Chain{Head: evidence.Head{ClientID: p.Org, Seq: p.From - 1, Hash: p.Prev}}
 	for _, r := range e.Records[p.From-1 : p.To] {
 		prev := c.Hash
 		c.Append(r)

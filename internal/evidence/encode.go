@@ -1,4 +1,4 @@
-package modelgate
+package evidence
 
 import (
 	"bytes"
@@ -17,10 +17,10 @@ import (
 // maxSafeInteger is the largest integer that every JSON reader keeps exact.
 const maxSafeInteger = 1<<53 - 1
 
-// AppendCanonical writes a JSON value in the form of RFC 8785. A number that is no
+// appendCanonical writes a JSON value in the form of RFC 8785. A number that is no
 // integer, or one that some readers would round, becomes a string of its
 // digits, so that no two writers can differ in how they print it.
-func AppendCanonical(dst, value []byte) ([]byte, error) {
+func appendCanonical(dst, value []byte) ([]byte, error) {
 	v, err := decodeValue(value)
 	if err != nil {
 		return dst, err
@@ -95,9 +95,9 @@ func compareUTF16(a, b string) int {
 
 // plain reports whether a text is ASCII and needs no escapes, as nearly all
 // are.
-func plain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
+func plain[T string | []byte](text T) bool {
+	for i := range len(text) {
+		if c := text[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
 			return false
 		}
 	}

@@ -1,4 +1,4 @@
-package modelgate
+package evidence
 
 import (
 	"testing"
@@ -7,13 +7,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestEvidenceTimeIsItsFormat: records have been written with the format.
-func TestEvidenceTimeIsItsFormat(t *testing.T) {
+// TestAppendTimeIsItsLayout: records have been written with the format.
+func TestAppendTimeIsItsLayout(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		at := time.Unix(rapid.Int64Range(-1<<37, 1<<38).Draw(t, "second"), rapid.Int64Range(0, 999_999_999).Draw(t, "ns"))
 		at = at.In(time.FixedZone("", rapid.IntRange(-50_000, 50_000).Draw(t, "zone")))
-		if got, want := string(appendEvidenceTime([]byte("x"), at)), "x"+EvidenceTime(at); got != want {
+		if got, want := string(appendTime([]byte("x"), at)), "x"+FormatTime(at); got != want {
 			t.Fatalf("an instant is written %s, want %s", got, want)
 		}
 	})

@@ -1,4 +1,4 @@
-package modelgate
+package evidence
 
 import (
 	"crypto/sha256"
@@ -7,19 +7,21 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"modelgate"
 )
 
-// EvidenceWriter is who writes records: it stands in each of them.
-type EvidenceWriter struct {
+// Origin is who wrote a record. Each record holds it.
+type Origin struct {
 	Instance string // whose spool the call was in
 	Software string // version of the program
 }
 
-// evidenceTime is how records write an instant: UTC, always microseconds.
-const evidenceTime = "2006-01-02T15:04:05.000000Z"
+// timeLayout is how records write an instant: UTC, always microseconds.
+const timeLayout = "2006-01-02T15:04:05.000000Z"
 
-// EvidenceTime is an instant as records write it.
-func EvidenceTime(t time.Time) string { return t.UTC().Format(evidenceTime) }
+// FormatTime is an instant as records write it.
+func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
 // members writes the members of an object, which come in order of their
 // names.
@@ -37,10 +39,10 @@ func (m *members) text(name, value string) {
 	m.b = appendText(m.b, value)
 }
 
-func (m *members) uuid(name string, u UUID) {
+func (m *members) uuid(name string, u modelgate.UUID) {
 	m.name(name)
+	m.b, _ = u.AppendText(append(m.b, '"')) // never fails
 	m.b = append(m.b, '"')
-	m.b = append(u.append(m.b), '"')
 }
 
 // orNull writes null for a text that there is none of.
@@ -74,15 +76,15 @@ func (m *members) word(name, value string) {
 func (m *members) at(name string, t time.Time) {
 	m.name(name)
 	m.b = append(m.b, '"')
-	m.b = append(appendEvidenceTime(m.b, t), '"')
+	m.b = append(appendTime(m.b, t), '"')
 }
 
-// appendEvidenceTime is evidenceTime without its being read for each instant.
-func appendEvidenceTime(dst []byte, t time.Time) []byte {
+// appendTime is timeLayout without its being read for each instant.
+func appendTime(dst []byte, t time.Time) []byte {
 	t = t.UTC()
 	year, month, day := t.Date()
 	if year < 0 || year > 9999 {
-		return t.AppendFormat(dst, evidenceTime)
+		return t.AppendFormat(dst, timeLayout)
 	}
 	hour, minute, second := t.Clock()
 	us := t.Nanosecond() / 1000
@@ -99,18 +101,18 @@ func appendEvidenceTime(dst []byte, t time.Time) []byte {
 }
 
 // money writes an amount as text with nine decimals.
-func (m *members) money(name string, n Nano) {
+func (m *members) money(name string, n modelgate.Nano) {
 	m.name(name)
 	m.b = append(appendMoney(append(m.b, '"'), n), '"')
 }
 
-func appendMoney(dst []byte, n Nano) []byte {
+func appendMoney(dst []byte, n modelgate.Nano) []byte {
 	u := uint64(n)
 	if n < 0 {
 		dst, u = append(dst, '-'), -u
 	}
-	dst = append(strconv.AppendUint(dst, u/uint64(USD), 10), '.')
-	rest := strconv.AppendUint(make([]byte, 0, 20), u%uint64(USD)+uint64(USD), 10)
+	dst = append(strconv.AppendUint(dst, u/uint64(modelgate.USD), 10), '.')
+	rest := strconv.AppendUint(make([]byte, 0, 20), u%uint64(modelgate.USD)+uint64(modelgate.USD), 10)
 	return append(dst, rest[1:]...)
 }
 
@@ -129,7 +131,7 @@ func spellAmounts(v any) {
 				spellAmounts(value)
 				continue
 			}
-			if n, err := ParseUSD(number.String()); err == nil {
+			if n, err := modelgate.ParseUSD(number.String()); err == nil {
 				v[name] = string(appendMoney(nil, n))
 			} else {
 				v[name] = number.String()
@@ -145,7 +147,7 @@ func (m *members) open(name string) {
 
 func (m *members) close() { m.b = append(m.b, '}') }
 
-func (m *members) usage(u *Usage) {
+func (m *members) usage(u *modelgate.Usage) {
 	m.open("quantities")
 	m.count("advisor_cache_write", u.AdvisorCacheWrite)
 	m.count("advisor_cache_write_1h", u.AdvisorCacheWrite1h)
@@ -178,7 +180,7 @@ func (m *members) usage(u *Usage) {
 	m.close()
 }
 
-func (m *members) tokens(u *Usage) {
+func (m *members) tokens(u *modelgate.Usage) {
 	m.open("tokens")
 	m.integer("in", u.InputTokens())
 	m.integer("out", u.OutputTokens())
@@ -186,11 +188,11 @@ func (m *members) tokens(u *Usage) {
 	m.close()
 }
 
-// AppendEvidence writes the record of a booked call: what was called, what it
+// AppendUsage appends the record of a booked call: what was called, what it
 // used, what it cost and by which price; neither its attribution nor anything
 // of its content.
-func (r *UsageRow) AppendEvidence(dst []byte, by EvidenceWriter) []byte {
-	begin, end := &r.CallBegin, &r.CallEnd
+func AppendUsage(dst []byte, row *modelgate.UsageRow, by Origin) []byte {
+	begin, end := &row.CallBegin, &row.CallEnd
 	m := members{append(dst, '{')}
 	m.at("at", begin.At)
 	m.orNull("author", begin.Author)
@@ -220,16 +222,16 @@ func (r *UsageRow) AppendEvidence(dst []byte, by EvidenceWriter) []byte {
 	return m.b
 }
 
-// UsageFinal is how a provisional row came out.
-type UsageFinal struct {
-	Row      *UsageRow // as it is now
-	Previous Nano      // the cost that the row had until now
+// Final is how a provisional row came out.
+type Final struct {
+	Row      *modelgate.UsageRow // as it is now
+	Previous modelgate.Nano      // the cost that the row had until now
 	At       time.Time
 }
 
-// AppendEvidence writes the record of a row that became final. It refers to
+// AppendFinal appends the record of a row that became final. It refers to
 // the record of the row, whose cost it replaces.
-func (f *UsageFinal) AppendEvidence(dst []byte, by EvidenceWriter) []byte {
+func AppendFinal(dst []byte, f Final, by Origin) []byte {
 	begin, end := &f.Row.CallBegin, &f.Row.CallEnd
 	m := members{append(dst, '{')}
 	m.at("at", f.At)
@@ -250,13 +252,13 @@ func (f *UsageFinal) AppendEvidence(dst []byte, by EvidenceWriter) []byte {
 	return m.b
 }
 
-// maxEvidenceChange bounds what a record holds of a change, in bytes. A
+// maxChange bounds what a record holds of a change, in bytes. A
 // larger one is represented by its length and its SHA-256.
-const maxEvidenceChange = 64 << 10
+const maxChange = 64 << 10
 
-// AppendEvidence writes the record of a change. It fails where Change is not
+// AppendAudit appends the record of a change. It fails where Change is not
 // JSON.
-func (a *Audit) AppendEvidence(dst []byte) ([]byte, error) {
+func AppendAudit(dst []byte, a *modelgate.Audit) ([]byte, error) {
 	m := members{append(dst, '{')}
 	m.text("action", a.Action)
 	m.open("actor")
@@ -301,7 +303,7 @@ func appendChange(dst []byte, change json.RawMessage) ([]byte, error) {
 	}
 	spellAmounts(v)
 	dst = appendValue(dst, v)
-	if written := len(dst) - begin; written > maxEvidenceChange {
+	if written := len(dst) - begin; written > maxChange {
 		sum := sha256.Sum256(dst[begin:])
 		m := members{append(dst[:begin], '{')}
 		m.integer("bytes", int64(written))
