@@ -80,7 +80,7 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 		got.Database, got.Redis = config.Database{}, config.Redis{}
 		want := config.Settings{
 			Server: config.Server{Listen: "127.0.0.1:8080", MaxRequestBytes: 10485760,
-				DataDir: filepath.Join(filepath.Dir(path), "data"), DrainDelay: 5 * time.Second, HTTP: config.ServerFast,
+				DataDir: filepath.Join(filepath.Dir(path), "data"), DrainDelay: 5 * time.Second, HTTP: config.ServerFast, CooperativeYield: true,
 				CORS: config.CORS{MaxAge: 10 * time.Minute}},
 			Limits:      config.Limits{RequestsPerSecond: 50, Burst: 100, Concurrency: 100},
 			Metering:    config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30, RetentionDays: 400},
@@ -105,6 +105,7 @@ server:
   admin_listen: 127.0.0.1:9464
   tls: {cert_file: tls/cert.pem, key_file: /etc/key.pem}
   http: standard
+  cooperative_yield: false
   trusted_proxies: [private, 203.0.113.0/24]
   cors: {origins: ["https://app.example"], max_age: 1h}
 database: {url: "postgres://gate:pa$$word@db:5432/gate", pooler: transaction}

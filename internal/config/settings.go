@@ -116,6 +116,12 @@ type Server struct {
 	// speaks TLS it is always `standard`.
 	HTTP ServerHTTP `yaml:"http"`
 
+	// Whether calls that are ready to be written yield to each other while the
+	// processors are busy, and background work yields to calls. Off, a call costs
+	// about a tenth more under load, and waits for background work by up to
+	// 10 ms. Default: true.
+	CooperativeYield bool `yaml:"cooperative_yield"`
+
 	// Pages of other sites that may call the gateway with a key of theirs.
 	CORS CORS `yaml:"cors"`
 
@@ -130,6 +136,7 @@ func (s *Server) setDefaults() {
 	s.DataDir = "data"
 	s.DrainDelay = 5 * time.Second
 	s.HTTP = ServerFast
+	s.CooperativeYield = true
 }
 
 // ServerHTTP is an HTTP server.

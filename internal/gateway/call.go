@@ -7,7 +7,7 @@ import (
 	"modelgate"
 	"modelgate/internal/budget"
 	"modelgate/internal/httpx"
-	"modelgate/internal/life"
+	"modelgate/internal/cancelctx"
 	"modelgate/internal/provider"
 	"modelgate/internal/provider/reqscan"
 	"modelgate/internal/provider/usage"
@@ -51,7 +51,7 @@ type call struct {
 	hold budget.Hold
 
 	// forward
-	life      life.Life // of the upstream call
+	life      cancelctx.Context // of the upstream call
 	stall     *stallTimer
 	out       *provider.Attempt // the first that may be sent; nil before there is one
 	begun     bool              // BEGIN is written

@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"modelgate"
-	"modelgate/internal/life"
+	"modelgate/internal/cancelctx"
 	"modelgate/internal/provider"
 )
 
@@ -16,7 +16,7 @@ import (
 // for the books alone: to its usage where the provider bills an abandoned
 // call anyway, for a bounded time and for a bounded number of calls at once.
 type disconnectWatcher struct {
-	life   *life.Life // the upstream call's
+	life   *cancelctx.Context // the upstream call's
 	drains *drains    // slots of the gateway
 	org    modelgate.ClientID
 	limit  time.Duration
@@ -61,11 +61,11 @@ func (l *disconnectWatcher) leave() {
 		if l.drains.take(l.org) {
 			l.slot = true
 			l.gauge.Inc()
-			l.timer = time.AfterFunc(l.limit, func() { l.life.End(errLeft) })
+			l.timer = time.AfterFunc(l.limit, func() { l.life.Cancel(errLeft) })
 			return
 		}
 	}
-	l.life.End(errLeft)
+	l.life.Cancel(errLeft)
 }
 
 func (l *disconnectWatcher) hasLeft() bool { return l.gone.Load() }

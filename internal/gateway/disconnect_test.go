@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/life"
+	"modelgate/internal/cancelctx"
 	"modelgate/internal/provider"
 )
 
@@ -233,7 +233,7 @@ func TestStuckClientHasLeft(t *testing.T) {
 // A client of which nothing is sent yet has left for good.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
-	var stays, ends life.Life
+	var stays, ends cancelctx.Context
 	l := disconnectWatcher{life: &stays, drains: newDrains(0)}
 	l.when(provider.Cancel)
 	l.stay()

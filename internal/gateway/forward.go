@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/life"
+	"modelgate/internal/cancelctx"
 	"modelgate/internal/provider"
 	"modelgate/internal/provider/reqscan"
 )
@@ -25,7 +25,7 @@ func (g *Gateway) forward(c *call) error {
 		return err
 	}
 	c.out = first
-	g.Writes.Wait()
+	g.Writes.BeforeWrite()
 	if err := g.begin(c); err != nil {
 		return err
 	}
@@ -55,7 +55,7 @@ func (g *Gateway) watch(c *call) (stop func()) {
 	g.lives.add(c.id[len(c.id)-1], &c.life)
 	c.stall = g.paces.Get().(*stallTimer)
 	c.stall.start(c, g.Lifetime, g.tick(c))
-	forget := life.AfterFunc(c.r.Context(), c.client.leave)
+	forget := cancelctx.AfterFunc(c.r.Context(), c.client.leave)
 	return func() {
 		forget()
 		c.stall.stop()

@@ -14,7 +14,7 @@ import (
 	"modelgate"
 	"modelgate/internal/auth"
 	"modelgate/internal/budget"
-	"modelgate/internal/giveway"
+	"modelgate/internal/yield"
 	"modelgate/internal/httpx"
 	"modelgate/internal/provider"
 	"modelgate/internal/ratelimit"
@@ -73,7 +73,7 @@ type Options struct {
 
 	// Writes has calls that have come as far leave together; nil has each
 	// leave at once.
-	Writes *giveway.WriteBatcher
+	Writes *yield.WriteBatcher
 
 	// Memory bounds the memory of request bodies; nil has no bound.
 	Memory *httpx.MemoryQuota

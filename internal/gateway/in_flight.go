@@ -3,7 +3,7 @@ package gateway
 import (
 	"sync"
 
-	"modelgate/internal/life"
+	"modelgate/internal/cancelctx"
 )
 
 // inFlight are the upstream calls under way, in parts so that calls rarely wait
@@ -11,7 +11,7 @@ import (
 type inFlight struct {
 	parts [16]struct {
 		mu    sync.Mutex
-		alive map[*life.Life]struct{}
+		alive map[*cancelctx.Context]struct{}
 		over  error
 	}
 }
@@ -19,24 +19,24 @@ type inFlight struct {
 func newLives() *inFlight {
 	a := new(inFlight)
 	for i := range a.parts {
-		a.parts[i].alive = make(map[*life.Life]struct{})
+		a.parts[i].alive = make(map[*cancelctx.Context]struct{})
 	}
 	return a
 }
 
 // add notes a life under any number; it ends at once after an end of all.
-func (a *inFlight) add(number byte, l *life.Life) {
+func (a *inFlight) add(number byte, l *cancelctx.Context) {
 	p := &a.parts[number%16]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over != nil {
-		l.End(p.over)
+		l.Cancel(p.over)
 		return
 	}
 	p.alive[l] = struct{}{}
 }
 
-func (a *inFlight) remove(number byte, l *life.Life) {
+func (a *inFlight) remove(number byte, l *cancelctx.Context) {
 	p := &a.parts[number%16]
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,7 +50,7 @@ func (a *inFlight) end(cause error) {
 		p.mu.Lock()
 		p.over = cause
 		for l := range p.alive {
-			l.End(cause)
+			l.Cancel(cause)
 		}
 		p.mu.Unlock()
 	}

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"testing"
 
-	"modelgate/internal/life"
+	"modelgate/internal/cancelctx"
 )
 
 func TestLivesEndTogether(t *testing.T) {
 	t.Parallel()
 	all, cause := newLives(), errors.New("cause")
-	early, gone, late := new(life.Life), new(life.Life), new(life.Life)
+	early, gone, late := new(cancelctx.Context), new(cancelctx.Context), new(cancelctx.Context)
 	all.add(1, early)
 	all.add(17, gone)
 	all.remove(17, gone)

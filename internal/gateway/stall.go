@@ -62,7 +62,7 @@ func (p *stallTimer) look() {
 	}
 	now := time.Now()
 	if !now.Before(p.expires) {
-		p.call.life.End(errExpired)
+		p.call.life.Cancel(errExpired)
 	}
 	if p.replied {
 		p.judge(now)
@@ -77,7 +77,7 @@ func (p *stallTimer) judge(now time.Time) {
 	case changes != p.seen:
 		p.seen, p.since = changes, now
 	case !client && waited >= p.idle:
-		p.call.life.End(errStalled)
+		p.call.life.Cancel(errStalled)
 	case client && waited >= p.stuck:
 		// The write under way fails, and the call goes on as one whose client
 		// has left. A connection that knows no deadlines cannot be helped.

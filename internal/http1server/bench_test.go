@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"modelgate/internal/giveway"
+	"modelgate/internal/yield"
 	"modelgate/internal/http1server"
 )
 
@@ -27,7 +27,7 @@ func BenchmarkExchange(b *testing.B) {
 	request := []byte(post("/v1/chat/completions", strings.Repeat("x", 1000)))
 	for name, serve := range map[string]func(net.Listener) error{
 		"lane": func(l net.Listener) error {
-			return http1server.New(&http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute}, giveway.NewWriteBatcher()).Serve(l)
+			return http1server.New(&http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute}, yield.NewWriteBatcher()).Serve(l)
 		},
 		"net_http": func(l net.Listener) error { return http.Serve(l, handler) },
 	} {

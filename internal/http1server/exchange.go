@@ -8,7 +8,7 @@ import (
 	"runtime/debug"
 	"time"
 
-	"modelgate/internal/life"
+	"modelgate/internal/cancelctx"
 )
 
 // abortLinger is how long the body of an aborted exchange is read on.
@@ -21,7 +21,7 @@ type exchange struct {
 	c     *conn
 	r     *http.Request
 	url   url.URL
-	life  life.Life // of the call: its client is there
+	life  cancelctx.Context // of the call: its client is there
 	body  body
 	reply reply
 }
@@ -54,7 +54,7 @@ func (x *exchange) serve() (again bool) {
 	} else {
 		x.abort()
 	}
-	x.life.End(context.Canceled)
+	x.life.Cancel(context.Canceled)
 	c.watch.stop(c)
 	x.reply.over()
 	return again

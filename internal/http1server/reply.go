@@ -175,7 +175,7 @@ func (w *reply) FlushError() error {
 		w.frame(w.out.held)
 		w.release()
 	}
-	w.x.c.s.together.Pass()
+	w.x.c.s.batcher.BeforeChunk()
 	w.send()
 	w.rest()
 	return w.err
@@ -206,7 +206,7 @@ func (w *reply) finish() bool {
 	if w.chunked {
 		w.out.b = append(w.out.b, "0\r\n\r\n"...)
 	}
-	w.x.c.s.together.Wait()
+	w.x.c.s.batcher.BeforeWrite()
 	w.send()
 	cut := w.length != unknown && bodyAllowed(w.status) && w.wrote < w.length
 	// The answer does not wait for a body that nobody wanted. The connection

@@ -18,7 +18,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"modelgate/internal/giveway"
+	"modelgate/internal/yield"
 )
 
 const (
@@ -34,11 +34,11 @@ const (
 type Server struct {
 	// rest serves what is not plain. Its Handler, ReadHeaderTimeout,
 	// IdleTimeout and ErrorLog are the server's too.
-	rest     *http.Server
-	leave    chan net.Conn // to rest
-	together *giveway.WriteBatcher
-	outs     sync.Pool // of *output
-	today    today
+	rest    *http.Server
+	leave   chan net.Conn // to rest
+	batcher *yield.WriteBatcher
+	outs    sync.Pool // of *output
+	today   today
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
@@ -48,10 +48,10 @@ type Server struct {
 }
 
 // New makes a server of one that is not serving yet. ReadHeaderTimeout and
-// IdleTimeout of rest must be above 0. Answers wait for others as together says;
-// with nil each leaves at once.
-func New(rest *http.Server, together *giveway.WriteBatcher) *Server {
-	s := &Server{rest: rest, together: together, leave: make(chan net.Conn), conns: make(map[*conn]struct{}), done: make(chan struct{})}
+// IdleTimeout of rest must be above 0. A nil batcher has each answer sent
+// at once.
+func New(rest *http.Server, batcher *yield.WriteBatcher) *Server {
+	s := &Server{rest: rest, batcher: batcher, leave: make(chan net.Conn), conns: make(map[*conn]struct{}), done: make(chan struct{})}
 	s.outs.New = func() any { return new(output) }
 	return s
 }

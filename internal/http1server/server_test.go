@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"modelgate/internal/giveway"
+	"modelgate/internal/yield"
 	"modelgate/internal/http1server"
 )
 
@@ -37,7 +37,7 @@ func serve(t *testing.T, h http.HandlerFunc, edit func(*http.Server)) *gate {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := &gate{http1server.New(rest, giveway.NewWriteBatcher()), l.Addr().String(), make(chan error, 1)}
+	g := &gate{http1server.New(rest, yield.NewWriteBatcher()), l.Addr().String(), make(chan error, 1)}
 	go func() { g.served <- g.Serve(l) }()
 	t.Cleanup(func() { _ = g.Close() })
 	return g

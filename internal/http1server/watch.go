@@ -58,7 +58,7 @@ func (w *watch) look(c *conn) {
 		return
 	}
 	if err != nil {
-		x.life.End(context.Canceled)
+		x.life.Cancel(context.Canceled)
 	}
 }
 

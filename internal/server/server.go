@@ -25,7 +25,6 @@ import (
 	"modelgate/internal/budget"
 	"modelgate/internal/config"
 	"modelgate/internal/gateway"
-	"modelgate/internal/giveway"
 	"modelgate/internal/http1server"
 	"modelgate/internal/httpx"
 	"modelgate/internal/openapi"
@@ -36,6 +35,7 @@ import (
 	"modelgate/internal/store"
 	"modelgate/internal/tracing"
 	"modelgate/internal/worker"
+	"modelgate/internal/yield"
 )
 
 // hardHeader bounds the header of a request, in bytes. It lies above the bound
@@ -63,8 +63,9 @@ type Server struct {
 	level    *slog.LevelVar
 	config   atomic.Pointer[config.Config]
 	snapshot atomic.Pointer[gateway.Snapshot]
-	master   *secrets.Keys // nil without a master key
-	yielder  *giveway.Yielder
+	master   *secrets.Keys       // nil without a master key
+	yielder  *yield.Yielder      // nil without cooperative_yield
+	batcher  *yield.WriteBatcher // so is this
 	db       *store.DB
 	spool    *spool.Spool
 	shipper  *worker.Shipper
@@ -98,7 +99,10 @@ type Server struct {
 func New(ctx context.Context, o Options) (*Server, error) {
 	harden()
 	cfg := o.Config
-	s := &Server{Options: o, level: new(slog.LevelVar), metrics: registry{prometheus.NewRegistry()}, fail: newFailpoints(o.Lookup), yielder: giveway.New()}
+	s := &Server{Options: o, level: new(slog.LevelVar), metrics: registry{prometheus.NewRegistry()}, fail: newFailpoints(o.Lookup)}
+	if cfg.Server.CooperativeYield {
+		s.yielder, s.batcher = yield.New(), yield.NewWriteBatcher()
+	}
 	s.config.Store(cfg)
 	s.log = NewLog(o.Stderr, cfg, s.level)
 	s.withheld = &withheld{log: s.log}
@@ -190,11 +194,10 @@ func (s *Server) mount(cfg *config.Config) error {
 		Client: proxies.Client,
 	})
 	s.sessions = auth.NewSessions(auth.SessionOptions{Source: s.db, Unreachable: store.Unreachable, Now: time.Now, Log: s.log, Client: proxies.Client})
-	batcher := giveway.NewWriteBatcher()
 	s.gateway = gateway.New(gateway.Options{
 		Live: s.snapshot.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
 		Metrics: gateway.NewMetrics(s.metrics), MaxBody: maxBody, Memory: quota, Budgets: s.budgets, Tracing: s.openTracing(cfg),
-		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(), Writes: batcher,
+		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(), Writes: s.batcher,
 	})
 	client, checkout := newProcessor(cfg), newCheckout(cfg)
 	s.exporter = s.newExporter(client)
@@ -223,7 +226,7 @@ func (s *Server) mount(cfg *config.Config) error {
 		// Left to itself the server answers OPTIONS * without the request id.
 		DisableGeneralOptionsHandler: true,
 	}
-	s.front = http1server.New(s.http, batcher)
+	s.front = http1server.New(s.http, s.batcher)
 	if cfg.Server.AdminListen != "" {
 		s.admin = &http.Server{Addr: cfg.Server.AdminListen, Handler: s.adminSurface(), ReadHeaderTimeout: 10 * time.Second}
 	}

@@ -21,9 +21,9 @@ const evidencePendingColumns = `batch_id, client_id, records, first_at, last_at`
 func (db *DB) evidenceOf(b *booked) ([]evidence.Batch, error) {
 	page := evidence.NewCollector(db.pack, len(b.rows))
 	by := records.Origin{Instance: b.instance, Software: db.software}
-	work := db.way.Work()
+	loop := db.yielder.Loop()
 	for _, r := range byClient(b.rows) {
-		work.Step()
+		loop.Step()
 		err := page.Add(r.ClientID, r.At, func(dst []byte) ([]byte, error) { return records.AppendUsage(dst, r, by), nil })
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errValue, err)

@@ -188,7 +188,7 @@ func (p *evidencePass) prepare(ctx context.Context) error {
 		return err
 	}
 	var buf []byte
-	work := p.db.way.Work()
+	loop := p.db.yielder.Loop()
 	for _, b := range p.pending {
 		var err error
 		if buf, err = p.db.pack.Unpack(buf, b.packed); err != nil {
@@ -202,7 +202,7 @@ func (p *evidencePass) prepare(ctx context.Context) error {
 				break
 			}
 			c.Append(record)
-			work.Step()
+			loop.Step()
 		}
 		if got := c.Seq + 1 - first; got != b.records {
 			return fmt.Errorf("batch %s has %d records, not %d", b.id, got, b.records)

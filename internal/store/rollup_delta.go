@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/giveway"
 	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/stats"
+	"modelgate/internal/yield"
 )
 
 // Booking a batch does not touch the pages: it adds one row of rollup_delta
@@ -42,7 +42,7 @@ func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
 		return err
 	}
 	t := make(stats.Tallies)
-	b.count(db.way, func(c *stats.Call) {
+	b.count(db.yielder, func(c *stats.Call) {
 		if c.At >= clients[c.Client].rolledFrom {
 			t.Add(c)
 		}
@@ -51,11 +51,11 @@ func (db *DB) rollUpRows(ctx context.Context, tx *sql.Tx, b *booked) error {
 }
 
 // count calls do with what each row adds to the rollups.
-func (b *booked) count(way *giveway.Yielder, do func(*stats.Call)) {
+func (b *booked) count(yielder *yield.Yielder, do func(*stats.Call)) {
 	var c stats.Call // one, or each would be on the heap
-	work := way.Work()
+	loop := yielder.Loop()
 	for _, r := range b.rows {
-		work.Step()
+		loop.Step()
 		c = countedRow(r)
 		do(&c)
 	}

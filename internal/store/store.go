@@ -24,8 +24,8 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/giveway"
 	"modelgate/internal/store/evidence"
+	"modelgate/internal/yield"
 )
 
 // Mode says who else may use a SQLite file at the same time. PostgreSQL
@@ -60,9 +60,9 @@ type Options struct {
 	Pooled bool
 	// Software is the version of the program, as evidence names it.
 	Software string
-	// Yielder is how long work in this process lets calls have their turn: with
-	// SQLite the database's work is the process's own. nil where none are served.
-	Yielder *giveway.Yielder
+	// Yielder lets calls run during long work: with SQLite the database's work is
+	// this process's. nil where no calls are served.
+	Yielder *yield.Yielder
 }
 
 // DB is an open database. It is safe for concurrent use.
@@ -80,7 +80,7 @@ type DB struct {
 	// have been silent.
 	pedigree pedigree
 	watch    watch
-	way      *giveway.Yielder // Options.Way
+	yielder  *yield.Yielder // Options.Yielder
 	// software is Options.Software.
 	software string
 	lock     *os.File // held while open in Exclusive mode; nil otherwise
@@ -111,7 +111,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w%s", err, advice(err))
 	}
-	db.now, db.ids, db.software, db.way = o.Now, modelgate.NewIDs(o.Now), o.Software, o.Yielder
+	db.now, db.ids, db.software, db.yielder = o.Now, modelgate.NewIDs(o.Now), o.Software, o.Yielder
 	if db.pack, err = evidence.NewPacker(); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/giveway"
+	"modelgate/internal/yield"
 	"modelgate/test/testkit"
 )
 
@@ -53,7 +53,7 @@ func on(t *testing.T, test func(t *testing.T, db *DB), engines []string) {
 // options name a fresh database.
 func options(t testing.TB, engine string) Options {
 	t.Helper()
-	o := Options{URL: "sqlite:test.db", DataDir: t.TempDir(), Now: func() time.Time { return noon }, Yielder: giveway.New()}
+	o := Options{URL: "sqlite:test.db", DataDir: t.TempDir(), Now: func() time.Time { return noon }, Yielder: yield.New()}
 	t.Cleanup(func() {
 		if err := o.Yielder.Close(); err != nil {
 			t.Error(err)

@@ -231,9 +231,9 @@ func (db *DB) insertUsageSingly(ctx context.Context, tx *sql.Tx, rows []modelgat
 	}
 	args := make([]any, 0, usageColumnCount)
 	still := context.WithoutCancel(ctx) // watching it would take a goroutine for each row
-	work := db.way.Work()
+	loop := db.yielder.Loop()
 	for i := range rows {
-		work.Step()
+		loop.Step()
 		if err := ctx.Err(); err != nil {
 			return err
 		}

@@ -11,9 +11,9 @@ import (
 	"modernc.org/sqlite/vtab"
 
 	"modelgate"
-	"modelgate/internal/giveway"
 	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/sqlite"
+	"modelgate/internal/yield"
 )
 
 // usageFeed hands usage rows to SQLite as two tables that exist in the writing
@@ -24,12 +24,12 @@ import (
 //
 // A feed has one user at a time: whoever has the writing transaction.
 type usageFeed struct {
-	way    *giveway.Yielder
-	tuples *sqlite.Tuples // of any other kind of row
-	work   giveway.Work   // of the statement that is being run
-	groups []feedGroup
-	small  int   // from here on groups have few rows
-	err    error // why a row could not be handed over
+	yielder *yield.Yielder
+	tuples  *sqlite.Tuples // of any other kind of row
+	loop    yield.Loop     // of the statement that is being run
+	groups  []feedGroup
+	small   int   // from here on groups have few rows
+	err     error // why a row could not be handed over
 }
 
 // feedGroup are rows with much in common, in the order of the primary key.
@@ -84,8 +84,8 @@ ON CONFLICT (client_id, created_at, id) DO NOTHING
 // feedLarge is from how many rows on a group has a statement of its own.
 const feedLarge = 16
 
-func newUsageFeed(y *giveway.Yielder) *usageFeed {
-	return &usageFeed{way: y, tuples: sqlite.NewTuples(y)}
+func newUsageFeed(y *yield.Yielder) *usageFeed {
+	return &usageFeed{yielder: y, tuples: sqlite.NewTuples(y)}
 }
 
 // modules are for the pool that writes.
@@ -105,7 +105,7 @@ func (f *usageFeed) insert(ctx context.Context, tx *sql.Tx, rows []modelgate.Usa
 	}
 	defer f.clear()
 	f.fill(rows)
-	f.work = f.way.Work()
+	f.loop = f.yielder.Loop()
 	var n int64
 	for i, g := range f.groups[:f.small] {
 		added, err := f.run(ctx, tx, sqlSQLiteFeed, append([]any{i}, g.common()...)...)
@@ -131,7 +131,7 @@ func (f *usageFeed) insert(ctx context.Context, tx *sql.Tx, rows []modelgate.Usa
 }
 
 // clear forgets what was handed over.
-func (f *usageFeed) clear() { *f = usageFeed{way: f.way, tuples: f.tuples} }
+func (f *usageFeed) clear() { *f = usageFeed{yielder: f.yielder, tuples: f.tuples} }
 
 func (f *usageFeed) run(ctx context.Context, tx *sql.Tx, text string, args ...any) (int64, error) {
 	r, err := tx.ExecContext(ctx, text, args...)
@@ -313,7 +313,7 @@ func (c *feedRows) read() error {
 		return nil
 	}
 	c.seen++
-	c.feed.work.Step()
+	c.feed.loop.Step()
 	var err error
 	c.room, c.end, err = usageTexts(c.room[:0], c.rows[0])
 	if err != nil {

@@ -13,9 +13,9 @@ import (
 // decode takes entries in and adds the rows that they complete to those that
 // are pending.
 func (s *Shipper) decode(entries []spool.Entry) {
-	work := s.way.Work()
+	loop := s.yielder.Loop()
 	for i := range entries {
-		work.Step()
+		loop.Step()
 		e := &entries[i]
 		var err error
 		switch e.Type {

@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/giveway"
 	"modelgate/internal/spool"
 	"modelgate/internal/store"
+	"modelgate/internal/yield"
 )
 
 const (
@@ -39,12 +39,12 @@ type Ledger interface {
 // Recover runs first, then Run, then Drain, one after the other; Flush and
 // the figures may be called at any time from anywhere.
 type Shipper struct {
-	spool  *spool.Spool
-	ledger Ledger
-	log    *slog.Logger
-	way    *giveway.Yielder
-	gather time.Duration                              // shipPause
-	wait   func(context.Context, time.Duration) error // between tries
+	spool   *spool.Spool
+	ledger  Ledger
+	log     *slog.Logger
+	yielder *yield.Yielder
+	gather  time.Duration                              // shipPause
+	wait    func(context.Context, time.Duration) error // between tries
 
 	reader  *spool.Reader
 	decoder *spool.Decoder
@@ -77,11 +77,11 @@ type openCall struct {
 	mark  *modelgate.CallEnd
 }
 
-// NewShipper makes the shipper of a spool. It gives way to calls; where none are
-// served way is nil.
-func NewShipper(s *spool.Spool, ledger Ledger, log *slog.Logger, way *giveway.Yielder) *Shipper {
+// NewShipper makes the shipper of a spool. It yields to calls; where none are
+// served the yielder is nil.
+func NewShipper(s *spool.Spool, ledger Ledger, log *slog.Logger, yielder *yield.Yielder) *Shipper {
 	return &Shipper{
-		spool: s, ledger: ledger, log: log, way: way, gather: shipPause, wait: sleep, reader: s.Reader(spool.Position{}),
+		spool: s, ledger: ledger, log: log, yielder: yielder, gather: shipPause, wait: sleep, reader: s.Reader(spool.Position{}),
 		decoder: spool.NewDecoder(), open: make(map[modelgate.UUID]*openCall), moved: make(chan struct{}), hurry: make(chan struct{}, 1),
 	}
 }

@@ -25,7 +25,7 @@ var larger = map[string]int{
 var retired = map[string]string{
 	"relay": "gateway", "manage": "selfservice", "pages": "dashboard", "web": "httpx", "work": "worker", "keyring": "auth", "throttle": "ratelimit",
 	"purse": "budget", "seal": "secrets", "contract": "openapi", "simulate": "simulator", "prove": "test/e2e", "attack": "test/security",
-	"floors": "test/arch", "gatetest": "test/testkit", "lane": "http1server", "wire": "http1", "trace": "tracing",
+	"floors": "test/arch", "gatetest": "test/testkit", "lane": "http1server", "wire": "http1", "trace": "tracing", "giveway": "yield", "life": "cancelctx",
 }
 
 func TestRooms(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"modelgate/internal/life"
+	"modelgate/internal/cancelctx"
 )
 
 const (
@@ -211,7 +211,7 @@ func (c *conn) end() { _ = c.tcp.Close() }
 // exchange sends the request and reads the reply up to its body, which gives
 // the connection back.
 func (c *conn) exchange(req Request) (*http.Response, bool, error) {
-	stop := life.AfterFunc(req.Request.Context(), c.cut)
+	stop := cancelctx.AfterFunc(req.Request.Context(), c.cut)
 	r := &connReply{body: Body{c: c, stop: stop}}
 	if err := c.write(req, &r.body.writing); err != nil {
 		stop()

@@ -5,7 +5,7 @@ import (
 
 	"modernc.org/sqlite/vtab"
 
-	"modelgate/internal/giveway"
+	"modelgate/internal/yield"
 )
 
 // tupleModule names the module of feed_tuple.
@@ -23,15 +23,15 @@ const sqlSQLiteFeedTuples = `CREATE VIRTUAL TABLE IF NOT EXISTS temp.feed_tuple 
 // at most ten. They have one user at a time: whoever has the writing
 // transaction of the pool that has their Module.
 type Tuples struct {
-	yielder *giveway.Yielder
-	work    giveway.Work // of the statement that is being run
-	values  []any        // of all tuples, one after the other
-	width   int          // columns of each
+	yielder *yield.Yielder
+	loop    yield.Loop // of the statement that is being run
+	values  []any      // of all tuples, one after the other
+	width   int        // columns of each
 }
 
 // NewTuples has no tuples. Statements that read them let others run by y, which
 // may be nil.
-func NewTuples(y *giveway.Yielder) *Tuples { return &Tuples{yielder: y} }
+func NewTuples(y *yield.Yielder) *Tuples { return &Tuples{yielder: y} }
 
 // Module is for the pool in which the tuples are read.
 func (t *Tuples) Module() Module {
@@ -51,7 +51,7 @@ func (t *Tuples) Fill(n int, args func(dst []any, i int) []any) error {
 			}
 		}
 	}
-	t.work = t.yielder.Work()
+	t.loop = t.yielder.Loop()
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (c *tupleCursor) Filter(int, string, []vtab.Value) error {
 func (c *tupleCursor) Next() error {
 	c.at++
 	c.rest = c.rest[c.tuples.width:]
-	c.tuples.work.Step()
+	c.tuples.loop.Step()
 	return nil
 }
 

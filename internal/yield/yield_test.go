@@ -1,4 +1,4 @@
-package giveway
+package yield
 
 import (
 	"net"
@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// TestGiveReachesThePoller lets a goroutine wait for a socket while another,
+// TestYieldReachesThePoller lets a goroutine wait for a socket while another,
 // on the only processor there is, goes on working.
-func TestGiveReachesThePoller(t *testing.T) {
+func TestYieldReachesThePoller(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	w := New()
 	defer w.Close()
@@ -19,7 +19,7 @@ func TestGiveReachesThePoller(t *testing.T) {
 	for range 100 {
 		read := reader(t, there)
 		wake(t, here)
-		w.Give()
+		w.Yield()
 		if !read.Load() {
 			late++
 		}
@@ -71,30 +71,30 @@ func pair(t *testing.T) (here, there net.Conn) {
 	return here, there
 }
 
-// TestGiveWithout gives way without a pipe, and with one that was closed.
-func TestGiveWithout(t *testing.T) {
+// TestYieldWithoutPipe yields without a pipe, and with one that was closed.
+func TestYieldWithoutPipe(t *testing.T) {
 	closed := New()
 	if err := closed.Close(); err != nil {
 		t.Fatal(err)
 	}
 	for name, w := range map[string]*Yielder{"nil": nil, "empty": new(Yielder), "closed": closed} {
-		w.Give()
+		w.Yield()
 		if err := w.Close(); err != nil && name != "closed" {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// TestGiveTogether has several give way at the same time: none waits for
+// TestYieldConcurrently has several yield at the same time: none waits for
 // another's byte.
-func TestGiveTogether(t *testing.T) {
+func TestYieldConcurrently(t *testing.T) {
 	w := New()
 	defer w.Close()
 	done := make(chan struct{})
 	for range 8 {
 		go func() {
 			for range 1000 {
-				w.Give()
+				w.Yield()
 			}
 			done <- struct{}{}
 		}()
@@ -104,39 +104,39 @@ func TestGiveTogether(t *testing.T) {
 	}
 }
 
-// TestStep gives way once a stretch is over, and not before.
+// TestStep yields once a quantum is over, and not before.
 func TestStep(t *testing.T) {
-	work := New().Work()
-	defer work.way.Close()
-	began := work.began
-	work.began = began.Add(time.Hour)
-	for range 3 * looks {
-		work.Step()
+	loop := New().Loop()
+	defer loop.yielder.Close()
+	began := loop.began
+	loop.began = began.Add(time.Hour)
+	for range 3 * clockSteps {
+		loop.Step()
 	}
-	if !work.began.Equal(began.Add(time.Hour)) {
-		t.Error("gave way within a stretch")
+	if !loop.began.Equal(began.Add(time.Hour)) {
+		t.Error("yielded within a quantum")
 	}
-	work.began = began.Add(-stretch)
-	for range looks {
-		work.Step()
+	loop.began = began.Add(-quantum)
+	for range clockSteps {
+		loop.Step()
 	}
-	if work.began.Before(began) {
-		t.Error("did not give way after a stretch")
+	if loop.began.Before(began) {
+		t.Error("did not yield after a quantum")
 	}
 }
 
-func BenchmarkGive(b *testing.B) {
+func BenchmarkYield(b *testing.B) {
 	w := New()
 	defer w.Close()
 	for b.Loop() {
-		w.Give()
+		w.Yield()
 	}
 }
 
 func BenchmarkStep(b *testing.B) {
-	work := New().Work()
-	defer work.way.Close()
+	loop := New().Loop()
+	defer loop.yielder.Close()
 	for b.Loop() {
-		work.Step()
+		loop.Step()
 	}
 }

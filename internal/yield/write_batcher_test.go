@@ -1,4 +1,4 @@
-package giveway
+package yield
 
 import (
 	"runtime"
@@ -18,13 +18,13 @@ func (m *meter) pass(d time.Duration, parts int) {
 	m.used += d * time.Duration(parts*runtime.GOMAXPROCS(0)) / 100
 }
 
-func (m *meter) together() *WriteBatcher {
+func (m *meter) batcher() *WriteBatcher {
 	return newWriteBatcher(func() time.Time { return m.now }, func() time.Duration { return m.used })
 }
 
-func TestTogetherWhileBusy(t *testing.T) {
+func TestWriteBatcherWhileBusy(t *testing.T) {
 	m := &meter{now: time.Unix(1_000_000_000, 0)}
-	w := m.together()
+	w := m.batcher()
 	for _, step := range []struct {
 		name  string
 		long  time.Duration
@@ -36,13 +36,13 @@ func TestTogetherWhileBusy(t *testing.T) {
 		{"all of a window", window / 2, 100, true},
 		{"nothing, for less than a window", window - 1, 0, true},
 		{"nothing for a window", 1, 0, false},
-		{"three quarters", window, sparing, false},
-		{"a little more", window, sparing + 1, true},
+		{"three quarters", window, busyPercent, false},
+		{"a little more", window, busyPercent + 1, true},
 		{"a long rest", time.Hour, 1, false},
 	} {
 		m.pass(step.long, step.parts)
-		for range asks {
-			w.Wait()
+		for range clockWrites {
+			w.BeforeWrite()
 		}
 		if got := w.busy.Load(); got != step.busy {
 			t.Errorf("%s: busy %v, want %v", step.name, got, step.busy)
@@ -50,12 +50,12 @@ func TestTogetherWhileBusy(t *testing.T) {
 	}
 }
 
-// TestTogetherWaits has a goroutine that can run go first where there is nothing
-// to spare, and with Pass always.
-func TestTogetherWaits(t *testing.T) {
+// TestWriteBatcherYields has a goroutine that can run go first where there is nothing
+// to spare, and with BeforeChunk always.
+func TestWriteBatcherYields(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	m := &meter{now: time.Unix(1_000_000_000, 0)}
-	w := m.together()
+	w := m.batcher()
 	// behind counts how often of a hundred times another goroutine runs during
 	// wait. The scheduler takes the one that gave way first now and then.
 	behind := func(wait func()) (n int) {
@@ -72,22 +72,22 @@ func TestTogetherWaits(t *testing.T) {
 		}
 		return n
 	}
-	if n := behind(w.Wait); n > 10 {
-		t.Errorf("with time to spare Wait waits %d times of 100", n)
+	if n := behind(w.BeforeWrite); n > 10 {
+		t.Errorf("with time to spare BeforeWrite waits %d times of 100", n)
 	}
-	if n := behind(w.Pass); n < 90 {
-		t.Errorf("Pass waits %d times of 100", n)
+	if n := behind(w.BeforeChunk); n < 90 {
+		t.Errorf("BeforeChunk waits %d times of 100", n)
 	}
 	m.pass(window, 100)
-	for range asks {
-		w.Wait()
+	for range clockWrites {
+		w.BeforeWrite()
 	}
-	if n := behind(w.Wait); n < 90 {
-		t.Errorf("without time to spare Wait waits %d times of 100", n)
+	if n := behind(w.BeforeWrite); n < 90 {
+		t.Errorf("without time to spare BeforeWrite waits %d times of 100", n)
 	}
 	w = nil
-	if n := behind(w.Wait) + behind(w.Pass); n > 10 {
-		t.Errorf("the nil Together waits %d times of 200", n)
+	if n := behind(w.BeforeWrite) + behind(w.BeforeChunk); n > 10 {
+		t.Errorf("the nil WriteBatcher waits %d times of 200", n)
 	}
 }
 
@@ -103,9 +103,9 @@ func TestProcessTime(t *testing.T) {
 	}
 }
 
-func BenchmarkTogether(b *testing.B) {
+func BenchmarkBeforeWrite(b *testing.B) {
 	w := NewWriteBatcher()
 	for b.Loop() {
-		w.Wait()
+		w.BeforeWrite()
 	}
 }

@@ -1,17 +1,17 @@
-package life_test
+package cancelctx_test
 
 import (
 	"context"
 	"errors"
 	"testing"
 
-	"modelgate/internal/life"
+	"modelgate/internal/cancelctx"
 )
 
-func TestLife(t *testing.T) {
+func TestContext(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("cause")
-	var l life.Life
+	var l cancelctx.Context
 	ran := make(chan string, 4)
 	stop := l.AfterFunc(func() { ran <- "stopped" })
 	l.AfterFunc(func() { ran <- "called" })
@@ -23,8 +23,8 @@ func TestLife(t *testing.T) {
 	if l.Err() != nil || l.Cause() != nil {
 		t.Error("it ended by itself")
 	}
-	l.End(cause)
-	l.End(errors.New("later"))
+	l.Cancel(cause)
+	l.Cancel(errors.New("later"))
 	if got := <-ran; got != "called" || len(ran) > 0 {
 		t.Errorf("called: %q and %d more", got, len(ran))
 	}
@@ -34,6 +34,6 @@ func TestLife(t *testing.T) {
 		t.Errorf("ended with %v, %v", l.Err(), l.Cause())
 	}
 	if stop := l.AfterFunc(func() { ran <- "late" }); <-ran != "late" || stop() {
-		t.Error("a function of an ended life was not called")
+		t.Error("a function of a canceled context was not called")
 	}
 }
