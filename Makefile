@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-full check bench bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized check-deploy release clean
+.PHONY: help run test test-short test-full check bench bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized check-deploy release check-release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -79,8 +79,11 @@ build-optimized: pages ## make bin/modelgate as it is released, compiled under i
 check-deploy: ## read compose file, chart, alert rules and dashboard with their own libraries
 	cd test/deploy && go test -count=1 ./...
 
-release: pages ## build dist/: a packed static binary for each of five targets; VERSION=v1.2.3
+release: pages ## build dist/: archives for five targets, SBOMs, checksums, provenance; VERSION=v1.2.3
 	scripts/release $(VERSION)
+
+check-release: ## build the release twice, in two folders, and compare the bytes (five minutes)
+	scripts/check-release
 
 clean: ## remove what build and test left
 	rm -rf bin dist test/sdk/node_modules clients/typescript/node_modules clients/typescript/dist
