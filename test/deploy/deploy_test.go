@@ -27,7 +27,7 @@ import (
 // TestCompose reads the compose file with compose's own library.
 func TestCompose(t *testing.T) {
 	options, err := cli.NewProjectOptions([]string{"../../deploy/compose/compose.yaml"},
-		cli.WithEnv([]string{"MODELGATE_POSTGRES_PASSWORD=p", "MODELGATE_GRAFANA_PASSWORD=g"}))
+		cli.WithEnv([]string{"MODELGATE_POSTGRES_PASSWORD=p", "MODELGATE_GRAFANA_PASSWORD=g", "MODELGATE_MASTER_KEY=m", "OPENAI_API_KEY=k"}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,16 @@ func TestCompose(t *testing.T) {
 	if project.Services["modelgate-1"].Volumes[0].Source == project.Services["modelgate-2"].Volumes[0].Source {
 		t.Error("two instances share a spool")
 	}
-	if _, err := cli.NewProjectOptions([]string{"../../deploy/compose/compose.yaml"}); err != nil {
-		t.Error(err)
+	for _, missing := range []string{"MODELGATE_POSTGRES_PASSWORD", "MODELGATE_MASTER_KEY", "OPENAI_API_KEY"} {
+		env := slices.DeleteFunc([]string{"MODELGATE_POSTGRES_PASSWORD=p", "MODELGATE_GRAFANA_PASSWORD=g", "MODELGATE_MASTER_KEY=m", "OPENAI_API_KEY=k"},
+			func(v string) bool { return strings.HasPrefix(v, missing+"=") })
+		options, err := cli.NewProjectOptions([]string{"../../deploy/compose/compose.yaml"}, cli.WithEnv(env))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := options.LoadProject(context.Background()); err == nil || !strings.Contains(err.Error(), missing) {
+			t.Errorf("without %s: %v, want an error that names it", missing, err)
+		}
 	}
 }
 
@@ -155,6 +163,13 @@ func TestChart(t *testing.T) {
 			t.Errorf("the pod has not: %s", what)
 		}
 	}
+	if got := dig(container, "image"); got != "modelgate:0.1.0" {
+		t.Errorf("image %v, want the chart's own version", got)
+	}
+	pinned := objects(t, render(t, map[string]any{"image": map[string]any{"repository": "registry.example.com/modelgate", "tag": "v9", "digest": "sha256:1234"}}))
+	if got := dig(pinned["StatefulSet/gate"], "spec", "template", "spec", "containers", 0, "image"); got != "registry.example.com/modelgate@sha256:1234" {
+		t.Errorf("image %v, want the digest", got)
+	}
 	full := objects(t, render(t, map[string]any{
 		"ingress": map[string]any{"enabled": true, "className": "nginx", "tlsSecret": "tls"}, "serviceMonitor": map[string]any{"enabled": true},
 		"env": []any{map[string]any{"name": "A", "value": "b"}}, "podAnnotations": map[string]any{"a": "b"}, "nodeSelector": map[string]any{"a": "b"},
@@ -189,7 +204,8 @@ func TestConfigurations(t *testing.T) {
 			t.Fatal(err)
 		}
 		check := exec.Command(binary, "config", "check", "--config", file)
-		check.Env = append(os.Environ(), "MODELGATE_POSTGRES_PASSWORD=p", "MODELGATE_DATABASE_URL=postgres://a:b@c/d", "OPENAI_API_KEY=k")
+		check.Env = append(os.Environ(), "MODELGATE_POSTGRES_PASSWORD=p", "MODELGATE_DATABASE_URL=postgres://a:b@c/d", "OPENAI_API_KEY=k",
+			"MODELGATE_MASTER_KEY=MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=")
 		if out, err := check.CombinedOutput(); err != nil {
 			t.Errorf("%s: %v\n%s\n%s", name, err, out, text)
 		}
