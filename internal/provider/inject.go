@@ -32,20 +32,6 @@ type OlderAuth struct {
 func bearer() Auth            { return Auth{Header: "Authorization", Prefix: "Bearer "} }
 func header(name string) Auth { return Auth{Header: http.CanonicalHeaderKey(name)} }
 
-// AuthNamed is a style by its name in the configuration: bearer, x-api-key,
-// api-key, x-goog-api-key or none.
-func AuthNamed(name string) (Auth, bool) {
-	switch name {
-	case "bearer":
-		return bearer(), true
-	case "x-api-key", "api-key", "x-goog-api-key":
-		return header(name), true
-	case "none":
-		return Auth{}, true
-	}
-	return Auth{}, false
-}
-
 const (
 	// restTime is how long a credential rests that was refused, unless the
 	// provider says otherwise; maxRest bounds what it may say.

@@ -1,9 +1,9 @@
 package usage
 
 import (
-	"modelgate"
+	"github.com/tidwall/gjson"
 
-	"modelgate/internal/provider/reqscan"
+	"modelgate"
 )
 
 // Messages reads the Messages API. Its figures are exclusive: the input
@@ -14,24 +14,23 @@ var Messages = &Reader{name: "messages", repeats: "content", members: quoted("us
 
 func messages(r *reading, doc *document) {
 	usage := doc.get("usage")
-	if !usage.isObject() {
-		usage = doc.get("message", "usage")
-	} else if reason := doc.get("delta", "stop_reason"); reason.kind() == reqscan.JSONString {
+	if !usage.IsObject() {
+		usage = doc.get("message.usage")
+	} else if reason := doc.get("delta.stop_reason"); reason.Type == gjson.String {
 		r.final = true
 	}
-	if !usage.isObject() {
+	if !usage.IsObject() {
 		return
 	}
 	u := &r.usage
-	for e := usage.entries(); e.next(); {
-		v := e.value
-		switch string(e.name) {
+	for name, v := range members(usage) {
+		switch name {
 		case "input_tokens":
-			r.read = r.set(&u.Input, v) || r.read
+			r.state(&u.Input, v)
 		case "output_tokens":
-			r.read = r.set(&r.output, v) || r.read
+			r.state(&r.output, v)
 		case "output_tokens_details":
-			r.set(&r.thinking, v.get("thinking_tokens"))
+			r.set(&r.thinking, v.Get("thinking_tokens"))
 		case "iterations":
 			r.iterations(v)
 		case "cache_read_input_tokens":
@@ -41,7 +40,7 @@ func messages(r *reading, doc *document) {
 		case "cache_creation":
 			r.cacheCreation(v)
 		case "server_tool_use":
-			r.set(&u.Searches, v.get("web_search_requests"))
+			r.set(&u.Searches, v.Get("web_search_requests"))
 		case "service_tier":
 			word(&u.ServiceTier, v)
 		case "speed":
@@ -62,19 +61,20 @@ const mostIterations = 64
 // iterations reads what a call did in parts: those that the figures of the call
 // leave out are kept apart. What is neither known to be in them nor out of them
 // is not added, and flaws the reading.
-func (r *reading) iterations(list datum) {
+func (r *reading) iterations(list gjson.Result) {
 	r.apart = new(modelgate.Usage)
-	for e := list.entries(); e.next(); {
-		if e.index > mostIterations {
+	seen := 0
+	for _, v := range members(list) {
+		if seen++; seen > mostIterations {
 			r.flawed = true
 			return
 		}
-		switch string(e.value.get("type").text()) {
+		switch text(v.Get("type")) {
 		case "message":
 		case "compaction":
-			r.compaction(e.value)
+			r.compaction(v)
 		case "advisor_message":
-			r.advice(e.value)
+			r.advice(v)
 		default:
 			r.flawed = true
 		}
@@ -82,7 +82,7 @@ func (r *reading) iterations(list datum) {
 }
 
 // compaction adds an iteration that summed the conversation up.
-func (r *reading) compaction(part datum) {
+func (r *reading) compaction(part gjson.Result) {
 	n := r.iteration(part)
 	a := r.apart
 	a.Input += n.Input
@@ -94,11 +94,11 @@ func (r *reading) compaction(part datum) {
 
 // advice adds an iteration of another model. Only one such model can be told
 // apart from the call's own.
-func (r *reading) advice(part datum) {
+func (r *reading) advice(part gjson.Result) {
 	n := r.iteration(part)
 	a := r.apart
 	var model string
-	if word(&model, part.get("model")); model == "" || a.AdvisorModel != "" && a.AdvisorModel != model {
+	if word(&model, part.Get("model")); model == "" || a.AdvisorModel != "" && a.AdvisorModel != model {
 		r.flawed = true
 		return
 	}
@@ -111,11 +111,10 @@ func (r *reading) advice(part datum) {
 }
 
 // iteration is what one iteration used.
-func (r *reading) iteration(part datum) (u modelgate.Usage) {
+func (r *reading) iteration(part gjson.Result) (u modelgate.Usage) {
 	var one reading
-	for e := part.entries(); e.next(); {
-		v := e.value
-		switch string(e.name) {
+	for name, v := range members(part) {
+		switch name {
 		case "input_tokens":
 			one.set(&u.Input, v)
 		case "output_tokens":
@@ -152,9 +151,9 @@ func (r *reading) add(u *modelgate.Usage) {
 
 // cacheCreation reads the split of the cache writes by their life. The parts
 // win over a smaller sum.
-func (r *reading) cacheCreation(v datum) {
+func (r *reading) cacheCreation(v gjson.Result) {
 	var short int64
-	r.set(&short, v.get("ephemeral_5m_input_tokens"))
-	r.set(&r.written1h, v.get("ephemeral_1h_input_tokens"))
+	r.set(&short, v.Get("ephemeral_5m_input_tokens"))
+	r.set(&r.written1h, v.Get("ephemeral_1h_input_tokens"))
 	r.written = max(r.written, short+r.written1h)
 }

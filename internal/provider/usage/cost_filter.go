@@ -3,6 +3,8 @@ package usage
 import (
 	"bytes"
 	"slices"
+
+	"github.com/tidwall/gjson"
 )
 
 // CostFilter takes members that state a cost out of a reply: out of a JSON
@@ -334,7 +336,7 @@ func (f *CostFilter) judge() {
 
 func (f *CostFilter) keyText() (text string) {
 	if len(f.key) <= longestCostKey {
-		text = string(plainText(f.key, false))
+		text = gjson.ParseBytes(f.key).Str
 	}
 	return text
 }

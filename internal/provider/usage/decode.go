@@ -71,36 +71,36 @@ func opener(encoding string) func(io.Reader) (io.Reader, error) {
 	return nil
 }
 
-// members reads gzip files one after another, as one stream may hold. Left to
+// gzipFiles reads gzip files one after another, as one stream may hold. Left to
 // itself the standard reader looks for the next file before it hands out the
 // end of the last.
-type members struct {
+type gzipFiles struct {
 	in   *bufio.Reader
 	file *gzip.Reader
 	over bool // the file under way has been read
 }
 
 func openGzip(r io.Reader) (io.Reader, error) {
-	m := &members{in: bufio.NewReader(r)}
+	g := &gzipFiles{in: bufio.NewReader(r)}
 	var err error
-	if m.file, err = gzip.NewReader(m.in); err != nil {
+	if g.file, err = gzip.NewReader(g.in); err != nil {
 		return nil, err
 	}
-	m.file.Multistream(false)
-	return m, nil
+	g.file.Multistream(false)
+	return g, nil
 }
 
-func (m *members) Read(b []byte) (int, error) {
-	if m.over {
-		if err := m.file.Reset(m.in); err != nil {
+func (g *gzipFiles) Read(b []byte) (int, error) {
+	if g.over {
+		if err := g.file.Reset(g.in); err != nil {
 			return 0, err
 		}
-		m.file.Multistream(false)
-		m.over = false
+		g.file.Multistream(false)
+		g.over = false
 	}
-	n, err := m.file.Read(b)
+	n, err := g.file.Read(b)
 	if errors.Is(err, io.EOF) {
-		m.over, err = true, nil
+		g.over, err = true, nil
 	}
 	return n, err
 }

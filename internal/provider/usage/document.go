@@ -1,6 +1,11 @@
 package usage
 
 import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unsafe"
+
 	"github.com/tidwall/gjson"
 
 	"modelgate/internal/provider/reqscan"
@@ -14,7 +19,7 @@ type document struct {
 	short   bool // texts and containers count as a skimmer would leave them
 	deep    bool // so do lists of items
 	members []placed
-	few     [24]placed // first home of members: most need no other
+	few     [16]placed // first home of members: most need no other
 }
 
 // placed is where a member stands: its name in quotes, and its value. No reply
@@ -34,22 +39,8 @@ func (d *document) read(text []byte) bool {
 			return true
 		}
 	}
-	// Deeper than the lexer goes, no object, or no JSON.
 	d.members = d.few[:0]
-	if !gjson.ValidBytes(text) {
-		return false
-	}
-	l := reqscan.Lexer{Text: text}
-	start := l.Space(0)
-	all := datum{raw: text[start:]}
-	if !all.isObject() {
-		return true
-	}
-	for e := all.entries(); e.next(); {
-		end := start + e.at
-		d.members = append(d.members, place(start+e.quoted.Start, start+e.quoted.End, end-len(e.value.raw), end))
-	}
-	return true
+	return gjson.ValidBytes(text) // no object, or one that is nested too deep to be read
 }
 
 // skim takes the document that text begins with, if it is one valid object, as
@@ -86,22 +77,51 @@ func (d *document) object(text []byte) (end int, ok bool) {
 	return i, true
 }
 
-// get is the value at a path of member names. Of members with one name the
-// first that has the rest of the path counts.
-func (d *document) get(path ...string) datum {
+// get is the value at a path of member names joined by dots. Of members with one
+// name the first that has the rest of the path counts. The value refers to the
+// document's bytes.
+func (d *document) get(path string) gjson.Result {
+	name, rest, nested := strings.Cut(path, ".")
 	for _, m := range d.members {
 		quoted := d.text[m.name:m.nameEnd]
-		if string(plainText(quoted, d.short)) != path[0] {
+		if !isCalled(quoted, name) {
 			continue
 		}
-		v := datum{raw: d.text[m.value:m.valueEnd:m.valueEnd], short: d.short}
-		v.folded = d.short && (v.isObject() || v.isArray()) && !figures(quoted) && !(d.deep && itemized(quoted))
-		if len(path) == 1 {
+		raw := d.text[m.value:m.valueEnd]
+		v := gjson.Parse(unsafe.String(&raw[0], len(raw))) // not copied: replies can be large
+		folded := d.short && (v.IsObject() || v.IsArray()) && !figures(quoted) && !(d.deep && itemized(quoted))
+		switch {
+		case folded && !nested:
+			return gjson.Result{Type: gjson.Number, Raw: v.Raw} // see length
+		case !nested:
 			return v
-		}
-		if found := v.get(path[1:]...); found.exists() {
-			return found
+		case folded:
+		default:
+			if found := v.Get(rest); found.Exists() {
+				return found
+			}
 		}
 	}
-	return datum{}
+	return gjson.Result{}
+}
+
+// isCalled reports whether a member's name, in its quotes, says the name.
+func isCalled(quoted []byte, name string) bool {
+	if content := quoted[1 : len(quoted)-1]; bytes.IndexByte(content, '\\') < 0 {
+		return string(content) == name
+	}
+	return gjson.ParseBytes(quoted).Str == name
+}
+
+// length is the number that a value stands for: for a container of which a skimmer
+// leaves the length only, that length.
+func length(v gjson.Result) gjson.Result {
+	if v.Type != gjson.Number || v.Raw[0] != '{' && v.Raw[0] != '[' {
+		return v
+	}
+	n := 0
+	for range members(gjson.Parse(v.Raw)) {
+		n++
+	}
+	return gjson.Result{Type: gjson.Number, Raw: strconv.Itoa(n), Num: float64(n)}
 }

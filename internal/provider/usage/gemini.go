@@ -1,6 +1,6 @@
 package usage
 
-import "modelgate/internal/provider/reqscan"
+import "github.com/tidwall/gjson"
 
 // Gemini reads generateContent and its kin, streamed as events or as an
 // array. The prompt counts cached tokens; thoughts and tool prompts stand
@@ -12,22 +12,21 @@ var Predictions = &Reader{name: "predictions", members: quoted("usageMetadata"),
 
 func gemini(r *reading, doc *document) {
 	meta, list := doc.get("usageMetadata"), doc.get("candidates")
-	for e := list.entries(); e.next(); {
-		r.grounding(e.value)
+	for _, v := range members(list) {
+		r.grounding(v)
 	}
-	if !meta.isObject() {
+	if !meta.IsObject() {
 		return
 	}
 	var prompt, cached, candidates, thoughts, tools, audioIn, audioCached, audioOut int64
-	for e := meta.entries(); e.next(); {
-		v := e.value
-		switch string(e.name) {
+	for name, v := range members(meta) {
+		switch name {
 		case "promptTokenCount":
-			r.read = r.set(&prompt, v) || r.read
+			r.state(&prompt, v)
 		case "cachedContentTokenCount":
 			r.set(&cached, v)
 		case "candidatesTokenCount", "responseTokenCount":
-			r.read = r.set(&candidates, v) || r.read
+			r.state(&candidates, v)
 		case "thoughtsTokenCount":
 			r.set(&thoughts, v)
 		case "toolUsePromptTokenCount":
@@ -50,11 +49,11 @@ func gemini(r *reading, doc *document) {
 }
 
 // modality sums the audio tokens of a list by modality.
-func (r *reading) modality(list datum) int64 {
+func (r *reading) modality(list gjson.Result) int64 {
 	var sum int64
-	for e := list.entries(); e.next(); {
+	for _, v := range members(list) {
 		var n int64
-		if e.value.get("modality").says("AUDIO") && r.set(&n, e.value.get("tokenCount")) {
+		if text(v.Get("modality")) == "AUDIO" && r.set(&n, v.Get("tokenCount")) {
 			sum += n
 		}
 	}
@@ -63,14 +62,14 @@ func (r *reading) modality(list datum) int64 {
 
 // candidates notes which candidates have come to their end; when all have,
 // so has the stream, which has no event of its own for it.
-func (r *reading) candidates(list datum) {
-	if !list.isArray() {
+func (r *reading) candidates(list gjson.Result) {
+	if !list.IsArray() {
 		return
 	}
-	for e := list.entries(); e.next(); {
-		bit := uint64(1) << (e.value.get("index").result().Uint() & 63)
+	for _, v := range members(list) {
+		bit := uint64(1) << (v.Get("index").Uint() & 63)
 		r.begun |= bit
-		if e.value.get("finishReason").kind() == reqscan.JSONString {
+		if v.Get("finishReason").Type == gjson.String {
 			r.done |= bit
 		}
 	}

@@ -14,8 +14,6 @@ const (
 	// level down to which it is kept, see skimmer.level.
 	maxDeep = 192 << 10
 	deepest = 5
-	// maxText bounds what is kept of one text at the top of a document.
-	maxText = 128
 )
 
 // framing is how documents stand in a body.
@@ -112,7 +110,7 @@ func (d *documents) Result() (modelgate.Usage, Seen) {
 }
 
 func (d *documents) Unstated() int64 {
-	if r := d.look(); r.covers(d.stated()) {
+	if r := d.look(); r.covers(d.progress()) {
 		return 0
 	}
 	return d.delivery.bytes()

@@ -120,7 +120,7 @@ type counter struct {
 // take reads a document whose text has been delivered. It reports whether its
 // figures cover that.
 func (c *counter) take(doc *document) (covered bool) {
-	before := c.stated()
+	before := c.progress()
 	c.reader.read(&c.reading, doc)
 	if covered = c.covers(before); covered {
 		c.delivery.covered()
@@ -128,17 +128,17 @@ func (c *counter) take(doc *document) (covered bool) {
 	return covered
 }
 
-// stated is how far a reading states the output of a reply.
-type stated struct {
+// progress is how far a reading states the output of a reply.
+type progress struct {
 	output int64
 	final  bool
 }
 
-func (r *reading) stated() stated { return stated{r.ownOutput(), r.final} }
+func (r *reading) progress() progress { return progress{r.ownOutput(), r.final} }
 
 // covers reports whether the reading states the output of all that has come,
 // which it did not before.
-func (r *reading) covers(before stated) bool {
+func (r *reading) covers(before progress) bool {
 	return r.ownOutput() > before.output || r.final && !before.final
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"modelgate"
 )
 
@@ -52,7 +54,7 @@ func TestSkimmer(t *testing.T) {
 		{"objects become nothing", `{"a":{"b":{"usage":{}}},"c":{}}`, `{"a":1,"c":0}`},
 		{"usage stays", `{"usage":{"a":{"b":[1,{"c":"}"}]}}, "x" : 1 }`, `{"usage":{"a":{"b":[1,{"c":"}"}]}},"x":1}`},
 		{"escapes", `{"a":"\"}","b":"\\","usage\"":{"x":1}}`, `{"a":"\"}","b":"\\","usage\"":1}`},
-		{"long text", `{"a":"` + strings.Repeat("x", 127) + `\n","b":2}`, `{"a":"","b":2}`},
+		{"long text", `{"a":"` + strings.Repeat("x", maxText-1) + `\n","b":2}`, `{"a":"","b":2}`},
 		{"leading space", "\r\n \t{\"a\":1}", `{"a":1}`},
 	}
 	for _, test := range tests {
@@ -99,7 +101,7 @@ func TestCount(t *testing.T) {
 	}
 	for _, test := range tests {
 		var r reading
-		got, ok := r.count(datum{raw: []byte(test.json)})
+		got, ok := r.count(gjson.Parse(test.json))
 		if got != test.want || ok != test.ok || r.flawed == test.fine {
 			t.Errorf("count(%s) = %d, %v, flawed %v, want %d, %v, %v", test.json, got, ok, r.flawed, test.want, test.ok, !test.fine)
 		}

@@ -1,5 +1,7 @@
 package usage
 
+import "github.com/tidwall/gjson"
+
 // Readers of providers with a reply format of their own.
 var (
 	// Billed reads billed_units: tokens, search units, pictures embedded.
@@ -18,29 +20,28 @@ var (
 		anyText: true, items: true, deep: true}
 )
 
-func (r *reading) billed(units datum) {
+func (r *reading) billed(units gjson.Result) {
 	u := &r.usage
-	for e := units.entries(); e.next(); {
-		v := e.value
-		switch string(e.name) {
+	for name, v := range members(units) {
+		switch name {
 		case "input_tokens":
-			r.read = r.set(&u.Input, v) || r.read
+			r.state(&u.Input, v)
 		case "output_tokens":
-			r.read = r.set(&u.Output, v) || r.read
+			r.state(&u.Output, v)
 		case "search_units":
-			r.read = r.set(&u.Searches, v) || r.read
+			r.state(&u.Searches, v)
 		case "images":
-			r.read = r.set(&u.Images, v) || r.read
+			r.state(&u.Images, v)
 		}
 	}
 }
 
 func billedUnits(r *reading, doc *document) {
-	if doc.get("event_type").says("stream-end") { // of version 1, in lines or events without a name
+	if text(doc.get("event_type")) == "stream-end" { // of version 1, in lines or events without a name
 		r.ended = true
 	}
-	for _, path := range [...][]string{{"usage"}, {"meta"}, {"delta", "usage"}, {"response", "meta"}} {
-		if units := doc.get(append(path, "billed_units")...); units.isObject() {
+	for _, path := range [...]string{"usage", "meta", "delta.usage", "response.meta"} {
+		if units := doc.get(path + ".billed_units"); units.IsObject() {
 			r.billed(units)
 			return
 		}
@@ -53,34 +54,34 @@ func nativeOutput(r *reading, doc *document) {
 		return
 	}
 	output := doc.get("output")
-	reason := output.get("finish_reason")
-	if !reason.exists() {
-		reason = output.get("choices", "0", "finish_reason")
+	reason := output.Get("finish_reason")
+	if !reason.Exists() {
+		reason = output.Get("choices.0.finish_reason")
 	}
-	if reason.stated() {
+	if stated(reason) {
 		r.final, r.ended = true, true
 	}
-	word(&r.usage.Size, usage.get("size"))
+	word(&r.usage.Size, usage.Get("size"))
 }
 
 func evalCounts(r *reading, doc *document) {
-	if done := doc.get("done"); done.exists() && !done.result().Bool() {
+	if done := doc.get("done"); done.Exists() && !done.Bool() {
 		return
 	}
-	r.read = r.set(&r.usage.Input, doc.get("prompt_eval_count")) || r.read
-	r.read = r.set(&r.usage.Output, doc.get("eval_count")) || r.read
+	r.state(&r.usage.Input, doc.get("prompt_eval_count"))
+	r.state(&r.usage.Output, doc.get("eval_count"))
 	r.ended = true
 }
 
 func prediction(r *reading, doc *document) {
 	metrics := doc.get("metrics")
-	if !metrics.isObject() {
+	if !metrics.IsObject() {
 		return
 	}
-	r.seconds(metrics.get("predict_time"))
-	r.read = r.set(&r.usage.Input, metrics.get("input_token_count")) || r.read
-	r.read = r.set(&r.usage.Output, metrics.get("output_token_count")) || r.read
-	r.read = r.set(&r.usage.Images, metrics.get("image_count")) || r.read
+	r.seconds(metrics.Get("predict_time"))
+	r.state(&r.usage.Input, metrics.Get("input_token_count"))
+	r.state(&r.usage.Output, metrics.Get("output_token_count"))
+	r.state(&r.usage.Images, metrics.Get("image_count"))
 }
 
 // foreseen takes the seconds that were asked for while nothing says how long
@@ -94,20 +95,20 @@ func foreseen(r *reading, asked RequestedUnits) {
 
 func anyShape(r *reading, doc *document) {
 	switch {
-	case doc.get("usageMetadata").isObject():
+	case doc.get("usageMetadata").IsObject():
 		gemini(r, doc)
-	case doc.get("response", "usage").isObject(), doc.get("type").says(outputItem), doc.get("object").says("response"):
+	case doc.get("response.usage").IsObject(), text(doc.get("type")) == outputItem, text(doc.get("object")) == "response":
 		responses(r, doc)
-	case doc.get("message", "usage").isObject(),
-		doc.get("usage", "cache_read_input_tokens").exists(),
-		doc.get("usage", "cache_creation_input_tokens").exists(),
-		doc.get("type").says("message_delta"):
+	case doc.get("message.usage").IsObject(),
+		doc.get("usage.cache_read_input_tokens").Exists(),
+		doc.get("usage.cache_creation_input_tokens").Exists(),
+		text(doc.get("type")) == "message_delta":
 		messages(r, doc)
-	case doc.get("usage", "billed_units").isObject(),
-		doc.get("meta", "billed_units").isObject(),
-		doc.get("delta", "usage", "billed_units").isObject():
+	case doc.get("usage.billed_units").IsObject(),
+		doc.get("meta.billed_units").IsObject(),
+		doc.get("delta.usage.billed_units").IsObject():
 		billedUnits(r, doc)
-	case doc.get("eval_count").exists():
+	case doc.get("eval_count").Exists():
 		evalCounts(r, doc)
 	default:
 		chat(nil)(r, doc)

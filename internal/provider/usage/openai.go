@@ -1,8 +1,6 @@
 package usage
 
-import (
-	"modelgate/internal/provider/reqscan"
-)
+import "github.com/tidwall/gjson"
 
 // The readers of the OpenAI family. Its figures are inclusive: the prompt
 // counts cached, written and audio tokens too, the completion counts
@@ -52,14 +50,14 @@ type sums struct {
 // inclusive reads a usage object of this family. The adjustment, nil for
 // none, corrects the sums by a provider's own rule. It reports whether there
 // was any figure.
-func (r *reading) inclusive(usage datum, adjust func(sums) sums) bool {
-	if !usage.isObject() {
+func (r *reading) inclusive(usage gjson.Result, adjust func(sums) sums) bool {
+	if !usage.IsObject() {
 		return false
 	}
 	var s sums
 	any := false
-	for e := usage.entries(); e.next(); {
-		any = r.figure(&s, e.name, e.value) || any
+	for name, v := range members(usage) {
+		any = r.figure(&s, name, v) || any
 	}
 	if adjust != nil {
 		s = adjust(s)
@@ -77,8 +75,8 @@ func (r *reading) inclusive(usage datum, adjust func(sums) sums) bool {
 
 // figure takes one member of a usage object; it reports whether it is one
 // that is counted.
-func (r *reading) figure(s *sums, name []byte, v datum) bool {
-	switch string(name) {
+func (r *reading) figure(s *sums, name string, v gjson.Result) bool {
+	switch name {
 	case "prompt_tokens", "input_tokens":
 		s.hasPrompt = r.set(&s.prompt, v)
 		return s.hasPrompt
@@ -91,14 +89,20 @@ func (r *reading) figure(s *sums, name []byte, v datum) bool {
 	case "prompt_tokens_details", "input_tokens_details", "input_token_details":
 		r.inputDetails(s, v)
 	case "completion_tokens_details", "output_tokens_details", "output_token_details":
-		r.set(&s.audioOut, v.get("audio_tokens"))
-		r.set(&s.reasoning, v.get("reasoning_tokens"))
+		for name, v := range members(v) {
+			switch name {
+			case "audio_tokens":
+				r.set(&s.audioOut, v)
+			case "reasoning_tokens":
+				r.set(&s.reasoning, v)
+			}
+		}
 	case "cached_tokens", "prompt_cache_hit_tokens":
 		r.set(&s.cached, v)
 	case "prompt_cache_miss_tokens":
 		s.hasMissed = r.set(&s.missed, v)
 	case "server_tool_use": // of OpenRouter
-		r.set(&r.usage.Searches, v.get("web_search_requests"))
+		r.set(&r.usage.Searches, v.Get("web_search_requests"))
 	case "search_units":
 		return r.set(&r.usage.Searches, v)
 	case "generated_images", "image_count":
@@ -111,20 +115,19 @@ func (r *reading) figure(s *sums, name []byte, v datum) bool {
 	return false
 }
 
-func (r *reading) inputDetails(s *sums, v datum) {
-	for e := v.entries(); e.next(); {
-		v := e.value
-		switch string(e.name) {
+func (r *reading) inputDetails(s *sums, v gjson.Result) {
+	for name, v := range members(v) {
+		switch name {
 		case "cached_tokens":
 			r.set(&s.cached, v)
 		case "cache_write_tokens", "cache_creation_input_tokens":
 			r.set(&s.written, v)
 		case "cache_write_tokens_details":
-			r.set(&s.written1h, v.get("ttl_12h_tokens"))
+			r.set(&s.written1h, v.Get("ttl_12h_tokens"))
 		case "audio_tokens":
 			r.set(&s.audioIn, v)
 		case "cached_tokens_details":
-			r.set(&s.cachedAudio, v.get("audio_tokens"))
+			r.set(&s.cachedAudio, v.Get("audio_tokens"))
 		}
 	}
 }
@@ -179,16 +182,16 @@ func chat(adjust func(sums) sums) func(*reading, *document) {
 	return func(r *reading, doc *document) {
 		usage := doc.get("usage")
 		choices := doc.get("choices")
-		if !usage.isObject() {
-			usage = doc.get("x_groq", "usage")
+		if !usage.IsObject() {
+			usage = doc.get("x_groq.usage")
 		}
-		if !usage.isObject() {
-			usage = choices.get("0", "usage")
+		if !usage.IsObject() {
+			usage = choices.Get("0.usage")
 		}
 		word(&r.usage.ServiceTier, doc.get("service_tier"))
 		if r.inclusive(usage, adjust) {
 			r.final = r.final || finished(choices)
-		} else if meta := doc.get("meta", "billed_units"); meta.isObject() {
+		} else if meta := doc.get("meta.billed_units"); meta.IsObject() {
 			r.billed(meta)
 		}
 	}
@@ -197,22 +200,22 @@ func chat(adjust func(sums) sums) func(*reading, *document) {
 // finished reports whether usage beside these choices is the last word: there
 // are none, or one of them is complete. Some servers state running figures on
 // every chunk before.
-func finished(choices datum) bool {
-	if !choices.isArray() {
+func finished(choices gjson.Result) bool {
+	if !choices.IsArray() {
 		return true
 	}
 	running := false
 	complete := false
-	for e := choices.entries(); e.next(); {
+	for _, v := range members(choices) {
 		running = true
-		complete = complete || e.value.get("finish_reason").stated()
+		complete = complete || stated(v.Get("finish_reason"))
 	}
 	return complete || !running
 }
 
 func responses(r *reading, doc *document) {
-	usage, tier := doc.get("response", "usage"), doc.get("response", "service_tier")
-	if !usage.exists() {
+	usage, tier := doc.get("response.usage"), doc.get("response.service_tier")
+	if !usage.Exists() {
 		usage, tier = doc.get("usage"), doc.get("service_tier")
 	}
 	word(&r.usage.ServiceTier, tier)
@@ -225,19 +228,19 @@ func images(r *reading, doc *document) {
 	r.inclusive(doc.get("usage"), nil)
 	word(&r.usage.Size, doc.get("size"))
 	word(&r.usage.Quality, doc.get("quality"))
-	if doc.get("svg_usage").isObject() {
+	if doc.get("svg_usage").IsObject() {
 		r.flawed = true // a second model was charged, at rates of its own
 	}
 	if r.usage.Images > 0 {
 		return
 	}
-	if doc.get("b64_json").exists() {
+	if doc.get("b64_json").Exists() {
 		r.usage.Images, r.read = 1, true
 		return
 	}
-	for _, list := range [...][]string{{"metadata", "success_count"}, {"data"}, {"images"}, {"predictions"}} {
-		if v := doc.get(list...); v.kind() == reqscan.JSONNumber || v.kind() == reqscan.JSONString {
-			r.read = r.set(&r.usage.Images, v) || r.read
+	for _, list := range [...]string{"metadata.success_count", "data", "images", "predictions"} {
+		if v := doc.get(list); v.Type == gjson.Number || v.Type == gjson.String {
+			r.state(&r.usage.Images, length(v))
 			return
 		}
 	}
@@ -246,11 +249,11 @@ func images(r *reading, doc *document) {
 // refused reports whether a reply says that there was no result, whatever its
 // status.
 func refused(doc *document) bool {
-	if code := doc.get("base_resp", "status_code"); code.kind() == reqscan.JSONNumber && code.result().Num != 0 {
+	if code := doc.get("base_resp.status_code"); code.Type == gjson.Number && code.Num != 0 {
 		return true
 	}
 	failure := doc.get("error")
-	return failure.exists() && failure.kind() != reqscan.JSONNull && string(failure.raw) != "false"
+	return failure.Exists() && failure.Type != gjson.Null && failure.Type != gjson.False
 }
 
 // pictures takes as many pictures as were asked for where a successful reply
@@ -298,9 +301,7 @@ func speech(r *reading, doc *document) {
 	if r.inclusive(doc.get("usage"), nil) {
 		r.usage.AudioOutput, r.usage.Output, r.usage.Reasoning = r.usage.OutputTokens(), 0, 0
 	}
-	if r.set(&r.usage.Characters, doc.get("extra_info", "usage_characters")) {
-		r.read = true
-	}
+	r.state(&r.usage.Characters, doc.get("extra_info.usage_characters"))
 }
 
 // spoken counts the characters that were asked to be read aloud.

@@ -2,6 +2,7 @@ package usage
 
 import (
 	"bytes"
+	"iter"
 	"math"
 	"strconv"
 	"strings"
@@ -45,43 +46,32 @@ type reading struct {
 // count reads a whole number. The bool is false where there is none: null or
 // missing is not zero. A figure that cannot be a count is forced into
 // 0..MaxQuantity and flaws the reading.
-func (r *reading) count(v datum) (int64, bool) {
-	var text []byte
-	kind := v.kind()
-	switch kind {
-	case reqscan.JSONAbsent, reqscan.JSONNull:
+func (r *reading) count(v gjson.Result) (n int64, ok bool) {
+	f, err := v.Num, error(nil)
+	switch v.Type {
+	case gjson.Null:
 		return 0, false
-	case reqscan.JSONString:
-		text = v.text()
-	case reqscan.JSONNumber:
-		text = v.number()
+	case gjson.Number:
+	case gjson.String:
+		f, err = strconv.ParseFloat(v.Str, 64)
 	default:
-		r.flawed = true
-		return 0, false
-	}
-	if n, err := strconv.ParseInt(string(text), 10, 64); err == nil && n >= 0 && n <= modelgate.MaxQuantity {
-		return n, true
-	}
-	f, err := strconv.ParseFloat(string(text), 64)
-	if err != nil && kind == reqscan.JSONString {
-		r.flawed = true
-		return 0, false
+		err = strconv.ErrSyntax
 	}
 	switch {
-	case math.IsNaN(f) || f < 0:
+	case err != nil:
 		r.flawed = true
-		return 0, true
+		return 0, false
 	case f > modelgate.MaxQuantity:
-		r.flawed = true
-		return modelgate.MaxQuantity, true
+		n = modelgate.MaxQuantity
+	case f > 0:
+		n = int64(f)
 	}
-	n := int64(f)
 	r.flawed = r.flawed || float64(n) != f
 	return n, true
 }
 
 // set stores a count where there is one.
-func (r *reading) set(to *int64, v datum) bool {
+func (r *reading) set(to *int64, v gjson.Result) bool {
 	n, ok := r.count(v)
 	if ok {
 		*to = n
@@ -89,17 +79,19 @@ func (r *reading) set(to *int64, v datum) bool {
 	return ok
 }
 
+// state is set for a figure by which a reply states its usage.
+func (r *reading) state(to *int64, v gjson.Result) { r.read = r.set(to, v) || r.read }
+
 // seconds stores a duration in seconds, fractions allowed, as millionths.
-func (r *reading) seconds(v datum) {
-	var f float64
-	switch v.kind() {
-	case reqscan.JSONString:
+func (r *reading) seconds(v gjson.Result) {
+	f := v.Num
+	switch v.Type {
+	case gjson.String:
 		var err error
-		if f, err = strconv.ParseFloat(strings.TrimSpace(string(v.text())), 64); err != nil {
+		if f, err = strconv.ParseFloat(strings.TrimSpace(v.Str), 64); err != nil {
 			return
 		}
-	case reqscan.JSONNumber:
-		f = v.result().Num
+	case gjson.Number:
 	default:
 		return
 	}
@@ -112,11 +104,35 @@ func (r *reading) seconds(v datum) {
 	r.usage.Seconds = int64(f)
 }
 
+// maxText bounds the strings that are read, in bytes between their quotes.
+const maxText = 512
+
+// text is the content of a string; "" for a longer one and any other value.
+func text(v gjson.Result) string {
+	if len(v.Raw) > maxText+len(`""`) {
+		return ""
+	}
+	return v.Str
+}
+
+// stated reports whether a value is a reason: a string that says something.
+func stated(v gjson.Result) bool { return text(v) != "" && v.Str != "null" }
+
 // word keeps a short modifier such as a service tier. It is copied, so that
 // it does not hold on to the reply.
-func word(to *string, v datum) {
-	if text := v.text(); len(text) > 0 && len(text) <= 64 && string(text) != *to {
-		*to = string(text)
+func word(to *string, v gjson.Result) {
+	if v.Str != "" && len(v.Str) <= 64 && v.Str != *to {
+		*to = strings.Clone(v.Str)
+	}
+}
+
+// members yields the members of an object in order, or the elements of an array
+// without names, and nothing of any other value.
+func members(v gjson.Result) iter.Seq2[string, gjson.Result] {
+	return func(yield func(string, gjson.Result) bool) {
+		if v.IsObject() || v.IsArray() {
+			v.ForEach(func(name, v gjson.Result) bool { return yield(text(name), v) })
+		}
 	}
 }
 
@@ -156,21 +172,21 @@ func quoted(names ...string) [][]byte {
 	return list
 }
 
-// Count is the whole number that a value of a valid document states. See
-// reading.count; the bool is false where there is none.
-func Count(v gjson.Result) (int64, bool) { return new(reading).count(datumOf(v)) }
+// Count is the whole number that a value of a valid document states; see
+// reading.count. The bool is false where there is none.
+func Count(v gjson.Result) (int64, bool) { return new(reading).count(v) }
 
 // Seconds is the duration that a value of a valid document states, in
 // millionths of a second.
 func Seconds(v gjson.Result) (n int64, ok bool) {
 	var r reading
-	r.seconds(datumOf(v))
+	r.seconds(v)
 	return r.usage.Seconds, r.read
 }
 
 // Word is the short modifier, such as a size, that a value of a valid document
 // states; "" where it is none.
 func Word(v gjson.Result) (text string) {
-	word(&text, datumOf(v))
+	word(&text, v)
 	return text
 }

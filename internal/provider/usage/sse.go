@@ -179,7 +179,7 @@ func (s *stream) Feed(chunk []byte) bool {
 }
 
 func (s *stream) event(name, data []byte) {
-	before := s.stated()
+	before := s.progress()
 	s.reading.event(s.reader, &s.doc, name, data)
 	if s.covers(before) {
 		s.delivery.covered()
@@ -245,7 +245,7 @@ func (s *stream) Result() (modelgate.Usage, Seen) {
 }
 
 func (s *stream) Unstated() int64 {
-	if r := s.look(); r.covers(s.stated()) {
+	if r := s.look(); r.covers(s.progress()) {
 		return 0
 	}
 	return s.delivery.bytes()

@@ -6,7 +6,7 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"modelgate/internal/provider/reqscan"
+	"github.com/tidwall/gjson"
 )
 
 // tools is how often tools that the provider runs did something.
@@ -17,8 +17,8 @@ type tools struct{ searches, fileSearches int64 }
 const mostIDs = 1000
 
 // distinct notes an id, and how many different ones there are.
-func (r *reading) distinct(id []byte, count *int64) {
-	digest := sha256.Sum256(id)
+func (r *reading) distinct(id string, count *int64) {
+	digest := sha256.Sum256([]byte(id))
 	sum := binary.BigEndian.Uint64(digest[:])
 	switch {
 	case slices.Contains(r.ids, sum):
@@ -43,17 +43,17 @@ func isToolItem(name, data []byte) bool {
 }
 
 // item counts an item of a response.
-func (r *reading) item(item datum, t *tools) {
-	switch string(item.get("type").text()) {
+func (r *reading) item(item gjson.Result, t *tools) {
+	switch text(item.Get("type")) {
 	case "web_search_call":
-		if kind := item.get("action", "type"); !kind.exists() || kind.says("search") {
+		if kind := item.Get("action.type"); !kind.Exists() || text(kind) == "search" {
 			t.searches++
 		}
 	case "file_search_call":
 		t.fileSearches++
 	case "code_interpreter_call":
-		if id := item.get("container_id"); id.kind() == reqscan.JSONString {
-			r.distinct(id.text(), &r.usage.CodeSessions)
+		if id := item.Get("container_id"); id.Type == gjson.String {
+			r.distinct(text(id), &r.usage.CodeSessions)
 		} else {
 			r.usage.CodeSessions = max(r.usage.CodeSessions, 1)
 		}
@@ -66,16 +66,16 @@ func (r *reading) item(item datum, t *tools) {
 // items counts what the tools of a response did: as its items came, or from
 // its list of them, which may hold more.
 func (r *reading) items(doc *document) {
-	if doc.get("type").says(outputItem) {
+	if text(doc.get("type")) == outputItem {
 		r.item(doc.get("item"), &r.passed)
 	}
-	list := doc.get("response", "output")
-	if !list.isArray() {
+	list := doc.get("response.output")
+	if !list.IsArray() {
 		list = doc.get("output")
 	}
 	var listed tools
-	for e := list.entries(); e.next(); {
-		r.item(e.value, &listed)
+	for _, v := range members(list) {
+		r.item(v, &listed)
 	}
 	u := &r.usage
 	u.Searches = max(u.Searches, r.passed.searches, listed.searches)
@@ -84,17 +84,16 @@ func (r *reading) items(doc *document) {
 
 // grounding counts what a candidate was answered from: different searches, and
 // that there were any.
-func (r *reading) grounding(candidate datum) {
-	found := candidate.get("groundingMetadata")
-	queries := found.get("webSearchQueries")
-	for e := queries.entries(); e.next(); {
-		// Of a long query a skimmer leaves nothing: it counts all the same.
-		if query := e.value.text(); len(query) > 0 || e.short {
-			r.distinct(query, &r.usage.Searches)
+func (r *reading) grounding(candidate gjson.Result) {
+	found := candidate.Get("groundingMetadata")
+	queries := found.Get("webSearchQueries")
+	for _, v := range members(queries) {
+		if v.Str != "" {
+			r.distinct(text(v), &r.usage.Searches)
 			r.usage.GroundedRequests = 1
 		}
 	}
-	for e := found.get("groundingChunks").entries(); e.next(); {
+	for range members(found.Get("groundingChunks")) {
 		r.usage.GroundedRequests = 1
 	}
 }
