@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timerSlack is how much later than asked for the system may wake the process.
-// After each pause of the process Go's scheduler has the thread that looks after
-// the others wake every 20 µs at first, which with the system's own slack of
-// 50 µs took an eighth of a gateway's processor time where it was busy in part.
+// timerSlack is by how much the system may delay a timer of the process. No timer in
+// the gateway needs a finer resolution. Whenever the process has been idle, Go's
+// sysmon thread wakes every 20 µs at first; with the system's slack of 50 µs that
+// costs a paced stream, and calls to a slow provider, a tenth of their processor time.
 const timerSlack = time.Millisecond
 
-// setTimerSlack gives every thread of the process timerSlack. The thread meant has
-// begun by now, and what another one sets does not reach it: the process begins
-// once more, in its place, with what a thread hands on to those after it. Where
-// the system does not do that, all stays as it is. See PR_SET_TIMERSLACK(2const).
+// setTimerSlack gives every thread of the process timerSlack. sysmon runs by now and
+// cannot be given another slack, so the process executes itself anew: threads inherit
+// the slack of the thread that does. Where the system refuses, nothing changes. See
+// PR_SET_TIMERSLACK(2const).
 func setTimerSlack() {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -32,7 +32,7 @@ func setTimerSlack() {
 	_ = syscall.Exec(file, os.Args, os.Environ())
 }
 
-// ownSlack is the slack of the calling thread.
+// ownSlack is the slack of the calling thread, 0 if the system does not say.
 func ownSlack() time.Duration {
 	slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// TestSlacken: a thread that the process begins has the slack, and so has the
+// TestSetTimerSlack: a thread that the process begins has the slack, and so has the
 // first; the process is the same and has its arguments.
-func TestSlacken(t *testing.T) {
-	const variable = "MODELGATE_TEST_SLACKEN"
+func TestSetTimerSlack(t *testing.T) {
+	const variable = "MODELGATE_TEST_TIMER_SLACK"
 	if os.Getenv(variable) != "" {
 		setTimerSlack()
 		first, next := ownSlack(), make(chan struct{})
@@ -23,7 +23,7 @@ func TestSlacken(t *testing.T) {
 		<-next
 		os.Exit(0)
 	}
-	cmd := exec.Command(os.Args[0], "-test.run=^TestSlacken$")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestSetTimerSlack$")
 	cmd.Env = append(os.Environ(), variable+"=yes")
 	out, err := cmd.Output()
 	want := fmt.Sprintf("%d %q %v %v\n", cmd.Process.Pid, cmd.Args[1:], timerSlack, timerSlack)

@@ -2,5 +2,5 @@
 
 package main
 
-// slacken has nothing to set on this system.
-func slacken() {}
+// setTimerSlack does nothing: only Linux has a timer slack that a process can set.
+func setTimerSlack() {}

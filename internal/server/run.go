@@ -40,7 +40,7 @@ func (s *Server) Run(ctx context.Context, ready func(addr net.Addr)) error {
 	ready(listener.Addr())
 	s.log.Info("listening", "addr", listener.Addr().String(), "base_url", BaseURL(cfg, listener.Addr().String()), "version", s.Version,
 		"providers", len(cfg.Providers), "models", len(cfg.Catalog))
-	s.loops.Go(func() { tuneRuntime(background, s.memory.heap, s.Lookup) })
+	s.memory.tuneCollector(s.Lookup)
 	select {
 	case <-ctx.Done():
 	case err = <-failed:

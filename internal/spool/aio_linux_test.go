@@ -29,15 +29,15 @@ func TestAIO(t *testing.T) {
 	}
 	for name, a := range map[string]*aio{"aio": real, "thread": nil} {
 		t.Run(name, func(t *testing.T) {
-			var all, lookers sync.WaitGroup
+			var all, pollers sync.WaitGroup
 			synced := make(chan struct{})
-			lookers.Go(func() { // the end of a sync is told of once, whoever sees it
+			pollers.Go(func() { // the end of a sync is told of once, whoever sees it
 				for {
 					select {
 					case <-synced:
 						return
 					default:
-						a.look()
+						a.poll()
 					}
 				}
 			})
@@ -55,7 +55,7 @@ func TestAIO(t *testing.T) {
 			}
 			all.Wait()
 			close(synced)
-			lookers.Wait()
+			pollers.Wait()
 			if err := a.syncData(pipe); !errors.Is(err, unix.EINVAL) {
 				t.Errorf("a pipe: %v, want what fdatasync says: %v", err, unix.EINVAL)
 			}

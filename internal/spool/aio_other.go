@@ -11,6 +11,6 @@ func newAIO() *aio { return nil }
 
 func (*aio) syncData(f *os.File) error { return syncData(f) }
 
-func (*aio) look() {}
+func (*aio) poll() {}
 
 func (*aio) close() error { return nil }

@@ -86,7 +86,6 @@ func (s *Spool) append(t Type, id *[16]byte, payload []byte) error {
 	}
 	seg.end += size
 	s.wrote(seg)
-	s.stats.appends.Add(1)
 	if len(s.spares) == 0 && seg.end > seg.limit/2 && s.noRoom == nil {
 		s.askSpare()
 	}

@@ -45,24 +45,8 @@ type Entry struct {
 	Next    Position // just behind it
 }
 
-// castagnoli and words never change: the table of CRC-32C, and those that take
-// eight bytes in at once.
-var (
-	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-	words      = wordTables()
-)
-
-// wordTables are, for a byte that n others follow, what it does to the
-// checksum in the end.
-func wordTables() *[8]crc32.Table {
-	t := &[8]crc32.Table{*castagnoli}
-	for n := range 7 {
-		for b, crc := range t[n] {
-			t[n+1][b] = castagnoli[byte(crc)] ^ crc>>8
-		}
-	}
-	return t
-}
+// castagnoli is the table of CRC-32C.
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // appendFrame appends the frame of an entry that will stand at a position.
 func appendFrame(dst []byte, at Position, t Type, id *[16]byte, payload []byte) []byte {
@@ -76,8 +60,8 @@ func appendFrame(dst []byte, at Position, t Type, id *[16]byte, payload []byte) 
 }
 
 // checksum is the CRC-32C of the segment, the offset, the length and the rest.
-// The first three go through tables by hand: a buffer for them would be an
-// allocation for every frame.
+// The first three are added without a buffer, which crc32.Update would have
+// allocated for every frame.
 func checksum(at Position, rest []byte) uint32 {
 	crc := word(^uint32(0), uint64(at.Segment))
 	crc = word(crc, uint64(at.Offset))
@@ -87,9 +71,11 @@ func checksum(at Position, rest []byte) uint32 {
 
 // word takes eight bytes, the lowest first, into a checksum.
 func word(crc uint32, w uint64) uint32 {
-	w ^= uint64(crc)
-	return words[7][byte(w)] ^ words[6][byte(w>>8)] ^ words[5][byte(w>>16)] ^ words[4][byte(w>>24)] ^
-		words[3][byte(w>>32)] ^ words[2][byte(w>>40)] ^ words[1][byte(w>>48)] ^ words[0][byte(w>>56)]
+	for range 8 {
+		crc = castagnoli[byte(crc)^byte(w)] ^ crc>>8
+		w >>= 8
+	}
+	return crc
 }
 
 // decodeFrame reads the frame at the beginning of b, which stands at a

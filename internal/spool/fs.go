@@ -38,15 +38,10 @@ type File interface {
 	Close() error
 }
 
-// sparse is a File that knows from where on to its end it was never written.
-type sparse interface {
-	DataEnd(size int64) int64
-}
-
-// looker is an FS that is told of the end of a sync, and may be told late
-// where the processor is busy. Look sees now whether one has ended.
-type looker interface {
-	Look()
+// poller is an FS that learns of the end of a sync from the scheduler, which may
+// tell it late where the processor is busy. Poll checks at once.
+type poller interface {
+	Poll()
 }
 
 // ErrLocked says that another process has the spool directory.
@@ -93,9 +88,6 @@ func (f osFile) Size() (int64, error) {
 	}
 	return info.Size(), nil
 }
-
-// DataEnd implements sparse.
-func (f osFile) DataEnd(size int64) int64 { return lastData(f.File, size) }
 
 // Create implements FS.
 func (d *Directory) Create(name string, size int64) (File, error) {
@@ -188,8 +180,8 @@ func (d *Directory) Lock() (func() error, error) {
 	return func() error { return errors.Join(d.aio.close(), f.Close()) }, nil
 }
 
-// Look implements looker.
-func (d *Directory) Look() { d.aio.look() }
+// Poll implements poller.
+func (d *Directory) Poll() { d.aio.poll() }
 
 func (d *Directory) path(name string) string { return filepath.Join(d.name, name) }
 

@@ -42,24 +42,3 @@ func syncData(f *os.File) error {
 		}
 	}
 }
-
-// lastData is where the last data of a file ends, as the file system tells;
-// what lies behind was never written and reads as zeros. It is the size where
-// the file system does not know.
-func lastData(f *os.File, size int64) int64 {
-	const extents = 1000 // a file in more pieces is read as a whole
-	end := int64(0)
-	for range extents {
-		data, err := unix.Seek(int(f.Fd()), end, unix.SEEK_DATA)
-		if errors.Is(err, unix.ENXIO) {
-			return end
-		}
-		if err == nil {
-			end, err = unix.Seek(int(f.Fd()), data, unix.SEEK_HOLE)
-		}
-		if err != nil || end >= size {
-			return size
-		}
-	}
-	return size
-}

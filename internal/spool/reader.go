@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 const readAhead = 256 << 10
@@ -139,10 +140,8 @@ func (r *Reader) skip(end int64, file File) error {
 func (s *Spool) damaged(at Position) (next int64, known bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, seg := range s.segments {
-		if seg.number == at.Segment {
-			next, known = seg.damage[at.Offset]
-		}
+	if seg := s.segment(at.Segment); seg != nil {
+		next, known = seg.damage[at.Offset]
 	}
 	return next, known
 }
@@ -151,15 +150,18 @@ func (s *Spool) damaged(at Position) (next int64, known bool) {
 func (s *Spool) setDamaged(at Position, next int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, seg := range s.segments {
-		if seg.number != at.Segment {
-			continue
-		}
-		if seg.damage == nil {
-			seg.damage = map[int64]int64{}
-		}
+	if seg := s.segment(at.Segment); seg != nil {
 		seg.damage[at.Offset] = next
 	}
+}
+
+// segment is the one with the number, nil for none. The lock is held.
+func (s *Spool) segment(number int64) *segment {
+	i := slices.IndexFunc(s.segments, func(seg *segment) bool { return seg.number == number })
+	if i < 0 {
+		return nil
+	}
+	return s.segments[i]
 }
 
 // extent is the file and the written end of the segment that a position lies

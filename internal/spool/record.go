@@ -9,12 +9,9 @@ import (
 	"modelgate"
 )
 
-// A version begins every payload. A change of the layout raises it and keeps
+// recordVersion begins every payload. A change of the layout raises it and goes on
 // reading the older ones, because a segment may outlive an upgrade.
-const (
-	beginVersion = 3 // 1 had no Holds, 2 no Sent
-	endVersion   = 3 // 1 had no Job, 2 no reasoning, tools and advisor
-)
+const recordVersion = 3
 
 // errRecord says that a payload with a good checksum cannot be understood:
 // it was written by a newer version or by a faulty one.
@@ -23,7 +20,7 @@ var errRecord = errors.New("spool: malformed record")
 // AppendBegin appends the payload of a BEGIN entry to dst. The id is not part
 // of it: the frame carries the id.
 func AppendBegin(dst []byte, b *modelgate.CallBegin) []byte {
-	dst = append(dst, beginVersion)
+	dst = append(dst, recordVersion)
 	dst = binary.AppendVarint(dst, b.At.UnixMicro())
 	for _, s := range [...]string{
 		string(b.ClientID), string(b.KeyID), string(b.SubAccountID), b.Provider, b.Model, b.Slug,
@@ -50,7 +47,7 @@ func AppendBegin(dst []byte, b *modelgate.CallBegin) []byte {
 // own pairs, like that of the row.
 func (d *Decoder) Begin(id [16]byte, payload []byte) (modelgate.CallBegin, error) {
 	r := record{decoder: d, rest: payload}
-	version := r.version(beginVersion)
+	r.version()
 	b := modelgate.CallBegin{ID: id, At: time.UnixMicro(r.varint()).UTC()}
 	b.ClientID = modelgate.ClientID(r.text())
 	b.KeyID = modelgate.KeyID(r.text())
@@ -59,22 +56,17 @@ func (d *Decoder) Begin(id [16]byte, payload []byte) (modelgate.CallBegin, error
 	b.Kind = modelgate.ModelKind(r.text())
 	b.Region, b.Door = r.text(), r.text()
 	b.ViaSDK = r.byte() == 1
-	if version > 1 {
-		b.Holds = modelgate.Holds(r.uvarint())
-	}
-	if version > 2 {
-		b.Sent.Input, b.Sent.Cost = r.varint(), modelgate.Nano(r.varint())
-		b.Sent.PriceLabel = r.text()
-	}
+	b.Holds = modelgate.Holds(r.uvarint())
+	b.Sent.Input, b.Sent.Cost = r.varint(), modelgate.Nano(r.varint())
+	b.Sent.PriceLabel = r.text()
 	b.Attribution = r.attribution(&b)
 	return b, r.done("begin")
 }
 
 // AppendEnd appends the payload of an END or MARK entry to dst.
 func AppendEnd(dst []byte, e *modelgate.CallEnd) []byte {
-	dst = append(dst, endVersion)
-	numbers := endNumbers(e)
-	for _, n := range numbers {
+	dst = append(dst, recordVersion)
+	for _, n := range endNumbers(e) {
 		dst = binary.AppendVarint(dst, *n)
 	}
 	dst = binary.AppendVarint(dst, int64(e.StatusCode))
@@ -119,30 +111,20 @@ func (r *record) job() *modelgate.NewJob {
 // End reads the payload of an END or MARK entry.
 func (d *Decoder) End(payload []byte) (modelgate.CallEnd, error) {
 	r := record{decoder: d, rest: payload}
-	version := r.version(endVersion)
+	r.version()
 	var e modelgate.CallEnd
-	numbers, texts := endNumbers(&e), endTexts(&e)
-	for i, n := range numbers {
-		if version > 2 || i < oldNumbers {
-			*n = r.varint()
-		}
+	for _, n := range endNumbers(&e) {
+		*n = r.varint()
 	}
 	e.StatusCode = int(r.varint())
 	e.Cost = modelgate.Nano(r.varint())
 	e.ParseStatus = modelgate.ParseStatus(r.text())
-	for i, s := range texts {
-		if version > 2 || i < oldTexts {
-			*s = r.text()
-		}
+	for _, s := range endTexts(&e) {
+		*s = r.text()
 	}
-	if version > 1 {
-		e.Job = r.job()
-	}
+	e.Job = r.job()
 	return e, r.done("end")
 }
-
-// Version 2 had the first of the counts and texts only.
-const oldNumbers, oldTexts = 14, 9
 
 // endNumbers fixes the order of the counts on disk.
 func endNumbers(e *modelgate.CallEnd) [24]*int64 {
@@ -194,12 +176,10 @@ type record struct {
 }
 
 // version reads the version, which must be known.
-func (r *record) version(newest byte) byte {
-	v := r.byte()
-	if v < 1 || v > newest {
+func (r *record) version() {
+	if r.byte() != recordVersion {
 		r.failed = true
 	}
-	return v
 }
 
 func (r *record) byte() byte {

@@ -122,9 +122,6 @@ func readInto(buf []byte, file File) (content []byte, size int64, err error) {
 func dataEnd(file File, size int64) (int64, error) {
 	const part = 128 << 10
 	buf, zeros := make([]byte, part), make([]byte, part)
-	if f, ok := file.(sparse); ok {
-		size = f.DataEnd(size)
-	}
 	for off := (size - 1) / part * part; off >= 0 && size > 0; off -= part {
 		n := min(size-off, part)
 		if err := readFull(file, buf[:n], off); err != nil {
@@ -227,7 +224,6 @@ func zerosEnd(content []byte, off int64) int64 {
 // reports whether it could.
 func (s *Spool) quarantine(number, offset int64, damaged []byte) bool {
 	s.stats.quarantined.Add(1)
-	s.stats.quarantinedBytes.Add(int64(len(damaged)))
 	s.Log.Error("damage in the spool", "segment", number, "offset", offset, "bytes", len(damaged))
 	return s.keepAside("damage", number, offset, damaged)
 }

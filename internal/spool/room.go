@@ -102,7 +102,7 @@ func (s *Spool) allocate() {
 	s.mu.Lock()
 	s.noRoom = err
 	if err == nil {
-		s.spares = append(s.spares, &segment{number: number, file: file, end: segmentHeader, limit: s.Segment, size: s.Segment})
+		s.spares = append(s.spares, &segment{number: number, file: file, end: segmentHeader, limit: s.Segment, size: s.Segment, damage: map[int64]int64{}})
 	}
 }
 

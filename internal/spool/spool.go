@@ -116,20 +116,18 @@ type segment struct {
 }
 
 type counters struct {
-	appends, fsyncs, quarantined, quarantinedBytes atomic.Int64
-	lastSync                                       atomic.Int64 // nanoseconds
+	fsyncs, quarantined atomic.Int64
+	lastSync            atomic.Int64 // nanoseconds
 }
 
 // Stats are figures about a spool.
 type Stats struct {
-	Segments         int
-	Bytes            int64 // allocated, spare segments included
-	Open             int64 // calls begun and not ended
-	Appends          int64
-	Fsyncs           int64
-	LastSync         time.Duration
-	Quarantined      int64 // damaged places found
-	QuarantinedBytes int64
+	Segments    int
+	Bytes       int64 // allocated, spare segments included
+	Open        int64 // calls begun and not ended
+	Fsyncs      int64
+	LastSync    time.Duration
+	Quarantined int64 // damaged places found
 }
 
 // Open takes the directory, recovers what is in it, and readies it for
@@ -199,12 +197,10 @@ func (s *Spool) Start() Position { return s.start }
 func (s *Spool) Stats() Stats {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Stats{
+	return Stats{
 		Segments: len(s.segments), Bytes: s.allocated(), Open: s.open,
-		Appends: s.stats.appends.Load(), Fsyncs: s.stats.fsyncs.Load(), LastSync: time.Duration(s.stats.lastSync.Load()),
-		Quarantined: s.stats.quarantined.Load(), QuarantinedBytes: s.stats.quarantinedBytes.Load(),
+		Fsyncs: s.stats.fsyncs.Load(), LastSync: time.Duration(s.stats.lastSync.Load()), Quarantined: s.stats.quarantined.Load(),
 	}
-	return st
 }
 
 // Close refuses further entries, syncs what is written, waits for the

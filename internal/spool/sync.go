@@ -27,16 +27,16 @@ func (b *batch) finish(err error) {
 // wait returns once everything in the batch is durable.
 func (s *Spool) wait(b *batch) error {
 	s.ask()
-	s.look()
+	s.poll()
 	<-b.done
 	b.done <- struct{}{}
 	return b.err
 }
 
-// look sees whether the sync that is under way has ended.
-func (s *Spool) look() {
-	if fs, ok := s.FS.(looker); ok {
-		fs.Look()
+// poll checks whether the sync that is under way has ended.
+func (s *Spool) poll() {
+	if fs, ok := s.FS.(poller); ok {
+		fs.Poll()
 	}
 }
 
