@@ -116,6 +116,15 @@ func (c *Caller) PermitProvider(provider string, served []*Model) bool {
 	return all.PermitProvider(provider, served)
 }
 
+// PermitNative reports whether the caller may use a model under the provider's
+// own id; with "", every model of the provider.
+func (c *Caller) PermitNative(catalog *Catalog, provider, model string) bool {
+	if model == "" {
+		return c.PermitProvider(provider, catalog.ServedBy(provider))
+	}
+	return c.Permit(Target{Provider: provider, Model: model, Catalog: catalog.Serving(provider, model)})
+}
+
 // Bounds is the ceiling this caller issues under: the organization's, or for
 // a key bound to a sub-account its own rights and stored denies.
 func (c *Caller) Bounds() Ceiling {

@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"net/http"
 	"strings"
 
@@ -77,4 +78,19 @@ func presentable(value string) bool {
 		}
 	}
 	return true
+}
+
+// Identifier finds the caller behind a secret; Authenticator is one.
+type Identifier interface {
+	Identify(ctx context.Context, secret string, from Origin) (*modelgate.Caller, error)
+}
+
+// Identify is the caller of a request by the key in its headers. Errors are those
+// of Presented and of Authenticator.Identify.
+func Identify(keys Identifier, r *http.Request, p Place) (*modelgate.Caller, error) {
+	secret, err := Presented(r.Header, p)
+	if err != nil {
+		return nil, err
+	}
+	return keys.Identify(r.Context(), secret, OriginOf(r))
 }

@@ -6,28 +6,19 @@ import (
 	"modelgate/internal/ratelimit"
 )
 
-// identify finds the caller behind the presented key, unless a session has
-// done so.
-func (g *Gateway) identify(c *call) error {
-	if c.caller != nil {
-		return nil
+// admit finds the caller behind the presented key, unless a session has done
+// so, and checks its scope, then its rate and concurrency. The pass is to be
+// released when the request has ended, also after an error.
+func (g *Gateway) admit(in *inbound) (pass ratelimit.Pass, err error) {
+	if in.caller == nil {
+		if in.caller, err = auth.Identify(g.Keys, in.r, auth.AnyHeader); err != nil {
+			return pass, err
+		}
 	}
-	secret, err := auth.Presented(c.r.Header, auth.AnyHeader)
-	if err != nil {
-		return err
+	if !in.caller.Has(modelgate.InferenceUse) {
+		return pass, modelgate.ErrMissingScope(modelgate.InferenceUse)
 	}
-	c.caller, err = g.Keys.Identify(c.r.Context(), secret, auth.OriginOf(c.r))
-	return err
-}
-
-// enter checks the scope, then rate and concurrency.
-func (g *Gateway) enter(c *call) error {
-	if !c.caller.Has(modelgate.InferenceUse) {
-		return modelgate.ErrMissingScope(modelgate.InferenceUse)
-	}
-	pass, err := g.Limiter.Enter(c.caller.KeyID, c.caller.Limits, ratelimit.Call, c.caller.Ancestors...)
-	c.pass = pass
-	return err
+	return g.Limiter.Enter(in.caller.KeyID, in.caller.Limits, ratelimit.Call, in.caller.Ancestors...)
 }
 
 // permit keeps the routes that the caller may use and that are there. Where
@@ -67,21 +58,14 @@ func (c *call) refusal(a *attempt) error {
 // permitted judges every model that the call names on this route. A call that
 // names none needs the right to all of the provider's.
 func (c *call) permitted(a *attempt) bool {
-	if a.model == "" {
-		return c.caller.PermitProvider(a.name, c.snapshot.Catalog.ServedBy(a.name))
-	}
-	target := modelgate.Target{Provider: a.name, Model: a.model, Catalog: c.snapshot.Catalog.Serving(a.name, a.model)}
-	if c.bySlug {
-		target.Catalog = []*modelgate.Model{c.model}
-	}
-	if !c.caller.Permit(target) {
-		return false
-	}
+	catalog := c.snapshot.Catalog
 	for _, other := range a.others {
-		target := modelgate.Target{Provider: a.name, Model: other, Catalog: c.snapshot.Catalog.Serving(a.name, other)}
-		if !c.caller.Permit(target) {
+		if !c.caller.PermitNative(catalog, a.name, other) {
 			return false
 		}
 	}
-	return true
+	if c.bySlug {
+		return c.caller.Permit(modelgate.Target{Provider: a.name, Model: a.model, Catalog: []*modelgate.Model{c.model}})
+	}
+	return c.caller.PermitNative(catalog, a.name, a.model)
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"log/slog"
 	"net/http"
@@ -32,7 +33,7 @@ func (ledgerless) Begin(*modelgate.CallBegin) error             { return nil }
 func (ledgerless) Mark(modelgate.UUID, *modelgate.CallEnd)      {}
 func (ledgerless) End(modelgate.UUID, *modelgate.CallEnd) error { return nil }
 
-func benchRelay(b *testing.B) (*Gateway, *Snapshot) {
+func benchGateway(b *testing.B) (*Gateway, *Snapshot) {
 	live := liveAt(b, "http://127.0.0.1:1", plan{})
 	caller := modelgate.Caller{ClientID: "c", KeyID: "k", Scopes: []modelgate.Scope{modelgate.InferenceUse}, Entitlements: modelgate.OpenEntitlements()}
 	return New(Options{
@@ -43,7 +44,7 @@ func benchRelay(b *testing.B) (*Gateway, *Snapshot) {
 
 // Everything up to the first byte to a provider, for a chat call of 1 KB.
 func BenchmarkAdmit(b *testing.B) {
-	y, live := benchRelay(b)
+	g, live := benchGateway(b)
 	body := `{"model":"acme/chat","stream":true,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 200) + `"}]}`
 	header := http.Header{"Authorization": {"Bearer gw_live_any"}, "Content-Type": {"application/json"}, "User-Agent": {"OpenAI/Python 2.0"}}
 	r, err := http.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
@@ -56,13 +57,12 @@ func BenchmarkAdmit(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		r.Body = io.NopCloser(strings.NewReader(body))
-		c := &call{w: w, r: r, id: id, start: time.Now(), snapshot: live}
-		for _, step := range []func(*call) error{y.identify, y.enter, y.resolveDoor, y.permit} {
-			if err := step(c); err != nil {
-				b.Fatal(err)
-			}
+		c := &call{inbound: inbound{w: w, r: r, id: id, start: time.Now(), snapshot: live}}
+		pass, err := g.admit(&c.inbound)
+		if err := errors.Join(err, g.resolveDoor(c), g.permit(c)); err != nil {
+			b.Fatal(err)
 		}
-		c.pass.Release()
+		pass.Release()
 	}
 }
 
@@ -99,7 +99,7 @@ func BenchmarkPass(b *testing.B) {
 		{"stream", "text/event-stream", stream, -1},
 	} {
 		b.Run(bm.name, func(b *testing.B) {
-			y, live := benchRelay(b)
+			g, live := benchGateway(b)
 			p := live.Providers["openai"]
 			way := p.Door("/v1/chat/completions")
 			request := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
@@ -109,12 +109,12 @@ func BenchmarkPass(b *testing.B) {
 			for b.Loop() {
 				resp.Body = &pieces{list: bm.list}
 				c := &call{
-					w: &sink{http.Header{}}, r: request, start: time.Now(), snapshot: live, caller: new(modelgate.Caller), begun: true, sent: true, model: live.Catalog.Find("acme/chat"),
-					surface: "/v1/chat/completions", attempts: []attempt{{name: "openai", provider: p, model: "gpt-x", reader: way.Reader}},
+					inbound: inbound{w: &sink{http.Header{}}, r: request, start: time.Now(), snapshot: live, caller: new(modelgate.Caller), surface: "/v1/chat/completions"},
+					begun:   true, sent: true, model: live.Catalog.Find("acme/chat"), attempts: []attempt{{name: "openai", provider: p, model: "gpt-x", reader: way.Reader}},
 				}
 				c.client.life, c.stall = &c.life, new(stallTimer)
-				y.streamReply(c, resp)
-				y.finish(c)
+				g.streamReply(c, resp)
+				g.finish(c)
 			}
 		})
 	}

@@ -26,7 +26,7 @@ func TestOneBodyARouteAtATime(t *testing.T) {
 	resolve := func() (*call, error) {
 		r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
-		c := &call{w: httptest.NewRecorder(), r: r, snapshot: g.live.Load(), caller: g.caller}
+		c := &call{inbound: inbound{w: httptest.NewRecorder(), r: r, snapshot: g.live.Load(), caller: g.caller}}
 		return c, g.relay.resolveDoor(c)
 	}
 	c, err := resolve()

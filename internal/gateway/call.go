@@ -1,13 +1,12 @@
 package gateway
 
 import (
-	"net/http"
 	"time"
 
 	"modelgate"
 	"modelgate/internal/budget"
-	"modelgate/internal/httpx"
 	"modelgate/internal/cancelctx"
+	"modelgate/internal/httpx"
 	"modelgate/internal/provider"
 	"modelgate/internal/provider/reqscan"
 	"modelgate/internal/provider/usage"
@@ -17,21 +16,10 @@ import (
 // call is one request on its way. Its fields stand in the order in which the
 // steps fill them, and no step reads what a later one writes.
 type call struct {
-	// listen
-	w        http.ResponseWriter
-	r        *http.Request
-	id       modelgate.UUID
-	start    time.Time // with a monotonic reading
-	snapshot *Snapshot
-
-	// identify
-	caller *modelgate.Caller
-
-	// enter
+	inbound
 	pass ratelimit.Pass
 
 	// resolve
-	surface     string // the door's path, or the pattern of a proxy path
 	attribution map[string]string
 	room        httpx.Reservation   // what the body takes, to the end of the call
 	upload      time.Duration       // until the client had sent its body
@@ -40,14 +28,13 @@ type call struct {
 	model       *modelgate.Model    // nil where the route is not catalogued
 	free        bool                // cannot cost anything: lists, token counts
 	makes       modelgate.ModelKind // of the job, where the call makes one
-	jobRequest  *jobRequest         // the call is about a job; then it has no attempts
 	attempts    []attempt           // the routes in order, at least one
 
-	demand costBound
+	bound costBound
 
 	// permit keeps of attempts what may serve the call
 
-	// afford
+	// reserve
 	hold budget.Hold
 
 	// forward
@@ -102,3 +89,6 @@ func (c *call) kind() modelgate.ModelKind {
 	}
 	return c.model.Kind
 }
+
+// routeName names the route for what is remembered of its calls.
+func (a *attempt) routeName() routeName { return routeName{a.name, a.model} }

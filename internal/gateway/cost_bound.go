@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"modelgate"
 	"modelgate/internal/provider/reqscan"
 )
 
@@ -22,7 +21,7 @@ type costBound struct {
 }
 
 // answers is how many there can be, at least 1.
-func (d *costBound) answers() int64 { return max(d.choices*d.inputs, 1) }
+func (b *costBound) answers() int64 { return max(b.choices*b.inputs, 1) }
 
 // ambiguous is why a request bounds nothing that two readers could take apart.
 const ambiguous = "the request cannot be read in one way only"
@@ -89,86 +88,86 @@ func conversation(path string) bool {
 	return false
 }
 
-// demand reads a request to the path. What it cannot read bounds nothing.
-func (q *request) demand(path string) costBound {
-	d := costBound{choices: 1, inputs: 1}
+// costBound reads a request to the path. What it cannot read bounds nothing.
+func (q *request) costBound(path string) costBound {
+	b := costBound{choices: 1, inputs: 1}
 	if !q.json {
 		if text, _, ok := q.Form.Get("n"); ok && text != "" && text != "1" {
-			d.choices = mostInForm
+			b.choices = mostInForm
 		}
-		return d
+		return b
 	}
-	d.text = int64(len(q.body))
-	d.output = q.outputLimit(path)
+	b.text = int64(len(q.body))
+	b.output = q.outputLimit(path)
 	single := conversation(path)
 	for name, value := range q.Fields.All() {
 		switch roleOf(name) {
 		case isCount:
-			d.count(value)
+			b.count(value)
 		case isConfig:
-			d.config(value, q.budget)
+			b.config(value, q.budget)
 		case isBatch:
 			if !single {
-				d.batch(value, q.budget)
+				b.batch(value, q.budget)
 			}
 		case isDoing:
-			d.opens(asksFor(value), name)
+			b.opens(asksFor(value), name)
 		case isTools:
-			d.opens(runsTools(value, q.tools), name)
+			b.opens(runsTools(value, q.tools), name)
 		}
 	}
-	return d
+	return b
 }
 
 // count takes in a number of answers.
-func (d *costBound) count(v reqscan.Value) {
+func (b *costBound) count(v reqscan.Value) {
 	if !asksFor(v) {
 		return
 	}
 	n, ok := v.Int()
 	if !ok || n > mostChoices {
-		d.choices = mostChoices
-		d.open = "the number of answers that the request asks for has no bound"
+		b.choices = mostChoices
+		b.open = "the number of answers that the request asks for has no bound"
 		return
 	}
-	d.choices = max(d.choices, n)
+	b.choices = max(b.choices, n)
 }
 
 // config takes in an object of settings.
-func (d *costBound) config(object reqscan.Value, names *reqscan.Names) {
+func (b *costBound) config(object reqscan.Value, names *reqscan.Names) {
 	settings, err := object.Pick(names)
 	if err != nil {
-		d.open = ambiguous
+		b.open = ambiguous
 		return
 	}
 	for name, value := range settings.All() {
 		switch roleOf(name) {
 		case isCount:
-			d.count(value)
+			b.count(value)
 		case isDoing:
-			d.opens(asksFor(value), name)
+			b.opens(asksFor(value), name)
 		}
 	}
 }
 
 // opens notes that a member, if so, lets the provider do more than answer.
-func (d *costBound) opens(so bool, member string) {
-	if so && d.open == "" {
-		d.open = fmt.Sprintf("the member %q lets the provider run tools of its own, whose cost has no bound; leave it out, or use budgets that are not strict", member)
+func (b *costBound) opens(so bool, member string) {
+	if so && b.open == "" {
+		b.open = fmt.Sprintf("the member %q lets the provider run tools of its own, whose cost has no bound; leave it out, or use budgets that are not strict", member)
 	}
 }
 
 // batch counts what a list, or a list in an object, has that is read by
 // itself.
-func (d *costBound) batch(v reqscan.Value, names *reqscan.Names) {
-	d.inputs = max(d.inputs, elements(v))
+func (b *costBound) batch(v reqscan.Value, names *reqscan.Names) {
+	b.inputs = max(b.inputs, elements(v))
 	lists, err := v.Pick(names)
 	if err != nil {
-		d.open = ambiguous
+		b.open = ambiguous
 	}
 	for name, list := range lists.All() {
 		if roleOf(name) == isBatch {
-			d.inputs = max(d.inputs, elements(list))
+			b.inputs = max(b.inputs, elements(list))
 		}
 	}
 }
@@ -291,103 +290,4 @@ func providerTools() []string {
 		"googleSearch", "google_search", "googleSearchRetrieval", "google_search_retrieval", "codeExecution", "code_execution", "urlContext", "url_context",
 		"googleMaps", "google_maps", "fileSearch", "file_search", "enterpriseWebSearch", "enterprise_web_search", "retrieval", "mcpServers", "mcp_servers",
 	}
-}
-
-// defaultOutput is how many tokens an answer is taken to have while nothing
-// is known of its model.
-const defaultOutput = 1024
-
-// defaultLength is how long a job's result is taken to be that was not asked
-// to have a length, in millionths of a second, while nothing is known of its
-// model.
-const defaultLength = 5_000_000
-
-// estimate is what a call will probably cost on its dearest route.
-func (g *Gateway) estimate(c *call) modelgate.Nano {
-	var most modelgate.Nano
-	for i := range c.attempts {
-		a := &c.attempts[i]
-		u := modelgate.Usage{
-			Images: a.asked.Count, Seconds: a.asked.Seconds * max(a.asked.Count, 1), Characters: a.asked.Characters,
-			Size: a.asked.Size, Quality: a.asked.Quality,
-		}
-		known, some := g.recent.p99Estimate(a)
-		if tokens(c.kind()) {
-			u = modelgate.Usage{Input: (c.demand.text + 2) / 3}
-			if c.model != nil && c.model.ContextLength > 0 {
-				u.Input = min(u.Input, c.model.ContextLength*c.demand.inputs)
-			}
-			if c.kind() != modelgate.Embedding {
-				u.Output = min(c.output(known, some), modelgate.MaxQuantity/c.demand.answers()) * c.demand.answers()
-			}
-			most = max(most, a.price.Estimate(&u, c.id.Time()))
-			continue
-		}
-		if c.kind() == modelgate.Image {
-			u.Images = max(u.Images, 1)
-		}
-		if a.way != nil {
-			u.Output = a.way.Tokens(a.asked, c.makes)
-			if u.Seconds == 0 && !some {
-				u.Seconds = defaultLength * max(a.asked.Count, 1)
-			}
-		}
-		most = max(most, a.price.Estimate(&u, c.id.Time()), modelgate.Nano(known))
-	}
-	return most
-}
-
-// output is how many tokens one answer will probably have.
-func (c *call) output(known int64, some bool) int64 {
-	n := int64(defaultOutput)
-	if some {
-		n = known
-	}
-	if c.demand.output > 0 {
-		n = min(n, c.demand.output)
-	}
-	if c.model != nil && c.model.MaxOutput > 0 {
-		n = min(n, c.model.MaxOutput)
-	}
-	return n
-}
-
-// bound is the most that a call can cost on any of its routes; where there is
-// no telling it says why.
-func (c *call) bound() (most modelgate.Nano, why string) {
-	if c.demand.open != "" {
-		return 0, c.demand.open
-	}
-	d := modelgate.Demand{Choices: c.demand.answers(), Searches: !tokens(c.kind()) || c.model == nil}
-	if c.model != nil {
-		d.Input, d.Output = c.model.ContextLength, c.model.MaxOutput
-		if d.Output == 0 {
-			d.Output = c.model.ContextLength
-		}
-		if c.demand.output > 0 {
-			d.Output = min(d.Output, c.demand.output)
-		}
-	}
-	for i := range c.attempts {
-		asked := &c.attempts[i].asked
-		d.Images = max(asked.Count, c.demand.choices)
-		d.Characters, d.Seconds = asked.Characters, asked.Seconds*d.Images
-		b, ok := c.attempts[i].price.Bound(d)
-		if !ok {
-			return 0, c.boundless()
-		}
-		most = max(most, b)
-	}
-	return most, ""
-}
-
-// boundless is why the price of a call that runs no tools has no bound.
-func (c *call) boundless() string {
-	switch {
-	case c.model == nil:
-		return "strict budgets need a model that is in the catalog, with context_length and max_output"
-	case c.model.ContextLength == 0 || c.model.MaxOutput == 0:
-		return "strict budgets need the model's context_length and max_output in the catalog"
-	}
-	return "the price of the model has a unit of which the request does not say how much is used at most"
 }

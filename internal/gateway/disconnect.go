@@ -17,7 +17,7 @@ import (
 // call anyway, for a bounded time and for a bounded number of calls at once.
 type disconnectWatcher struct {
 	life   *cancelctx.Context // the upstream call's
-	drains *drains    // slots of the gateway
+	drains *drains            // slots of the gateway
 	org    modelgate.ClientID
 	limit  time.Duration
 	gauge  prometheus.Gauge // drains under way

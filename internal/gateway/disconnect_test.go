@@ -358,8 +358,8 @@ func TestMarksKeepUp(t *testing.T) {
 // What was guessed of calls that were cut does not lower what is reserved.
 func TestGuessesDoNotLowerReservations(t *testing.T) {
 	t.Parallel()
-	r := recent{routes: make(map[routeName]*sample)}
-	a := &attempt{name: "p", model: "m"}
+	r := recentUsage{routes: make(map[routeName]*sample)}
+	a := routeName{"p", "m"}
 	note := func(output int64, guessed bool) {
 		r.note(a, modelgate.LLM, &modelgate.CallEnd{StatusCode: 200, Usage: modelgate.Usage{Output: output}}, guessed)
 	}

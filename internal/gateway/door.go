@@ -59,9 +59,6 @@ func errNoDoor() error {
 // routes.
 func (g *Gateway) resolveDoor(c *call) error {
 	d := g.doors[c.r.URL.Path]
-	if task, ok := strings.CutPrefix(c.r.URL.Path, videoJobs); d == nil && ok && task != "" {
-		return g.resolveTask(c, task)
-	}
 	if d == nil {
 		return errNoDoor()
 	}
@@ -90,7 +87,7 @@ func (g *Gateway) resolveDoor(c *call) error {
 	if c.model.Kind != d.kind {
 		return modelgate.ErrWrongKind(slug, c.model.Kind, d.kind)
 	}
-	c.demand = q.demand(d.path)
+	c.bound = q.costBound(d.path)
 	if q.once = len(c.model.Routes) == 1; !q.once {
 		c.body = q.body
 		if err := c.room.Hold(2 * int64(len(q.body))); err != nil { // it stays beside that of the route under way

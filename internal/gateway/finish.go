@@ -18,9 +18,7 @@ func (g *Gateway) finish(c *call) {
 	defer c.room.Leave()
 	if !c.begun {
 		c.hold.Release()
-		if c.jobRequest == nil {
-			return
-		}
+		return
 	}
 	c.client.close()
 	replied := c.meter != nil
@@ -39,7 +37,7 @@ func (g *Gateway) finish(c *call) {
 // end writes the END entry, once. It is written even where reading the usage
 // panics: a provider's bytes must not keep a call off the books.
 func (g *Gateway) end(c *call) {
-	if c.ended || !c.begun { // a request about a job is not booked
+	if c.ended {
 		return
 	}
 	c.ended, c.closing = true, time.Now()
@@ -170,13 +168,13 @@ func (c *call) estimateSent() modelgate.SentEstimate {
 // mostOutput is what the request and the model let a reply have.
 func (c *call) mostOutput() int64 {
 	most := int64(modelgate.MaxQuantity)
-	if c.demand.output > 0 {
-		most = c.demand.output
+	if c.bound.output > 0 {
+		most = c.bound.output
 	}
 	if c.model != nil && c.model.MaxOutput > 0 {
 		most = min(most, c.model.MaxOutput)
 	}
-	answers := c.demand.answers()
+	answers := c.bound.answers()
 	return min(most, modelgate.MaxQuantity/answers) * answers
 }
 

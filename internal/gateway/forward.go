@@ -52,15 +52,15 @@ func (g *Gateway) forward(c *call) error {
 // life of the gateway. What it returns ends that.
 func (g *Gateway) watch(c *call) (stop func()) {
 	c.client = disconnectWatcher{life: &c.life, drains: g.drains, org: c.caller.ClientID, limit: g.DrainFor, gauge: g.Metrics.drains}
-	g.lives.add(c.id[len(c.id)-1], &c.life)
-	c.stall = g.paces.Get().(*stallTimer)
+	g.inFlight.add(c.id[len(c.id)-1], &c.life)
+	c.stall = g.timers.Get().(*stallTimer)
 	c.stall.start(c, g.Lifetime, g.tick(c))
 	forget := cancelctx.AfterFunc(c.r.Context(), c.client.leave)
 	return func() {
 		forget()
 		c.stall.stop()
-		g.paces.Put(c.stall)
-		g.lives.remove(c.id[len(c.id)-1], &c.life)
+		g.timers.Put(c.stall)
+		g.inFlight.remove(c.id[len(c.id)-1], &c.life)
 	}
 }
 
@@ -111,11 +111,11 @@ func (g *Gateway) try(c *call, out *provider.Attempt) (*http.Response, error) {
 			if resp.StatusCode < 200 {
 				resp.Body.Close()
 				err = errSwitched
-				g.unreached(c, a.name, err)
+				g.unreached(c.id, a.name, c.life.Cause(), err)
 				return nil, err
 			}
 		} else {
-			g.unreached(c, a.name, err)
+			g.unreached(c.id, a.name, c.life.Cause(), err)
 		}
 		if !movesOn(resp, sent) || c.life.Cause() != nil || c.client.hasLeft() {
 			return resp, err
@@ -191,7 +191,7 @@ func (c *call) fail(err error) {
 // advise tells SDKs not to ask again for a job that the provider may have
 // made all the same.
 func (c *call) advise(status int) {
-	if c.sent && c.jobRequest == nil && c.attempts[c.tried].way != nil && (status >= 500 || status == http.StatusRequestTimeout) {
+	if c.sent && c.attempts[c.tried].way != nil && (status >= 500 || status == http.StatusRequestTimeout) {
 		c.w.Header().Set("X-Should-Retry", "false")
 	}
 }

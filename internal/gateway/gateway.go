@@ -1,6 +1,16 @@
-// Package gateway is the way of a call: it admits it, resolves what it wants,
-// forwards it to a provider, meters the reply as it passes and books the
-// result. Model doors and provider proxy differ only in how they resolve.
+// Package gateway serves calls of models. The steps of a call stand in run, and
+// each has a file of its own name:
+//
+//	admit    the caller behind the key, its scope, rate and concurrency
+//	resolve  the routes that may serve the call (door.go, proxy.go, request.go)
+//	permit   the routes that the caller may use
+//	reserve  money on the caller's budgets
+//	forward  BEGIN, one attempt after another
+//	stream   the reply, metered as it passes
+//	finish   END, once: the usage row of the call
+//
+// Model doors and provider proxy differ only in how they resolve. Requests about
+// existing jobs are handed to package jobs.
 package gateway
 
 import (
@@ -8,22 +18,19 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
 	"modelgate"
 	"modelgate/internal/auth"
 	"modelgate/internal/budget"
-	"modelgate/internal/yield"
 	"modelgate/internal/httpx"
+	"modelgate/internal/jobs"
 	"modelgate/internal/provider"
 	"modelgate/internal/ratelimit"
+	"modelgate/internal/yield"
 )
-
-// Authenticator finds the caller of a presented secret; auth.Authenticator is one.
-type Authenticator interface {
-	Identify(ctx context.Context, secret string, from auth.Origin) (*modelgate.Caller, error)
-}
 
 // Books are where calls are recorded; spool.Calls is one. A call that cannot
 // begin must not be made.
@@ -36,25 +43,16 @@ type Books interface {
 	End(modelgate.UUID, *modelgate.CallEnd) error
 }
 
-// Jobs is the ledger of asynchronous jobs; *store.DB is one.
-type Jobs interface {
-	// Job finds an organization's job, at any provider for "". Errors:
-	// modelgate.ErrNoTask.
-	Job(ctx context.Context, client modelgate.ClientID, provider string, task modelgate.TaskID) (*modelgate.Job, error)
-	// FinishJobs ends those of the jobs that are pending, and returns them.
-	FinishJobs(context.Context, []modelgate.JobFinal) (ended []modelgate.JobFinal, err error)
-}
-
 // Options are what a Gateway needs. All fields down to MaxBody are required; the
 // others have defaults.
 type Options struct {
 	Live    func() *Snapshot
-	Keys    Authenticator
+	Keys    auth.Identifier
 	Limiter ratelimit.Limiter
 	Books   Books
 	Log     *slog.Logger
 	Metrics *Metrics
-	Jobs    Jobs
+	Jobs    jobs.Ledger
 	// Flushed waits until the jobs that this instance has made are in the
 	// ledger.
 	Flushed func(context.Context) error
@@ -104,13 +102,14 @@ func (o Options) withDefaults() Options {
 // Gateway serves doors and provider proxy. It is safe for concurrent use.
 type Gateway struct {
 	Options
-	doors   map[string]*door
-	recent  recent
-	drains  *drains
-	buffers sync.Pool // of *[copyBuffer]byte
-	paces   sync.Pool // of *pace
-	lives   *inFlight
-	active  sync.WaitGroup
+	doors    map[string]*door
+	jobs     *jobs.Handler
+	recent   recentUsage
+	drains   *drains
+	buffers  sync.Pool // of *[copyBuffer]byte
+	timers   sync.Pool // of *stallTimer
+	inFlight *inFlight
+	active   sync.WaitGroup
 
 	warnings warnings
 }
@@ -118,69 +117,98 @@ type Gateway struct {
 // New makes a gateway.
 func New(o Options) *Gateway {
 	o = o.withDefaults()
-	y := &Gateway{Options: o, doors: make(map[string]*door), drains: newDrains(o.MaxDrain)}
-	y.lives = newLives()
-	y.paces.New = func() any { return new(stallTimer) }
-	y.buffers.New = func() any { return new([copyBuffer]byte) }
-	y.recent.routes = make(map[routeName]*sample)
+	g := &Gateway{Options: o, doors: make(map[string]*door), drains: newDrains(o.MaxDrain), inFlight: newInFlight()}
+	g.timers.New = func() any { return new(stallTimer) }
+	g.buffers.New = func() any { return new([copyBuffer]byte) }
+	g.recent.routes = make(map[routeName]*sample)
 	for i := range doors {
-		y.doors[doors[i].path] = &doors[i]
+		g.doors[doors[i].path] = &doors[i]
 	}
-	return y
+	g.jobs = jobs.New(jobs.Options{
+		Ledger: o.Jobs, Flushed: o.Flushed, Ended: g.JobEnded, Log: o.Log, Metrics: o.Metrics.jobs, MaxBody: o.MaxBody, Lag: o.Lag,
+		Memory: o.Memory, Lifetime: o.Lifetime, MaxReply: o.MaxReply, Stuck: o.Stuck,
+		Unreached: func(id modelgate.UUID, provider string, err error) { g.unreached(id, provider, nil, err) },
+	})
+	return g
 }
 
 // Cut ends every call under way, for the end of a process. They are booked as
 // far as they came.
-func (g *Gateway) Cut() { g.lives.end(errEnding) }
+func (g *Gateway) Cut() {
+	g.inFlight.end(errEnding)
+	g.jobs.Cut()
+}
 
 // Wait returns when no call is under way. No new one may begin meanwhile.
 func (g *Gateway) Wait() { g.active.Wait() }
 
 // Door answers a request under /v1/ that is not a model list.
-func (g *Gateway) Door(w http.ResponseWriter, r *http.Request) {
-	g.serve(w, r, nil, g.resolveDoor)
-}
+func (g *Gateway) Door(w http.ResponseWriter, r *http.Request) { g.DoorFor(w, r, nil) }
 
-// DoorFor is Door for a caller whose session has been checked; keys in the
-// request's headers are not read.
+// DoorFor is Door for a caller whose session has been checked: keys in the
+// request's headers are not read. A nil caller is found by its key.
 func (g *Gateway) DoorFor(w http.ResponseWriter, r *http.Request, caller *modelgate.Caller) {
+	if len(r.URL.Path) > len(jobs.DoorPath) && strings.HasPrefix(r.URL.Path, jobs.DoorPath) {
+		g.serveJob(w, r, caller, g.jobs.Door)
+		return
+	}
 	g.serve(w, r, caller, g.resolveDoor)
 }
 
 // Proxy answers a request on the provider-prefixed route of p.
 func (g *Gateway) Proxy(w http.ResponseWriter, r *http.Request, p *provider.Provider) {
-	g.serve(w, r, nil, func(c *call) error { return g.resolveProxy(c, p) })
+	path, route, captures := proxyRoute(r, p)
+	if route != nil && route.Async != "" && route.Async != provider.AsyncCreate && r.Header.Get("Upgrade") == "" {
+		g.serveJob(w, r, nil, func(q *jobs.Request) error { return g.jobs.Proxy(q, p, route, captures) })
+		return
+	}
+	g.serve(w, r, nil, func(c *call) error { return g.resolveProxy(c, p, path, route, captures) })
 }
 
-// serve is the one order of steps on every surface. The deferred exit closes
-// the books whatever happens, panics included. caller is nil where it follows
-// from the request's headers.
+// inbound is what calls and requests about jobs have in common.
+type inbound struct {
+	w        http.ResponseWriter
+	r        *http.Request
+	id       modelgate.UUID
+	start    time.Time // with a monotonic reading
+	snapshot *Snapshot
+	caller   *modelgate.Caller // nil until it is identified
+	surface  string            // the door's path, or the pattern of a proxy path; "" until it is resolved
+}
+
+func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, caller *modelgate.Caller) inbound {
+	return inbound{w: w, r: r, id: httpx.RequestID(w), start: time.Now(), snapshot: g.Live(), caller: caller}
+}
+
+// refuse answers a request with an error. model is what it called, nil where
+// that is unknown.
+func (g *Gateway) refuse(in *inbound, model *modelgate.Model, err error) {
+	httpx.LogFault(g.Log, in.w, in.r, err)
+	g.Metrics.refused(modelgate.KindOf(err))
+	g.traceRefusal(in, model, err)
+	httpx.WriteError(in.w, in.r, err, httpx.Inference)
+}
+
+// serve runs a call. The deferred finish writes its END and releases what it
+// holds, whatever happens, panics included.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, caller *modelgate.Caller, resolve func(*call) error) {
 	g.active.Add(1)
 	defer g.active.Done()
-	c := &call{w: w, r: r, id: httpx.RequestID(w), start: time.Now(), snapshot: g.Live(), caller: caller}
+	c := &call{inbound: g.receive(w, r, caller)}
 	defer g.finish(c)
 	if err := g.run(c, resolve); err != nil {
-		httpx.LogFault(g.Log, w, r, err)
-		g.Metrics.refused(modelgate.KindOf(err))
-		g.traceRefusal(c, err)
-		httpx.WriteError(w, r, err, httpx.Inference)
+		g.refuse(&c.inbound, c.model, err)
 	}
 	c.reuse()
 }
 
-func (g *Gateway) run(c *call, resolve func(*call) error) error {
-	if err := g.identify(c); err != nil {
-		return err
-	}
-	if err := g.enter(c); err != nil {
+// run is the one order of steps on every surface.
+func (g *Gateway) run(c *call, resolve func(*call) error) (err error) {
+	if c.pass, err = g.admit(&c.inbound); err != nil {
 		return err
 	}
 	if err := resolve(c); err != nil {
 		return err
-	}
-	if c.jobRequest != nil {
-		return g.runErrand(c)
 	}
 	if err := g.permit(c); err != nil {
 		return g.refusalPrecedence(c, err)
@@ -189,4 +217,31 @@ func (g *Gateway) run(c *call, resolve func(*call) error) error {
 		return err
 	}
 	return g.forward(c)
+}
+
+// serveJob serves a request about an existing job, which is not a call: nothing
+// is reserved or booked.
+func (g *Gateway) serveJob(w http.ResponseWriter, r *http.Request, caller *modelgate.Caller, serve func(*jobs.Request) error) {
+	g.active.Add(1)
+	defer g.active.Done()
+	in := g.receive(w, r, caller)
+	pass, err := g.admit(&in)
+	defer pass.Release()
+	if err == nil {
+		q := &jobs.Request{W: w, R: r, ID: in.id, Caller: in.caller, Catalog: in.snapshot.Catalog, Providers: in.snapshot.Providers}
+		err = serve(q)
+		in.surface = q.Surface
+	}
+	if err != nil {
+		g.refuse(&in, nil, err)
+	}
+}
+
+// JobEnded notes a job that has ended, whoever noticed.
+func (g *Gateway) JobEnded(f *modelgate.JobFinal) {
+	g.Metrics.jobs.Ended(f)
+	if f.Status == modelgate.JobSucceeded {
+		end := modelgate.CallEnd{StatusCode: http.StatusOK, Cost: f.Cost, Usage: f.Usage}
+		g.recent.note(routeName{f.Job.Provider, f.Job.Model}, f.Job.Kind, &end, false)
+	}
 }

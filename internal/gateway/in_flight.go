@@ -16,17 +16,17 @@ type inFlight struct {
 	}
 }
 
-func newLives() *inFlight {
-	a := new(inFlight)
-	for i := range a.parts {
-		a.parts[i].alive = make(map[*cancelctx.Context]struct{})
+func newInFlight() *inFlight {
+	f := new(inFlight)
+	for i := range f.parts {
+		f.parts[i].alive = make(map[*cancelctx.Context]struct{})
 	}
-	return a
+	return f
 }
 
 // add notes a life under any number; it ends at once after an end of all.
-func (a *inFlight) add(number byte, l *cancelctx.Context) {
-	p := &a.parts[number%16]
+func (f *inFlight) add(number byte, l *cancelctx.Context) {
+	p := &f.parts[number%16]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.over != nil {
@@ -36,17 +36,17 @@ func (a *inFlight) add(number byte, l *cancelctx.Context) {
 	p.alive[l] = struct{}{}
 }
 
-func (a *inFlight) remove(number byte, l *cancelctx.Context) {
-	p := &a.parts[number%16]
+func (f *inFlight) remove(number byte, l *cancelctx.Context) {
+	p := &f.parts[number%16]
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.alive, l)
 }
 
 // end ends all, and all that come later.
-func (a *inFlight) end(cause error) {
-	for i := range a.parts {
-		p := &a.parts[i]
+func (f *inFlight) end(cause error) {
+	for i := range f.parts {
+		p := &f.parts[i]
 		p.mu.Lock()
 		p.over = cause
 		for l := range p.alive {

@@ -7,9 +7,9 @@ import (
 	"modelgate/internal/cancelctx"
 )
 
-func TestLivesEndTogether(t *testing.T) {
+func TestCallsInFlightEndTogether(t *testing.T) {
 	t.Parallel()
-	all, cause := newLives(), errors.New("cause")
+	all, cause := newInFlight(), errors.New("cause")
 	early, gone, late := new(cancelctx.Context), new(cancelctx.Context), new(cancelctx.Context)
 	all.add(1, early)
 	all.add(17, gone)

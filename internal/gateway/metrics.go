@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"modelgate"
+	"modelgate/internal/jobs"
 )
 
 // Metrics counts calls. Its labels are bounded: doors and provider names come
@@ -22,9 +23,7 @@ type Metrics struct {
 	latency   *prometheus.HistogramVec
 	firstByte *prometheus.HistogramVec
 	added     prometheus.Histogram
-	errands   *prometheus.CounterVec
-	jobs      *prometheus.CounterVec
-	jobCost   *prometheus.CounterVec
+	jobs      *jobs.Metrics
 	inFlight  prometheus.Gauge
 	drains    prometheus.Gauge
 
@@ -51,7 +50,7 @@ type answer struct {
 func NewMetrics(reg prometheus.Registerer) *Metrics {
 	seconds := prometheus.ExponentialBuckets(0.005, 2.5, 12)
 	m := &Metrics{
-		tallies: make(map[string]*tally),
+		tallies: make(map[string]*tally), jobs: jobs.NewMetrics(reg),
 		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "modelgate_calls_total", Help: "Calls sent towards a provider, by how they were answered.",
 		}, []string{"surface", "provider", "status"}),
@@ -80,15 +79,6 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Name: "modelgate_added_seconds", Help: "What the gateway itself took of a call, apart from its provider and its client: before the request left and while the books were closed.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
 		}),
-		errands: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "modelgate_job_requests_total", Help: "Polls, downloads and cancellations that clients asked for, by how the provider answered.",
-		}, []string{"provider", "does", "status"}),
-		jobs: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "modelgate_jobs_ended_total", Help: "Asynchronous jobs that this instance saw end, by how.",
-		}, []string{"provider", "status"}),
-		jobCost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "modelgate_job_cost_usd_total", Help: "Final cost of the jobs that this instance saw end, in USD.",
-		}, []string{"provider"}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "modelgate_calls_in_flight", Help: "Calls under way towards providers.",
 		}),
@@ -99,7 +89,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 	for _, kind := range []modelgate.Kind{modelgate.Unavailable, modelgate.Internal} {
 		m.refusals.WithLabelValues(kind.Type()) // an alert wants to see the first
 	}
-	reg.MustRegister(m.calls, m.refusals, m.fallbacks, m.failures, m.tokens, m.cost, m.latency, m.firstByte, m.added, m.errands, m.jobs, m.jobCost, m.inFlight, m.drains)
+	reg.MustRegister(m.calls, m.refusals, m.fallbacks, m.failures, m.tokens, m.cost, m.latency, m.firstByte, m.added, m.inFlight, m.drains)
 	return m
 }
 
@@ -109,15 +99,6 @@ func (m *Metrics) fellBack(provider string) { m.fallbacks.WithLabelValues(provid
 
 func (m *Metrics) unreached(provider, cause string) {
 	m.failures.WithLabelValues(provider, cause).Inc()
-}
-
-func (m *Metrics) errand(c *call, status int) {
-	m.errands.WithLabelValues(c.jobRequest.at.Name(), string(c.jobRequest.role), strconv.Itoa(status)).Inc()
-}
-
-func (m *Metrics) jobEnded(f *modelgate.JobFinal) {
-	m.jobs.WithLabelValues(f.Job.Provider, string(f.Status)).Inc()
-	m.jobCost.WithLabelValues(f.Job.Provider).Add(float64(f.Cost) / float64(modelgate.USD))
 }
 
 // done counts a call whose books are closed.

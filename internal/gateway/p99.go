@@ -14,10 +14,10 @@ const (
 	recentRoutes = 4096
 )
 
-// recent knows what the calls of a route have used of late: output tokens,
+// recentUsage knows what the calls of a route have used of late: output tokens,
 // or the cost where a model is not charged by the token. It is safe for
 // concurrent use.
-type recent struct {
+type recentUsage struct {
 	mu     sync.RWMutex
 	routes map[routeName]*sample
 }
@@ -34,9 +34,9 @@ type sample struct {
 
 // p99Estimate is what nearly no call of the route exceeds; false while there were
 // none.
-func (r *recent) p99Estimate(a *attempt) (int64, bool) {
+func (r *recentUsage) p99Estimate(route routeName) (int64, bool) {
 	r.mu.RLock()
-	s := r.routes[routeName{a.name, a.model}]
+	s := r.routes[route]
 	r.mu.RUnlock()
 	if s == nil {
 		return 0, false
@@ -48,7 +48,7 @@ func (r *recent) p99Estimate(a *attempt) (int64, bool) {
 
 // note remembers a call. What was guessed of one that was cut is remembered
 // only where it is more than usual: such calls would have used more.
-func (r *recent) note(a *attempt, k modelgate.ModelKind, end *modelgate.CallEnd, guessed bool) {
+func (r *recentUsage) note(route routeName, k modelgate.ModelKind, end *modelgate.CallEnd, guessed bool) {
 	if end.StatusCode >= 300 {
 		return
 	}
@@ -57,16 +57,16 @@ func (r *recent) note(a *attempt, k modelgate.ModelKind, end *modelgate.CallEnd,
 		figure = end.Usage.Output + end.Usage.Reasoning + end.Usage.AudioOutput
 	}
 	if guessed {
-		if usual, _ := r.p99Estimate(a); figure <= usual {
+		if usual, _ := r.p99Estimate(route); figure <= usual {
 			return
 		}
 	}
-	if s := r.sample(routeName{a.name, a.model}); s != nil {
+	if s := r.sample(route); s != nil {
 		s.add(figure)
 	}
 }
 
-func (r *recent) sample(name routeName) *sample {
+func (r *recentUsage) sample(name routeName) *sample {
 	r.mu.RLock()
 	s := r.routes[name]
 	r.mu.RUnlock()

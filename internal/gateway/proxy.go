@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -8,25 +9,25 @@ import (
 	"modelgate/internal/provider"
 )
 
+// proxyRoute finds the row of the provider's table for a request on its proxy
+// path, nil where there is none. HEAD may go where GET may.
+func proxyRoute(r *http.Request, p *provider.Provider) (path string, route *provider.Route, captures provider.Captures) {
+	path = cmp.Or(strings.TrimPrefix(r.URL.EscapedPath(), "/"+p.Name()), "/")
+	route, captures = p.Route(r.Method, path)
+	if route == nil && r.Method == http.MethodHead {
+		route, captures = p.Route(http.MethodGet, path)
+	}
+	return path, route, captures
+}
+
 // resolveProxy finds out which models a call on a provider's own path names.
 // Path, query and body go on as they came.
-func (g *Gateway) resolveProxy(c *call, p *provider.Provider) error {
+func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, way *provider.Route, captures provider.Captures) error {
 	if c.r.Header.Get("Upgrade") != "" {
 		return modelgate.Errorf(modelgate.BadRequest, "protocol upgrades (WebSocket, realtime) are not supported; use the HTTP endpoints")
 	}
-	path := strings.TrimPrefix(c.r.URL.EscapedPath(), "/"+p.Name())
-	if path == "" {
-		path = "/"
-	}
-	way, captures := p.Route(c.r.Method, path)
-	if way == nil && c.r.Method == http.MethodHead {
-		way, captures = p.Route(http.MethodGet, path)
-	}
-	switch {
-	case way == nil:
+	if way == nil {
 		return modelgate.ErrPathNotPermitted
-	case way.Async != "" && way.Async != provider.AsyncCreate:
-		return g.resolveJobPath(c, p, way, captures)
 	}
 	q, err := g.read(c)
 	if err != nil {
@@ -43,7 +44,7 @@ func (g *Gateway) resolveProxy(c *call, p *provider.Provider) error {
 	if err != nil {
 		return err
 	}
-	c.demand = q.demand(path)
+	c.bound = q.costBound(path)
 	a := attempt{name: p.Name(), provider: p, reader: way.Reader}
 	if a.model, a.others, err = q.models(way.Models, captures); err != nil {
 		return err

@@ -67,7 +67,7 @@ func (g *Gateway) amount(c *call) (modelgate.Nano, error) {
 	if g.Budgets.Mode == budget.Estimate {
 		return g.estimate(c), nil
 	}
-	amount, why := c.bound()
+	amount, why := c.maxCost()
 	if why != "" {
 		g.Log.Info("call refused: nothing bounds its cost, and budgets are strict", "request_id", c.id.String(), "model", c.attempts[0].model, "cause", why)
 		last := len(c.caller.Budgets) - 1 // the balance comes first
@@ -86,5 +86,104 @@ func (g *Gateway) settle(c *call, end *modelgate.CallEnd) {
 		return
 	}
 	c.hold.Settle(end.Cost)
-	g.recent.note(&c.attempts[c.tried], c.kind(), end, c.guessed)
+	g.recent.note(c.attempts[c.tried].routeName(), c.kind(), end, c.guessed)
+}
+
+// defaultOutput is how many tokens an answer is taken to have while nothing
+// is known of its model.
+const defaultOutput = 1024
+
+// defaultLength is how long a job's result is taken to be that was not asked
+// to have a length, in millionths of a second, while nothing is known of its
+// model.
+const defaultLength = 5_000_000
+
+// estimate is what a call will probably cost on its dearest route.
+func (g *Gateway) estimate(c *call) modelgate.Nano {
+	var most modelgate.Nano
+	for i := range c.attempts {
+		a := &c.attempts[i]
+		u := modelgate.Usage{
+			Images: a.asked.Count, Seconds: a.asked.Seconds * max(a.asked.Count, 1), Characters: a.asked.Characters,
+			Size: a.asked.Size, Quality: a.asked.Quality,
+		}
+		known, some := g.recent.p99Estimate(a.routeName())
+		if tokens(c.kind()) {
+			u = modelgate.Usage{Input: (c.bound.text + 2) / 3}
+			if c.model != nil && c.model.ContextLength > 0 {
+				u.Input = min(u.Input, c.model.ContextLength*c.bound.inputs)
+			}
+			if c.kind() != modelgate.Embedding {
+				u.Output = min(c.output(known, some), modelgate.MaxQuantity/c.bound.answers()) * c.bound.answers()
+			}
+			most = max(most, a.price.Estimate(&u, c.id.Time()))
+			continue
+		}
+		if c.kind() == modelgate.Image {
+			u.Images = max(u.Images, 1)
+		}
+		if a.way != nil {
+			u.Output = a.way.Tokens(a.asked, c.makes)
+			if u.Seconds == 0 && !some {
+				u.Seconds = defaultLength * max(a.asked.Count, 1)
+			}
+		}
+		most = max(most, a.price.Estimate(&u, c.id.Time()), modelgate.Nano(known))
+	}
+	return most
+}
+
+// output is how many tokens one answer will probably have.
+func (c *call) output(known int64, some bool) int64 {
+	n := int64(defaultOutput)
+	if some {
+		n = known
+	}
+	if c.bound.output > 0 {
+		n = min(n, c.bound.output)
+	}
+	if c.model != nil && c.model.MaxOutput > 0 {
+		n = min(n, c.model.MaxOutput)
+	}
+	return n
+}
+
+// maxCost is the most that a call can cost on any of its routes; where there is
+// no telling it says why.
+func (c *call) maxCost() (most modelgate.Nano, why string) {
+	if c.bound.open != "" {
+		return 0, c.bound.open
+	}
+	d := modelgate.Demand{Choices: c.bound.answers(), Searches: !tokens(c.kind()) || c.model == nil}
+	if c.model != nil {
+		d.Input, d.Output = c.model.ContextLength, c.model.MaxOutput
+		if d.Output == 0 {
+			d.Output = c.model.ContextLength
+		}
+		if c.bound.output > 0 {
+			d.Output = min(d.Output, c.bound.output)
+		}
+	}
+	for i := range c.attempts {
+		asked := &c.attempts[i].asked
+		d.Images = max(asked.Count, c.bound.choices)
+		d.Characters, d.Seconds = asked.Characters, asked.Seconds*d.Images
+		b, ok := c.attempts[i].price.Bound(d)
+		if !ok {
+			return 0, c.boundless()
+		}
+		most = max(most, b)
+	}
+	return most, ""
+}
+
+// boundless is why the price of a call that runs no tools has no bound.
+func (c *call) boundless() string {
+	switch {
+	case c.model == nil:
+		return "strict budgets need a model that is in the catalog, with context_length and max_output"
+	case c.model.ContextLength == 0 || c.model.MaxOutput == 0:
+		return "strict budgets need the model's context_length and max_output in the catalog"
+	}
+	return "the price of the model has a unit of which the request does not say how much is used at most"
 }

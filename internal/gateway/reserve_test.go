@@ -247,7 +247,7 @@ func TestMoneyRoutesAndRecentAnswers(t *testing.T) {
 	if b := g.books.begins[0]; b.Provider != "backup" {
 		t.Errorf("the call went to %s, which has no price", b.Provider)
 	}
-	typical, some := g.relay.recent.p99Estimate(&attempt{name: "backup", model: "gpt-i"})
+	typical, some := g.relay.recent.p99Estimate(routeName{"backup", "gpt-i"})
 	if typical != 5 || !some {
 		t.Errorf("an answer is taken to have %d tokens, %t; want 5", typical, some)
 	}
@@ -325,7 +325,7 @@ func TestMoneyComesBack(t *testing.T) {
 	}
 }
 
-func TestDemand(t *testing.T) {
+func TestCostBound(t *testing.T) {
 	t.Parallel()
 	for _, name := range budgetNames() {
 		if roleOf(name) == noRole {
@@ -396,7 +396,7 @@ func TestDemand(t *testing.T) {
 		q.Fields = fields
 		want := tt.want
 		want.choices, want.inputs, want.text = max(want.choices, 1), max(want.inputs, 1), int64(len(tt.body))
-		got := q.demand(tt.path)
+		got := q.costBound(tt.path)
 		if got.open != "" {
 			got.open = "yes" // why is another test's
 		}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 
 	"modelgate/internal/httpx"
@@ -25,9 +26,8 @@ var (
 type streamCopy struct {
 	*call
 	resp   *http.Response
-	filter *usage.ChunkFilter // nil: every event is for the client
-	costs  *usage.CostFilter  // nil: what the reply states of costs is for the client
-	plain  *usage.Decoded     // before costs; nil: the reply is not compressed
+	filter *usage.ChunkFilter     // nil: every event is for the client
+	costs  *provider.CostStripper // nil: what the reply states of costs is for the client
 }
 
 // replyHeaders passes the headers of a reply on. A redirect is named by the
@@ -36,7 +36,7 @@ type streamCopy struct {
 func (c *call) replyHeaders(p *provider.Provider, from http.Header) {
 	header := c.w.Header()
 	p.ResponseHeaders(header, from)
-	if byDoor := c.bySlug || c.jobRequest != nil && c.jobRequest.provider == ""; byDoor && c.caller.SubAccountID != "" {
+	if c.bySlug && c.caller.SubAccountID != "" {
 		header.Del("Location")
 	}
 }
@@ -55,26 +55,24 @@ func (g *Gateway) streamReply(c *call, resp *http.Response) {
 		g.passJob(c, resp)
 		return
 	}
-	header := c.w.Header()
-	c.replyHeaders(a.provider, resp.Header)
-	c.advise(resp.StatusCode)
-	c.stream = hasMedia(resp, "text/event-stream")
 	p := streamCopy{call: c, resp: resp}
-	if a.inject && resp.StatusCode < 300 && c.stream && !compressed(resp) {
+	c.stream = hasMedia(resp, "text/event-stream")
+	if a.inject && resp.StatusCode < 300 && c.stream && !provider.Compressed(resp) {
 		p.filter = new(usage.ChunkFilter)
-		header.Del("Content-Length")
+		resp.Header.Del("Content-Length")
 		resp.ContentLength = -1
 	}
-	if !g.hideCosts(&p) {
+	length := resp.ContentLength
+	if !g.stripCosts(&p) {
 		return
 	}
-	if p.plain != nil {
-		defer p.plain.Close()
-	}
+	defer p.costs.Close()
+	c.replyHeaders(a.provider, resp.Header)
+	c.advise(resp.StatusCode)
 	c.status = resp.StatusCode
 	c.stall.reply(a.provider.Timeouts().Idle, g.Stuck)
-	if p.costs != nil && resp.ContentLength > 0 {
-		g.passWhole(&p)
+	if p.costs.Plain() && length > 0 && length <= copyBuffer {
+		g.passWhole(&p, length)
 		return
 	}
 	c.w.WriteHeader(resp.StatusCode)
@@ -122,7 +120,10 @@ func (g *Gateway) passChunk(p *streamCopy, chunk []byte) {
 		chunk = p.filter.Filter(chunk)
 	}
 	if p.costs != nil {
-		chunk = p.withoutCosts(chunk)
+		var ok bool
+		if chunk, ok = p.costs.Filter(chunk); !ok {
+			p.cut = true
+		}
 	}
 	p.whole = p.whole || terminal || p.replied == p.resp.ContentLength
 	g.deliver(p, chunk, atOnce)
@@ -177,13 +178,57 @@ func (p *streamCopy) write(chunk []byte, atOnce bool) {
 	}
 }
 
-func hasMedia(resp *http.Response, media string) bool {
-	return strings.HasPrefix(resp.Header.Get("Content-Type"), media)
+// stripCosts has a reply to a key that is bound to a sub-account pass without
+// the members that state what the call costs upstream. It reports false where
+// that is not possible; then the reply is not passed on.
+func (g *Gateway) stripCosts(p *streamCopy) (ok bool) {
+	c := p.call
+	if c.caller.SubAccountID == "" || c.r.Method == http.MethodHead {
+		return true
+	}
+	a := &c.attempts[c.tried]
+	if p.costs, ok = a.provider.StripCosts(p.resp); !ok {
+		g.Log.Warn("reply withheld: it may state a cost, and its coding is unknown", "request_id", c.id.String(), "provider", a.name)
+		c.w.Header()["Content-Length"], c.status = []string{"0"}, http.StatusBadGateway
+		c.meter.Close()
+		c.meter = nil
+	}
+	return ok
 }
 
-// compressed reports whether the reply's bytes are not those of its media
-// type, although nothing else was asked for.
-func compressed(resp *http.Response) bool {
-	coding := resp.Header.Get("Content-Encoding")
-	return coding != "" && !strings.EqualFold(coding, "identity")
+// passWhole passes on a reply of known length, of which members may be taken
+// out, as soon as it is whole: its length stays known.
+func (g *Gateway) passWhole(p *streamCopy, length int64) {
+	buf := g.buffers.Get().(*[copyBuffer]byte)
+	defer g.buffers.Put(buf)
+	n, err := io.ReadFull(p.resp.Body, buf[:length])
+	chunk := buf[:n]
+	p.replied += int64(n)
+	p.meter.Feed(chunk)
+	if p.whole = err == nil; p.whole {
+		chunk = p.costs.Whole(chunk)
+		p.w.Header()["Content-Length"] = []string{strconv.Itoa(len(chunk))}
+	} else {
+		chunk, _ = p.costs.Filter(chunk)
+	}
+	p.w.WriteHeader(p.status)
+	g.deliver(p, chunk, false)
+	if err != nil {
+		p.breakOff()
+	}
+}
+
+// rest is what filters have held back to the end of the reply.
+func (p *streamCopy) rest() (rest []byte) {
+	if p.filter != nil {
+		rest = p.filter.Rest()
+	}
+	if p.costs != nil {
+		rest = p.costs.Rest(rest)
+	}
+	return rest
+}
+
+func hasMedia(resp *http.Response, media string) bool {
+	return strings.HasPrefix(resp.Header.Get("Content-Type"), media)
 }

@@ -32,7 +32,7 @@ func (g *Gateway) trace(c *call, end *modelgate.CallEnd) {
 		return
 	}
 	now := time.Now()
-	server := c.span(parent, end.StatusCode)
+	server := c.span(parent, c.model, end.StatusCode)
 	server.End = now
 	g.Tracing.Add(server)
 
@@ -58,40 +58,40 @@ func (g *Gateway) trace(c *call, end *modelgate.CallEnd) {
 	g.Tracing.Add(span)
 }
 
-// traceRefusal makes the span of a call that the gateway turned down.
-func (g *Gateway) traceRefusal(c *call, err error) {
+// traceRefusal makes the span of a request that the gateway turned down.
+func (g *Gateway) traceRefusal(in *inbound, model *modelgate.Model, err error) {
 	if g.Tracing == nil {
 		return
 	}
-	parent, kept := g.Tracing.Sampler.Keep(c.r.Header.Get("Traceparent"), c.id)
+	parent, kept := g.Tracing.Sampler.Keep(in.r.Header.Get("Traceparent"), in.id)
 	if !kept {
 		return
 	}
 	kind := modelgate.KindOf(err)
-	span := c.span(parent, kind.Status())
+	span := in.span(parent, model, kind.Status())
 	span.End, span.Failed = time.Now(), kind.Type()
 	g.Tracing.Add(span)
 }
 
 // span is that of the request which the gateway answered.
-func (c *call) span(parent tracing.Parent, status int) tracing.Span {
-	route := c.surface
+func (in *inbound) span(parent tracing.Parent, model *modelgate.Model, status int) tracing.Span {
+	route := in.surface
 	if route == "" {
 		route = "unresolved" // bounded, whatever a client sent
 	}
 	s := tracing.Span{
-		Trace: parent.Trace, ID: tracing.NewSpanID(), Parent: parent.Span, Kind: tracing.Server, Name: c.r.Method + " " + route, Start: c.start,
+		Trace: parent.Trace, ID: tracing.NewSpanID(), Parent: parent.Span, Kind: tracing.Server, Name: in.r.Method + " " + route, Start: in.start,
 		Texts: []tracing.Text{
-			{Key: "http.request.method", Value: c.r.Method}, {Key: "http.route", Value: route}, {Key: "modelgate.request_id", Value: c.id.String()},
+			{Key: "http.request.method", Value: in.r.Method}, {Key: "http.route", Value: route}, {Key: "modelgate.request_id", Value: in.id.String()},
 		},
 		Numbers: []tracing.Number{{Key: "http.response.status_code", Value: int64(status)}},
 		Failed:  failure(status),
 	}
-	if c.caller != nil {
-		s.Texts = append(s.Texts, tracing.Text{Key: "modelgate.client_id", Value: string(c.caller.ClientID)}, tracing.Text{Key: "modelgate.key_id", Value: string(c.caller.KeyID)})
+	if in.caller != nil {
+		s.Texts = append(s.Texts, tracing.Text{Key: "modelgate.client_id", Value: string(in.caller.ClientID)}, tracing.Text{Key: "modelgate.key_id", Value: string(in.caller.KeyID)})
 	}
-	if c.model != nil {
-		s.Texts = append(s.Texts, tracing.Text{Key: "modelgate.model_slug", Value: c.model.Slug})
+	if model != nil {
+		s.Texts = append(s.Texts, tracing.Text{Key: "modelgate.model_slug", Value: model.Slug})
 	}
 	return s
 }

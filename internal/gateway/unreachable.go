@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"modelgate"
 	"modelgate/internal/provider"
 )
 
@@ -48,22 +49,21 @@ func (w *warnings) due(f outage, now time.Time) (omitted int, due bool) {
 
 // unreached counts a request that got no reply, and has the log say why. The
 // client learns no more than a status (spec: Errors, transport-level failure).
-// What ended because its client left, or the process does, is no provider's
-// failure.
-func (g *Gateway) unreached(c *call, name string, err error) {
+// ended is why the gateway ended the call, nil where it did not: a client that
+// left, or the end of the process, is no provider's failure.
+func (g *Gateway) unreached(id modelgate.UUID, name string, ended, err error) {
 	cause, detail := "other", ""
-	var known *provider.Unreachable
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*provider.Unreachable](err); ok {
 		cause, detail = known.Cause, known.Detail
 	}
-	switch ended := c.life.Cause(); {
+	switch {
 	case errors.Is(ended, errExpired):
 		cause, detail = "timeout", "the call has lasted too long"
-	case ended != nil, cause == "canceled", c.r.Context().Err() != nil && c.jobRequest != nil:
+	case ended != nil, cause == "canceled":
 		return
 	}
 	g.Metrics.unreached(name, cause)
 	if omitted, due := g.warnings.due(outage{name, cause}, time.Now()); due {
-		g.Log.Warn("provider cannot be reached", "request_id", c.id.String(), "provider", name, "cause", cause, "detail", detail, "omitted", omitted)
+		g.Log.Warn("provider cannot be reached", "request_id", id.String(), "provider", name, "cause", cause, "detail", detail, "omitted", omitted)
 	}
 }

@@ -121,9 +121,11 @@ func namesJob(t *testing.T, p *Provider, w *JobProtocol, id modelgate.TaskID) {
 
 func findsFile(t *testing.T, p *Provider, w *JobProtocol, status int, body string) {
 	t.Helper()
-	r := &reply{status: status, body: []byte(body)}
-	name, err := r.text(append(slices.Clone(w.File), w.At)...)
-	at, err := p.locate(w, name, err)
+	name, err := ReadAddress(status, []byte(body), append(slices.Clone(w.File), w.At)...)
+	var at Location
+	if err == nil {
+		at, err = p.Locate(w, name)
+	}
 	switch {
 	case errors.Is(err, ErrNoFile) || err != nil && status >= 400:
 	case err != nil:
@@ -153,7 +155,7 @@ func TestJobReplies(t *testing.T) {
 				if id, _ := w.Made(200, []byte(body), usage.RequestedUnits{}, modelgate.Video); id != "" {
 					made++
 				}
-				if name, err := (&reply{status: 200, body: []byte(body)}).text(w.File...); err == nil && name != "" {
+				if name, err := ReadAddress(200, []byte(body), w.File...); err == nil && name != "" {
 					files++
 				}
 			}

@@ -153,11 +153,7 @@ func (a *API) identify(r *http.Request) (*modelgate.Caller, error) {
 	if httpx.SurfaceOf(r) == httpx.Management {
 		place = auth.AuthorizationOnly
 	}
-	secret, err := auth.Presented(r.Header, place)
-	if err != nil {
-		return nil, err
-	}
-	return a.Keys.Identify(r.Context(), secret, auth.OriginOf(r))
+	return auth.Identify(a.Keys, r, place)
 }
 
 // settle waits for this instance's own calls, so that a client reads what it

@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"modelgate/internal/worker"
+	"modelgate/internal/jobs"
 )
 
 // lag is how long another instance may take to book what it has answered.
@@ -17,16 +17,16 @@ func (s *Server) lag() time.Duration {
 }
 
 // newPoller makes the loop that follows asynchronous jobs.
-func (s *Server) newPoller() *worker.Poller {
+func (s *Server) newPoller() *jobs.Poller {
 	polls := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "modelgate_job_polls_total", Help: "Polls of asynchronous jobs that nobody asked for, by outcome.",
 	}, []string{"provider", "outcome"})
-	p := &worker.Poller{
+	p := &jobs.Poller{
 		Ledger: s.db, Now: time.Now, Log: s.log, Ended: s.gateway.JobEnded,
 		Polled: func(provider, outcome string) { polls.WithLabelValues(provider, outcome).Inc() },
-		Provider: func(name string) worker.JobProvider {
+		Provider: func(name string) jobs.Prober {
 			if p := s.snapshot.Load().Providers[name]; p != nil {
-				return p
+				return jobs.Client{Provider: p}
 			}
 			return nil
 		},

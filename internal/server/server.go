@@ -27,6 +27,7 @@ import (
 	"modelgate/internal/gateway"
 	"modelgate/internal/http1server"
 	"modelgate/internal/httpx"
+	"modelgate/internal/jobs"
 	"modelgate/internal/openapi"
 	"modelgate/internal/secrets"
 	"modelgate/internal/selfservice"
@@ -71,7 +72,7 @@ type Server struct {
 	shipper  *worker.Shipper
 	budgets  *budget.Enforcer // nil where nothing is enforced
 	alerter  *worker.Alerter
-	poller   *worker.Poller
+	poller   *jobs.Poller
 	exporter *worker.Exporter
 	pruner   *worker.RetentionPruner
 	signing  *signing.Signing

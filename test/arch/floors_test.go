@@ -54,7 +54,7 @@ var floor = map[string]int{
 	"internal/http1server": 2,
 	"client":               2,
 
-	"internal/gateway":     3,
+	"internal/jobs":        3,
 	"internal/selfservice": 3,
 	"internal/dashboard":   3,
 	"internal/worker":      3,
@@ -62,9 +62,11 @@ var floor = map[string]int{
 
 	"internal/signing": 3,
 
-	"internal/server": 4,
+	"internal/gateway": 4,
 
-	"cmd/modelgate": 5,
+	"internal/server": 5,
+
+	"cmd/modelgate": 6,
 
 	"internal/provider/http1/http1test": testOnly,
 

@@ -14,7 +14,6 @@ const maxPackageLines = 3500
 // most. Lower the figure with every part that moves out.
 var larger = map[string]int{
 	"":                  4500,
-	"internal/gateway":  3700,
 	"internal/provider": 4600,
 	"internal/store":    9500,
 }

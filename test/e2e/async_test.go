@@ -19,9 +19,9 @@ import (
 	"github.com/tidwall/gjson"
 
 	"modelgate"
+	"modelgate/internal/jobs"
 	"modelgate/internal/provider"
 	"modelgate/internal/store"
-	"modelgate/internal/worker"
 	"modelgate/test/testkit"
 )
 
@@ -155,8 +155,8 @@ func (s *studio) pollToo() (stop func() int64) {
 		s.t.Fatal(err)
 	}
 	var ended atomic.Int64
-	poller := &worker.Poller{
-		Ledger: db, Now: time.Now, Log: slog.New(slog.DiscardHandler), Provider: func(string) worker.JobProvider { return at },
+	poller := &jobs.Poller{
+		Ledger: db, Now: time.Now, Log: slog.New(slog.DiscardHandler), Provider: func(string) jobs.Prober { return jobs.Client{Provider: at} },
 		Ended: func(*modelgate.JobFinal) { ended.Add(1) }, Polled: func(string, string) {},
 	}
 	ctx, cancel := context.WithCancel(s.t.Context())

@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -40,72 +39,41 @@ type Location struct {
 	Own *Call
 }
 
-// Locate finds the result of a job that has succeeded. Errors: ErrNoFile;
-// modelgate.ErrCredentialGone; any other means that the provider could not be
-// asked.
-func (p *Provider) Locate(ctx context.Context, j *modelgate.Job) (Location, error) {
-	way := p.Way(j.Way)
-	if way == nil {
-		return Location{}, fmt.Errorf("provider %s does not follow jobs as %q", p.name, j.Way)
-	}
-	role := AsyncPoll
-	if way.Has(AsyncResult) {
-		role = AsyncResult
-	}
-	call, err := way.Call(role, j)
-	if err != nil {
-		return Location{}, err
-	}
-	r, err := p.ask(ctx, call)
-	if err != nil {
-		return Location{}, err
-	}
-	name, err := r.text(way.File...)
-	if err != nil || way.Lookup == "" {
-		return p.locate(way, name, err)
-	}
-	asked := way.lookup(name, j)
-	if JudgeTarget(asked.Path) != nil {
-		return Location{}, ErrNoFile
-	}
-	if r, err = p.ask(ctx, asked); err != nil {
-		return Location{}, err
-	}
-	name, err = r.text(way.At)
-	return p.locate(way, name, err)
-}
-
-// lookup is the call for the address of a file.
-func (w *JobProtocol) lookup(file string, j *modelgate.Job) Call {
+// LookupCall is the request for the address of a file. Errors: ErrNoFile.
+func (w *JobProtocol) LookupCall(file string, j *modelgate.Job) (Call, error) {
 	method, target, _ := strings.Cut(w.Lookup, " ")
 	path, query, _ := strings.Cut(target, "?")
-	return Call{
+	call := Call{
 		Method: method, Path: strings.ReplaceAll(path, "{file}", url.PathEscape(file)),
 		Query: strings.ReplaceAll(query, "{file}", url.QueryEscape(file)), Credential: j.Credential, MadeAt: j.CreatedAt,
 	}
+	if JudgeTarget(call.Path) != nil {
+		return Call{}, ErrNoFile
+	}
+	return call, nil
 }
 
-// text is the first of the members that is a text.
-func (r *reply) text(paths ...string) (string, error) {
-	if r.status >= 500 || r.status == 429 {
-		return "", fmt.Errorf("answer %d", r.status)
+// ReadAddress is the first of the members of a reply that is a text or a number:
+// the address of a result, or the id of its file. Errors: ErrNoFile; any other
+// is a reply that says nothing of the job.
+func ReadAddress(status int, body []byte, members ...string) (string, error) {
+	if status >= 500 || status == http.StatusTooManyRequests {
+		return "", fmt.Errorf("answer %d", status)
 	}
-	if r.status < 200 || r.status > 299 || !gjson.ValidBytes(r.body) {
+	if status < 200 || status > 299 || !gjson.ValidBytes(body) {
 		return "", ErrNoFile
 	}
-	for _, path := range paths {
-		if v := gjson.GetBytes(r.body, path); v.Type == gjson.String && v.Str != "" || v.Type == gjson.Number {
+	for _, path := range members {
+		if v := gjson.GetBytes(body, path); v.Type == gjson.String && v.Str != "" || v.Type == gjson.Number {
 			return v.String(), nil
 		}
 	}
 	return "", ErrNoFile
 }
 
-// locate judges an address that a provider has named.
-func (p *Provider) locate(way *JobProtocol, address string, err error) (Location, error) {
-	if err != nil {
-		return Location{}, err
-	}
+// Locate judges the address of a result that the provider has named. Errors:
+// ErrNoFile.
+func (p *Provider) Locate(way *JobProtocol, address string) (Location, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || !http1.IsFieldValue(address) {
 		return Location{}, ErrNoFile
@@ -145,7 +113,7 @@ func (p *Provider) Redirected(way *JobProtocol, resp *http.Response) *Call {
 	if to.Host == "" {
 		to.Scheme, to.Host = p.base.Scheme, p.base.Host
 	}
-	at, err := p.locate(way, to.String(), nil)
+	at, err := p.Locate(way, to.String())
 	if err != nil {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package worker
+package jobs
 
 import (
 	"context"
@@ -13,67 +13,68 @@ import (
 )
 
 const (
-	// pollPause is between two looks for jobs that are due, pollBatch how many
-	// are taken at once, and pollQueue how many may wait: fewer than can be
-	// asked for in pollLease, the least time for which a job is claimed.
+	// pollPause is the time between two claims of due jobs, pollBatch the size of
+	// a claim, and pollQueue how many claimed jobs may wait: fewer than can be
+	// polled within pollLease, the least time for which a job is claimed.
 	pollPause = time.Second
 	pollBatch = 256
 	pollQueue = 512
 	pollLease = 5 * time.Second
-	// pollConns bounds the polls at one time, lanePolls those of one provider,
+	// pollConns bounds the polls at one time, queuePolls those of one provider,
 	// so that one that hangs leaves room for the others.
-	pollConns = 48
-	lanePolls = 32
-	pollTime  = 20 * time.Second
-	// laneStall is how long a provider whose polls all hang keeps jobs waiting:
-	// then they leave the queue to others, and come again with another claim.
-	laneStall = time.Second
-	// laneFaults in a row let a provider rest, from the first to the last of
-	// these, each time for twice as long.
-	laneFaults = 3
-	firstRest  = 2 * time.Second
-	lastRest   = time.Minute
+	pollConns  = 48
+	queuePolls = 32
+	pollTime   = 20 * time.Second
+	// queueStall is how long a provider whose polls all hang keeps its jobs
+	// queued. Then they are dropped, and come again with another claim.
+	queueStall = time.Second
+	// After queueFaults failed polls in a row a provider is not polled for
+	// firstRest, then for twice as long each time, up to lastRest.
+	queueFaults = 3
+	firstRest   = 2 * time.Second
+	lastRest    = time.Minute
 	// finishBatch bounds a transaction that ends jobs.
-	finishBatch = 64
-	countPause  = 15 * time.Second
+	finishBatch   = 64
+	finishTimeout = 15 * time.Second
+	countPause    = 15 * time.Second
 )
 
-// JobLedger is where jobs are kept; *store.DB is one.
-type JobLedger interface {
+// PollLedger is the ledger of a Poller; *store.DB is one.
+type PollLedger interface {
 	ClaimJobs(ctx context.Context, most int) ([]modelgate.Job, error)
 	FinishJobs(context.Context, []modelgate.JobFinal) (ended []modelgate.JobFinal, err error)
 	PendingJobs(context.Context) (n int64, oldest time.Time, err error)
 }
 
-// JobProvider is asked about its jobs; *provider.Provider is one. The error is
+// Prober polls a job at its provider; Client is one. Errors:
 // modelgate.ErrCredentialGone where nobody can ask for the job any more; any
-// other passes.
-type JobProvider interface {
-	Ask(context.Context, *modelgate.Job) (modelgate.JobNews, error)
+// other is temporary.
+type Prober interface {
+	Poll(context.Context, *modelgate.Job) (modelgate.JobNews, error)
 }
 
-// Poller ends the jobs that nobody polls: it asks the providers for those that
-// are due, and gives up those whose deadline has passed. Several instances
-// share the work by claims; that a job is claimed twice costs a poll and
-// nothing else. Run may be called once.
+// Poller ends the jobs that no client polls: it polls those that are due, and
+// gives up those whose deadline has passed. Several instances share the work by
+// claims; a job that is claimed twice costs a poll and nothing else. Run may be
+// called once.
 type Poller struct {
-	Ledger JobLedger
+	Ledger PollLedger
 	// Provider finds a provider of the running configuration, nil for none.
-	Provider func(name string) JobProvider
-	// Ended is told of every job that this poller has ended, Polled of every
-	// poll: ended, runs or fault.
+	Provider func(name string) Prober
+	// Ended is called with every job that this poller has ended, Polled after
+	// every poll with its outcome: ended, runs or fault.
 	Ended  func(*modelgate.JobFinal)
 	Polled func(provider, outcome string)
 	Now    func() time.Time
 	Log    *slog.Logger
 
-	slots  chan struct{}
-	finals chan modelgate.JobFinal
-	wake   chan struct{} // a token when there is room for more jobs
-	asking sync.WaitGroup
+	slots   chan struct{}
+	finals  chan modelgate.JobFinal
+	wake    chan struct{} // a token when there is room for more jobs
+	polling sync.WaitGroup
 
 	mu     sync.Mutex
-	lanes  map[string]*lane
+	queues map[string]*providerQueue
 	queued int
 	full   bool // at the last look there was no room, and jobs may be due
 
@@ -82,14 +83,14 @@ type Poller struct {
 	claims  atomic.Int64
 }
 
-// lane is the jobs of one provider that wait to be asked for.
-type lane struct {
-	queue  []claimed
-	busy   int
-	moved  time.Time // when a poll last began or ended
-	faults int
-	rest   time.Duration
-	until  time.Time // it rests until then
+// providerQueue holds the claimed jobs of one provider.
+type providerQueue struct {
+	waiting []claimed
+	polls   int       // under way
+	moved   time.Time // when a poll last began or ended
+	faults  int       // failed polls in a row
+	rest    time.Duration
+	until   time.Time // the provider is not polled until then
 }
 
 // claimed is a job and when it was claimed.
@@ -116,19 +117,19 @@ func (p *Poller) Stats() PollerStats {
 
 // Run polls until the context ends.
 func (p *Poller) Run(ctx context.Context) {
-	p.lanes = make(map[string]*lane)
+	p.queues = make(map[string]*providerQueue)
 	p.slots, p.finals, p.wake = make(chan struct{}, pollConns), make(chan modelgate.JobFinal, pollConns), make(chan struct{}, 1)
 	var finisher sync.WaitGroup
-	finisher.Go(func() { p.finish(ctx) })
+	finisher.Go(func() { p.recordEnds(ctx) })
 	tick := time.NewTicker(pollPause)
 	defer tick.Stop()
 	var counted time.Time
 	for ctx.Err() == nil {
-		p.clear()
+		p.dropStalled()
 		for p.claim(ctx) {
 		}
 		if now := p.Now(); now.Sub(counted) >= countPause {
-			p.count(ctx)
+			p.countPending(ctx)
 			counted = now
 		}
 		select {
@@ -137,7 +138,7 @@ func (p *Poller) Run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	p.asking.Wait()
+	p.polling.Wait()
 	close(p.finals)
 	finisher.Wait()
 }
@@ -174,24 +175,26 @@ func (p *Poller) room() bool {
 	return !p.full
 }
 
-// stalls reports whether all of a lane's polls hang.
-func (l *lane) stalls(now time.Time) bool { return l.busy == lanePolls && now.Sub(l.moved) > laneStall }
+// stalls reports whether all polls of the provider hang.
+func (q *providerQueue) stalls(now time.Time) bool {
+	return q.polls == queuePolls && now.Sub(q.moved) > queueStall
+}
 
-// clear takes the jobs of providers that hang out of the queue.
-func (p *Poller) clear() {
+// dropStalled drops the waiting jobs of providers whose polls all hang.
+func (p *Poller) dropStalled() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	now := p.Now()
-	for _, l := range p.lanes {
-		if l.stalls(now) {
-			p.queued -= len(l.queue)
-			l.queue = nil
+	for _, q := range p.queues {
+		if q.stalls(now) {
+			p.queued -= len(q.waiting)
+			q.waiting = nil
 		}
 	}
 }
 
-// count refreshes the figures.
-func (p *Poller) count(ctx context.Context) {
+// countPending refreshes the figures.
+func (p *Poller) countPending(ctx context.Context) {
 	n, oldest, err := p.Ledger.PendingJobs(ctx)
 	if err != nil {
 		return // they stay as they are; claiming says that the database is away
@@ -203,53 +206,54 @@ func (p *Poller) count(ctx context.Context) {
 	}
 }
 
-// enqueue gives a job to its provider's lane, and starts one who asks.
+// enqueue adds a job to its provider's queue, and starts a goroutine that polls
+// where fewer than queuePolls run.
 func (p *Poller) enqueue(ctx context.Context, c claimed) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	l := p.lanes[c.job.Provider]
-	if l == nil {
-		l = new(lane)
-		p.lanes[c.job.Provider] = l
+	q := p.queues[c.job.Provider]
+	if q == nil {
+		q = new(providerQueue)
+		p.queues[c.job.Provider] = q
 	}
-	if l.stalls(p.Now()) {
+	if q.stalls(p.Now()) {
 		return
 	}
-	l.queue = append(l.queue, c)
+	q.waiting = append(q.waiting, c)
 	p.queued++
-	if l.busy < lanePolls {
-		l.moved = p.Now()
-		l.busy++
-		p.asking.Go(func() { p.serve(ctx, l) })
+	if q.polls < queuePolls {
+		q.moved = p.Now()
+		q.polls++
+		p.polling.Go(func() { p.serve(ctx, q) })
 	}
 }
 
-// next takes a job out of a lane; false where there is none. The rest is
-// dropped while the provider rests, and when a claim has run out: they come
-// again with another claim.
-func (p *Poller) next(l *lane) (claimed, bool) {
+// next takes a job out of a queue; false where there is none. Jobs are dropped
+// while the provider rests, and when their claim has run out: they come again
+// with another claim.
+func (p *Poller) next(q *providerQueue) (claimed, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	defer p.makeRoom()
+	defer p.wakeClaimer()
 	now := p.Now()
-	l.moved = now
-	for len(l.queue) > 0 {
-		c := l.queue[0]
-		l.queue = l.queue[1:]
+	q.moved = now
+	for len(q.waiting) > 0 {
+		c := q.waiting[0]
+		q.waiting = q.waiting[1:]
 		p.queued--
 		overdue := !now.Before(c.job.Deadline)
-		if overdue || now.Sub(c.at) < pollLease && !now.Before(l.until) {
+		if overdue || now.Sub(c.at) < pollLease && !now.Before(q.until) {
 			return c, true
 		}
 	}
-	l.busy--
+	q.polls--
 	return claimed{}, false
 }
 
-// makeRoom has more jobs claimed once there is room for them again. Where there
-// always was, the next tick is early enough: a look at the ledger for each job
-// that was polled would be many.
-func (p *Poller) makeRoom() {
+// wakeClaimer has more jobs claimed once there is room for them again. Where
+// there always was room the next tick is early enough: a query for each job that
+// was polled would be too many.
+func (p *Poller) wakeClaimer() {
 	if !p.full || pollQueue-p.queued < pollBatch {
 		return
 	}
@@ -260,27 +264,27 @@ func (p *Poller) makeRoom() {
 	}
 }
 
-// serve asks for the jobs of a lane, one after the other.
-func (p *Poller) serve(ctx context.Context, l *lane) {
+// serve polls the jobs of a queue, one after the other, until it is empty.
+func (p *Poller) serve(ctx context.Context, q *providerQueue) {
 	for {
-		c, ok := p.next(l)
+		c, ok := p.next(q)
 		if !ok {
 			return
 		}
 		if ctx.Err() != nil {
-			continue // empties the lane
+			continue // empties the queue
 		}
-		news := p.ask(ctx, l, &c.job)
+		news := p.outcome(ctx, q, &c.job)
 		if final, ok := c.job.Finish(news); ok {
 			p.finals <- final
 		}
 	}
 }
 
-// ask polls a job, unless its provider rests. A job whose deadline has passed
-// is over, whatever was answered.
-func (p *Poller) ask(ctx context.Context, l *lane, j *modelgate.Job) modelgate.JobNews {
-	news, err := p.poll(ctx, l, j)
+// outcome polls a job, unless its provider rests. A job whose deadline has
+// passed is over, whatever the provider says.
+func (p *Poller) outcome(ctx context.Context, q *providerQueue, j *modelgate.Job) modelgate.JobNews {
+	news, err := p.poll(ctx, q, j)
 	switch {
 	case errors.Is(err, modelgate.ErrCredentialGone):
 		return modelgate.JobNews{Event: modelgate.JobLost}
@@ -295,18 +299,18 @@ func (p *Poller) ask(ctx context.Context, l *lane, j *modelgate.Job) modelgate.J
 	return news
 }
 
-// errResting says that a provider is not asked for the moment.
+// errResting says that a provider is not polled at the moment.
 var errResting = errors.New("the provider rests after faults")
 
-// errNotConfigured says that there is no such provider any more.
-var errNotConfigured = errors.New("the provider is not configured")
+// errNoProvider says that there is no such provider any more.
+var errNoProvider = errors.New("the provider is not configured")
 
-func (p *Poller) poll(ctx context.Context, l *lane, j *modelgate.Job) (modelgate.JobNews, error) {
+func (p *Poller) poll(ctx context.Context, q *providerQueue, j *modelgate.Job) (modelgate.JobNews, error) {
 	at := p.Provider(j.Provider)
 	if at == nil {
-		return modelgate.JobNews{}, errNotConfigured
+		return modelgate.JobNews{}, errNoProvider
 	}
-	if p.resting(l) {
+	if p.resting(q) {
 		return modelgate.JobNews{}, errResting
 	}
 	select {
@@ -317,9 +321,9 @@ func (p *Poller) poll(ctx context.Context, l *lane, j *modelgate.Job) (modelgate
 	defer func() { <-p.slots }()
 	limited, cancel := context.WithTimeout(ctx, pollTime)
 	defer cancel()
-	news, err := at.Ask(limited, j)
+	news, err := at.Poll(limited, j)
 	gone := errors.Is(err, modelgate.ErrCredentialGone)
-	p.note(l, err == nil || gone || errors.Is(err, modelgate.ErrCredential) || errors.Is(err, modelgate.ErrCredentialNewer))
+	p.notePoll(q, err == nil || gone || errors.Is(err, modelgate.ErrCredential) || errors.Is(err, modelgate.ErrCredentialNewer))
 	switch {
 	case err != nil && !gone:
 		p.Polled(j.Provider, "fault")
@@ -331,31 +335,31 @@ func (p *Poller) poll(ctx context.Context, l *lane, j *modelgate.Job) (modelgate
 	return news, err
 }
 
-func (p *Poller) resting(l *lane) bool {
+func (p *Poller) resting(q *providerQueue) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.Now().Before(l.until)
+	return p.Now().Before(q.until)
 }
 
-// note lets a provider rest that fails again and again.
-func (p *Poller) note(l *lane, fine bool) {
+// notePoll lets a provider rest that fails again and again.
+func (p *Poller) notePoll(q *providerQueue, fine bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if fine {
-		l.faults, l.rest = 0, 0
+		q.faults, q.rest = 0, 0
 		return
 	}
-	if l.faults++; l.faults < laneFaults || p.Now().Before(l.until) {
+	if q.faults++; q.faults < queueFaults || p.Now().Before(q.until) {
 		return
 	}
-	l.rest = min(max(2*l.rest, firstRest), lastRest)
-	l.until = p.Now().Add(l.rest)
+	q.rest = min(max(2*q.rest, firstRest), lastRest)
+	q.until = p.Now().Add(q.rest)
 }
 
-// finish ends jobs, as many at once as there are. A database that does not
-// answer is not asked for each of them, and not again once the poller is to
-// end: what is left stays pending, and comes again.
-func (p *Poller) finish(ctx context.Context) {
+// recordEnds ends jobs in the ledger, many in one transaction. While the
+// database does not answer, a batch is tried once, and not again after the
+// context has ended: its jobs stay pending, and come again.
+func (p *Poller) recordEnds(ctx context.Context) {
 	var failed error
 	for first := range p.finals {
 		batch := []modelgate.JobFinal{first}
@@ -374,19 +378,19 @@ func (p *Poller) finish(ctx context.Context) {
 		if failed != nil && ctx.Err() != nil {
 			continue
 		}
-		failed = p.end(ctx, batch)
+		failed = p.recordBatch(ctx, batch)
 		if failed == nil || len(batch) == 1 || store.Unreachable(failed) {
 			continue
 		}
 		for i := range batch { // one of them may be to blame
-			_ = p.end(ctx, batch[i:i+1]) // is logged, and comes again
+			_ = p.recordBatch(ctx, batch[i:i+1]) // is logged, and comes again
 		}
 	}
 }
 
-// end ends a batch. What could not be ended stays pending and comes again.
-func (p *Poller) end(ctx context.Context, batch []modelgate.JobFinal) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), shipTimeout)
+// recordBatch ends a batch of jobs.
+func (p *Poller) recordBatch(ctx context.Context, batch []modelgate.JobFinal) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
 	ended, err := p.Ledger.FinishJobs(ctx, batch)
 	if err != nil {

@@ -1,4 +1,4 @@
-package worker
+package jobs
 
 import (
 	"context"
@@ -99,7 +99,7 @@ func (d *duty) PendingJobs(context.Context) (int64, time.Time, error) {
 // oracle answers for a provider.
 type oracle func(ctx context.Context, j *modelgate.Job) (modelgate.JobNews, error)
 
-func (o oracle) Ask(ctx context.Context, j *modelgate.Job) (modelgate.JobNews, error) {
+func (o oracle) Poll(ctx context.Context, j *modelgate.Job) (modelgate.JobNews, error) {
 	return o(ctx, j)
 }
 
@@ -110,7 +110,7 @@ func poll(t *testing.T, d *duty, providers map[string]oracle) *Poller {
 	p := &Poller{
 		Ledger: d, Now: d.clock, Log: slog.New(slog.DiscardHandler),
 		Ended: func(*modelgate.JobFinal) { ended.Add(1) }, Polled: func(string, string) {},
-		Provider: func(name string) JobProvider {
+		Provider: func(name string) Prober {
 			if o := providers[name]; o != nil {
 				return o
 			}
@@ -138,7 +138,7 @@ func poll(t *testing.T, d *duty, providers map[string]oracle) *Poller {
 	return p
 }
 
-func jobs(provider string, n int) (list []modelgate.Job) {
+func jobsOf(provider string, n int) (list []modelgate.Job) {
 	for i := range n {
 		list = append(list, modelgate.Job{NewJob: modelgate.NewJob{TaskID: modelgate.TaskID(fmt.Sprint(provider, i))}, Provider: provider, Provisional: 7})
 	}
@@ -152,7 +152,7 @@ func succeeds(context.Context, *modelgate.Job) (modelgate.JobNews, error) {
 // Many jobs are asked for over few connections, and claimed many at once.
 func TestPollerIsBounded(t *testing.T) {
 	t.Parallel()
-	d := newDuty(append(jobs("a", 2500), jobs("b", 2500)...)...)
+	d := newDuty(append(jobsOf("a", 2500), jobsOf("b", 2500)...)...)
 	var now, most, polls atomic.Int64
 	slow := func(ctx context.Context, j *modelgate.Job) (modelgate.JobNews, error) {
 		polls.Add(1)
@@ -176,7 +176,7 @@ func TestPollerIsBounded(t *testing.T) {
 func TestPollerLooksOnceATick(t *testing.T) {
 	t.Parallel()
 	const n = 30
-	d := newDuty(jobs("p", n)...)
+	d := newDuty(jobsOf("p", n)...)
 	var nth atomic.Int64
 	began := time.Now()
 	poll(t, d, map[string]oracle{"p": func(ctx context.Context, j *modelgate.Job) (modelgate.JobNews, error) {
@@ -191,7 +191,7 @@ func TestPollerLooksOnceATick(t *testing.T) {
 // A provider that hangs or fails keeps nobody from the others.
 func TestPollerSurvivesAProviderThatIsAway(t *testing.T) {
 	t.Parallel()
-	d := newDuty(append(jobs("away", 300), jobs("fine", 300)...)...)
+	d := newDuty(append(jobsOf("away", 300), jobsOf("fine", 300)...)...)
 	var failed atomic.Int64
 	release := make(chan struct{})
 	var once sync.Once
@@ -229,7 +229,7 @@ func TestPollerSurvivesAProviderThatIsAway(t *testing.T) {
 // A provider that fails is let alone for a while, and asked again.
 func TestPollerRests(t *testing.T) {
 	t.Parallel()
-	d := newDuty(jobs("p", 200)...)
+	d := newDuty(jobsOf("p", 200)...)
 	var asked atomic.Int64
 	rested := make(chan struct{})
 	go func() {
@@ -248,13 +248,13 @@ func TestPollerRests(t *testing.T) {
 		if fine.Load() {
 			return succeeds(ctx, j)
 		}
-		if asked.Add(1) == laneFaults {
+		if asked.Add(1) == queueFaults {
 			fine.Store(true)
 			close(rested)
 		}
 		return modelgate.JobNews{}, errors.New("connection refused")
 	}})
-	if n := asked.Load(); n < laneFaults || n > laneFaults+lanePolls {
+	if n := asked.Load(); n < queueFaults || n > queueFaults+queuePolls {
 		t.Errorf("%d polls failed before the provider rested", n)
 	}
 }
@@ -262,7 +262,7 @@ func TestPollerRests(t *testing.T) {
 // At its deadline a job is over, whether or not its provider can be asked.
 func TestPollerDeadline(t *testing.T) {
 	t.Parallel()
-	list := append(jobs("runs", 2), append(jobs("away", 2), append(jobs("gone", 2), jobs("late", 1)...)...)...)
+	list := append(jobsOf("runs", 2), append(jobsOf("away", 2), append(jobsOf("gone", 2), jobsOf("late", 1)...)...)...)
 	d := newDuty(list...)
 	for i := range d.jobs {
 		d.jobs[i].Deadline = d.now
@@ -291,7 +291,7 @@ func TestPollerDeadline(t *testing.T) {
 // its jobs from ending.
 func TestPollerCredentialGone(t *testing.T) {
 	t.Parallel()
-	d := newDuty(jobs("p", 30)...)
+	d := newDuty(jobsOf("p", 30)...)
 	d.broken = errors.New("one of them is poisoned")
 	poll(t, d, map[string]oracle{"p": func(context.Context, *modelgate.Job) (modelgate.JobNews, error) {
 		return modelgate.JobNews{}, fmt.Errorf("ask: %w", modelgate.ErrCredentialGone)
@@ -319,7 +319,7 @@ func TestPollerWithoutItsLedger(t *testing.T) {
 		"away at the end":       {ending, context.DeadlineExceeded, 2*finishBatch + 2, 1},
 		"one of them is broken": {t.Context(), errors.New("no such column"), 3, 4},
 	} {
-		d := newDuty(jobs("p", tt.jobs)...)
+		d := newDuty(jobsOf("p", tt.jobs)...)
 		d.away = tt.away
 		p := &Poller{Ledger: d, Log: slog.New(slog.DiscardHandler), finals: make(chan modelgate.JobFinal, tt.jobs)}
 		for i := range d.jobs {
@@ -327,7 +327,7 @@ func TestPollerWithoutItsLedger(t *testing.T) {
 			p.finals <- f
 		}
 		close(p.finals)
-		p.finish(tt.ctx)
+		p.recordEnds(tt.ctx)
 		if d.tries != tt.tries {
 			t.Errorf("%s: %d jobs in %d tries, want %d", name, tt.jobs, d.tries, tt.tries)
 		}

@@ -43,14 +43,23 @@ func (g *Gateway) passJob(c *call, resp *http.Response) {
 		c.made = &modelgate.NewJob{TaskID: task, Kind: c.makes, Way: a.way.Name, Credential: c.sentWith, Deadline: a.way.Deadline(c.id.Time())}
 		c.jobUsage = usage
 	}
-	raw, fine := c.tell(a.provider, resp, raw, plain)
-	if !fine {
+	raw, ok := c.withoutCosts(a.provider, resp, raw, plain)
+	if !ok {
 		c.cut = true // it is booked in the end, and its job can be polled
 		return
 	}
 	c.replyHeaders(a.provider, resp.Header)
 	c.w.WriteHeader(resp.StatusCode)
 	g.deliver(&streamCopy{call: c, resp: resp}, raw, false)
+}
+
+// withoutCosts is what of a reply that was read whole may be shown to the caller;
+// false where that cannot be told.
+func (c *call) withoutCosts(p *provider.Provider, resp *http.Response, raw, plain []byte) ([]byte, bool) {
+	if c.caller.SubAccountID == "" {
+		return raw, true
+	}
+	return p.WithoutCosts(resp, raw, plain)
 }
 
 // provide completes the end of a call that has made a job: its cost is
