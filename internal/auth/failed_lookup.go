@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"context"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -107,16 +106,4 @@ func (s *failedLookupLimiter) pace(now time.Duration) (wait time.Duration, ok bo
 	}
 	s.next = turn + paceInterval
 	return turn - now, true
-}
-
-// sleep waits and reports whether the context lasted.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

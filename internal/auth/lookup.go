@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/cancelctx"
 )
 
 // errNoAnswer says that the database did not answer in time.
@@ -101,7 +102,7 @@ func (c *cache[T]) limitFailed(ctx context.Context, from Origin) (release func()
 	if !ok {
 		return nil, errSuspect
 	}
-	if !sleep(ctx, wait) {
+	if cancelctx.Sleep(ctx, wait) != nil {
 		return nil, errNoAnswer
 	}
 	return take(ctx, c.first)

@@ -1,4 +1,5 @@
-// Package cancelctx has a cancelable context for calls, which mostly end without
+// Package cancelctx has what the gateway needs beside package context: Sleep, and a
+// cancelable context for calls, which mostly end without
 // anybody having waited for their cancellation. A call has two, one for its client
 // and one for the request to the provider. Those of the standard library cost a call
 // 2 µs and 12 allocations more.
@@ -117,4 +118,20 @@ func AfterFunc(ctx context.Context, do func()) (stop func() bool) {
 		return c.AfterFunc(do)
 	}
 	return context.AfterFunc(ctx, do)
+}
+
+// Sleep waits for d. It ends early with the context's error. A d that is not above 0
+// returns nil at once.
+func Sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }

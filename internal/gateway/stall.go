@@ -1,10 +1,11 @@
 package gateway
 
 import (
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"modelgate/internal/httpx"
 )
 
 // stallTimer ends the part of a call in which one side has stopped: a provider that
@@ -80,8 +81,8 @@ func (p *stallTimer) judge(now time.Time) {
 		p.call.life.Cancel(errStalled)
 	case client && waited >= p.stuck:
 		// The write under way fails, and the call goes on as one whose client
-		// has left. A connection that knows no deadlines cannot be helped.
-		_ = http.NewResponseController(p.call.w).SetWriteDeadline(time.Unix(1, 0))
+		// has left.
+		httpx.AbortWrites(p.call.w)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"modelgate/internal/yield"
 	"modelgate/internal/http1server"
+	"modelgate/internal/yield"
 )
 
 // BenchmarkExchange is a request of 1 KiB and its answer, over loopback, in the

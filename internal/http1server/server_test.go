@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"modelgate/internal/yield"
 	"modelgate/internal/http1server"
+	"modelgate/internal/yield"
 )
 
 // bound ends what should have ended by itself.

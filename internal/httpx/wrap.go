@@ -55,10 +55,10 @@ func Wrap(o Options, next http.Handler) http.Handler {
 		if kept, ok := w.(interface{ WriteDeadline() time.Time }); ok {
 			t.until = kept.WriteDeadline() // of an earlier answer on the connection
 		}
-		defer t.last()
+		defer t.boundRest()
 		defer o.fence(t, r)
 		if !t.http2 { // there nothing is written yet
-			t.patient()
+			t.beginWrite()
 		}
 		t.paceBody(r)
 		if o.Proxies.Ignored(r) {
@@ -167,7 +167,7 @@ type tracker struct {
 	http2   bool
 	bounded bool          // on HTTP/2 too
 	stall   time.Duration // for a write
-	until   time.Time     // see patient
+	until   time.Time     // see beginWrite
 
 	body      *pacedBody // of which the answer must take notice, see unread
 	lingering *pacedBody // what is left of it is read behind the answer
@@ -186,24 +186,24 @@ func (t *tracker) WriteHeader(status int) {
 	if status >= 200 {
 		t.begin()
 	}
-	t.patient()
-	defer t.taken()
+	t.beginWrite()
+	defer t.endWrite()
 	t.ResponseWriter.WriteHeader(status)
 }
 
 // Write notes that the body has begun.
 func (t *tracker) Write(b []byte) (int, error) {
 	t.begin()
-	t.patient()
-	defer t.taken()
+	t.beginWrite()
+	defer t.endWrite()
 	return t.ResponseWriter.Write(b)
 }
 
 // Send is Write, and Flush of it, at the cost of one of them.
 func (t *tracker) Send(b []byte) error {
 	t.begin()
-	t.patient()
-	defer t.taken()
+	t.beginWrite()
+	defer t.endWrite()
 	return Send(t.ResponseWriter, b)
 }
 
@@ -213,8 +213,8 @@ func (t *tracker) Flush() { _ = t.FlushError() }
 // FlushError is Flush for http.ResponseController.
 func (t *tracker) FlushError() error {
 	t.begin()
-	t.patient()
-	defer t.taken()
+	t.beginWrite()
+	defer t.endWrite()
 	if w, ok := t.ResponseWriter.(interface{ FlushError() error }); ok {
 		return w.FlushError()
 	}

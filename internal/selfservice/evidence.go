@@ -19,7 +19,7 @@ const (
 	// has died; a living one prolongs it half-way.
 	exportLease = time.Minute
 	// exportStall is how long a client may take nothing before its export is
-	// cut.
+	// cut: half of the lease, which then outlasts a stalled write.
 	exportStall = 30 * time.Second
 	// exportFlush is how much is gathered for one write.
 	exportFlush = 64 << 10
@@ -194,12 +194,12 @@ func (e *export) write(ctx context.Context, w http.ResponseWriter, piece []byte)
 	}
 	if !e.begun {
 		e.begun = true
+		httpx.BoundWrites(w, exportStall)
 		h := w.Header()
 		h.Set("Content-Type", "application/x-ndjson")
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="evidence-%s-%d-%d.ndjson"`, e.part.Org, e.part.From, e.part.To))
 	}
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(exportStall)) // not every writer has deadlines
 	_, err := w.Write(piece)
 	return err
 }

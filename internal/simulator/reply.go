@@ -2,7 +2,6 @@ package simulator
 
 import (
 	"compress/gzip"
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -10,7 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
+
+	"modelgate/internal/cancelctx"
 )
 
 // answer is a reply before it is sent.
@@ -71,7 +71,7 @@ const eventStream = "text/event-stream; charset=utf-8"
 // send writes the answer as the directives want it, and records the call.
 func (p *Provider) send(w http.ResponseWriter, c *call, a answer) {
 	ctx := c.r.Context()
-	if !sleep(ctx, c.d.delay) {
+	if cancelctx.Sleep(ctx, c.d.delay) != nil {
 		p.record(c)
 		return
 	}
@@ -92,7 +92,7 @@ func (p *Provider) send(w http.ResponseWriter, c *call, a answer) {
 		if i == hang {
 			<-ctx.Done()
 		}
-		if i == cut || ctx.Err() != nil || (i > 0 && !sleep(ctx, c.d.gap)) {
+		if i == cut || ctx.Err() != nil || (i > 0 && cancelctx.Sleep(ctx, c.d.gap) != nil) {
 			s.leave(p)
 			return
 		}
@@ -225,21 +225,6 @@ func abort(w http.ResponseWriter) {
 		panic(http.ErrAbortHandler)
 	}
 	conn.Close()
-}
-
-// sleep waits for d. It is false when the client went first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return true
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // providerHeaders is what the real provider adds to every reply.

@@ -81,18 +81,6 @@ func (s *Shipper) retry(ctx context.Context, fn func(context.Context) error) err
 	}
 }
 
-// sleep waits; it ends early with the context's error.
-func sleep(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-}
-
 // setRowAside keeps a row that the database refuses. It does not stop the
 // rows behind it.
 func (s *Shipper) setRowAside(r modelgate.UsageRow, why error) error {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/cancelctx"
 )
 
 const (
@@ -35,14 +36,14 @@ type Compactor struct {
 	Ledger CompactionLedger
 	Log    *slog.Logger
 
-	wait func(context.Context, time.Duration) error // nil: sleep
+	wait func(context.Context, time.Duration) error // nil: cancelctx.Sleep
 }
 
 // Run folds until the context ends.
 func (f *Compactor) Run(ctx context.Context) {
 	wait := f.wait
 	if wait == nil {
-		wait = sleep
+		wait = cancelctx.Sleep
 	}
 	for pause := foldPause; wait(ctx, pause/2+rand.N(pause)) == nil; {
 		pause = foldPause

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/cancelctx"
 )
 
 const (
@@ -54,7 +55,7 @@ type RetentionPruner struct {
 	Pruned func(rows int64)
 	Done   func()
 
-	wait func(context.Context, time.Duration) error // nil: sleep
+	wait func(context.Context, time.Duration) error // nil: cancelctx.Sleep
 }
 
 // Run keeps usage until the context ends.
@@ -77,7 +78,7 @@ func (k *RetentionPruner) rest(ctx context.Context, d time.Duration) error {
 	if k.wait != nil {
 		return k.wait(ctx, d)
 	}
-	return sleep(ctx, d)
+	return cancelctx.Sleep(ctx, d)
 }
 
 // look does what there is to do.

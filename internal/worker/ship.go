@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/cancelctx"
 	"modelgate/internal/spool"
 	"modelgate/internal/store"
 	"modelgate/internal/yield"
@@ -81,7 +82,7 @@ type openCall struct {
 // served the yielder is nil.
 func NewShipper(s *spool.Spool, ledger Ledger, log *slog.Logger, yielder *yield.Yielder) *Shipper {
 	return &Shipper{
-		spool: s, ledger: ledger, log: log, yielder: yielder, gather: shipPause, wait: sleep, reader: s.Reader(spool.Position{}),
+		spool: s, ledger: ledger, log: log, yielder: yielder, gather: shipPause, wait: cancelctx.Sleep, reader: s.Reader(spool.Position{}),
 		decoder: spool.NewDecoder(), open: make(map[modelgate.UUID]*openCall), moved: make(chan struct{}), hurry: make(chan struct{}, 1),
 	}
 }

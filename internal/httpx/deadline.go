@@ -10,7 +10,7 @@ import (
 const (
 	bodyGrace = 10 * time.Second // between two pieces of a request body, and before the first
 	bodyRate  = 1 << 10          // bytes a second that a body must keep past the grace
-	stall     = time.Minute      // for a piece of an answer to be taken, unless Options say otherwise
+	stall     = time.Minute      // for a piece of a response to be taken, unless Options say otherwise
 )
 
 // pacedBody is a request body that must keep coming. A client that stops, or
@@ -79,45 +79,69 @@ func (b *pacedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// patient extends the time in which the client must take what is written. On
-// HTTP/2 such a time ends a stream also while nothing is written, so there it
-// holds for one write alone, see taken; calls of models bound their writes by
+// This file is the one place that sets the write deadline of a connection. A write
+// may take the tracker's stall; BoundWrites changes that and AbortWrites ends it.
+
+// BoundWrites sets how long the client may take nothing of the rest of a response. A
+// writer that Wrap has not made is left alone.
+func BoundWrites(w http.ResponseWriter, stall time.Duration) {
+	for {
+		switch v := w.(type) {
+		case *tracker:
+			v.stall, v.until = stall, time.Time{}
+			return
+		case interface{ Unwrap() http.ResponseWriter }:
+			w = v.Unwrap()
+		default:
+			return
+		}
+	}
+}
+
+// AbortWrites makes the write that is under way fail, and those after it. It may be
+// called beside a write.
+func AbortWrites(w http.ResponseWriter) { setWriteDeadline(w, time.Unix(1, 0)) }
+
+// beginWrite extends the time in which the client must take what is written. On
+// HTTP/2 a deadline ends a stream also while nothing is written, so there it is set
+// for one write alone, see endWrite; calls of models bound their writes by
 // themselves.
-func (t *tracker) patient() {
+func (t *tracker) beginWrite() {
 	now := time.Now()
 	if t.http2 {
 		if t.bounded {
-			t.allow(now.Add(t.stall))
+			setWriteDeadline(t.ResponseWriter, now.Add(t.stall))
 		}
 		return
 	}
-	// One that lies further off was set for an answer before.
+	// One that lies further off was set for an earlier response.
 	if left := t.until.Sub(now); left > t.stall/2 && left <= t.stall {
 		return
 	}
 	t.until = now.Add(t.stall)
-	t.allow(t.until)
+	setWriteDeadline(t.ResponseWriter, t.until)
 }
 
-// taken ends the time of a write.
-func (t *tracker) taken() {
+// endWrite removes the deadline of a write on HTTP/2.
+func (t *tracker) endWrite() {
 	if t.http2 && t.bounded {
-		t.allow(time.Time{})
+		setWriteDeadline(t.ResponseWriter, time.Time{})
 	}
 }
 
-// last bounds what the server writes of a stream once its handler has returned:
-// without it a client that opens no window could hold streams for ever.
-func (t *tracker) last() {
+// boundRest bounds what the server writes of an HTTP/2 stream once its handler has
+// returned: a client that opens no window could hold streams for ever.
+func (t *tracker) boundRest() {
 	if t.http2 {
-		t.allow(time.Now().Add(t.stall))
+		setWriteDeadline(t.ResponseWriter, time.Now().Add(t.stall))
 	}
 }
 
-func (t *tracker) allow(until time.Time) {
-	if w, ok := t.ResponseWriter.(interface{ SetWriteDeadline(time.Time) error }); ok {
-		_ = w.SetWriteDeadline(until) // it fails on a connection that is gone
+// setWriteDeadline ignores errors: the connection is gone, or has no deadlines.
+func setWriteDeadline(w http.ResponseWriter, until time.Time) {
+	if own, ok := w.(interface{ SetWriteDeadline(time.Time) error }); ok {
+		_ = own.SetWriteDeadline(until)
 		return
 	}
-	_ = http.NewResponseController(t.ResponseWriter).SetWriteDeadline(until) // a connection that knows no deadlines cannot be helped
+	_ = http.NewResponseController(w).SetWriteDeadline(until)
 }
