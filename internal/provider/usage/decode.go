@@ -46,7 +46,7 @@ type decoder struct {
 func newDecoder(encoding string, m Meter) Meter {
 	open := opener(strings.ToLower(strings.TrimSpace(encoding)))
 	if open == nil {
-		return &undecoded{}
+		return &opaque{text: true} // all of its bytes count as text
 	}
 	d := &decoder{meter: m}
 	d.resume, d.stop = iter.Pull(func(yield func(struct{}) bool) {
@@ -221,7 +221,7 @@ type Decoded struct {
 
 // collected collects what a decoder reads.
 type collected struct {
-	nothing
+	opaque
 	text []byte
 }
 

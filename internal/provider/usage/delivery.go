@@ -20,10 +20,9 @@ type delivery struct {
 	any     bool // where no member is known, every text counts
 	known   bool // a member was
 
-	fresh   bool // nothing of the value under way has come
-	tracks  [tracks]int64
-	images  int64 // pictures begun
-	strings int64 // of any member
+	fresh  bool // nothing of the value under way has come
+	tracks [tracks]int64
+	images int64 // pictures begun
 
 	at     spot
 	name   [longestDuty + 1]byte // of the string under way or just read, as far as it fits
@@ -46,7 +45,7 @@ type delivery struct {
 type shape struct {
 	head, tail []byte // around the text; the tail begins after its closing quote
 	track      track
-	strings    int64
+	other      int64 // what it has of otherTrack
 }
 
 // longestShape bounds what is kept of a value.
@@ -60,8 +59,7 @@ const (
 	inName              // in a string that may name a member
 	afterName           // a colon makes it one
 	beforeValue
-	inString    // that counts
-	inOther     // in a string that does not
+	inString
 	inContainer // that counts or is passed over; outside its strings
 )
 
@@ -69,12 +67,12 @@ const (
 type track uint8
 
 const (
-	answerTrack track = iota // on top of the longest reasoning
+	otherTrack  track = iota // texts of members that deliver nothing
+	answerTrack              // on top of the longest reasoning
 	thoughtTrack
 	thoughtTooTrack
 	deltaTrack // of a format that later repeats each text in full
 	tracks
-	noTrack = tracks
 )
 
 // duty is what a member of the name has to do with what a reply delivers.
@@ -113,26 +111,38 @@ func dutyOf(name []byte) duty {
 	case "reasoning_details", "thinking_blocks", "annotations", "citations", "citation", "documents", "web_search", "search_results",
 		"chat_history", "part", "item", "tools", "segments", "words", "groundingMetadata", "citationMetadata", "logprobs":
 		return isExtra
-	case "b64_json", "url":
-		return isPicture
-	}
-	if len(name) == longestDuty && string(name) == "bytesBase64Encoded" {
+	case "b64_json", "url", "bytesBase64Encoded":
 		return isPicture
 	}
 	return isFrame
+}
+
+// track is where a string counts that is the value of a member with the duty.
+func (m duty) track() track {
+	switch m {
+	case isText, isArguments, isReplay:
+		return answerTrack
+	case isThought:
+		return thoughtTrack
+	case isThoughtToo:
+		return thoughtTooTrack
+	case isDelta:
+		return deltaTrack
+	}
+	return otherTrack
 }
 
 // bytes is how much text there was.
 func (d *delivery) bytes() int64 {
 	n := max(d.tracks[answerTrack]+max(d.tracks[thoughtTrack], d.tracks[thoughtTooTrack]), d.tracks[deltaTrack])
 	if !d.known && d.any {
-		return d.strings
+		return d.tracks[otherTrack]
 	}
 	return n
 }
 
 // covered forgets the text: the provider has stated its tokens.
-func (d *delivery) covered() { d.tracks, d.strings = [tracks]int64{}, 0 }
+func (d *delivery) covered() { d.tracks = [tracks]int64{} }
 
 // restart begins a new JSON value, wherever the last one stopped.
 func (d *delivery) restart() { d.at, d.depth, d.escape, d.fresh = betweenStrings, 0, escape{}, true }
@@ -146,7 +156,7 @@ func (d *delivery) feed(b []byte) {
 	for len(b) > 0 {
 		switch d.at {
 		case betweenStrings:
-			i := quote(b)
+			i := bytes.IndexByte(b, '"')
 			if i < 0 {
 				return
 			}
@@ -157,8 +167,6 @@ func (d *delivery) feed(b []byte) {
 			b = d.step(b)
 		case inString:
 			b = d.readText(b)
-		case inOther:
-			b = d.pass(b)
 		case inContainer:
 			b = d.walk(b)
 		}
@@ -180,9 +188,11 @@ func (d *delivery) value(b []byte) {
 	head, text, tail := b[:len(b)-d.textFrom], b[len(b)-d.textFrom:len(b)-d.textTo], b[len(b)-d.textTo:]
 	_, _, size := new(escape).text(text)
 	before.tracks[d.textTrack] += size
+	other := d.tracks[otherTrack] - before.tracks[otherTrack]
+	before.tracks[otherTrack] += other
 	if before.tracks == d.tracks { // nothing but the text has been counted
 		d.last.head, d.last.tail = append(d.last.head[:0], head...), append(d.last.tail[:0], tail...)
-		d.last.track, d.last.strings = d.textTrack, d.strings-before.strings
+		d.last.track, d.last.other = d.textTrack, other
 	}
 }
 
@@ -199,23 +209,13 @@ func (d *delivery) alike(b []byte) bool {
 		return false
 	}
 	d.tracks[last.track] += size
-	d.strings += last.strings
+	d.tracks[otherTrack] += last.other
 	return true
 }
 
 // readName takes bytes of a string that may be a name.
 func (d *delivery) readName(b []byte) []byte {
-	if i := quote(b); i >= 0 && i+1 < len(b) && d.length == 0 && d.escape == (escape{}) && (i == 0 || b[i-1] != '\\') {
-		if b[i+1] != ':' && b[i+1] > ' ' { // a value, as most are that stand in an array
-			d.at = betweenStrings
-			return b[i+1:]
-		}
-		if b[i+1] == ':' { // the whole of a name: nothing of it is copied
-			d.colon(b[:i])
-			return b[i+2:]
-		}
-	}
-	n, closed := d.escape.string(b)
+	n, closed, _ := d.escape.text(b)
 	part := b[:n]
 	if closed {
 		part = b[:n-1]
@@ -233,13 +233,20 @@ func (d *delivery) step(b []byte) []byte {
 	switch {
 	case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 	case d.at == afterName && c == ':':
-		d.colon(d.name[:d.length])
+		d.at, d.member = beforeValue, isFrame
+		if d.length <= longestDuty {
+			d.member = d.dutyOf(d.name[:d.length])
+			d.known = d.known || d.member != isFrame
+		}
 	case d.at == afterName:
 		d.at = betweenStrings
 		return b // it was a value, and this may begin the next
 	case c == '"':
-		d.open()
-		if d.at == inString {
+		d.at, d.track = inString, d.member.track()
+		if d.member == isPicture {
+			d.images++
+		}
+		if d.track != otherTrack {
 			d.texts++
 			d.textFrom, d.textTrack = len(b)-1, d.track
 		}
@@ -255,32 +262,6 @@ func (d *delivery) step(b []byte) []byte {
 	return b[1:]
 }
 
-// colon is after a name.
-func (d *delivery) colon(name []byte) {
-	d.at, d.member = beforeValue, isFrame
-	if len(name) <= longestDuty {
-		d.member = d.dutyOf(name)
-		d.known = d.known || d.member != isFrame
-	}
-}
-
-// quote is where the next quote is, which mostly is near; -1 for none.
-func quote(b []byte) int {
-	const near = 12
-	for i, c := range b[:min(near, len(b))] {
-		if c == '"' {
-			return i
-		}
-	}
-	if len(b) <= near {
-		return -1
-	}
-	if i := bytes.IndexByte(b[near:], '"'); i >= 0 {
-		return near + i
-	}
-	return -1
-}
-
 func (d *delivery) dutyOf(name []byte) duty {
 	if d.repeats != "" && string(name) == d.repeats {
 		return isExtra
@@ -288,51 +269,20 @@ func (d *delivery) dutyOf(name []byte) duty {
 	return dutyOf(name)
 }
 
-// open begins a string that is a member's value.
-func (d *delivery) open() {
-	d.at, d.track = inOther, noTrack
-	switch d.member {
-	case isText, isArguments, isReplay:
-		d.at, d.track = inString, answerTrack
-	case isThought:
-		d.at, d.track = inString, thoughtTrack
-	case isThoughtToo:
-		d.at, d.track = inString, thoughtTooTrack
-	case isDelta:
-		d.at, d.track = inString, deltaTrack
-	case isPicture:
-		d.images++
-	}
-}
-
-// readText takes bytes of a string that counts.
+// readText takes bytes of a string.
 func (d *delivery) readText(b []byte) []byte {
 	n, closed, size := d.escape.text(b)
-	if d.depth == 0 {
+	if d.depth == 0 && d.track != otherTrack {
 		d.textTo = len(b) - n
 	}
 	d.tracks[d.track] += size
-	if closed {
-		d.leave()
-	}
-	return b[n:]
-}
-
-// pass takes bytes of a string that does not count.
-func (d *delivery) pass(b []byte) []byte {
-	n, closed := d.escape.string(b)
-	d.strings += int64(n)
-	if closed {
-		d.leave()
-	}
-	return b[n:]
-}
-
-func (d *delivery) leave() {
-	d.at = betweenStrings
-	if d.depth > 0 {
+	switch {
+	case closed && d.depth > 0:
 		d.at = inContainer
+	case closed:
+		d.at = betweenStrings
 	}
+	return b[n:]
 }
 
 // walk takes bytes of a container outside its strings.
@@ -346,9 +296,9 @@ func (d *delivery) walk(b []byte) []byte {
 		case '}', ']':
 			d.depth--
 		case '"':
-			d.at, d.track = inOther, noTrack
+			d.at, d.track = inString, otherTrack
 			if d.count {
-				d.at, d.track = inString, answerTrack
+				d.track = answerTrack
 			}
 		}
 		if d.count {
@@ -371,33 +321,8 @@ type escape struct {
 	code  uint16 // of those that have come
 }
 
-// string takes bytes of a string up to its end, its quote included.
-func (e *escape) string(b []byte) (n int, closed bool) {
-	if i := bytes.IndexByte(b, '"'); !e.open && i >= 0 && (i == 0 || b[i-1] != '\\') {
-		return i + 1, true // with or without escapes before it
-	}
-	for n < len(b) {
-		if e.open {
-			e.open = false
-			n++
-			continue
-		}
-		i := bytes.IndexByte(b[n:], '"')
-		j := bytes.IndexByte(b[n:n+until(i, len(b)-n)], '\\')
-		switch {
-		case j >= 0:
-			e.open = true
-			n += j + 1
-		case i < 0:
-			return len(b), false
-		default:
-			return n + i + 1, true
-		}
-	}
-	return n, false
-}
-
-// text is string, and counts what the string says in UTF-8.
+// text takes bytes of a string up to its end, its quote included, and counts what
+// they say in UTF-8.
 func (e *escape) text(b []byte) (n int, closed bool, size int64) {
 	for n < len(b) {
 		if e.open || e.digit > 0 {

@@ -77,14 +77,18 @@ func sameDocument(t *testing.T, text []byte) {
 		if got.Type != want.Type || content(got) != content(want) || got.Num != want.Num {
 			t.Fatalf("%q: %s is %s, %s after a skimmer", text, path, got.Raw, want.Raw)
 		}
-		sameMembers(t, got, want)
+		sameMembers(t, got, want, 2)
 	}
 }
 
 // content is what readers take of a string.
 func content(v gjson.Result) string { return text(v) }
 
-func sameMembers(t *testing.T, got, want gjson.Result) {
+// sameMembers compares what is in two values of a level that a skimmer keeps.
+func sameMembers(t *testing.T, got, want gjson.Result, level int) {
+	if level > deepest {
+		return
+	}
 	type member struct {
 		name  string
 		value gjson.Result
@@ -100,10 +104,10 @@ func sameMembers(t *testing.T, got, want gjson.Result) {
 		t.Fatalf("%s has %d members, want %d", got.Raw, len(a), len(b))
 	}
 	for i := range a {
-		if a[i].name != b[i].name || a[i].value.Type != b[i].value.Type || content(a[i].value) != content(b[i].value) {
+		if a[i].name != b[i].name || a[i].value.Type != b[i].value.Type && level < deepest || content(a[i].value) != content(b[i].value) {
 			t.Fatalf("%s: %q is %s, want %q: %s", got.Raw, a[i].name, a[i].value.Raw, b[i].name, b[i].value.Raw)
 		}
-		sameMembers(t, a[i].value, b[i].value)
+		sameMembers(t, a[i].value, b[i].value, level+1)
 	}
 }
 

@@ -10,9 +10,9 @@ import (
 const (
 	// maxProjection bounds what is kept of one JSON document.
 	maxProjection = 256 << 10
-	// maxDeep bounds what is kept of one member by its items; deepest is the
-	// level down to which it is kept, see skimmer.level.
-	maxDeep = 192 << 10
+	// maxKept bounds what is kept of one member; deepest is the level down to
+	// which it is kept, see skimmer.level.
+	maxKept = 192 << 10
 	deepest = 5
 )
 
@@ -127,8 +127,6 @@ func (d *documents) look() *reading {
 	return r
 }
 
-func (d *documents) Close() {}
-
 // skimmer reads JSON in pieces and keeps of each document only what a usage
 // reader can ask for: texts, numbers and literals at its top, whole the few
 // members that hold figures, down to a level those that hold what tools did, of
@@ -144,15 +142,14 @@ type skimmer struct {
 	key      int  // where in out the key of the member under way begins
 	isKey    bool // the next string at the top of the document is a key
 	sound    int  // how much of out are members that have come whole
-	whole    bool // the member under way is kept whole
+	kept     bool // the member under way is kept, down to the level deepest
 	elements int  // of the array under way, commas counted
 	filled   bool // that array has an element
 	closed   bool // the outermost value is complete
 	overflow bool // the projection grew too large: it is not to be read
 
-	deep  bool // members are kept by their items: see itemized
-	items bool // the member under way is one
-	start int  // where in out its value begins
+	deep  bool // lists of items are kept too: see itemized
+	start int  // where in out the value of the member under way begins
 	cut   bool // it grew too large: nothing is left of it
 	lost  bool // so did some member of the document
 }
@@ -208,15 +205,15 @@ func (s *skimmer) rests() bool { return s.depth == 0 && s.base == 0 && !s.inStri
 func (s *skimmer) level() int { return s.depth - s.base }
 
 func (s *skimmer) keeps() bool {
-	return s.level() == 1 || s.whole || s.items && s.level() <= deepest
+	return s.level() == 1 || s.kept && s.level() <= deepest
 }
 
 func (s *skimmer) put(c ...byte) {
 	switch {
 	case s.cut:
 		return
-	case s.items && len(s.out)+len(c)-s.start > maxDeep:
-		s.out, s.items, s.cut, s.lost = append(s.out[:s.start], '0'), false, true, true
+	case s.kept && len(s.out)+len(c)-s.start > maxKept:
+		s.out, s.kept, s.cut, s.lost = append(s.out[:s.start], '0'), false, true, true
 		return
 	}
 	if len(s.out)+len(c) > maxProjection {
@@ -307,16 +304,16 @@ func (s *skimmer) open(c byte) {
 		return
 	case 2:
 		name, named := bytes.CutSuffix(s.out[min(s.key, len(s.out)):], []byte(":"))
-		s.whole = !s.overflow && named && figures(name)
-		s.items, s.start = s.deep && !s.overflow && named && itemized(name), len(s.out)
+		s.kept = !s.overflow && named && (figures(name) || s.deep && itemized(name))
+		s.start = len(s.out)
 		s.elements, s.filled = 0, false
 	default:
 		s.filled = true
 	}
 	switch level := s.level(); {
-	case s.whole, s.items && level <= deepest:
+	case s.kept && level <= deepest:
 		s.put(c)
-	case s.items && level == deepest+1:
+	case s.kept && level == deepest+1:
 		s.put('0') // stands for what is deeper
 	}
 }
@@ -332,19 +329,14 @@ func (s *skimmer) shut(c byte) bool {
 		return true
 	case level <= 0:
 		s.closed, s.base = true, 0
-	case s.whole:
-		s.put(c)
-		if s.whole = level > 2; !s.whole {
-			s.sound = len(s.out)
-		}
 	case s.cut:
 		s.cut = level > 2
-	case s.items:
+	case s.kept:
 		if level <= deepest {
 			s.put(c)
 		}
-		if s.items = s.items && level > 2; level == 2 {
-			s.cut = false
+		if level == 2 {
+			s.kept, s.cut, s.sound = false, false, len(s.out)
 		}
 	case level == 2:
 		n := s.elements
@@ -364,9 +356,9 @@ func (s *skimmer) other(c byte) {
 			s.sound = len(s.out)
 		}
 		s.put(c)
-	case s.whole, s.items && s.level() <= deepest:
+	case s.keeps():
 		s.put(c)
-	case s.items:
+	case s.kept:
 	case c == ',' && s.level() == 2:
 		s.elements++
 	default:

@@ -97,7 +97,7 @@ func (r *Reader) String() string { return r.name }
 // Meter makes the meter for one reply. A nil reader meters nothing.
 func (r *Reader) Meter(reply Reply) Meter {
 	if r == nil {
-		return nothing{}
+		return new(opaque)
 	}
 	m := r.plain(reply)
 	switch strings.ToLower(strings.TrimSpace(reply.ContentEncoding)) {
@@ -162,7 +162,7 @@ func (r *Reader) plain(reply Reply) Meter {
 	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/jsonlines", "application/stream+json":
 		return newDocuments(c, lines)
 	case "", "text/plain":
-		return &sniffer{counter: c}
+		return &sniffer{Meter: &opaque{counter: c}, counter: c}
 	case "application/json", "text/json":
 		return newDocuments(c, single)
 	}
@@ -214,6 +214,9 @@ func (c *counter) result(from *reading, whole bool) (modelgate.Usage, Seen) {
 	return u, Some
 }
 
+// Close releases nothing: only decoders hold something.
+func (c *counter) Close() {}
+
 // copyOf is a reading that may be changed. There is one.
 func (c *counter) copyOf(r *reading) *reading {
 	if c.outlook == nil {
@@ -225,28 +228,9 @@ func (c *counter) copyOf(r *reading) *reading {
 	return c.outlook
 }
 
-// nothing meters a call that cannot cost anything by its reply.
-type nothing struct{}
-
-func (nothing) Feed([]byte) bool                { return false }
-func (nothing) Result() (modelgate.Usage, Seen) { return modelgate.Usage{}, Nothing }
-func (nothing) Output() int64                   { return 0 }
-func (nothing) Unstated() int64                 { return 0 }
-func (nothing) Close()                          {}
-
-// undecoded meters a reply in a content coding that nobody knows: all of its
-// bytes count as text.
-type undecoded struct {
-	nothing
-	size int64
-}
-
-func (u *undecoded) Feed(chunk []byte) bool { u.size += int64(len(chunk)); return false }
-func (u *undecoded) Output() int64          { return EstimateTokens(u.size) }
-func (u *undecoded) Unstated() int64        { return u.size }
-
 // opaque meters a body that states no usage, such as sound: only what the
-// request decides is known.
+// request decides is known. The zero value meters a call that cannot cost
+// anything by its reply.
 type opaque struct {
 	counter
 	text bool
@@ -263,53 +247,40 @@ func (o *opaque) Feed(chunk []byte) bool {
 func (o *opaque) Result() (modelgate.Usage, Seen) { return o.result(&o.reading, true) }
 func (o *opaque) Output() int64                   { return EstimateTokens(o.size) }
 func (o *opaque) Unstated() int64                 { return o.size }
-func (o *opaque) Close()                          {}
 
 // sniffer chooses the framing by the first byte that is not white space, for
 // replies whose Content-Type does not tell.
 type sniffer struct {
-	counter
-	meter Meter
+	Meter   // an opaque one without text until it is chosen
+	counter counter
+	chosen  bool
 }
 
 func (s *sniffer) Feed(chunk []byte) bool {
-	if s.meter != nil {
-		return s.meter.Feed(chunk)
+	if s.chosen {
+		return s.Meter.Feed(chunk)
 	}
 	start := bytes.TrimLeft(chunk, " \t\r\n")
 	if len(start) == 0 {
 		return false
 	}
+	s.chosen = true
 	switch start[0] {
 	case '{', '[':
-		s.meter = newDocuments(s.counter, single)
+		s.Meter = newDocuments(s.counter, single)
 	case 'd', 'e', 'i', 'r', ':':
-		s.meter = newStream(s.counter)
+		s.Meter = newStream(s.counter)
 	default:
-		s.meter = &opaque{counter: s.counter, text: true}
+		s.Meter = &opaque{counter: s.counter, text: true}
 	}
-	return s.meter.Feed(start)
+	return s.Meter.Feed(start)
 }
 
-func (s *sniffer) Result() (modelgate.Usage, Seen) {
-	if s.meter == nil {
-		return s.result(&s.reading, true)
-	}
-	return s.meter.Result()
-}
-
-func (s *sniffer) Output() int64 {
-	if s.meter == nil {
+// EstimateTokens is a guess at the tokens in so many bytes of text, for
+// calls whose provider reports none: one for each four bytes begun.
+func EstimateTokens(bytes int64) int64 {
+	if bytes <= 0 {
 		return 0
 	}
-	return s.meter.Output()
+	return (bytes-1)/4 + 1
 }
-
-func (s *sniffer) Unstated() int64 {
-	if s.meter == nil {
-		return 0
-	}
-	return s.meter.Unstated()
-}
-
-func (s *sniffer) Close() {}

@@ -277,7 +277,7 @@ func paint(r *reading, d *delivery) {
 
 // sounded takes a reply that has begun for one that was charged.
 func sounded(r *reading, d *delivery) {
-	if d.strings > 0 {
+	if d.tracks[otherTrack] > 0 {
 		r.read, r.flawed = true, true
 	}
 }

@@ -261,5 +261,3 @@ func (s *stream) look() *reading {
 	r.event(s.reader, &s.doc, name, data)
 	return r
 }
-
-func (s *stream) Close() {}
