@@ -3,6 +3,7 @@ package usage
 import (
 	"bytes"
 	"slices"
+	"strings"
 
 	"github.com/tidwall/gjson"
 )
@@ -13,7 +14,7 @@ import (
 // member leaves over. It holds back no more than the beginning of a member
 // that may be one of them. It serves one reply and one goroutine.
 type CostFilter struct {
-	CostMembers
+	members CostMembers
 	framing costFraming
 	line    costLine
 	afterCR bool // an LF belongs to the CR before it
@@ -21,6 +22,7 @@ type CostFilter struct {
 
 	at      costState
 	open    []costObject // objects that a path leads through
+	under   *costNode    // the member under way; nil where no path leads to it
 	deep    int          // open brackets of a value that none leads through
 	text    bool         // inside a string
 	escaped bool
@@ -34,10 +36,9 @@ type CostFilter struct {
 
 // costObject is an open object.
 type costObject struct {
-	name    string
-	watched bool // may hold a member that is taken out
-	filled  bool // a member of it was passed on
-	less    bool // a member of it was taken out
+	*costNode
+	filled bool // a member of it was passed on
+	less   bool // a member of it was taken out
 }
 
 // costFraming is how JSON stands in the reply.
@@ -62,14 +63,12 @@ const (
 type costState uint8
 
 const (
-	costTop costState = iota // outside
-	costBeforeKey
+	costTop     costState = iota // outside
+	costBetween                  // members
 	costInKey
 	costBeforeValue
 	costInScalar
-	costInText
-	costInDeep
-	costAfterValue
+	costInside // of a text, or of a value that no path leads through
 )
 
 // mostHeld bounds what is held back between members.
@@ -78,23 +77,70 @@ const mostHeld = 64 << 10
 // longestCostKey is how long a name that counts can be, all of it escaped.
 const longestCostKey = 6 * 32
 
+// CostMembers are the members of a format's replies that state a cost. The zero
+// value has none. It is immutable.
+type CostMembers struct {
+	root costNode
+	// hints are in their names. A text without any of them, and
+	// without an escape that could stand for one, has no such member.
+	hints [][]byte
+}
+
+// costNode is a member on the path to one that states a cost, or that one.
+type costNode struct {
+	cut     bool // it states a cost
+	watched bool // a member of it does
+	members map[string]*costNode
+}
+
+// NewCostMembers takes the paths of the members, names joined by dots.
+func NewCostMembers(paths []string) (m CostMembers) {
+	for _, path := range paths {
+		node, parent := &m.root, (*costNode)(nil)
+		for name := range strings.SplitSeq(path, ".") {
+			parent = node
+			if parent.members == nil {
+				parent.members = make(map[string]*costNode)
+			}
+			if node = parent.members[name]; node == nil {
+				node = new(costNode)
+				parent.members[name] = node
+			}
+		}
+		node.cut, parent.watched = true, true
+		hint := []byte(path[strings.LastIndexByte(path, '.')+1:])
+		if !slices.ContainsFunc(m.hints, func(h []byte) bool { return bytes.Contains(hint, h) }) {
+			m.hints = append(m.hints, hint)
+		}
+	}
+	return m
+}
+
+// Any reports whether there are such members.
+func (m *CostMembers) Any() bool { return len(m.hints) > 0 }
+
 // Filter is the filter for one reply of the type; nil where there is nothing to
 // take out.
-func (m CostMembers) Filter(contentType string) *CostFilter {
-	if len(m.paths) == 0 || recording(media(contentType)) {
+func (m *CostMembers) Filter(contentType string) *CostFilter {
+	if !m.Any() || recording(media(contentType)) {
 		return nil
 	}
-	f := &CostFilter{CostMembers: m}
+	f := &CostFilter{members: *m}
 	if media(contentType) == "text/event-stream" {
 		f.framing = costEvents
 	}
 	return f
 }
 
+// mayStand reports whether one of the members may stand in a text.
+func (m *CostMembers) mayStand(text []byte) bool {
+	return slices.ContainsFunc(m.hints, func(hint []byte) bool { return bytes.Contains(text, hint) }) || bytes.Contains(text, []byte(`\u`))
+}
+
 // Whole is Filter for a reply that is complete: nothing is held back. It may
 // share the memory of body.
 func (f *CostFilter) Whole(body []byte) []byte {
-	if !f.mayStand(body) {
+	if !f.members.mayStand(body) {
 		return body
 	}
 	return append(f.Filter(body), f.Rest()...)
@@ -136,7 +182,7 @@ func (f *CostFilter) events(chunk []byte) int {
 	}
 	const blankLine = "\n\n"
 	end := bytes.LastIndex(chunk, []byte(blankLine)) + len(blankLine)
-	if end < len(blankLine) || f.mayStand(chunk[:end]) {
+	if end < len(blankLine) || f.members.mayStand(chunk[:end]) {
 		return 0
 	}
 	return end
@@ -145,7 +191,7 @@ func (f *CostFilter) events(chunk []byte) int {
 // plain is how many of the next bytes pass because they lie within a text, or
 // between the texts of a value that no path leads through.
 func (f *CostFilter) plain(b []byte) int {
-	if f.skip || f.holding || f.at != costInText && f.at != costInDeep || f.escaped || f.framing == costEvents && f.line != costLineData {
+	if f.skip || f.holding || f.at != costInside || f.escaped || f.framing == costEvents && f.line != costLineData {
 		return 0
 	}
 	for i, c := range b {
@@ -250,9 +296,9 @@ func (f *CostFilter) step(c byte) {
 	switch f.at {
 	case costTop:
 		if f.emit(c); c == '{' {
-			f.enter("")
+			f.enter(&f.members.root)
 		}
-	case costBeforeKey, costAfterValue:
+	case costBetween:
 		f.between(c)
 	case costInKey:
 		f.name(c)
@@ -266,7 +312,7 @@ func (f *CostFilter) step(c byte) {
 		default:
 			f.emit(c)
 		}
-	case costInText, costInDeep:
+	case costInside:
 		f.emit(c)
 		f.inside(c)
 	}
@@ -285,7 +331,6 @@ func (f *CostFilter) between(c byte) {
 	case ',':
 		f.emit(c)
 		f.comma = len(f.held)
-		f.at = costBeforeKey
 	default:
 		f.fill(c)
 	}
@@ -323,38 +368,22 @@ func (f *CostFilter) keep() {
 
 // judge decides about a member whose name has come.
 func (f *CostFilter) judge() {
-	if !f.holding {
-		return
+	object := &f.open[len(f.open)-1]
+	f.under = nil
+	if name := f.key[1 : len(f.key)-1]; len(f.key) <= longestCostKey {
+		if bytes.IndexByte(name, '\\') >= 0 {
+			name = []byte(gjson.ParseBytes(f.key).Str)
+		}
+		f.under = object.members[string(name)]
 	}
-	if f.leads(f.keyText(), true) {
+	switch {
+	case !f.holding:
+	case f.under != nil && f.under.cut:
 		f.hold(false)
-		f.skip, f.open[len(f.open)-1].less = true, true
-		return
+		f.skip, object.less = true, true
+	default:
+		f.keep()
 	}
-	f.keep()
-}
-
-func (f *CostFilter) keyText() (text string) {
-	if len(f.key) <= longestCostKey {
-		text = gjson.ParseBytes(f.key).Str
-	}
-	return text
-}
-
-// leads reports whether a path goes on with the member in the object under
-// way: to its end, or further.
-func (f *CostFilter) leads(name string, end bool) bool {
-	return slices.ContainsFunc(f.paths, func(path []string) bool {
-		if len(path) < len(f.open) || end != (len(path) == len(f.open)) || path[len(f.open)-1] != name {
-			return false
-		}
-		for i := 1; i < len(f.open); i++ {
-			if path[i-1] != f.open[i].name {
-				return false
-			}
-		}
-		return true
-	})
 }
 
 // value takes the colon and the beginning of a value.
@@ -363,15 +392,15 @@ func (f *CostFilter) value(c byte) {
 	switch c {
 	case ':', ' ', '\t', '\r', '\n':
 	case '"':
-		f.at, f.text = costInText, true
+		f.at, f.text = costInside, true
 	case '{':
-		if name := f.keyText(); !f.skip && f.leads(name, false) {
-			f.enter(name)
+		if f.under != nil && f.under.members != nil && !f.skip {
+			f.enter(f.under)
 			return
 		}
-		f.at, f.deep = costInDeep, 1
+		f.at, f.deep = costInside, 1
 	case '[':
-		f.at, f.deep = costInDeep, 1
+		f.at, f.deep = costInside, 1
 	default:
 		f.at = costInScalar
 	}
@@ -398,14 +427,9 @@ func (f *CostFilter) inside(c byte) {
 }
 
 // enter begins an object that a path leads through.
-func (f *CostFilter) enter(name string) {
-	f.open = append(f.open, costObject{name: name})
-	object := &f.open[len(f.open)-1]
-	object.watched = slices.ContainsFunc(f.paths, func(path []string) bool {
-		return len(path) == len(f.open) && f.leads(path[len(path)-1], true)
-	})
-	f.at = costBeforeKey
-	f.hold(object.watched)
+func (f *CostFilter) enter(node *costNode) {
+	f.open, f.at = append(f.open, costObject{costNode: node}), costBetween
+	f.hold(node.watched)
 }
 
 // exit ends it.
@@ -418,6 +442,6 @@ func (f *CostFilter) exit() {
 
 // leave ends a value.
 func (f *CostFilter) leave() {
-	f.skip, f.at = false, costAfterValue
+	f.skip, f.at = false, costBetween
 	f.hold(f.open[len(f.open)-1].watched)
 }

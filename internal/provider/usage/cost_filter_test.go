@@ -9,7 +9,8 @@ import (
 )
 
 func costFilterOf(contentType string) *CostFilter {
-	return NewCostMembers(costPaths()).Filter(contentType)
+	members := NewCostMembers(costPaths())
+	return members.Filter(contentType)
 }
 
 func costPaths() []string {
