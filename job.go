@@ -1,9 +1,6 @@
 package modelgate
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // TaskID is a provider's id of an asynchronous job. It is unique among the
 // jobs of one organization at one provider.
@@ -56,34 +53,6 @@ const (
 	JobLost        JobEvent = "is lost"      // its credential is gone
 )
 
-// transition is one line of the table of Next.
-type transition struct {
-	event  JobEvent
-	status JobStatus
-	reason JobReason
-	parse  ParseStatus
-}
-
-// transitions all lead from pending.
-var transitions = [...]transition{
-	{JobSucceeds, JobSucceeded, "", ParseOK},
-	{JobFails, JobFailed, "", ParseFailed},
-	{JobIsCancelled, JobCancelled, "", ParseCancelled},
-	{JobLapses, JobExpired, ReasonProvider, ParseExpired},
-	{JobOverdue, JobExpired, ReasonDeadline, ParseExpired},
-	{JobLost, JobExpired, ReasonRotated, ParseExpired},
-}
-
-// Next is the state that an event leads to and why; false where it moves
-// nothing: final states never change.
-func Next(s JobStatus, e JobEvent) (JobStatus, JobReason, bool) {
-	i := slices.IndexFunc(transitions[:], func(t transition) bool { return t.event == e })
-	if s != JobPending || i < 0 {
-		return s, "", false
-	}
-	return transitions[i].status, transitions[i].reason, true
-}
-
 // NewJob is what the end of a call says of the job that it made.
 type NewJob struct {
 	TaskID TaskID
@@ -98,7 +67,7 @@ type NewJob struct {
 	// Reserve stays held of the call's budgets beside its cost until the job
 	// is final: what it may cost more than its provisional cost.
 	Reserve Nano
-	// Price is the frozen price, see Price.Freeze.
+	// Price is the snapshot of the price, see pricing.Snapshot.
 	Price string
 }
 
@@ -157,90 +126,20 @@ type JobFinal struct {
 	PriceLabel  string
 }
 
-// Finish is what the news make of a pending job; false where they end
-// nothing.
-//
-// A job that has succeeded costs what the provider says it used, in what it
-// does not say what was asked for, at the price of its creation; one that nothing prices costs what
-// the provider charged. One that ended otherwise costs nothing, unless the
-// provider states a charge. At its deadline the provisional cost becomes the
-// final one, because the provider may bill it.
-func (j *Job) Finish(n JobNews) (JobFinal, bool) {
-	status, reason, ok := Next(j.Status, n.Event)
-	if !ok {
-		return JobFinal{}, false
-	}
-	i := slices.IndexFunc(transitions[:], func(t transition) bool { return t.event == n.Event })
-	f := JobFinal{Job: j, Status: status, Reason: reason, ParseStatus: transitions[i].parse}
-	switch {
-	case n.Event == JobLost:
-		return f, true
-	case n.Event == JobOverdue:
-		f.Usage, f.Cost = j.Usage, j.Provisional
-		_, _, f.PriceLabel = j.cost(&f.Usage)
-		return f, true
-	case n.Event == JobSucceeds:
-		f.Usage = n.Usage.or(j.Usage)
-		f.Usage.film(n)
-		j.bill(&f.Usage, n.Units)
-	case n.Stated:
-		f.Usage = n.Usage
-	case !n.Charged:
-		return f, true
-	}
-	fine := f.Usage.Clamp()
-	var priced Priced
-	f.Cost, priced, f.PriceLabel = j.cost(&f.Usage)
-	blind := f.Cost == 0 && !f.Usage.counts()
-	if n.Charged && (priced == Unpriced || blind || !n.Stated && n.Event != JobSucceeds) {
-		f.Cost, priced, f.PriceLabel = max(n.Charge, 0), FullyPriced, "stated by the provider"
-		blind = false
-	}
-	if n.Event == JobSucceeds && (blind || priced != FullyPriced || !fine) {
-		f.ParseStatus = ParsePartial
-	}
-	return f, true
+// transitions are what the events make of a pending job.
+var transitions = map[JobEvent]JobFinal{
+	JobSucceeds:    {Status: JobSucceeded, ParseStatus: ParseOK},
+	JobFails:       {Status: JobFailed, ParseStatus: ParseFailed},
+	JobIsCancelled: {Status: JobCancelled, ParseStatus: ParseCancelled},
+	JobLapses:      {Status: JobExpired, Reason: ReasonProvider, ParseStatus: ParseExpired},
+	JobOverdue:     {Status: JobExpired, Reason: ReasonDeadline, ParseStatus: ParseExpired},
+	JobLost:        {Status: JobExpired, Reason: ReasonRotated, ParseStatus: ParseExpired},
 }
 
-// film takes over what the news say of the films that were made, where they do
-// not say how many seconds were used.
-func (u *Usage) film(n JobNews) {
-	switch {
-	case n.Usage.Seconds > 0:
-	case n.Length > 0:
-		u.Seconds = n.Length
-	case n.Videos > 0 && n.Videos < max(u.Videos, 1):
-		u.Seconds = u.Seconds / u.Videos * n.Videos
-		u.Videos = n.Videos
-	}
-}
-
-// bill says what was used in the one unit that the job's price is for; where
-// it is for several, nobody can say which of them the provider means.
-func (j *Job) bill(u *Usage, millionths int64) {
-	price, err := ThawPrice(j.Price)
-	if err != nil || price == nil || millionths <= 0 {
-		return
-	}
-	unit, ok := price.Base.sole()
-	switch {
-	case !ok:
-	case unit == UnitSecond:
-		u.Seconds = millionths
-	case unit == UnitMegapixel:
-		u.Megapixels = millionths
-	case unit == UnitImage && millionths%1_000_000 == 0:
-		u.Images = millionths / 1_000_000
-	case unit == UnitCharacters && millionths%1_000_000 == 0:
-		u.Characters = millionths / 1_000_000
-	}
-}
-
-// cost is the cost of a usage at the price of the job's creation.
-func (j *Job) cost(u *Usage) (Nano, Priced, string) {
-	price, err := ThawPrice(j.Price)
-	if err != nil {
-		return 0, Unpriced, ""
-	}
-	return price.Cost(u, j.CreatedAt)
+// Next is the end that an event leads to, as yet without usage and cost; false
+// where it moves nothing: final states never change.
+func (j *Job) Next(e JobEvent) (JobFinal, bool) {
+	f, ok := transitions[e]
+	f.Job = j
+	return f, ok && j.Status == JobPending
 }

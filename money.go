@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/big"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -229,7 +228,7 @@ func (n Nano) Billed(m Markup) Nano {
 		u = -u
 	}
 	hi, lo := bits.Mul64(u, uint64(wholeMarkup+m))
-	v := divideHalfEven(hi, lo, uint64(wholeMarkup))
+	v := DivideHalfEven(hi, lo, uint64(wholeMarkup))
 	if neg {
 		return -v
 	}
@@ -243,11 +242,11 @@ func (n Nano) Unbilled(m Markup) Nano {
 		return n
 	}
 	hi, lo := bits.Mul64(uint64(n), uint64(wholeMarkup))
-	return max(divideHalfEven(hi, lo, uint64(wholeMarkup+m)), 1)
+	return max(DivideHalfEven(hi, lo, uint64(wholeMarkup+m)), 1)
 }
 
-// divideHalfEven is hi:lo / d rounded half to even, at most the largest Nano.
-func divideHalfEven(hi, lo, d uint64) Nano {
+// DivideHalfEven is hi:lo / d rounded half to even, at most the largest Nano.
+func DivideHalfEven(hi, lo, d uint64) Nano {
 	if hi >= d {
 		return math.MaxInt64
 	}
@@ -259,17 +258,4 @@ func divideHalfEven(hi, lo, d uint64) Nano {
 		q++
 	}
 	return Nano(q)
-}
-
-// divideBigHalfEven does the same for numbers past 128 bits.
-func divideBigHalfEven(n, d *big.Int) Nano {
-	q, r := new(big.Int).QuoRem(n, d, new(big.Int))
-	twice := r.Lsh(r, 1).Cmp(d)
-	if twice > 0 || twice == 0 && q.Bit(0) == 1 {
-		q.Add(q, big.NewInt(1))
-	}
-	if !q.IsInt64() {
-		return math.MaxInt64
-	}
-	return Nano(q.Int64())
 }

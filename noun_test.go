@@ -323,3 +323,36 @@ func TestRow(t *testing.T) {
 		t.Errorf("row %+v is not that of the route that answered", row)
 	}
 }
+
+func TestClamp(t *testing.T) {
+	t.Parallel()
+	u := modelgate.Usage{Input: -1, Output: modelgate.MaxQuantity + 1, Seconds: 3}
+	if u.Clamp() || u.Input != 0 || u.Output != modelgate.MaxQuantity || u.Seconds != 3 {
+		t.Errorf("clamped to %+v", u)
+	}
+	if !u.Clamp() {
+		t.Error("a clamped usage is still out of range")
+	}
+}
+
+// Only pending moves, and each event leads to one state.
+func TestNext(t *testing.T) {
+	t.Parallel()
+	want := map[modelgate.JobEvent][2]string{
+		modelgate.JobSucceeds: {"succeeded", ""}, modelgate.JobFails: {"failed", ""}, modelgate.JobIsCancelled: {"cancelled", ""},
+		modelgate.JobLapses: {"expired", "provider"}, modelgate.JobOverdue: {"expired", "deadline"}, modelgate.JobLost: {"expired", "credential_rotated"},
+	}
+	for event, w := range want {
+		if f, ok := (&modelgate.Job{Status: modelgate.JobPending}).Next(event); !ok || string(f.Status) != w[0] || string(f.Reason) != w[1] {
+			t.Errorf("Next(pending, %s) = %s %s %v, want %v", event, f.Status, f.Reason, ok, w)
+		}
+		for _, final := range []modelgate.JobStatus{modelgate.JobSucceeded, modelgate.JobFailed, modelgate.JobCancelled, modelgate.JobExpired} {
+			if _, ok := (&modelgate.Job{Status: final}).Next(event); ok {
+				t.Errorf("Next(%s, %s) moves it", final, event)
+			}
+		}
+	}
+	if _, ok := (&modelgate.Job{Status: modelgate.JobPending}).Next(modelgate.JobRuns); ok {
+		t.Error("a job that runs has moved")
+	}
+}

@@ -13,7 +13,9 @@ import (
 // seconds, sessions and megapixels, so that half a second is still exact.
 type Unit uint8
 
-// The units, named as in the configuration.
+// The units, named as in the configuration. Units of one kind are neighbours:
+// tokens up to UnitAudioOutput, the provider's tools from UnitSearch to
+// UnitGroundedRequest.
 const (
 	UnitInput           Unit = iota // uncached input tokens
 	UnitCachedInput                 // input tokens read from a prompt cache
@@ -32,14 +34,14 @@ const (
 	UnitGroundedRequest             // calls that were answered from searches
 	UnitMegapixel                   // pixels made
 	UnitRequest                     // calls
-	unitCount
+	UnitCount
 )
 
-// unitNames spells the units, with how many quanta one price of the
-// configuration is for: tokens are priced by the million.
-var unitNames = [unitCount]struct {
+// units says how each unit is spelled and how much of it a quoted price is
+// for.
+var units = [UnitCount]struct {
 	name string
-	per  int64 // quanta covered by the configured price
+	per  int64
 }{
 	UnitInput:           {"input", 1_000_000},
 	UnitCachedInput:     {"cached_input", 1_000_000},
@@ -49,76 +51,88 @@ var unitNames = [unitCount]struct {
 	UnitReasoning:       {"reasoning", 1_000_000},
 	UnitAudioInput:      {"audio_input", 1_000_000},
 	UnitAudioOutput:     {"audio_output", 1_000_000},
-	UnitImage:           {"image", 1_000_000},
-	UnitSecond:          {"second", 1_000_000},
+	UnitImage:           {"image", 1},
+	UnitSecond:          {"second", 1},
 	UnitCharacters:      {"characters", 1_000_000},
 	UnitSearch:          {"search", 1_000},
 	UnitFileSearch:      {"file_search", 1_000},
-	UnitCodeSession:     {"code_session", 1_000_000},
+	UnitCodeSession:     {"code_session", 1},
 	UnitGroundedRequest: {"grounded_request", 1_000},
-	UnitMegapixel:       {"megapixel", 1_000_000},
-	UnitRequest:         {"request", 1_000_000},
+	UnitMegapixel:       {"megapixel", 1},
+	UnitRequest:         {"request", 1},
 }
 
 // String is the name in the configuration.
-func (u Unit) String() string { return unitNames[u].name }
+func (u Unit) String() string { return units[u].name }
+
+// quoted is how many quoted prices make the price of a million quanta: what is
+// quoted by the piece is counted in millionths.
+func (u Unit) quoted() int64 {
+	if units[u].per == 1_000 {
+		return 1_000
+	}
+	return 1
+}
 
 // UnitByName finds a unit by its name in the configuration.
 func UnitByName(name string) (Unit, bool) {
-	for u := range unitCount {
-		if unitNames[u].name == name {
+	for u := range UnitCount {
+		if units[u].name == name {
 			return u, true
 		}
 	}
 	return 0, false
 }
 
-// Rates are prices by unit. The zero value has none.
+// Rates are prices by unit. The zero value has none. Rates are comparable.
 type Rates struct {
-	nano [unitCount]int64 // nano-USD per million quanta
+	nano [UnitCount]int64 // nano-USD per million quanta
 	set  uint32           // bit u: the unit has a price, which may be 0
 }
 
-// tool reports whether the unit is something that a tool of the provider's
-// does, of which every kind needs a price of its own.
-func (u Unit) tool() bool { return u >= UnitSearch && u <= UnitGroundedRequest }
-
-// scaled reports whether multipliers touch the unit: they are about tokens and
-// what is made of them.
-func (u Unit) scaled() bool { return !u.tool() && u != UnitRequest }
-
 // Set prices a unit: usd per million tokens or characters, per thousand
 // searches or grounded requests, else per image, second, megapixel, session or
-// request.
+// request. It fails for a price below zero or out of range.
 func (r *Rates) Set(u Unit, usd Nano) error {
-	factor := 1_000_000 / unitNames[u].per
-	if usd < 0 || int64(usd) > math.MaxInt64/factor {
+	if usd < 0 || int64(usd) > math.MaxInt64/u.quoted() {
 		return fmt.Errorf("price of %s: out of range", u)
 	}
-	r.nano[u] = int64(usd) * factor
-	r.set |= 1 << u
+	r.SetPerMillion(u, int64(usd)*u.quoted())
 	return nil
 }
 
-// has reports whether the unit has a price of its own.
-func (r *Rates) has(u Unit) bool { return r.set&(1<<u) != 0 }
+// SetPerMillion prices a unit in nano-USD per million quanta.
+func (r *Rates) SetPerMillion(u Unit, nano int64) {
+	r.nano[u] = nano
+	r.set |= 1 << u
+}
 
-// sole is the one unit that has a price; false where there are several or
+// Unset takes the price of a unit away.
+func (r *Rates) Unset(u Unit) {
+	r.nano[u] = 0
+	r.set &^= 1 << u
+}
+
+// Has reports whether the unit has a price of its own.
+func (r *Rates) Has(u Unit) bool { return r.set&(1<<u) != 0 }
+
+// PerMillion is the price of a million quanta of a unit in nano-USD, 0 where
+// it has none of its own.
+func (r *Rates) PerMillion(u Unit) int64 { return r.nano[u] }
+
+// Sole is the one unit that has a price; false where there are several or
 // none.
-func (r *Rates) sole() (Unit, bool) {
-	if bits.OnesCount32(r.set) != 1 {
-		return 0, false
-	}
-	return Unit(bits.TrailingZeros32(r.set)), true
+func (r *Rates) Sole() (Unit, bool) {
+	return Unit(bits.TrailingZeros32(r.set)), bits.OnesCount32(r.set) == 1
 }
 
 // Empty reports whether no unit has a price.
 func (r *Rates) Empty() bool { return r.set == 0 }
 
-// over lays the prices of r over those of base.
-func (r *Rates) over(base Rates) Rates {
-	for u := range unitCount {
-		if r.has(u) {
+// Over is base with the prices of r in place of its own.
+func (r *Rates) Over(base Rates) Rates {
+	for u := range UnitCount {
+		if r.Has(u) {
 			base.nano[u] = r.nano[u]
 		}
 	}
@@ -126,46 +140,16 @@ func (r *Rates) over(base Rates) Rates {
 	return base
 }
 
-// rate is the price of a unit, by the rule that an unpriced unit costs what
-// its dearer neighbour does, never nothing.
-func (r *Rates) rate(u Unit) (int64, bool) {
-	for !r.has(u) {
-		next, ok := dearer(u)
-		if !ok {
-			return 0, false
-		}
-		u = next
-	}
-	return r.nano[u], true
-}
-
-// dearer is the neighbour whose price a unit without one has. It always has
-// a lower number.
-func dearer(u Unit) (Unit, bool) {
-	switch u {
-	case UnitCachedInput, UnitCacheWrite, UnitAudioInput:
-		return UnitInput, true
-	case UnitCacheWrite1h:
-		return UnitCacheWrite, true
-	case UnitReasoning, UnitAudioOutput:
-		return UnitOutput, true
-	}
-	return 0, false
-}
-
 // String spells the rates as in the configuration, such as
 // "input=0.25 output=2". A usage row keeps it.
 func (r Rates) String() string {
 	var b []byte
-	for u := range unitCount {
-		if !r.has(u) {
-			continue
-		}
-		if len(b) > 0 {
+	for i, rate := range r.List() {
+		if i > 0 {
 			b = append(b, ' ')
 		}
-		b = append(append(b, unitNames[u].name...), '=')
-		b = Nano(r.nano[u] / (1_000_000 / unitNames[u].per)).append(b)
+		b = append(append(b, rate.Unit.String()...), '=')
+		b = rate.USD.append(b)
 	}
 	return string(b)
 }
@@ -180,18 +164,10 @@ type Rate struct {
 // List is the units that have a price of their own.
 func (r Rates) List() []Rate {
 	var out []Rate
-	for u := range unitCount {
-		if !r.has(u) {
-			continue
+	for u := range UnitCount {
+		if r.Has(u) {
+			out = append(out, Rate{u, units[u].per, Nano(r.nano[u] / u.quoted())})
 		}
-		per := int64(1) // images, seconds, megapixels and requests are quoted by the piece
-		switch {
-		case u <= UnitAudioOutput || u == UnitCharacters:
-			per = 1_000_000
-		case unitNames[u].per == 1_000:
-			per = 1_000
-		}
-		out = append(out, Rate{u, per, Nano(r.nano[u] / (1_000_000 / unitNames[u].per))})
 	}
 	return out
 }
@@ -199,7 +175,8 @@ func (r Rates) List() []Rate {
 // Price is what a model costs. It is immutable once in use; nil means that no
 // price is known. What applies is Base, overlaid by the newest Dated entry
 // that has begun, by the highest Tier passed, and by the UTC window the call
-// began in; the cost is multiplied by every Multiplier that matches.
+// began in; the cost is multiplied by every Multiplier that matches. The
+// package pricing computes it.
 type Price struct {
 	Base        Rates
 	Images      []ImagePrice
@@ -209,7 +186,14 @@ type Price struct {
 	Multipliers []Multiplier
 
 	once      sync.Once
-	baseLabel string // Base in words; most calls are priced by it alone
+	baseLabel string
+}
+
+// BaseLabel is Base in words. It is made once, because most calls are priced
+// by Base alone. Safe for concurrent use.
+func (p *Price) BaseLabel() string {
+	p.once.Do(func() { p.baseLabel = p.Base.String() })
+	return p.baseLabel
 }
 
 // ImagePrice is the price of one picture by size and quality; an empty field
@@ -245,13 +229,3 @@ type Multiplier struct {
 	Field, Value string
 	Millionths   int64
 }
-
-// Priced says how far a cost could be computed.
-type Priced uint8
-
-// The outcomes.
-const (
-	Unpriced   Priced = iota // no unit of the call has a price: cost 0
-	PartPriced               // some unit that was used has none
-	FullyPriced
-)

@@ -47,7 +47,7 @@ type Usage struct {
 	Megapixels int64 `json:"megapixels,omitempty"` // millionths
 
 	// What the provider's own tools did. A grounded request is one that used
-	// searches, which some models are charged by instead: see Price.Cost.
+	// searches, which some models are charged by instead: see pricing.Cost.
 	FileSearches     int64 `json:"file_searches,omitempty"`
 	CodeSessions     int64 `json:"code_sessions,omitempty"`
 	GroundedRequests int64 `json:"grounded_requests,omitempty"`
@@ -99,60 +99,6 @@ func (u *Usage) Advisor() (Usage, bool) {
 	}, u.AdvisorModel != ""
 }
 
-// quantity is the count of a unit in its quanta.
-func (u *Usage) quantity(unit Unit) int64 {
-	switch unit {
-	case UnitInput:
-		return u.Input
-	case UnitCachedInput:
-		return u.CachedInput
-	case UnitCacheWrite:
-		return u.CacheWrite
-	case UnitCacheWrite1h:
-		return u.CacheWrite1h
-	case UnitOutput:
-		return u.Output
-	case UnitReasoning:
-		return u.Reasoning
-	case UnitAudioInput:
-		return u.AudioInput
-	case UnitAudioOutput:
-		return u.AudioOutput
-	case UnitImage:
-		return u.Images * 1_000_000
-	case UnitSecond:
-		return u.Seconds
-	case UnitCharacters:
-		return u.Characters
-	case UnitSearch:
-		return u.Searches
-	case UnitFileSearch:
-		return u.FileSearches
-	case UnitCodeSession:
-		return u.CodeSessions * 1_000_000
-	case UnitGroundedRequest:
-		return u.GroundedRequests
-	case UnitMegapixel:
-		return u.Megapixels
-	case UnitRequest:
-		return 1_000_000
-	}
-	return 0
-}
-
-// modifier is the value of a field that a Multiplier can look at.
-func (u *Usage) modifier(field string) string {
-	switch field {
-	case "service_tier":
-		return u.ServiceTier
-	case "speed":
-		return u.Speed
-	case "inference_geo":
-		return u.InferenceGeo
-	}
-	return ""
-}
-
 // Clamp forces every count into 0..MaxQuantity and reports whether all were
 // there already.
 func (u *Usage) Clamp() bool {
@@ -166,8 +112,8 @@ func (u *Usage) Clamp() bool {
 	return fine
 }
 
-// counts reports whether there is any count.
-func (u *Usage) counts() bool {
+// Counts reports whether there is any count.
+func (u *Usage) Counts() bool {
 	for _, v := range u.all() {
 		if *v != 0 {
 			return true
@@ -176,8 +122,8 @@ func (u *Usage) counts() bool {
 	return false
 }
 
-// or is u with the counts and words of other where it has none.
-func (u Usage) or(other Usage) Usage {
+// Or is u with the counts and words of other where it has none.
+func (u Usage) Or(other Usage) Usage {
 	mine, others := u.all(), other.all()
 	for i := range mine {
 		if *mine[i] == 0 {

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"modelgate/internal/config"
-	"modelgate/internal/pricefile"
+	"modelgate/internal/pricing/pricefile"
 )
 
 // catalogCommand groups the commands on catalog files.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"modelgate"
+	"modelgate/internal/pricing"
 )
 
 // FuzzLoad reads any bytes as a configuration: whatever they are, there are
@@ -45,12 +45,11 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			t.Fatalf("%q: the catalog refuses what has no faults: %v", text, err)
 		}
-		usage := modelgate.Usage{Input: 1, Output: 1, Images: 1, Size: "x"}
 		for _, m := range catalog.Models() {
 			if m.Price == nil {
 				continue
 			}
-			if worst := m.Price.Worst(&usage); worst < 0 {
+			if worst, _ := pricing.Bound(m.Price, pricing.Demand{Input: 1, Output: 1}); worst < 0 {
 				t.Errorf("%q: %s costs %s at worst", text, m.Slug, worst)
 			}
 		}

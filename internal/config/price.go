@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"modelgate/internal/pricing"
+
 	"github.com/goccy/go-yaml/ast"
 
 	"modelgate"
@@ -218,7 +220,7 @@ func (p *price) resolve(d *document, path string) *modelgate.Price {
 	for i := range p.Windows {
 		made.Windows = append(made.Windows, p.Windows[i].resolve(d, element(path+".windows", i)))
 	}
-	if !made.Freezes() {
+	if _, whole := pricing.Snapshot(made, time.Time{}); !whole {
 		d.warn(path, "is too long to be kept with an asynchronous job, which would be charged without its pictures and multipliers")
 	}
 	return made

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"modelgate/internal/pricing"
+
 	"modelgate"
 )
 
@@ -56,8 +58,8 @@ func TestPriceShapes(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			cfg := load(t, "catalog:\n  - {slug: a/b, kind: llm, routes: [{provider: p, model: m}], price: "+c.price+"}\n")
-			got, priced, label := cfg.Catalog[0].Price.Cost(&c.usage, c.at)
-			if got != c.want || priced != modelgate.FullyPriced {
+			got, priced, label := pricing.Cost(cfg.Catalog[0].Price, &c.usage, c.at)
+			if got != c.want || priced != pricing.FullyPriced {
 				t.Errorf("%s costs %s (outcome %d, %s), want %s", c.price, got, priced, label, c.want)
 			}
 		})

@@ -12,6 +12,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/config"
+	"modelgate/internal/pricing"
 )
 
 func starter(t *testing.T) map[string]*modelgate.Model {
@@ -49,7 +50,7 @@ func TestStarterCatalog(t *testing.T) {
 		// The dearest thing anyone sells costs less than this, and nothing
 		// that is sold costs nothing.
 		usage := modelgate.Usage{Input: 1e6, Output: 1e6, Images: 1, Seconds: 1e6, Characters: 1e6, Searches: 1e3, Megapixels: 1e6}
-		cost, _, label := m.Price.Cost(&usage, time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
+		cost, _, label := pricing.Cost(m.Price, &usage, time.Date(2026, 11, 21, 0, 0, 0, 0, time.UTC))
 		if cost < modelgate.USD/100 || cost > 200*modelgate.USD {
 			t.Errorf("%s: a million tokens and more cost %s (%s)", slug, cost, label)
 		}
@@ -100,7 +101,7 @@ func TestStarterPrices(t *testing.T) {
 			t.Errorf("%s is not there", c.slug)
 			continue
 		}
-		if got, _, label := m.Price.Cost(&c.usage, at); got != c.want {
+		if got, _, label := pricing.Cost(m.Price, &c.usage, at); got != c.want {
 			t.Errorf("%s: %+v at %s costs %d nano-USD (%s), want %d", c.slug, c.usage, c.at, got, label, c.want)
 		}
 	}

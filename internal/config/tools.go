@@ -2,6 +2,7 @@ package config
 
 import (
 	"modelgate"
+	"modelgate/internal/pricing"
 )
 
 // ToolPrices are prices of what a provider's own tools do, in USD; nil is none.
@@ -43,14 +44,14 @@ func (c *Config) priceTools(tools map[string]modelgate.Rates) {
 		}
 		for i := range m.Routes {
 			if rates := tools[m.Routes[i].Provider]; !rates.Empty() {
-				m.Routes[i].Price = m.PriceOn(i).WithTools(rates)
+				m.Routes[i].Price = pricing.WithTools(m.PriceOn(i), rates)
 			}
 		}
 	}
 	for i := range c.Prices {
 		p := &c.Prices[i]
-		if rates := tools[p.Provider]; !rates.Empty() && p.Price.OfTokens() {
-			p.Price = p.Price.WithTools(rates)
+		if rates := tools[p.Provider]; !rates.Empty() && pricing.PerToken(p.Price) {
+			p.Price = pricing.WithTools(p.Price, rates)
 		}
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"modelgate/internal/pricing"
+
 	"modelgate"
 )
 
@@ -34,20 +36,20 @@ prices:
 		provider, model string
 		usage           modelgate.Usage
 		want            modelgate.Nano
-		priced          modelgate.Priced
+		priced          pricing.Coverage
 	}{
-		{"pa", "plain", searched, 10_000_000, modelgate.FullyPriced}, // no factor touches it
-		{"pa", "plain", modelgate.Usage{FileSearches: 1, CodeSessions: 1}, 32_500_000, modelgate.FullyPriced},
-		{"pa", "plain", modelgate.Usage{Input: 1e6, Searches: 1, ServiceTier: "flex"}, 510_000_000, modelgate.FullyPriced},
-		{"qa", "plain", modelgate.Usage{Input: 1e6, Searches: 1}, modelgate.USD, modelgate.PartPriced},
-		{"pa", "own", searched, 25_000_000, modelgate.FullyPriced},
-		{"pa", "plain", grounded, 20_000_000, modelgate.FullyPriced},
-		{"pa", "grounded", grounded, 14_000_000, modelgate.FullyPriced},
-		{"pa", "unpriced", searched, 0, modelgate.Unpriced},
-		{"pa", "rank", searched, 0, modelgate.Unpriced},
-		{"pa", "more-x", searched, 10_000_000, modelgate.FullyPriced},
+		{"pa", "plain", searched, 10_000_000, pricing.FullyPriced}, // no factor touches it
+		{"pa", "plain", modelgate.Usage{FileSearches: 1, CodeSessions: 1}, 32_500_000, pricing.FullyPriced},
+		{"pa", "plain", modelgate.Usage{Input: 1e6, Searches: 1, ServiceTier: "flex"}, 510_000_000, pricing.FullyPriced},
+		{"qa", "plain", modelgate.Usage{Input: 1e6, Searches: 1}, modelgate.USD, pricing.PartPriced},
+		{"pa", "own", searched, 25_000_000, pricing.FullyPriced},
+		{"pa", "plain", grounded, 20_000_000, pricing.FullyPriced},
+		{"pa", "grounded", grounded, 14_000_000, pricing.FullyPriced},
+		{"pa", "unpriced", searched, 0, pricing.Unpriced},
+		{"pa", "rank", searched, 0, pricing.Unpriced},
+		{"pa", "more-x", searched, 10_000_000, pricing.FullyPriced},
 	} {
-		cost, priced, label := catalog.ProxyPrice(tt.provider, tt.model).Cost(&tt.usage, time.Unix(0, 0))
+		cost, priced, label := pricing.Cost(catalog.ProxyPrice(tt.provider, tt.model), &tt.usage, time.Unix(0, 0))
 		if cost != tt.want || priced != tt.priced {
 			t.Errorf("%s at %s costs %s (outcome %d, %q), want %s (%d)", tt.model, tt.provider, cost, priced, label, tt.want, tt.priced)
 		}

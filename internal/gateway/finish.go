@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/pricing"
 	"modelgate/internal/provider/usage"
 )
 
@@ -84,12 +85,12 @@ func (c *call) charge(end *modelgate.CallEnd) {
 		end.ParseStatus = modelgate.ParseOK
 		return
 	}
-	var priced modelgate.Priced
+	var priced pricing.Coverage
 	end.Cost, priced, end.PriceLabel = c.cost(&end.Usage)
 	switch {
 	case source == blind && end.Cost == 0:
 		end.ParseStatus = modelgate.ParseUnknown
-	case source == stated && priced == modelgate.FullyPriced:
+	case source == stated && priced == pricing.FullyPriced:
 		end.ParseStatus = modelgate.ParseOK
 	default:
 		end.ParseStatus = modelgate.ParsePartial
@@ -161,7 +162,7 @@ func (c *call) estimateSent() modelgate.SentEstimate {
 		return modelgate.SentEstimate{}
 	}
 	usage := modelgate.Usage{Input: c.estimateInput()}
-	cost, _, label := a.price.Cost(&usage, c.id.Time())
+	cost, _, label := pricing.Cost(a.price, &usage, c.id.Time())
 	return modelgate.SentEstimate{Input: usage.Input, Cost: cost, PriceLabel: label}
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"modelgate"
+	"modelgate/internal/pricing"
 	"modelgate/internal/provider"
 )
 
@@ -72,7 +73,7 @@ func (c *call) provide(end *modelgate.CallEnd) {
 	end.Usage, end.ParseStatus = c.jobUsage, modelgate.ParseProvisional
 	end.Usage.Clamp()
 	end.Cost, _, end.PriceLabel = c.cost(&end.Usage)
-	c.made.Price = price.Freeze(c.id.Time())
+	c.made.Price, _ = pricing.Snapshot(price, c.id.Time())
 	c.made.Reserve = max(c.hold.Amount()-end.Cost, 0)
 	end.Job = c.made
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/pricing"
 	"modelgate/internal/provider/usage"
 )
 
@@ -66,7 +67,7 @@ func (g *Gateway) markSent(c *call) {
 func (c *call) headroom(end *modelgate.CallEnd) int64 {
 	more := end.Usage
 	more.Output += 1_000_000
-	dearer, _, _ := c.attempts[c.tried].price.Cost(&more, c.id.Time())
+	dearer, _, _ := pricing.Cost(c.attempts[c.tried].price, &more, c.id.Time())
 	if rate := int64(dearer - end.Cost); rate > 0 && end.Cost > 0 {
 		return int64(float64(end.Cost) / float64(rate) * 1e6)
 	}

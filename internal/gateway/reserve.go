@@ -5,6 +5,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/budget"
+	"modelgate/internal/pricing"
 )
 
 // enforced reports whether the caller's budgets or balance bind this call.
@@ -18,7 +19,7 @@ func (g *Gateway) reserveBudget(c *call) error {
 	}
 	priced := c.attempts[:0]
 	for _, a := range c.attempts {
-		if a.price.Known() {
+		if pricing.Known(a.price) {
 			priced = append(priced, a)
 		}
 	}
@@ -116,7 +117,7 @@ func (g *Gateway) estimate(c *call) modelgate.Nano {
 			if c.kind() != modelgate.Embedding {
 				u.Output = min(c.output(known, some), modelgate.MaxQuantity/c.bound.answers()) * c.bound.answers()
 			}
-			most = max(most, a.price.Estimate(&u, c.id.Time()))
+			most = max(most, pricing.Estimate(a.price, &u, c.id.Time()))
 			continue
 		}
 		if c.kind() == modelgate.Image {
@@ -128,7 +129,7 @@ func (g *Gateway) estimate(c *call) modelgate.Nano {
 				u.Seconds = defaultLength * max(a.asked.Count, 1)
 			}
 		}
-		most = max(most, a.price.Estimate(&u, c.id.Time()), modelgate.Nano(known))
+		most = max(most, pricing.Estimate(a.price, &u, c.id.Time()), modelgate.Nano(known))
 	}
 	return most
 }
@@ -154,7 +155,7 @@ func (c *call) maxCost() (most modelgate.Nano, why string) {
 	if c.bound.open != "" {
 		return 0, c.bound.open
 	}
-	d := modelgate.Demand{Choices: c.bound.answers(), Searches: !tokens(c.kind()) || c.model == nil}
+	d := pricing.Demand{Choices: c.bound.answers(), Searches: !tokens(c.kind()) || c.model == nil}
 	if c.model != nil {
 		d.Input, d.Output = c.model.ContextLength, c.model.MaxOutput
 		if d.Output == 0 {
@@ -168,7 +169,7 @@ func (c *call) maxCost() (most modelgate.Nano, why string) {
 		asked := &c.attempts[i].asked
 		d.Images = max(asked.Count, c.bound.choices)
 		d.Characters, d.Seconds = asked.Characters, asked.Seconds*d.Images
-		b, ok := c.attempts[i].price.Bound(d)
+		b, ok := pricing.Bound(c.attempts[i].price, d)
 		if !ok {
 			return 0, c.boundless()
 		}

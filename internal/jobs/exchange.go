@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"modelgate"
+	"modelgate/internal/pricing"
 	"modelgate/internal/provider"
 )
 
@@ -140,7 +141,7 @@ func (h *Handler) markLost(q *Request) error {
 
 // finish ends the job in the ledger where the news end it.
 func (h *Handler) finish(q *Request, news modelgate.JobNews) error {
-	final, ok := q.job.Finish(news)
+	final, ok := pricing.FinishJob(q.job, news)
 	if !ok {
 		return nil
 	}

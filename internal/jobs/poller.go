@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/pricing"
 	"modelgate/internal/store"
 )
 
@@ -275,7 +276,7 @@ func (p *Poller) serve(ctx context.Context, q *providerQueue) {
 			continue // empties the queue
 		}
 		news := p.outcome(ctx, q, &c.job)
-		if final, ok := c.job.Finish(news); ok {
+		if final, ok := pricing.FinishJob(&c.job, news); ok {
 			p.finals <- final
 		}
 	}
@@ -293,7 +294,7 @@ func (p *Poller) outcome(ctx context.Context, q *providerQueue, j *modelgate.Job
 	case err != nil:
 		p.Log.Debug("a job's provider could not be asked", "provider", j.Provider, "task_id", j.TaskID, "error", err)
 	}
-	if _, _, ends := modelgate.Next(j.Status, news.Event); !ends && !p.Now().Before(j.Deadline) {
+	if _, ends := j.Next(news.Event); !ends && !p.Now().Before(j.Deadline) {
 		return modelgate.JobNews{Event: modelgate.JobOverdue}
 	}
 	return news

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"modelgate/internal/pricing"
+
 	"modelgate"
 )
 
@@ -323,7 +325,7 @@ func TestPollerWithoutItsLedger(t *testing.T) {
 		d.away = tt.away
 		p := &Poller{Ledger: d, Log: slog.New(slog.DiscardHandler), finals: make(chan modelgate.JobFinal, tt.jobs)}
 		for i := range d.jobs {
-			f, _ := d.jobs[i].Finish(modelgate.JobNews{Event: modelgate.JobFails})
+			f, _ := pricing.FinishJob(&d.jobs[i], modelgate.JobNews{Event: modelgate.JobFails})
 			p.finals <- f
 		}
 		close(p.finals)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/pricing"
 	"modelgate/internal/provider/usage"
 )
 
@@ -82,11 +83,11 @@ func FuzzJobReply(f *testing.F) {
 func readJob(t *testing.T, n modelgate.JobNews) {
 	t.Helper()
 	j := &modelgate.Job{NewJob: modelgate.NewJob{Price: `{"base":"second=0.1 output=5"}`}, Status: modelgate.JobPending, Provisional: 7}
-	_, _, moves := modelgate.Next(j.Status, n.Event)
+	_, moves := j.Next(n.Event)
 	if n.Units < 0 || n.Units > modelgate.MaxQuantity || n.Length < 0 || n.Charged && n.Charge < 0 || !moves && n.Event != modelgate.JobRuns {
 		t.Errorf("news %+v", n)
 	}
-	final, ok := j.Finish(n)
+	final, ok := pricing.FinishJob(j, n)
 	usage := final.Usage
 	if ok != moves || ok && (final.Cost < 0 || final.Status == modelgate.JobPending || final.ParseStatus == "" || !usage.Clamp()) {
 		t.Errorf("news %+v end a job as %+v, %v", n, final, ok)

@@ -3,6 +3,8 @@ package selfservice
 import (
 	"context"
 
+	"modelgate/internal/pricing"
+
 	"modelgate"
 )
 
@@ -36,8 +38,8 @@ func (a *API) prices(_ context.Context, b by, _ nothing) ([]priceView, error) {
 		}
 		route, _ := bounds.Route(m)
 		if p := m.PriceOn(route); p != nil {
-			view.Varies = p.Varies()
-			for _, r := range p.At(now).List() {
+			view.Varies = pricing.Varies(p)
+			for _, r := range pricing.At(p, now).List() {
 				view.Prices = append(view.Prices, rateView{r.Unit.String(), r.Per, r.USD.Billed(b.Markup)})
 			}
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"modelgate/internal/pricing"
+
 	"modelgate"
 )
 
@@ -92,7 +94,7 @@ func appendJob(dst []byte, j *modelgate.NewJob) []byte {
 		dst = appendText(dst, s[:min(len(s), modelgate.MaxTaskID)])
 	}
 	price := j.Price
-	if len(price) > modelgate.MaxFrozen {
+	if len(price) > pricing.MaxSnapshot {
 		price = ""
 	}
 	return append(binary.AppendUvarint(dst, uint64(len(price))), price...)
@@ -153,7 +155,7 @@ const (
 	maxText    = 512
 	maxEndText = 384
 	// maxJob is the most that the job of an END takes.
-	maxJob = 1 + 2*10 + 4*(2+modelgate.MaxTaskID) + 2 + modelgate.MaxFrozen
+	maxJob = 1 + 2*10 + 4*(2+modelgate.MaxTaskID) + 2 + pricing.MaxSnapshot
 	// maxEnd is the longest payload of an END: version, numbers, status, cost,
 	// texts with their lengths, and a job.
 	maxEnd = 1 + 26*10 + 11*(2+maxEndText) + maxJob

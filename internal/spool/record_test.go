@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"modelgate/internal/pricing"
+
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
@@ -55,7 +57,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 			end.Job = &modelgate.NewJob{
 				TaskID: modelgate.TaskID(text.Draw(t, "task")), Kind: modelgate.ModelKind(text.Draw(t, "kind")), Way: text.Draw(t, "way"),
 				Credential: text.Draw(t, "credential"), Deadline: time.UnixMicro(rapid.Int64Range(0, 1<<52).Draw(t, "deadline")).UTC(),
-				Reserve: modelgate.Nano(rapid.Int64().Draw(t, "reserve")), Price: rapid.StringN(0, 200, modelgate.MaxFrozen).Draw(t, "price"),
+				Reserve: modelgate.Nano(rapid.Int64().Draw(t, "reserve")), Price: rapid.StringN(0, 200, pricing.MaxSnapshot).Draw(t, "price"),
 			}
 		}
 		gotEnd, err := known.End(AppendEnd(nil, &end))
@@ -80,7 +82,7 @@ func TestLongestEnd(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 4096)
 	end := modelgate.CallEnd{StatusCode: math.MinInt, Cost: math.MinInt64, ParseStatus: modelgate.ParseProvisional, Job: &modelgate.NewJob{
-		TaskID: modelgate.TaskID(long[:modelgate.MaxTaskID]), Kind: modelgate.ModelKind(long), Way: long, Credential: long, Price: long[:modelgate.MaxFrozen],
+		TaskID: modelgate.TaskID(long[:modelgate.MaxTaskID]), Kind: modelgate.ModelKind(long), Way: long, Credential: long, Price: long[:pricing.MaxSnapshot],
 		Deadline: time.UnixMicro(math.MinInt64), Reserve: math.MinInt64,
 	}}
 	for _, n := range endNumbers(&end) {

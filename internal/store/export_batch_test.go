@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"modelgate/internal/pricing"
+
 	"modelgate"
 )
 
@@ -50,7 +52,7 @@ func TestJobsAreBilledWhenFinal(t *testing.T) {
 		}
 		end := func(n int, news modelgate.JobNews) {
 			b.Helper()
-			f, ok := jobOf(b, b.DB, b.client, n).Finish(news)
+			f, ok := pricing.FinishJob(jobOf(b, b.DB, b.client, n), news)
 			if !ok {
 				b.Fatalf("job %d does not end", n)
 			}

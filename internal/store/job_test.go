@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/pricing"
 	"modelgate/internal/store/sqldb"
 )
 
@@ -134,7 +135,7 @@ func TestFinishJobsOnce(t *testing.T) {
 		for racer := range racers {
 			for n := range jobs {
 				news := modelgate.JobNews{Event: modelgate.JobSucceeds, Charged: true, Charge: modelgate.Nano(racer+1) * modelgate.USD}
-				f, ok := jobOf(t, db, client, n).Finish(news)
+				f, ok := pricing.FinishJob(jobOf(t, db, client, n), news)
 				if !ok {
 					t.Fatal("a pending job does not end")
 				}
@@ -193,7 +194,7 @@ func TestFinishJobIsOneTransaction(t *testing.T) {
 		r := film(b.client, 1)
 		r.SubAccountID = b.sub
 		book(t, db, "i", r)
-		f, _ := jobOf(t, db, b.client, 1).Finish(modelgate.JobNews{Event: modelgate.JobSucceeds, Charged: true, Charge: 2 * modelgate.USD})
+		f, _ := pricing.FinishJob(jobOf(t, db, b.client, 1), modelgate.JobNews{Event: modelgate.JobSucceeds, Charged: true, Charge: 2 * modelgate.USD})
 		rename := func(from, to string) {
 			t.Helper()
 			_, err := db.write.Exec("ALTER TABLE " + from + " RENAME TO " + to)
@@ -250,7 +251,7 @@ func TestJobHolds(t *testing.T) {
 		if h := ask(2, 7*modelgate.USD); h.Granted != 0 || h.Left != 6*modelgate.USD {
 			t.Errorf("of 10, 1 is spent and 3 are held: %+v", h)
 		}
-		f, _ := jobOf(t, db, client, 1).Finish(modelgate.JobNews{Event: modelgate.JobFails})
+		f, _ := pricing.FinishJob(jobOf(t, db, client, 1), modelgate.JobNews{Event: modelgate.JobFails})
 		_, err := db.FinishJobs(t.Context(), []modelgate.JobFinal{f})
 		must(t, err)
 		clean0(t, db, client)
@@ -381,7 +382,7 @@ func TestReconcileJobs(t *testing.T) {
 	each(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 900)
 		book(t, db, "i", film(client, 1), film(client, 2), film(client, 3))
-		f, _ := jobOf(t, db, client, 3).Finish(modelgate.JobNews{Event: modelgate.JobOverdue})
+		f, _ := pricing.FinishJob(jobOf(t, db, client, 3), modelgate.JobNews{Event: modelgate.JobOverdue})
 		_, err := db.FinishJobs(t.Context(), []modelgate.JobFinal{f})
 		must(t, err)
 		for _, broken := range []string{
@@ -423,7 +424,7 @@ func TestPruneJobs(t *testing.T) {
 		book(t, db, "i", append(films(client, 0, 20), films(other, 50, 20)...)...)
 		finish := func(client modelgate.ClientID, n int) {
 			t.Helper()
-			f, ok := jobOf(t, db, client, n).Finish(modelgate.JobNews{Event: modelgate.JobSucceeds})
+			f, ok := pricing.FinishJob(jobOf(t, db, client, n), modelgate.JobNews{Event: modelgate.JobSucceeds})
 			if !ok {
 				t.Fatalf("job %d is final", n)
 			}

@@ -21,6 +21,7 @@ var floor = map[string]int{
 
 	// What the nouns of the glossary come to.
 	"internal/evidence": 0,
+	"internal/pricing":  0,
 
 	"internal/cancelctx": 0,
 	"internal/yield":     0,
@@ -33,6 +34,8 @@ var floor = map[string]int{
 	// Parts of the packages above them.
 	"internal/provider/http1": 1,
 	"internal/provider/usage": 1,
+
+	"internal/pricing/pricefile": 1,
 
 	"internal/store/evidence": 1,
 	"internal/store/sqlite":   1,
@@ -49,7 +52,6 @@ var floor = map[string]int{
 	"internal/secrets":     2,
 	"internal/httpx":       2,
 	"internal/openapi":     2,
-	"internal/pricefile":   2,
 	"internal/tracing":     2,
 	"internal/http1server": 2,
 	"client":               2,

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"modelgate"
+	"modelgate/internal/pricing"
 	"modelgate/internal/provider"
 	"modelgate/internal/provider/usage"
 )
@@ -254,7 +255,7 @@ func TestFixtures(t *testing.T) {
 				}
 			}
 			usage := f.usage(t)
-			full, _, _ := f.price(t).Cost(&usage, time.Unix(0, 0))
+			full, _, _ := pricing.Cost(f.price(t), &usage, time.Unix(0, 0))
 			if full != f.cost(t) {
 				t.Errorf("cost %d, want %d", full, f.cost(t))
 			}
@@ -280,7 +281,7 @@ func (f fixture) cuts(t *testing.T, reader *usage.Reader, full modelgate.Nano) {
 	most := usage.Nothing
 	for n := max(0, len(f.body)-1024); n < len(f.body); n++ {
 		u, seen, _ := usage.Feed(f.meter(t, reader), f.body[:n], usage.Whole)
-		cost, _, _ := f.price(t).Cost(&u, time.Unix(0, 0))
+		cost, _, _ := pricing.Cost(f.price(t), &u, time.Unix(0, 0))
 		if cost > full {
 			t.Errorf("cut at %d costs %d, more than the full %d", n, cost, full)
 		}

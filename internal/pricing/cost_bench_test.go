@@ -1,8 +1,10 @@
-package modelgate_test
+package pricing_test
 
 import (
 	"testing"
 	"time"
+
+	"modelgate/internal/pricing"
 
 	"modelgate"
 )
@@ -17,7 +19,7 @@ func BenchmarkCost(b *testing.B) {
 	u, now := modelgate.Usage{Input: 1234, CachedInput: 512, Output: 345}, time.Now()
 	b.ReportAllocs()
 	for b.Loop() {
-		if cost, _, _ := p.Cost(&u, now); cost == 0 {
+		if cost, _, _ := pricing.Cost(p, &u, now); cost == 0 {
 			b.Fatal("it costs nothing")
 		}
 	}

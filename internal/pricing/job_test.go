@@ -1,36 +1,16 @@
-package modelgate_test
+package pricing_test
 
 import (
 	"strings"
 	"testing"
 	"time"
 
+	"modelgate/internal/pricing"
+
 	"pgregory.net/rapid"
 
 	"modelgate"
 )
-
-// Only pending moves, and each event leads to one state.
-func TestNext(t *testing.T) {
-	t.Parallel()
-	want := map[modelgate.JobEvent][2]string{
-		modelgate.JobSucceeds: {"succeeded", ""}, modelgate.JobFails: {"failed", ""}, modelgate.JobIsCancelled: {"cancelled", ""},
-		modelgate.JobLapses: {"expired", "provider"}, modelgate.JobOverdue: {"expired", "deadline"}, modelgate.JobLost: {"expired", "credential_rotated"},
-	}
-	for event, w := range want {
-		if s, reason, ok := modelgate.Next(modelgate.JobPending, event); !ok || string(s) != w[0] || string(reason) != w[1] {
-			t.Errorf("Next(pending, %s) = %s %s %v, want %v", event, s, reason, ok, w)
-		}
-		for _, final := range []modelgate.JobStatus{modelgate.JobSucceeded, modelgate.JobFailed, modelgate.JobCancelled, modelgate.JobExpired} {
-			if s, _, ok := modelgate.Next(final, event); ok || s != final {
-				t.Errorf("Next(%s, %s) = %s %v, want it to stay", final, event, s, ok)
-			}
-		}
-	}
-	if _, _, ok := modelgate.Next(modelgate.JobPending, modelgate.JobRuns); ok {
-		t.Error("a job that runs has moved")
-	}
-}
 
 // seconds is a price by the second.
 func seconds(t *testing.T, usd string) *modelgate.Price {
@@ -46,11 +26,16 @@ func seconds(t *testing.T, usd string) *modelgate.Price {
 	return p
 }
 
-func TestFinish(t *testing.T) {
+func snapshot(p *modelgate.Price, at time.Time) string {
+	text, _ := pricing.Snapshot(p, at)
+	return text
+}
+
+func TestFinishJob(t *testing.T) {
 	t.Parallel()
 	const cent = modelgate.Nano(10_000_000)
 	asked := modelgate.Usage{Seconds: 8_000_000}
-	price := seconds(t, "0.1").Freeze(time.Now())
+	price := snapshot(seconds(t, "0.1"), time.Now())
 	tests := map[string]struct {
 		price string
 		usage modelgate.Usage
@@ -82,12 +67,12 @@ func TestFinish(t *testing.T) {
 	}
 	for name, tt := range tests {
 		j := &modelgate.Job{NewJob: modelgate.NewJob{Price: tt.price}, Status: modelgate.JobPending, Usage: tt.usage, Provisional: 80 * cent}
-		f, ok := j.Finish(tt.news)
+		f, ok := pricing.FinishJob(j, tt.news)
 		if !ok || f.Cost != tt.cost || f.ParseStatus != tt.parse {
 			t.Errorf("%s: %s, %s, %v; want %s, %s", name, f.Cost, f.ParseStatus, ok, tt.cost, tt.parse)
 		}
 		j.Status = f.Status
-		if _, ok := j.Finish(modelgate.JobNews{Event: modelgate.JobSucceeds}); ok {
+		if _, ok := pricing.FinishJob(j, modelgate.JobNews{Event: modelgate.JobSucceeds}); ok {
 			t.Errorf("%s: a job has ended twice", name)
 		}
 	}
@@ -95,7 +80,7 @@ func TestFinish(t *testing.T) {
 
 // Units without a name are counted as the price has them, where it has one
 // only.
-func TestFinishByTheUnit(t *testing.T) {
+func TestFinishJobByTheUnit(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		units      []modelgate.Unit // at a dollar each, characters by the million
@@ -118,19 +103,19 @@ func TestFinishByTheUnit(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		j := &modelgate.Job{NewJob: modelgate.NewJob{Price: p.Freeze(time.Now())}, Status: modelgate.JobPending}
+		j := &modelgate.Job{NewJob: modelgate.NewJob{Price: snapshot(p, time.Now())}, Status: modelgate.JobPending}
 		if u := tt.usage; u.Images == 1 {
 			j.Usage = u // as asked for
 		}
-		f, _ := j.Finish(modelgate.JobNews{Event: modelgate.JobSucceeds, Units: tt.millionths})
+		f, _ := pricing.FinishJob(j, modelgate.JobNews{Event: modelgate.JobSucceeds, Units: tt.millionths})
 		if f.Cost != tt.cost || f.Usage != tt.usage {
 			t.Errorf("%s: %+v at %s, want %+v at %s", name, f.Usage, f.Cost, tt.usage, tt.cost)
 		}
 	}
 }
 
-// A frozen price costs what the price costs at the instant, whatever is used.
-func TestFrozenPrice(t *testing.T) {
+// The snapshot of a price costs what the price costs at the instant, whatever is used.
+func TestSnapshot(t *testing.T) {
 	t.Parallel()
 	day := time.Date(2026, 11, 20, 0, 0, 0, 0, time.UTC)
 	rapid.Check(t, func(t *rapid.T) {
@@ -151,7 +136,7 @@ func TestFrozenPrice(t *testing.T) {
 		p.Images = []modelgate.ImagePrice{{Size: "1x1", USD: 7}}
 		p.Multipliers = []modelgate.Multiplier{{Field: "service_tier", Value: "flex", Millionths: 500_000}}
 		at := day.Add(time.Duration(rapid.Int64Range(0, 24*60).Draw(t, "minute")) * time.Minute)
-		thawed, err := modelgate.ThawPrice(p.Freeze(at))
+		thawed, err := pricing.FromSnapshot(snapshot(p, at))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,25 +145,25 @@ func TestFrozenPrice(t *testing.T) {
 			Seconds: rapid.Int64Range(0, 1e9).Draw(t, "seconds"), Images: rapid.Int64Range(0, 3).Draw(t, "images"),
 			Size: rapid.SampledFrom([]string{"", "1x1"}).Draw(t, "size"), ServiceTier: rapid.SampledFrom([]string{"", "flex"}).Draw(t, "tier"),
 		}
-		want, priced, _ := p.Cost(&u, at)
-		if got, how, _ := thawed.Cost(&u, at); got != want || how != priced {
+		want, priced, _ := pricing.Cost(p, &u, at)
+		if got, how, _ := pricing.Cost(thawed, &u, at); got != want || how != priced {
 			t.Fatalf("frozen: %s %d, price: %s %d", got, how, want, priced)
 		}
 	})
 	long := &modelgate.Price{Images: make([]modelgate.ImagePrice, 100)}
-	if text := long.Freeze(day); len(text) > modelgate.MaxFrozen || strings.Contains(text, "images") || long.Freezes() {
+	if text, whole := pricing.Snapshot(long, day); len(text) > pricing.MaxSnapshot || strings.Contains(text, "images") || whole {
 		t.Errorf("a frozen price of %d bytes", len(text))
 	}
 	tall := &modelgate.Price{Images: long.Images[:1], Tiers: make([]modelgate.TierPrice, 100), Multipliers: make([]modelgate.Multiplier, 1)}
-	if text := tall.Freeze(day); len(text) > modelgate.MaxFrozen || !strings.Contains(text, "images") || !strings.Contains(text, "multipliers") || !tall.Freezes() {
+	if text, whole := pricing.Snapshot(tall, day); len(text) > pricing.MaxSnapshot || !strings.Contains(text, "images") || !strings.Contains(text, "multipliers") || !whole {
 		t.Errorf("a price with many tiers is frozen as %s", text)
 	}
-	if p, err := modelgate.ThawPrice(""); p != nil || err != nil {
+	if p, err := pricing.FromSnapshot(""); p != nil || err != nil {
 		t.Errorf("no price thaws to %v, %v", p, err)
 	}
 	for _, bad := range []string{"x", `{"base":"second"}`, `{"base":"hour=1"}`, `{"tiers":[{"rates":"input=-1"}]}`} {
-		if _, err := modelgate.ThawPrice(bad); err == nil {
-			t.Errorf("ThawPrice(%s) succeeds", bad)
+		if _, err := pricing.FromSnapshot(bad); err == nil {
+			t.Errorf("FromSnapshot(%s) succeeds", bad)
 		}
 	}
 }

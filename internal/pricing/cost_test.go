@@ -1,10 +1,13 @@
-package modelgate_test
+package pricing_test
 
 import (
 	"fmt"
+	"math"
 	"math/big"
 	"testing"
 	"time"
+
+	"modelgate/internal/pricing"
 
 	"pgregory.net/rapid"
 
@@ -57,8 +60,8 @@ func TestCostByUnit(t *testing.T) {
 		t.Run(c.unit.String(), func(t *testing.T) {
 			t.Parallel()
 			p := &modelgate.Price{Base: rates(t, rateTable{c.unit: c.price})}
-			cost, priced, label := p.Cost(&c.usage, noon)
-			if cost != c.want || priced != modelgate.FullyPriced {
+			cost, priced, label := pricing.Cost(p, &c.usage, noon)
+			if cost != c.want || priced != pricing.FullyPriced {
 				t.Errorf("cost %s, outcome %d; want %s, fully priced", cost, priced, c.want)
 			}
 			if want := c.unit.String() + "=" + c.price.String(); label != want {
@@ -82,7 +85,7 @@ func TestCostRoundsOnceHalfToEven(t *testing.T) {
 		in, out int64
 		want    modelgate.Nano
 	}{{1, 0, 0}, {3, 0, 2}, {5, 0, 2}, {1, 1, 1}, {1, 2, 2}, {3, 2, 2}} {
-		if got, _, _ := p.Cost(&modelgate.Usage{Input: c.in, Output: c.out}, noon); got != c.want {
+		if got, _, _ := pricing.Cost(p, &modelgate.Usage{Input: c.in, Output: c.out}, noon); got != c.want {
 			t.Errorf("%d in, %d out cost %d nano-USD, want %d", c.in, c.out, got, c.want)
 		}
 	}
@@ -105,7 +108,7 @@ func TestUnitFallbacks(t *testing.T) {
 			t.Parallel()
 			p := &modelgate.Price{Base: rates(t, c.table)}
 			for i := range one {
-				if got, priced, _ := p.Cost(&one[i], noon); got != c.want[i] || priced != modelgate.FullyPriced {
+				if got, priced, _ := pricing.Cost(p, &one[i], noon); got != c.want[i] || priced != pricing.FullyPriced {
 					t.Errorf("%+v cost %d (outcome %d), want %d, fully priced", one[i], got, priced, c.want[i])
 				}
 			}
@@ -121,12 +124,12 @@ func TestLayers(t *testing.T) {
 	}
 	day := func(month time.Month) time.Time { return time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC) }
 	clock := func(hour, minute int) time.Time { return time.Date(2026, 5, 4, hour, minute, 0, 0, time.UTC) }
-	tiers := &modelgate.Price{Base: in(1), Tiers: []modelgate.TierPrice{{400, in(4)}, {200, in(2)}}}
-	dated := &modelgate.Price{Base: in(1), Dated: []modelgate.DatedPrice{{day(7), in(3)}, {day(3), in(2)}}}
-	night := &modelgate.Price{Base: in(2), Windows: []modelgate.WindowPrice{{23 * 60, 60, in(1)}}}
-	lunch := &modelgate.Price{Base: in(2), Windows: []modelgate.WindowPrice{{12 * 60, 13 * 60, in(1)}}}
+	tiers := &modelgate.Price{Base: in(1), Tiers: []modelgate.TierPrice{{Above: 400, Rates: in(4)}, {Above: 200, Rates: in(2)}}}
+	dated := &modelgate.Price{Base: in(1), Dated: []modelgate.DatedPrice{{From: day(7), Rates: in(3)}, {From: day(3), Rates: in(2)}}}
+	night := &modelgate.Price{Base: in(2), Windows: []modelgate.WindowPrice{{From: 23 * 60, To: 60, Rates: in(1)}}}
+	lunch := &modelgate.Price{Base: in(2), Windows: []modelgate.WindowPrice{{From: 12 * 60, To: 13 * 60, Rates: in(1)}}}
 	tier := &modelgate.Price{Base: in(2), Multipliers: []modelgate.Multiplier{
-		{"service_tier", "flex", 500_000}, {"service_tier", "priority", 2_000_000}, {"speed", "fast", 6_000_000}, {"inference_geo", "us", 1_100_000},
+		{Field: "service_tier", Value: "flex", Millionths: 500_000}, {Field: "service_tier", Value: "priority", Millionths: 2_000_000}, {Field: "speed", Value: "fast", Millionths: 6_000_000}, {Field: "inference_geo", Value: "us", Millionths: 1_100_000},
 	}}
 	for _, c := range []struct {
 		name  string
@@ -156,7 +159,7 @@ func TestLayers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if got, _, label := c.price.Cost(&c.usage, c.at); got != c.want {
+			if got, _, label := pricing.Cost(c.price, &c.usage, c.at); got != c.want {
 				t.Errorf("cost %d nano-USD by %q, want %d", got, label, c.want)
 			}
 		})
@@ -167,7 +170,7 @@ func TestImageTable(t *testing.T) {
 	t.Parallel()
 	p := &modelgate.Price{
 		Base:   rates(t, rateTable{modelgate.UnitImage: 1}),
-		Images: []modelgate.ImagePrice{{"1024x1024", "high", 40}, {"1024x1024", "", 20}, {"", "low", 5}},
+		Images: []modelgate.ImagePrice{{Size: "1024x1024", Quality: "high", USD: 40}, {Size: "1024x1024", Quality: "", USD: 20}, {Size: "", Quality: "low", USD: 5}},
 	}
 	for _, c := range []struct {
 		size, quality string
@@ -181,7 +184,7 @@ func TestImageTable(t *testing.T) {
 		{"512x512", "high", 2, "image=0.000000001"},
 	} {
 		u := modelgate.Usage{Images: 2, Size: c.size, Quality: c.quality}
-		if got, _, label := p.Cost(&u, noon); got != c.want || label != c.label {
+		if got, _, label := pricing.Cost(p, &u, noon); got != c.want || label != c.label {
 			t.Errorf("two of %q %q cost %d by %q, want %d by %q", c.size, c.quality, got, label, c.want, c.label)
 		}
 	}
@@ -196,7 +199,7 @@ func TestDatesDoNotPileUp(t *testing.T) {
 	base := rates(t, rateTable{modelgate.UnitInput: 1e6, modelgate.UnitOutput: 1e6})
 	for _, dated := range [][]modelgate.DatedPrice{{march, april}, {april, march}} {
 		p := &modelgate.Price{Base: base, Dated: dated}
-		if got, _, label := p.Cost(&modelgate.Usage{Input: 1, Output: 1}, noon); got != 21 {
+		if got, _, label := pricing.Cost(p, &modelgate.Usage{Input: 1, Output: 1}, noon); got != 21 {
 			t.Errorf("cost %d by %q, want 21: input by the base, output by the newest date", got, label)
 		}
 	}
@@ -228,28 +231,28 @@ func TestPricedOutcomes(t *testing.T) {
 		name  string
 		units []modelgate.Unit
 		usage modelgate.Usage
-		want  modelgate.Priced
+		want  pricing.Coverage
 	}{
-		{"empty price", nil, tokens, modelgate.Unpriced},
-		{"all tokens", []modelgate.Unit{in, out}, tokens, modelgate.FullyPriced},
-		{"half of the tokens", []modelgate.Unit{in}, tokens, modelgate.PartPriced},
-		{"nothing used", []modelgate.Unit{in}, modelgate.Usage{}, modelgate.FullyPriced},
-		{"tokens by the request", []modelgate.Unit{request}, tokens, modelgate.FullyPriced},
-		{"some tokens, and the request", []modelgate.Unit{in, request}, tokens, modelgate.PartPriced},
-		{"tokens of a picture price", []modelgate.Unit{image}, tokens, modelgate.Unpriced},
-		{"pictures", []modelgate.Unit{image}, pictures, modelgate.FullyPriced},
-		{"pictures of a token price", []modelgate.Unit{in, out}, pictures, modelgate.Unpriced},
-		{"pictures by the request", []modelgate.Unit{request}, pictures, modelgate.FullyPriced},
-		{"pictures measured in tokens too", []modelgate.Unit{image}, both, modelgate.FullyPriced},
-		{"tokens measured in pictures too", []modelgate.Unit{in, out}, both, modelgate.FullyPriced},
-		{"part of the tokens, no pictures", []modelgate.Unit{in}, both, modelgate.PartPriced},
-		{"characters", []modelgate.Unit{chars}, modelgate.Usage{Characters: 4, AudioOutput: 9}, modelgate.FullyPriced},
-		{"characters of a token price", []modelgate.Unit{in}, modelgate.Usage{Characters: 4}, modelgate.Unpriced},
-		{"searches come on top", []modelgate.Unit{in, out, search}, searching, modelgate.FullyPriced},
-		{"searches left out", []modelgate.Unit{in, out}, searching, modelgate.PartPriced},
-		{"searches alone, left out", []modelgate.Unit{in, out}, searches, modelgate.Unpriced},
-		{"searches priced, tokens not", []modelgate.Unit{search}, searching, modelgate.PartPriced},
-		{"searches priced, pictures not", []modelgate.Unit{search}, modelgate.Usage{Images: 1, Searches: 1}, modelgate.PartPriced},
+		{"empty price", nil, tokens, pricing.Unpriced},
+		{"all tokens", []modelgate.Unit{in, out}, tokens, pricing.FullyPriced},
+		{"half of the tokens", []modelgate.Unit{in}, tokens, pricing.PartPriced},
+		{"nothing used", []modelgate.Unit{in}, modelgate.Usage{}, pricing.FullyPriced},
+		{"tokens by the request", []modelgate.Unit{request}, tokens, pricing.FullyPriced},
+		{"some tokens, and the request", []modelgate.Unit{in, request}, tokens, pricing.PartPriced},
+		{"tokens of a picture price", []modelgate.Unit{image}, tokens, pricing.Unpriced},
+		{"pictures", []modelgate.Unit{image}, pictures, pricing.FullyPriced},
+		{"pictures of a token price", []modelgate.Unit{in, out}, pictures, pricing.Unpriced},
+		{"pictures by the request", []modelgate.Unit{request}, pictures, pricing.FullyPriced},
+		{"pictures measured in tokens too", []modelgate.Unit{image}, both, pricing.FullyPriced},
+		{"tokens measured in pictures too", []modelgate.Unit{in, out}, both, pricing.FullyPriced},
+		{"part of the tokens, no pictures", []modelgate.Unit{in}, both, pricing.PartPriced},
+		{"characters", []modelgate.Unit{chars}, modelgate.Usage{Characters: 4, AudioOutput: 9}, pricing.FullyPriced},
+		{"characters of a token price", []modelgate.Unit{in}, modelgate.Usage{Characters: 4}, pricing.Unpriced},
+		{"searches come on top", []modelgate.Unit{in, out, search}, searching, pricing.FullyPriced},
+		{"searches left out", []modelgate.Unit{in, out}, searching, pricing.PartPriced},
+		{"searches alone, left out", []modelgate.Unit{in, out}, searches, pricing.Unpriced},
+		{"searches priced, tokens not", []modelgate.Unit{search}, searching, pricing.PartPriced},
+		{"searches priced, pictures not", []modelgate.Unit{search}, modelgate.Usage{Images: 1, Searches: 1}, pricing.PartPriced},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -259,17 +262,17 @@ func TestPricedOutcomes(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			cost, got, _ := p.Cost(&c.usage, noon)
+			cost, got, _ := pricing.Cost(&p, &c.usage, noon)
 			if got != c.want {
 				t.Errorf("outcome %d, want %d (cost %s)", got, c.want, cost)
 			}
-			if got == modelgate.Unpriced && cost != 0 {
+			if got == pricing.Unpriced && cost != 0 {
 				t.Errorf("an unpriced call cost %s", cost)
 			}
 		})
 	}
 	var none *modelgate.Price
-	if cost, got, label := none.Cost(&tokens, noon); cost != 0 || got != modelgate.Unpriced || label != "" {
+	if cost, got, label := pricing.Cost(none, &tokens, noon); cost != 0 || got != pricing.Unpriced || label != "" {
 		t.Errorf("without a price: %d, %d, %q", cost, got, label)
 	}
 }
@@ -485,40 +488,62 @@ func TestCostIsExact(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		pl, u, at := drawPlan(t), drawUsage(t), drawInstant(t)
-		got, _, label := pl.price(t).Cost(u, at)
+		got, _, label := pricing.Cost(pl.price(t), u, at)
 		if want := pl.cost(u, at); got != want {
 			t.Fatalf("cost %d by %q, want %d", got, label, want)
 		}
 	})
 }
 
-func TestWorstIsNeverBelowCost(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		p, u, at := drawPlan(t).price(t), drawUsage(t), drawInstant(t)
-		cost, _, label := p.Cost(u, at)
-		if worst := p.Worst(u); worst < cost {
-			t.Fatalf("worst %d is below the cost %d by %q", worst, cost, label)
-		}
-	})
+// demandOf is the demand of a call that will use so much.
+func demandOf(u *modelgate.Usage) pricing.Demand {
+	return pricing.Demand{
+		Input: u.PromptTokens(), Output: u.OutputTokens(), Images: u.Images, Characters: u.Characters, Seconds: u.Seconds,
+		Searches: u.Searches+u.FileSearches+u.CodeSessions+u.GroundedRequests > 0,
+	}
 }
 
-// A price with one rate leaves nothing open, so its worst case is its cost.
-func TestWorstOfAPlainPriceIsItsCost(t *testing.T) {
+func TestBoundIsNeverBelowCost(t *testing.T) {
+	t.Parallel()
+	bounds := 0
+	rapid.Check(t, func(t *rapid.T) {
+		p, u, at := drawPlan(t).price(t), drawUsage(t), drawInstant(t)
+		cost, _, label := pricing.Cost(p, u, at)
+		bound, ok := pricing.Bound(p, demandOf(u))
+		if ok && bound < cost {
+			t.Fatalf("bound %d is below the cost %d by %q", bound, cost, label)
+		}
+		if ok {
+			bounds++
+		}
+	})
+	if bounds == 0 {
+		t.Error("no price had a bound")
+	}
+}
+
+// A price with one rate by the call or the token leaves nothing open, so its
+// bound is its cost.
+func TestBoundOfAPlainPriceIsItsCost(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		pl, u := &plan{base: drawTable(t, "base")}, drawUsage(t)
-		p := pl.price(t)
-		cost, _, _ := p.Cost(u, noon)
-		if worst := p.Worst(u); worst != cost {
-			t.Fatalf("worst %d, want the cost %d", worst, cost)
+		unit := rapid.SampledFrom([]modelgate.Unit{
+			modelgate.UnitInput, modelgate.UnitOutput, modelgate.UnitImage, modelgate.UnitSecond, modelgate.UnitCharacters, modelgate.UnitRequest,
+		}).Draw(t, "unit")
+		rate := modelgate.Nano(rapid.Int64Range(0, int64(100*modelgate.USD)).Draw(t, "rate"))
+		n := rapid.Int64Range(1, 1_000_000).Draw(t, "count")
+		p := (&plan{base: rateTable{unit: rate}}).price(t)
+		u := &modelgate.Usage{Input: n, Output: n, Images: n, Seconds: n, Characters: n}
+		cost, _, _ := pricing.Cost(p, u, noon)
+		if bound, ok := pricing.Bound(p, demandOf(u)); !ok || bound != cost {
+			t.Fatalf("bound %d %t, want the cost %d", bound, ok, cost)
 		}
 	})
 }
 
 // A price may have any number of windows; what they can lead to must not be
 // tried out one combination after another.
-func TestWorstOfManyLayers(t *testing.T) {
+func TestBoundOfManyLayers(t *testing.T) {
 	t.Parallel()
 	p := &modelgate.Price{Base: rates(t, rateTable{modelgate.UnitInput: 1e6})}
 	for i := range 48 {
@@ -526,18 +551,20 @@ func TestWorstOfManyLayers(t *testing.T) {
 		p.Windows = append(p.Windows, modelgate.WindowPrice{From: i * 30, To: i*30 + 30, Rates: dear})
 		p.Tiers = append(p.Tiers, modelgate.TierPrice{Above: int64(i), Rates: dear})
 	}
-	if got := p.Worst(&modelgate.Usage{Input: 1}); got != 47 {
-		t.Errorf("worst %d, want 47", got)
+	if got, ok := pricing.Bound(p, pricing.Demand{Input: 1}); !ok || got != 47 {
+		t.Errorf("bound %d %t, want 47", got, ok)
 	}
 }
 
-func TestClamp(t *testing.T) {
-	t.Parallel()
-	u := modelgate.Usage{Input: -1, Output: modelgate.MaxQuantity + 1, Seconds: 3}
-	if u.Clamp() || u.Input != 0 || u.Output != modelgate.MaxQuantity || u.Seconds != 3 {
-		t.Errorf("clamped to %+v", u)
+// halfEven rounds what is not below zero to an integer, held at the largest
+// Nano.
+func halfEven(r *big.Rat) modelgate.Nano {
+	q, rest := new(big.Int).QuoRem(r.Num(), r.Denom(), new(big.Int))
+	if twice := rest.Lsh(rest, 1).Cmp(r.Denom()); twice > 0 || twice == 0 && q.Bit(0) == 1 {
+		q.Add(q, big.NewInt(1))
 	}
-	if !u.Clamp() {
-		t.Error("a clamped usage is still out of range")
+	if !q.IsInt64() {
+		return math.MaxInt64
 	}
+	return modelgate.Nano(q.Int64())
 }
