@@ -31,6 +31,6 @@
 //
 // Where to add things: a provider is a row in internal/provider, a door a row
 // in internal/gateway, an endpoint under /gw a row in internal/selfservice with a
-// query in internal/store, a description in internal/openapi/api and a script
+// query in internal/store, a description in internal/openapi/openapi.yaml and a script
 // in spec, a configuration key a field in internal/config.
 package modelgate

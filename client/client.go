@@ -1,14 +1,21 @@
 // Package client is the Go client of Modelgate's self-service API, /gw. Its
-// types and methods (api.go) are made from the contract that the gateway
+// types and methods (api.go) are generated from the contract that the gateway
 // serves as GET /openapi.json.
 //
 //	c := client.New("https://gateway.example.com", key)
-//	for row, err := range c.Usage(ctx, client.UsageQuery{Since: "24h"}) {
+//	me, err := c.MeWithResponse(ctx) // me.JSON200.Scopes
+//	for row, err := range c.UsageRows(ctx, client.UsageParams{Since: new("24h")}) {
 //		…
 //	}
 //
+// Every response that is not a success is returned as an *Error, so the JSON200
+// of a response without an error is never nil. Amounts are json.Number: decimal
+// and exact.
+//
 // Models are called with the providers' own SDKs, or with Client.Call.
 package client
+
+//go:generate go tool -modfile=../tools/go.mod oapi-codegen -config oapi-codegen.yaml ../internal/openapi/openapi.yaml
 
 import (
 	"bytes"
@@ -18,62 +25,161 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"maps"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
-
-	"modelgate"
 )
 
 // UserAgent is what the client says it is; the gateway takes it for an
 // official SDK.
 const UserAgent = "Modelgate/Go 1"
 
-// USD is an amount, exact to 1e-9 USD.
-type USD = modelgate.Nano
-
-// ParseUSD reads a decimal amount such as "12.50".
-func ParseUSD(text string) (USD, error) { return modelgate.ParseUSD(text) }
-
-// Client makes requests with one key. It is safe for concurrent use.
-type Client struct {
-	base string
-	key  string
-	http *http.Client
-	// lasting makes the requests whose answers take as long as they take.
-	lasting *http.Client
+// Gateway makes requests to a gateway with one key. It is safe for concurrent use.
+type Gateway struct {
+	ClientWithResponses
+	base string // ends with a slash
+	do   doer
 }
 
-// Option changes a client that is made.
-type Option func(*Client)
+// New makes a client for the gateway at a base URL, without /gw. Requests
+// time out after a minute, except calls of models and exports of evidence,
+// which last until their context ends.
+func New(baseURL, key string) *Gateway { return NewWithHTTP(baseURL, key, nil) }
 
-// WithHTTP has requests made with an HTTP client of one's own. Else a request
-// may take a minute, but for Call and what is read as it comes: those end with
-// their context.
-func WithHTTP(h *http.Client) Option { return func(c *Client) { c.http, c.lasting = h, h } }
-
-// New makes a client for the gateway at a base URL, without /gw.
-func New(baseURL, key string, options ...Option) *Client {
-	c := &Client{base: strings.TrimRight(baseURL, "/"), key: key, http: &http.Client{Timeout: time.Minute}, lasting: &http.Client{}}
-	for _, o := range options {
-		o(c)
+// NewWithHTTP makes a client whose requests are made by h and have only its
+// time limit. nil is the same as New.
+func NewWithHTTP(baseURL, key string, h HttpRequestDoer) *Gateway {
+	d := doer{key: key, short: h, long: h}
+	if h == nil {
+		d.short, d.long = &http.Client{Timeout: time.Minute}, &http.Client{}
 	}
-	return c
+	base := strings.TrimRight(baseURL, "/") + "/"
+	return &Gateway{ClientWithResponses{&Client{Server: base, Client: d}}, base, d}
 }
 
-// Error is an answer that is none of success.
+// doer authenticates requests and returns each response that is not a success as
+// an *Error.
+type doer struct {
+	key         string
+	short, long HttpRequestDoer // long is for responses that may take any time
+}
+
+// Do implements HttpRequestDoer.
+func (d doer) Do(r *http.Request) (*http.Response, error) {
+	r.Header.Set("Authorization", "Bearer "+d.key)
+	r.Header.Set("User-Agent", UserAgent)
+	by := d.short
+	if !strings.Contains(r.URL.Path, "/gw/") || strings.HasSuffix(r.URL.Path, "/gw/evidence") {
+		by = d.long
+	}
+	resp, err := by.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("modelgate: %w", err)
+	}
+	if resp.StatusCode >= 300 {
+		defer resp.Body.Close()
+		return nil, newError(resp)
+	}
+	return resp, nil
+}
+
+// Call posts a body to a model door, such as /v1/chat/completions. The response
+// is the provider's and the caller closes it. It takes as long as the model
+// does, so bound it with the context. Errors of the gateway and of the provider
+// are *Error. Attribution, which may be nil, says what the call is for.
+func (g *Gateway) Call(ctx context.Context, door string, body any, attribution map[string]string) (*http.Response, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, fmt.Errorf("modelgate: encode the request: %w", err)
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, g.base+strings.TrimPrefix(door, "/"), bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("modelgate: %w", err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if len(attribution) > 0 {
+		header, err := json.Marshal(attribution)
+		if err != nil {
+			return nil, fmt.Errorf("modelgate: encode the attribution: %w", err)
+		}
+		r.Header.Set("X-Gateway-Attribution", string(header))
+	}
+	return g.do.Do(r)
+}
+
+// UsageRows walks all pages of GET /gw/usage from the cursor in the parameters.
+func (g *Gateway) UsageRows(ctx context.Context, p UsageParams) iter.Seq2[UsageRow, error] {
+	return pages(p.Cursor, func(cursor *string) ([]UsageRow, string, error) {
+		p.Cursor = cursor
+		r, err := g.UsageWithResponse(ctx, &p)
+		if err != nil {
+			return nil, "", err
+		}
+		return *r.JSON200, r.HTTPResponse.Header.Get("X-Next-Cursor"), nil
+	})
+}
+
+// AllKeys walks all pages of GET /gw/keys from the cursor in the parameters.
+func (g *Gateway) AllKeys(ctx context.Context, p KeysParams) iter.Seq2[Key, error] {
+	return pages(p.Cursor, func(cursor *string) ([]Key, string, error) {
+		p.Cursor = cursor
+		r, err := g.KeysWithResponse(ctx, &p)
+		if err != nil {
+			return nil, "", err
+		}
+		return *r.JSON200, r.HTTPResponse.Header.Get("X-Next-Cursor"), nil
+	})
+}
+
+// AllJobs walks all pages of GET /gw/async from the cursor in the parameters.
+func (g *Gateway) AllJobs(ctx context.Context, p JobsParams) iter.Seq2[Job, error] {
+	return pages(p.Cursor, func(cursor *string) ([]Job, string, error) {
+		p.Cursor = cursor
+		r, err := g.JobsWithResponse(ctx, &p)
+		if err != nil {
+			return nil, "", err
+		}
+		return r.JSON200.Data, r.JSON200.NextCursor, nil
+	})
+}
+
+// pages walks a list from a cursor to its end. fetch returns a page and the
+// cursor of the next, "" on the last.
+func pages[T any](first *string, fetch func(cursor *string) ([]T, string, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for cursor := first; ; {
+			rows, next, err := fetch(cursor)
+			if err == nil && cursor != nil && next == *cursor {
+				err = errors.New("modelgate: the cursor of a list does not advance")
+			}
+			if err != nil {
+				yield(*new(T), err)
+				return
+			}
+			for _, row := range rows {
+				if !yield(row, nil) {
+					return
+				}
+			}
+			if next == "" {
+				return
+			}
+			cursor = &next
+		}
+	}
+}
+
+// Error is a response that is not a success.
 type Error struct {
 	Status     int           // of HTTP
-	Type       string        // what to match on, such as "forbidden"; "" where the gateway did not make the error
+	Type       string        // to match on, such as "forbidden"; "" where the gateway did not make the error
 	Message    string        // for people
 	RequestID  string        // X-Gateway-Request-Id
-	RetryAfter time.Duration // how long to wait; 0 where the answer does not say
+	RetryAfter time.Duration // how long to wait; 0 where the response does not say
 }
 
-// Error says what happened.
+// Error is the status, type, message and request id.
 func (e *Error) Error() string {
 	return fmt.Sprintf("modelgate: %d %s: %s (request %s)", e.Status, e.Type, e.Message, e.RequestID)
 }
@@ -103,83 +209,17 @@ var (
 	ErrInternal            = &Error{Type: "internal"} // under /gw internal_error
 )
 
-// Call posts a body to a model door, such as /v1/chat/completions. The answer
-// is the provider's and is the caller's to close; it takes as long as the model
-// does, so bound it with the context. Errors are *Error.
-// Attribution, which may be nil, says what the call is for.
-func (c *Client) Call(ctx context.Context, door string, body any, attribution map[string]string) (*http.Response, error) {
-	header := http.Header{}
-	if len(attribution) > 0 {
-		text, err := json.Marshal(attribution)
-		if err != nil {
-			return nil, err
-		}
-		header.Set("X-Gateway-Attribution", string(text))
-	}
-	return c.send(ctx, c.lasting, request{method: http.MethodPost, path: door, body: body, header: header})
-}
-
-// request is one to be made.
-type request struct {
-	method string
-	path   string
-	query  url.Values
-	header http.Header
-	body   any // nil for none
-}
-
-// send makes a request by an HTTP client; an answer that is no success is an
-// *Error.
-func (c *Client) send(ctx context.Context, by *http.Client, q request) (*http.Response, error) {
-	var body io.Reader
-	if q.body != nil {
-		text, err := json.Marshal(q.body)
-		if err != nil {
-			return nil, fmt.Errorf("modelgate: encode the request: %w", err)
-		}
-		body = bytes.NewReader(text)
-	}
-	target := c.base + q.path
-	if len(q.query) > 0 {
-		target += "?" + q.query.Encode()
-	}
-	r, err := http.NewRequestWithContext(ctx, q.method, target, body)
-	if err != nil {
-		return nil, fmt.Errorf("modelgate: %w", err)
-	}
-	for name, values := range q.header {
-		r.Header[name] = values
-	}
-	r.Header.Set("Authorization", "Bearer "+c.key)
-	r.Header.Set("User-Agent", UserAgent)
-	if q.body != nil {
-		r.Header.Set("Content-Type", "application/json")
-	}
-	resp, err := by.Do(r)
-	if err != nil {
-		return nil, fmt.Errorf("modelgate: %w", err)
-	}
-	if resp.StatusCode >= 300 {
-		defer resp.Body.Close()
-		return nil, failure(resp)
-	}
-	return resp, nil
-}
-
-// maxEnvelope bounds what is read of an error, in bytes.
+// maxEnvelope bounds how much of an error's body is read, in bytes.
 const maxEnvelope = 64 << 10
 
-func failure(resp *http.Response) error {
+func newError(resp *http.Response) error {
 	e := &Error{Status: resp.StatusCode, RequestID: resp.Header.Get("X-Gateway-Request-Id")}
 	if n, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
 		e.RetryAfter = time.Duration(n) * time.Second
 	}
 	text, err := io.ReadAll(io.LimitReader(resp.Body, maxEnvelope))
 	var envelope struct {
-		Error struct {
-			Type    string `json:"type"`
-			Message string `json:"message"`
-		} `json:"error"`
+		Error struct{ Type, Message string }
 	}
 	if err == nil && json.Unmarshal(text, &envelope) == nil {
 		e.Type, e.Message = envelope.Error.Type, envelope.Error.Message
@@ -188,108 +228,4 @@ func failure(resp *http.Response) error {
 		e.Message = http.StatusText(resp.StatusCode)
 	}
 	return e
-}
-
-// get makes a request and decodes the answer.
-func get[T any](ctx context.Context, c *Client, q request) (out T, err error) {
-	resp, err := c.send(ctx, c.http, q)
-	if err != nil {
-		return out, err
-	}
-	defer resp.Body.Close()
-	if err := json.NewDecoder(resp.Body).Decode(&out); err != nil {
-		return out, fmt.Errorf("modelgate: decode the answer: %w", err)
-	}
-	return out, nil
-}
-
-// do makes a request whose answer has no body.
-func (c *Client) do(ctx context.Context, q request) error {
-	resp, err := c.send(ctx, c.http, q)
-	if err != nil {
-		return err
-	}
-	return resp.Body.Close()
-}
-
-// open makes a request whose answer is read as it comes.
-func (c *Client) open(ctx context.Context, q request) (io.ReadCloser, error) {
-	resp, err := c.send(ctx, c.lasting, q)
-	if err != nil {
-		return nil, err
-	}
-	return resp.Body, nil
-}
-
-// errStuck ends a list whose cursor does not move.
-var errStuck = errors.New("modelgate: the list's cursor does not move on")
-
-// pages walks a list to its end. read decodes an answer into the entries of a
-// page and the cursor of the next, "" on the last.
-func pages[T any](ctx context.Context, c *Client, q request, read func(*http.Response) ([]T, string, error)) iter.Seq2[T, error] {
-	return func(yield func(T, error) bool) {
-		var zero T
-		q := q
-		q.query = maps.Clone(q.query) // a list that is walked again begins anew
-		for {
-			resp, err := c.send(ctx, c.http, q)
-			if err != nil {
-				yield(zero, err)
-				return
-			}
-			entries, next, err := read(resp)
-			resp.Body.Close()
-			if err == nil && next != "" && next == q.query.Get("cursor") {
-				err = errStuck
-			}
-			if err != nil {
-				yield(zero, err)
-				return
-			}
-			for _, e := range entries {
-				if !yield(e, nil) {
-					return
-				}
-			}
-			if next == "" {
-				return
-			}
-			q.query.Set("cursor", next)
-		}
-	}
-}
-
-// byHeader reads a page that is a flat array.
-func byHeader[T any](resp *http.Response) (entries []T, next string, err error) {
-	if err := json.NewDecoder(resp.Body).Decode(&entries); err != nil {
-		return nil, "", fmt.Errorf("modelgate: decode a page: %w", err)
-	}
-	return entries, resp.Header.Get("X-Next-Cursor"), nil
-}
-
-// byBody reads a page that holds its cursor.
-func byBody[T any](resp *http.Response) ([]T, string, error) {
-	var page struct {
-		Data []T    `json:"data"`
-		Next string `json:"next_cursor"`
-	}
-	if err := json.NewDecoder(resp.Body).Decode(&page); err != nil {
-		return nil, "", fmt.Errorf("modelgate: decode a page: %w", err)
-	}
-	return page.Data, page.Next, nil
-}
-
-// values is a query being built; what is zero is left out.
-type values url.Values
-
-func (v values) text(name, value string) {
-	if value != "" {
-		url.Values(v).Set(name, value)
-	}
-}
-
-func (v values) number(name string, value int64) {
-	if value != 0 {
-		url.Values(v).Set(name, strconv.FormatInt(value, 10))
-	}
 }

@@ -33,7 +33,7 @@ func TestWhatLasts(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		c := New("http://gateway", "key")
-		c.http.Transport, c.lasting.Transport = slow{}, slow{}
+		c.do.short.(*http.Client).Transport, c.do.long.(*http.Client).Transport = slow{}, slow{}
 		resp, err := c.Call(t.Context(), "/v1/chat/completions", map[string]any{}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -42,16 +42,16 @@ func TestWhatLasts(t *testing.T) {
 		if text, err := io.ReadAll(resp.Body); err != nil || len(text) == 0 {
 			t.Errorf("a call: %q, %v", text, err)
 		}
-		file, err := c.Evidence(t.Context(), EvidenceQuery{})
+		file, err := c.Evidence(t.Context(), &EvidenceParams{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer file.Close()
-		if text, err := io.ReadAll(file); err != nil || len(text) == 0 {
+		defer file.Body.Close()
+		if text, err := io.ReadAll(file.Body); err != nil || len(text) == 0 {
 			t.Errorf("an export: %q, %v", text, err)
 		}
 		begin := time.Now()
-		if me, err := c.Me(t.Context()); err == nil || time.Since(begin) != time.Minute {
+		if me, err := c.MeWithResponse(t.Context()); err == nil || time.Since(begin) != time.Minute {
 			t.Errorf("Me = %+v, %v after %v", me, err, time.Since(begin))
 		}
 	})
@@ -62,9 +62,9 @@ type twoPages struct{ asked *int }
 
 func (p twoPages) RoundTrip(r *http.Request) (*http.Response, error) {
 	*p.asked++
-	header, id := http.Header{"X-Next-Cursor": {"second"}}, "1"
+	header, id := http.Header{"Content-Type": {"application/json"}, "X-Next-Cursor": {"second"}}, "1"
 	if r.URL.Query().Get("cursor") == "second" {
-		header, id = http.Header{}, "2"
+		header, id = http.Header{"Content-Type": {"application/json"}}, "2"
 	}
 	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: io.NopCloser(strings.NewReader(`[{"id":"` + id + `"}]`)), Request: r}, nil
 }
@@ -73,8 +73,8 @@ func (p twoPages) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestListsCanBeWalkedAgain(t *testing.T) {
 	t.Parallel()
 	asked := 0
-	c := New("http://gateway", "key", WithHTTP(&http.Client{Transport: twoPages{&asked}}))
-	list := c.Keys(t.Context(), KeysQuery{})
+	c := NewWithHTTP("http://gateway", "key", &http.Client{Transport: twoPages{&asked}})
+	list := c.AllKeys(t.Context(), KeysParams{})
 	for range 2 {
 		ids := ""
 		for k, err := range list {
@@ -102,7 +102,7 @@ func TestEveryTypeHasAnError(t *testing.T) {
 		"gone": ErrGone, "request_too_large": ErrTooLarge, "rate_limited": ErrRateLimited, "bad_gateway": ErrBadGateway,
 		"unavailable": ErrUnavailable, "internal": ErrInternal, "internal_error": ErrInternal,
 	} {
-		err := failure(&http.Response{StatusCode: 499, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"error":{"type":"` + typ + `","message":"m"}}`))})
+		err := newError(&http.Response{StatusCode: 499, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(`{"error":{"type":"` + typ + `","message":"m"}}`))})
 		if !errors.Is(err, want) || errors.Is(err, &Error{Type: "other"}) {
 			t.Errorf("%s is %v", typ, err)
 		}

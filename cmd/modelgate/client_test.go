@@ -11,8 +11,8 @@ import (
 )
 
 // TestClients runs the suites of the clients, each from outside, against the
-// gateway: the Go client from a module of its own, the TypeScript client
-// compiled.
+// gateway: the Go client, which is a module of its own, and the TypeScript
+// client compiled.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testkit.GatewayOptions{})
@@ -21,7 +21,7 @@ func TestClients(t *testing.T) {
 		prepare  [][]string
 		commands []string
 	}{
-		"go": {"../../test/client", nil, []string{"go", "test", "-count=1", "./..."}},
+		"go": {"../../client", nil, []string{"go", "test", "-count=1", "./..."}},
 		"typescript": {"../../clients/typescript", [][]string{{"npm", "ci", "--no-fund", "--no-audit"}, {"npx", "tsc"}},
 			[]string{"node", "--test", "test/client.test.mjs"}},
 	} {

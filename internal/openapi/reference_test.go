@@ -2,114 +2,204 @@ package openapi
 
 import (
 	"bytes"
+	"cmp"
 	"flag"
 	"fmt"
+	"html"
+	htmltemplate "html/template"
+	"io"
+	"maps"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"text/template"
+
+	"github.com/getkin/kin-openapi/openapi3"
 )
 
-var update = flag.Bool("update", false, "write what is made from the contract anew")
+var update = flag.Bool("update", false, "write the reference anew")
 
-// generated are the files made from the contract, by their place in the
-// repository.
-func generated(c *Contract) map[string][]byte {
-	return map[string][]byte{
-		"docs/reference/api.md":         markdown(c),
-		"client/api.go":                 goClient(c),
-		"clients/typescript/src/api.ts": tsClient(c),
-	}
+// reference is what the templates in testdata are executed with.
+type reference struct{ *openapi3.T }
+
+// operation is a method of a path.
+type operation struct {
+	Method, Path string
+	*openapi3.Operation
 }
 
-// TestGenerated holds what is made from the contract against it; with -update
-// it is made anew.
-func TestGenerated(t *testing.T) {
-	t.Parallel()
-	c, err := Load()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range generated(c) {
-		path := filepath.Join("../..", name)
-		if *update {
-			if err := os.WriteFile(path, want, 0o644); err != nil {
-				t.Fatal(err)
+// Operations are those of a tag, in the order of their paths.
+func (r reference) Operations(tag string) (list []operation) {
+	for path, item := range r.Paths.Map() {
+		for method, op := range item.Operations() {
+			if slices.Contains(op.Tags, tag) {
+				list = append(list, operation{method, path, op})
 			}
 		}
-		got, err := os.ReadFile(path)
-		if err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is not what the contract says (%v); run go test ./internal/openapi -run Generated -update", name, err)
-		}
 	}
+	slices.SortFunc(list, func(a, b operation) int { return cmp.Or(cmp.Compare(a.Path, b.Path), cmp.Compare(a.Method, b.Method)) })
+	return list
 }
 
-// markdown is the reference as a page of the documentation.
-func markdown(c *Contract) []byte {
-	var b bytes.Buffer
-	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	line("# API\n\n<!-- Made from internal/openapi/api by go test ./internal/openapi -run Generated -update. -->\n\n%s", c.Description)
-	line("A running gateway serves this as `GET /openapi.json` and, for people, `GET /openapi.html`.")
-	ref := func(name string) string { return fmt.Sprintf("[%s](#%s)", name, strings.ToLower(name)) }
-	for _, tag := range c.Tags {
-		line("\n## %s\n\n%s", tag.Name, tag.Description)
-		for _, op := range c.Of(tag.Name) {
-			line("\n### %s %s\n\n%s. %s", op.Method, op.Path, op.Summary, right(op))
-			if op.Description != "" {
-				line("\n%s", strings.TrimSpace(op.Description))
-			}
-			if len(op.Parameters) > 0 {
-				line("\n| parameter | in | type | |\n|---|---|---|---|")
-			}
-			for _, p := range op.Parameters {
-				line("| `%s`%s | %s | %s | %s |", p.Name, map[bool]string{true: ", required"}[p.Required], p.In, Shape(&p.Schema, ref), about(p.Description, p.Schema))
-			}
-			if in := op.Takes(); in != nil {
-				line("\nBody: %s.", Shape(in, ref))
-			}
-			if out := op.Gives(); out != nil {
-				line("\nAnswer: %s.", Shape(out, ref))
-			}
-		}
-	}
-	line("\n## Schemas")
-	for _, s := range c.Schemas {
-		line("\n### %s", s.Name)
-		if text := about(s.Value.Description, s.Value); text != "" {
-			line("\n%s", text)
-		}
-		if len(s.Value.Properties) > 0 {
-			line("\n| member | type | |\n|---|---|---|")
-		}
-		for _, p := range s.Value.Properties {
-			line("| `%s`%s | %s | %s |", p.Name, map[bool]string{false: ", optional"}[s.Value.Needs(p.Name)], Shape(&p.Value, ref), about(p.Value.Description, p.Value))
-		}
-	}
-	return b.Bytes()
-}
-
-func right(op Operation) string {
-	text := "Any valid key."
+// Right says which keys may call an operation.
+func (o operation) Right() string {
+	text := "Any valid key"
 	switch {
-	case op.Public():
-		text = "No key."
-	case op.Scope() != "":
-		text = fmt.Sprintf("Scope `%s`.", op.Scope())
+	case o.Security == nil || len(*o.Security) == 0:
+		text = "No key"
+	case len((*o.Security)[0]["gateway_key"]) > 0:
+		text = fmt.Sprintf("Scope `%s`", (*o.Security)[0]["gateway_key"][0])
 	}
-	if op.For != "" {
-		text += " Not for keys bound to a sub-account."
+	if o.Extensions["x-for"] != nil {
+		text += "; not for keys bound to a sub-account"
+	}
+	return text + "."
+}
+
+// Takes is the schema of the JSON body, nil for none.
+func (o operation) Takes() *openapi3.SchemaRef {
+	if o.RequestBody == nil {
+		return nil
+	}
+	return jsonSchema(o.RequestBody.Value.Content)
+}
+
+// Gives is the schema of the JSON answer, nil for none.
+func (o operation) Gives() *openapi3.SchemaRef {
+	if answer := o.Responses.Value("200"); answer != nil {
+		return jsonSchema(answer.Value.Content)
+	}
+	return nil
+}
+
+func jsonSchema(c openapi3.Content) *openapi3.SchemaRef {
+	if media := c["application/json"]; media != nil {
+		return media.Schema
+	}
+	return nil
+}
+
+// member is a property of an object.
+type member struct {
+	Name     string
+	Optional bool
+	*openapi3.SchemaRef
+}
+
+// members are an object's properties: the required ones in their order, then
+// the others.
+func members(s *openapi3.Schema) (list []member) {
+	names := slices.Clone(s.Required)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	for i, name := range names {
+		list = append(list, member{name, i >= len(s.Required), s.Properties[name]})
+	}
+	return list
+}
+
+// shape is a schema in a few words; link writes a reference to another.
+func shape(s *openapi3.SchemaRef, link func(name string) string) string {
+	if s.Ref != "" {
+		return link(s.Ref[strings.LastIndexByte(s.Ref, '/')+1:])
+	}
+	text := "any"
+	for _, t := range s.Value.Type.Slice() {
+		if t != "null" {
+			text = t
+		}
+	}
+	if text == "array" {
+		text = "array of " + shape(s.Value.Items, link)
+	}
+	if f := s.Value.Format; f != "" {
+		text += " (" + strings.Replace(f, "usd", "USD", 1) + ")"
+	}
+	if s.Value.Type.Includes("null") {
+		text += " or null"
 	}
 	return text
 }
 
-func about(description string, s Schema) string {
-	facts := Facts(s)
-	switch {
-	case facts == "":
-	case description == "":
-		description = strings.ToUpper(facts[:1]) + facts[1:] + "."
-	default:
-		description += " " + strings.ToUpper(facts[:1]) + facts[1:] + "."
+// about is a description and a value's bounds, in one line.
+func about(description string, s *openapi3.Schema) string {
+	facts := []string{}
+	if description != "" {
+		facts = append(facts, strings.TrimSpace(description))
 	}
-	return strings.ReplaceAll(strings.ReplaceAll(strings.TrimSpace(description), "\n", " "), "|", "\\|")
+	add := func(format string, args ...any) { facts = append(facts, fmt.Sprintf(format, args...)+".") }
+	if len(s.Enum) > 0 {
+		add("One of %s", strings.Trim(strings.Join(strings.Fields(fmt.Sprint(s.Enum)), ", "), "[]"))
+	}
+	if s.Const != nil {
+		add("Always %v", s.Const)
+	}
+	switch {
+	case s.Min != nil && s.Max != nil:
+		add("%.0f to %.0f", *s.Min, *s.Max)
+	case s.Max != nil:
+		add("At most %.0f", *s.Max)
+	}
+	if s.Default != nil {
+		add("Default %v", s.Default)
+	}
+	return strings.ReplaceAll(strings.Join(facts, " "), "\n", " ")
+}
+
+// prose is Markdown's paragraphs and code as HTML; the contract uses no more
+// of it.
+func prose(text string) htmltemplate.HTML {
+	var b strings.Builder
+	for _, paragraph := range strings.Split(strings.TrimSpace(text), "\n\n") {
+		b.WriteString("<p>")
+		for i, part := range strings.Split(html.EscapeString(paragraph), "`") {
+			if i%2 == 1 {
+				part = "<code>" + part + "</code>"
+			}
+			b.WriteString(part)
+		}
+		b.WriteString("</p>\n")
+	}
+	return htmltemplate.HTML(b.String())
+}
+
+func htmlLink(name string) string { return fmt.Sprintf(`<a href="#%s">%s</a>`, name, name) }
+
+func markdownLink(name string) string {
+	return fmt.Sprintf("[%s](#%s)", name, strings.ToLower(name))
+}
+
+// TestReference holds the reference, as a page and as Markdown, against the
+// contract; with -update it is written anew.
+func TestReference(t *testing.T) {
+	t.Parallel()
+	funcs := map[string]any{
+		"members": members, "about": about, "prose": prose, "trim": strings.TrimSpace,
+		"cell":     func(text string) string { return strings.ReplaceAll(text, "|", `\|`) },
+		"shape":    func(s *openapi3.SchemaRef) string { return shape(s, markdownLink) },
+		"htmlType": func(s *openapi3.SchemaRef) htmltemplate.HTML { return htmltemplate.HTML(shape(s, htmlLink)) },
+	}
+	for path, page := range map[string]interface {
+		Execute(w io.Writer, data any) error
+	}{
+		"reference.html":              htmltemplate.Must(htmltemplate.New("reference.html.tmpl").Funcs(funcs).ParseFiles("testdata/reference.html.tmpl")),
+		"../../docs/reference/api.md": template.Must(template.New("reference.md.tmpl").Funcs(funcs).ParseFiles("testdata/reference.md.tmpl")),
+	} {
+		var want bytes.Buffer
+		if err := page.Execute(&want, reference{load(t)}); err != nil {
+			t.Fatal(err)
+		}
+		if *update {
+			if err := os.WriteFile(path, want.Bytes(), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want.Bytes()) {
+			t.Errorf("%s is not what the contract says (%v); run make generate", path, err)
+		}
+	}
 }

@@ -54,7 +54,6 @@ var floor = map[string]int{
 	"internal/openapi":     2,
 	"internal/tracing":     2,
 	"internal/http1server": 2,
-	"client":               2,
 
 	"internal/jobs":        3,
 	"internal/selfservice": 3,
