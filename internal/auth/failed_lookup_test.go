@@ -113,7 +113,7 @@ func TestNewKeysFromOneAddressAreNotPaced(t *testing.T) {
 }
 
 // Failures are counted by the address that Client finds, and without one by
-// the peer's, whatever a header says. web.Proxies has tests of its own.
+// the peer's, whatever a header says. httpx.Proxies has tests of its own.
 func TestWhoseFailuresCountTogether(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

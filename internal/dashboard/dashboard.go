@@ -112,7 +112,7 @@ func Serves(path string) bool {
 	return first == "dashboard" || first == "p"
 }
 
-// ServeHTTP answers a request that web.Wrap has let through and whose path
+// ServeHTTP answers a request that httpx.Wrap has let through and whose path
 // Serves.
 func (p *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := p.serve(w, r); err != nil {

@@ -53,14 +53,9 @@ func (p *Pages) signOut(w http.ResponseWriter, r *http.Request, at *place) error
 }
 
 func isEverywhere(r *http.Request) (bool, error) {
-	text, given, err := httpx.ParseParams(r.URL.RawQuery).Text("everywhere")
-	if err != nil || !given {
-		return false, err
-	}
-	if text != "true" && text != "false" {
-		return false, modelgate.Errorf(modelgate.BadRequest, "everywhere must be true or false")
-	}
-	return text == "true", nil
+	p := httpx.ParseParams(r.URL.RawQuery)
+	text := httpx.OneOf(p, "everywhere", "false", "true", "false")
+	return text == "true", p.Err()
 }
 
 // end ends the session of a request. Whether it was still good does not

@@ -20,7 +20,7 @@ import (
 // body as it came and that of the route under way, and takes room for both.
 func TestOneBodyARouteAtATime(t *testing.T) {
 	t.Parallel()
-	room := httpx.NewRoom(5<<20, 0)
+	room := httpx.NewMemoryQuota(5<<20, 0)
 	g := open(t, "http://one", plan{backup: "http://two", options: Options{Memory: room}})
 	body := `{"model":"acme/two","messages":[{"role":"user","content":"` + strings.Repeat("x", 512<<10) + `"}]}`
 	resolve := func() (*call, error) {
@@ -55,8 +55,8 @@ func TestOneBodyARouteAtATime(t *testing.T) {
 	if _, err := resolve(); modelgate.KindOf(err) != modelgate.RateLimited {
 		t.Errorf("a third call: %v", err)
 	}
-	c.room.Leave()
-	second.room.Leave()
+	c.room.Release()
+	second.room.Release()
 	if _, err := resolve(); err != nil {
 		t.Errorf("afterwards: %v", err)
 	}
@@ -97,7 +97,7 @@ func TestBodiesArriveAsTheyCame(t *testing.T) {
 				}
 			}))
 			t.Cleanup(upstream.Close)
-			g := open(t, upstream.URL, plan{backup: upstream.URL, options: Options{Memory: httpx.NewRoom(1<<30, 0)}, configure: func(c *provider.Config) { c.HTTP2 = http2 }})
+			g := open(t, upstream.URL, plan{backup: upstream.URL, options: Options{Memory: httpx.NewMemoryQuota(1<<30, 0)}, configure: func(c *provider.Config) { c.HTTP2 = http2 }})
 			var callers sync.WaitGroup
 			for i := range 8 {
 				callers.Go(func() {

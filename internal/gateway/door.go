@@ -90,7 +90,7 @@ func (g *Gateway) resolveDoor(c *call) error {
 	c.bound = q.costBound(d.path)
 	if q.once = len(c.model.Routes) == 1; !q.once {
 		c.body = q.body
-		if err := c.room.Hold(2 * int64(len(q.body))); err != nil { // it stays beside that of the route under way
+		if err := c.room.Reserve(2 * int64(len(q.body))); err != nil { // it stays beside that of the route under way
 			return err
 		}
 	}

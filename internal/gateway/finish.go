@@ -16,7 +16,7 @@ import (
 // one whose END failed.
 func (g *Gateway) finish(c *call) {
 	defer c.pass.Release()
-	defer c.room.Leave()
+	defer c.room.Release()
 	if !c.begun {
 		c.hold.Release()
 		return

@@ -8,17 +8,18 @@ import (
 	"modelgate"
 )
 
-// firstRead is how much room a body gets before any of it has arrived: a
-// declared length is a claim, and memory for it is given as bytes come in.
+// firstRead is the most memory that a body gets before any of it has arrived: a
+// declared length is a claim, and more memory is given as bytes come in.
 const firstRead = 512 << 10
 
 var errBrokenBody = &modelgate.Error{Kind: modelgate.BadRequest, Message: "request body could not be read to its end"}
 
 // ReadBody reads a whole request body of at most limit bytes, declared or
-// chunked, that finds room in its place, into memory that place.Reuse hands on.
-// One byte more is request_too_large; a body that is compressed, or that breaks
-// off, is bad_request.
-func ReadBody(r *http.Request, limit int64, place *Reservation) ([]byte, error) {
+// chunked, into memory of the reservation, which grows with it; see
+// Reservation.Recycle. One byte more is request_too_large; a body that is
+// compressed, or that breaks off, is bad_request. Other errors are those of
+// Reservation.Reserve.
+func ReadBody(r *http.Request, limit int64, memory *Reservation) ([]byte, error) {
 	if err := checkEncoding(r.Header); err != nil {
 		return nil, err
 	}
@@ -28,11 +29,11 @@ func ReadBody(r *http.Request, limit int64, place *Reservation) ([]byte, error) 
 	if r.Body == nil || r.ContentLength == 0 {
 		return nil, nil
 	}
-	room := int64(4 << 10)
+	size := int64(leastBuffer)
 	if r.ContentLength > 0 {
-		room = r.ContentLength + 1 // one more, so that the end is seen without growing
+		size = r.ContentLength + 1 // one more, so that the end is seen without growing
 	}
-	body, err := place.lend(min(room, firstRead), nil)
+	body, err := memory.grow(min(size, firstRead), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +49,7 @@ func ReadBody(r *http.Request, limit int64, place *Reservation) ([]byte, error) 
 			return nil, errBrokenBody
 		}
 		if len(body) == cap(body) {
-			if body, err = place.lend(min(2*int64(cap(body)), limit+1), body); err != nil {
+			if body, err = memory.grow(min(2*int64(cap(body)), limit+1), body); err != nil {
 				return nil, err
 			}
 		}

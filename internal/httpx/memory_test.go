@@ -27,7 +27,7 @@ func filled(with byte, size int, declared bool) *http.Request {
 // a body that was not stays as it is. Run with the race detector.
 func TestBodiesInUseAreTheirOwn(t *testing.T) {
 	t.Parallel()
-	room := httpx.NewRoom(1<<30, 0)
+	room := httpx.NewMemoryQuota(1<<30, 0)
 	var readers sync.WaitGroup
 	for i := range 8 {
 		readers.Go(func() {
@@ -46,7 +46,7 @@ func TestBodiesInUseAreTheirOwn(t *testing.T) {
 						return
 					}
 					other.Recycle()
-					other.Leave()
+					other.Release()
 				}
 				if len(body) != size || bytes.Count(body, []byte{with}) != size {
 					t.Errorf("a body of %d bytes was written to", size)
@@ -56,7 +56,7 @@ func TestBodiesInUseAreTheirOwn(t *testing.T) {
 				}
 				place.Recycle()
 				place.Recycle() // of nothing
-				place.Leave()
+				place.Release()
 				size = (size*5/4+i)%(1<<20+1<<18) + 1
 			}
 		})
@@ -68,7 +68,7 @@ func TestBodiesInUseAreTheirOwn(t *testing.T) {
 func TestRoomIsForWhatABodyTakes(t *testing.T) {
 	t.Parallel()
 	const free = 64 << 10
-	room := httpx.NewRoom(2*(256<<10-free), 0)
+	room := httpx.NewMemoryQuota(2*(256<<10-free), 0)
 	whole, none := room.For("a"), room.For("a")
 	if _, err := httpx.ReadBody(filled('x', 129<<10, true), 1<<20, &whole); err != nil {
 		t.Fatal(err)

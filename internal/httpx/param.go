@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,11 +11,14 @@ import (
 	"modelgate"
 )
 
-// Params are the query parameters of a request. What is asked for by name is
-// known from then on; see Unknown. Not safe for concurrent use.
+// Params are the query parameters of a request. A parameter is known once it
+// has been read by name; see Unknown. The first that cannot be read is kept as
+// the error, so that a caller reads all of them and asks for Err once. Not safe
+// for concurrent use.
 type Params struct {
 	given []parameter // in the order in which they came
 	known []string
+	err   error
 }
 
 type parameter struct{ name, value string }
@@ -55,69 +59,132 @@ func (p *Params) ErrUnknownParam(name string) error {
 	return unknown("parameter", "parameters", printable(name), name, p.known)
 }
 
+// Err is the first error of the parameters that were read, a bad_request.
+func (p *Params) Err() error { return p.err }
+
+// fail keeps the first error.
+func (p *Params) fail(format string, args ...any) {
+	if p.err == nil {
+		p.err = modelgate.Errorf(modelgate.BadRequest, format, args...)
+	}
+}
+
 // Text is a parameter as sent and whether it was. Sent twice, or with bytes
-// that no text has, it is bad_request.
-func (p *Params) Text(name string) (string, bool, error) {
+// that no text has, it is an error and none.
+func (p *Params) Text(name string) (value string, given bool) {
 	if !slices.Contains(p.known, name) {
 		p.known = append(p.known, name)
 	}
-	value, found := "", false
 	for _, g := range p.given {
 		switch {
 		case g.name != name:
-		case found:
-			return "", false, modelgate.Errorf(modelgate.BadRequest, "%s must be given once", name)
+		case given:
+			p.fail("%s must be given once", name)
+			return "", false
 		default:
-			value, found = g.value, true
+			value, given = g.value, true
 		}
 	}
 	if !utf8.ValidString(value) || strings.ContainsRune(value, 0) {
-		return "", false, modelgate.Errorf(modelgate.BadRequest, "%s must be UTF-8 text", name)
+		p.fail("%s must be UTF-8 text", name)
+		return "", false
 	}
-	return value, found, nil
+	return value, given
 }
 
-// noValue is what no stored name or status is.
+// noValue is not the name or status of any stored row.
 const noValue = "\uFFFD"
 
 // Filter is a parameter that rows are compared with as it was sent, "" for
-// none. One that was sent empty matches no row, as any other value that there
-// is not.
-func (p *Params) Filter(name string) (string, error) {
-	text, given, err := p.Text(name)
+// none. One that was sent empty matches no row, like any other value that no
+// row has.
+func (p *Params) Filter(name string) string {
+	text, given := p.Text(name)
 	if given && text == "" {
-		text = noValue
+		return noValue
 	}
-	return text, err
+	return text
 }
 
-// Bounds are what an integer parameter may be.
-type Bounds struct{ Min, Max int }
-
-// Int is an integer parameter, absent when it was not sent. Out of bounds or
-// no integer is bad_request.
-func (p *Params) Int(name string, b Bounds, absent int) (int, error) {
-	text, sent, err := p.Text(name)
-	if err != nil {
-		return 0, err
+// OneOf is a parameter that has one of a few values, absent when it was not
+// sent. Any other value is an error.
+func OneOf[T ~string](p *Params, name string, absent T, values ...T) T {
+	text, given := p.Text(name)
+	switch {
+	case !given:
+		return absent
+	case !slices.Contains(values, T(text)):
+		p.fail("%s must be %s", name, alternatives(values))
 	}
-	if !sent {
-		return absent, nil
+	return T(text)
+}
+
+// alternatives is values in words: a, b or c.
+func alternatives[T ~string](values []T) string {
+	var b strings.Builder
+	for i, v := range values {
+		switch {
+		case i > 0 && i == len(values)-1:
+			b.WriteString(" or ")
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(string(v))
+	}
+	return b.String()
+}
+
+// Int is an integer parameter from least to most, absent when it was not sent.
+// Out of bounds or no integer is an error.
+func (p *Params) Int(name string, least, most, absent int) int {
+	text, given := p.Text(name)
+	if !given {
+		return absent
 	}
 	n, err := strconv.Atoi(text)
-	if err != nil || n < b.Min || n > b.Max || text[0] == '+' {
-		return 0, modelgate.Errorf(modelgate.BadRequest, "%s must be an integer from %d to %d", name, b.Min, b.Max)
+	if err != nil || n < least || n > most || text[0] == '+' {
+		p.fail("%s must be an integer from %d to %d", name, least, most)
+		return absent
 	}
-	return n, nil
+	return n
+}
+
+// Since is the parameter since, the length of a window, absent when it was not
+// sent; see ParseSince.
+func (p *Params) Since(absent time.Duration) time.Duration {
+	text, given := p.Text("since")
+	if !given {
+		return absent
+	}
+	d, err := ParseSince(text)
+	p.err = cmp.Or(p.err, err)
+	return d
+}
+
+// Time is a parameter that is an instant: RFC 3339, or as in since the length
+// of time before now. The zero time when it was not sent.
+func (p *Params) Time(name string, now time.Time) time.Time {
+	text, given := p.Text(name)
+	if !given {
+		return time.Time{}
+	}
+	if t, err := time.Parse(time.RFC3339, text); err == nil && t.Year() >= 1970 && t.Year() < 10000 {
+		return t
+	}
+	d, err := ParseSince(text)
+	if err != nil {
+		p.fail("%s must be a time such as 2026-11-21T10:00:00Z, or a duration such as 30d", name)
+	}
+	return now.Add(-d)
 }
 
 // MaxSince is how far back a window may reach: ten years.
 const MaxSince = 3650 * 24 * time.Hour
 
-// Since reads the length of a window: a number with suffix d for days, else
+// ParseSince reads the length of a window: a number with suffix d for days, else
 // a Go duration such as 24h or 90m. It is more than 0 and at most MaxSince;
 // anything else is bad_request (spec: GET /gw/stats).
-func Since(text string) (time.Duration, error) {
+func ParseSince(text string) (time.Duration, error) {
 	d, ok := duration(text)
 	if !ok || d <= 0 || d > MaxSince {
 		return 0, modelgate.Errorf(modelgate.BadRequest, "since must be a duration such as 30d, 24h or 90m, more than 0 and at most 3650d")

@@ -41,8 +41,9 @@ func TestParams(t *testing.T) {
 		{"limit=%zz", 0, true},
 		{"limit=1;x=2", 0, true},
 	} {
-		n, err := httpx.ParseParams(c.query).Int("limit", httpx.Bounds{Min: 1, Max: 1000}, 100)
-		if c.bad != (modelgate.KindOf(err) == modelgate.BadRequest) || n != c.want {
+		p := httpx.ParseParams(c.query)
+		n, err := p.Int("limit", 1, 1000, 100), p.Err()
+		if c.bad != (modelgate.KindOf(err) == modelgate.BadRequest) || !c.bad && n != c.want {
 			t.Errorf("%q = %d, %v, want %d, bad %t", c.query, n, err, c.want, c.bad)
 		}
 	}
@@ -53,13 +54,14 @@ func TestParamsAsSent(t *testing.T) {
 	for query, want := range map[string]string{
 		"a=100%": "100%", "a=%zz%41": "%zzA", "a=%4": "%4", "a=1;b=2": "1;b=2", "%61=x+y": "x y", "b=1&a=%C3%A9": "é", "a": "", "a=b=c": "b=c", "a=%+1": "% 1",
 	} {
-		if got, given, err := httpx.ParseParams(query).Text("a"); got != want || !given || err != nil {
-			t.Errorf("%s: a = %q, %t, %v, want %q", query, got, given, err, want)
+		p := httpx.ParseParams(query)
+		if got, given := p.Text("a"); got != want || !given || p.Err() != nil {
+			t.Errorf("%s: a = %q, %t, %v, want %q", query, got, given, p.Err(), want)
 		}
 	}
 	p := httpx.ParseParams("x=1&limit=5&y&x=2&&=3")
-	if _, err := p.Int("limit", httpx.Bounds{Min: 1, Max: 9}, 0); err != nil {
-		t.Error(err)
+	if n := p.Int("limit", 1, 9, 0); n != 5 || p.Err() != nil {
+		t.Error(n, p.Err())
 	}
 	if diff := cmp.Diff([]string{"x", "y", ""}, p.Unknown()); diff != "" {
 		t.Error(diff)
@@ -67,11 +69,27 @@ func TestParamsAsSent(t *testing.T) {
 	if err := p.ErrUnknownParam("limits"); err.Error() != `unknown parameter "limits"; did you mean "limit"?` {
 		t.Error(err)
 	}
-	if got, err := httpx.ParseParams("a=").Filter("a"); got == "" || err != nil {
-		t.Errorf("an empty filter is %q, %v", got, err)
+	if got := httpx.ParseParams("a=").Filter("a"); got == "" {
+		t.Errorf("an empty filter is %q", got)
 	}
-	if got, err := httpx.ParseParams("b=").Filter("a"); got != "" || err != nil {
-		t.Errorf("no filter is %q, %v", got, err)
+	if got := httpx.ParseParams("b=").Filter("a"); got != "" {
+		t.Errorf("no filter is %q", got)
+	}
+	p = httpx.ParseParams("a=1&a=2&limit=x")
+	p.Text("a")
+	p.Int("limit", 1, 9, 0)
+	if err := p.Err(); err == nil || err.Error() != "a must be given once" {
+		t.Errorf("the first error is %v", err)
+	}
+	if got := httpx.OneOf(httpx.ParseParams("a=y"), "a", "z", "x", "y"); got != "y" {
+		t.Errorf("a = %q", got)
+	}
+	for query, want := range map[string]string{"": "", "a=x": "", "a=": "a must be x, y or z", "a=X": "a must be x, y or z"} {
+		p := httpx.ParseParams(query)
+		httpx.OneOf(p, "a", "x", "x", "y", "z")
+		if err := p.Err(); (err == nil) != (want == "") || err != nil && err.Error() != want {
+			t.Errorf("%q: %v, want %q", query, err, want)
+		}
 	}
 }
 
@@ -89,8 +107,7 @@ func FuzzParams(f *testing.F) {
 			t.Errorf("%q: %d names, want %d", query, got, len(want))
 		}
 		for name, values := range want {
-			got, _, err := p.Text(name)
-			if len(values) == 1 && err == nil && got != values[0] {
+			if got, given := p.Text(name); given && got != values[0] {
 				t.Errorf("%q: %s = %q, want %q", query, name, got, values[0])
 			}
 		}
@@ -108,7 +125,7 @@ func TestSince(t *testing.T) {
 		"99999999999999999999d": 0, "1e9d": 0, "1h1d": 0, "1 d": 0, "٣d": 0, "1w": 0, "abc": 0, ".d": 0, "1..5d": 0, "+1d": 0,
 		"1e309h": 0, "NaNh": 0, "infd": 0, "0x10d": 0, "1_0d": 0,
 	} {
-		got, err := httpx.Since(text)
+		got, err := httpx.ParseSince(text)
 		if got != want || (want == 0) != (modelgate.KindOf(err) == modelgate.BadRequest) {
 			t.Errorf("Since(%q) = %v, %v, want %v", text, got, err, want)
 		}
@@ -142,7 +159,7 @@ func FuzzSince(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		d, err := httpx.Since(text)
+		d, err := httpx.ParseSince(text)
 		if err != nil && modelgate.KindOf(err) != modelgate.BadRequest {
 			t.Errorf("Since(%q): %v, want bad_request", text, err)
 		}

@@ -23,7 +23,7 @@ func body(size int, p *httpx.Reservation) error {
 
 func TestRoomHasAShareForEach(t *testing.T) {
 	t.Parallel()
-	room := httpx.NewRoom(8<<20, 0)
+	room := httpx.NewMemoryQuota(8<<20, 0)
 	a, b, c, d := room.For("a"), room.For("b"), room.For("b"), room.For("c")
 	if err := body(3<<20, &a); err != nil {
 		t.Errorf("a body with room: %v", err)
@@ -35,7 +35,7 @@ func TestRoomHasAShareForEach(t *testing.T) {
 	if err := body(60<<10, &again); err != nil {
 		t.Errorf("a small body past the share: %v", err)
 	}
-	again.Leave()
+	again.Release()
 	if err := body(3<<20, &b); err != nil {
 		t.Errorf("another owner: %v", err)
 	}
@@ -43,8 +43,8 @@ func TestRoomHasAShareForEach(t *testing.T) {
 		t.Errorf("past the room: %v, want unavailable", err)
 	}
 	for range 2 {
-		a.Leave()
-		d.Leave()
+		a.Release()
+		d.Release()
 	}
 	if err := body(3<<20, &d); err != nil {
 		t.Errorf("once a place is left: %v", err)
@@ -60,14 +60,14 @@ func TestRoomHasAShareForEach(t *testing.T) {
 // TestRoomIsGivenBack ends empty whatever happens in between.
 func TestRoomIsGivenBack(t *testing.T) {
 	t.Parallel()
-	room := httpx.NewRoom(20<<20, 0)
+	room := httpx.NewMemoryQuota(20<<20, 0)
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {
 			for n := range 20 {
 				p := room.For(string(rune('a' + i%3)))
 				_ = body((n*i+1)<<14, &p) // some are refused
-				p.Leave()
+				p.Release()
 			}
 		})
 	}
@@ -127,7 +127,7 @@ func TestPatienceHasAnEnd(t *testing.T) {
 func TestSmallBodiesHaveABound(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 20
-	room := httpx.NewRoom(most, 0)
+	room := httpx.NewMemoryQuota(most, 0)
 	var a []httpx.Reservation
 	refused := 0
 	for i := range 64 {
@@ -144,7 +144,7 @@ func TestSmallBodiesHaveABound(t *testing.T) {
 		t.Errorf("another owner's small body: %v", err)
 	}
 	for i := range a {
-		a[i].Leave()
+		a[i].Release()
 	}
 	c := room.For("a")
 	if err := body(400<<10, &c); err != nil {
@@ -155,9 +155,9 @@ func TestSmallBodiesHaveABound(t *testing.T) {
 // TestRoomForTheLargestBody, kept twice, where half of the room is less.
 func TestRoomForTheLargestBody(t *testing.T) {
 	t.Parallel()
-	room := httpx.NewRoom(8<<20, 3<<20)
+	room := httpx.NewMemoryQuota(8<<20, 3<<20)
 	p := room.For("a")
-	if err := p.Hold(6 << 20); err != nil {
+	if err := p.Reserve(6 << 20); err != nil {
 		t.Error(err)
 	}
 }

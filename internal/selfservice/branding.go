@@ -1,13 +1,14 @@
 package selfservice
 
 import (
+	"cmp"
 	"context"
 
 	"modelgate"
 )
 
-func (a *API) branding(ctx context.Context, b by, _ nothing) (modelgate.Branding, error) {
-	return a.Store.Branding(ctx, b.ClientID)
+func (a *API) branding(ctx context.Context, by actor, _ nothing) (modelgate.Branding, error) {
+	return a.Store.Branding(ctx, by.ClientID)
 }
 
 // newBranding is the body of PUT /gw/branding.
@@ -30,40 +31,27 @@ func (n *newBranding) read(x *exchange) error {
 	return nil
 }
 
-func (a *API) putBranding(ctx context.Context, b by, in newBranding) (modelgate.Branding, error) {
-	stored, err := a.Store.Branding(ctx, b.ClientID)
+func (a *API) putBranding(ctx context.Context, by actor, in newBranding) (modelgate.Branding, error) {
+	stored, err := a.Store.Branding(ctx, by.ClientID)
 	if err != nil && modelgate.KindOf(err) != modelgate.NotFound {
 		return modelgate.Branding{}, err
 	}
 	set := modelgate.Branding{
-		ClientID:       b.ClientID,
+		ClientID:       by.ClientID,
 		PortalSlug:     in.PortalSlug,
 		ProductName:    in.ProductName,
-		LogoURL:        put(in.LogoURL, stored.LogoURL),
-		AccentColor:    put(in.AccentColor, stored.AccentColor),
+		LogoURL:        cmp.Or(in.LogoURL, stored.LogoURL), // absent leaves the stored one, and Validate takes "" for cleared
+		AccentColor:    cmp.Or(in.AccentColor, stored.AccentColor),
 		AllowSelfIssue: *in.AllowSelfIssue,
 	}
 	if err := set.Validate(); err != nil {
 		return modelgate.Branding{}, err
 	}
-	record, err := a.audit(b, "branding.put", "branding", string(b.ClientID), struct {
+	return a.Store.PutBranding(ctx, set, a.audit(by, "branding.put", "branding", string(by.ClientID), struct {
 		PortalSlug     string  `json:"portal_slug"`
 		ProductName    string  `json:"product_name"`
 		LogoURL        *string `json:"logo_url"`
 		AccentColor    *string `json:"accent_color"`
 		AllowSelfIssue bool    `json:"allow_self_issue"`
-	}{set.PortalSlug, set.ProductName, set.LogoURL, set.AccentColor, set.AllowSelfIssue})
-	if err != nil {
-		return modelgate.Branding{}, err
-	}
-	return a.Store.PutBranding(ctx, set, record)
-}
-
-// put is an optional member's new value: absent leaves the stored one, and
-// Validate takes "" for cleared.
-func put(given, stored *string) *string {
-	if given == nil {
-		return stored
-	}
-	return given
+	}{set.PortalSlug, set.ProductName, set.LogoURL, set.AccentColor, set.AllowSelfIssue}))
 }

@@ -23,8 +23,8 @@ type budgetView struct {
 const resellers modelgate.Owner = "reseller"
 
 // owner is whose budgets the caller sets and removes.
-func (b by) owner() modelgate.Owner {
-	if b.SubAccountID != "" {
+func (by actor) owner() modelgate.Owner {
+	if by.SubAccountID != "" {
 		return modelgate.OwnerSubAccount
 	}
 	return modelgate.OwnerOrganization
@@ -33,31 +33,28 @@ func (b by) owner() modelgate.Owner {
 // budgets lists the organization's budgets. An end customer sees those of its
 // sub-account and keys, as billed: the limit too, so that no ratio gives the
 // surcharge away.
-func (a *API) budgets(ctx context.Context, b by, _ nothing) ([]budgetView, error) {
+func (a *API) budgets(ctx context.Context, by actor, _ nothing) ([]budgetView, error) {
 	a.settle(ctx)
-	list, err := a.Store.Budgets(ctx, b.ClientID, store.BudgetList{SubAccountID: b.SubAccountID, At: a.Now()})
+	list, err := a.Store.Budgets(ctx, by.ClientID, store.BudgetList{SubAccountID: by.SubAccountID, At: a.Now()})
 	if err != nil {
 		return nil, err
 	}
-	out := make([]budgetView, 0, len(list))
-	for _, found := range list {
+	return views(list, func(found *store.BudgetSpend) budgetView {
 		v := budgetView{found.Level, found.ID, found.Period, found.Limit, found.Spend, ""}
 		if found.Level == modelgate.LevelClient {
 			v.ID = ""
 		}
-		switch {
-		case found.Owner == b.owner():
-		case b.SubAccountID != "":
-			v.Owner = resellers
-		default:
+		if found.Owner != by.owner() {
 			v.Owner = found.Owner
 		}
-		if b.SubAccountID != "" {
-			v.Limit, v.Spend = billedLimit(v.Limit, b.Markup), v.Spend.Billed(b.Markup)
+		if by.SubAccountID != "" {
+			v.Limit, v.Spend = billedLimit(v.Limit, by.Markup), v.Spend.Billed(by.Markup)
+			if v.Owner != "" {
+				v.Owner = resellers
+			}
 		}
-		out = append(out, v)
-	}
-	return out, nil
+		return v
+	}), nil
 }
 
 // billedLimit is a limit as the end customer sees it: in whole millionths of a
@@ -81,46 +78,42 @@ func (n *newBudget) read(x *exchange) error {
 	if err := x.body(n); err != nil {
 		return err
 	}
-	b := modelgate.Budget{Level: n.Scope, Period: n.Period, Limit: n.Limit}
-	return b.Validate()
+	return (&modelgate.Budget{Level: n.Scope, Period: n.Period, Limit: n.Limit}).Validate()
 }
 
-func (a *API) putBudget(ctx context.Context, b by, in newBudget) (none, error) {
-	target, err := b.budgetTarget(in.Scope, in.ID, in.Period)
+func (a *API) putBudget(ctx context.Context, by actor, in newBudget) error {
+	target, err := by.budgetTarget(in.Scope, in.ID, in.Period)
 	if err != nil {
-		return none{}, err
+		return err
 	}
 	target.Limit = in.Limit
-	if b.SubAccountID != "" {
-		target.Limit = in.Limit.Unbilled(b.Markup)
+	if by.SubAccountID != "" {
+		target.Limit = in.Limit.Unbilled(by.Markup)
 	}
 	a.settle(ctx) // what was answered before counts
-	record, err := a.audit(b, "budget.put", string(target.Level), target.ID, struct {
+	record := a.audit(by, "budget.put", string(target.Level), target.ID, struct {
 		Period modelgate.Period `json:"period"`
 		Limit  modelgate.Nano   `json:"limit_usd"`
 	}{target.Period, target.Limit})
-	if err != nil {
-		return none{}, err
+	if err := a.Store.PutBudget(ctx, by.ClientID, store.KeyScope{SubAccountID: by.SubAccountID}, target, record); err != nil {
+		return err
 	}
-	if err := a.Store.PutBudget(ctx, b.ClientID, store.KeyScope{SubAccountID: b.SubAccountID}, target, record); err != nil {
-		return none{}, err
-	}
-	a.Keys.ForgetClient(b.ClientID) // before the answer: here it holds at once
-	return none{}, nil
+	a.Keys.ForgetClient(by.ClientID) // before the answer: here it holds at once
+	return nil
 }
 
 // budgetTarget is the budget that a request names. A bound key sets those of
 // its own keys alone.
-func (b by) budgetTarget(scope modelgate.Level, id *string, period modelgate.Period) (modelgate.Budget, error) {
-	target := modelgate.Budget{Level: scope, Period: period, Owner: b.owner()}
-	if b.SubAccountID != "" && scope != modelgate.LevelKey {
+func (by actor) budgetTarget(scope modelgate.Level, id *string, period modelgate.Period) (modelgate.Budget, error) {
+	target := modelgate.Budget{Level: scope, Period: period, Owner: by.owner()}
+	if by.SubAccountID != "" && scope != modelgate.LevelKey {
 		return target, modelgate.Errorf(modelgate.Forbidden, "a key bound to a sub-account can set budgets of scope key only")
 	}
 	if scope == modelgate.LevelClient {
 		if id != nil {
 			return target, modelgate.Errorf(modelgate.BadRequest, "id must be left out for scope client")
 		}
-		target.ID = string(b.ClientID)
+		target.ID = string(by.ClientID)
 		return target, nil
 	}
 	if id == nil {
@@ -145,59 +138,42 @@ type budgetName struct {
 
 func (n *budgetName) read(x *exchange) error {
 	p := x.query
-	scope, _, err := p.Text("scope")
-	if err != nil {
-		return err
-	}
-	period, _, err := p.Text("period")
-	if err != nil {
-		return err
-	}
-	id, given, err := p.Text("id")
-	if err != nil {
-		return err
-	}
-	if given {
+	scope, _ := p.Text("scope")
+	period, _ := p.Text("period")
+	n.scope, n.period = modelgate.Level(scope), modelgate.Period(period)
+	if id, given := p.Text("id"); given {
 		n.id = &id
 	}
-	owner, given, err := p.Text("owner")
-	if err != nil {
-		return err
-	}
+	owner, given := p.Text("owner")
 	if n.customers = modelgate.Owner(owner) == modelgate.OwnerSubAccount; given && !n.customers {
 		return modelgate.Errorf(modelgate.BadRequest, "owner must be sub_account; left out one's own budget is removed")
 	}
-	n.scope, n.period = modelgate.Level(scope), modelgate.Period(period)
-	b := modelgate.Budget{Level: n.scope, Period: n.period, Limit: 1}
-	return b.Validate()
+	return (&modelgate.Budget{Level: n.scope, Period: n.period, Limit: 1}).Validate()
 }
 
-func (a *API) deleteBudget(ctx context.Context, b by, in budgetName) (none, error) {
-	target, err := b.budgetTarget(in.scope, in.id, in.period)
+func (a *API) deleteBudget(ctx context.Context, by actor, in budgetName) error {
+	target, err := by.budgetTarget(in.scope, in.id, in.period)
 	if err != nil {
-		return none{}, err
+		return err
 	}
 	var whose modelgate.Owner // where it is not the caller's own
 	if in.customers {
-		if b.SubAccountID != "" {
-			return none{}, modelgate.Errorf(modelgate.Forbidden, "a key bound to a sub-account removes its own budgets; leave owner out")
+		if by.SubAccountID != "" {
+			return modelgate.Errorf(modelgate.Forbidden, "a key bound to a sub-account removes its own budgets; leave owner out")
 		}
 		target.Owner, whose = modelgate.OwnerSubAccount, modelgate.OwnerSubAccount
 	}
-	record, err := a.audit(b, "budget.delete", string(target.Level), target.ID, struct {
+	record := a.audit(by, "budget.delete", string(target.Level), target.ID, struct {
 		Period modelgate.Period `json:"period"`
 		Owner  modelgate.Owner  `json:"owner,omitempty"`
 	}{target.Period, whose})
-	if err != nil {
-		return none{}, err
-	}
-	err = a.Store.DeleteBudget(ctx, b.ClientID, store.KeyScope{SubAccountID: b.SubAccountID}, target, record)
+	err = a.Store.DeleteBudget(ctx, by.ClientID, store.KeyScope{SubAccountID: by.SubAccountID}, target, record)
 	if in.customers && errors.Is(err, modelgate.ErrResellersBudget) {
 		err = modelgate.Errorf(modelgate.NotFound, "budget not found") // of the customer's
 	}
 	if err != nil {
-		return none{}, err
+		return err
 	}
-	a.Keys.ForgetClient(b.ClientID) // before the answer: here it holds at once
-	return none{}, nil
+	a.Keys.ForgetClient(by.ClientID) // before the answer: here it holds at once
+	return nil
 }

@@ -13,83 +13,90 @@ import (
 
 // exchange is one admitted request and where its answer goes.
 type exchange struct {
-	by
+	actor
 	w       http.ResponseWriter
 	r       *http.Request
 	path    []string // values of the pattern's names
 	query   *httpx.Params
-	beside  bool // the route is none of the specification's
+	strict  bool // unknown parameters are refused
 	maxBody int64
-	room    *httpx.MemoryQuota
+	memory  *httpx.MemoryQuota
 }
 
-// by is on whose behalf something is done.
-type by struct {
+// actor is who makes a request.
+type actor struct {
 	*modelgate.Caller
 	requestID string
 	portal    bool // see Session
 }
 
 // input is what an endpoint reads from a request. Errors are bad_request, or
-// not_found for an id that cannot exist.
+// not_found for an id that cannot exist. read need not ask for the error of the
+// query's parameters.
 type input[T any] interface {
 	*T
 	read(*exchange) error
 }
 
 // call makes an endpoint of a method: it reads the input, calls, and writes
-// the output.
-func call[In any, P input[In], Out any](fn func(*API, context.Context, by, In) (Out, error)) serveFunc {
+// the output as JSON.
+func call[In any, P input[In], Out any](method func(*API, context.Context, actor, In) (Out, error)) serveFunc {
 	return func(a *API, ctx context.Context, x *exchange) error {
 		var in In
-		if err := P(&in).read(x); err != nil {
+		if err := x.read(P(&in).read); err != nil {
 			return err
 		}
-		if err := x.ignore(); err != nil {
-			return err
-		}
-		if err := httpx.SkipBody(x.r, x.maxBody); err != nil {
-			return err
-		}
-		out, err := fn(a, ctx, x.by, in)
+		out, err := method(a, ctx, x.actor, in)
 		if err != nil {
 			return err
 		}
-		return answer(x.w, out)
-	}
-}
-
-// none is the output of an endpoint that answers 204.
-type none struct{}
-
-// page is the output of a list: a flat array, and the cursor of the next
-// page in X-Next-Cursor while there is one.
-type page[T any] struct {
-	rows []T
-	next string
-}
-
-func (p page[T]) split() (any, string) { return p.rows, p.next }
-
-func answer(w http.ResponseWriter, out any) error {
-	switch v := out.(type) {
-	case none:
-		w.WriteHeader(http.StatusNoContent)
-		return nil
-	case interface{ split() (any, string) }:
-		rows, next := v.split()
-		if next != "" {
-			w.Header().Set("X-Next-Cursor", next)
+		if p, ok := any(out).(interface {
+			cursor() (rows any, next string)
+		}); ok {
+			rows, next := p.cursor()
+			if next != "" {
+				x.w.Header().Set("X-Next-Cursor", next)
+			}
+			return httpx.WriteJSON(x.w, rows)
 		}
-		return httpx.WriteJSON(w, rows)
+		return httpx.WriteJSON(x.w, out)
 	}
-	return httpx.WriteJSON(w, out)
+}
+
+// change makes an endpoint of a method that has no output: it answers 204.
+func change[In any, P input[In]](method func(*API, context.Context, actor, In) error) serveFunc {
+	return func(a *API, ctx context.Context, x *exchange) error {
+		var in In
+		if err := x.read(P(&in).read); err != nil {
+			return err
+		}
+		if err := method(a, ctx, x.actor, in); err != nil {
+			return err
+		}
+		x.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
 }
 
 // nothing is the input of an endpoint that takes none.
 type nothing struct{}
 
 func (*nothing) read(*exchange) error { return nil }
+
+// read reads the input of an endpoint, and judges what was sent besides.
+func (x *exchange) read(input func(*exchange) error) error {
+	err := input(x)
+	if wrong := x.query.Err(); wrong != nil {
+		return wrong
+	}
+	if err != nil {
+		return err
+	}
+	if err := x.ignore(); err != nil {
+		return err
+	}
+	return httpx.SkipBody(x.r, x.maxBody)
+}
 
 // ignoredHeader names the parameters of the query that a route does not have.
 const ignoredHeader = "X-Gateway-Ignored-Parameters"
@@ -103,7 +110,7 @@ func (x *exchange) ignore() error {
 	if len(names) == 0 || !strings.HasPrefix(x.r.URL.Path, "/gw") {
 		return nil
 	}
-	if x.beside {
+	if x.strict {
 		for _, name := range names {
 			if !modelgate.NamesOrganization(name) {
 				return x.query.ErrUnknownParam(name)
@@ -138,9 +145,9 @@ func nameList(names []string) string {
 
 // body decodes the request body.
 func (x *exchange) body(into any) error {
-	place := x.room.For(string(x.by.ClientID))
-	defer place.Leave()
-	raw, err := httpx.ReadBody(x.r, x.maxBody, &place)
+	memory := x.memory.For(string(x.ClientID))
+	defer memory.Release()
+	raw, err := httpx.ReadBody(x.r, x.maxBody, &memory)
 	if err != nil {
 		return err
 	}
@@ -157,22 +164,21 @@ func (x *exchange) pathID(noun string) (string, error) {
 	return id.String(), nil
 }
 
-// audit makes the record of a change; what was set is no secret.
-func (a *API) audit(b by, action, target, id string, set any) (modelgate.Audit, error) {
+// audit makes the record of a change. What was set is no secret; nil where the
+// action says it all.
+func (a *API) audit(by actor, action, target, id string, set any) modelgate.Audit {
 	record := modelgate.Audit{
 		ID:         a.IDs.New().String(),
 		At:         a.Now(),
-		ClientID:   b.ClientID,
+		ClientID:   by.ClientID,
 		Action:     action,
-		Actor:      modelgate.Actor{KeyID: b.KeyID},
+		Actor:      modelgate.Actor{KeyID: by.KeyID},
 		TargetType: target,
 		TargetID:   id,
-		RequestID:  b.requestID,
+		RequestID:  by.requestID,
 	}
-	if set == nil {
-		return record, nil
+	if set != nil {
+		record.Change, _ = json.Marshal(set) // structs and maps of plain values always marshal
 	}
-	var err error
-	record.Change, err = json.Marshal(set)
-	return record, err
+	return record
 }

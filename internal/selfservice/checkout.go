@@ -55,8 +55,8 @@ type checkoutView struct {
 
 // checkout begins a payment. The order is kept first: whatever is paid for it
 // can be credited even if this process dies before the processor's answer.
-func (a *API) checkout(ctx context.Context, b by, in newCheckout) (checkoutView, error) {
-	client, err := a.Store.Client(ctx, b.ClientID)
+func (a *API) checkout(ctx context.Context, by actor, in newCheckout) (checkoutView, error) {
+	client, err := a.Store.Client(ctx, by.ClientID)
 	if err != nil {
 		return checkoutView{}, err
 	}
@@ -67,12 +67,8 @@ func (a *API) checkout(ctx context.Context, b by, in newCheckout) (checkoutView,
 		return checkoutView{}, modelgate.Errorf(modelgate.Unavailable, "this gateway takes no payments; ask its operator")
 	}
 	now := a.Now()
-	o := store.Order{ID: a.IDs.New().String(), ClientID: b.ClientID, Amount: in.Amount, CreatedAt: now}
-	record, err := a.audit(b, "checkout.create", "order", o.ID, in)
-	if err != nil {
-		return checkoutView{}, err
-	}
-	if err := a.Store.CreateOrder(ctx, o, record); err != nil {
+	o := store.Order{ID: a.IDs.New().String(), ClientID: by.ClientID, Amount: in.Amount, CreatedAt: now}
+	if err := a.Store.CreateOrder(ctx, o, a.audit(by, "checkout.create", "order", o.ID, in)); err != nil {
 		return checkoutView{}, err
 	}
 	s, err := a.Processor.CreateCheckout(ctx, a.Checkout.Key, processor.NewCheckout{
@@ -106,9 +102,9 @@ func (a *API) notice(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", http.MethodPost)
 		return modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use POST")
 	}
-	place := a.Memory.For("") // nobody's: whose delivery it is shows once it is read
-	defer place.Leave()
-	raw, err := httpx.ReadBody(r, a.MaxBody, &place)
+	memory := a.Memory.For("") // nobody's: whose delivery it is shows once it is read
+	defer memory.Release()
+	raw, err := httpx.ReadBody(r, a.MaxBody, &memory)
 	if err != nil {
 		return err
 	}

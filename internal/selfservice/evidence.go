@@ -8,7 +8,6 @@ import (
 
 	"modelgate"
 	"modelgate/internal/evidence"
-	"modelgate/internal/httpx"
 	"modelgate/internal/store"
 )
 
@@ -29,26 +28,12 @@ const (
 type evidenceQuery struct{ store.EvidenceRange }
 
 func (q *evidenceQuery) read(x *exchange, now time.Time) error {
+	const largest = 1<<53 - 1 // that JavaScript counts to
 	p := x.query
-	for name, into := range map[string]*int64{"from_seq": &q.From, "to_seq": &q.To} {
-		n, err := p.Int(name, httpx.Bounds{Min: 1, Max: 1<<53 - 1}, 0)
-		if err != nil {
-			return err
-		}
-		*into = int64(n)
-	}
-	for name, into := range map[string]*time.Time{"since": &q.Since, "until": &q.Until} {
-		at, err := momentOf(p, name, now)
-		if err != nil {
-			return err
-		}
-		*into = at
-	}
-	limit, err := p.Int("limit", httpx.Bounds{Min: 1, Max: maxEvidence}, maxEvidence)
-	q.Limit = int64(limit)
+	q.From, q.To = int64(p.Int("from_seq", 1, largest, 0)), int64(p.Int("to_seq", 1, largest, 0))
+	q.Since, q.Until = p.Time("since", now), p.Time("until", now)
+	q.Limit = int64(p.Int("limit", 1, maxEvidence, maxEvidence))
 	switch {
-	case err != nil:
-		return err
 	case q.From > 0 && q.To > 0 && q.To < q.From:
 		return modelgate.Errorf(modelgate.BadRequest, "to_seq must not be less than from_seq")
 	case !q.Since.IsZero() && !q.Until.IsZero() && !q.Since.Before(q.Until):
@@ -57,35 +42,12 @@ func (q *evidenceQuery) read(x *exchange, now time.Time) error {
 	return nil
 }
 
-// momentOf is a parameter that is a point in time: RFC 3339, or as on other
-// routes the length of time until now.
-func momentOf(p *httpx.Params, name string, now time.Time) (time.Time, error) {
-	text, given, err := p.Text(name)
-	if err != nil || !given {
-		return time.Time{}, err
-	}
-	if t, err := time.Parse(time.RFC3339, text); err == nil && t.Year() >= 1970 && t.Year() < 10000 {
-		return t, nil
-	}
-	d, err := httpx.Since(text)
-	if err != nil {
-		return time.Time{}, modelgate.Errorf(modelgate.BadRequest, "%s must be a time such as 2026-11-21T10:00:00Z, or a duration such as 30d", name)
-	}
-	return now.Add(-d), nil
-}
-
 // evidence is GET /gw/evidence. The answer is made while it is sent; one that
 // fails on the way is cut, so that its head line is missing. One that fails
 // before is an error as any other.
 func (a *API) evidence(_ context.Context, x *exchange) error {
 	var q evidenceQuery
-	if err := q.read(x, a.Now()); err != nil {
-		return err
-	}
-	if err := x.ignore(); err != nil {
-		return err
-	}
-	if err := httpx.SkipBody(x.r, x.maxBody); err != nil {
+	if err := x.read(func(x *exchange) error { return q.read(x, a.Now()) }); err != nil {
 		return err
 	}
 	ctx := x.r.Context() // an export takes as long as its client does
@@ -109,12 +71,9 @@ func (a *API) evidence(_ context.Context, x *exchange) error {
 			return err
 		}
 	}
-	record, err := a.audit(x.by, "evidence.export", "client", string(x.ClientID), map[string]any{
+	record := a.audit(x.actor, "evidence.export", "client", string(x.ClientID), map[string]any{
 		"from_seq": e.part.From, "to_seq": e.part.To, "latest_seq": e.part.Latest, "hash": e.part.Last.String(), "key": signer.Key.VKey(),
 	})
-	if err != nil {
-		return err
-	}
 	if e.ticket, err = a.Store.BeginExport(ctx, x.ClientID, exportLease, record); err != nil {
 		return err
 	}

@@ -31,25 +31,16 @@ const uncatalogued = "other"
 
 // viewJob shows a job. Nobody learns which provider serves it; an end customer
 // sees billed prices, and what it asked for in place of the native model.
-func viewJob(b by, j *modelgate.Job) jobView {
+func viewJob(by actor, j *modelgate.Job) jobView {
 	v := jobView{
-		TaskID: j.TaskID, Provider: j.Author, Model: j.Model, Kind: j.Kind, Status: j.Status,
-		Provisional: j.Provisional, Final: j.Final, Attribution: j.Attribution, CreatedAt: j.CreatedAt,
+		j.TaskID, j.Author, j.Model, j.Kind, j.Status, j.Provisional.Billed(by.Markup), j.Final.Billed(by.Markup), orNull(j.Reason),
+		j.Attribution, j.CreatedAt, orNull(j.FinalizedAt),
 	}
-	if j.Slug == "" {
+	switch {
+	case j.Slug == "":
 		v.Provider = uncatalogued
-	}
-	if j.Reason != "" {
-		v.Reason = &j.Reason
-	}
-	if !j.FinalizedAt.IsZero() {
-		v.FinalizedAt = &j.FinalizedAt
-	}
-	if b.SubAccountID != "" {
-		v.Provisional, v.Final = j.Provisional.Billed(b.Markup), j.Final.Billed(b.Markup)
-		if j.Slug != "" {
-			v.Model = j.Slug
-		}
+	case by.SubAccountID != "":
+		v.Model = j.Slug
 	}
 	return v
 }
@@ -62,13 +53,12 @@ type jobPage struct {
 
 // jobQuery is the query of GET /gw/async.
 type jobQuery struct {
-	whole         bool // scope=client
+	scope         string // key or client
 	status        string
 	kind          string
 	after, before time.Time // zero: no bound
 	limit         int
-	cursor        string
-	paged         bool
+	cursor        *string
 }
 
 // The bounds of limit; a value outside is moved to the nearer one.
@@ -79,36 +69,17 @@ const (
 
 func (q *jobQuery) read(x *exchange) error {
 	p := x.query
-	var err error
-	if q.status, err = p.Filter("status"); err != nil {
-		return err
-	}
-	if q.kind, err = p.Filter("kind"); err != nil {
-		return err
-	}
-	scope, scoped, err := p.Text("scope")
-	if err != nil {
-		return err
-	}
-	var after, before, limit string
-	for name, into := range map[string]*string{"created_after": &after, "created_before": &before, "limit": &limit} {
-		if *into, _, err = p.Text(name); err != nil {
-			return err
-		}
-	}
-	if q.cursor, q.paged, err = p.Text("cursor"); err != nil {
-		return err
-	}
-	q.paged = q.paged && q.cursor != "" // next_cursor of the last page, sent back
-	switch {
-	case !scoped, scope == "key":
-	case scope == "client":
-		q.whole = true
-	default:
-		return modelgate.Errorf(modelgate.BadRequest, "scope must be key or client")
-	}
+	q.status = p.Filter("status")
+	q.kind = p.Filter("kind")
+	q.scope = httpx.OneOf(p, "scope", "key", "key", "client")
+	after, _ := p.Text("created_after")
+	before, _ := p.Text("created_before")
 	q.after, q.before = bound(after), bound(before)
+	limit, _ := p.Text("limit")
 	q.limit = clampLimit(limit)
+	if q.cursor = x.cursor(); q.cursor != nil && *q.cursor == "" {
+		q.cursor = nil // next_cursor of the last page, sent back
+	}
 	return nil
 }
 
@@ -129,35 +100,27 @@ func clampLimit(text string) int {
 	return int(min(max(n, 1), mostJobs))
 }
 
-func (a *API) jobs(ctx context.Context, b by, q jobQuery) (jobPage, error) {
+func (a *API) jobs(ctx context.Context, by actor, q jobQuery) (jobPage, error) {
 	list := store.JobList{
 		Status: modelgate.JobStatus(q.status), Kind: modelgate.ModelKind(q.kind),
 		CreatedAfter: q.after, CreatedBefore: q.before, Limit: q.limit,
 	}
-	scope := "client"
-	if q.whole {
-		list.SubAccountID = b.SubAccountID
+	scope := q.scope
+	if scope == "client" {
+		list.SubAccountID = by.SubAccountID
 	} else {
-		scope = string(b.KeyID)
-		list.KeyID = b.KeyID
+		scope = string(by.KeyID)
+		list.KeyID = by.KeyID
 	}
-	filter := filter("async", b, scope, q.status, q.kind, q.after.UTC().String(), q.before.UTC().String())
+	filter := filter("async", by, scope, q.status, q.kind, q.after.UTC().String(), q.before.UTC().String())
 	var err error
-	if list.After, err = a.after(q.cursor, q.paged, filter); err != nil {
+	if list.After, err = a.after(q.cursor, filter); err != nil {
 		return jobPage{}, err
 	}
 	a.settle(ctx)
-	rows, more, err := a.Store.Jobs(ctx, b.ClientID, list)
-	if err != nil {
-		return jobPage{}, err
-	}
-	out := jobPage{Data: make([]jobView, 0, len(rows))}
-	for i := range rows {
-		out.Data = append(out.Data, viewJob(b, &rows[i]))
-	}
-	if more {
-		last := rows[len(rows)-1]
-		out.Next = a.Cursors.Sign(httpx.Position{At: last.CreatedAt, ID: last.ID.String()}, filter)
-	}
-	return out, nil
+	rows, more, err := a.Store.Jobs(ctx, by.ClientID, list)
+	return jobPage{
+		views(rows, func(j *modelgate.Job) jobView { return viewJob(by, j) }),
+		next(a, filter, rows, more, func(j *modelgate.Job) (time.Time, string) { return j.CreatedAt, j.ID.String() }),
+	}, err
 }

@@ -12,12 +12,12 @@ type meView struct {
 	Entitlements modelgate.Entitlements `json:"entitlements"`
 }
 
-func (a *API) me(_ context.Context, b by, _ nothing) (meView, error) {
-	return meView{b.Scopes, b.Entitlements}, nil
+func (a *API) me(_ context.Context, by actor, _ nothing) (meView, error) {
+	return meView{by.Scopes, by.Entitlements}, nil
 }
 
 // ceiling is what the caller's keys are issued under: the organization's, or
 // its own rights for a key that is bound (spec: GET /gw/ceiling).
-func (a *API) ceiling(_ context.Context, b by, _ nothing) (modelgate.Ceiling, error) {
-	return b.Bounds(), nil
+func (a *API) ceiling(_ context.Context, by actor, _ nothing) (modelgate.Ceiling, error) {
+	return by.Bounds(), nil
 }

@@ -21,8 +21,8 @@ type modelView struct {
 	ContextLength int64               `json:"context_length,omitzero"` // llm only
 }
 
-func (a *API) models(_ context.Context, b by, _ nothing) (modelList, error) {
-	bounds := b.Bounds()
+func (a *API) models(_ context.Context, by actor, _ nothing) (modelList, error) {
+	bounds := by.Bounds()
 	models := a.Catalog().Models()
 	list := modelList{Models: make([]modelView, 0, len(models))}
 	for _, m := range models {
@@ -55,7 +55,7 @@ type openView struct {
 	OwnedBy string `json:"owned_by"`
 }
 
-func (a *API) openModels(_ context.Context, _ by, _ nothing) (openList, error) {
+func (a *API) openModels(_ context.Context, _ actor, _ nothing) (openList, error) {
 	models := a.Catalog().Models()
 	list := openList{Object: "list", Data: make([]openView, 0, len(models))}
 	for _, m := range models {
@@ -73,7 +73,7 @@ func (s *modelSlug) read(x *exchange) error {
 	return nil
 }
 
-func (a *API) openModel(_ context.Context, _ by, slug modelSlug) (openView, error) {
+func (a *API) openModel(_ context.Context, _ actor, slug modelSlug) (openView, error) {
 	m := a.Catalog().Find(string(slug))
 	if m == nil {
 		return openView{}, modelgate.ErrUnknownSlug(string(slug))

@@ -27,9 +27,9 @@ type rateView struct {
 
 // prices lists what the models of the catalog cost now on the route that a call
 // takes, for an end customer what it is billed, and where each is called.
-func (a *API) prices(_ context.Context, b by, _ nothing) ([]priceView, error) {
+func (a *API) prices(_ context.Context, by actor, _ nothing) ([]priceView, error) {
 	models := a.Catalog().Models()
-	now, bounds := a.Now(), b.Bounds()
+	now, bounds := a.Now(), by.Bounds()
 	list := make([]priceView, 0, len(models))
 	for _, m := range models {
 		view := priceView{Slug: m.Slug, Prices: []rateView{}}
@@ -40,7 +40,7 @@ func (a *API) prices(_ context.Context, b by, _ nothing) ([]priceView, error) {
 		if p := m.PriceOn(route); p != nil {
 			view.Varies = pricing.Varies(p)
 			for _, r := range pricing.At(p, now).List() {
-				view.Prices = append(view.Prices, rateView{r.Unit.String(), r.Per, r.USD.Billed(b.Markup)})
+				view.Prices = append(view.Prices, rateView{r.Unit.String(), r.Per, r.USD.Billed(by.Markup)})
 			}
 		}
 		list = append(list, view)

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"time"
 
 	"modelgate"
-	"modelgate/internal/httpx"
 	"modelgate/internal/processor"
 	"modelgate/internal/secrets"
 	"modelgate/internal/store"
@@ -24,8 +22,8 @@ type processorView struct {
 	Mappings   []modelgate.Mapping `json:"mappings"`
 }
 
-func (a *API) processorConfig(ctx context.Context, b by, _ nothing) (processorView, error) {
-	c, err := a.Store.ProcessorConfig(ctx, b.ClientID)
+func (a *API) processorConfig(ctx context.Context, by actor, _ nothing) (processorView, error) {
+	c, err := a.Store.ProcessorConfig(ctx, by.ClientID)
 	return processorView{c.Enabled, c.Configured(), c.Mappings}, err
 }
 
@@ -53,28 +51,25 @@ func (n *newProcessor) read(x *exchange) error {
 
 // putProcessor keeps a key, sealed, or turns the export on or off. What is
 // audited says that a key was set and nothing about it.
-func (a *API) putProcessor(ctx context.Context, b by, in newProcessor) (none, error) {
-	record, err := a.audit(b, "processor.config.put", "processor", string(b.ClientID), struct {
+func (a *API) putProcessor(ctx context.Context, by actor, in newProcessor) error {
+	record := a.audit(by, "processor.config.put", "processor", string(by.ClientID), struct {
 		Enabled bool `json:"enabled"`
 		KeySet  bool `json:"key_set"`
 	}{*in.Enabled, in.APIKey != nil})
-	if err != nil {
-		return none{}, err
-	}
 	to := store.Switch(*in.Enabled)
 	if in.APIKey == nil {
-		return none{}, a.Store.SwitchProcessor(ctx, b.ClientID, to, record)
+		return a.Store.SwitchProcessor(ctx, by.ClientID, to, record)
 	}
-	sealed, err := a.Master.Seal(ProcessorPlace(b.ClientID), []byte(*in.APIKey))
+	sealed, err := a.Master.Seal(ProcessorPlace(by.ClientID), []byte(*in.APIKey))
 	if err != nil {
-		return none{}, err
+		return err
 	}
-	same, err := a.generation(ctx, b.ClientID, *in.APIKey)
+	same, err := a.generation(ctx, by.ClientID, *in.APIKey)
 	if err != nil {
-		return none{}, err
+		return err
 	}
 	key := store.ProcessorKey{Secret: store.Secret{KeyID: a.Master.Primary(), Value: sealed}, Generation: same}
-	return none{}, a.Store.PutProcessorKey(ctx, b.ClientID, key, to, record)
+	return a.Store.PutProcessorKey(ctx, by.ClientID, key, to, record)
 }
 
 // generation is that of the key which is kept where it is the same, else 0.
@@ -116,13 +111,9 @@ func (m *newMapping) read(x *exchange) error {
 	return err
 }
 
-func (a *API) putMapping(ctx context.Context, b by, in newMapping) (none, error) {
+func (a *API) putMapping(ctx context.Context, by actor, in newMapping) error {
 	m := modelgate.Mapping{SubAccountID: in.id, CustomerID: in.CustomerID}
-	record, err := a.audit(b, "processor.mapping.put", "sub_account", string(in.id), m)
-	if err != nil {
-		return none{}, err
-	}
-	return none{}, a.Store.PutMapping(ctx, b.ClientID, m, record)
+	return a.Store.PutMapping(ctx, by.ClientID, m, a.audit(by, "processor.mapping.put", "sub_account", string(in.id), m))
 }
 
 // mappingPath is the input of DELETE /gw/processor/mappings/{sub_account_id}.
@@ -134,12 +125,8 @@ func (m *mappingPath) read(x *exchange) error {
 	return err
 }
 
-func (a *API) deleteMapping(ctx context.Context, b by, in mappingPath) (none, error) {
-	record, err := a.audit(b, "processor.mapping.delete", "sub_account", string(in.id), nil)
-	if err != nil {
-		return none{}, err
-	}
-	return none{}, a.Store.DeleteMapping(ctx, b.ClientID, in.id, record)
+func (a *API) deleteMapping(ctx context.Context, by actor, in mappingPath) error {
+	return a.Store.DeleteMapping(ctx, by.ClientID, in.id, a.audit(by, "processor.mapping.delete", "sub_account", string(in.id), nil))
 }
 
 // newCustomer is the body of POST /gw/processor/customers.
@@ -177,19 +164,19 @@ type customerView struct {
 
 // createCustomer makes a customer at the processor and maps the sub-account to
 // it. The same request again, within a day, makes no second one.
-func (a *API) createCustomer(ctx context.Context, b by, in newCustomer) (customerView, error) {
-	sub, err := a.Store.SubAccount(ctx, b.ClientID, modelgate.SubAccountID(in.SubAccountID))
+func (a *API) createCustomer(ctx context.Context, by actor, in newCustomer) (customerView, error) {
+	sub, err := a.Store.SubAccount(ctx, by.ClientID, modelgate.SubAccountID(in.SubAccountID))
 	if err != nil {
 		return customerView{}, err
 	}
 	if sub.Status != modelgate.SubAccountActive {
 		return customerView{}, modelgate.Errorf(modelgate.BadRequest, "the sub-account is not active")
 	}
-	sealed, err := a.Store.ProcessorKey(ctx, b.ClientID)
+	sealed, err := a.Store.ProcessorKey(ctx, by.ClientID)
 	if err != nil {
 		return customerView{}, err
 	}
-	key, err := a.Master.Open(ProcessorPlace(b.ClientID), sealed.Value)
+	key, err := a.Master.Open(ProcessorPlace(by.ClientID), sealed.Value)
 	if err != nil {
 		return customerView{}, err
 	}
@@ -199,7 +186,7 @@ func (a *API) createCustomer(ctx context.Context, b by, in newCustomer) (custome
 	}
 	// Another name or another key is another request.
 	about := sha256.Sum256([]byte(n.Name + "\x00" + strconv.FormatInt(sealed.Generation, 10)))
-	n.Once = "gw-cust-" + string(b.ClientID) + "-" + string(sub.ID) + "-" + hex.EncodeToString(about[:8])
+	n.Once = "gw-cust-" + string(by.ClientID) + "-" + string(sub.ID) + "-" + hex.EncodeToString(about[:8])
 	id, err := a.Processor.CreateCustomer(ctx, string(key), n)
 	if err != nil {
 		return customerView{}, shown(err)
@@ -208,11 +195,7 @@ func (a *API) createCustomer(ctx context.Context, b by, in newCustomer) (custome
 		return customerView{}, modelgate.Errorf(modelgate.BadGateway, "the payment processor's answer is not understood")
 	}
 	m := modelgate.Mapping{SubAccountID: sub.ID, CustomerID: id}
-	record, err := a.audit(b, "processor.customer.create", "sub_account", string(sub.ID), m)
-	if err != nil {
-		return customerView{}, err
-	}
-	return customerView{id}, a.Store.PutMapping(ctx, b.ClientID, m, record)
+	return customerView{id}, a.Store.PutMapping(ctx, by.ClientID, m, a.audit(by, "processor.customer.create", "sub_account", string(sub.ID), m))
 }
 
 // shown is a failure of the processor as a client gets it.
@@ -221,116 +204,4 @@ func shown(err error) error {
 		return e.Shown()
 	}
 	return err
-}
-
-// eventList is the query of GET /gw/processor/events.
-type eventList struct {
-	status modelgate.ExportStatus
-	limit  int
-	cursor string
-	paged  bool
-}
-
-func (l *eventList) read(x *exchange) error {
-	p := x.query
-	status, sent, err := p.Text("status")
-	if err != nil {
-		return err
-	}
-	l.status = modelgate.ExportStatus(status)
-	if sent && l.status != modelgate.ExportPending && l.status != modelgate.ExportSent && l.status != modelgate.ExportFailed {
-		return modelgate.Errorf(modelgate.BadRequest, "status must be pending, sent or failed")
-	}
-	if l.limit, err = p.Int("limit", httpx.Bounds{Min: 1, Max: 200}, 50); err != nil {
-		return err
-	}
-	l.cursor, l.paged, err = p.Text("cursor")
-	return err
-}
-
-// eventsView is GET /gw/processor/events.
-type eventsView struct {
-	Counts        store.ExportCounts `json:"counts"`
-	OldestPending int64              `json:"oldest_pending_age_seconds"`
-	Events        []eventView        `json:"events"`
-
-	next string
-}
-
-func (v eventsView) split() (any, string) { return v, v.next }
-
-type eventView struct {
-	UsageID       modelgate.UsageID      `json:"usage_record_id"`
-	SubAccountID  modelgate.SubAccountID `json:"sub_account_id"`
-	CustomerID    string                 `json:"stripe_customer_id"`
-	Status        modelgate.ExportStatus `json:"status"`
-	Attempts      int                    `json:"attempts"`
-	Amount        modelgate.Nano         `json:"amount_usd"`
-	CreatedAt     time.Time              `json:"created_at"`
-	NextAttemptAt *time.Time             `json:"next_attempt_at"`
-	SentAt        *time.Time             `json:"sent_at"`
-	LastError     *string                `json:"last_error"`
-}
-
-func (a *API) processorEvents(ctx context.Context, b by, in eventList) (eventsView, error) {
-	filter := filter("events", b, string(in.status))
-	after, err := a.after(in.cursor, in.paged, filter)
-	if err != nil {
-		return eventsView{}, err
-	}
-	a.settle(ctx)
-	l, err := a.Store.ExportEvents(ctx, b.ClientID, store.ExportPage{Status: in.status, Limit: in.limit, After: after})
-	if err != nil {
-		return eventsView{}, err
-	}
-	out := eventsView{Counts: l.Counts, OldestPending: int64(l.OldestPending / time.Second), Events: make([]eventView, 0, len(l.Events))}
-	if l.More {
-		last := l.Events[len(l.Events)-1]
-		out.next = a.Cursors.Sign(httpx.Position{At: last.CreatedAt, ID: string(last.UsageID)}, filter)
-	}
-	for _, e := range l.Events {
-		v := eventView{e.UsageID, e.SubAccountID, e.CustomerID, e.Status, e.Attempts, e.Value.USD(), e.CreatedAt,
-			instant(e.NextAttemptAt), instant(e.SentAt), nil}
-		if e.LastError != "" {
-			v.LastError = &e.LastError
-		}
-		out.Events = append(out.Events, v)
-	}
-	return out, nil
-}
-
-// instant is null for none.
-func instant(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
-}
-
-// eventPath is the input of POST /gw/processor/events/{usage_record_id}/retry.
-type eventPath struct{ id modelgate.UUID }
-
-func (e *eventPath) read(x *exchange) error {
-	var ok bool
-	if e.id, ok = modelgate.ParseUUID(x.path[0]); !ok {
-		return modelgate.Errorf(modelgate.NotFound, "no failed billing event of that id")
-	}
-	return nil
-}
-
-func (a *API) retryEvent(ctx context.Context, b by, in eventPath) (none, error) {
-	record, err := a.audit(b, "processor.event.retry", "usage_row", in.id.String(), nil)
-	if err != nil {
-		return none{}, err
-	}
-	return none{}, a.Store.RetryEvent(ctx, b.ClientID, in.id, record)
-}
-
-// retryEvents is POST /gw/processor/events/retry.
-func (a *API) retryEvents(ctx context.Context, b by, _ nothing) (store.RetriedEvents, error) {
-	record, err := a.audit(b, "processor.events.retry", "client", string(b.ClientID), nil)
-	if err != nil {
-		return store.RetriedEvents{}, err
-	}
-	return a.Store.RetryEvents(ctx, b.ClientID, record)
 }

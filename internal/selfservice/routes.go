@@ -30,13 +30,13 @@ type endpoint struct {
 
 type serveFunc func(*API, context.Context, *exchange) error
 
-// beside are the routes that the specification does not have. They refuse
+// extensions are the routes that the specification does not have. They refuse
 // parameters that they do not know.
-func beside() []endpoint {
+func extensions() []endpoint {
 	return []endpoint{
 		{"GET /gw/prices", modelgate.AnyKey, everyone, call((*API).prices)},
 		{"GET /v1/models/{slug...}", modelgate.AnyKey, everyone, call((*API).openModel)},
-		{"DELETE /gw/budgets", modelgate.KeysManage, everyone, call((*API).deleteBudget)},
+		{"DELETE /gw/budgets", modelgate.KeysManage, everyone, change((*API).deleteBudget)},
 		{"GET /gw/series", modelgate.StatsRead, everyone, call((*API).series)},
 		{"POST /gw/processor/events/retry", modelgate.KeysManage, organization, call((*API).retryEvents)},
 	}
@@ -44,7 +44,7 @@ func beside() []endpoint {
 
 // specified is the scope table of the specification, line for line. What a
 // route takes is declared where its input is: the members of a body by the
-// tags of its struct (see web.DecodeJSON), the parameters of a query by being
+// tags of its struct (see httpx.DecodeJSON), the parameters of a query by being
 // asked for.
 func specified() []endpoint {
 	return []endpoint{
@@ -55,14 +55,14 @@ func specified() []endpoint {
 		{"GET /gw/ceiling", modelgate.KeysManage, everyone, call((*API).ceiling)},
 		{"GET /gw/keys", modelgate.KeysManage, everyone, call((*API).listKeys)},
 		{"POST /gw/keys", modelgate.KeysManage, everyone, call((*API).issueKey)},
-		{"DELETE /gw/keys/{id}", modelgate.KeysManage, everyone, call((*API).revokeKey)},
+		{"DELETE /gw/keys/{id}", modelgate.KeysManage, everyone, change((*API).revokeKey)},
 
 		{"GET /gw/subaccounts", modelgate.KeysManage, organization, call((*API).listSubAccounts)},
 		{"POST /gw/subaccounts", modelgate.KeysManage, organization, call((*API).createSubAccount)},
-		{"PATCH /gw/subaccounts/{id}", modelgate.KeysManage, organization, call((*API).patchSubAccount)},
+		{"PATCH /gw/subaccounts/{id}", modelgate.KeysManage, organization, change((*API).patchSubAccount)},
 
 		{"GET /gw/budgets", modelgate.KeysManage, everyone, call((*API).budgets)},
-		{"PUT /gw/budgets", modelgate.KeysManage, everyone, call((*API).putBudget)},
+		{"PUT /gw/budgets", modelgate.KeysManage, everyone, change((*API).putBudget)},
 
 		{"GET /gw/branding", modelgate.KeysManage, organization, call((*API).branding)},
 		{"PUT /gw/branding", modelgate.KeysManage, organization, call((*API).putBranding)},
@@ -71,12 +71,12 @@ func specified() []endpoint {
 		{"POST /gw/billing/checkout", modelgate.KeysManage, organization, call((*API).checkout)},
 
 		{"GET /gw/processor/config", modelgate.StatsRead, organization, call((*API).processorConfig)},
-		{"PUT /gw/processor/config", modelgate.KeysManage, organization, call((*API).putProcessor)},
-		{"PUT /gw/processor/mappings/{sub_account_id}", modelgate.KeysManage, organization, call((*API).putMapping)},
-		{"DELETE /gw/processor/mappings/{sub_account_id}", modelgate.KeysManage, organization, call((*API).deleteMapping)},
+		{"PUT /gw/processor/config", modelgate.KeysManage, organization, change((*API).putProcessor)},
+		{"PUT /gw/processor/mappings/{sub_account_id}", modelgate.KeysManage, organization, change((*API).putMapping)},
+		{"DELETE /gw/processor/mappings/{sub_account_id}", modelgate.KeysManage, organization, change((*API).deleteMapping)},
 		{"POST /gw/processor/customers", modelgate.KeysManage, organization, call((*API).createCustomer)},
 		{"GET /gw/processor/events", modelgate.StatsRead, organization, call((*API).processorEvents)},
-		{"POST /gw/processor/events/{usage_record_id}/retry", modelgate.KeysManage, organization, call((*API).retryEvent)},
+		{"POST /gw/processor/events/{usage_record_id}/retry", modelgate.KeysManage, organization, change((*API).retryEvent)},
 
 		{"GET /gw/usage", modelgate.StatsRead, everyone, call((*API).usage)},
 		{"GET /gw/evidence", modelgate.StatsRead, organization, (*API).evidence},
@@ -115,14 +115,14 @@ func (e *endpoint) scopeFor(s Session) modelgate.Scope {
 // route is an endpoint with its pattern taken apart.
 type route struct {
 	endpoint
-	method   string
-	segments []string
-	beside   bool // none of the specification's
+	method    string
+	segments  []string
+	extension bool // the specification does not have it
 }
 
 // compile makes the routes of all that is served.
 func compile() (all []route) {
-	for i, table := range [][]endpoint{specified(), beside()} {
+	for i, table := range [][]endpoint{specified(), extensions()} {
 		for _, e := range table {
 			method, path, _ := strings.Cut(e.pattern, " ")
 			all = append(all, route{e, method, strings.Split(path, "/"), i > 0})

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"strings"
 	"time"
 
 	"modelgate"
@@ -72,8 +71,8 @@ const (
 	flushPatience = 2 * time.Second
 )
 
-// ServeHTTP answers a request that web.Wrap has let through. It
-// authenticates before it tells an unknown path or method apart.
+// ServeHTTP answers a request that httpx.Wrap has let through. It
+// authenticates before it looks for the path and method.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	caller, err := a.identify(r)
 	if err == nil {
@@ -137,14 +136,14 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, s Session) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return found.route.serve(a, ctx, &exchange{
-		by:      by{caller, httpx.RequestID(w).String(), s.Portal},
+		actor:   actor{caller, httpx.RequestID(w).String(), s.Portal},
 		w:       w,
 		r:       r,
 		path:    found.values,
 		query:   httpx.ParseParams(r.URL.RawQuery),
-		beside:  found.route.beside,
+		strict:  found.route.extension,
 		maxBody: a.MaxBody,
-		room:    a.Memory,
+		memory:  a.Memory,
 	})
 }
 
@@ -164,10 +163,4 @@ func (a *API) settle(ctx context.Context) {
 	if err := a.Flushed(ctx); err != nil {
 		a.Log.Debug("reading before all calls are booked", "error", err)
 	}
-}
-
-// filter is what a cursor belongs to: the list, whose it is, and what was
-// asked for.
-func filter(list string, b by, asked ...string) string {
-	return strings.Join(append([]string{list, string(b.ClientID), string(b.SubAccountID)}, asked...), "\x00")
 }

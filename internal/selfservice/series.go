@@ -2,7 +2,6 @@ package selfservice
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"modelgate"
@@ -11,8 +10,6 @@ import (
 )
 
 const (
-	// usualSeries is the window of a series that asks for none.
-	usualSeries = 30 * 24 * time.Hour
 	// finestSeries is the longest window that is shown by the hour unasked,
 	// and longestHours the longest that may be.
 	finestSeries = 3 * 24 * time.Hour
@@ -32,47 +29,25 @@ type seriesQuery struct {
 
 func (q *seriesQuery) read(x *exchange) error {
 	p := x.query
-	q.window = usualSeries
-	if text, given, err := p.Text("since"); err != nil {
-		return err
-	} else if given {
-		if q.window, err = httpx.Since(text); err != nil {
-			return err
-		}
+	q.window = p.Since(defaultWindow)
+	interval := "hour"
+	if q.window > finestSeries {
+		interval = "day"
 	}
-	interval, given, err := p.Text("interval")
-	if err != nil {
+	q.step = time.Hour
+	if httpx.OneOf(p, "interval", interval, "hour", "day") == "day" {
+		q.step = 24 * time.Hour
+	}
+	q.weight = httpx.OneOf(p, "top_by", "", store.WeighCost, store.WeighRequests, store.WeighTokens)
+	var err error
+	if q.groupBy, err = groupBy(p, ""); err != nil {
 		return err
 	}
 	switch {
-	case interval == "day", !given && q.window > finestSeries:
-		q.step = 24 * time.Hour
-	case interval == "hour", !given:
-		q.step = time.Hour
-	default:
-		return modelgate.Errorf(modelgate.BadRequest, "interval must be hour or day")
-	}
-	if q.step == time.Hour && q.window > longestHours {
+	case q.step == time.Hour && q.window > longestHours:
 		return modelgate.Errorf(modelgate.BadRequest, "interval hour is for the last 62 days")
-	}
-	return q.readGroups(p)
-}
-
-func (q *seriesQuery) readGroups(p *httpx.Params) error {
-	var err error
-	if q.groupBy, _, err = groupBy(p); err != nil {
-		return err
-	}
-	if q.groupBy == modelgate.ByDay {
+	case q.groupBy == modelgate.ByDay:
 		return modelgate.Errorf(modelgate.BadRequest, "a series is by day already; group_by must be something else")
-	}
-	text, given, err := p.Text("top_by")
-	if err != nil {
-		return err
-	}
-	q.weight = store.Weight(text)
-	if given && !slices.Contains([]store.Weight{store.WeighCost, store.WeighRequests, store.WeighTokens}, q.weight) {
-		return modelgate.Errorf(modelgate.BadRequest, "top_by must be spend, requests or tokens")
 	}
 	return nil
 }
@@ -99,42 +74,34 @@ type latencyView struct {
 
 // series lists the spans with calls, the oldest first. The first span is
 // whole, although the window may begin in it.
-func (a *API) series(ctx context.Context, b by, q seriesQuery) ([]spanView, error) {
+func (a *API) series(ctx context.Context, by actor, q seriesQuery) ([]spanView, error) {
 	a.settle(ctx)
-	pulses, err := a.Store.Pulses(ctx, b.ClientID, store.PulseQuery{
-		SubAccountID: b.SubAccountID, Since: a.Now().Add(-q.window), Step: q.step,
+	pulses, err := a.Store.Pulses(ctx, by.ClientID, store.PulseQuery{
+		SubAccountID: by.SubAccountID, Since: a.Now().Add(-q.window), Step: q.step,
 	})
 	if err != nil {
 		return nil, err
 	}
-	groups, err := a.seriesGroups(ctx, b, q)
+	groups, err := a.seriesGroups(ctx, by, q)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]spanView, 0, len(pulses))
-	for _, p := range pulses {
-		out = append(out, spanView{
-			At: p.At, Requests: p.Requests, Errors: p.Errors, TotalTokens: p.TotalTokens, Cost: p.Cost.Billed(b.Markup),
-			Latency: latencyView{
-				Mean: p.LatencyMS / max(p.Requests, 1),
-				P50:  modelgate.LatencyQuantile(p.Classes, 0.5),
-				P95:  modelgate.LatencyQuantile(p.Classes, 0.95),
-
-				Counts: modelgate.LatencyCounts(p.Classes),
-			},
-			Groups: groups[p.At],
-		})
-	}
-	return out, nil
+	return views(pulses, func(p *store.Pulse) spanView {
+		latency := latencyView{
+			p.LatencyMS / max(p.Requests, 1), modelgate.LatencyQuantile(p.Classes, 0.5), modelgate.LatencyQuantile(p.Classes, 0.95),
+			modelgate.LatencyCounts(p.Classes),
+		}
+		return spanView{p.At, p.Requests, p.Errors, p.TotalTokens, p.Cost.Billed(by.Markup), latency, groups[p.At]}
+	}), nil
 }
 
 // seriesGroups are the largest groups by where spans begin.
-func (a *API) seriesGroups(ctx context.Context, b by, q seriesQuery) (map[time.Time][]bucketView, error) {
+func (a *API) seriesGroups(ctx context.Context, by actor, q seriesQuery) (map[time.Time][]bucketView, error) {
 	if q.groupBy == "" {
 		return nil, nil
 	}
-	spans, err := a.Store.StatsSpans(ctx, b.ClientID, store.SpanQuery{
-		StatsQuery: store.StatsQuery{SubAccountID: b.SubAccountID, GroupBy: q.groupBy, Since: a.Now().Add(-q.window)},
+	spans, err := a.Store.StatsSpans(ctx, by.ClientID, store.SpanQuery{
+		StatsQuery: store.StatsQuery{SubAccountID: by.SubAccountID, GroupBy: q.groupBy, Since: a.Now().Add(-q.window)},
 		Step:       q.step, Most: mostGroups, Weight: q.weight,
 	})
 	if err != nil {
@@ -142,7 +109,7 @@ func (a *API) seriesGroups(ctx context.Context, b by, q seriesQuery) (map[time.T
 	}
 	out := make(map[time.Time][]bucketView, len(spans))
 	for _, s := range spans {
-		out[s.At] = bucketViews(b, s.Buckets)
+		out[s.At] = bucketViews(by, s.Buckets)
 	}
 	return out, nil
 }

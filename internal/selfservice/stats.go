@@ -24,49 +24,37 @@ type statsQuery struct {
 	window   time.Duration
 }
 
-// statsWindow is how far back statistics go unless since says otherwise.
-const statsWindow = "30d"
+// defaultWindow is how far back statistics go unless since says otherwise.
+const defaultWindow = 30 * 24 * time.Hour
 
 func (q *statsQuery) read(x *exchange) error {
-	p := x.query
+	q.provider = x.query.Filter("provider")
+	q.window = x.query.Since(defaultWindow)
 	var err error
-	if q.provider, err = p.Filter("provider"); err != nil {
-		return err
-	}
-	since, given, err := p.Text("since")
-	if err != nil {
-		return err
-	}
-	if !given {
-		since = statsWindow
-	}
-	if q.window, err = httpx.Since(since); err != nil {
-		return err
-	}
-	group, given, err := groupBy(p)
-	if q.groupBy = group; err == nil && !given {
-		q.groupBy = modelgate.ByProvider
-	}
+	q.groupBy, err = groupBy(x.query, modelgate.ByProvider)
 	return err
 }
 
-// groupBy reads the parameter group_by and whether it is given.
-func groupBy(p *httpx.Params) (modelgate.GroupBy, bool, error) {
-	text, given, err := p.Text("group_by")
+// groupBy reads the parameter group_by.
+func groupBy(p *httpx.Params, absent modelgate.GroupBy) (modelgate.GroupBy, error) {
+	text, given := p.Text("group_by")
 	group := modelgate.GroupBy(text)
-	if err == nil && given && !group.BuiltIn() && !modelgate.IsAttributionKey(text) {
-		err = modelgate.Errorf(modelgate.BadRequest,
+	if !given {
+		return absent, nil
+	}
+	if !group.BuiltIn() && !modelgate.IsAttributionKey(text) {
+		return "", modelgate.Errorf(modelgate.BadRequest,
 			"group_by must be provider, model, model_slug, author, day, region or an attribution key of [A-Za-z0-9_.-]{1,64}")
 	}
-	return group, given, err
+	return group, nil
 }
 
 // stats sums calls. An end customer sees what they were billed in place of
 // what they cost: the exact costs summed, marked up and rounded once.
-func (a *API) stats(ctx context.Context, b by, q statsQuery) ([]bucketView, error) {
+func (a *API) stats(ctx context.Context, by actor, q statsQuery) ([]bucketView, error) {
 	a.settle(ctx)
-	buckets, err := a.Store.Stats(ctx, b.ClientID, store.StatsQuery{
-		SubAccountID: b.SubAccountID,
+	buckets, err := a.Store.Stats(ctx, by.ClientID, store.StatsQuery{
+		SubAccountID: by.SubAccountID,
 		GroupBy:      q.groupBy,
 		Provider:     q.provider,
 		Since:        a.Now().Add(-q.window),
@@ -74,16 +62,13 @@ func (a *API) stats(ctx context.Context, b by, q statsQuery) ([]bucketView, erro
 	if err != nil {
 		return nil, err
 	}
-	return bucketViews(b, buckets), nil
+	return bucketViews(by, buckets), nil
 }
 
-func bucketViews(b by, buckets []modelgate.StatsBucket) []bucketView {
-	out := make([]bucketView, 0, len(buckets))
-	for _, s := range buckets {
-		if b.SubAccountID != "" {
-			s.Cost = s.Cost.Billed(b.Markup)
-		}
-		out = append(out, bucketView(s))
-	}
-	return out
+func bucketViews(by actor, buckets []modelgate.StatsBucket) []bucketView {
+	return views(buckets, func(s *modelgate.StatsBucket) bucketView {
+		v := bucketView(*s)
+		v.Cost = v.Cost.Billed(by.Markup)
+		return v
+	})
 }

@@ -6,8 +6,8 @@ import (
 	"modelgate"
 )
 
-func (a *API) listSubAccounts(ctx context.Context, b by, _ nothing) ([]modelgate.SubAccount, error) {
-	return a.Store.SubAccounts(ctx, b.ClientID)
+func (a *API) listSubAccounts(ctx context.Context, by actor, _ nothing) ([]modelgate.SubAccount, error) {
+	return a.Store.SubAccounts(ctx, by.ClientID)
 }
 
 // newSubAccount is the body of POST /gw/subaccounts.
@@ -33,20 +33,16 @@ func (s *newSubAccount) read(x *exchange) error {
 	return modelgate.CheckSlug("slug", s.Slug)
 }
 
-func (a *API) createSubAccount(ctx context.Context, b by, in newSubAccount) (modelgate.SubAccount, error) {
+func (a *API) createSubAccount(ctx context.Context, by actor, in newSubAccount) (modelgate.SubAccount, error) {
 	s := modelgate.SubAccount{
 		ID:        modelgate.SubAccountID(a.IDs.New().String()),
-		ClientID:  b.ClientID,
+		ClientID:  by.ClientID,
 		Name:      in.Name,
 		Slug:      in.Slug,
 		Status:    modelgate.SubAccountActive,
 		CreatedAt: a.Now(),
 	}
-	record, err := a.audit(b, "sub_account.create", "sub_account", string(s.ID), in)
-	if err != nil {
-		return modelgate.SubAccount{}, err
-	}
-	return s, a.Store.CreateSubAccount(ctx, s, record)
+	return s, a.Store.CreateSubAccount(ctx, s, a.audit(by, "sub_account.create", "sub_account", string(s.ID), in))
 }
 
 // subAccountPatch is PATCH /gw/subaccounts/{id}: absent members stay.
@@ -81,15 +77,12 @@ func (p *subAccountPatch) read(x *exchange) error {
 	return err
 }
 
-func (a *API) patchSubAccount(ctx context.Context, b by, in subAccountPatch) (none, error) {
-	record, err := a.audit(b, "sub_account.update", "sub_account", string(in.id), in)
-	if err != nil {
-		return none{}, err
-	}
+func (a *API) patchSubAccount(ctx context.Context, by actor, in subAccountPatch) error {
 	patch := modelgate.SubAccountPatch{Status: in.Status, Name: in.Name, Markup: in.Markup, MaxKeys: in.MaxKeys}
-	if err := a.Store.PatchSubAccount(ctx, b.ClientID, in.id, patch, record); err != nil {
-		return none{}, err
+	record := a.audit(by, "sub_account.update", "sub_account", string(in.id), in)
+	if err := a.Store.PatchSubAccount(ctx, by.ClientID, in.id, patch, record); err != nil {
+		return err
 	}
 	a.Keys.ForgetSubAccount(in.id) // before the answer: here it holds at once
-	return none{}, nil
+	return nil
 }

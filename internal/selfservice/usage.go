@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/httpx"
 	"modelgate/internal/store"
 )
 
@@ -29,28 +28,12 @@ type usageView struct {
 
 // viewUsage shows a row. An end customer sees the billed price in place of
 // the cost, and what it asked for in place of where that ran.
-func viewUsage(b by, row *modelgate.UsageRow) usageView {
+func viewUsage(by actor, row *modelgate.UsageRow) usageView {
 	v := usageView{
-		ID:          row.ID.String(),
-		ClientID:    row.ClientID,
-		Provider:    row.CallBegin.Provider,
-		Model:       row.CallBegin.Model,
-		Slug:        row.Slug,
-		Author:      row.Author,
-		Cost:        row.Cost,
-		TotalTokens: row.Usage.TotalTokens(),
-		StatusCode:  row.StatusCode,
-		LatencyMS:   row.LatencyMS,
-		ParseStatus: row.ParseStatus,
-		ViaSDK:      row.ViaSDK,
-		Attribution: row.Attribution,
-		CreatedAt:   row.At,
+		row.ID.String(), row.ClientID, row.CallBegin.Provider, row.CallBegin.Model, row.Slug, row.Author, row.Cost.Billed(by.Markup),
+		row.Usage.TotalTokens(), row.StatusCode, row.LatencyMS, row.ParseStatus, row.ViaSDK, row.Attribution, row.At,
 	}
-	if b.SubAccountID == "" {
-		return v
-	}
-	v.Cost = row.Cost.Billed(b.Markup)
-	if row.Slug != "" {
+	if by.SubAccountID != "" && row.Slug != "" {
 		v.Provider, v.Model = row.Author, row.Slug
 	}
 	return v
@@ -64,45 +47,20 @@ type usageQuery struct {
 	since       string
 	window      time.Duration // 0: all time
 	limit       int
-	cursor      string
-	paged       bool
+	cursor      *string
 }
 
 func (q *usageQuery) read(x *exchange) error {
 	p := x.query
-	var err error
-	if q.provider, err = p.Filter("provider"); err != nil {
-		return err
-	}
-	if q.parseStatus, err = p.Filter("parse_status"); err != nil {
-		return err
-	}
-	if q.limit, err = p.Int("limit", httpx.Bounds{Min: 1, Max: 1000}, 100); err != nil {
-		return err
-	}
-	if q.cursor, q.paged, err = p.Text("cursor"); err != nil {
-		return err
-	}
-	if err := q.readSince(p); err != nil {
-		return err
-	}
-	return q.readID(p)
-}
-
-func (q *usageQuery) readSince(p *httpx.Params) error {
-	text, given, err := p.Text("since")
-	if err != nil || !given {
-		return err
-	}
-	q.since = text
-	q.window, err = httpx.Since(text)
-	return err
-}
-
-func (q *usageQuery) readID(p *httpx.Params) error {
-	text, given, err := p.Text("id")
-	if err != nil || !given {
-		return err
+	q.provider = p.Filter("provider")
+	q.parseStatus = p.Filter("parse_status")
+	q.limit = p.Int("limit", 1, 1000, 100)
+	q.cursor = x.cursor()
+	q.since, _ = p.Text("since")
+	q.window = p.Since(0)
+	text, given := p.Text("id")
+	if !given {
+		return nil
 	}
 	id, ok := modelgate.ParseUUID(text)
 	if !ok {
@@ -112,14 +70,14 @@ func (q *usageQuery) readID(p *httpx.Params) error {
 	return nil
 }
 
-func (a *API) usage(ctx context.Context, b by, q usageQuery) (page[usageView], error) {
-	filter := filter("usage", b, q.provider, q.parseStatus, q.id, q.since)
-	after, err := a.after(q.cursor, q.paged, filter)
+func (a *API) usage(ctx context.Context, by actor, q usageQuery) (page[usageView], error) {
+	filter := filter("usage", by, q.provider, q.parseStatus, q.id, q.since)
+	after, err := a.after(q.cursor, filter)
 	if err != nil {
 		return page[usageView]{}, err
 	}
 	list := store.UsageList{
-		SubAccountID: b.SubAccountID,
+		SubAccountID: by.SubAccountID,
 		Provider:     q.provider,
 		ParseStatus:  modelgate.ParseStatus(q.parseStatus),
 		ID:           modelgate.UsageID(q.id),
@@ -130,17 +88,9 @@ func (a *API) usage(ctx context.Context, b by, q usageQuery) (page[usageView], e
 		list.Since = a.Now().Add(-q.window)
 	}
 	a.settle(ctx)
-	rows, more, err := a.Store.Usage(ctx, b.ClientID, list)
-	if err != nil {
-		return page[usageView]{}, err
-	}
-	out := page[usageView]{rows: make([]usageView, 0, len(rows))}
-	for i := range rows {
-		out.rows = append(out.rows, viewUsage(b, &rows[i]))
-	}
-	if more {
-		last := rows[len(rows)-1]
-		out.next = a.Cursors.Sign(httpx.Position{At: last.At, ID: last.ID.String()}, filter)
-	}
-	return out, nil
+	rows, more, err := a.Store.Usage(ctx, by.ClientID, list)
+	return page[usageView]{
+		views(rows, func(row *modelgate.UsageRow) usageView { return viewUsage(by, row) }),
+		next(a, filter, rows, more, func(row *modelgate.UsageRow) (time.Time, string) { return row.At, row.ID.String() }),
+	}, err
 }

@@ -21,7 +21,7 @@ func TestMemoryIsDivided(t *testing.T) {
 		if m.heap>>20 != c.heap || m.bodies>>20 != c.bodies {
 			t.Errorf("of %d MiB: heap %d MiB, bodies %d MiB; want %d and %d", c.available, m.heap>>20, m.bodies>>20, c.heap, c.bodies)
 		}
-		small := m.bodies / 2 // see httpx.NewRoom
+		small := m.bodies / 2 // see httpx.NewMemoryQuota
 		if held := 2*m.bodies + small; held > m.heap*5/8 {
 			t.Errorf("of %d MiB: bodies may hold %d MiB of a heap of %d MiB", c.available, held>>20, m.heap>>20)
 		}

@@ -178,7 +178,7 @@ func (s *Server) mount(cfg *config.Config) error {
 	s.memory = measureMemory(s.Lookup, availableMemory)
 	maxBody := int64(cfg.Server.MaxRequestBytes)
 	proxies := httpx.Proxies(cfg.Server.ProxyNetworks())
-	quota := httpx.NewRoom(s.memory.bodies, maxBody)
+	quota := httpx.NewMemoryQuota(s.memory.bodies, maxBody)
 	if s.memory.bodies < 2*maxBody {
 		s.log.Warn("memory is too small for the largest request bodies; lower server.max_request_bytes, or raise the container's memory or GOMEMLIMIT",
 			"max_request_bytes", maxBody, "memory_for_bodies", s.memory.bodies)
