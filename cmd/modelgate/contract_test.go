@@ -67,7 +67,7 @@ func TestFrontIsDescribed(t *testing.T) {
 		return false
 	}
 	checked := 0
-	for _, file := range []string{"router.go", "health.go", "../../internal/openapi/handler.go"} {
+	for _, file := range []string{"../../internal/server/router.go", "../../internal/server/health.go", "../../internal/openapi/handler.go"} {
 		for _, path := range routed(t, file) {
 			checked++
 			if !known(path) {

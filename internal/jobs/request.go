@@ -137,7 +137,7 @@ func (h *Handler) serve(q *Request, at string) error {
 // readBody reads the request's body, which goes nowhere.
 func (h *Handler) readBody(q *Request) error {
 	memory := h.Memory.For(string(q.Caller.ClientID))
-	defer memory.Leave()
+	defer memory.Release()
 	defer memory.Recycle()
 	_, err := httpx.ReadBody(q.R, h.MaxBody, &memory)
 	return err

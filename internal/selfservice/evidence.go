@@ -8,6 +8,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/evidence"
+	"modelgate/internal/httpx"
 	"modelgate/internal/store"
 )
 

@@ -1041,7 +1041,7 @@ export interface components {
              * @default provider
              * @enum {string}
              */
-            axis: "provider" | "vendor" | "kind";
+            axis?: "provider" | "vendor" | "kind";
             /** @description Axis provider: the provider's name. Axis vendor: a glob over the author of the slug. Axis kind: a glob over the kind. */
             provider: string;
             /** @description Axis provider: a glob over the provider's own model id. Otherwise over the slug after its first slash. */

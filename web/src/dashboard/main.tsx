@@ -2,7 +2,7 @@ import { StrictMode, useEffect, useState, type ReactNode } from "react";
 import { createRoot } from "react-dom/client";
 import "../style.css";
 import mark from "../mark.svg";
-import { get, type Scope, type SubAccount } from "../shared/api";
+import { api, body as bodyOf, type Scope, type SubAccount } from "../shared/api";
 import { Link, useRoute } from "../shared/route";
 import { paint } from "../shared/theme";
 import { useAsked, useMedia } from "../shared/use";
@@ -45,7 +45,7 @@ function Shell({ signed }: { signed: Signed }) {
   const [open, setOpen] = useState(false);
   const narrow = useMedia("(max-width: 800px)");
   const can = (s: Scope) => session.scopes.includes(s);
-  const customers = useAsked<SubAccount[]>(can("keys:manage") ? "subaccounts" : undefined, () => get("/gw/subaccounts"));
+  const customers = useAsked<SubAccount[]>(can("keys:manage") ? "subaccounts" : undefined, () => bodyOf(api.GET("/gw/subaccounts")));
   const byID = new Map(customers.data?.map((c) => [c.id, c]));
   const app: App = { session, base: session.base_url || location.origin, can, nameOf: (id) => byID.get(id)?.name, suspended: (id) => byID.get(id)?.status === "suspended", named: !customers.busy || !!customers.data };
   const { name, body } = view(path);

@@ -1,6 +1,34 @@
-// What the pages ask of the gateway, and what it answers.
+// What the pages ask of the gateway. Types are those of the contract
+// (schema.ts, generated), except the session, which only the pages have.
 
-export type Scope = "inference:use" | "stats:read" | "keys:manage";
+import createClient from "openapi-fetch";
+import type { components, paths } from "./schema";
+
+type Schemas = components["schemas"];
+
+export type Scope = Schemas["Scope"];
+export type Tuple = Schemas["Entitlement"];
+export type Ceiling = Schemas["Ceiling"];
+export type Key = Schemas["Key"];
+export type NewKey = Schemas["NewKey"];
+export type IssuedKey = Schemas["IssuedKey"];
+export type SubAccount = Schemas["SubAccount"];
+export type BudgetScope = Schemas["BudgetScope"];
+export type Budget = Schemas["Budget"];
+export type Branding = Pick<Schemas["Branding"], "portal_slug" | "product_name" | "logo_url" | "accent_color" | "allow_self_issue">;
+export type UsageRow = Schemas["UsageRow"];
+export type StatsBucket = Schemas["StatsBucket"];
+export type Span = Schemas["Span"];
+export type Model = Schemas["Model"];
+export type ModelPrices = Schemas["ModelPrices"];
+export type Job = Schemas["Job"];
+export type JobPage = Schemas["JobPage"];
+export type ProcessorConfig = Schemas["ProcessorConfig"];
+export type ProcessorEvent = Schemas["ExportEvent"];
+export type ProcessorEvents = Schemas["ExportEvents"];
+export type ExportStatus = Schemas["ExportStatus"];
+export type SubAccountChange = Schemas["SubAccountChange"];
+export type UsageQuery = paths["/gw/usage"]["get"]["parameters"]["query"];
 
 export interface Session {
   name: string;
@@ -13,153 +41,6 @@ export interface Session {
   allow_self_issue?: boolean;
   base_url: string;
   session_expires_at: string;
-}
-
-export interface Tuple {
-  axis?: "provider" | "vendor" | "kind";
-  provider: string;
-  model_pattern: string;
-  effect: "allow" | "deny";
-}
-
-export interface Ceiling {
-  max_scopes: Scope[];
-  entitlements: Tuple[];
-}
-
-export interface Key {
-  id: string;
-  key_prefix: string;
-  status: "active" | "revoked";
-  scopes: Scope[];
-  sub_account_id: string | null;
-  created_at: string;
-  last_used_at: string | null;
-  expires_at: string | null;
-  self_issued?: boolean;
-}
-
-export interface IssuedKey {
-  api_key_id: string;
-  key: string;
-  scopes: Scope[];
-  sub_account_id?: string;
-  expires_at?: string;
-}
-
-export interface SubAccount {
-  id: string;
-  name: string;
-  slug: string;
-  status: "active" | "suspended";
-  markup_pct: number;
-  created_at: string;
-}
-
-export type BudgetScope = "client" | "sub_account" | "key";
-
-export interface Budget {
-  scope: BudgetScope;
-  id?: string;
-  period: "day" | "month";
-  limit_usd: number;
-  spend_usd: number;
-}
-
-export interface Branding {
-  portal_slug: string;
-  product_name: string;
-  logo_url: string | null;
-  accent_color: string | null;
-  allow_self_issue: boolean;
-}
-
-export interface UsageRow {
-  id: string;
-  provider: string;
-  model: string;
-  model_slug?: string;
-  author?: string;
-  cost_usd: number;
-  total_tokens: number;
-  status_code: number;
-  latency_ms: number;
-  parse_status: string;
-  via_sdk: boolean;
-  attribution: Record<string, string>;
-  created_at: string;
-}
-
-export interface StatsBucket {
-  key: string;
-  requests: number;
-  total_tokens: number;
-  total_cost_usd: number;
-}
-
-export interface Span {
-  at: string;
-  requests: number;
-  errors: number;
-  total_tokens: number;
-  total_cost_usd: number;
-  latency_ms: { mean: number; p50: number; p95: number; counts: Record<string, number> };
-  groups?: StatsBucket[];
-}
-
-export interface Model {
-  slug: string;
-  display_name: string;
-  author: string;
-  kind: "llm" | "image" | "video" | "3d" | "embedding" | "rerank" | "audio";
-  allowed: boolean;
-  context_length?: number;
-}
-
-export interface ModelPrices {
-  slug: string;
-  prices: { unit: string; per: number; usd: number }[];
-  varies: boolean;
-  door: string; // where it is called, "" where no door serves it
-}
-
-export interface Job {
-  task_id: string;
-  provider: string;
-  model: string;
-  kind: string;
-  status: "pending" | "succeeded" | "failed" | "cancelled" | "expired";
-  provisional_cost_usd: number;
-  final_cost_usd: number;
-  expiration_reason: string | null;
-  attribution: Record<string, string>;
-  created_at: string;
-  finalized_at: string | null;
-}
-
-export interface ProcessorConfig {
-  enabled: boolean;
-  configured: boolean;
-  mappings: { sub_account_id: string; stripe_customer_id: string }[];
-}
-
-export interface ProcessorEvent {
-  usage_record_id: string;
-  sub_account_id: string;
-  stripe_customer_id: string;
-  status: "pending" | "sent" | "failed";
-  attempts: number;
-  amount_usd: number;
-  created_at: string;
-  next_attempt_at: string | null;
-  sent_at: string | null;
-  last_error: string | null;
-}
-
-export interface ProcessorEvents {
-  counts: { pending: number; sent_24h: number; failed: number };
-  oldest_pending_age_seconds: number;
-  events: ProcessorEvent[];
 }
 
 /** Failure is an answer that is none, as people are shown it. */
@@ -210,35 +91,42 @@ export function sessionEnded(): void {
   signedOut();
 }
 
-export interface Answer<T> {
-  data: T;
-  next: string; // cursor of the next page, "" on the last one
-}
-
-/** send makes a request below the root and returns what it answers; 204 is undefined. */
-export async function send<T>(method: string, path: string, body?: unknown): Promise<Answer<T>> {
-  const init: RequestInit = { method, credentials: "same-origin", cache: "no-store" };
-  if (body !== undefined) {
-    init.body = JSON.stringify(body);
-    init.headers = { "Content-Type": "application/json" };
-  }
+/** request is fetch, in which every response that is not a success is thrown as a Failure. */
+async function request(url: string | Request, init?: RequestInit): Promise<Response> {
   let response: Response;
   try {
-    response = await fetch(root + path, init);
+    response = await fetch(url, { credentials: "same-origin", cache: "no-store", ...init });
   } catch {
     throw unreachable();
   }
-  if (!response.ok) {
-    const failure = await failureOf(response);
-    if (failure.status === 401 && path !== "/session") signedOut();
-    throw failure;
-  }
-  const data = response.status === 204 ? undefined : await response.json();
-  return { data: data as T, next: response.headers.get("X-Next-Cursor") ?? "" };
+  if (!response.ok) throw await failureOf(response);
+  return response;
 }
 
-export async function get<T>(path: string): Promise<T> {
-  return (await send<T>("GET", path)).data;
+/** api makes the requests of the contract below the root. A parameter that is empty is not sent. */
+export const api = createClient<paths>({
+  baseUrl: root,
+  querySerializer: (values) => query(values as Parameters<typeof query>[0]).slice(1),
+  fetch: (asked) =>
+    request(asked).catch((failure: Failure) => {
+      if (failure.status === 401) signedOut();
+      throw failure;
+    }),
+});
+
+/** body is what a request of api answers. */
+export async function body<T>(answer: Promise<{ data?: T }>): Promise<T> {
+  return (await answer).data as T;
+}
+
+/** session asks who is signed in, signs in with a key, or signs out. */
+export async function session(method: "GET"): Promise<Session>;
+export async function session(method: "POST", key: string): Promise<Session>;
+export async function session(method: "DELETE"): Promise<undefined>;
+export async function session(method: string, key?: string): Promise<Session | undefined> {
+  const sent = key === undefined ? {} : { body: JSON.stringify({ key }), headers: { "Content-Type": "application/json" } };
+  const response = await request(root + "/session", { method, ...sent });
+  return response.status === 204 ? undefined : ((await response.json()) as Session);
 }
 
 /** query makes a query string of what is set. */

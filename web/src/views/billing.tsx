@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { Failure, get, query, send, type ProcessorConfig, type ProcessorEvent, type ProcessorEvents, type Session, type SubAccount } from "../shared/api";
+import { api, body, Failure, session as ask, type ExportStatus, type ProcessorConfig, type ProcessorEvent, type ProcessorEvents, type Session, type SubAccount } from "../shared/api";
 import { ago, integer, moment, momentUTC, usd, usdExact } from "../shared/format";
 import { useFilter } from "../shared/route";
 import { refresh, useAction, useAsked } from "../shared/use";
@@ -12,7 +12,7 @@ import { NoScope } from "./gate";
 export function Billing() {
   const app = useApp();
   const reads = app.can("stats:read");
-  const config = useAsked<ProcessorConfig>(reads ? "processor:config" : undefined, () => get("/gw/processor/config"));
+  const config = useAsked<ProcessorConfig>(reads ? "processor:config" : undefined, () => body(api.GET("/gw/processor/config")));
   const customers = useCustomers(app.can("keys:manage"));
   return (
     <Page title="Billing" note="Usage of your customers, sent to your payment processor as it is booked.">
@@ -36,13 +36,13 @@ export function Billing() {
 
 function TopUp() {
   const app = useApp();
-  const session = useAsked<Session>("session", () => get("/session"));
+  const session = useAsked<Session>("session", () => ask("GET"));
   const [amount, setAmount] = useState("50");
   const action = useAction();
   const value = Number(amount);
   const pay = () =>
     action.run(async () => {
-      const { data } = await send<{ checkout_url: string }>("POST", "/gw/billing/checkout", { amount_usd: value });
+      const data = await body(api.POST("/gw/billing/checkout", { body: { amount_usd: value } }));
       if (!/^https?:\/\//.test(data.checkout_url)) throw new Failure(200, "error", "The address of the payment page is not one.", "");
       location.assign(data.checkout_url);
     });
@@ -64,7 +64,7 @@ function Export({ config }: { config: ProcessorConfig }) {
   const action = useAction();
   const toggle = (enabled: boolean) =>
     action.run(async () => {
-      await send("PUT", "/gw/processor/config", { enabled });
+      await api.PUT("/gw/processor/config", { body: { enabled } });
       refresh("processor");
     });
   return (
@@ -85,7 +85,7 @@ function StoreKey({ enabled, onClose }: { enabled: boolean; onClose: () => void 
   const [on, setOn] = useState(true);
   const action = useAction();
   const submit = async () => {
-    const done = await action.run(async () => void (await send("PUT", "/gw/processor/config", { enabled: enabled || on, api_key: key.trim() })));
+    const done = await action.run(async () => void (await api.PUT("/gw/processor/config", { body: { enabled: enabled || on, api_key: key.trim() } })));
     if (done) {
       refresh("processor");
       onClose();
@@ -117,9 +117,9 @@ function Mappings({ config }: { config: ProcessorConfig | undefined }) {
   if (!may) return null;
   const by = new Map(config?.mappings.map((m) => [m.sub_account_id, m.stripe_customer_id]));
   const rows = config && customers.data?.map((c): Mapping => ({ customer: c, external: by.get(c.id) }));
-  const change = (method: string, path: string, body?: unknown) =>
+  const change = (request: () => Promise<unknown>) =>
     action.run(async () => {
-      await send(method, path, body);
+      await request();
       refresh("processor");
     });
   const columns: Column<Mapping>[] = [
@@ -140,7 +140,7 @@ function Mappings({ config }: { config: ProcessorConfig | undefined }) {
                 label={`Actions for ${m.customer.name}`}
                 items={[
                   { label: m.external ? "Change mapping…" : "Map to a customer…", run: () => setMapping(m) },
-                  ...(m.external ? [{ label: "Unmap", danger: true, run: () => void change("DELETE", "/gw/processor/mappings/" + m.customer.id) }] : [{ label: "Create at the processor", run: () => void change("POST", "/gw/processor/customers", { sub_account_id: m.customer.id }) }]),
+                  ...(m.external ? [{ label: "Unmap", danger: true, run: () => void change(() => api.DELETE("/gw/processor/mappings/{sub_account_id}", { params: { path: { sub_account_id: m.customer.id } } })) }] : [{ label: "Create at the processor", run: () => void change(() => api.POST("/gw/processor/customers", { body: { sub_account_id: m.customer.id } })) }]),
                 ]}
               />
             ),
@@ -157,7 +157,7 @@ function MapTo({ mapping, onClose }: { mapping: Mapping; onClose: () => void }) 
   const [id, setID] = useState(mapping.external ?? "");
   const action = useAction();
   const submit = async () => {
-    if (await action.run(async () => void (await send("PUT", "/gw/processor/mappings/" + mapping.customer.id, { stripe_customer_id: id.trim() })))) {
+    if (await action.run(async () => void (await api.PUT("/gw/processor/mappings/{sub_account_id}", { params: { path: { sub_account_id: mapping.customer.id } }, body: { stripe_customer_id: id.trim() } })))) {
       refresh("processor");
       onClose();
     }
@@ -181,7 +181,7 @@ const mostEvents = 200;
 function Events() {
   const app = useApp();
   const [status, setStatus] = useFilter("events");
-  const events = useAsked<ProcessorEvents>("processor:events:" + status, () => get(`/gw/processor/events${query({ status, limit: mostEvents })}`));
+  const events = useAsked<ProcessorEvents>("processor:events:" + status, () => body(api.GET("/gw/processor/events", { params: { query: { status: status as ExportStatus, limit: mostEvents } } })));
   const [open, setOpen] = useState<ProcessorEvent>();
   const counts = events.data?.counts;
   const columns: Column<ProcessorEvent>[] = [
@@ -227,7 +227,7 @@ function Retry({ event }: { event: ProcessorEvent }) {
   const action = useAction();
   const run = () =>
     action.run(async () => {
-      await send("POST", `/gw/processor/events/${event.usage_record_id}/retry`);
+      await api.POST("/gw/processor/events/{usage_record_id}/retry", { params: { path: { usage_record_id: event.usage_record_id } } });
       refresh("processor:events");
     });
   return (

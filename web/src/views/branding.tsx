@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { Failure, get, send, type Branding as Brand } from "../shared/api";
+import { api, body, Failure, type Branding as Brand } from "../shared/api";
 import { contrast, paint } from "../shared/theme";
 import { refresh, useAction, useAsked } from "../shared/use";
 import { Icon } from "../ui/icons";
@@ -15,7 +15,7 @@ export function Branding() {
   const may = app.can("keys:manage");
   // Not configured is a 404 of this route, and no failure.
   const stored = useAsked<Brand | null>(may ? "branding" : undefined, () =>
-    get<Brand>("/gw/branding").catch((e) => {
+    body<Brand>(api.GET("/gw/branding")).catch((e) => {
       if (e instanceof Failure && e.status === 404) return null;
       throw e;
     }),
@@ -42,7 +42,8 @@ function Editor({ stored }: { stored: Brand | null }) {
   const wrongColor = brand.accent_color && !/^#[0-9a-fA-F]{6}$/.test(brand.accent_color) ? "#RRGGBB, such as #2f5bea." : undefined;
   const submit = async () => {
     const done = await action.run(async () => {
-      await send("PUT", "/gw/branding", { portal_slug: brand.portal_slug, product_name: brand.product_name, logo_url: brand.logo_url ?? "", accent_color: brand.accent_color ?? "", allow_self_issue: brand.allow_self_issue });
+      const { portal_slug, product_name, logo_url, accent_color, allow_self_issue } = brand;
+      await api.PUT("/gw/branding", { body: { portal_slug, product_name, logo_url: logo_url ?? "", accent_color: accent_color ?? "", allow_self_issue } });
     });
     if (done) {
       setSaved(true);

@@ -1,4 +1,4 @@
-import { get, portal, query, type StatsBucket } from "../shared/api";
+import { api, body, portal, type StatsBucket } from "../shared/api";
 import { count, integer, percent, usdAlike } from "../shared/format";
 import { Link } from "../shared/route";
 import { useAsked } from "../shared/use";
@@ -8,7 +8,7 @@ import type { Group } from "./group";
 
 /** Breakdown says what a period's calls were for, all of them and to the end. */
 export function Breakdown({ period, since, group }: { period: string; since: string; group: Group }) {
-  const stats = useAsked<StatsBucket[]>(`stats:by:${group.by}:${period}`, () => get(`/gw/stats${query({ group_by: group.by, since })}`));
+  const stats = useAsked<StatsBucket[]>(`stats:by:${group.by}:${period}`, () => body(api.GET("/gw/stats", { params: { query: { group_by: group.by, since } } })));
   const total = stats.data?.reduce((t, b) => t + b.total_cost_usd, 0) ?? 0;
   const calls = stats.data?.reduce((t, b) => t + b.requests, 0) ?? 0;
   const money = usdAlike(stats.data?.map((b) => b.total_cost_usd) ?? []);

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { get, portal, query, send, type Budget, type BudgetScope } from "../shared/api";
+import { api, body, portal, type Budget, type BudgetScope } from "../shared/api";
 import { integer, percent, usd } from "../shared/format";
 import { Link } from "../shared/route";
 import { refresh, useAction, useAsked } from "../shared/use";
@@ -23,7 +23,7 @@ export function Budgets() {
   const app = useApp();
   const may = seesBudgets(app);
   const change = app.can("keys:manage");
-  const budgets = useAsked<Budget[]>(may ? "budgets" : undefined, () => get("/gw/budgets"));
+  const budgets = useAsked<Budget[]>(may ? "budgets" : undefined, () => body(api.GET("/gw/budgets")));
   const keys = useKeys(may && seesKeys(app));
   const [setting, setSetting] = useState(false);
   const [text, setText] = useState("");
@@ -115,7 +115,7 @@ export function BudgetCard({ budget, name, fixed }: { budget: Budget; name: stri
 function Remove({ budget, name, onClose }: { budget: Budget; name: string; onClose: () => void }) {
   const action = useAction();
   const yes = async () => {
-    if (await action.run(async () => void (await send("DELETE", `/gw/budgets${query({ scope: budget.scope, id: budget.id, period: budget.period })}`)))) {
+    if (await action.run(async () => void (await api.DELETE("/gw/budgets", { params: { query: { scope: budget.scope, id: budget.id, period: budget.period } } })))) {
       refresh("budgets");
       onClose();
     }
@@ -143,7 +143,7 @@ export function PutBudget({ scope, id, period, limit, name, onClose }: { scope?:
   const options: [string, string][] = level === "key" ? live.map((k) => [k.id, `${k.key_prefix}…${k.sub_account_id && !portal ? " · " + (app.nameOf(k.sub_account_id) ?? "") : ""}`]) : (customers.data ?? []).map((c) => [c.id, c.name]);
   const submit = async () => {
     const done = await action.run(async () => {
-      await send("PUT", "/gw/budgets", { scope: level, ...(level === "client" ? {} : { id: target }), period: every, limit_usd: value });
+      await api.PUT("/gw/budgets", { body: { scope: level, ...(level === "client" ? {} : { id: target }), period: every, limit_usd: value } });
     });
     if (done) {
       refresh("budgets");

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { get, query, send, type Budget, type Key, type StatsBucket, type SubAccount } from "../shared/api";
+import { api, body, type Budget, type Key, type StatsBucket, type SubAccount, type SubAccountChange } from "../shared/api";
 import { day, integer, momentUTC, usd, usdAlike } from "../shared/format";
 import { beganOf } from "../shared/period";
 import { Link, go, useFilter } from "../shared/route";
@@ -13,8 +13,10 @@ import { NoScope } from "./gate";
 import { Issue, State, stateOf, useKeys } from "./keys";
 
 export function useCustomers(when = true) {
-  return useAsked<SubAccount[]>(when ? "subaccounts" : undefined, () => get("/gw/subaccounts"));
+  return useAsked<SubAccount[]>(when ? "subaccounts" : undefined, () => body(api.GET("/gw/subaccounts")));
 }
+
+const change = (id: string, body: SubAccountChange) => api.PATCH("/gw/subaccounts/{id}", { params: { path: { id } }, body });
 
 interface Line extends SubAccount {
   requests: number;
@@ -25,7 +27,7 @@ interface Line extends SubAccount {
 
 /** useSpend is what each customer cost in the last 30 days, today included, as on the overview. */
 function useSpend(when: boolean) {
-  return useAsked<StatsBucket[]>(when ? "stats:sub_account_id:30d" : undefined, () => get(`/gw/stats${query({ group_by: "sub_account_id", since: beganOf("30d", Date.now()) })}`));
+  return useAsked<StatsBucket[]>(when ? "stats:sub_account_id:30d" : undefined, () => body(api.GET("/gw/stats", { params: { query: { group_by: "sub_account_id", since: beganOf("30d", Date.now()) } } })));
 }
 
 function lines(customers: SubAccount[] | undefined, spend: StatsBucket[] | undefined): Line[] | undefined {
@@ -118,9 +120,9 @@ function Create({ onClose }: { onClose: () => void }) {
   const submit = async () => {
     let made: SubAccount | undefined;
     const done = await action.run(async () => {
-      made = (await send<SubAccount>("POST", "/gw/subaccounts", { name, slug: shown })).data;
+      made = await body(api.POST("/gw/subaccounts", { body: { name, slug: shown } }));
       refresh("subaccounts");
-      if (Number(markup) !== 0) await send("PATCH", "/gw/subaccounts/" + made.id, { markup_pct: Number(markup) });
+      if (Number(markup) !== 0) await change(made.id, { markup_pct: Number(markup) });
     });
     refresh("subaccounts");
     if (done && made) go("/customers/" + made.id);
@@ -159,7 +161,7 @@ export function Customer({ id }: { id: string }) {
   const customers = useCustomers(may);
   const spend = useSpend(may && app.can("stats:read"));
   const keys = useKeys(may);
-  const budgets = useAsked<Budget[]>(may ? "budgets" : undefined, () => get("/gw/budgets"));
+  const budgets = useAsked<Budget[]>(may ? "budgets" : undefined, () => body(api.GET("/gw/budgets")));
   const [dialog, setDialog] = useState<"key" | "budget" | "suspend" | "edit">();
   if (!may) return <Page title="Customer"><NoScope scope="keys:manage" what="customers" /></Page>;
   const c = lines(customers.data, spend.data)?.find((x) => x.id === id);
@@ -225,7 +227,7 @@ function Edit({ customer, onClose }: { customer: SubAccount; onClose: () => void
   const action = useAction();
   const wrong = checkMarkup(markup);
   const submit = async () => {
-    if (await action.run(async () => void (await send("PATCH", "/gw/subaccounts/" + customer.id, { name, markup_pct: Number(markup) })))) {
+    if (await action.run(async () => void (await change(customer.id, { name, markup_pct: Number(markup) })))) {
       refresh("subaccounts");
       onClose();
     }
@@ -245,7 +247,7 @@ function Edit({ customer, onClose }: { customer: SubAccount; onClose: () => void
 function Suspend({ customer, onClose }: { customer: SubAccount; onClose: () => void }) {
   const action = useAction();
   const yes = async () => {
-    if (await action.run(async () => void (await send("PATCH", "/gw/subaccounts/" + customer.id, { status: "suspended" })))) {
+    if (await action.run(async () => void (await change(customer.id, { status: "suspended" })))) {
       refresh("subaccounts");
       onClose();
     }
@@ -261,7 +263,7 @@ function Resume({ customer }: { customer: SubAccount }) {
   const action = useAction();
   const run = () =>
     action.run(async () => {
-      await send("PATCH", "/gw/subaccounts/" + customer.id, { status: "active" });
+      await change(customer.id, { status: "active" });
       refresh("subaccounts");
     });
   return (

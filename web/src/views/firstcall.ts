@@ -1,4 +1,4 @@
-import { get, type Model, type ModelPrices } from "../shared/api";
+import { api, body, type Model, type ModelPrices } from "../shared/api";
 import { useAsked } from "../shared/use";
 
 /** Callable is a model and the path where it is called, "" for none under /v1. */
@@ -13,8 +13,8 @@ export const responses = "/v1/responses";
 
 /** useFirstModel is a language model to show a call of: the one that is named, or one that may be called, if possible where clients of OpenAI's format call and at a known price. */
 export function useFirstModel(named?: string): Callable {
-  const models = useAsked<{ models: Model[] }>("models", () => get("/gw/models"));
-  const prices = useAsked<ModelPrices[]>("prices", () => get("/gw/prices"));
+  const models = useAsked<{ models: Model[] }>("models", () => body(api.GET("/gw/models")));
+  const prices = useAsked<ModelPrices[]>("prices", () => body(api.GET("/gw/prices")));
   const by = new Map(prices.data?.map((p) => [p.slug, p]));
   if (named) return { slug: named, door: by.get(named)?.door ?? chat };
   const rank = (m: Model) => (by.get(m.slug)?.door === chat ? 2 : 0) + (by.get(m.slug)?.prices.length ? 1 : 0);

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { portal, query, send, type Job } from "../shared/api";
+import { api, body, portal, type Job, type JobPage } from "../shared/api";
 import { ago, counted, moment, momentUTC, usd, usdExact } from "../shared/format";
 import { Link, useFilter } from "../shared/route";
 import { useAction, useAsked } from "../shared/use";
@@ -7,11 +7,6 @@ import { Badge, Button, Card, Choice, Copy, Dialog, Empty, Page, Trouble } from 
 import { Download, Table, type Column } from "../ui/table";
 import { useApp } from "./app";
 import { NoScope } from "./gate";
-
-interface List {
-  data: Job[];
-  next_cursor: string;
-}
 
 const tones = { pending: "calm", succeeded: "good", failed: "bad", cancelled: "plain", expired: "warn" } as const;
 
@@ -34,8 +29,8 @@ export function Jobs() {
   const [status, setStatus] = useFilter("status");
   const [kind, setKind] = useFilter("kind");
   const key = `async:${scope}:${status}:${kind}`;
-  const filters = { scope, status, kind };
-  const first = useAsked<List>(readable ? key : undefined, async () => (await send<List>("GET", `/gw/async${query({ ...filters, limit: 100 })}`)).data);
+  const filters = { scope: scope as "key" | "client", status, kind };
+  const first = useAsked<JobPage>(readable ? key : undefined, () => body(api.GET("/gw/async", { params: { query: { ...filters, limit: 100 } } })));
   const [rest, setRest] = useState<{ key: string; rows: Job[]; next: string }>();
   const [open, setOpen] = useState<Job>();
   const more = useAction();
@@ -45,7 +40,7 @@ export function Jobs() {
   const next = tail ? tail.next : first.data?.next_cursor;
   const load = () =>
     more.run(async () => {
-      const { data } = await send<List>("GET", `/gw/async${query({ ...filters, limit: 200, cursor: next })}`);
+      const data = await body(api.GET("/gw/async", { params: { query: { ...filters, limit: 200, cursor: next } } }));
       setRest({ key, rows: [...(tail?.rows ?? []), ...data.data], next: data.next_cursor });
     });
   const filtered = status || kind || scope !== "client";

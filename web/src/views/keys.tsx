@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { get, portal, send, type Ceiling, type IssuedKey, type Key, type Model, type Scope, type SubAccount, type Tuple } from "../shared/api";
+import { api, body as bodyOf, portal, type Ceiling, type IssuedKey, type Key, type Model, type NewKey, type Scope, type SubAccount, type Tuple } from "../shared/api";
 import { ago, day, momentUTC } from "../shared/format";
 import { Link, useFilter } from "../shared/route";
 import { refresh, useAction, useAsked } from "../shared/use";
@@ -30,7 +30,7 @@ export function State({ of: k }: { of: Key }) {
 }
 
 export function useKeys(when = true) {
-  return useAsked<Key[]>(when ? "keys" : undefined, () => get("/gw/keys"));
+  return useAsked<Key[]>(when ? "keys" : undefined, () => bodyOf(api.GET("/gw/keys")));
 }
 
 export function Keys() {
@@ -112,7 +112,7 @@ function Revoke({ target, onClose }: { target: Key; onClose: () => void }) {
   const app = useApp();
   const action = useAction();
   const yes = async () => {
-    if (await action.run(async () => void (await send("DELETE", "/gw/keys/" + target.id)))) {
+    if (await action.run(async () => void (await api.DELETE("/gw/keys/{id}", { params: { path: { id: target.id } } })))) {
       refresh("keys");
       onClose();
     }
@@ -129,9 +129,9 @@ const lifetimes: [string, string][] = [["", "Never"], ["86400", "In 1 day"], ["6
 
 /** Issue offers what the ceiling allows and nothing else. */
 export function Issue({ onClose, customer }: { onClose: () => void; customer?: SubAccount }) {
-  const ceiling = useAsked<Ceiling>("ceiling", () => get("/gw/ceiling"));
-  const customers = useAsked<SubAccount[]>("subaccounts", () => get("/gw/subaccounts"));
-  const models = useAsked<{ models: Model[] }>("models", () => get("/gw/models"));
+  const ceiling = useAsked<Ceiling>("ceiling", () => bodyOf(api.GET("/gw/ceiling")));
+  const customers = useAsked<SubAccount[]>("subaccounts", () => bodyOf(api.GET("/gw/subaccounts")));
+  const models = useAsked<{ models: Model[] }>("models", () => bodyOf(api.GET("/gw/models")));
   const [scopes, setScopes] = useState<Scope[]>();
   const [owner, setOwner] = useState(customer?.id ?? "");
   const [life, setLife] = useState("");
@@ -148,14 +148,14 @@ export function Issue({ onClose, customer }: { onClose: () => void; customer?: S
   const kinds = [...new Set(callable.map((m) => m.kind))].sort();
   const submit = () =>
     action.run(async () => {
-      const body: Record<string, unknown> = { scopes: chosen };
+      const body: NewKey = { scopes: chosen };
       if (owner) body.sub_account_id = owner;
       if (life) body.expires_in_seconds = Number(life);
       const entitlements = wish(reach, picked, blocked, ceiling.data?.entitlements ?? []);
       if (entitlements) body.entitlements = entitlements;
-      const answer = await send<IssuedKey>("POST", "/gw/keys", body);
+      const answer = await bodyOf(api.POST("/gw/keys", { body }));
       refresh("keys");
-      setIssued(answer.data);
+      setIssued(answer);
     });
   return (
     <Dialog title={customer ? `Issue a key for ${customer.name}` : "Issue key"} onClose={onClose}>
@@ -261,9 +261,9 @@ function SelfIssue({ onClose }: { onClose: () => void }) {
   if (issued) return <Shown issued={issued} onClose={onClose} />;
   const submit = () =>
     action.run(async () => {
-      const answer = await send<IssuedKey>("POST", "/gw/keys", { scopes: ["inference:use"], expires_in_seconds: Number(life) });
+      const answer = await bodyOf(api.POST("/gw/keys", { body: { scopes: ["inference:use"], expires_in_seconds: Number(life) } }));
       refresh("keys");
-      setIssued(answer.data);
+      setIssued(answer);
     });
   return (
     <Dialog title="Issue key" onClose={onClose}>

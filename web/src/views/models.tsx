@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { get, portal, type Model, type ModelPrices } from "../shared/api";
+import { api, body, portal, type Model, type ModelPrices } from "../shared/api";
 import { integer, unitName, unitPrice, usdExact } from "../shared/format";
 import { useFilter } from "../shared/route";
 import { useAsked } from "../shared/use";
@@ -32,8 +32,8 @@ function one(p: { usd: number } | undefined) {
 }
 
 export function Models() {
-  const models = useAsked<{ models: Model[] }>("models", () => get("/gw/models"));
-  const prices = useAsked<ModelPrices[]>("prices", () => get("/gw/prices"));
+  const models = useAsked<{ models: Model[] }>("models", () => body(api.GET("/gw/models")));
+  const prices = useAsked<ModelPrices[]>("prices", () => body(api.GET("/gw/prices")));
   const [kind, setKind] = useFilter("kind");
   const [only, setOnly] = useFilter("allowed", "1");
   const [open, setOpen] = useFilter("model");

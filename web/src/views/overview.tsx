@@ -1,4 +1,4 @@
-import { get, portal, query, type Span, type StatsBucket } from "../shared/api";
+import { api, body, portal, type Span, type StatsBucket } from "../shared/api";
 import { count, duration, hourOfDay, integer, percent, shortDay, usd, usdShort } from "../shared/format";
 import { beganOf, hoursOf, lengthOf, withinOf } from "../shared/period";
 import { Link, useFilter } from "../shared/route";
@@ -115,7 +115,7 @@ export function Overview() {
   const now = Date.now();
   const readable = app.can("stats:read");
   const interval = period === "24h" ? "hour" : "day";
-  const series = useAsked<Span[]>(readable ? "series:" + period : undefined, () => get(`/gw/series${query({ since: 2 * hoursOf(period) + "h", interval })}`));
+  const series = useAsked<Span[]>(readable ? "series:" + period : undefined, () => body(api.GET("/gw/series", { params: { query: { since: 2 * hoursOf(period) + "h", interval } } })));
   if (!readable) return <Page title="Overview"><NoScope scope="stats:read" what="usage and spend" /></Page>;
   const split = series.data && fill(series.data, period, now);
   const chosen = tiles.find((t) => t.metric === metric) ?? tiles[0]!;
@@ -157,7 +157,7 @@ interface OverTimeProps {
   tile: Tile;
   spans: Filled[] | undefined;
   period: string;
-  interval: string;
+  interval: "hour" | "day";
   group: Group;
 }
 
@@ -166,7 +166,7 @@ function OverTime({ tile, spans, period, interval, group }: OverTimeProps) {
   const { metric, title } = tile;
   const summed = metric !== "errors" && metric !== "latency";
   const stacked = summed && group.by !== "day";
-  const grouped = useAsked<Span[]>(stacked ? `series:${period}:${group.by}:${metric}` : undefined, () => get(`/gw/series${query({ since: withinOf(period), interval, group_by: group.by, top_by: metric })}`));
+  const grouped = useAsked<Span[]>(stacked ? `series:${period}:${group.by}:${metric}` : undefined, () => body(api.GET("/gw/series", { params: { query: { since: withinOf(period), interval, group_by: group.by, top_by: metric as "spend" | "requests" | "tokens" } } })));
   if (grouped.failure) return <Card title={title}><Trouble failure={grouped.failure} again={grouped.again} /></Card>;
   const drawn: Drawn = !spans ? { kind: "bars", series: undefined, format: String, axis: String } : stacked ? stackOf(metric, spans, group.named ? grouped.data : undefined, group.label) : chartOf(metric, spans);
   return (

@@ -1,5 +1,5 @@
 import { useEffect, useState, type ReactNode } from "react";
-import { Failure, get, onSignedOut, send, unreachable, type Session } from "../shared/api";
+import { Failure, onSignedOut, session as ask, unreachable, type Session } from "../shared/api";
 import { forget } from "../shared/use";
 import { Button, Dialog, Trouble } from "../ui/kit";
 
@@ -26,7 +26,7 @@ export function useSession(): Signed {
       forget();
       set({ known: true, ended: true });
     });
-    get<Session>("/session").then(
+    ask("GET").then(
       (session) => set({ session, known: true, ended: false }),
       (e) => set({ known: true, ended: false, failure: e instanceof Failure && e.status === 401 ? undefined : e instanceof Failure ? e : unreachable() }),
     );
@@ -39,7 +39,7 @@ export function useSession(): Signed {
     stuck: state.stuck,
     enter: (session) => set({ session, known: true, ended: false }),
     leave: () =>
-      void send("DELETE", "/session").then(
+      void ask("DELETE").then(
         () => {
           forget();
           set({ known: true, ended: false });

@@ -1,5 +1,5 @@
 import { useState, type ReactNode } from "react";
-import { send, type Failure, type Session } from "../shared/api";
+import { session as ask, type Failure, type Session } from "../shared/api";
 import { useAction } from "../shared/use";
 import { Button, Text, Trouble } from "../ui/kit";
 
@@ -7,7 +7,7 @@ import { Button, Text, Trouble } from "../ui/kit";
 export function SignIn({ title, mark, note, ended, left, onDone }: { title: string; mark: ReactNode; note: ReactNode; ended: boolean; left?: Failure; onDone: (session: Session) => void }) {
   const [key, setKey] = useState("");
   const action = useAction();
-  const submit = () => action.run(async () => onDone((await send<Session>("POST", "/session", { key: key.trim() })).data));
+  const submit = () => action.run(async () => onDone(await ask("POST", key.trim())));
   return (
     <main className="door">
       <div>

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { Failure, failureOf, get, query, root, unreachable, type UsageRow } from "../shared/api";
+import { api, body, Failure, failureOf, root, unreachable, type UsageRow } from "../shared/api";
 import { duration, integer, usdExact } from "../shared/format";
 import { refresh } from "../shared/use";
 import { Button, Field, Trouble } from "../ui/kit";
@@ -49,7 +49,7 @@ export function TryIt({ model }: { model: Line }) {
         setResult({ text });
       });
       if (answer.result) setResult(answer.result);
-      setBooked((await get<UsageRow[]>(`/gw/usage${query({ id: answer.id })}`).catch(() => []))[0]);
+      setBooked((await body(api.GET("/gw/usage", { params: { query: { id: answer.id } } })).catch((): UsageRow[] => []))[0]);
       refresh("series", "stats", "usage");
     } catch (error) {
       if (!stop.signal.aborted) setFailure(error instanceof Failure ? error : unreachable());

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { get, portal, query, send, type UsageRow } from "../shared/api";
+import { api, body, portal, type UsageQuery, type UsageRow } from "../shared/api";
 import { counted, duration, integer, moment, momentUTC, usdColumn, usdExact } from "../shared/format";
 import { go, Link, useFilter } from "../shared/route";
 import { useAction, useAsked } from "../shared/use";
@@ -55,6 +55,12 @@ function Attribution({ pairs }: { pairs: Record<string, string> }) {
   return <span className="badges">{shown.slice(0, 2).map(([k, v]) => <Badge key={k}>{k}={v.length > 18 ? v.slice(0, 17) + "…" : v}</Badge>)}{shown.length > 2 && <Badge>+{shown.length - 2}</Badge>}</span>;
 }
 
+/** page reads a page of calls, and the cursor of the next one, "" on the last. */
+async function page(query: UsageQuery) {
+  const { data = [], response } = await api.GET("/gw/usage", { params: { query } });
+  return { data, next: response.headers.get("X-Next-Cursor") ?? "" };
+}
+
 export function Usage() {
   const app = useApp();
   const [since, setSince] = useFilter("since", "7d");
@@ -65,7 +71,7 @@ export function Usage() {
   const key = `usage:${since}:${provider}:${status}:${id}`;
   const readable = app.can("stats:read");
   const filters = id ? { id } : { since: since === "all" ? undefined : since, provider, parse_status: status };
-  const first = useAsked(readable ? key : undefined, () => send<UsageRow[]>("GET", `/gw/usage${query({ ...filters, limit: 100 })}`));
+  const first = useAsked(readable ? key : undefined, () => page({ ...filters, limit: 100 }));
   const [rest, setRest] = useState<{ key: string; rows: UsageRow[]; next: string }>();
   const more = useAction();
   const [open, setOpen] = useFilter("row");
@@ -78,7 +84,7 @@ export function Usage() {
   const next = tail ? tail.next : first.data?.next;
   const load = () =>
     more.run(async () => {
-      const answer = await send<UsageRow[]>("GET", `/gw/usage${query({ ...filters, limit: 200, cursor: next })}`);
+      const answer = await page({ ...filters, limit: 200, cursor: next });
       setRest({ key, rows: [...(tail?.rows ?? []), ...answer.data], next: answer.next });
     });
   const filtered = provider || status || id || since !== "7d";
@@ -140,7 +146,7 @@ export function Usage() {
 
 function Details({ id, row, onClose }: { id: string; row: UsageRow | undefined; onClose: () => void }) {
   const app = useApp();
-  const found = useAsked<UsageRow[]>(row ? undefined : "usagerow:" + id, () => get(`/gw/usage${query({ id })}`));
+  const found = useAsked<UsageRow[]>(row ? undefined : "usagerow:" + id, () => body(api.GET("/gw/usage", { params: { query: { id } } })));
   const r = row ?? found.data?.[0];
   return (
     <Dialog title="Call" onClose={onClose}>
