@@ -1,110 +1,57 @@
 package simulator
 
 import (
-	"encoding/json"
-	"net/http"
-	"strings"
+	"cmp"
+	"maps"
 )
 
-type messageUsage struct {
-	InputTokens   int64 `json:"input_tokens"`
-	CacheCreation int64 `json:"cache_creation_input_tokens"`
-	CacheRead     int64 `json:"cache_read_input_tokens"`
-	CacheSplit    struct {
-		FiveMinutes int64 `json:"ephemeral_5m_input_tokens"`
-		OneHour     int64 `json:"ephemeral_1h_input_tokens"`
-	} `json:"cache_creation"`
-	OutputTokens  int64          `json:"output_tokens"`
-	OutputDetails *outputDetails `json:"output_tokens_details,omitempty"`
-	ServiceTier   string         `json:"service_tier"`
-}
-
-type outputDetails struct {
-	Thinking int64 `json:"thinking_tokens"`
-}
-
-type messageText struct {
-	Type string `json:"type"`
-	Text string `json:"text"`
-}
-
-type messageReply struct {
-	ID           string          `json:"id"`
-	Type         string          `json:"type"`
-	Role         string          `json:"role"`
-	Model        string          `json:"model"`
-	Content      []messageText   `json:"content"`
-	StopReason   *string         `json:"stop_reason"`
-	StopSequence *string         `json:"stop_sequence"`
-	Usage        json.RawMessage `json:"usage,omitempty"`
-}
-
-func (p *Provider) messages(c *call) answer {
-	limit := int(c.fields.number("max_tokens"))
-	if limit < 1 {
-		return c.fail(http.StatusBadRequest, "max_tokens: Field required")
-	}
-	if len(c.fields.list("messages")) == 0 {
-		return c.fail(http.StatusBadRequest, "messages: Field required")
-	}
-	words, cut := c.answerWords(limit)
-	stop := "end_turn"
-	if cut {
-		stop = "max_tokens"
-	}
-	t := c.count(int64(len(words)))
-	usage := messageUsage{InputTokens: t.input, CacheRead: t.cached, CacheCreation: t.cacheWrite + t.cacheWrite1h, OutputTokens: t.output, ServiceTier: "standard"}
-	usage.CacheSplit.FiveMinutes, usage.CacheSplit.OneHour = t.cacheWrite, t.cacheWrite1h
-	if c.d.tier != "" {
-		usage.ServiceTier = c.d.tier
+// messages serves Anthropic's Messages API.
+func (c *call) messages() answer {
+	m := c.complete(c.fields.number("max_tokens"), 1)
+	t, stop := m.tokens, m.finish("end_turn", "max_tokens")
+	usage := object{
+		"input_tokens": t.input, "output_tokens": t.output, "service_tier": cmp.Or(c.d.tier, "standard"),
+		"cache_read_input_tokens": t.cached, "cache_creation_input_tokens": t.cacheWrite + t.cacheWrite1h,
+		"cache_creation": object{"ephemeral_5m_input_tokens": t.cacheWrite, "ephemeral_1h_input_tokens": t.cacheWrite1h},
 	}
 	if t.reasoning > 0 {
-		usage.OutputDetails = &outputDetails{t.reasoning}
+		usage["output_tokens_details"] = object{"thinking_tokens": t.reasoning}
 	}
-	reply := messageReply{ID: p.id(c, "msg_"), Type: "message", Role: "assistant", Model: c.served.Model, Content: []messageText{}}
+	reply := object{"id": c.id("msg_"), "type": "message", "role": "assistant", "model": c.served.Model, "stop_sequence": nil}
 	if c.fields.flag("stream") {
-		return c.messageStream(reply, usage, stop, c.pieces(words))
+		return c.messageStream(m, reply, usage, stop)
 	}
-	reply.Content, reply.StopReason, reply.Usage = []messageText{{"text", strings.Join(words, " ")}}, &stop, c.usageJSON(usage)
-	return jsonAnswer(reply).withUsage(c)
+	reply["content"], reply["stop_reason"] = []object{{"type": "text", "text": m.text()}}, stop
+	return c.reply(reply, "usage", usage)
 }
 
-func (c *call) messageStream(reply messageReply, usage messageUsage, stop string, pieces []string) answer {
-	a := answer{kind: eventStream, fault: eventFrame("error", c.fault(529, "The simulator was told to fail here."))}
-	emit := func(name string, o object) {
-		o["type"] = name
-		a.frames = append(a.frames, eventFrame(name, o))
+// messageStream states the usage twice, as Anthropic does: of the input with
+// one token of output in the first event, and cumulative in the last but one.
+func (c *call) messageStream(m *completion, reply, usage object, stop string) answer {
+	s := c.stream()
+	s.fault = eventFrame("error", c.fault(529, toldToFail))
+	first, last := maps.Clone(usage), maps.Clone(usage)
+	first["output_tokens"] = 1
+	delete(first, "output_tokens_details")
+	delete(last, "cache_creation")
+	delete(last, "service_tier")
+	reply["content"], reply["stop_reason"] = []object{}, nil
+	c.addUsage(reply, "usage", first)
+	s.event("message_start", object{"message": reply})
+	s.event("content_block_start", object{"index": 0, "content_block": object{"type": "text", "text": ""}})
+	s.event("ping", object{})
+	for _, piece := range m.pieces {
+		s.event("content_block_delta", object{"index": 0, "delta": object{"type": "text_delta", "text": piece}})
 	}
-	first := usage
-	first.OutputTokens, first.OutputDetails = 1, nil
-	reply.Usage = c.usageJSON(first)
-	emit("message_start", object{"message": reply})
-	emit("content_block_start", object{"index": 0, "content_block": messageText{Type: "text"}})
-	emit("ping", object{})
-	for _, piece := range pieces {
-		emit("content_block_delta", object{"index": 0, "delta": messageText{"text_delta", piece}})
-	}
-	emit("content_block_stop", object{"index": 0})
-	last := object{"delta": object{"stop_reason": stop, "stop_sequence": nil}}
-	cumulative := object{
-		"input_tokens": usage.InputTokens, "cache_creation_input_tokens": usage.CacheCreation,
-		"cache_read_input_tokens": usage.CacheRead, "output_tokens": usage.OutputTokens,
-	}
-	if usage.OutputDetails != nil {
-		cumulative["output_tokens_details"] = usage.OutputDetails
-	}
-	if u := c.usageJSON(cumulative); u != nil {
-		last["usage"] = u
-	}
-	emit("message_delta", last)
-	if !c.d.noUsage && !c.d.usageNull {
-		a.usage = len(a.frames)
-	}
-	emit("message_stop", object{})
-	return a
+	s.event("content_block_stop", object{"index": 0})
+	end := object{"delta": object{"stop_reason": stop, "stop_sequence": nil}}
+	s.stateUsage(c.addUsage(end, "usage", last))
+	s.event("message_delta", end)
+	s.event("message_stop", object{})
+	return s.answer
 }
 
-func (p *Provider) countTokens(c *call) answer {
-	t := c.plain(c.prompt.words(), 0)
-	return jsonAnswer(object{"input_tokens": t.input}).withUsage(c)
+// countTokens serves the count of a prompt's tokens, which costs nothing.
+func (c *call) countTokens() answer {
+	return c.reply(object{}, "input_tokens", c.bill(tokens{input: c.prompt.words()}).input)
 }

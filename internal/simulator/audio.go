@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"fmt"
-	"net/http"
 	"strings"
 	"unicode/utf8"
 )
@@ -56,24 +55,25 @@ func wavHeader(size int) []byte {
 
 // speech says the input in silence. As with OpenAI, usage is stated in the sse
 // form only.
-func (p *Provider) speech(c *call) answer {
+func (c *call) speech() answer {
 	input := withoutDirectives(c.fields.text("input"))
-	if strings.TrimSpace(input) == "" {
-		return c.fail(http.StatusBadRequest, "Missing required parameter: 'input'.")
-	}
 	c.served.Characters = utf8.RuneCountInString(c.fields.text("input"))
 	if c.served.Characters > maxSpoken {
-		return c.fail(http.StatusBadRequest, fmt.Sprintf("'input' is longer than %d characters", maxSpoken))
+		return c.invalid(fmt.Sprintf("'input' is longer than %d characters", maxSpoken))
 	}
 	words := len(strings.Fields(input))
 	c.served.Seconds = float64(words) * secondsPerWord
 	sound, kind, err := silence(c.fields.text("response_format"), c.served.Seconds)
 	if err != nil {
-		return c.fail(http.StatusBadRequest, err.Error())
+		return c.invalid(err.Error())
 	}
-	t := c.plain(c.prompt.words(), int64(words))
+	t := c.bill(tokens{input: c.prompt.words(), output: int64(words)})
 	if c.fields.text("stream_format") == "sse" {
-		return c.speechStream(sound, t)
+		s := c.stream()
+		for _, part := range split(sound, max(c.d.chunks, 2)) {
+			s.data(object{"type": "speech.audio.delta", "audio": base64.StdEncoding.EncodeToString(part)})
+		}
+		return s.done(c, "speech.audio", object{}, object{"input_tokens": t.input, "output_tokens": t.output, "total_tokens": t.total()})
 	}
 	if c.d.chunks < 1 {
 		return answer{kind: kind, body: sound}
@@ -81,18 +81,12 @@ func (p *Provider) speech(c *call) answer {
 	return answer{kind: kind, frames: split(sound, c.d.chunks)}
 }
 
-func (c *call) speechStream(sound []byte, t tokens) answer {
-	a := answer{kind: eventStream, fault: dataFrame(c.fault(http.StatusInternalServerError, "The simulator was told to fail here."))}
-	for _, part := range split(sound, max(c.d.chunks, 2)) {
-		a.frames = append(a.frames, dataFrame(object{"type": "speech.audio.delta", "audio": base64.StdEncoding.EncodeToString(part)}))
-	}
-	last := object{"type": "speech.audio.done"}
-	c.addUsage(last, object{"input_tokens": t.input, "output_tokens": t.output, "total_tokens": t.total()})
-	a.frames = append(a.frames, dataFrame(last))
-	if !c.d.noUsage && !c.d.usageNull {
-		a.usage = len(a.frames)
-	}
-	return a
+// done ends a stream of sound or of a transcript: its last event states usage.
+func (s *stream) done(c *call, kind string, last, usage object) answer {
+	last["type"] = kind + ".done"
+	s.stateUsage(c.addUsage(last, "usage", usage))
+	s.data(last)
+	return s.answer
 }
 
 // split cuts bytes into at most n parts, none of them empty.
@@ -114,38 +108,38 @@ const (
 
 // transcription serves transcriptions and translations. Models whose name
 // begins with whisper state a duration, the others tokens.
-func (p *Provider) transcription(c *call) answer {
-	if len(c.files) == 0 {
-		return c.fail(http.StatusBadRequest, "Missing required parameter: 'file'.")
-	}
+func (c *call) transcription() answer {
 	seconds := max(float64(c.files[0]/bytesPerSecond), 1)
 	if c.d.seconds >= 0 {
 		seconds = c.d.seconds
 	}
 	c.served.Seconds = seconds
-	words, _ := c.answerWords(0)
-	text := strings.Join(words, " ")
-	usage := c.transcriptUsage(seconds, int64(len(words)))
+	m := c.complete(0, 1)
+	usage := c.transcriptUsage(seconds, int64(len(m.words)))
 	if c.fields.flag("stream") {
-		return c.transcriptStream(words, usage)
+		s := c.stream()
+		for _, piece := range m.pieces {
+			s.data(object{"type": "transcript.text.delta", "delta": piece})
+		}
+		return s.done(c, "transcript.text", object{"text": m.text()}, usage)
 	}
+	text, plain := m.text(), "text/plain; charset=utf-8"
 	switch format := c.fields.text("response_format"); format {
 	case "text":
-		return answer{kind: "text/plain; charset=utf-8", body: []byte(text + "\n")}
+		return answer{kind: plain, body: []byte(text + "\n")}
 	case "srt":
-		return answer{kind: "text/plain; charset=utf-8", body: fmt.Appendf(nil, "1\n00:00:00,000 --> 00:00:01,000\n%s\n\n", text)}
+		return answer{kind: plain, body: fmt.Appendf(nil, "1\n00:00:00,000 --> 00:00:01,000\n%s\n\n", text)}
 	case "vtt":
-		return answer{kind: "text/plain; charset=utf-8", body: fmt.Appendf(nil, "WEBVTT\n\n00:00:00.000 --> 00:00:01.000\n%s\n\n", text)}
+		return answer{kind: plain, body: fmt.Appendf(nil, "WEBVTT\n\n00:00:00.000 --> 00:00:01.000\n%s\n\n", text)}
 	case "", "json", "verbose_json":
 		reply := object{"text": text}
-		c.addUsage(reply, usage)
 		if format == "verbose_json" {
 			reply["task"], reply["language"], reply["duration"] = "transcribe", "english", seconds
 			reply["segments"] = []object{{"id": 0, "seek": 0, "start": 0, "end": seconds, "text": text, "tokens": []int{}, "temperature": 0, "avg_logprob": -0.1, "compression_ratio": 1, "no_speech_prob": 0}}
 		}
-		return jsonAnswer(reply).withUsage(c)
+		return c.reply(reply, "usage", usage)
 	default:
-		return c.fail(http.StatusBadRequest, fmt.Sprintf("the simulator does not write %q", format))
+		return c.invalid(fmt.Sprintf("the simulator does not write %q", format))
 	}
 }
 
@@ -154,23 +148,9 @@ func (c *call) transcriptUsage(seconds float64, words int64) object {
 		return object{"type": "duration", "seconds": seconds}
 	}
 	text, sound := c.prompt.words(), int64(seconds*tokensPerSecond)
-	t := c.plain(text+sound, words)
+	t := c.bill(tokens{input: text + sound, output: words})
 	return object{
 		"type": "tokens", "input_tokens": t.input, "output_tokens": t.output, "total_tokens": t.total(),
 		"input_token_details": object{"text_tokens": t.input - min(sound, t.input), "audio_tokens": min(sound, t.input)},
 	}
-}
-
-func (c *call) transcriptStream(words []string, usage object) answer {
-	a := answer{kind: eventStream, fault: dataFrame(c.fault(http.StatusInternalServerError, "The simulator was told to fail here."))}
-	for _, piece := range c.pieces(words) {
-		a.frames = append(a.frames, dataFrame(object{"type": "transcript.text.delta", "delta": piece}))
-	}
-	last := object{"type": "transcript.text.done", "text": strings.Join(words, " ")}
-	c.addUsage(last, usage)
-	a.frames = append(a.frames, dataFrame(last))
-	if !c.d.noUsage && !c.d.usageNull {
-		a.usage = len(a.frames)
-	}
-	return a
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"math"
-	"net/http"
 	"strings"
 )
 
@@ -67,10 +66,7 @@ func inputs(v any) []string {
 	return texts
 }
 
-func (p *Provider) embeddings(c *call) answer {
-	if c.fields["input"] == nil {
-		return c.fail(http.StatusBadRequest, "Missing required parameter: 'input'.")
-	}
+func (c *call) embeddings() answer {
 	size := dimensions(c.fields.number("dimensions"))
 	var data []any
 	for i, text := range inputs(c.fields["input"]) {
@@ -85,25 +81,14 @@ func (p *Provider) embeddings(c *call) answer {
 		}
 		data = append(data, e)
 	}
-	t := c.plain(c.prompt.words(), 0)
+	t := c.bill(tokens{input: c.prompt.words()})
 	reply := object{"object": "list", "data": data, "model": c.served.Model}
-	c.addUsage(reply, object{"prompt_tokens": t.input, "total_tokens": t.input})
-	return jsonAnswer(reply).withUsage(c)
-}
-
-// addUsage puts usage into a reply as the directives want it.
-func (c *call) addUsage(reply, usage object) {
-	if u := c.usageJSON(usage); u != nil {
-		reply["usage"] = u
-	}
+	return c.reply(reply, "usage", object{"prompt_tokens": t.input, "total_tokens": t.input})
 }
 
 // moderations flags a text that contains the word violence; it shows how a
 // client deals with a flag, not what is harmful.
-func (p *Provider) moderations(c *call) answer {
-	if c.fields["input"] == nil {
-		return c.fail(http.StatusBadRequest, "Missing required parameter: 'input'.")
-	}
+func (c *call) moderations() answer {
 	var results []any
 	for _, text := range inputs(c.fields["input"]) {
 		flagged := strings.Contains(strings.ToLower(text), "violence")
@@ -118,45 +103,5 @@ func (p *Provider) moderations(c *call) answer {
 		}
 		results = append(results, object{"flagged": flagged, "categories": categories, "category_scores": scores, "category_applied_input_types": types})
 	}
-	return jsonAnswer(object{"id": p.id(c, "modr-"), "model": c.served.Model, "results": results})
-}
-
-// modelsCreated is the creation time of every simulated model; its value has
-// no meaning.
-const modelsCreated = 1_700_000_000
-
-func openAIModel(id string) object {
-	return object{"id": id, "object": "model", "created": modelsCreated, "owned_by": "simulated"}
-}
-
-// models serves one path for two formats: Anthropic's clients say who they are
-// by a header.
-func (p *Provider) models(c *call) answer {
-	anthropic := c.r.Header.Get("anthropic-version") != ""
-	list := make([]object, len(p.opts.Models))
-	for i, id := range p.opts.Models {
-		list[i] = openAIModel(id)
-		if anthropic {
-			list[i] = anthropicModel(id)
-		}
-	}
-	if !anthropic {
-		return jsonAnswer(object{"object": "list", "data": list})
-	}
-	reply := object{"data": list, "has_more": false, "first_id": nil, "last_id": nil}
-	if len(list) > 0 {
-		reply["first_id"], reply["last_id"] = list[0]["id"], list[len(list)-1]["id"]
-	}
-	return jsonAnswer(reply)
-}
-
-func anthropicModel(id string) object {
-	return object{"type": "model", "id": id, "display_name": id, "created_at": "2023-11-14T22:13:20Z"}
-}
-
-func (p *Provider) model(c *call) answer {
-	if c.r.Header.Get("anthropic-version") != "" {
-		return jsonAnswer(anthropicModel(c.arg))
-	}
-	return jsonAnswer(openAIModel(c.arg))
+	return jsonAnswer(object{"id": c.id("modr-"), "model": c.served.Model, "results": results})
 }

@@ -1,8 +1,9 @@
 package simulator
 
 import (
+	"cmp"
 	"net/http"
-	"strconv"
+	"strings"
 )
 
 // format is whose error shape and headers a path has.
@@ -16,100 +17,62 @@ const (
 	formatDashScope format = "dashscope"
 )
 
-// fail is an error in the shape of the call's provider.
+// What an answer says whose failure a directive asked for.
+const (
+	toldToFail    = "The simulator was told to fail here."
+	jobToldToFail = "The job was told to end like this."
+)
+
+// errorNames are the formats' names for a status. Those of 4 and 5 stand for
+// all other statuses that begin with the digit.
+var errorNames = map[format]map[int]string{
+	formatOpenAI: {4: "invalid_request_error", 5: "server_error", http.StatusTooManyRequests: "requests"},
+	formatAnthropic: {
+		4: "invalid_request_error", 5: "api_error",
+		http.StatusUnauthorized: "authentication_error", http.StatusPaymentRequired: "billing_error", http.StatusForbidden: "permission_error",
+		http.StatusNotFound: "not_found_error", http.StatusRequestEntityTooLarge: "request_too_large",
+		http.StatusTooManyRequests: "rate_limit_error", http.StatusGatewayTimeout: "timeout_error", 529: "overloaded_error",
+	},
+	formatGemini: {
+		4: "INVALID_ARGUMENT", 5: "INTERNAL",
+		http.StatusUnauthorized: "UNAUTHENTICATED", http.StatusForbidden: "PERMISSION_DENIED", http.StatusNotFound: "NOT_FOUND",
+		http.StatusTooManyRequests: "RESOURCE_EXHAUSTED", http.StatusServiceUnavailable: "UNAVAILABLE",
+		http.StatusGatewayTimeout: "DEADLINE_EXCEEDED",
+	},
+	formatDashScope: {
+		4: "InvalidParameter", 5: "InternalError",
+		http.StatusUnauthorized: "InvalidApiKey", http.StatusForbidden: "AccessDenied", http.StatusTooManyRequests: "Throttling.RateQuota",
+	},
+}
+
+// openAICodes are the codes that OpenAI's errors have besides their type.
+var openAICodes = map[int]any{http.StatusUnauthorized: "invalid_api_key", http.StatusTooManyRequests: "rate_limit_exceeded"}
+
+// fail is an error in the shape of the call's provider. The message begins with
+// a capital there.
 func (c *call) fail(status int, message string) answer {
-	a := jsonAnswer(c.fault(status, capitalized(message)))
+	a := jsonAnswer(c.fault(status, strings.ToUpper(message[:1])+message[1:]))
 	a.status = status
 	return a
 }
 
+// invalid is the refusal of a request that is wrong.
+func (c *call) invalid(message string) answer { return c.fail(http.StatusBadRequest, message) }
+
 // fault is the error object. OpenAI's shape is the default: it is what every
 // unknown path answers in.
-func (c *call) fault(status int, message string) any {
+func (c *call) fault(status int, message string) object {
+	names := errorNames[cmp.Or(c.format, formatOpenAI)]
+	name := cmp.Or(names[status], names[status/100])
 	switch c.format {
 	case formatAnthropic:
-		return object{"type": "error", "error": object{"type": anthropicError(status), "message": message},
-			"request_id": "req_sim" + strconv.FormatInt(c.served.Seq, 10)}
+		return object{"type": "error", "error": object{"type": name, "message": message}, "request_id": c.requestID()}
 	case formatGemini:
-		return object{"error": object{"code": status, "message": message, "status": geminiStatus(status)}}
+		return object{"error": object{"code": status, "message": message, "status": name}}
 	case formatCohere:
 		return object{"message": message}
 	case formatDashScope:
-		return object{"code": dashScopeCode(status), "message": message, "request_id": "sim-" + strconv.FormatInt(c.served.Seq, 10)}
+		return object{"code": name, "message": message, "request_id": c.requestID()}
 	}
-	kind, code := openAIError(status)
-	return object{"error": object{"message": message, "type": kind, "param": nil, "code": code}}
-}
-
-func openAIError(status int) (kind string, code any) {
-	switch {
-	case status == http.StatusUnauthorized:
-		return "invalid_request_error", "invalid_api_key"
-	case status == http.StatusTooManyRequests:
-		return "requests", "rate_limit_exceeded"
-	case status >= 500:
-		return "server_error", nil
-	}
-	return "invalid_request_error", nil
-}
-
-func anthropicError(status int) string {
-	switch status {
-	case http.StatusUnauthorized:
-		return "authentication_error"
-	case http.StatusPaymentRequired:
-		return "billing_error"
-	case http.StatusForbidden:
-		return "permission_error"
-	case http.StatusNotFound:
-		return "not_found_error"
-	case http.StatusRequestEntityTooLarge:
-		return "request_too_large"
-	case http.StatusTooManyRequests:
-		return "rate_limit_error"
-	case http.StatusGatewayTimeout:
-		return "timeout_error"
-	case 529:
-		return "overloaded_error"
-	}
-	if status >= 500 {
-		return "api_error"
-	}
-	return "invalid_request_error"
-}
-
-func geminiStatus(status int) string {
-	switch status {
-	case http.StatusUnauthorized:
-		return "UNAUTHENTICATED"
-	case http.StatusForbidden:
-		return "PERMISSION_DENIED"
-	case http.StatusNotFound:
-		return "NOT_FOUND"
-	case http.StatusTooManyRequests:
-		return "RESOURCE_EXHAUSTED"
-	case http.StatusServiceUnavailable:
-		return "UNAVAILABLE"
-	case http.StatusGatewayTimeout:
-		return "DEADLINE_EXCEEDED"
-	}
-	if status >= 500 {
-		return "INTERNAL"
-	}
-	return "INVALID_ARGUMENT"
-}
-
-func dashScopeCode(status int) string {
-	switch status {
-	case http.StatusUnauthorized:
-		return "InvalidApiKey"
-	case http.StatusForbidden:
-		return "AccessDenied"
-	case http.StatusTooManyRequests:
-		return "Throttling.RateQuota"
-	}
-	if status >= 500 {
-		return "InternalError"
-	}
-	return "InvalidParameter"
+	return object{"error": object{"message": message, "type": name, "param": nil, "code": openAICodes[status]}}
 }

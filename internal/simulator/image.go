@@ -38,48 +38,44 @@ func picture(name string) []byte {
 // images serves generations and edits. Models whose name begins with dall-e
 // have no usage, may answer with addresses and cannot stream; the others
 // refuse response_format, as GPT image models do.
-func (p *Provider) images(c *call) answer {
-	if c.fields.text("prompt") == "" {
-		return c.fail(http.StatusBadRequest, "Missing required parameter: 'prompt'.")
-	}
+func (c *call) images() answer {
 	dallE := strings.HasPrefix(c.served.Model, "dall-e")
 	if !dallE && c.fields["response_format"] != nil {
-		return c.fail(http.StatusBadRequest, "Unknown parameter: 'response_format'.")
+		return c.invalid("Unknown parameter: 'response_format'.")
 	}
 	n := c.fields.count("n", maxImages)
 	c.served.Images = n
 	if dallE {
-		return p.dallE(c, n)
+		return c.dallE(n)
 	}
 	if c.fields.flag("stream") {
-		return p.imageStream(c)
+		return c.imageStream()
 	}
 	usage := c.imageUsage(int64(n) * imageTokens)
 	var data []object
 	for range n {
-		data = append(data, object{"b64_json": p.imageBase64(c)})
+		data = append(data, object{"b64_json": c.imageBase64()})
 	}
-	reply := c.imageProperties(object{"created": p.opts.Now().Unix(), "data": data})
-	c.addUsage(reply, usage)
-	return jsonAnswer(reply).withUsage(c)
+	reply := c.imageProperties(object{"created": c.now().Unix(), "data": data})
+	return c.reply(reply, "usage", usage)
 }
 
-func (p *Provider) imageBase64(c *call) string {
-	return base64.StdEncoding.EncodeToString(picture(p.hash(c)[:6]))
+func (c *call) imageBase64() string {
+	return base64.StdEncoding.EncodeToString(picture(c.id("")[:6]))
 }
 
-func (p *Provider) dallE(c *call, n int) answer {
+func (c *call) dallE(n int) answer {
 	var data []object
 	for range n {
 		one := object{"revised_prompt": strings.TrimSpace(withoutDirectives(c.fields.text("prompt")))}
 		if c.fields.text("response_format") == "b64_json" {
-			one["b64_json"] = p.imageBase64(c)
+			one["b64_json"] = c.imageBase64()
 		} else {
-			one["url"] = fileURL(c.r, p.hash(c)[:6]+".png")
+			one["url"] = c.fileURL(c.id("")[:6] + ".png")
 		}
 		data = append(data, one)
 	}
-	return jsonAnswer(object{"created": p.opts.Now().Unix(), "data": data})
+	return jsonAnswer(object{"created": c.now().Unix(), "data": data})
 }
 
 // imageProperties echoes what the picture was asked to be.
@@ -95,7 +91,7 @@ func (c *call) imageProperties(reply object) object {
 
 func (c *call) imageUsage(output int64) object {
 	text, sent := c.prompt.words(), int64(len(c.files))*imageTokens
-	t := c.plain(text+sent, output)
+	t := c.bill(tokens{input: text + sent, output: output})
 	return object{
 		"input_tokens": t.input, "output_tokens": t.output, "total_tokens": t.total(),
 		"input_tokens_details":  object{"text_tokens": t.input - min(sent, t.input), "image_tokens": min(sent, t.input)},
@@ -105,7 +101,7 @@ func (c *call) imageUsage(output int64) object {
 
 // imageStream is one picture in a stream, after as many partial ones as were
 // asked for.
-func (p *Provider) imageStream(c *call) answer {
+func (c *call) imageStream() answer {
 	partials := int(min(max(c.fields.number("partial_images"), 0), maxPartials))
 	c.served.Images = 1
 	usage := c.imageUsage(imageTokens + int64(partials)*partialTokens)
@@ -113,31 +109,29 @@ func (p *Provider) imageStream(c *call) answer {
 	if strings.HasSuffix(c.r.URL.Path, "/edits") {
 		prefix = "image_edit"
 	}
-	a := answer{kind: eventStream, fault: eventFrame("error", c.fault(http.StatusInternalServerError, "The simulator was told to fail here."))}
-	emit := func(name string, o object) {
-		o["type"], o["b64_json"], o["created_at"] = name, p.imageBase64(c), p.opts.Now().Unix()
-		a.frames = append(a.frames, eventFrame(name, c.imageProperties(o)))
+	s := c.stream()
+	s.fault = eventFrame("error", c.fault(http.StatusInternalServerError, toldToFail))
+	event := func(name string, o object) {
+		o["b64_json"], o["created_at"] = c.imageBase64(), c.now().Unix()
+		s.event(prefix+name, c.imageProperties(o))
 	}
 	for i := range partials {
-		emit(prefix+".partial_image", object{"partial_image_index": i})
+		event(".partial_image", object{"partial_image_index": i})
 	}
 	last := object{}
-	c.addUsage(last, usage)
-	emit(prefix+".completed", last)
-	if !c.d.noUsage && !c.d.usageNull {
-		a.usage = len(a.frames)
-	}
-	return a
+	s.stateUsage(c.addUsage(last, "usage", usage))
+	event(".completed", last)
+	return s.answer
 }
 
 // fileURL is the address under which this simulator serves a result.
-func fileURL(r *http.Request, name string) string {
-	return "http://" + r.Host + "/files/" + name
+func (c *call) fileURL(name string) string {
+	return "http://" + c.r.Host + "/files/" + name
 }
 
 // file serves the results that replies refer to: pictures by their colour, and
 // one video for every name.
-func (p *Provider) file(c *call) answer {
+func (c *call) file() answer {
 	name, isPicture := strings.CutSuffix(c.arg, ".png")
 	if isPicture {
 		return answer{kind: "image/png", body: picture(name)}

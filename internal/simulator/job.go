@@ -1,9 +1,9 @@
 package simulator
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
-	"strconv"
+	"cmp"
+	"fmt"
+	"slices"
 	"sync"
 	"time"
 )
@@ -29,8 +29,6 @@ const (
 // job is one asynchronous piece of work. It runs from its first poll on.
 type job struct {
 	id       string
-	hash     string // of the request that made it
-	nth      int    // among those of equal hash
 	marker   string
 	model    string
 	prompt   string
@@ -44,135 +42,117 @@ type job struct {
 	finished time.Time
 }
 
-// jobs is the jobs of one simulator. The zero value has none.
+// poll moves the job on.
+func (j *job) poll(now time.Time) {
+	if j.status != jobQueued && j.status != jobRunning {
+		return
+	}
+	j.status = jobRunning
+	j.polls--
+	done := j.polls <= 0
+	if j.after > 0 {
+		done = !now.Before(j.created.Add(j.after))
+	}
+	if done {
+		j.status, j.finished = j.ending, now
+	}
+}
+
+// cancel ends a job that has not been polled yet.
+func (j *job) cancel(now time.Time) {
+	if j.status == jobQueued {
+		j.status, j.finished = jobCancelled, now
+	}
+}
+
+// look changes nothing.
+func (j *job) look(time.Time) {}
+
+// jobs are the jobs of one simulator. The zero value has none.
 type jobs struct {
 	mu    sync.Mutex
 	byID  map[string]*job
-	order []*job
-	equal map[string]int // how many jobs one request made, while they are remembered
+	order []string // ids, the oldest first
+	made  int      // since the start: part of an id, for equal requests make different jobs
 }
 
-// add stores a job under an id that depends on the request and on how many
-// equal ones came before.
-func (j *jobs) add(hash, prefix string, made job) job {
+// add stores a job and names it.
+func (j *jobs) add(id string, made job) job {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if j.byID == nil {
-		j.byID, j.equal = map[string]*job{}, map[string]int{}
+		j.byID = map[string]*job{}
 	}
-	j.equal[hash]++
-	made.hash, made.nth = hash, j.equal[hash]
-	sum := sha256.Sum256([]byte(hash + strconv.Itoa(made.nth)))
-	made.id, made.status = prefix+hex.EncodeToString(sum[:12]), jobQueued
+	j.made++
+	made.id, made.status = fmt.Sprintf("%s%06d", id, j.made), jobQueued
 	j.byID[made.id] = &made
-	j.order = append(j.order, &made)
+	j.order = append(j.order, made.id)
 	if len(j.order) > maxJobs {
-		j.forget(j.order[0])
+		delete(j.byID, j.order[0])
 		j.order = j.order[1:]
 	}
 	return made
 }
 
-// forget drops a job, and the count of its equals when it is their last, so
-// that no later id can be that of a remembered job.
-func (j *jobs) forget(old *job) {
-	delete(j.byID, old.id)
-	if j.equal[old.hash] == old.nth {
-		delete(j.equal, old.hash)
-	}
-}
-
-// poll moves the job on and returns it.
-func (j *jobs) poll(id string, now time.Time) (job, bool) {
+// remove forgets a job.
+func (j *jobs) remove(id string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	found, ok := j.byID[id]
-	if !ok {
-		return job{}, false
-	}
-	if found.status == jobQueued || found.status == jobRunning {
-		found.status = jobRunning
-		found.polls--
-		done := found.polls <= 0
-		if found.after > 0 {
-			done = !now.Before(found.created.Add(found.after))
-		}
-		if done {
-			found.status, found.finished = found.ending, now
-		}
-	}
-	return *found, true
-}
-
-// cancel ends a job that has not been polled yet.
-func (j *jobs) cancel(id string, now time.Time) (job, bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	found, ok := j.byID[id]
-	if !ok {
-		return job{}, false
-	}
-	if found.status == jobQueued {
-		found.status, found.finished = jobCancelled, now
-	}
-	return *found, true
-}
-
-// remove forgets a job and returns it as it was.
-func (j *jobs) remove(id string) (job, bool) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	found, ok := j.byID[id]
-	if !ok {
-		return job{}, false
-	}
 	delete(j.byID, id)
-	return *found, true
 }
 
-// get is the job as it stands.
-func (j *jobs) get(id string) (job, bool) {
+// latest is at most n jobs, the newest first.
+func (j *jobs) latest(n int) (list []job) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	found, ok := j.byID[id]
-	if !ok {
-		return job{}, false
-	}
-	return *found, true
-}
-
-// list is at most n jobs, the newest first.
-func (j *jobs) list(n int) []job {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	var list []job
-	for i := len(j.order) - 1; i >= 0 && len(list) < n; i-- {
-		if found, ok := j.byID[j.order[i].id]; ok {
+	for _, id := range slices.Backward(j.order) {
+		if found, ok := j.byID[id]; ok && len(list) < n {
 			list = append(list, *found)
 		}
 	}
 	return list
 }
 
-// createJob makes a job of the call, seconds long.
-func (p *Provider) createJob(c *call, prefix string, seconds float64) job {
+// createJob makes a job of the call that is as long as a member says, by
+// default usual seconds. It is false where no film has that length.
+func (c *call) createJob(prefix string, f fields, member string, usual float64) (job, bool) {
+	const longest = 60
+	seconds := usual
+	if f[member] != nil {
+		seconds = f.number(member)
+	}
+	if !(seconds >= 1 && seconds <= longest) {
+		return job{}, false
+	}
 	made := job{
 		marker: c.d.mark, model: c.served.Model, prompt: c.prompt.steer, seconds: seconds, size: c.fields.text("size"),
-		ending: jobSucceeded, polls: defaultPolls, after: c.d.after, created: p.opts.Now(),
-	}
-	if c.d.job != "" {
-		made.ending = c.d.job
+		ending: cmp.Or(c.d.job, jobSucceeded), polls: defaultPolls, after: c.d.after, created: c.now(),
 	}
 	if c.d.polls >= 0 {
 		made.polls = c.d.polls
 	}
-	made = p.jobs.add(p.hash(c), prefix, made)
-	c.sawJob(made)
-	return made
+	made = c.p.jobs.add(c.id(prefix), made)
+	c.recordJob(made)
+	return made, true
 }
 
-// sawJob puts the job into the record of the call.
-func (c *call) sawJob(j job) {
+// job is the job that the path names, after the change. It is false where there
+// is none.
+func (c *call) job(change func(*job, time.Time)) (job, bool) {
+	j := &c.p.jobs
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	found, ok := j.byID[c.arg]
+	if !ok {
+		return job{}, false
+	}
+	change(found, c.now())
+	c.recordJob(*found)
+	return *found, true
+}
+
+// recordJob puts the job into the record of the call.
+func (c *call) recordJob(j job) {
 	c.served.Marker, c.served.Model, c.served.Job, c.served.JobStatus = j.marker, j.model, j.id, j.status
 	if j.status == jobSucceeded {
 		c.served.Seconds = j.seconds

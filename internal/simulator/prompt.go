@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"mime"
 	"mime/multipart"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -61,6 +60,12 @@ func (f fields) list(name string) []any {
 	return l
 }
 
+// empty reports whether a member is missing, or a text or a list with nothing in
+// it.
+func (f fields) empty(name string) bool {
+	return f[name] == nil || f[name] == "" || (f.list(name) != nil && len(f.list(name)) == 0)
+}
+
 // decode reads the body: a JSON object or a multipart form.
 func (c *call) decode() error {
 	c.fields = fields{}
@@ -88,8 +93,9 @@ func (c *call) decodeForm(boundary string) error {
 	for name, values := range form.Value {
 		c.fields[name] = values[len(values)-1]
 	}
-	for _, files := range form.File {
+	for name, files := range form.File {
 		for _, f := range files {
+			c.fields[name] = true
 			c.files = append(c.files, f.Size)
 		}
 	}
@@ -198,46 +204,4 @@ func numbersIn(v any) int64 {
 		}
 	}
 	return n
-}
-
-// usedWords is how many words of the prompt an answer repeats by default.
-const usedWords = 40
-
-// answerWords is the answer to the call, at most limit words of it where limit
-// is above 0, and whether the limit cut it.
-func (c *call) answerWords(limit int) (words []string, cut bool) {
-	asked := strings.Fields(withoutDirectives(c.prompt.steer))
-	words = append([]string{"This", "is", "a", "simulated", "answer", "to:"}, asked[:min(len(asked), usedWords)]...)
-	length := len(words)
-	if c.d.words >= 0 {
-		length = c.d.words
-	} else if c.d.chunks > length {
-		length = min(c.d.chunks, maxWords)
-	}
-	all := words
-	words = slices.Clone(all[:min(length, len(all))])
-	for len(words) < length {
-		words = append(words, all[len(words)%len(all)])
-	}
-	if limit > 0 && limit < len(words) {
-		return words[:limit], true
-	}
-	return words, false
-}
-
-// pieces cuts the answer into the texts of a stream's chunks.
-func (c *call) pieces(words []string) []string {
-	n := len(words)
-	if c.d.chunks > 0 {
-		n = min(n, c.d.chunks)
-	}
-	pieces := make([]string, n)
-	for i := range pieces {
-		from, to := i*len(words)/n, (i+1)*len(words)/n
-		pieces[i] = strings.Join(words[from:to], " ")
-		if i > 0 {
-			pieces[i] = " " + pieces[i]
-		}
-	}
-	return pieces
 }

@@ -2,26 +2,18 @@ package simulator
 
 import (
 	"cmp"
-	"net/http"
 	"slices"
 	"strings"
 )
 
-// ranked is one document and how many of the query's words it holds, as a
-// share.
-type ranked struct {
-	index int
-	score float64
-	text  string
-}
-
 // documentsPerUnit is how many documents one search unit of Cohere covers.
 const documentsPerUnit = 100
 
-// rank orders the documents of the call, best first, equal ones as they came.
-func (c *call) rank() []ranked {
+// rank is the documents of the call, best first, equal ones as they came. A
+// document's score is the share of the query's words that it holds.
+func (c *call) rank(withDocuments bool) []object {
 	query := strings.Fields(strings.ToLower(withoutDirectives(c.fields.text("query"))))
-	var list []ranked
+	var list []object
 	for i, d := range c.fields.list("documents") {
 		text := textOf(d)
 		words := strings.Fields(strings.ToLower(withoutDirectives(text)))
@@ -31,9 +23,15 @@ func (c *call) rank() []ranked {
 				hits++
 			}
 		}
-		list = append(list, ranked{index: i, score: float64(hits) / float64(max(len(query), 1)), text: text})
+		one := object{"index": i, "relevance_score": float64(hits) / float64(max(len(query), 1))}
+		if withDocuments {
+			one["document"] = object{"text": text}
+		}
+		list = append(list, one)
 	}
-	slices.SortStableFunc(list, func(a, b ranked) int { return cmp.Compare(b.score, a.score) })
+	slices.SortStableFunc(list, func(a, b object) int {
+		return cmp.Compare(b["relevance_score"].(float64), a["relevance_score"].(float64))
+	})
 	c.served.SearchUnits = (len(list) + documentsPerUnit - 1) / documentsPerUnit
 	if top := int(c.fields.number("top_n")); top > 0 && top < len(list) {
 		list = list[:top]
@@ -41,47 +39,21 @@ func (c *call) rank() []ranked {
 	return list
 }
 
-func (c *call) rerankRefusal() (answer, bool) {
-	if c.fields.text("query") == "" {
-		return c.fail(http.StatusBadRequest, "query must not be empty"), true
-	}
-	if len(c.fields.list("documents")) == 0 {
-		return c.fail(http.StatusBadRequest, "documents must not be empty"), true
-	}
-	return answer{}, false
-}
-
 // rerank answers in the shape of Jina and DashScope: usage counts tokens.
-func (p *Provider) rerank(c *call) answer {
-	if a, refused := c.rerankRefusal(); refused {
-		return a
-	}
-	t := c.plain(c.prompt.words(), 0)
-	var results []object
-	for _, r := range c.rank() {
-		one := object{"index": r.index, "relevance_score": r.score}
-		if c.fields.flag("return_documents") {
-			one["document"] = object{"text": r.text}
-		}
-		results = append(results, one)
-	}
-	reply := object{"id": p.id(c, "rerank-"), "object": "list", "model": c.served.Model, "results": results}
-	c.addUsage(reply, object{"total_tokens": t.input})
-	return jsonAnswer(reply).withUsage(c)
+func (c *call) rerank() answer {
+	t := c.bill(tokens{input: c.prompt.words()})
+	results := c.rank(c.fields.flag("return_documents"))
+	reply := object{"id": c.id("rerank-"), "object": "list", "model": c.served.Model, "results": results}
+	return c.reply(reply, "usage", object{"total_tokens": t.input})
 }
 
 // rerankCohere answers in Cohere's v2 shape: meta counts search units.
-func (p *Provider) rerankCohere(c *call) answer {
-	if a, refused := c.rerankRefusal(); refused {
-		return a
+func (c *call) rerankCohere() answer {
+	results, meta := c.rank(false), object{"api_version": object{"version": "2"}}
+	stated := c.addUsage(meta, "billed_units", object{"search_units": c.served.SearchUnits})
+	a := jsonAnswer(object{"id": c.id(""), "results": results, "meta": meta})
+	if stated {
+		a.usage = 1
 	}
-	var results []object
-	for _, r := range c.rank() {
-		results = append(results, object{"index": r.index, "relevance_score": r.score})
-	}
-	meta := object{"api_version": object{"version": "2"}}
-	if u := c.usageJSON(object{"search_units": c.served.SearchUnits}); u != nil {
-		meta["billed_units"] = u
-	}
-	return jsonAnswer(object{"id": p.id(c, ""), "results": results, "meta": meta}).withUsage(c)
+	return a
 }

@@ -1,78 +1,51 @@
 package simulator
 
-import (
-	"encoding/json"
-	"net/http"
-	"strings"
-)
+import "maps"
 
-type object = map[string]any
-
-type responseUsage struct {
-	InputTokens  int64 `json:"input_tokens"`
-	InputDetails struct {
-		Cached     int64 `json:"cached_tokens"`
-		CacheWrite int64 `json:"cache_write_tokens"`
-	} `json:"input_tokens_details"`
-	OutputTokens  int64 `json:"output_tokens"`
-	OutputDetails struct {
-		Reasoning int64 `json:"reasoning_tokens"`
-	} `json:"output_tokens_details"`
-	TotalTokens int64 `json:"total_tokens"`
-}
-
-// responseReply is the Response object; absent usage is null while it runs.
-type responseReply struct {
-	ID                string          `json:"id"`
-	Object            string          `json:"object"`
-	CreatedAt         int64           `json:"created_at"`
-	Status            string          `json:"status"`
-	Error             *struct{}       `json:"error"`
-	IncompleteDetails any             `json:"incomplete_details"`
-	Instructions      any             `json:"instructions"`
-	Model             string          `json:"model"`
-	Output            []any           `json:"output"`
-	ParallelToolCalls bool            `json:"parallel_tool_calls"`
-	ToolChoice        string          `json:"tool_choice"`
-	Tools             []any           `json:"tools"`
-	ServiceTier       string          `json:"service_tier"`
-	Metadata          object          `json:"metadata"`
-	Usage             json.RawMessage `json:"usage,omitempty"`
-}
-
-func (p *Provider) responses(c *call) answer {
-	if c.fields["input"] == nil {
-		return c.fail(http.StatusBadRequest, "Missing required parameter: 'input'.")
+// responses serves OpenAI's Responses API: one message, or its stream of
+// numbered events.
+func (c *call) responses() answer {
+	m := c.complete(c.fields.number("max_output_tokens"), 1)
+	open := object{
+		"id": c.id("resp_"), "object": "response", "created_at": c.now().Unix(), "model": c.served.Model, "service_tier": c.tier(),
+		"status": "in_progress", "error": nil, "incomplete_details": nil, "usage": nil, "instructions": c.fields["instructions"],
+		"output": []any{}, "tools": []any{}, "tool_choice": "auto", "parallel_tool_calls": true, "metadata": object{},
 	}
-	words, cut := c.answerWords(int(c.fields.number("max_output_tokens")))
-	t := c.count(int64(len(words)))
-	u := responseUsage{InputTokens: t.prompt(), OutputTokens: t.output, TotalTokens: t.total()}
-	u.InputDetails.Cached, u.InputDetails.CacheWrite, u.OutputDetails.Reasoning = t.cached, t.cacheWrite, t.reasoning
-	open := responseReply{
-		ID: p.id(c, "resp_"), Object: "response", CreatedAt: p.opts.Now().Unix(), Status: "in_progress", Model: c.served.Model,
-		Instructions: c.fields["instructions"], Output: []any{}, ParallelToolCalls: true, ToolChoice: "auto", Tools: []any{},
-		ServiceTier: c.tier(), Metadata: object{}, Usage: json.RawMessage("null"),
+	done := maps.Clone(open)
+	done["status"] = m.finish("completed", "incomplete")
+	if m.cut {
+		done["incomplete_details"] = object{"reason": "max_output_tokens"}
 	}
-	done := open
-	done.Status, done.Usage = "completed", c.usageJSON(u)
-	if cut {
-		done.Status, done.IncompleteDetails = "incomplete", object{"reason": "max_output_tokens"}
+	item := responseItem{c.id("msg_"), m.text()}
+	done["output"] = []any{item.object("completed", item.part(item.text))}
+	delete(done, "usage")
+	t := m.tokens
+	usage := object{
+		"input_tokens": t.prompt(), "input_tokens_details": object{"cached_tokens": t.cached, "cache_write_tokens": t.cacheWrite},
+		"output_tokens": t.output, "output_tokens_details": object{"reasoning_tokens": t.reasoning}, "total_tokens": t.total(),
 	}
-	item := responseItem{id: p.id(c, "msg_"), text: strings.Join(words, " ")}
-	done.Output = []any{item.object("completed")}
 	if !c.fields.flag("stream") {
-		return jsonAnswer(done).withUsage(c)
+		return c.reply(done, "usage", usage)
 	}
-	return c.responseStream(open, done, item, c.pieces(words))
+	s := c.stream()
+	s.numbered = true
+	s.event("response.created", object{"response": open})
+	s.event("response.in_progress", object{"response": open})
+	item.stream(s, m.pieces)
+	s.stateUsage(c.addUsage(done, "usage", usage))
+	s.event("response."+done["status"].(string), object{"response": done})
+	s.fault = eventFrame("error", object{
+		"type": "error", "code": "server_error", "message": toldToFail, "param": nil, "sequence_number": len(s.frames),
+	})
+	return s.answer
 }
 
-// responseItem is the one message of a response.
+// responseItem is the message of a response.
 type responseItem struct{ id, text string }
 
-func (i responseItem) object(status string) object {
-	content := []any{}
-	if status == "completed" {
-		content = append(content, i.part(i.text))
+func (i responseItem) object(status string, content ...object) object {
+	if content == nil {
+		content = []object{}
 	}
 	return object{"id": i.id, "type": "message", "status": status, "role": "assistant", "content": content}
 }
@@ -81,32 +54,18 @@ func (i responseItem) part(text string) object {
 	return object{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}
 }
 
-func (c *call) responseStream(open, done responseReply, item responseItem, pieces []string) answer {
-	a := answer{kind: eventStream}
-	at := func(o object) object {
-		o["item_id"], o["output_index"], o["content_index"] = item.id, 0, 0
-		return o
+// stream adds the events of the item, from its announcement to its end.
+func (i responseItem) stream(s *stream, pieces []string) {
+	at := func(name string, o object) {
+		o["item_id"], o["output_index"], o["content_index"] = i.id, 0, 0
+		s.event(name, o)
 	}
-	emit := func(name string, o object) {
-		o["type"], o["sequence_number"] = name, len(a.frames)
-		a.frames = append(a.frames, eventFrame(name, o))
-	}
-	emit("response.created", object{"response": open})
-	emit("response.in_progress", object{"response": open})
-	emit("response.output_item.added", object{"output_index": 0, "item": item.object("in_progress")})
-	emit("response.content_part.added", at(object{"part": item.part("")}))
+	s.event("response.output_item.added", object{"output_index": 0, "item": i.object("in_progress")})
+	at("response.content_part.added", object{"part": i.part("")})
 	for _, piece := range pieces {
-		emit("response.output_text.delta", at(object{"delta": piece, "logprobs": []any{}}))
+		at("response.output_text.delta", object{"delta": piece, "logprobs": []any{}})
 	}
-	emit("response.output_text.done", at(object{"text": item.text, "logprobs": []any{}}))
-	emit("response.content_part.done", at(object{"part": item.part(item.text)}))
-	emit("response.output_item.done", object{"output_index": 0, "item": item.object("completed")})
-	emit("response."+done.Status, object{"response": done})
-	if !c.d.noUsage && !c.d.usageNull {
-		a.usage = len(a.frames)
-	}
-	a.fault = eventFrame("error", object{
-		"type": "error", "code": "server_error", "message": "The simulator was told to fail here.", "param": nil, "sequence_number": len(a.frames),
-	})
-	return a
+	at("response.output_text.done", object{"text": i.text, "logprobs": []any{}})
+	at("response.content_part.done", object{"part": i.part(i.text)})
+	s.event("response.output_item.done", object{"output_index": 0, "item": i.object("completed", i.part(i.text))})
 }

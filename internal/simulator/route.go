@@ -12,9 +12,9 @@ type endpoint struct {
 	method  string
 	pattern string // segments; {} stands for any one
 	format  format
-	open    string // why no credential is needed; "" when one is
-	read    func(fields) prompt
-	serve   func(*Provider, *call) answer
+	needs   string              // members that a request must have, separated by spaces
+	read    func(fields) prompt // nil: the request has no text
+	serve   func(*call) answer
 }
 
 // bases is what may stand before an endpoint's pattern: the base paths of the
@@ -29,45 +29,45 @@ func bases() []string {
 func endpoints() []endpoint {
 	const get, post, del = http.MethodGet, http.MethodPost, http.MethodDelete
 	return []endpoint{
-		{post, "/chat/completions", formatOpenAI, "", readTurns, (*Provider).chat},
-		{post, "/completions", formatOpenAI, "", readAll, (*Provider).completions},
-		{post, "/responses", formatOpenAI, "", readTurns, (*Provider).responses},
-		{post, "/embeddings", formatOpenAI, "", readAll, (*Provider).embeddings},
-		{post, "/moderations", formatOpenAI, "", readAll, (*Provider).moderations},
-		{post, "/images/generations", formatOpenAI, "", readAll, (*Provider).images},
-		{post, "/images/edits", formatOpenAI, "", readAll, (*Provider).images},
-		{post, "/audio/speech", formatOpenAI, "", readAll, (*Provider).speech},
-		{post, "/audio/transcriptions", formatOpenAI, "", readAll, (*Provider).transcription},
-		{post, "/audio/translations", formatOpenAI, "", readAll, (*Provider).transcription},
-		{post, "/videos", formatOpenAI, "", readAll, (*Provider).createVideo},
-		{get, "/videos", formatOpenAI, "", nil, (*Provider).listVideos},
-		{get, "/videos/{}", formatOpenAI, "", nil, (*Provider).pollVideo},
-		{get, "/videos/{}/content", formatOpenAI, "", nil, (*Provider).videoContent},
-		{del, "/videos/{}", formatOpenAI, "", nil, (*Provider).deleteVideo},
-		{post, "/messages", formatAnthropic, "", readTurns, (*Provider).messages},
-		{post, "/messages/count_tokens", formatAnthropic, "", readTurns, (*Provider).countTokens},
-		{post, "/v2/rerank", formatCohere, "", readAll, (*Provider).rerankCohere},
-		{post, "/rerank", formatOpenAI, "", readAll, (*Provider).rerank},
-		{post, "/reranks", formatOpenAI, "", readAll, (*Provider).rerank},
-		{post, "/v1beta/models/{}", formatGemini, "", readTurns, (*Provider).gemini},
-		{get, "/v1beta/models", formatGemini, "", nil, (*Provider).geminiModels},
-		{get, "/v1beta/models/{}", formatGemini, "", nil, (*Provider).geminiModel},
-		{post, "/v1/models/{}", formatGemini, "", readTurns, (*Provider).gemini},
-		{get, "/models", formatOpenAI, "", nil, (*Provider).models},
-		{get, "/models/{}", formatOpenAI, "", nil, (*Provider).model},
-		{post, "/services/aigc/video-generation/video-synthesis", formatDashScope, "", readAll, (*Provider).createTask},
-		{get, "/tasks/{}", formatDashScope, "", nil, (*Provider).pollTask},
-		{post, "/tasks/{}/cancel", formatDashScope, "", nil, (*Provider).cancelTask},
-		{post, "/contents/generations/tasks", formatOpenAI, "", readAll, (*Provider).createArk},
-		{get, "/contents/generations/tasks/{}", formatOpenAI, "", nil, (*Provider).pollArk},
-		{del, "/contents/generations/tasks/{}", formatOpenAI, "", nil, (*Provider).deleteArk},
-		{get, "/files/{}", formatOpenAI, "a result's address is its own permission", nil, (*Provider).file},
+		{post, "/chat/completions", formatOpenAI, "messages model", readTurns, (*call).chat},
+		{post, "/completions", formatOpenAI, "", readAll, (*call).completions},
+		{post, "/responses", formatOpenAI, "input", readTurns, (*call).responses},
+		{post, "/embeddings", formatOpenAI, "input", readAll, (*call).embeddings},
+		{post, "/moderations", formatOpenAI, "input", readAll, (*call).moderations},
+		{post, "/images/generations", formatOpenAI, "prompt", readAll, (*call).images},
+		{post, "/images/edits", formatOpenAI, "prompt", readAll, (*call).images},
+		{post, "/audio/speech", formatOpenAI, "input", readAll, (*call).speech},
+		{post, "/audio/transcriptions", formatOpenAI, "file", readAll, (*call).transcription},
+		{post, "/audio/translations", formatOpenAI, "file", readAll, (*call).transcription},
+		{post, "/videos", formatOpenAI, "prompt", readAll, (*call).createVideo},
+		{get, "/videos", formatOpenAI, "", nil, (*call).listVideos},
+		{get, "/videos/{}", formatOpenAI, "", nil, (*call).pollVideo},
+		{get, "/videos/{}/content", formatOpenAI, "", nil, (*call).videoContent},
+		{del, "/videos/{}", formatOpenAI, "", nil, (*call).deleteVideo},
+		{post, "/messages", formatAnthropic, "max_tokens messages", readTurns, (*call).messages},
+		{post, "/messages/count_tokens", formatAnthropic, "", readTurns, (*call).countTokens},
+		{post, "/v2/rerank", formatCohere, "query documents", readAll, (*call).rerankCohere},
+		{post, "/rerank", formatOpenAI, "query documents", readAll, (*call).rerank},
+		{post, "/reranks", formatOpenAI, "query documents", readAll, (*call).rerank},
+		{post, "/v1beta/models/{}", formatGemini, "", readTurns, (*call).gemini},
+		{get, "/v1beta/models", formatGemini, "", nil, (*call).listModels},
+		{get, "/v1beta/models/{}", formatGemini, "", nil, (*call).oneModel},
+		{post, "/v1/models/{}", formatGemini, "", readTurns, (*call).gemini},
+		{get, "/models", formatOpenAI, "", nil, (*call).listModels},
+		{get, "/models/{}", formatOpenAI, "", nil, (*call).oneModel},
+		{post, "/services/aigc/video-generation/video-synthesis", formatDashScope, "", readAll, (*call).createTask},
+		{get, "/tasks/{}", formatDashScope, "", nil, (*call).pollTask},
+		{post, "/tasks/{}/cancel", formatDashScope, "", nil, (*call).cancelTask},
+		{post, "/contents/generations/tasks", formatOpenAI, "model", readAll, (*call).createArk},
+		{get, "/contents/generations/tasks/{}", formatOpenAI, "", nil, (*call).pollArk},
+		{del, "/contents/generations/tasks/{}", formatOpenAI, "", nil, (*call).deleteArk},
+		{get, "/files/{}", formatOpenAI, "", nil, (*call).file},
 	}
 }
 
 // find is the endpoint of the request. It sets the call's format, also when
 // there is none, and its argument.
-func find(c *call) (endpoint, bool) {
+func (c *call) find() (endpoint, bool) {
 	path := strings.Split(c.r.URL.EscapedPath(), "/")
 	for _, e := range endpoints() {
 		arg, ok := match(path, e.pattern)
@@ -105,3 +105,7 @@ func match(path []string, pattern string) (arg string, ok bool) {
 	}
 	return arg, true
 }
+
+// open reports whether no credential is needed: the address of a result is its
+// own permission.
+func (e endpoint) open() bool { return e.pattern == "/files/{}" }

@@ -3,11 +3,9 @@ package simulator
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"encoding/binary"
 	"encoding/hex"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -15,27 +13,18 @@ import (
 )
 
 // Options says what kind of provider to be. The zero value is a provider that
-// accepts any credential, keeps no ledger and logs nothing.
+// accepts any credential and keeps no ledger.
 type Options struct {
 	// Name is what directives of the form [[name@here=…]] are compared with.
 	Name string
-	// Seed goes into every id, so that two simulators can be told apart.
-	Seed uint64
 	// Now is the clock of timestamps and of [[after=…]]; nil means time.Now.
 	// Waiting is done in real time.
 	Now func() time.Time
 	// Ledger is told of every request; nil keeps none.
 	Ledger Ledger
-	// Log gets one line a request at debug level; nil discards.
-	Log *slog.Logger
 	// Credential is the only API key accepted, wherever the provider's format
 	// carries it; "" accepts every request.
 	Credential string
-	// Models is what the model lists show; nil shows a few. Any model is served.
-	Models []string
-	// Fixed answers chat completions with constants and reads nothing of the
-	// request but whether it is to be streamed and how it is marked: for load.
-	Fixed bool
 	// KeepRequests adds the header and body of the request to its record.
 	KeepRequests bool
 }
@@ -43,10 +32,9 @@ type Options struct {
 // Provider is an http.Handler that answers as model providers do. It is safe
 // for concurrent use.
 type Provider struct {
-	opts  Options
-	seq   atomic.Int64
-	jobs  jobs
-	fixed fixedAnswers
+	opts Options
+	seq  atomic.Int64
+	jobs jobs
 }
 
 // New makes a provider.
@@ -54,17 +42,12 @@ func New(opts Options) *Provider {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	if opts.Log == nil {
-		opts.Log = slog.New(slog.DiscardHandler)
-	}
-	if opts.Models == nil {
-		opts.Models = []string{"gpt-5-mini", "gpt-image-1", "text-embedding-3-small", "claude-sonnet-4-5", "gemini-2.5-flash", "rerank-v3.5"}
-	}
-	return &Provider{opts: opts, fixed: newFixedAnswers()}
+	return &Provider{opts: opts}
 }
 
 // call is one request on its way through the simulator.
 type call struct {
+	p      *Provider
 	r      *http.Request
 	format format
 	arg    string // the id, model or file name in the path
@@ -82,45 +65,44 @@ const maxBody = 64 << 20
 
 // ServeHTTP implements http.Handler.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if p.opts.Fixed && isFixed(r) {
-		p.serveFixed(w, r)
-		return
-	}
-	c := &call{r: r, d: newDirectives()}
+	c := &call{p: p, r: r, d: newDirectives()}
 	c.served = Served{Seq: p.seq.Add(1), Method: r.Method, Path: r.URL.Path}
-	a := p.answer(c)
-	p.send(w, c, a)
+	c.send(w, c.answer())
 }
 
-// answer finds what to reply, directives about the sending left aside.
-func (p *Provider) answer(c *call) answer {
-	e, ok := find(c)
-	if err := p.read(c); err != nil {
-		return c.fail(http.StatusBadRequest, err.Error())
+// answer decides the reply; directives about the sending come later.
+func (c *call) answer() answer {
+	e, known := c.find()
+	if err := c.read(); err != nil {
+		return c.invalid(err.Error())
 	}
-	if !ok {
+	if !known {
 		return c.fail(http.StatusNotFound, fmt.Sprintf("Unknown request URL: %s %s", c.r.Method, c.r.URL.Path))
 	}
-	err := p.understand(c, e)
-	if e.open == "" && !p.authorized(c.r) {
+	err := c.understand(e)
+	if !e.open() && !c.p.authorized(c.r) {
 		c.d = newDirectives()
 		return c.fail(http.StatusUnauthorized, "Incorrect API key provided to the simulator.")
 	}
-	if err != nil {
-		return c.fail(http.StatusBadRequest, err.Error())
-	}
-	if c.d.redirect != "" {
+	switch {
+	case err != nil:
+		return c.invalid(err.Error())
+	case c.d.redirect != "":
 		return answer{status: http.StatusFound, header: http.Header{"Location": {c.d.redirect}}}
-	}
-	if c.d.status > 0 {
+	case c.d.status > 0:
 		return c.fail(c.d.status, "This failure was asked for by a directive.")
 	}
-	return e.serve(p, c)
+	for name := range strings.FieldsSeq(e.needs) {
+		if c.fields.empty(name) {
+			return c.invalid(fmt.Sprintf("Missing required parameter: '%s'.", name))
+		}
+	}
+	return e.serve(c)
 }
 
 // understand reads the fields, the prompt and the directives of the request.
 // It runs before the credential is looked at, so that refusals are marked too.
-func (p *Provider) understand(c *call, e endpoint) error {
+func (c *call) understand(e endpoint) error {
 	if err := c.decode(); err != nil {
 		return err
 	}
@@ -128,7 +110,7 @@ func (p *Provider) understand(c *call, e endpoint) error {
 	if e.read != nil {
 		c.prompt = e.read(c.fields)
 	}
-	d, err := parseDirectives(c.prompt.steer, p.opts.Name)
+	d, err := parseDirectives(c.prompt.steer, c.p.opts.Name)
 	c.served.Marker = d.mark
 	if err != nil {
 		return err
@@ -137,7 +119,7 @@ func (p *Provider) understand(c *call, e endpoint) error {
 	return nil
 }
 
-func (p *Provider) read(c *call) error {
+func (c *call) read() error {
 	body, err := io.ReadAll(io.LimitReader(c.r.Body, maxBody+1))
 	if err != nil {
 		return fmt.Errorf("the request body could not be read: %w", err)
@@ -146,7 +128,7 @@ func (p *Provider) read(c *call) error {
 		return fmt.Errorf("the request body is larger than %d bytes", maxBody)
 	}
 	c.body = body
-	if p.opts.KeepRequests {
+	if c.p.opts.KeepRequests {
 		c.served.Header, c.served.Body = c.r.Header.Clone(), body
 	}
 	return nil
@@ -171,24 +153,20 @@ func (p *Provider) authorized(r *http.Request) bool {
 	return false
 }
 
-// hash names the request: equal requests to simulators of equal seed have
-// equal hashes.
-func (p *Provider) hash(c *call) string {
+// id is the name of what the call makes. Equal requests make things of equal
+// names, jobs excepted.
+func (c *call) id(prefix string) string {
 	h := sha256.New()
-	h.Write(binary.BigEndian.AppendUint64(nil, p.opts.Seed))
 	io.WriteString(h, c.r.Method+" "+c.r.URL.Path+"\n")
 	h.Write(c.body)
-	return hex.EncodeToString(h.Sum(nil))
+	return prefix + hex.EncodeToString(h.Sum(nil))[:24]
 }
 
-func (p *Provider) id(c *call, prefix string) string {
-	return prefix + p.hash(c)[:24]
-}
+// now is the simulator's time.
+func (c *call) now() time.Time { return c.p.opts.Now() }
 
-func (p *Provider) record(c *call) {
-	if p.opts.Ledger != nil {
-		p.opts.Ledger.Record(c.served)
+func (c *call) record() {
+	if c.p.opts.Ledger != nil {
+		c.p.opts.Ledger.Record(c.served)
 	}
-	p.opts.Log.Debug("simulated", "method", c.served.Method, "path", c.served.Path, "model", c.served.Model,
-		"status", c.served.Status, "input", c.served.InputTokens, "output", c.served.OutputTokens, "complete", c.served.Complete)
 }

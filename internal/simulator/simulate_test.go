@@ -97,18 +97,14 @@ func chatBody(extra, prompt string) string {
 
 func TestAnswerDependsOnTheRequestOnly(t *testing.T) {
 	t.Parallel()
-	a, b, other := start(t, simulator.Options{}), start(t, simulator.Options{}), start(t, simulator.Options{Seed: 1})
+	a, b := start(t, simulator.Options{}), start(t, simulator.Options{})
 	for _, path := range []string{"/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1beta/models/m:generateContent"} {
 		body := `{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"one two"}],"input":"one two","contents":[{"parts":[{"text":"one two"}]}]}`
 		_, first, _ := a.post(t, path, body)
 		_, again, _ := a.post(t, path, body)
 		_, elsewhere, _ := b.post(t, path, body)
-		_, seeded, _ := other.post(t, path, body)
 		if first != again || first != elsewhere {
 			t.Errorf("%s: equal requests, different answers:\n%s\n%s\n%s", path, first, again, elsewhere)
-		}
-		if seeded == first {
-			t.Errorf("%s: the seed changes nothing", path)
 		}
 	}
 }
@@ -167,7 +163,7 @@ func TestLedgerEqualsWhatWasAnswered(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("record (-want +got):\n%s", diff)
 	}
-	if !strings.Contains(text, `"usage":{"prompt_tokens":7,"completion_tokens":8,"total_tokens":15,`) {
+	if !strings.Contains(text, `"prompt_tokens":7,`) || !strings.Contains(text, `"total_tokens":15}`) {
 		t.Errorf("the answer states another usage:\n%s", text)
 	}
 }
@@ -182,7 +178,7 @@ func TestStreamShape(t *testing.T) {
 	_, asked, _ := u.post(t, "/v1/chat/completions", chatBody(`,"stream":true,"stream_options":{"include_usage":true}`, "a"))
 	frames := strings.Split(strings.TrimSuffix(asked, "\n\n"), "\n\n")
 	end := frames[len(frames)-2:]
-	if !strings.Contains(end[0], `"choices":[],"usage":{`) || end[1] != "data: [DONE]" {
+	if !strings.Contains(end[0], `"choices":[],`) || !strings.Contains(end[0], `"usage":{`) || end[1] != "data: [DONE]" {
 		t.Errorf("end = %q, want the usage chunk and [DONE]", end)
 	}
 	for _, f := range frames[:len(frames)-2] {
@@ -213,7 +209,7 @@ func TestDirectives(t *testing.T) {
 		{"no usage streamed", stream, "[[no_usage]]", 200, "[DONE]", `"usage"`, false, false},
 		{"usage null", "", "[[usage_null]]", 200, `"usage":null`, `"prompt_tokens"`, false, false},
 		{"tier", "", "[[tier=flex]]", 200, `"service_tier":"flex"`, "", false, true},
-		{"stated counts", "", "[[input=1000]] [[output=2000]]", 200, `"prompt_tokens":1000,"completion_tokens":2000,"total_tokens":3000`, "", false, true},
+		{"stated counts", "", "[[input=1000]] [[output=2000]]", 200, `"total_tokens":3000`, "", false, true},
 		{"cut body", "", "[[cut=1]]", 200, `"chatcmpl-`, `"total_tokens"`, true, false},
 		{"cut stream", stream, "[[cut=2]]", 200, `"content":"This"`, `"content":" is"`, true, false},
 		{"cut after all", stream, "[[words=1]] [[cut=5]]", 200, "[DONE]", "", true, true},
@@ -376,25 +372,6 @@ func TestUnknownPaths(t *testing.T) {
 		res, _, err := u.post(t, base+"/chat/completions", chatBody("", "x"))
 		if err != nil || res.StatusCode != 200 {
 			t.Errorf("%s/chat/completions = %d, want 200", base, res.StatusCode)
-		}
-	}
-}
-
-func TestFixed(t *testing.T) {
-	t.Parallel()
-	u := start(t, simulator.Options{Fixed: true})
-	_, body, err := u.post(t, "/v1/chat/completions", chatBody("", "[[mark=f1]] anything"))
-	if err != nil || len(body) != 1260 || !json.Valid([]byte(body)) {
-		t.Errorf("body = %d bytes, %v, want 1260 of JSON", len(body), err)
-	}
-	_, stream, err := u.post(t, "/v1/chat/completions", chatBody(`,"stream":true`, "[[mark=f2]]"))
-	if got := strings.Count(stream, `"content":" word"`); err != nil || got != 40 || !strings.HasSuffix(stream, "data: [DONE]\n\n") {
-		t.Errorf("stream has %d chunks of text, %v, want 40", got, err)
-	}
-	for marker, size := range map[string]int{"f1": len(body), "f2": len(stream)} {
-		got := u.last(t, marker)
-		if got.InputTokens != 25 || got.OutputTokens != 40 || !got.Complete || got.Bytes != int64(size) {
-			t.Errorf("record %s = %+v, want 25 in, 40 out, %d bytes", marker, got, size)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net/http"
 	"strconv"
+	"time"
 )
 
 // film is the shortest MP4 that is one: a file type, a movie header without
@@ -44,23 +45,20 @@ func videoObject(j job) object {
 		v["status"], v["progress"] = "completed", 100
 		v["completed_at"], v["expires_at"] = j.finished.Unix(), j.finished.Unix()+resultKept
 	default:
-		v["status"], v["error"] = "failed", object{"code": j.status, "message": "The job was told to end like this."}
+		v["status"], v["error"] = "failed", object{"code": j.status, "message": jobToldToFail}
 	}
 	return v
 }
 
-func (p *Provider) createVideo(c *call) answer {
-	if c.fields.text("prompt") == "" {
-		return c.fail(http.StatusBadRequest, "Missing required parameter: 'prompt'.")
-	}
-	seconds, ok := length(c.fields, "seconds", 4)
-	if !ok {
-		return c.fail(http.StatusBadRequest, "Invalid value: 'seconds'.")
-	}
+func (c *call) createVideo() answer {
 	if c.fields.text("size") == "" {
 		c.fields["size"] = "720x1280"
 	}
-	return videoAnswer(p.createJob(c, "video_", seconds))
+	j, ok := c.createJob("video_", c.fields, "seconds", 4)
+	if !ok {
+		return c.invalid("Invalid value: 'seconds'.")
+	}
+	return videoAnswer(j)
 }
 
 func videoAnswer(j job) answer {
@@ -73,35 +71,28 @@ func (c *call) noVideo() answer {
 	return c.fail(http.StatusNotFound, "Video with id '"+c.arg+"' not found.")
 }
 
-func (p *Provider) pollVideo(c *call) answer {
-	j, ok := p.jobs.poll(c.arg, p.opts.Now())
+func (c *call) pollVideo() answer {
+	j, ok := c.job((*job).poll)
 	if !ok {
 		return c.noVideo()
 	}
-	c.sawJob(j)
 	return videoAnswer(j)
 }
 
-func (p *Provider) listVideos(c *call) answer {
-	const page = 20
+func (c *call) listVideos() answer {
 	data := []object{}
-	for _, j := range p.jobs.list(page) {
+	for _, j := range c.p.jobs.latest(20) {
 		data = append(data, videoObject(j))
 	}
-	reply := object{"object": "list", "data": data, "first_id": nil, "last_id": nil, "has_more": false}
-	if len(data) > 0 {
-		reply["first_id"], reply["last_id"] = data[0]["id"], data[len(data)-1]["id"]
-	}
-	return jsonAnswer(reply)
+	return jsonAnswer(page(data, object{"object": "list"}))
 }
 
-func (p *Provider) videoContent(c *call) answer {
-	j, ok := p.jobs.get(c.arg)
-	if !ok {
+func (c *call) videoContent() answer {
+	j, ok := c.job((*job).look)
+	switch {
+	case !ok:
 		return c.noVideo()
-	}
-	c.sawJob(j)
-	if j.status != jobSucceeded {
+	case j.status != jobSucceeded:
 		return c.fail(http.StatusConflict, "Video is not ready yet, use GET /v1/videos/{video_id} to check status.")
 	}
 	return answer{kind: "video/mp4", body: film()}
@@ -109,15 +100,17 @@ func (p *Provider) videoContent(c *call) answer {
 
 // deleteVideo removes a video in any state, so that an unfinished one is
 // cancelled.
-func (p *Provider) deleteVideo(c *call) answer {
-	j, ok := p.jobs.remove(c.arg)
+func (c *call) deleteVideo() answer {
+	j, ok := c.job(func(j *job, now time.Time) {
+		if j.status == jobRunning {
+			j.status = jobQueued
+		}
+		j.cancel(now)
+	})
 	if !ok {
 		return c.noVideo()
 	}
-	if j.status == jobQueued || j.status == jobRunning {
-		j.status = jobCancelled
-	}
-	c.sawJob(j)
+	c.p.jobs.remove(j.id)
 	c.served.Seconds = 0
 	return jsonAnswer(object{"id": j.id, "object": "video.deleted", "deleted": true})
 }
