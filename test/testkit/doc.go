@@ -1,6 +1,6 @@
 // Package testkit is what tests need around the gateway: upstreams that keep a
-// ledger or replay recordings, and private Postgres and Redis servers. Only
-// tests import it.
+// ledger, a payment processor, private Postgres and Redis servers, and the
+// gateway's own binary. Only tests import it.
 //
 // Everything listens on loopback and ends with the test, or with the test
 // process, even when that is killed.

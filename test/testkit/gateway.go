@@ -3,8 +3,8 @@
 package testkit
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/simulator"
 )
 
 // GatewayOptions say how to start a gateway; the zero value is one on SQLite
@@ -93,8 +94,7 @@ type instance struct {
 	binary  string
 	process *exec.Cmd
 	exited  chan struct{} // closed when the process is gone
-	mu      sync.Mutex
-	log     bytes.Buffer
+	log     gatewayLog
 }
 
 // StartGateway builds the binary, once per test process, writes a
@@ -107,8 +107,7 @@ func StartGateway(t testing.TB, o GatewayOptions) *Gateway {
 	}
 	g := &Gateway{&instance{env: append(os.Environ(), o.Env...), binary: o.Binary}, t}
 	if o.Upstream == "" {
-		g.Upstream = Upstream(t, simulatedUpstream())
-		o.Upstream = g.Upstream.URL
+		g.Upstream = Upstream(t, simulator.Options{Name: "upstream", Credential: "sk-upstream", KeepRequests: true})
 	}
 	if o.Dir == "" {
 		o.Dir = t.TempDir()
@@ -124,43 +123,62 @@ func StartGateway(t testing.TB, o GatewayOptions) *Gateway {
 // SIGHUP.
 func (g *Gateway) Configure(o GatewayOptions) {
 	g.t.Helper()
-	or := func(text, usual string) string {
-		if text == "" {
-			return usual
-		}
-		return text
-	}
 	if o.Upstream == "" && g.Upstream != nil {
 		o.Upstream = g.Upstream.URL
+	}
+	if o.Server != "" {
+		o.Server = ", " + o.Server
 	}
 	pooler := ""
 	if o.Pooled {
 		pooler = ", pooler: transaction"
 	}
-	text := fmt.Sprintf("server: {listen: \"127.0.0.1:0\", data_dir: ., drain_delay: 0s%s}\n", comma(o.Server)) +
-		fmt.Sprintf("database: {url: %q%s}\n", or(o.Database, "sqlite:modelgate.db"), pooler) +
-		fmt.Sprintf("metering: {%s}\n", or(o.Metering, "fsync: always")) +
-		fmt.Sprintf("limits: {%s}\n", or(o.Limits, "requests_per_second: 0, concurrency: 0")) +
+	text := fmt.Sprintf("server: {listen: \"127.0.0.1:0\", data_dir: ., drain_delay: 0s%s}\n", o.Server) +
+		fmt.Sprintf("database: {url: %q%s}\n", cmp.Or(o.Database, "sqlite:modelgate.db"), pooler) +
+		fmt.Sprintf("metering: {%s}\n", cmp.Or(o.Metering, "fsync: always")) +
+		fmt.Sprintf("limits: {%s}\n", cmp.Or(o.Limits, "requests_per_second: 0, concurrency: 0")) +
 		"log: {level: debug, format: text}\n" +
-		"providers:" + or(o.Providers, usualProviders) + "\n" +
-		"catalog:" + or(o.Catalog, usualCatalog) + "\n" + o.More
+		"providers:" + cmp.Or(o.Providers, usualProviders) + "\n" +
+		"catalog:" + cmp.Or(o.Catalog, usualCatalog) + "\n" + o.More
 	text = strings.ReplaceAll(text, "$UPSTREAM", o.Upstream)
-	if o.Credential != "" {
-		text = strings.ReplaceAll(text, "sk-upstream", o.Credential)
-	}
+	text = strings.ReplaceAll(text, "sk-upstream", cmp.Or(o.Credential, "sk-upstream"))
 	if err := os.WriteFile(g.ConfigFile, []byte(text), 0o600); err != nil {
 		g.t.Fatal(err)
 	}
 }
 
-func comma(fields string) string {
-	if fields == "" {
-		return ""
-	}
-	return ", " + fields
+var listening = regexp.MustCompile(`msg=listening.* addr=(127\.0\.0\.1:\d+)\s`)
+
+// gatewayLog takes what a process and its predecessors write, and finds the
+// address on which the present one listens.
+type gatewayLog struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	began   int         // where the text of the present process begins
+	address chan string // nil once the address has been found
 }
 
-var listening = regexp.MustCompile(`msg=listening.* addr=(127\.0\.0\.1:\d+)`)
+// begin waits for the address of another process.
+func (l *gatewayLog) begin() <-chan string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.began, l.address = l.text.Len(), make(chan string, 1)
+	return l.address
+}
+
+// Write implements io.Writer.
+func (l *gatewayLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(b)
+	if l.address != nil {
+		if m := listening.FindSubmatch(l.text.Bytes()[l.began:]); m != nil {
+			l.address <- string(m[1])
+			l.address = nil
+		}
+	}
+	return len(b), nil
+}
 
 // listenTimeout leaves time for a long spool to be booked on a busy machine.
 const listenTimeout = 3 * time.Minute
@@ -168,52 +186,25 @@ const listenTimeout = 3 * time.Minute
 // Start starts the process on what is there, and waits until it listens.
 func (g *Gateway) Start() {
 	g.t.Helper()
-	g.process = exec.Command(g.binary, "serve", "--config", g.ConfigFile)
-	g.process.Env = g.env
-	g.process.Stdout = output{g.instance}
-	stderr, err := g.process.StderrPipe()
-	if err == nil {
-		err = g.process.Start()
-	}
-	if err != nil {
+	process, exited, address := exec.Command(g.binary, "serve", "--config", g.ConfigFile), make(chan struct{}), g.log.begin()
+	process.Env, process.Stdout, process.Stderr = g.env, &g.log, &g.log
+	g.process, g.exited = process, exited
+	if err := process.Start(); err != nil {
 		g.t.Fatalf("start gateway: %v", err)
 	}
-	address := make(chan string, 1)
-	exited := make(chan struct{})
-	g.exited = exited
 	go func() {
-		lines := bufio.NewScanner(stderr)
-		lines.Buffer(nil, 1<<20)
-		for lines.Scan() {
-			g.mu.Lock()
-			g.log.WriteString(lines.Text() + "\n")
-			g.mu.Unlock()
-			if m := listening.FindStringSubmatch(lines.Text()); m != nil {
-				address <- m[1]
-			}
-		}
-		_ = g.process.Wait() // Stop and Kill read the outcome from ProcessState
+		_ = process.Wait() // Stop and Kill read the outcome from ProcessState
 		close(exited)
 	}()
 	select {
 	case a := <-address:
 		g.URL = "http://" + a
 	case <-exited:
-		g.t.Fatalf("the gateway ended at its start:\n%s", g.Log())
+		g.t.Fatalf("the gateway exited with %d before it listened; its log:\n%s", g.ExitCode(), g.Log())
 	case <-time.After(listenTimeout):
 		g.Kill()
-		g.t.Fatalf("the gateway does not listen:\n%s", g.Log())
+		g.t.Fatalf("the gateway did not listen within %v; its log:\n%s", listenTimeout, g.Log())
 	}
-}
-
-// output takes what a process writes to standard output, which is nothing.
-type output struct{ *instance }
-
-// Write adds to the log.
-func (o output) Write(b []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.log.Write(b)
 }
 
 // Log is what the process and its predecessors have written to standard
@@ -221,9 +212,9 @@ func (o output) Write(b []byte) (int, error) {
 // its answer; after Stop and Kill all is here, and after Start all that comes
 // before listening.
 func (g *Gateway) Log() string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.log.String()
+	g.log.mu.Lock()
+	defer g.log.mu.Unlock()
+	return g.log.text.String()
 }
 
 // Signal sends a signal to the process.
@@ -242,10 +233,10 @@ func (g *Gateway) Stop() {
 	case <-g.exited:
 	case <-time.After(time.Minute):
 		g.Kill()
-		g.t.Fatalf("the gateway does not end on SIGTERM:\n%s", g.Log())
+		g.t.Fatalf("the gateway did not end within a minute of SIGTERM; its log:\n%s", g.Log())
 	}
-	if code := g.process.ProcessState.ExitCode(); code != 0 {
-		g.t.Fatalf("the gateway ended with %d:\n%s", code, g.Log())
+	if code := g.ExitCode(); code != 0 {
+		g.t.Fatalf("the gateway exited with %d on SIGTERM, want 0; its log:\n%s", code, g.Log())
 	}
 }
 
@@ -329,52 +320,49 @@ func (g *Gateway) NewKey(client modelgate.ClientID, flags ...string) (secret str
 
 // build is a binary of this test process.
 type build struct {
-	once  sync.Once
 	path  string
 	guard *watchdog // removes it when this process ends
-	err   error
 }
 
-var binary, failing build
+var (
+	binary  = sync.OnceValues(func() (build, error) { return buildCheckout("") })
+	failing = sync.OnceValues(func() (build, error) { return buildCheckout("failpoint") })
+)
 
 // Binary is the path of the modelgate binary, built from this checkout once
 // per test process.
-func Binary(t testing.TB) string {
-	t.Helper()
-	notShort(t)
-	binary.once.Do(func() { binary.err = binary.make("") })
-	if binary.err != nil {
-		t.Fatal(binary.err)
-	}
-	return binary.path
-}
+func Binary(t testing.TB) string { return builtPath(t, binary) }
 
 // FailpointBinary is Binary built with the tag failpoint: one that a test can
 // have killed at a chosen place.
-func FailpointBinary(t testing.TB) string {
+func FailpointBinary(t testing.TB) string { return builtPath(t, failing) }
+
+func builtPath(t testing.TB, made func() (build, error)) string {
 	t.Helper()
-	failing.once.Do(func() { failing.err = failing.make("failpoint") })
-	if failing.err != nil {
-		t.Fatal(failing.err)
+	notShort(t)
+	b, err := made()
+	if err != nil {
+		t.Fatal(err)
 	}
-	return failing.path
+	return b.path
 }
 
-// make builds this checkout.
-func (b *build) make(tags string) error {
+// buildCheckout builds this checkout with its pages.
+func buildCheckout(tags string) (build, error) {
 	root, err := moduleRoot()
 	if err != nil {
-		return err
+		return build{}, err
 	}
 	pages := exec.Command("scripts/pages")
 	pages.Dir = root
 	if out, err := pages.CombinedOutput(); err != nil {
-		return fmt.Errorf("build pages: %w\n%s", err, out)
+		return build{}, fmt.Errorf("build pages: %w\n%s", err, out)
 	}
-	if err := b.place(); err != nil {
-		return err
+	b, err := place()
+	if err != nil {
+		return b, err
 	}
-	return b.compile(root, tags)
+	return b, b.compile(root, tags)
 }
 
 func moduleRoot() (string, error) {
@@ -385,18 +373,18 @@ func moduleRoot() (string, error) {
 	return strings.TrimSpace(string(root)), nil
 }
 
-// place makes a folder that a watchdog removes when the test process ends.
-func (b *build) place() error {
+// place makes a folder for a binary that a watchdog removes when the test
+// process ends.
+func place() (build, error) {
 	dir, err := os.MkdirTemp("", "modelgate-binary-")
 	if err != nil {
-		return err
+		return build{}, err
 	}
-	b.path = filepath.Join(dir, "modelgate")
-	b.guard, err = watch(`cat >/dev/null; rm -rf "$0"`, dir, nil)
-	return err
+	guard, err := watch(`cat >/dev/null; rm -rf "$0"`, dir, nil)
+	return build{filepath.Join(dir, "modelgate"), guard}, err
 }
 
-func (b *build) compile(source, tags string) error {
+func (b build) compile(source, tags string) error {
 	cmd := exec.Command("go", "build", "-pgo=off", "-tags", tags, "-o", b.path, "./cmd/modelgate")
 	cmd.Dir = source
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -28,14 +27,21 @@ const postgresEnv = "MODELGATE_TEST_POSTGRES_URL"
 func Postgres(t testing.TB) string {
 	t.Helper()
 	notShort(t)
-	if cluster := os.Getenv(postgresEnv); cluster != "" {
-		return createDatabase(t, cluster)
+	cluster := os.Getenv(postgresEnv)
+	if cluster == "" {
+		c, err := sharedCluster()
+		if err != nil {
+			t.Fatal(err)
+		}
+		cluster = c.url()
 	}
-	c, err := sharedCluster()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return createDatabase(t, c.url())
+	address, name := createDatabase(t, cluster)
+	t.Cleanup(func() {
+		if err := execute(cluster, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return address
 }
 
 // sharedCluster is the one cluster of the process; its watchdog ends it.
@@ -65,11 +71,8 @@ func NewPostgresCluster(t testing.TB) *PostgresCluster {
 // Database is the URL of a fresh, empty database; it goes with the cluster.
 func (c *PostgresCluster) Database(t testing.TB) string {
 	t.Helper()
-	name := databaseName()
-	if err := execute(c.url(), "CREATE DATABASE "+name+" TEMPLATE template0"); err != nil {
-		t.Fatal(err)
-	}
-	return withDatabase(t, c.url(), name)
+	url, _ := createDatabase(t, c.url())
+	return url
 }
 
 // Stop ends the server at once, as a crash does: connections break and new ones
@@ -95,13 +98,9 @@ func (c *PostgresCluster) url() string {
 	return fmt.Sprintf("postgres://gate@127.0.0.1:%d/postgres?sslmode=disable", c.port)
 }
 
-// portAttempts is how often another port is tried: between finding a free one
-// and its use, another process can take it.
-const portAttempts = 5
-
 func startCluster() (*PostgresCluster, error) {
 	folders := []string{"/usr/lib/postgresql/*/bin", "/opt/homebrew/opt/postgresql*/bin", "/usr/local/opt/postgresql*/bin", "/usr/pgsql-*/bin"}
-	initdb, ctl := program("initdb", folders...), program("pg_ctl", folders...)
+	initdb, ctl := findProgram("initdb", folders...), findProgram("pg_ctl", folders...)
 	if initdb == "" || ctl == "" {
 		return nil, fmt.Errorf("these tests need Postgres: install it (apt-get install postgresql, brew install postgresql) or name a cluster in %s", postgresEnv)
 	}
@@ -129,7 +128,7 @@ func startCluster() (*PostgresCluster, error) {
 
 // prepare makes the data folder and starts the server for the first time.
 func (c *PostgresCluster) prepare(initdb string) error {
-	if err := os.Chown(c.dir, c.owner.uid, c.owner.gid); err != nil {
+	if err := c.owner.own(c.dir); err != nil {
 		return err
 	}
 	// Syncing the empty cluster protects nothing; the server itself syncs.
@@ -159,41 +158,24 @@ func (c *PostgresCluster) start() error {
 	return nil
 }
 
-// startTimeout is how long a server may take to answer; on a busy machine it
-// is seconds. administerTimeout is the same for one statement.
-const (
-	startTimeout      = 60 * time.Second
-	administerTimeout = 60 * time.Second
-)
-
-func databaseName() string { return "gate_" + strings.ToLower(rand.Text()) }
-
-func createDatabase(t testing.TB, cluster string) string {
-	t.Helper()
-	name := databaseName()
-	if err := execute(cluster, "CREATE DATABASE "+name+" TEMPLATE template0"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := execute(cluster, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
-			t.Error(err)
-		}
-	})
-	return withDatabase(t, cluster, name)
-}
-
-func withDatabase(t testing.TB, cluster, name string) string {
+// createDatabase makes a database in a cluster.
+func createDatabase(t testing.TB, cluster string) (address, name string) {
 	t.Helper()
 	u, err := url.Parse(cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
+	name = "gate_" + strings.ToLower(rand.Text())
+	if err := execute(cluster, "CREATE DATABASE "+name+" TEMPLATE template0"); err != nil {
+		t.Fatal(err)
+	}
 	u.Path = "/" + name
-	return u.String()
+	return u.String(), name
 }
 
+// execute runs a statement on a connection of its own.
 func execute(cluster, statement string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), administerTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	conn, err := pgx.Connect(ctx, cluster)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -41,7 +42,8 @@ func watch(script, dir string, command []string) (*watchdog, error) {
 	return &watchdog{cmd, pipe}, nil
 }
 
-// stop lets the watchdog clean up and waits until it has.
+// stop lets the watchdog clean up and waits until it has. A second stop does
+// nothing.
 func (w *watchdog) stop() {
 	w.pipe.Close()
 	w.cmd.Wait()
@@ -76,9 +78,9 @@ func FreeAddress(t testing.TB) string {
 	return fmt.Sprintf("127.0.0.1:%d", port)
 }
 
-// program looks for an executable in PATH and then in the folders that the
+// findProgram looks for an executable in PATH and then in the folders that the
 // patterns match, the last in order of name first. It is "" when there is none.
-func program(name string, patterns ...string) string {
+func findProgram(name string, patterns ...string) string {
 	if path, err := exec.LookPath(name); err == nil {
 		return path
 	}
@@ -104,7 +106,7 @@ func Chromium(t testing.TB) string {
 	t.Helper()
 	notShort(t)
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "Google Chrome", "Chromium"} {
-		if path := program(name, "/Applications/*.app/Contents/MacOS"); path != "" {
+		if path := findProgram(name, "/Applications/*.app/Contents/MacOS"); path != "" {
 			return path
 		}
 	}
@@ -123,29 +125,29 @@ func findOwner() (owner, error) {
 	if os.Geteuid() != 0 {
 		return owner{nil, -1, -1}, nil
 	}
-	uid, err := accountID("-u")
+	account, err := user.Lookup("postgres")
 	if err != nil {
-		return owner{}, err
+		return owner{}, fmt.Errorf("the tests run as root, and Postgres refuses to: make an account for it (useradd postgres): %w", err)
 	}
-	gid, err := accountID("-g")
-	if err != nil {
-		return owner{}, err
+	uid, _ := strconv.Atoi(account.Uid) // numbers on every Unix
+	gid, _ := strconv.Atoi(account.Gid)
+	if path := findProgram("setpriv", "/usr/bin"); path != "" {
+		return owner{[]string{path, "--reuid=" + account.Uid, "--regid=" + account.Gid, "--clear-groups"}, uid, gid}, nil
 	}
-	if path := program("setpriv", "/usr/bin"); path != "" {
-		return owner{[]string{path, "--reuid=" + strconv.Itoa(uid), "--regid=" + strconv.Itoa(gid), "--clear-groups"}, uid, gid}, nil
-	}
-	if path := program("runuser", "/sbin", "/usr/sbin"); path != "" {
+	if path := findProgram("runuser", "/sbin", "/usr/sbin"); path != "" {
 		return owner{[]string{path, "-u", "postgres", "--"}, uid, gid}, nil
 	}
 	return owner{}, fmt.Errorf("the tests run as root, Postgres refuses to, and neither setpriv nor runuser is there: install util-linux")
 }
 
-func accountID(flag string) (int, error) {
-	out, err := exec.Command("id", flag, "postgres").Output()
-	if err != nil {
-		return 0, fmt.Errorf("the tests run as root, Postgres refuses to, and there is no account postgres: %w", err)
+// own gives files to the account.
+func (o owner) own(paths ...string) error {
+	for _, path := range paths {
+		if err := os.Chown(path, o.uid, o.gid); err != nil {
+			return err
+		}
 	}
-	return strconv.Atoi(string(out[:len(out)-1]))
+	return nil
 }
 
 // run runs a command as the owner, in dir.

@@ -51,27 +51,32 @@ type Processor struct {
 	// Secret signs its webhooks.
 	Secret string
 
-	mu       sync.Mutex
-	now      func() time.Time
-	faults   ProcessorFaults
-	random   *rand.Rand
-	keys     map[string]bool
-	counted  []Counted
-	seen     map[string]time.Time // key/identifier → last counted
-	answers  map[string]*processorAnswer
-	sessions map[string]*PaySession
-	busy     map[string]int
-	// Figures of what has come in.
-	most, calls, throttled, lost, failed, refused, duplicates int
-	customers                                                 []url.Values
-	gate                                                      func()
+	mu        sync.Mutex
+	now       func() time.Time
+	faults    ProcessorFaults
+	random    *rand.Rand
+	keys      map[string]bool
+	counted   []Counted
+	seen      map[string]time.Time // key/identifier → last counted
+	answers   map[string]processorAnswer
+	sessions  map[string]*PaySession
+	busy      map[string]int // calls under way, by customer
+	stats     ProcessorStats
+	customers []url.Values
+}
+
+// ProcessorStats are what has come in.
+type ProcessorStats struct {
+	Calls, Throttled, Lost, Failed, Refused, Duplicates int
+	// MostAtOnce is how many calls for one customer were ever under way at the
+	// same time.
+	MostAtOnce int
 }
 
 // processorAnswer is what the processor replays to an idempotency key.
 type processorAnswer struct {
 	form   string
 	at     time.Time
-	done   bool
 	status int
 	body   any
 }
@@ -100,7 +105,7 @@ func NewProcessor(t testing.TB, keys ...string) *Processor {
 	t.Helper()
 	p := &Processor{
 		Secret: "whsec_0123456789abcdef", now: time.Now, random: rand.New(rand.NewPCG(1, 2)), keys: map[string]bool{},
-		seen: map[string]time.Time{}, answers: map[string]*processorAnswer{}, sessions: map[string]*PaySession{}, busy: map[string]int{},
+		seen: map[string]time.Time{}, answers: map[string]processorAnswer{}, sessions: map[string]*PaySession{}, busy: map[string]int{},
 	}
 	for _, k := range keys {
 		p.keys[k] = true
@@ -134,13 +139,6 @@ func (p *Processor) SetFaults(f ProcessorFaults) {
 	p.faults = f
 }
 
-// SetGate makes each report of usage wait in gate; nil for none.
-func (p *Processor) SetGate(gate func()) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.gate = gate
-}
-
 // Revoke makes a key unknown.
 func (p *Processor) Revoke(key string) {
 	p.mu.Lock()
@@ -162,19 +160,11 @@ func (p *Processor) Customers() []url.Values {
 	return slices.Clone(p.customers)
 }
 
-// ProcessorStats are what has come in.
-type ProcessorStats struct {
-	Calls, Throttled, Lost, Failed, Refused, Duplicates int
-	// MostAtOnce is how many calls for one customer were ever under way at the
-	// same time.
-	MostAtOnce int
-}
-
 // Stats are the figures so far.
 func (p *Processor) Stats() ProcessorStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return ProcessorStats{p.calls, p.throttled, p.lost, p.failed, p.refused, p.duplicates, p.most}
+	return p.stats
 }
 
 // Pay marks a payment as made and returns it.
@@ -221,128 +211,117 @@ func SignNotice(secret string, body []byte, at time.Time) string {
 // ServeHTTP implements http.Handler.
 func (p *Processor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	key := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
-	if err := r.ParseForm(); err != nil {
-		p.answer(w, 400, refusal("invalid_request_error", "", "malformed form", ""))
-		return
+	malformed := r.ParseForm()
+	if customer := r.PostForm.Get("payload[stripe_customer_id]"); customer != "" {
+		p.underWay(key+"/"+customer, 1)
+		defer p.underWay(key+"/"+customer, -1)
 	}
-	p.mu.Lock()
-	known := p.keys[key]
-	p.mu.Unlock()
-	if !known {
-		p.count(&p.refused)
-		tail := key[max(0, len(key)-4):]
-		p.answer(w, 401, refusal("invalid_request_error", "", "Invalid API Key provided: "+strings.Repeat("*", 8)+tail, ""))
-		return
+	status, body := p.serve(key, r, malformed)
+	if status == 0 {
+		panic(http.ErrAbortHandler)
 	}
-	var handle func(string, url.Values) (int, any)
-	switch {
-	case r.Method == http.MethodPost && r.URL.Path == "/v1/billing/meter_events":
-		p.report(w, r, key)
-		return
-	case r.Method == http.MethodPost && r.URL.Path == "/v1/customers":
-		handle = p.createCustomer
-	case r.Method == http.MethodPost && r.URL.Path == "/v1/checkout/sessions":
-		handle = p.createSession
-	case r.Method == http.MethodGet && strings.HasPrefix(r.URL.Path, "/v1/checkout/sessions/"):
-		status, body := p.session(key, strings.TrimPrefix(r.URL.Path, "/v1/checkout/sessions/"))
-		p.answer(w, status, body)
-		return
-	default:
-		p.answer(w, 404, refusal("invalid_request_error", "", "Unrecognized request URL", ""))
-		return
-	}
-	status, body := p.once(r, key, handle)
-	p.answer(w, status, body)
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Request-Id", "req_1")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the caller is gone: nobody is left to tell
 }
 
-// fault is what becomes of a call.
+// underWay counts the calls for a customer at this moment.
+func (p *Processor) underWay(customer string, change int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy[customer] += change
+	p.stats.MostAtOnce = max(p.stats.MostAtOnce, p.busy[customer])
+}
+
+// serve is the answer to a call; a status of 0 closes its connection.
+func (p *Processor) serve(key string, r *http.Request, malformed error) (int, any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	session, one := strings.CutPrefix(r.URL.Path, "/v1/checkout/sessions/")
+	switch {
+	case malformed != nil:
+		return 400, refusal("invalid_request_error", "", "malformed form", "")
+	case !p.keys[key]:
+		p.stats.Refused++
+		tail := key[max(0, len(key)-4):]
+		return 401, refusal("invalid_request_error", "", "Invalid API Key provided: "+strings.Repeat("*", 8)+tail, "")
+	case r.Method == http.MethodGet && one:
+		return p.session(key, session)
+	}
+	switch r.Method + " " + r.URL.Path {
+	case "POST /v1/billing/meter_events":
+		return p.report(key, r)
+	case "POST /v1/customers":
+		return p.once(key, r, p.createCustomer)
+	case "POST /v1/checkout/sessions":
+		return p.once(key, r, p.createSession)
+	}
+	return 404, refusal("invalid_request_error", "", "Unrecognized request URL", "")
+}
+
+// fault is what becomes of a report.
 type fault int
 
 const (
 	fine fault = iota
 	throttled
-	failedBefore
-	failedAfter
-	lostBefore
-	lostAfter
+	failed
+	lost
 )
 
-func (p *Processor) draw() fault {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.calls++
+// draw is the fault of a report, and whether it comes after the event was
+// counted.
+func (p *Processor) draw() (what fault, after bool) {
+	p.stats.Calls++
 	x := p.random.Float64()
-	after := p.random.IntN(2) == 1
+	after = p.random.IntN(2) == 1
 	switch f := p.faults; {
 	case x < f.Throttled:
-		p.throttled++
-		return throttled
+		p.stats.Throttled++
+		return throttled, after
 	case x < f.Throttled+f.Failed:
-		p.failed++
-		if after {
-			return failedAfter
-		}
-		return failedBefore
+		p.stats.Failed++
+		return failed, after
 	case x < f.Throttled+f.Failed+f.Lost:
-		p.lost++
-		if after {
-			return lostAfter
-		}
-		return lostBefore
+		p.stats.Lost++
+		return lost, after
 	}
-	return fine
+	return fine, after
 }
 
 // report takes an event, or fails to.
-func (p *Processor) report(w http.ResponseWriter, r *http.Request, key string) {
-	customer := key + "/" + r.PostForm.Get("payload[stripe_customer_id]")
-	p.mu.Lock()
-	p.busy[customer]++
-	p.most = max(p.most, p.busy[customer])
-	gate := p.gate
-	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.busy[customer]--
-	}()
-	if gate != nil {
-		gate()
+func (p *Processor) report(key string, r *http.Request) (int, any) {
+	what, after := p.draw()
+	switch {
+	case what == throttled:
+		return 429, refusal("invalid_request_error", "rate_limit", "Too many requests", "")
+	case what == lost && !after:
+		return 0, nil
 	}
-	what := p.draw()
-	switch what {
-	case throttled:
-		p.answer(w, 429, refusal("invalid_request_error", "rate_limit", "Too many requests", ""))
-		return
-	case lostBefore:
-		panic(http.ErrAbortHandler)
-	}
-	status, body := p.once(r, key, func(key string, form url.Values) (int, any) {
-		if what == failedBefore {
-			return 500, refusal("api_error", "", "An error occurred", "")
+	status, body := p.once(key, r, func(key string, form url.Values) (status int, body any) {
+		if what != failed || after {
+			status, body = p.count(key, form)
 		}
-		status, body := p.count1(key, form)
-		if what == failedAfter {
+		if what == failed {
 			return 500, refusal("api_error", "", "An error occurred", "")
 		}
 		return status, body
 	})
-	if what == lostAfter {
-		panic(http.ErrAbortHandler)
+	if what == lost {
+		return 0, nil
 	}
-	p.answer(w, status, body)
+	return status, body
 }
 
-// count1 judges an event and counts it.
-func (p *Processor) count1(key string, form url.Values) (int, any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// count judges an event and counts it.
+func (p *Processor) count(key string, form url.Values) (int, any) {
 	now := p.now()
 	value, err := strconv.ParseInt(form.Get("payload[value]"), 10, 64)
 	stamp, noStamp := strconv.ParseInt(form.Get("timestamp"), 10, 64)
 	at, id := time.Unix(stamp, 0), form.Get("identifier")
 	refuse := func(code, message, param string) (int, any) {
-		p.refused++
+		p.stats.Refused++
 		return 400, refusal("invalid_request_error", code, message, param)
 	}
 	switch customer := form.Get("payload[stripe_customer_id]"); {
@@ -358,7 +337,7 @@ func (p *Processor) count1(key string, form url.Values) (int, any) {
 		return refuse("timestamp_invalid", "The timestamp is out of range", "timestamp")
 	}
 	if last, ok := p.seen[key+"/"+id]; ok && now.Sub(last) < processorWindow {
-		p.duplicates++
+		p.stats.Duplicates++
 		return 400, refusal("invalid_request_error", "", "An event already exists with identifier "+id+".", "identifier")
 	}
 	p.seen[key+"/"+id] = now
@@ -367,43 +346,30 @@ func (p *Processor) count1(key string, form url.Values) (int, any) {
 		"event_name": processorMeter, "timestamp": stamp, "payload": map[string]string{"value": form.Get("payload[value]")}}
 }
 
-// once replays the first answer to an idempotency key, and refuses a twin that
-// is still under way or differs. What was turned away is not kept.
-func (p *Processor) once(r *http.Request, key string, handle func(string, url.Values) (int, any)) (int, any) {
+// once replays the first answer to an idempotency key, and refuses a call that
+// differs from the first. What was turned away is not kept.
+func (p *Processor) once(key string, r *http.Request, handle func(string, url.Values) (int, any)) (int, any) {
 	name := r.Header.Get("Idempotency-Key")
 	if name == "" || len(name) > 255 {
 		return 400, refusal("invalid_request_error", "", "Idempotency-Key", "")
 	}
 	name = key + "/" + r.URL.Path + "/" + name
 	form := r.PostForm.Encode()
-	p.mu.Lock()
-	a := p.answers[name]
-	if a != nil && p.now().Sub(a.at) < processorWindow {
-		defer p.mu.Unlock()
-		switch {
-		case a.form != form:
+	if a, ok := p.answers[name]; ok && p.now().Sub(a.at) < processorWindow {
+		if a.form != form {
 			return 400, refusal("idempotency_error", "", "Keys for idempotent requests can only be used with the same parameters", "")
-		case !a.done:
-			return 409, refusal("idempotency_error", "idempotency_key_in_use", "There is currently another in-progress request", "")
 		}
 		return a.status, a.body
 	}
-	a = &processorAnswer{form: form, at: p.now()}
-	p.answers[name] = a
-	p.mu.Unlock()
-	status, body := handle(key, r.PostForm)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	a.status, a.body, a.done = status, body, true
-	if status == 400 {
-		delete(p.answers, name)
+	a := processorAnswer{form: form, at: p.now()}
+	a.status, a.body = handle(key, r.PostForm)
+	if a.status != 400 {
+		p.answers[name] = a
 	}
-	return status, body
+	return a.status, a.body
 }
 
 func (p *Processor) createCustomer(key string, form url.Values) (int, any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	if strings.Contains(form.Get("name"), "refuse") {
 		return 402, refusal("invalid_request_error", "", "refused for "+key, "name")
 	}
@@ -412,14 +378,12 @@ func (p *Processor) createCustomer(key string, form url.Values) (int, any) {
 }
 
 func (p *Processor) createSession(key string, form url.Values) (int, any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	cents, err := strconv.ParseInt(form.Get("line_items[0][price_data][unit_amount]"), 10, 64)
 	expires, noExpiry := strconv.ParseInt(form.Get("expires_at"), 10, 64)
 	life := time.Unix(expires, 0).Sub(p.now())
 	if err != nil || form.Get("line_items[0][quantity]") != "1" || form.Get("success_url") == "" || noExpiry != nil ||
 		life < 29*time.Minute || life > 24*time.Hour {
-		p.refused++
+		p.stats.Refused++
 		return 400, refusal("invalid_request_error", "parameter_missing", "bad session", "line_items")
 	}
 	id := fmt.Sprintf("cs_%d", len(p.sessions)+1)
@@ -434,19 +398,11 @@ func (p *Processor) createSession(key string, form url.Values) (int, any) {
 }
 
 func (p *Processor) session(key, id string) (int, any) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
 	s := p.sessions[id]
 	if s == nil || s.key != "" && s.key != key {
 		return 404, refusal("invalid_request_error", "resource_missing", "No such session", "session")
 	}
 	return 200, *s
-}
-
-func (p *Processor) count(figure *int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	*figure++
 }
 
 func refusal(kind, code, message, param string) any {
@@ -457,11 +413,4 @@ func refusal(kind, code, message, param string) any {
 		}
 	}
 	return map[string]any{"error": detail}
-}
-
-func (p *Processor) answer(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Request-Id", "req_1")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(body) // the caller is gone: nobody is left to tell
 }

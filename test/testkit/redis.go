@@ -3,6 +3,7 @@
 package testkit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -10,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -44,10 +44,9 @@ var sharedRedis = sync.OnceValues(startRedis)
 // RedisServer is a Redis server that a test may stop and start. It keeps
 // nothing when it stops. Its port stays the same.
 type RedisServer struct {
-	path string
-	port int
+	program
+	*process
 	used atomic.Int64
-	dog  *watchdog
 }
 
 // NewRedisServer starts a server for one test. It ends with the test.
@@ -57,7 +56,7 @@ func NewRedisServer(t testing.TB) *RedisServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.Stop() })
+	t.Cleanup(s.Stop)
 	return s
 }
 
@@ -76,88 +75,45 @@ func (s *RedisServer) database(t testing.TB) string {
 // Stop ends the server: connections break and new ones are refused when it
 // returns. A second Stop does nothing.
 func (s *RedisServer) Stop() {
-	if s.dog != nil {
-		s.dog.stop()
-		s.dog = nil
-	}
+	s.process.stop()
 }
 
 // Start starts a stopped server and returns when it answers.
 func (s *RedisServer) Start(t testing.TB) {
 	t.Helper()
-	if err := s.start(); err != nil {
+	again, err := s.startOn(s.port)
+	if err != nil {
 		t.Fatal(err)
 	}
+	s.process = again
 }
 
 func startRedis() (*RedisServer, error) {
 	folders := []string{"/opt/homebrew/bin", "/usr/local/bin"}
-	path := program("redis-server", folders...)
-	if path == "" {
-		path = program("valkey-server", folders...)
-	}
+	path := cmp.Or(findProgram("redis-server", folders...), findProgram("valkey-server", folders...))
 	if path == "" {
 		return nil, fmt.Errorf("these tests need Redis or Valkey: install one (apt-get install redis-server, brew install redis) or name a server in %s", redisEnv)
 	}
-	s := &RedisServer{path: path}
-	var err error
-	for range portAttempts {
-		if s.port, err = freePort(); err != nil {
-			return nil, err
-		}
-		if err = s.start(); err == nil {
-			return s, nil
-		}
+	server := program{
+		name: "redis",
+		command: func(dir string, port int) ([]string, error) {
+			return []string{
+				path, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--databases", strconv.Itoa(redisDatabases),
+				"--save", "", "--appendonly", "no", "--daemonize", "no",
+			}, nil
+		},
+		ready: pingRedis,
 	}
-	return nil, err
+	running, err := server.start()
+	return &RedisServer{program: server, process: running}, err
 }
 
-func (s *RedisServer) start() error {
-	dir, err := os.MkdirTemp("", "gate-redis-")
-	if err != nil {
-		return err
-	}
-	command := []string{
-		s.path, "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", dir, "--databases", strconv.Itoa(redisDatabases),
-		"--save", "", "--appendonly", "no", "--daemonize", "no",
-	}
-	s.dog, err = watch(`cd /; "$@" >"$0/log" 2>&1 & pid=$!; read -r _; kill -9 $pid; wait $pid; rm -rf "$0"`, dir, command)
-	if err != nil {
-		os.RemoveAll(dir)
-		return err
-	}
-	if err := s.ready(dir); err != nil {
-		said, _ := os.ReadFile(dir + "/log")
-		s.Stop()
-		return fmt.Errorf("redis does not answer: %w\n%s", err, said)
-	}
-	return nil
-}
-
-// ready asks until the server answers; there is no signal to wait for.
-func (s *RedisServer) ready(dir string) error {
-	const redisStart = time.Minute // on a busy machine
-	ctx, cancel := context.WithTimeout(context.Background(), redisStart)
+// pingRedis is nil when the server on the port is the one that was started in
+// dir: another process may have taken the port first.
+func pingRedis(dir string, port int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := s.ping(ctx, dir)
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return err
-		}
-	}
-}
-
-// ping is nil when the server on the port is the one that was started in dir:
-// another process may have taken the port first.
-func (s *RedisServer) ping(ctx context.Context, dir string) error {
-	client := redis.NewClient(&redis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", s.port), MaxRetries: -1})
+	client := redis.NewClient(&redis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", port), MaxRetries: -1})
 	defer client.Close()
 	got, err := client.ConfigGet(ctx, "dir").Result()
 	if err != nil {
@@ -168,7 +124,7 @@ func (s *RedisServer) ping(ctx context.Context, dir string) error {
 		return err
 	}
 	if theirs, err := os.Stat(got["dir"]); err != nil || !os.SameFile(ours, theirs) {
-		return fmt.Errorf("the server on port %d runs in %q, not in %q", s.port, got["dir"], dir)
+		return fmt.Errorf("the server on port %d runs in %q, not in %q", port, got["dir"], dir)
 	}
 	return nil
 }

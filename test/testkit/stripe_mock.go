@@ -5,10 +5,8 @@ package testkit
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 )
@@ -19,64 +17,40 @@ import (
 func StripeMock(t testing.TB) string {
 	t.Helper()
 	notShort(t)
-	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
-	if err != nil {
-		t.Fatalf("find the module: %v", err)
-	}
-	dir, err := os.MkdirTemp("", "gate-stripe-")
+	root, err := moduleRoot()
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(dir, "stripe-mock")
+	path := filepath.Join(t.TempDir(), "stripe-mock")
 	cmd := exec.Command("go", "build", "-modfile=tools/go.mod", "-o", path, "github.com/stripe/stripe-mock")
-	cmd.Dir = strings.TrimSpace(string(root))
+	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build stripe-mock: %v\n%s", err, out)
 	}
-	for range portAttempts {
-		if address := startStripeMock(t, dir, path); address != "" {
-			return "http://" + address
-		}
-	}
-	t.Fatal("stripe-mock does not start")
-	return ""
-}
-
-// startStripeMock is "" where another process took the port first.
-func startStripeMock(t testing.TB, dir, path string) string {
-	t.Helper()
-	plain, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	secure, err := freePort()
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := fmt.Sprintf("127.0.0.1:%d", plain)
-	// Without an address for TLS it would listen on all of this machine's.
-	command := []string{path, "-http-addr", address, "-https-addr", fmt.Sprintf("127.0.0.1:%d", secure)}
-	dog, err := watch(`cd /; "$@" >"$0/log" 2>&1 & pid=$!; read -r _; kill -9 $pid; wait $pid; rm -f "$0/log"`, dir, command)
-	if err != nil {
-		t.Fatal(err)
-	}
 	client := &http.Client{Timeout: 5 * time.Second}
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for range 500 { // ten seconds
-		if resp, err := client.Get("http://" + address); err == nil {
+	address := func(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
+	server, err := program{
+		name: "stripe",
+		command: func(_ string, port int) ([]string, error) {
+			// Without an address for TLS it would listen on all of this machine's.
+			secure, err := freePort()
+			return []string{path, "-http-addr", address(port), "-https-addr", address(secure)}, err
+		},
+		ready: func(_ string, port int) error {
+			resp, err := client.Get("http://" + address(port))
+			if err != nil {
+				return err
+			}
 			resp.Body.Close()
 			if resp.Header.Get("Stripe-Mock-Version") == "" {
-				break // whoever took the port
+				return fmt.Errorf("another server listens on port %d", port)
 			}
-			t.Cleanup(func() {
-				dog.stop()
-				os.RemoveAll(dir)
-			})
-			return address
-		}
-		<-tick.C
+			return nil
+		},
+	}.start()
+	if err != nil {
+		t.Fatal(err)
 	}
-	dog.stop()
-	return ""
+	t.Cleanup(server.stop)
+	return "http://" + address(server.port)
 }

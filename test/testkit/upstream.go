@@ -53,9 +53,3 @@ func listen(t testing.TB, h http.Handler) *httptest.Server {
 	})
 	return server
 }
-
-// simulatedUpstream is the provider behind a gateway under test: it takes the
-// gateway's credential only, and keeps what it was sent.
-func simulatedUpstream() simulator.Options {
-	return simulator.Options{Name: "upstream", Credential: "sk-upstream", KeepRequests: true}
-}
