@@ -89,6 +89,38 @@ const (
 	AsyncCancel  Role = "cancel"  // ends it
 )
 
+// Endpoint is what the table knows of requests to a path, be it that of a door or
+// one of the proxy.
+type Endpoint struct {
+	// Models are the places where the request names models; the first found is
+	// billed. Nil: the format's for a door, none for a route.
+	Models []ModelSource
+	// Same are places that must name the model of the path, if any.
+	Same []ModelSource
+	// Stored are top-level members that refer to objects kept at the provider,
+	// beside the format's.
+	Stored []string
+	// Query are the query parameters that the official SDKs send, as NAME or
+	// as NAME=VALUE|VALUE where only these values leave the reply readable.
+	Query []string
+	// Deferred are top-level members that have the provider answer before the
+	// work is done, without its usage: null and false are all they may be.
+	Deferred []string
+	// Reader reads the usage out of replies; nil: there is none.
+	Reader *usage.Reader
+	// Order is where requests say what is to be made; nil: the usual one of the
+	// reader.
+	Order *Order
+	Auth  *Auth // nil: the format's
+	// Free: calls cost nothing, as lists and token counts.
+	Free bool
+	// IncludeUsage: a streamed call states usage only when asked to.
+	IncludeUsage bool
+	// Job is how the jobs that the path makes, or is for, are followed; nil for
+	// none.
+	Job *JobProtocol
+}
+
 // Door is one of the gateway's doors on one provider.
 type Door struct {
 	// Path is the door, such as /v1/chat/completions.
@@ -97,30 +129,10 @@ type Door struct {
 	// stands for the provider's model id.
 	Upstream string
 	Place    Place
-	Reader   *usage.Reader
-	Auth     *Auth         // nil: the format's
-	Models   []ModelSource // nil: the format's
-	Also     []ModelSource // further places, whatever Models says
-	// Same are places that must name the model of the path, if any.
-	Same   []ModelSource
-	Stored []string
-	// Query are the query parameters that the official SDKs send, as NAME or
-	// as NAME=VALUE|VALUE where only these values leave the reply readable.
-	Query []string
-	// Deferred are top-level members that have the provider answer before the
-	// work is done, without its usage: null and false are all they may be.
-	Deferred []string
+	Also     []ModelSource // places of models beside Models
 	// Header is set on the request, over the client's.
 	Header map[string]string
-	// Free: calls cost nothing.
-	Free bool
-	// IncludeUsage: a streamed call must ask for usage.
-	IncludeUsage bool
-	// Job is how the jobs that the door makes are followed; nil for a door
-	// that makes none.
-	Job *JobProtocol
-	// Order is where requests say what is to be made; nil: as the reader has it.
-	Order *Order
+	Endpoint
 }
 
 // Target is the upstream path, escaped, and query for a model.
@@ -141,30 +153,14 @@ func (d *Door) Target(model string) (path, query string) {
 type Route struct {
 	// Pattern is a method and a path; see PathPattern.
 	Pattern string
-	// Models are the places where the request names models; the first found
-	// is billed. None: the call names no model.
-	Models []ModelSource
-	// Same, Query and Deferred are those of a Door.
-	Same     []ModelSource
-	Query    []string
-	Deferred []string
-	Reader   *usage.Reader
-	Auth     *Auth // nil: the format's
-	Stored   []string
 	// Open: it is not known what the path does, so calls need not name a model
 	// where the table has places for one.
 	Open bool
-	// Free: calls cost nothing, as lists and token counts.
-	Free bool
-	// IncludeUsage: a streamed call states usage only when asked to.
-	IncludeUsage bool
-	// Async is what the path does for a job, and Way how the job is followed.
-	// Kind is what a job makes whose model the catalog does not know; "" is
-	// video.
+	// Async is what the path does for a job. Kind is what a job makes whose model
+	// the catalog does not know; "" is video.
 	Async Role
-	Job   *JobProtocol
 	Kind  modelgate.ModelKind
-	Order *Order // see Door
+	Endpoint
 
 	excepted bool // callers may not share it, whatever comes after
 }
@@ -172,32 +168,31 @@ type Route struct {
 // standardDoor is what a door means wherever a format serves it.
 type standardDoor struct {
 	name, path string
-	reader     *usage.Reader
-	free       bool
-	stored     []string
-	deferred   []string
-	query      []string
-	also       []ModelSource
+	Endpoint
+	also []ModelSource
 }
 
 // standardDoors lists the gateway's doors by the names the configuration
 // uses for them.
 func standardDoors() []standardDoor {
+	read := func(r *usage.Reader) Endpoint { return Endpoint{Reader: r} }
+	messages, responses := read(usage.Messages), read(usage.Responses)
+	messages.Query = []string{"beta"}
+	responses.Stored, responses.Deferred = []string{"prompt"}, []string{"background"} // a prompt is a template kept at the provider
 	return []standardDoor{
-		{name: "chat", path: "/v1/chat/completions", reader: usage.Chat},
-		{name: "completions", path: "/v1/completions", reader: usage.Chat},
-		{name: "messages", path: "/v1/messages", reader: usage.Messages, also: toolModels(), query: []string{"beta"}},
-		{name: "count_tokens", path: "/v1/messages/count_tokens", free: true, query: []string{"beta"}},
-		// A prompt on this door is a template kept at the provider.
-		{name: "responses", path: "/v1/responses", reader: usage.Responses, stored: []string{"prompt"}, deferred: []string{"background"}, also: toolModels()},
-		{name: "images", path: "/v1/images/generations", reader: usage.Images},
-		{name: "image_edits", path: "/v1/images/edits", reader: usage.Images},
-		{name: "videos", path: "/v1/videos", reader: usage.Video},
-		{name: "embeddings", path: "/v1/embeddings", reader: usage.Chat},
-		{name: "reranks", path: "/v1/reranks", reader: usage.Chat},
-		{name: "speech", path: "/v1/audio/speech", reader: usage.Speech},
-		{name: "transcriptions", path: "/v1/audio/transcriptions", reader: usage.Transcript},
-		{name: "translations", path: "/v1/audio/translations", reader: usage.Transcript},
+		{"chat", "/v1/chat/completions", read(usage.Chat), nil},
+		{"completions", "/v1/completions", read(usage.Chat), nil},
+		{"messages", "/v1/messages", messages, toolModels()},
+		{"count_tokens", "/v1/messages/count_tokens", Endpoint{Free: true, Query: []string{"beta"}}, nil},
+		{"responses", "/v1/responses", responses, toolModels()},
+		{"images", "/v1/images/generations", read(usage.Images), nil},
+		{"image_edits", "/v1/images/edits", read(usage.Images), nil},
+		{"videos", "/v1/videos", read(usage.Video), nil},
+		{"embeddings", "/v1/embeddings", read(usage.Chat), nil},
+		{"reranks", "/v1/reranks", read(usage.Chat), nil},
+		{"speech", "/v1/audio/speech", read(usage.Speech), nil},
+		{"transcriptions", "/v1/audio/transcriptions", read(usage.Transcript), nil},
+		{"translations", "/v1/audio/translations", read(usage.Transcript), nil},
 	}
 }
 
@@ -214,8 +209,7 @@ func doorNamed(name string) (standardDoor, bool) {
 // serve is a door at an upstream path, with the door's usual reader.
 func serve(name, upstream string) Door {
 	std, _ := doorNamed(name)
-	d := Door{Path: std.path, Upstream: upstream, Reader: std.reader, Free: std.free, Stored: std.stored, Deferred: std.deferred,
-		Query: std.query, Also: std.also}
+	d := Door{Path: std.path, Upstream: upstream, Endpoint: std.Endpoint, Also: std.also}
 	if std.name == "videos" {
 		d.Job = openAIJobs(upstream)
 	}
@@ -247,22 +241,35 @@ func compatible(prefix string, names ...string) []Door {
 	return doors
 }
 
+// lists are GET paths that cost nothing.
+func lists(paths ...string) []Route {
+	routes := make([]Route, len(paths))
+	for i, path := range paths {
+		routes[i] = Route{Pattern: "GET " + path, Endpoint: Endpoint{Free: true}}
+	}
+	return routes
+}
+
 // modelLists are the paths that list models and show one. The list takes the
 // query parameters.
 func modelLists(path string, query ...string) []Route {
-	return []Route{
-		{Pattern: "GET " + path, Free: true, Query: query},
-		{Pattern: "GET " + path + "/{model}", Models: []ModelSource{PathCapture("model")}, Free: true},
-	}
+	routes := lists(path, path+"/{model}")
+	routes[0].Query, routes[1].Models = query, []ModelSource{PathCapture("model")}
+	return routes
 }
 
 // calls are POST paths that name the model in the body.
 func calls(r *usage.Reader, paths ...string) []Route {
 	routes := make([]Route, len(paths))
 	for i, path := range paths {
-		routes[i] = Route{Pattern: "POST " + path, Models: bodyModel(), Reader: r}
+		routes[i] = call(path, bodyModel(), r)
 	}
 	return routes
+}
+
+// call is a POST path that names the model in one of the places.
+func call(path string, models []ModelSource, r *usage.Reader) Route {
+	return Route{Pattern: "POST " + path, Endpoint: Endpoint{Models: models, Reader: r}}
 }
 
 // free are POST paths that name the model in the body and cost nothing.
@@ -276,7 +283,9 @@ func free(paths ...string) []Route {
 
 // creates is a POST path that makes a job of the kind.
 func creates(w *JobProtocol, kind modelgate.ModelKind, models []ModelSource, path string) Route {
-	return Route{Pattern: "POST " + path, Models: models, Reader: usage.Video, Async: AsyncCreate, Job: w, Kind: kind}
+	r := call(path, models, usage.Video)
+	r.Async, r.Job, r.Kind = AsyncCreate, w, kind
+	return r
 }
 
 // by is the route with another reader.

@@ -80,7 +80,7 @@ func (w *JobProtocol) routes() []Route {
 		}
 		pattern, query, _ := strings.Cut(w.path(role), "?")
 		pattern = strings.NewReplacer("{app}", "{owner}/{alias}", "{task}", w.Stem+"{id}").Replace(pattern)
-		routes = append(routes, Route{Pattern: pattern, Async: role, Free: true, Job: w, Query: append(parameterNames(query), w.Query...)})
+		routes = append(routes, Route{Pattern: pattern, Async: role, Endpoint: Endpoint{Free: true, Job: w, Query: append(parameterNames(query), w.Query...)}})
 	}
 	return routes
 }

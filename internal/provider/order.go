@@ -75,7 +75,7 @@ func OrderNames() []string {
 		}
 	}
 	for _, d := range standardDoors() {
-		add(usualOrder(d.reader))
+		add(usualOrder(d.Reader))
 	}
 	return names
 }
@@ -87,40 +87,22 @@ func (o *Order) places() []string {
 	return append([]string{o.Text, o.Seconds, o.Frames, o.Count, o.Quality, o.Width, o.Height, o.Search}, o.Size...)
 }
 
-// order is what the door's requests are read by; nil is nothing.
-func (d *Door) order() *Order {
-	if d.Order != nil {
-		return d.Order
+// order is what requests are read by; nil is nothing.
+func (e *Endpoint) order() *Order {
+	if e.Order != nil {
+		return e.Order
 	}
-	return usualOrder(d.Reader)
+	return usualOrder(e.Reader)
 }
 
-// order is what the route's requests are read by; nil is nothing.
-func (r *Route) order() *Order {
-	if r.Order != nil {
-		return r.Order
-	}
-	return usualOrder(r.Reader)
-}
-
-// Ask reads what a request to the door orders. See ask.
-func (d *Door) Ask(r *Request, kind modelgate.ModelKind) (usage.RequestedUnits, error) {
-	return ask(r, d.Reader, d.order(), kind)
-}
-
-// Ask reads what a request to the route orders. See ask.
-func (r *Route) Ask(q *Request, kind modelgate.ModelKind) (usage.RequestedUnits, error) {
-	return ask(q, r.Reader, r.order(), kind)
-}
-
-// ask reads the length of the recording that a transcript is wanted of, and of
-// any other request what Order.read says.
-func ask(r *Request, reader *usage.Reader, o *Order, kind modelgate.ModelKind) (a usage.RequestedUnits, err error) {
-	if reader.Transcribes() {
-		a.Seconds, err = r.recording(reader)
+// Ask reads what a request orders: of one for a transcript the length of the
+// recording, of any other what Order.read says. Kind is what the call makes.
+func (e *Endpoint) Ask(r *Request, kind modelgate.ModelKind) (a usage.RequestedUnits, err error) {
+	if e.Reader.Transcribes() {
+		a.Seconds, err = r.recording(e.Reader)
 		return a, err
 	}
-	return o.read(r, kind)
+	return e.order().read(r, kind)
 }
 
 // read reads what a request orders. Kind is what the call makes; only a film

@@ -205,8 +205,7 @@ func (p *Provider) compileRoutes(allow []string) error {
 	var routes []Route
 	for _, d := range p.doors {
 		path, _, _ := strings.Cut(d.Upstream, "?")
-		route := Route{Pattern: "POST " + path, Models: d.Models, Reader: d.Reader, Auth: d.Auth, Stored: d.Stored,
-			Same: d.Same, Query: d.Query, Deferred: d.Deferred, Free: d.Free, IncludeUsage: d.IncludeUsage, Job: d.Job, Kind: modelgate.Video, Order: d.Order}
+		route := Route{Pattern: "POST " + path, Kind: modelgate.Video, Endpoint: d.Endpoint}
 		if d.Job != nil {
 			route.Async = AsyncCreate
 		}
@@ -259,7 +258,7 @@ func (p *Provider) compileRoutes(allow []string) error {
 // operatorRoute is the route of an operator's pattern: nothing is known of it but
 // that reading costs nothing.
 func (p *Provider) operatorRoute(pattern string) Route {
-	r := Route{Pattern: pattern, Models: slices.Clone(p.models()), Reader: usage.Any, Stored: p.format.Stored, Open: true}
+	r := Route{Pattern: pattern, Open: true, Endpoint: Endpoint{Models: slices.Clone(p.models()), Reader: usage.Any, Stored: p.format.Stored}}
 	if strings.Contains(pattern, "{model}") {
 		r.Models = append([]ModelSource{PathCapture("model")}, r.Models...)
 	}
@@ -367,19 +366,19 @@ func (p *Provider) route(method, escapedPath string) (*Route, Captures) {
 // provider reads.
 func (p *Provider) BodyNames() []string {
 	var names []string
-	add := func(models, same []ModelSource, members ...[]string) {
-		for _, m := range slices.Concat(models, same) {
+	add := func(e *Endpoint) {
+		for _, m := range slices.Concat(e.Models, e.Same) {
 			if name := m.BodyName(); name != "" {
 				names = append(names, name)
 			}
 		}
-		names = append(names, slices.Concat(members...)...)
+		names = slices.Concat(names, e.Stored, e.Deferred)
 	}
 	for _, d := range p.doors {
-		add(d.Models, d.Same, d.Stored, d.Deferred)
+		add(&d.Endpoint)
 	}
 	for _, r := range p.routes {
-		add(r.route.Models, r.route.Same, r.route.Stored, r.route.Deferred)
+		add(&r.route.Endpoint)
 	}
 	slices.Sort(names)
 	return slices.Compact(names)

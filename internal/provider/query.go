@@ -29,8 +29,8 @@ func (p *Provider) JudgeQuery(raw string, known []string) error {
 		if err != nil || strings.Contains(pair, ";") {
 			return queryErrorf("malformed parameter %s", reqscan.QuoteName([]byte(name)))
 		}
-		if !isKey(text) && !p.ignores(text) && !slices.Contains(p.allowQuery, text) && !lists(known, text, value) &&
-			!lists(p.format.Query, text, value) {
+		if !isKey(text) && !p.ignores(text) && !slices.Contains(p.allowQuery, text) && !listed(known, text, value) &&
+			!listed(p.format.Query, text, value) {
 			return queryErrorf("parameter %s is not known for this path, or not with this value; the operator can allow it (allow_query)", reqscan.QuoteName([]byte(text)))
 		}
 	}
@@ -45,9 +45,9 @@ func (p *Provider) ignores(name string) bool {
 	return modelgate.NamesOrganization(name) && !p.format.AnyQuery && !slices.Contains(p.allowQuery, name)
 }
 
-// lists reports whether one of the entries, NAME or NAME=VALUE|VALUE, is for
+// listed reports whether one of the entries, NAME or NAME=VALUE|VALUE, is for
 // the name and the raw value.
-func lists(entries []string, name, value string) bool {
+func listed(entries []string, name, value string) bool {
 	for _, entry := range entries {
 		known, values, limited := strings.Cut(entry, "=")
 		if known != name {

@@ -93,7 +93,7 @@ func writeMatrix(b *strings.Builder, formats []Format) {
 	for _, d := range doors {
 		note := ""
 		switch {
-		case d.free:
+		case d.Free:
 			note = "free"
 		case d.name == "videos":
 			note = "makes a job"

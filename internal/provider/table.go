@@ -87,19 +87,20 @@ func geminiAPI() Format {
 	}
 	model := []ModelSource{PathCapture("model")}
 	for _, version := range []string{"/v1", "/v1beta"} {
-		path := "POST " + version + "/models/{model}:"
+		path := version + "/models/{model}:"
 		routes := []Route{
-			{Pattern: path + "generateContent", Models: model, Reader: usage.Gemini},
-			{Pattern: path + "streamGenerateContent", Models: model, Reader: usage.Gemini},
-			{Pattern: path + "embedContent", Models: model, Reader: usage.Gemini},
-			{Pattern: path + "batchEmbedContents", Models: model, Reader: usage.Gemini},
-			{Pattern: path + "countTokens", Models: model, Free: true},
-			{Pattern: path + "predict", Models: model, Reader: usage.Predictions, Order: geminiPictures},
-			creates(geminiJobs(version), modelgate.Video, model, strings.TrimPrefix(path, "POST ")+"predictLongRunning").orders(geminiFilms),
+			call(path+"generateContent", model, usage.Gemini),
+			call(path+"streamGenerateContent", model, usage.Gemini),
+			call(path+"embedContent", model, usage.Gemini),
+			call(path+"batchEmbedContents", model, usage.Gemini),
+			call(path+"countTokens", model, nil),
+			call(path+"predict", model, usage.Predictions).orders(geminiPictures),
+			creates(geminiJobs(version), modelgate.Video, model, path+"predictLongRunning").orders(geminiFilms),
 		}
 		for i := range routes {
 			// Google's other system parameters leave parts of the reply out.
 			routes[i].Same, routes[i].Query = geminiModels(), []string{"alt=json|sse"}
+			routes[i].Free = routes[i].Reader == nil
 		}
 		f.Allow = append(f.Allow, routes...)
 		f.Allow = append(f.Allow, modelLists(version+"/models", "pageSize", "pageToken")...)
@@ -145,8 +146,9 @@ func azureOpenAI() Format {
 	// Under a deployment the path decides the model; SDKs leave one in the body.
 	for _, name := range []string{"chat", "completions", "embeddings", "images", "image_edits", "speech", "transcriptions", "translations"} {
 		door := standardPictures(compatible("/openai/deployments/{model}", name))[0]
-		f.Allow = append(f.Allow, Route{Pattern: "POST " + door.Upstream, Models: append([]ModelSource{PathCapture("model")}, bodyModel()...),
-			Reader: door.Reader, Order: door.Order, IncludeUsage: name == "chat" || name == "completions"})
+		route := call(door.Upstream, append([]ModelSource{PathCapture("model")}, bodyModel()...), door.Reader).orders(door.Order)
+		route.IncludeUsage = name == "chat" || name == "completions"
+		f.Allow = append(f.Allow, route)
 	}
 	return f
 }

@@ -136,7 +136,7 @@ func openRouter() Format {
 		Models:  append(bodyModel(), BodyArray("models"), BodyArray("fallbacks")),
 		Doors: append(compatible("/api/v1", "chat", "completions", "responses", "messages", "embeddings"),
 			serve("reranks", "/api/v1/rerank"), videos),
-		Allow:   []Route{{Pattern: "GET /api/v1/models", Free: true, Query: []string{"category", "supported_parameters", "output_modalities"}}},
+		Allow:   modelLists("/api/v1/models", "category", "supported_parameters", "output_modalities")[:1],
 		Stored:  []string{"preset", "previous_response_id", "conversation"},
 		Costs:   usageCosts("cost", "cost_details", "is_byok"),
 		Headers: []string{"http-referer", "x-title", "x-openrouter-*"},
@@ -183,8 +183,7 @@ func streams(routes []Route) []Route {
 
 // slashedModels are modelLists of a provider whose model ids hold slashes.
 func slashedModels(path string) []Route {
-	return []Route{
-		{Pattern: "GET " + path, Free: true},
-		{Pattern: "GET " + path + "/**", Models: []ModelSource{PathCapture("**")}, Free: true},
-	}
+	routes := lists(path, path+"/**")
+	routes[1].Models = []ModelSource{PathCapture("**")}
+	return routes
 }

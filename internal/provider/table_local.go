@@ -40,7 +40,7 @@ func ollama() Format {
 		Allow: slices.Concat(
 			calls(usage.EvalCounts, "/api/chat", "/api/generate", "/api/embed", "/api/embeddings"),
 			slashedModels("/v1/models"),
-			[]Route{{Pattern: "GET /api/tags", Free: true}, {Pattern: "GET /api/version", Free: true}}),
+			lists("/api/tags", "/api/version")),
 		IncludeUsage: true,
 	}
 }
@@ -54,10 +54,9 @@ func generic() Format {
 		OptionalCredential: true,
 		Models:             append(bodyModel(), BodyArray("models"), Query("model")),
 		Allow: []Route{{
-			Pattern: "* /**",
-			Models:  append(bodyModel(), BodyArray("models"), Query("model")),
-			Reader:  usage.Any,
-			Open:    true,
+			Pattern:  "* /**",
+			Open:     true,
+			Endpoint: Endpoint{Models: append(bodyModel(), BodyArray("models"), Query("model")), Reader: usage.Any},
 		}},
 		AnyQuery: true,
 		Stored:   []string{"previous_response_id", "conversation", "container"},

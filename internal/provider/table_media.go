@@ -178,17 +178,17 @@ func replicate() Format {
 			Images: []string{"metrics.image_count"}, Output: []string{"metrics.output_token_count"}},
 		Download: Download{File: []string{"output", "output.0"}},
 	}
+	models := lists("/v1/models", "/v1/models/{owner}/{name}")
+	models[0].Query, models[1].Models = []string{"cursor"}, []ModelSource{PathCapture("owner", "name")}
 	return Format{
 		Name:    "replicate",
 		BaseURL: "https://api.replicate.com", // proxy path /v1/…
 		Auth:    bearer(),
 		Doors:   []Door{serve("videos", "/v1/models/{model}/predictions").made(jobs).by(usage.Prediction)},
-		Allow: []Route{
+		Allow: append([]Route{
 			creates(jobs, "", []ModelSource{PathCapture("owner", "name")}, "/v1/models/{owner}/{name}/predictions").by(usage.Prediction),
 			creates(jobs, "", []ModelSource{BodyField("version")}, "/v1/predictions").by(usage.Prediction),
-			{Pattern: "GET /v1/models", Free: true, Query: []string{"cursor"}},
-			{Pattern: "GET /v1/models/{owner}/{name}", Models: []ModelSource{PathCapture("owner", "name")}, Free: true},
-		},
+		}, models...),
 		Headers: []string{"prefer", "cancel-after"},
 	}
 }
