@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"modelgate"
 	"modelgate/internal/provider/reqscan"
@@ -118,45 +119,62 @@ func (o *Order) read(r *Request, kind modelgate.ModelKind) (usage.RequestedUnits
 		return usage.RequestedUnits{Search: ok && value.Kind() != reqscan.JSONNull && !value.IsFalse()}, nil
 	}
 	if text, _, ok := r.Form.Get(o.Text); ok {
-		a.Characters = int64(len([]rune(text)))
+		a.Characters = int64(utf8.RuneCountInString(text))
 	} else if value, ok := r.Fields.Get(o.Text); ok {
 		a.Characters = value.CodePoints()
 	}
 	if kind == modelgate.Video {
 		a.Seconds = o.Length * 1e6
 	}
-	if err := o.length(r, &a); err != nil {
-		return usage.RequestedUnits{}, err
+	q := placeReader{request: r}
+	o.length(&q, &a)
+	o.count(&q, &a)
+	o.looks(&q, &a)
+	o.sides(&q, kind, &a)
+	if q.err != nil {
+		return usage.RequestedUnits{}, q.err
 	}
-	if err := o.count(r, &a); err != nil {
-		return usage.RequestedUnits{}, err
-	}
-	if err := o.looks(r, &a); err != nil {
-		return usage.RequestedUnits{}, err
-	}
-	return a, o.sides(r, kind, &a)
+	return a, nil
 }
 
-// at is what stands at a place: a short text or number as text. Present is
+// placeReader reads the places of an order until the first error.
+type placeReader struct {
+	request *Request
+	err     error
+}
+
+// text is what stands at a place: a short text or number as text. Present is
 // false where there is nothing or null, and text is "" for what is neither.
-func (r *Request) at(place string) (text string, present bool, err error) {
+func (q *placeReader) text(place string) (text string, present bool) {
 	name, inner, nested := strings.Cut(place, ".")
-	if place == "" {
-		return "", false, nil
+	if place == "" || q.err != nil {
+		return "", false
 	}
-	if text, _, ok := r.Form.Get(place); ok && !nested {
-		return text, true, nil
+	if text, _, ok := q.request.Form.Get(place); ok && !nested {
+		return text, true
 	}
-	value, ok := r.Fields.Get(name)
+	value, ok := q.request.Fields.Get(name)
 	if nested && ok {
-		if value, err = value.Member(inner); err != nil {
-			return "", false, err
-		}
+		value, q.err = value.Member(inner)
 	}
-	if kind := value.Kind(); kind == reqscan.JSONAbsent || kind == reqscan.JSONNull {
-		return "", false, nil
+	if kind := value.Kind(); q.err != nil || kind == reqscan.JSONAbsent || kind == reqscan.JSONNull {
+		return "", false
 	}
-	return scalar(value), true, nil
+	return scalar(value), true
+}
+
+// whole reads a whole number between bounds of something at a place.
+func (q *placeReader) whole(place, of string, least, most int64) (n int64, present bool) {
+	text, present := q.text(place)
+	if !present {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil || f != math.Trunc(f) || !(f >= float64(least) && f <= float64(most)) {
+		q.err = reqscan.Errorf("%q must be a whole number %sfrom %d to %d", place, of, least, most)
+		return 0, false
+	}
+	return int64(f), true
 }
 
 // scalar is a short string or number as text, "" for anything else.
@@ -177,69 +195,52 @@ func scalar(v reqscan.Value) string {
 
 // length reads the seconds of a film, in whole seconds: part of one counts as
 // one.
-func (o *Order) length(r *Request, a *usage.RequestedUnits) error {
-	if text, present, err := r.at(o.Frames); err != nil || present {
-		n, ok := wholeNumber(text, 1, mostSeconds*frameRate)
-		if !ok && err == nil {
-			err = reqscan.Errorf("%q must be a whole number of pictures from 1 to %d", o.Frames, mostSeconds*frameRate)
-		}
+func (o *Order) length(q *placeReader, a *usage.RequestedUnits) {
+	if n, present := q.whole(o.Frames, "of pictures ", 1, mostSeconds*frameRate); present {
 		a.Seconds = (n + frameRate - 1) / frameRate * 1e6
-		return err
+		return
 	}
-	text, present, err := r.at(o.Seconds)
-	if err != nil || !present {
-		return err
+	text, present := q.text(o.Seconds)
+	if !present {
+		return
 	}
 	if o.Open != "" && text == o.Open {
 		a.Seconds = o.Longest * 1e6
-		return nil
+		return
 	}
-	number := text
 	if o.Own {
-		number = strings.TrimSuffix(text, "s")
+		text = strings.TrimSuffix(text, "s")
 	}
-	f, err := strconv.ParseFloat(number, 64)
+	f, err := strconv.ParseFloat(text, 64)
 	switch {
 	case err == nil && f >= 1 && f <= mostSeconds:
 		a.Seconds = int64(math.Ceil(f)) * 1e6
 	case !o.Own:
-		return reqscan.Errorf("%q must be a number of seconds from 1 to %d", o.Seconds, mostSeconds)
+		q.err = reqscan.Errorf("%q must be a number of seconds from 1 to %d", o.Seconds, mostSeconds)
 	}
-	return nil
 }
 
-func (o *Order) count(r *Request, a *usage.RequestedUnits) error {
-	text, present, err := r.at(o.Count)
-	if err != nil || !present {
-		return err
+func (o *Order) count(q *placeReader, a *usage.RequestedUnits) {
+	if n, present := q.whole(o.Count, "", 1, mostPieces); present {
+		a.Count = n
 	}
-	n, ok := wholeNumber(text, 1, mostPieces)
-	if !ok {
-		return reqscan.Errorf("%q must be a whole number from 1 to %d", o.Count, mostPieces)
-	}
-	a.Count = n
-	return nil
 }
 
 // looks reads size and quality. What they say is for the price to know.
-func (o *Order) looks(r *Request, a *usage.RequestedUnits) error {
+func (o *Order) looks(q *placeReader, a *usage.RequestedUnits) {
 	for _, place := range o.Size {
-		if text, present, err := r.at(place); err != nil {
-			return err
-		} else if present {
+		if text, present := q.text(place); present {
 			a.Size = text
 			break
 		}
 	}
-	text, present, err := r.at(o.Quality)
-	if present {
+	if text, present := q.text(o.Quality); present {
 		a.Quality = text
 	}
-	return err
 }
 
 // sides reads a size that is given as width and height.
-func (o *Order) sides(r *Request, kind modelgate.ModelKind, a *usage.RequestedUnits) error {
+func (o *Order) sides(q *placeReader, kind modelgate.ModelKind, a *usage.RequestedUnits) {
 	width, height, ok := usage.Dimensions(a.Size)
 	if !ok {
 		width, height, ok = usage.Dimensions(o.Plain)
@@ -248,33 +249,15 @@ func (o *Order) sides(r *Request, kind modelgate.ModelKind, a *usage.RequestedUn
 		width, height = 1024, 1024 // the largest of the sizes that have names
 		a.Size = "1024x1024"
 	}
-	for _, side := range [...]struct {
-		place string
-		to    *int64
-	}{{o.Width, &width}, {o.Height, &height}} {
-		text, present, err := r.at(side.place)
-		if err != nil {
-			return err
-		}
-		if !present {
-			continue
-		}
-		n, fits := wholeNumber(text, leastSide, mostSide)
-		if !fits {
-			return reqscan.Errorf("%q must be a whole number of pixels from %d to %d", side.place, leastSide, mostSide)
-		}
-		if *side.to = n; width > 0 && height > 0 {
-			a.Size = strconv.FormatInt(width, 10) + "x" + strconv.FormatInt(height, 10)
-		}
+	w, wide := q.whole(o.Width, "of pixels ", leastSide, mostSide)
+	h, high := q.whole(o.Height, "of pixels ", leastSide, mostSide)
+	if wide {
+		width = w
 	}
-	return nil
-}
-
-// wholeNumber reads a whole number between bounds.
-func wholeNumber(text string, least, most int64) (int64, bool) {
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || f != math.Trunc(f) || !(f >= float64(least) && f <= float64(most)) {
-		return 0, false
+	if high {
+		height = h
 	}
-	return int64(f), true
+	if (wide || high) && width > 0 && height > 0 {
+		a.Size = strconv.FormatInt(width, 10) + "x" + strconv.FormatInt(height, 10)
+	}
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -55,7 +56,7 @@ func newTransportTo(base *url.URL, cfg *Config, t Timeouts) (transport, error) {
 // pooled reaches a provider over connections of the gateway's own.
 type pooled struct{ *http1.Pool }
 
-func newPooled(base *url.URL, dial dialFunc, config *tls.Config, t Timeouts) pooled {
+func newPooled(base *url.URL, dial func(ctx context.Context, network, address string) (net.Conn, error), config *tls.Config, t Timeouts) pooled {
 	return pooled{http1.NewPool(http1.Options{
 		Base: base, Dial: dial, TLS: config, Handshake: t.Connect, FirstByte: t.FirstByte, BodyError: unreachable,
 	})}

@@ -2,7 +2,6 @@ package provider
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -71,7 +70,7 @@ func newShared(dialer *net.Dialer, config *tls.Config, t Timeouts, http1 transpo
 func netTransport(dialer *net.Dialer, config *tls.Config, t Timeouts) *http.Transport {
 	return &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
-		DialContext:            counted(dialer.DialContext),
+		DialContext:            dialer.DialContext,
 		TLSClientConfig:        config,
 		TLSHandshakeTimeout:    t.Connect,
 		ResponseHeaderTimeout:  t.FirstByte,
@@ -114,77 +113,20 @@ func (u unpooled) roundTrip(a *Attempt) (*http.Response, bool, error) {
 	return overNet(u.Transport, a)
 }
 
-// overNet makes a round trip through net/http, and tries again where a kept
-// connection turns out to be closed and nothing has been written to it.
+// overNet makes a round trip through net/http, which itself takes another
+// connection where a kept one cannot be used. A request counts as sent once it has
+// a connection.
 func overNet(t *http.Transport, a *Attempt) (resp *http.Response, sent bool, err error) {
-	for range http1.MaxStale {
-		var track tracker
-		req := a.Request.WithContext(track.watch(a.Request.Context()))
-		if len(a.body) > 0 {
-			a.held.Store(true) // for good: net/http may read it after its answer
-			// A body of this very type lets net/http write it with the header.
-			req.Body = io.NopCloser(bytes.NewReader(a.body))
-		}
-		resp, err = t.RoundTrip(req)
-		if err == nil {
-			resp.Body = safeBody{resp.Body}
-			return resp, true, nil
-		}
-		if track.wrote() || !track.reused || a.Request.Context().Err() != nil {
-			return nil, track.wrote(), err
-		}
+	ctx := httptrace.WithClientTrace(a.Request.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }})
+	req := a.Request.WithContext(ctx)
+	if len(a.body) > 0 {
+		a.held.Store(true) // for good: net/http may read it after its answer
+		// A body of this very type lets net/http write it with the header.
+		req.Body = io.NopCloser(bytes.NewReader(a.body))
 	}
-	return nil, false, err
-}
-
-// tracker finds out whether a request was written to its connection.
-type tracker struct {
-	got    bool
-	reused bool
-	conn   *countedConn // nil where the connection hides it
-	before int64
-}
-
-func (t *tracker) watch(ctx context.Context) context.Context {
-	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		t.got, t.reused, t.conn = true, info.Reused, nil
-		conn := info.Conn
-		if secure, ok := conn.(*tls.Conn); ok {
-			conn = secure.NetConn()
-		}
-		if counted, ok := conn.(*countedConn); ok {
-			t.conn, t.before = counted, counted.written.Load()
-		}
-	}})
-}
-
-// wrote errs on the side of yes: a connection shared with other calls, or
-// one that cannot be counted, counts as written to.
-func (t *tracker) wrote() bool {
-	return t.got && (t.conn == nil || t.conn.written.Load() > t.before)
-}
-
-// countedConn counts the bytes written to a connection.
-type countedConn struct {
-	net.Conn
-	written atomic.Int64
-}
-
-func (c *countedConn) Write(b []byte) (int, error) {
-	n, err := c.Conn.Write(b)
-	c.written.Add(int64(n))
-	return n, err
-}
-
-type dialFunc func(ctx context.Context, network, address string) (net.Conn, error)
-
-// counted makes connections that count what is written to them.
-func counted(dial dialFunc) dialFunc {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		conn, err := dial(ctx, network, address)
-		if err != nil {
-			return nil, err
-		}
-		return &countedConn{Conn: conn}, nil
+	if resp, err = t.RoundTrip(req); err != nil {
+		return nil, sent, err
 	}
+	resp.Body = safeBody{resp.Body}
+	return resp, true, nil
 }

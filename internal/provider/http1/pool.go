@@ -20,9 +20,9 @@ const (
 	MaxIdle = 1024
 	// IdleTime is how long a pool keeps a connection that nobody uses.
 	IdleTime = 90 * time.Second
-	// MaxStale is how many kept connections in a row may turn out to be closed
+	// maxStale is how many kept connections in a row may turn out to be closed
 	// by the server before a call gives up.
-	MaxStale = 3
+	maxStale = 3
 )
 
 // Options say how a server is reached, and how long it may take.
@@ -110,7 +110,7 @@ func NewPool(o Options) *Pool {
 // beside Read and Close; see [Body].
 func (p *Pool) RoundTrip(r Request) (resp *http.Response, sent bool, err error) {
 	ctx := r.Request.Context()
-	for range MaxStale {
+	for range maxStale {
 		c := p.take()
 		reused := c != nil
 		if c == nil {
