@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"net/textproto"
+	"strconv"
 )
 
 // Body is the body of a reply. At its end, or when it is closed, the connection
@@ -234,7 +235,6 @@ func (b *chunked) frame(c byte) error {
 	if b.line++; b.line >= maxChunkLine {
 		return errChunked
 	}
-	digit, isDigit := hexDigit(c)
 	switch {
 	case c == '\r' && b.digits > 0:
 		b.state = chunkLF
@@ -245,10 +245,14 @@ func (b *chunked) frame(c byte) error {
 		b.state = chunkExtension
 	case (c == ' ' || c == '\t') && b.digits > 0:
 		b.state = chunkSpace
-	case b.state == chunkSpace || !isDigit || b.digits == 16:
+	case b.state == chunkSpace || b.digits == 16:
 		return errChunked
 	default:
-		b.size = b.size<<4 | uint64(digit)
+		digit, err := strconv.ParseUint(string(rune(c)), 16, 4)
+		if err != nil {
+			return errChunked
+		}
+		b.size = b.size<<4 | digit
 		b.digits++
 	}
 	return nil
@@ -294,14 +298,4 @@ func (b *chunked) trail(c byte) error {
 		return errChunked
 	}
 	return nil
-}
-
-func hexDigit(c byte) (byte, bool) {
-	switch {
-	case '0' <= c && c <= '9':
-		return c - '0', true
-	case 'a' <= c|0x20 && c|0x20 <= 'f':
-		return c | 0x20 - 'a' + 10, true
-	}
-	return 0, false
 }

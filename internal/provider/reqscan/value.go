@@ -114,33 +114,47 @@ func (v Value) Int() (int64, bool) {
 // Member is the value of the object's direct member called name, the zero
 // Value when there is none or v is no object. A repeated name, or one that
 // differs from name only by letter case, is a *SyntaxError.
-func (v Value) Member(name string) (Value, error) {
+func (v Value) Member(name string) (found Value, err error) {
+	err = v.eachMember(func(m Member, text []byte) error {
+		raw := m.name(text)
+		switch {
+		case string(raw) != name && bytes.EqualFold(raw, []byte(name)):
+			return jsonErrorf("member %s at byte %d: write it as %q", QuoteName(raw), m.Name.Start, name)
+		case string(raw) != name:
+		case found.Kind() != JSONAbsent:
+			return jsonErrorf("duplicate member %q at byte %d", name, m.Name.Start)
+		default:
+			found = Value{body: v.body, Span: m.Value}
+		}
+		return nil
+	})
+	if err != nil {
+		return Value{}, err
+	}
+	return found, nil
+}
+
+// eachMember calls f for the members of an object in order, until an error, and
+// for none of a value of another kind. text is what their offsets refer to.
+func (v Value) eachMember(f func(m Member, text []byte) error) error {
 	if v.Kind() != JSONObject {
-		return Value{}, nil
+		return nil
 	}
 	l := Lexer{Text: v.body[:v.End]}
-	var found Value
 	i := l.Space(v.Start + 1)
 	for last := l.Text[i] == '}'; !last; {
 		m, err := l.Member(i, 1)
 		if err != nil {
-			return Value{}, err
+			return err
 		}
-		same, err := m.isCalled(name, l.Text)
-		if err != nil {
-			return Value{}, err
-		}
-		if same && found.Kind() != JSONAbsent {
-			return Value{}, jsonErrorf("duplicate member %q at byte %d", name, m.Name.Start)
-		}
-		if same {
-			found = Value{body: v.body, Span: m.Value}
+		if err := f(m, l.Text); err != nil {
+			return err
 		}
 		if i, last, err = l.NextMember(m.Value.End); err != nil {
-			return Value{}, err
+			return err
 		}
 	}
-	return found, nil
+	return nil
 }
 
 // Pick finds the direct members of an object that are called names, in one
@@ -148,44 +162,19 @@ func (v Value) Member(name string) (Value, error) {
 // that differs from a wanted one only by letter case, is a *SyntaxError.
 func (v Value) Pick(names *Names) (Fields, error) {
 	f := Fields{body: v.body, names: names}
-	if v.Kind() != JSONObject {
-		return f, nil
-	}
-	l := Lexer{Text: v.body[:v.End]}
-	i := l.Space(v.Start + 1)
-	for last := l.Text[i] == '}'; !last; {
-		m, err := l.Member(i, 1)
-		if err != nil {
-			return Fields{}, err
-		}
-		name := l.Text[m.Name.Start:m.Name.End]
-		if m.escaped {
-			name, _ = unescape(make([]byte, 0, len(name)), name)
-		}
-		if err := f.keep(name, m, true); err != nil {
-			return Fields{}, err
-		}
-		if i, last, err = l.NextMember(m.Value.End); err != nil {
-			return Fields{}, err
-		}
+	if err := v.eachMember(func(m Member, text []byte) error { return f.keep(m.name(text), m, true) }); err != nil {
+		return Fields{}, err
 	}
 	return f, nil
 }
 
-// isCalled reports whether the member's name is name; a spelling of it in
-// another letter case is an error.
-func (m Member) isCalled(name string, text []byte) (bool, error) {
+// name is the member's name with its escapes resolved.
+func (m Member) name(text []byte) []byte {
 	raw := text[m.Name.Start:m.Name.End]
 	if m.escaped {
 		raw, _ = unescape(make([]byte, 0, len(raw)), raw)
 	}
-	if string(raw) == name {
-		return true, nil
-	}
-	if bytes.EqualFold(raw, []byte(name)) {
-		return false, jsonErrorf("member %s at byte %d: write it as %q", QuoteName(raw), m.Name.Start, name)
-	}
-	return false, nil
+	return raw
 }
 
 // Elements yields the elements of an array in order, nothing for any other
