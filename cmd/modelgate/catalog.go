@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"modelgate/internal/atomicfile"
 	"modelgate/internal/config"
 	"modelgate/internal/pricing/pricefile"
 )
@@ -140,7 +141,7 @@ func (c *catalogImport) replace(env *environment, path string, before, after []b
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
-	if err := exchangeFile(path, after); err != nil {
+	if err := replaceFile(path, after); err != nil {
 		return err
 	}
 	faults, _ := config.Check(c.ConfigFile, env.lookup)
@@ -151,28 +152,14 @@ func (c *catalogImport) replace(env *environment, path string, before, after []b
 	if before == nil {
 		return errors.Join(err, os.Remove(path))
 	}
-	return errors.Join(err, exchangeFile(path, before))
+	return errors.Join(err, replaceFile(path, before))
 }
 
-// exchangeFile puts a text into a file at once: whatever fails, a service that
-// reads the file finds what was there or all of the text. Who may read the file
-// stays as it was.
-func exchangeFile(path string, text []byte) error {
+// replaceFile replaces a file; who may read it stays as it was.
+func replaceFile(path string, text []byte) error {
 	mode := os.FileMode(0o644)
 	if old, err := os.Stat(path); err == nil {
 		mode = old.Mode().Perm()
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.new")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // it may be what the disk has no room for
-	}
-	return err
+	return atomicfile.Write(path, text, mode)
 }

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"modelgate"
+	"modelgate/internal/atomicfile"
 	"modelgate/internal/evidence"
 	"modelgate/internal/secrets"
 	"modelgate/internal/store"
@@ -37,10 +37,6 @@ type keyStore interface {
 	find(ctx context.Context, k store.EvidenceKey) (evidence.Key, error)
 	// next returns the key that can become the n-th, and keeps it.
 	next(ctx context.Context, n int64, name string) (evidence.Key, error)
-	// keepOnly forgets all keys but one.
-	keepOnly(ctx context.Context, k store.EvidenceKey) error
-	// lock keeps other processes from changing keys.
-	lock() (unlock func() error, err error)
 }
 
 // Options say where private keys are. The first that is set counts: Configured,
@@ -168,11 +164,14 @@ func (s *Signing) Rotate(ctx context.Context, how Rotation) error {
 
 // follow makes the next key the one that signs and returns all keys.
 func (s *Signing) follow(ctx context.Context, how Rotation) ([]store.EvidenceKey, error) {
-	unlock, err := s.keys.lock()
-	if err != nil {
-		return nil, err
+	file, inFile := s.keys.(keyFile)
+	if inFile {
+		unlock, err := file.lock()
+		if err != nil {
+			return nil, err
+		}
+		defer unlock() // nothing depends on it: the end of the process unlocks too
 	}
-	defer unlock() // nothing depends on it: the end of the process unlocks too
 	keys, err := s.Store.EvidenceKeys(ctx)
 	if err != nil {
 		return nil, err
@@ -197,10 +196,10 @@ func (s *Signing) follow(ctx context.Context, how Rotation) ([]store.EvidenceKey
 	if err != nil && !errors.Is(err, store.ErrKeyOrder) {
 		return nil, err // ErrKeyOrder: another instance was faster, with the same key or another
 	}
-	if keys, err = s.Store.EvidenceKeys(ctx); err != nil {
-		return nil, err
+	if keys, err = s.Store.EvidenceKeys(ctx); err != nil || !inFile {
+		return keys, err
 	}
-	return keys, s.keys.keepOnly(ctx, keys[len(keys)-1])
+	return keys, file.keepOnly(ctx, keys[len(keys)-1])
 }
 
 // configuredKeys are those of the configuration file, the one that is to sign
@@ -231,8 +230,6 @@ func (c configuredKeys) find(_ context.Context, k store.EvidenceKey) (evidence.K
 func (c configuredKeys) next(context.Context, int64, string) (evidence.Key, error) {
 	return c[0], nil
 }
-func (c configuredKeys) keepOnly(context.Context, store.EvidenceKey) error { return nil }
-func (c configuredKeys) lock() (func() error, error)                       { return func() error { return nil }, nil }
 
 // keyFile is a file of private keys, one a line: usually one, and the next
 // beside it while it follows.
@@ -257,34 +254,14 @@ func (f keyFile) read() ([]evidence.Key, error) {
 	return keys, nil
 }
 
-// write replaces the file in one step, and what it held with it.
+// write replaces the file, durably: a key must not be gone after a crash that the
+// database has as the one that signs.
 func (f keyFile) write(keys []evidence.Key) error {
-	out, err := os.OpenFile(string(f)+".new", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
+	var text strings.Builder
 	for _, k := range keys {
-		if _, err = fmt.Fprintln(out, k.Reveal()); err != nil {
-			break
-		}
+		fmt.Fprintln(&text, k.Reveal())
 	}
-	if err = errors.Join(err, out.Sync(), out.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(string(f)+".new", string(f)); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(string(f)))
-}
-
-// syncFolder makes last what was renamed in a folder: a key must not be gone
-// after a crash that the database has as the one that signs.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return atomicfile.Write(string(f), []byte(text.String()), 0o600)
 }
 
 func (f keyFile) find(_ context.Context, k store.EvidenceKey) (evidence.Key, error) {
@@ -310,6 +287,7 @@ func (f keyFile) next(_ context.Context, _ int64, name string) (evidence.Key, er
 	return key, f.write(append(keys, key))
 }
 
+// keepOnly forgets all keys but one.
 func (f keyFile) keepOnly(ctx context.Context, k store.EvidenceKey) error {
 	key, err := f.find(ctx, k)
 	if err != nil {
@@ -318,6 +296,7 @@ func (f keyFile) keepOnly(ctx context.Context, k store.EvidenceKey) error {
 	return f.write([]evidence.Key{key})
 }
 
+// lock keeps other processes from changing keys.
 func (f keyFile) lock() (func() error, error) {
 	file, err := os.OpenFile(string(f)+".lock", os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -377,7 +356,3 @@ func (s *sealedKeys) next(ctx context.Context, n int64, name string) (evidence.K
 	}
 	return s.open(kept)
 }
-
-// keepOnly keeps the old keys: they are as well sealed as the new one.
-func (s *sealedKeys) keepOnly(context.Context, store.EvidenceKey) error { return nil }
-func (s *sealedKeys) lock() (func() error, error)                       { return func() error { return nil }, nil }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"modelgate/internal/atomicfile"
 )
 
 // FS is the directory a spool lives in. The real one is Dir; tests use a
@@ -100,7 +102,7 @@ func (d *Directory) Create(name string, size int64) (File, error) {
 		err = f.Sync()
 	}
 	if err == nil {
-		err = d.sync()
+		err = atomicfile.SyncDir(d.name)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(f.Name()))
@@ -134,7 +136,7 @@ func (d *Directory) Remove(name string) error {
 	if err := os.Remove(d.path(name)); err != nil {
 		return err
 	}
-	return d.sync()
+	return atomicfile.SyncDir(d.name)
 }
 
 // Keep implements FS.
@@ -142,19 +144,7 @@ func (d *Directory) Keep(name string, content []byte) error {
 	if err := makeDir(filepath.Dir(d.path(name))); err != nil {
 		return err
 	}
-	temporary := d.path(name) + ".tmp"
-	f, err := os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(content)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(temporary, d.path(name)); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(d.path(name)))
+	return atomicfile.Write(d.path(name), content, 0o600)
 }
 
 // Read implements FS.
@@ -185,8 +175,6 @@ func (d *Directory) Poll() { d.aio.poll() }
 
 func (d *Directory) path(name string) string { return filepath.Join(d.name, name) }
 
-func (d *Directory) sync() error { return syncDir(d.name) }
-
 // makeDir makes a directory that is not there, durable with its name in its
 // parent.
 func makeDir(path string) error {
@@ -196,15 +184,7 @@ func makeDir(path string) error {
 	if err := os.MkdirAll(path, 0o700); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
-}
-
-func syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return atomicfile.SyncDir(filepath.Dir(path))
 }
 
 // noSpace reports whether an error says that the disk or the quota is full.

@@ -17,7 +17,8 @@ const testOnly = -2
 // never its own. One that is not listed fails the test, so that adding one is
 // a decision.
 var floor = map[string]int{
-	"": -1, // the glossary
+	"":                    -1, // the glossary
+	"internal/atomicfile": -1,
 
 	// What the nouns of the glossary come to.
 	"internal/evidence": 0,

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestExchangeFile: a file gets its new text, keeps its mode, and has no other
+// TestWriteFileKeepsMode: a file gets its new text, keeps its mode, and has no other
 // beside it.
-func TestExchangeFile(t *testing.T) {
+func TestWriteFileKeepsMode(t *testing.T) {
 	t.Parallel()
 	for name, mode := range map[string]os.FileMode{"closed": 0o600, "open": 0o644, "new": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -21,7 +21,7 @@ func TestExchangeFile(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := exchangeFile(path, []byte("text")); err != nil {
+			if err := replaceFile(path, []byte("text")); err != nil {
 				t.Fatal(err)
 			}
 			text, err := os.ReadFile(path)
