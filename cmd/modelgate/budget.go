@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/config"
 	"modelgate/internal/store"
 )
 
@@ -34,23 +35,20 @@ type budgetRow struct {
 
 // Run is `modelgate budget list`.
 func (c *budgetList) Run(env *environment) error {
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	found, err := db.Budgets(env.ctx, modelgate.ClientID(c.Client), store.BudgetList{})
-	if err != nil {
-		return err
-	}
-	rows := make([]budgetRow, 0, len(found))
-	for _, b := range found {
-		rows = append(rows, budgetRow{b.ClientID, b.Level, b.ID, b.Period, b.Owner, b.Limit, b.Spend, b.Held})
-	}
-	return c.output(env).table(rows, "CLIENT\tSCOPE\tID\tPERIOD\tOWNER\tLIMIT USD\tSPENT\tRESERVED", func(row func(...any)) {
-		for _, b := range rows {
-			row(b.ClientID, b.Scope, b.ID, b.Period, b.Owner, b.Limit, b.Spend, b.Held)
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		found, err := db.Budgets(env.ctx, modelgate.ClientID(c.Client), store.BudgetList{})
+		if err != nil {
+			return err
 		}
+		rows := make([]budgetRow, 0, len(found))
+		for _, b := range found {
+			rows = append(rows, budgetRow{b.ClientID, b.Level, b.ID, b.Period, b.Owner, b.Limit, b.Spend, b.Held})
+		}
+		return c.output(env).table(rows, "CLIENT\tSCOPE\tID\tPERIOD\tOWNER\tLIMIT USD\tSPENT\tRESERVED", func(row func(...any)) {
+			for _, b := range rows {
+				row(b.ClientID, b.Scope, b.ID, b.Period, b.Owner, b.Limit, b.Spend, b.Held)
+			}
+		})
 	})
 }
 
@@ -96,16 +94,13 @@ func (c *budgetSet) Run(env *environment) error {
 	if b.Limit, err = modelgate.ParseUSD(c.USD); err != nil {
 		return fmt.Errorf("--usd: %w", err)
 	}
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	record := audit("budget set", "budget.put", c.Scope, b.ID, map[string]any{"period": c.Period, "limit_usd": b.Limit})
-	if err := db.PutBudget(env.ctx, modelgate.ClientID(c.Client), store.KeyScope{}, b, record); err != nil {
-		return err
-	}
-	return c.print(c.output(env), &b)
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		record := audit("budget set", "budget.put", c.Scope, b.ID, map[string]any{"period": c.Period, "limit_usd": b.Limit})
+		if err := db.PutBudget(env.ctx, modelgate.ClientID(c.Client), store.KeyScope{}, b, record); err != nil {
+			return err
+		}
+		return c.print(c.output(env), &b)
+	})
 }
 
 type budgetRemove struct {
@@ -120,16 +115,13 @@ func (c *budgetRemove) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	record := audit("budget remove", "budget.delete", c.Scope, b.ID, map[string]any{"period": c.Period, "owner": c.Owner})
-	if err := db.DeleteBudget(env.ctx, modelgate.ClientID(c.Client), store.KeyScope{}, b, record); err != nil {
-		return err
-	}
-	return c.print(c.output(env), &b)
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		record := audit("budget remove", "budget.delete", c.Scope, b.ID, map[string]any{"period": c.Period, "owner": c.Owner})
+		if err := db.DeleteBudget(env.ctx, modelgate.ClientID(c.Client), store.KeyScope{}, b, record); err != nil {
+			return err
+		}
+		return c.print(c.output(env), &b)
+	})
 }
 
 // balanceCommand groups the commands on prepaid balances.
@@ -151,17 +143,14 @@ func (c *balanceCredit) Run(env *environment) error {
 	if err != nil {
 		return fmt.Errorf("--usd: %w", err)
 	}
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	client := modelgate.ClientID(c.Client)
-	entry := store.BalanceEntry{ID: modelgate.NewIDs(time.Now).New().String(), At: time.Now().UTC(), Amount: amount, Note: c.Note}
-	if err := db.Credit(env.ctx, client, entry, audit("balance credit", "balance.credit", "client", c.Client, entry)); err != nil {
-		return err
-	}
-	return c.showBalance(env, db, client)
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		client := modelgate.ClientID(c.Client)
+		entry := store.BalanceEntry{ID: modelgate.NewIDs(time.Now).New().String(), At: time.Now().UTC(), Amount: amount, Note: c.Note}
+		if err := db.Credit(env.ctx, client, entry, audit("balance credit", "balance.credit", "client", c.Client, entry)); err != nil {
+			return err
+		}
+		return c.showBalance(env, db, client)
+	})
 }
 
 type balanceShow struct {
@@ -171,12 +160,9 @@ type balanceShow struct {
 
 // Run is `modelgate balance show`.
 func (c *balanceShow) Run(env *environment) error {
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	return c.showBalance(env, db, modelgate.ClientID(c.Client))
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		return c.showBalance(env, db, modelgate.ClientID(c.Client))
+	})
 }
 
 // balanceEntries is how many entries are shown.

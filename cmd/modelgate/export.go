@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/config"
+	"modelgate/internal/store"
 )
 
 // exportCommand groups the commands on billing events.
@@ -25,21 +27,18 @@ func (c *exportResend) Run(env *environment) error {
 	if !ok {
 		return fmt.Errorf("%q is not the id of a usage row", c.ID)
 	}
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	record := audit("export resend", "processor.event.resend", "usage_row", id.String(), nil)
-	if err := db.ResendEvent(env.ctx, id, record); err != nil {
-		return err
-	}
-	queued := struct {
-		ID       string    `json:"usage_record_id"`
-		QueuedAt time.Time `json:"queued_at"`
-	}{id.String(), time.Now().UTC()}
-	return c.output(env).value(queued, func(w io.Writer) {
-		fmt.Fprintf(w, "%s is queued. Where the processor has counted it more than a day ago, it is counted twice.\n", queued.ID)
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		record := audit("export resend", "processor.event.resend", "usage_row", id.String(), nil)
+		if err := db.ResendEvent(env.ctx, id, record); err != nil {
+			return err
+		}
+		queued := struct {
+			ID       string    `json:"usage_record_id"`
+			QueuedAt time.Time `json:"queued_at"`
+		}{id.String(), time.Now().UTC()}
+		return c.output(env).value(queued, func(w io.Writer) {
+			fmt.Fprintf(w, "%s is queued. Where the processor has counted it more than a day ago, it is counted twice.\n", queued.ID)
+		})
 	})
 }
 
@@ -49,19 +48,16 @@ type exportDoubt struct {
 
 // Run is `modelgate export doubt`.
 func (c *exportDoubt) Run(env *environment) error {
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	doubted, err := db.DoubtEvents(env.ctx, audit("export doubt", "processor.event.doubt", "", "", nil))
-	if err != nil {
-		return err
-	}
-	value := struct {
-		Doubted int64 `json:"doubted"`
-	}{doubted}
-	return c.output(env).value(value, func(w io.Writer) {
-		fmt.Fprintf(w, "%d events may have been counted: those of calls of the last 23 hours are sent, the others fail as ambiguous.\n", doubted)
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		doubted, err := db.DoubtEvents(env.ctx, audit("export doubt", "processor.event.doubt", "", "", nil))
+		if err != nil {
+			return err
+		}
+		value := struct {
+			Doubted int64 `json:"doubted"`
+		}{doubted}
+		return c.output(env).value(value, func(w io.Writer) {
+			fmt.Fprintf(w, "%d events may have been counted: those of calls of the last 23 hours are sent, the others fail as ambiguous.\n", doubted)
+		})
 	})
 }

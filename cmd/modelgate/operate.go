@@ -37,6 +37,16 @@ func (f *operatorFlags) open(env *environment) (*config.Config, *store.DB, error
 	return cfg, db, err
 }
 
+// withDB runs do on the database beside a running service.
+func (f *operatorFlags) withDB(env *environment, do func(*config.Config, *store.DB) error) error {
+	cfg, db, err := f.open(env)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return do(cfg, db)
+}
+
 // openStore opens the database of a configuration, or the one at o.URL, for a
 // command.
 func (e *environment) openStore(cfg *config.Config, o store.Options) (*store.DB, error) {
@@ -100,20 +110,17 @@ type clientCreate struct {
 
 // Run is `modelgate client create`.
 func (c *clientCreate) Run(env *environment) error {
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	client := newClient(c.Name, time.Now())
-	if err := c.apply(&client); err != nil {
-		return err
-	}
-	record := audit("client create", "client.create", "client", string(client.ID), client)
-	if err := db.CreateClient(env.ctx, client, record); err != nil {
-		return err
-	}
-	return c.show(env, []modelgate.Client{client}, client)
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		client := newClient(c.Name, time.Now())
+		if err := c.apply(&client); err != nil {
+			return err
+		}
+		record := audit("client create", "client.create", "client", string(client.ID), client)
+		if err := db.CreateClient(env.ctx, client, record); err != nil {
+			return err
+		}
+		return c.show(env, []modelgate.Client{client}, client)
+	})
 }
 
 // newClient is an organization with the open ceiling.
@@ -142,16 +149,13 @@ type clientList struct{ operatorFlags }
 
 // Run is `modelgate client list`.
 func (c *clientList) Run(env *environment) error {
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	clients, err := db.Clients(env.ctx)
-	if err != nil {
-		return err
-	}
-	return c.show(env, clients, clients)
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		clients, err := db.Clients(env.ctx)
+		if err != nil {
+			return err
+		}
+		return c.show(env, clients, clients)
+	})
 }
 
 type clientSet struct {
@@ -164,26 +168,23 @@ type clientSet struct {
 
 // Run is `modelgate client set`.
 func (c *clientSet) Run(env *environment) error {
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	change := map[string]any{"name": c.Name, "max_keys": c.MaxKeys, "routing_policy": c.RoutingPolicy, "billing": c.Billing, "limits": c.limits()}
-	var changed modelgate.Client
-	err = db.UpdateClient(env.ctx, modelgate.ClientID(c.ID), func(client *modelgate.Client) error {
-		if c.Name != nil {
-			client.Name = strings.TrimSpace(*c.Name)
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		change := map[string]any{"name": c.Name, "max_keys": c.MaxKeys, "routing_policy": c.RoutingPolicy, "billing": c.Billing, "limits": c.limits()}
+		var changed modelgate.Client
+		err := db.UpdateClient(env.ctx, modelgate.ClientID(c.ID), func(client *modelgate.Client) error {
+			if c.Name != nil {
+				client.Name = strings.TrimSpace(*c.Name)
+			}
+			client.Limits = c.limits().Or(client.Limits)
+			err := c.apply(client)
+			changed = *client
+			return err
+		}, audit("client set", "client.update", "client", c.ID, change))
+		if err != nil {
+			return err
 		}
-		client.Limits = c.limits().Or(client.Limits)
-		err := c.apply(client)
-		changed = *client
-		return err
-	}, audit("client set", "client.update", "client", c.ID, change))
-	if err != nil {
-		return err
-	}
-	return c.show(env, []modelgate.Client{changed}, changed)
+		return c.show(env, []modelgate.Client{changed}, changed)
+	})
 }
 
 // ceilingCommand groups the commands on ceilings.
@@ -217,22 +218,19 @@ func (c *ceilingSet) Run(env *environment) error {
 	if err := ceiling.Validate(); err != nil {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	err = db.UpdateClient(env.ctx, modelgate.ClientID(c.Client), func(client *modelgate.Client) error {
-		client.Ceiling = ceiling
-		return nil
-	}, audit("ceiling set", "ceiling.change", "client", c.Client, ceiling))
-	if err != nil {
-		return err
-	}
-	return c.output(env).table(ceiling, "AXIS\tPROVIDER\tMODEL PATTERN\tEFFECT", func(row func(...any)) {
-		for _, e := range ceiling.Entitlements {
-			row(e.Axis, e.Provider, e.ModelPattern, e.Effect)
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		err = db.UpdateClient(env.ctx, modelgate.ClientID(c.Client), func(client *modelgate.Client) error {
+			client.Ceiling = ceiling
+			return nil
+		}, audit("ceiling set", "ceiling.change", "client", c.Client, ceiling))
+		if err != nil {
+			return err
 		}
+		return c.output(env).table(ceiling, "AXIS\tPROVIDER\tMODEL PATTERN\tEFFECT", func(row func(...any)) {
+			for _, e := range ceiling.Entitlements {
+				row(e.Axis, e.Provider, e.ModelPattern, e.Effect)
+			}
+		})
 	})
 }
 
@@ -254,36 +252,33 @@ type keyIssue struct {
 
 // Run is `modelgate key issue`.
 func (c *keyIssue) Run(env *environment) error {
-	cfg, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	catalog, err := cfg.NewCatalog()
-	if err != nil {
-		return err
-	}
-	wish := modelgate.KeyWish{SubAccountID: modelgate.SubAccountID(c.SubAccount), ExpiresInSeconds: c.ExpiresInSeconds}
-	if c.Scopes != nil {
-		wish.Scopes = []modelgate.Scope{}
-		for s := range strings.SplitSeq(*c.Scopes, ",") {
-			if s = strings.TrimSpace(s); s != "" {
-				wish.Scopes = append(wish.Scopes, modelgate.Scope(s))
+	return c.withDB(env, func(cfg *config.Config, db *store.DB) error {
+		catalog, err := cfg.NewCatalog()
+		if err != nil {
+			return err
+		}
+		wish := modelgate.KeyWish{SubAccountID: modelgate.SubAccountID(c.SubAccount), ExpiresInSeconds: c.ExpiresInSeconds}
+		if c.Scopes != nil {
+			wish.Scopes = []modelgate.Scope{}
+			for s := range strings.SplitSeq(*c.Scopes, ",") {
+				if s = strings.TrimSpace(s); s != "" {
+					wish.Scopes = append(wish.Scopes, modelgate.Scope(s))
+				}
 			}
 		}
-	}
-	if c.Entitlements != nil {
-		wish.Entitlements = &modelgate.Entitlements{}
-		if err := strictJSON([]byte(*c.Entitlements), wish.Entitlements); err != nil {
-			return fmt.Errorf("--entitlements: %w", err)
+		if c.Entitlements != nil {
+			wish.Entitlements = &modelgate.Entitlements{}
+			if err := strictJSON([]byte(*c.Entitlements), wish.Entitlements); err != nil {
+				return fmt.Errorf("--entitlements: %w", err)
+			}
 		}
-	}
-	issued, err := issueKey(env.ctx, db, modelgate.ClientID(c.Client), wish, catalog)
-	if err != nil {
-		return err
-	}
-	return c.output(env).table(issued, "API KEY ID\tKEY (shown once)", func(row func(...any)) {
-		row(issued.APIKeyID, issued.Key)
+		issued, err := issueKey(env.ctx, db, modelgate.ClientID(c.Client), wish, catalog)
+		if err != nil {
+			return err
+		}
+		return c.output(env).table(issued, "API KEY ID\tKEY (shown once)", func(row func(...any)) {
+			row(issued.APIKeyID, issued.Key)
+		})
 	})
 }
 
@@ -295,25 +290,22 @@ type keyRevoke struct {
 
 // Run is `modelgate key revoke`.
 func (c *keyRevoke) Run(env *environment) error {
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	key, err := db.FindKey(env.ctx, modelgate.KeyID(c.ID))
-	if err != nil {
-		return err
-	}
-	revoke, set := db.RevokeKey, any(nil)
-	if c.KeepChildren {
-		revoke, set = db.RevokeKeyAlone, map[string]string{"children": "keep"}
-	}
-	record := audit("key revoke", "key.revoke", "key", c.ID, set)
-	if _, err := revoke(env.ctx, key.ClientID, store.KeyScope{}, key.ID, record); err != nil {
-		return err
-	}
-	key.Status = modelgate.KeyRevoked
-	return c.showKey(env, key)
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		key, err := db.FindKey(env.ctx, modelgate.KeyID(c.ID))
+		if err != nil {
+			return err
+		}
+		revoke, set := db.RevokeKey, any(nil)
+		if c.KeepChildren {
+			revoke, set = db.RevokeKeyAlone, map[string]string{"children": "keep"}
+		}
+		record := audit("key revoke", "key.revoke", "key", c.ID, set)
+		if _, err := revoke(env.ctx, key.ClientID, store.KeyScope{}, key.ID, record); err != nil {
+			return err
+		}
+		key.Status = modelgate.KeyRevoked
+		return c.showKey(env, key)
+	})
 }
 
 // showKey prints a key.
@@ -339,24 +331,21 @@ func (c *keyLimits) Run(env *environment) error {
 	if c.limits() == (modelgate.Limits{}) {
 		return errors.New("name at least one of --rps, --burst and --concurrency")
 	}
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	key, err := db.FindKey(env.ctx, modelgate.KeyID(c.ID))
-	if err != nil {
-		return err
-	}
-	key.Limits = c.limits().Or(key.Limits)
-	if err := key.Limits.Validate(); err != nil {
-		return err
-	}
-	record := audit("key limits", "key.limits", "key", c.ID, key.Limits)
-	if err := db.SetKeyLimits(env.ctx, key.ClientID, key.ID, key.Limits, record); err != nil {
-		return err
-	}
-	return c.showKey(env, key)
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		key, err := db.FindKey(env.ctx, modelgate.KeyID(c.ID))
+		if err != nil {
+			return err
+		}
+		key.Limits = c.limits().Or(key.Limits)
+		if err := key.Limits.Validate(); err != nil {
+			return err
+		}
+		record := audit("key limits", "key.limits", "key", c.ID, key.Limits)
+		if err := db.SetKeyLimits(env.ctx, key.ClientID, key.ID, key.Limits, record); err != nil {
+			return err
+		}
+		return c.showKey(env, key)
+	})
 }
 
 // strictJSON decodes an operator's JSON: unknown and repeated members are

@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"modelgate"
+	"modelgate/internal/config"
+	"modelgate/internal/store"
 )
 
 // reconcileCommand is `modelgate reconcile`.
@@ -16,33 +18,30 @@ type reconcileCommand struct {
 // Run recomputes what is kept beside the usage rows and prints every
 // difference. Any difference makes the command fail.
 func (c *reconcileCommand) Run(env *environment) error {
-	_, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	client := modelgate.ClientID(c.Client)
-	found, err := db.Reconcile(env.ctx, client)
-	if err != nil {
-		return err
-	}
-	if len(found) == 0 {
-		if client != "" {
-			if _, err := db.Client(env.ctx, client); err != nil {
-				return err // nothing differs because nothing is there
+	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+		client := modelgate.ClientID(c.Client)
+		found, err := db.Reconcile(env.ctx, client)
+		if err != nil {
+			return err
+		}
+		if len(found) == 0 {
+			if client != "" {
+				if _, err := db.Client(env.ctx, client); err != nil {
+					return err // nothing differs because nothing is there
+				}
 			}
+			return c.output(env).value(found, func(w io.Writer) {
+				fmt.Fprintln(w, "No differences: every counter is the sum of its usage rows.")
+			})
 		}
-		return c.output(env).value(found, func(w io.Writer) {
-			fmt.Fprintln(w, "No differences: every counter is the sum of its usage rows.")
+		err = c.output(env).table(found, "CLIENT\tWHAT\tWHERE\tWANT\tHAVE", func(row func(...any)) {
+			for _, d := range found {
+				row(d.ClientID, d.What, d.Key, d.Want, d.Have)
+			}
 		})
-	}
-	err = c.output(env).table(found, "CLIENT\tWHAT\tWHERE\tWANT\tHAVE", func(row func(...any)) {
-		for _, d := range found {
-			row(d.ClientID, d.What, d.Key, d.Want, d.Have)
+		if err != nil {
+			return err
 		}
+		return errQuiet
 	})
-	if err != nil {
-		return err
-	}
-	return errQuiet
 }

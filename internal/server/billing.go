@@ -2,17 +2,14 @@ package server
 
 import (
 	"context"
+	"math"
 	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"modelgate"
 	"modelgate/internal/config"
 	"modelgate/internal/processor"
 	"modelgate/internal/provider"
-	"modelgate/internal/secrets"
 	"modelgate/internal/selfservice"
-	"modelgate/internal/store"
 	"modelgate/internal/worker"
 )
 
@@ -41,60 +38,37 @@ func newCheckout(cfg *config.Config) selfservice.Checkout {
 // newExporter makes the loop that sends billing events.
 func (s *Server) newExporter(client *processor.Client) *worker.Exporter {
 	tries := s.metrics.outcomes("modelgate_export_tries_total", "Tries to send a billing event, by outcome.", "outcome", "sent", "again", "unsure", "failed")
-	s.metrics.MustRegister(backlog{s.db, backlogGauges()})
-	keys := exportKeys{s.db, s.master}
+	s.metrics.gauge("modelgate_export_pending", "Billing events that wait to be sent, of all instances.",
+		func() float64 { n, _ := s.exportBacklog(); return n })
+	s.metrics.gauge("modelgate_export_oldest_pending_seconds", "For how long the oldest of them has waited; 0 for none.",
+		func() float64 { _, age := s.exportBacklog(); return age })
 	return s.fail.exporter(&worker.Exporter{
-		Ledger: s.db, Report: client.Report, Key: keys.key, Holder: s.spool.Instance(), Now: time.Now, Log: s.log,
+		Ledger: s.db, Report: client.Report, Key: s.exportKey, Holder: s.spool.Instance(), Now: time.Now, Log: s.log,
 		Count: func(outcome string) { tries.WithLabelValues(outcome).Inc() },
 	})
 }
 
-// exportKeys opens the keys that organizations have left.
-type exportKeys struct {
-	db     *store.DB
-	master *secrets.Keys
-}
-
-func (k exportKeys) key(ctx context.Context, client modelgate.ClientID) (worker.ExportKey, error) {
-	sealed, err := k.db.ProcessorKey(ctx, client)
+// exportKey opens the key that an organization has left for its processor.
+func (s *Server) exportKey(ctx context.Context, client modelgate.ClientID) (worker.ExportKey, error) {
+	sealed, err := s.db.ProcessorKey(ctx, client)
 	if err != nil {
 		return worker.ExportKey{}, err
 	}
-	key, err := k.master.Open(selfservice.ProcessorPlace(client), sealed.Value)
+	key, err := s.master.Open(selfservice.ProcessorPlace(client), sealed.Value)
 	return worker.ExportKey{Secret: string(key), Generation: sealed.Generation}, err
 }
 
-// backlog reads how much waits to be sent whenever metrics are asked for. It
-// says nothing while the database does not answer.
-type backlog struct {
-	db     *store.DB
-	gauges [2]*prometheus.Desc
-}
+// backlogTimeout bounds the query that counts what waits to be sent.
+const backlogTimeout = 2 * time.Second
 
-func backlogGauges() [2]*prometheus.Desc {
-	return [2]*prometheus.Desc{
-		prometheus.NewDesc("modelgate_export_pending", "Billing events that wait to be sent, of all instances.", nil, nil),
-		prometheus.NewDesc("modelgate_export_oldest_pending_seconds", "For how long the oldest of them has waited; 0 for none.", nil, nil),
-	}
-}
-
-const backlogPatience = 2 * time.Second
-
-// Describe implements prometheus.Collector.
-func (b backlog) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range b.gauges {
-		out <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (b backlog) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), backlogPatience)
+// exportBacklog is how many events wait to be sent and for how many seconds the oldest
+// has, whenever metrics are asked for; NaN while the database does not answer.
+func (s *Server) exportBacklog() (pending, oldest float64) {
+	ctx, cancel := context.WithTimeout(context.Background(), backlogTimeout)
 	defer cancel()
-	pending, oldest, err := b.db.ExportBacklog(ctx)
+	n, age, err := s.db.ExportBacklog(ctx)
 	if err != nil {
-		return
+		return math.NaN(), math.NaN()
 	}
-	out <- prometheus.MustNewConstMetric(b.gauges[0], prometheus.GaugeValue, float64(pending))
-	out <- prometheus.MustNewConstMetric(b.gauges[1], prometheus.GaugeValue, oldest.Seconds())
+	return float64(n), age.Seconds()
 }

@@ -72,6 +72,22 @@ func (f failpoints) at(name string) {
 	}
 }
 
+// around does something between the places name.before and name.after.
+func around[T any](f failpoints, name string, do func() (T, error)) (T, error) {
+	f.at(name + ".before")
+	v, err := do()
+	f.at(name + ".after")
+	return v, err
+}
+
+// aroundError is around for what returns nothing else.
+func aroundError(f failpoints, name string, do func() error) error {
+	f.at(name + ".before")
+	err := do()
+	f.at(name + ".after")
+	return err
+}
+
 func (f failpoints) die() {
 	_ = os.Remove(f.file)
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
@@ -100,9 +116,7 @@ type failingDisk struct {
 }
 
 func (d failingDisk) Create(name string, size int64) (spool.File, error) {
-	d.fail.at("create.before")
-	file, err := d.FS.Create(name, size)
-	d.fail.at("create.after")
+	file, err := around(d.fail, "create", func() (spool.File, error) { return d.FS.Create(name, size) })
 	return failingFile{file, d.fail}, err
 }
 
@@ -112,10 +126,7 @@ func (d failingDisk) Open(name string) (spool.File, error) {
 }
 
 func (d failingDisk) Remove(name string) error {
-	d.fail.at("delete.before")
-	err := d.FS.Remove(name)
-	d.fail.at("delete.after")
-	return err
+	return aroundError(d.fail, "delete", func() error { return d.FS.Remove(name) })
 }
 
 type failingFile struct {
@@ -155,9 +166,7 @@ type failingLedger struct {
 }
 
 func (l failingLedger) Record(ctx context.Context, b store.Batch) (int, error) {
-	l.fail.at("ship.before")
-	n, err := l.Ledger.Record(ctx, b)
-	l.fail.at("ship.after")
+	n, err := around(l.fail, "ship", func() (int, error) { return l.Ledger.Record(ctx, b) })
 	if l.fail.due("ship.lost") {
 		_ = os.Remove(l.fail.file)
 		return 0, errors.Join(err, context.DeadlineExceeded)
@@ -175,10 +184,7 @@ func (f failpoints) exporter(e *worker.Exporter) *worker.Exporter {
 	}
 	report := e.Report
 	e.Report = func(ctx context.Context, key string, event processor.Event) error {
-		f.at("report.before")
-		err := report(ctx, key, event)
-		f.at("report.after")
-		return err
+		return aroundError(f, "report", func() error { return report(ctx, key, event) })
 	}
 	e.Ledger = failingExports{e.Ledger, f}
 	return e
@@ -190,10 +196,7 @@ type failingExports struct {
 }
 
 func (l failingExports) FinishSending(ctx context.Context, lane store.Lane, settled []store.Settled, rest time.Time) error {
-	l.fail.at("settle.before")
-	err := l.ExportLedger.FinishSending(ctx, lane, settled, rest)
-	l.fail.at("settle.after")
-	return err
+	return aroundError(l.fail, "settle", func() error { return l.ExportLedger.FinishSending(ctx, lane, settled, rest) })
 }
 
 // books: begin.before, begin.panic, begin.after, mark.after, end.before,
@@ -222,10 +225,7 @@ func (b failingBooks) Mark(id modelgate.UUID, e *modelgate.CallEnd) {
 }
 
 func (b failingBooks) End(id modelgate.UUID, e *modelgate.CallEnd) error {
-	b.fail.at("end.before")
-	err := b.Books.End(id, e)
-	b.fail.at("end.after")
-	return err
+	return aroundError(b.fail, "end", func() error { return b.Books.End(id, e) })
 }
 
 // handler: reply.first, reply.before-last, reply.last.
