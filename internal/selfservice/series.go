@@ -76,7 +76,7 @@ type latencyView struct {
 // whole, although the window may begin in it.
 func (a *API) series(ctx context.Context, by actor, q seriesQuery) ([]spanView, error) {
 	a.settle(ctx)
-	pulses, err := a.Store.Pulses(ctx, by.ClientID, store.PulseQuery{
+	spans, err := a.Store.LatencyHistograms(ctx, by.ClientID, store.LatencyQuery{
 		SubAccountID: by.SubAccountID, Since: a.Now().Add(-q.window), Step: q.step,
 	})
 	if err != nil {
@@ -86,7 +86,7 @@ func (a *API) series(ctx context.Context, by actor, q seriesQuery) ([]spanView, 
 	if err != nil {
 		return nil, err
 	}
-	return views(pulses, func(p *store.Pulse) spanView {
+	return views(spans, func(p *store.LatencyHistogram) spanView {
 		latency := latencyView{
 			p.LatencyMS / max(p.Requests, 1), modelgate.LatencyQuantile(p.Classes, 0.5), modelgate.LatencyQuantile(p.Classes, 0.95),
 			modelgate.LatencyCounts(p.Classes),

@@ -32,17 +32,6 @@ const spendConflict = `
 ON CONFLICT (client_id, scope, scope_id, period, period_start) DO UPDATE
 SET settled = spend.settled + excluded.settled, held = spend.held + excluded.held`
 
-// pulseInsert adds to the counts of calls, in the order of the rows.
-func pulseInsert(rows int) string {
-	return sqldb.Tuples("INSERT INTO pulse ("+pulseColumns+")\nVALUES ", rows, pulseColumnCount, 1) + pulseConflict + "\n-- pulseInsert"
-}
-
-const pulseConflict = `
-ON CONFLICT (client_id, scope, scope_id, hour, latency_class) DO UPDATE
-SET requests = pulse.requests + excluded.requests, errors = pulse.errors + excluded.errors,
-  total_tokens = pulse.total_tokens + excluded.total_tokens, cost = pulse.cost + excluded.cost,
-  latency_ms = pulse.latency_ms + excluded.latency_ms`
-
 // sliceSpend takes amounts off slices: client, scope, id, period, start,
 // instance and amount of each. It returns what is left of those that are there.
 func sliceSpend(rows int) string {
@@ -60,16 +49,3 @@ func sliceSpend(rows int) string {
 const sliceSpendRow = `slice.client_id = v.column1 AND slice.scope = v.column2 AND slice.scope_id = v.column3
   AND slice.period = v.column4 AND slice.period_start = v.column5 AND slice.instance = v.column6
 RETURNING slice.client_id, slice.scope, slice.scope_id, slice.period, slice.period_start, slice.granted`
-
-// headInsert locks the heads of clients, in the order of the rows.
-func headInsert(rows int) string {
-	return sqldb.Tuples("INSERT INTO usage_head (client_id, revision, rolled_from, pruned_before, pruned_rows, pruned_cost)\nVALUES ",
-		rows, usageHeadColumnCount, 1) +
-		"\nON CONFLICT (client_id) DO UPDATE SET revision = usage_head.revision + 1" +
-		"\nRETURNING client_id, rolled_from, pruned_before\n-- headInsert"
-}
-
-// headSelect reads the heads of clients.
-func headSelect(rows int) string {
-	return sqldb.Tuples("SELECT client_id, rolled_from\nFROM usage_head\nWHERE client_id IN ", 1, rows, 1) + "\n-- headSelect"
-}

@@ -35,10 +35,10 @@ type final struct {
 // book carries new and final rows into everything that is kept about them, in
 // their own transaction: none of it can say anything else than the rows do.
 func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
-	if err := db.rollUpRows(ctx, tx, b); err != nil {
+	if err := db.addRollups(ctx, tx, b); err != nil {
 		return err
 	}
-	charged, counted := charges{}, latencyHistogram{}
+	charged, counted := charges{}, latencyCounts{}
 	for _, r := range b.rows {
 		a := amount{settled: r.Cost, held: -r.Cost, sliced: r.Cost}
 		if r.Job != nil {
@@ -59,7 +59,7 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 		if err := charged.add(f.row, amount{settled: f.change, held: -f.reserve}); err != nil {
 			return err
 		}
-		counted.correct(f)
+		counted.addFinal(f)
 	}
 	above, err := db.lineagesOf(ctx, tx, charged)
 	if err != nil {
@@ -69,7 +69,7 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 	if err != nil {
 		return err
 	}
-	if err := db.beat(ctx, tx, counted); err != nil {
+	if err := db.addLatencies(ctx, tx, counted); err != nil {
 		return err
 	}
 	if err := db.settle(ctx, tx, b.instance, spent); err != nil {

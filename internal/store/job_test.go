@@ -200,7 +200,7 @@ func TestFinishJobIsOneTransaction(t *testing.T) {
 			_, err := db.write.Exec("ALTER TABLE " + from + " RENAME TO " + to)
 			must(t, err)
 		}
-		for _, table := range []string{"usage_row", "rollup_delta", "pulse", "spend", "processor_event", "evidence_batch", "evidence_pending"} {
+		for _, table := range []string{"usage_row", "rollup_delta", "latency_histogram", "spend", "processor_event", "evidence_batch", "evidence_pending"} {
 			rename(table, "away")
 			ended, err := db.FinishJobs(t.Context(), []modelgate.JobFinal{f})
 			rename("away", table)

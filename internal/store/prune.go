@@ -111,7 +111,7 @@ func (db *DB) Prune(ctx context.Context, client modelgate.ClientID, before time.
 	latest := sqldb.Micros(Cutoff(before))
 	err = db.update(ctx, "prune usage", func(tx *sql.Tx) error {
 		rows, more = 0, false
-		if err := db.lockHeads(ctx, tx, map[modelgate.ClientID]head{client: {}}); err != nil {
+		if err := db.lockHeads(ctx, tx, []modelgate.ClientID{client}); err != nil {
 			return err
 		}
 		cutoff, err := keepPending(ctx, tx, client, latest)
@@ -154,7 +154,7 @@ func prunePages(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, cuto
 	var start int64
 	err := tx.QueryRowContext(ctx, sqlOldestRollup, string(client), cutoff).Scan(&start)
 	if errors.Is(err, sql.ErrNoRows) {
-		return false, prunePulse(ctx, tx, client, cutoff)
+		return false, pruneLatencies(ctx, tx, client, cutoff)
 	}
 	if err != nil {
 		return false, err
@@ -163,28 +163,27 @@ func prunePages(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, cuto
 	return true, err
 }
 
-const sqlPulseScopes = `SELECT id
+const sqlSubAccountIDs = `SELECT id
 FROM sub_account
 WHERE client_id = $1
--- sqlPulseScopes`
+-- sqlSubAccountIDs`
 
-const sqlPrunePulse = `DELETE FROM pulse
+const sqlPruneLatencies = `DELETE FROM latency_histogram
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND hour < $4
--- sqlPrunePulse`
+-- sqlPruneLatencies`
 
-// prunePulse deletes counts of calls; each scope is a range of the primary
+// pruneLatencies deletes counts of calls. Each scope is a range of the primary
 // key.
-func prunePulse(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, cutoff int64) error {
-	subs, err := sqldb.List(ctx, tx, scanText, sqlPulseScopes, string(client))
+func pruneLatencies(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, cutoff int64) error {
+	subs, err := sqldb.List(ctx, tx, scanText, sqlSubAccountIDs, string(client))
 	if err != nil {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, sqlPrunePulse, string(client), modelgate.LevelClient, string(client), cutoff); err != nil {
-		return err
-	}
-	for _, sub := range subs {
-		if _, err := tx.ExecContext(ctx, sqlPrunePulse, string(client), modelgate.LevelSubAccount, sub, cutoff); err != nil {
-			return err
+	for level, ids := range map[modelgate.Level][]string{modelgate.LevelClient: {string(client)}, modelgate.LevelSubAccount: subs} {
+		for _, id := range ids {
+			if _, err := tx.ExecContext(ctx, sqlPruneLatencies, string(client), level, id, cutoff); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ func TestPrune(t *testing.T) {
 		young := row(other, 500)
 		young.KeyID = plain
 		book(t, db, "i", append(rows, young)...)
-		foldAll(t, db)
+		compactAll(t, db)
 		before := noon.Add(-30 * time.Hour) // its day is 2026-11-29
 		for _, want := range [][]modelgate.ClientID{{client}, {}} {
 			got, err := db.Prunable(t.Context(), before)
@@ -59,7 +59,7 @@ func TestPrune(t *testing.T) {
 			wantStats(t, db, client, StatsQuery{GroupBy: g, Since: noon.Add(-1000 * time.Hour)})
 			wantStats(t, db, client, StatsQuery{GroupBy: g, SubAccountID: sub, Since: noon.Add(-1000 * time.Hour)})
 		}
-		for _, table := range []string{"rollup WHERE start", "pulse WHERE hour", "usage_row WHERE created_at"} {
+		for _, table := range []string{"rollup WHERE start", "latency_histogram WHERE hour", "usage_row WHERE created_at"} {
 			if n := number(t, db, "SELECT COUNT(*) FROM "+table+" < $1", sqldb.Micros(Cutoff(before))); n != 0 {
 				t.Errorf("%d of %s lie before the cutoff", n, table)
 			}
@@ -71,62 +71,6 @@ func TestPrune(t *testing.T) {
 		must(t, err)
 		if ever != 120*1000 {
 			t.Errorf("what was ever spent = %v after pruning", ever)
-		}
-	})
-}
-
-// TestRollUp counts rows that were booked before there were rollups, while
-// new ones come in.
-func TestRollUp(t *testing.T) {
-	t.Parallel()
-	each(t, func(t *testing.T, db *DB) {
-		client := createClient(t, db, 1)
-		calls := 0
-		more := func(rows int) {
-			var batch []modelgate.UsageRow
-			for range rows {
-				calls++
-				r := row(client, calls)
-				r.At = noon.Add(-time.Duration(calls*7919%5000) * time.Minute)
-				r.Attribution = map[string]string{"user": fmt.Sprint(calls % 50)}
-				batch = append(batch, r)
-			}
-			book(t, db, "i", batch...)
-		}
-		more(400)
-		must(t, exec(db, "DELETE FROM rollup_delta"))
-		_, err := db.write.Exec("UPDATE usage_head SET rolled_from = $1", sqldb.Micros(noon.Add(time.Hour)))
-		must(t, err)
-		check := func() {
-			t.Helper()
-			for _, g := range []modelgate.GroupBy{"user", "day", "model"} {
-				for _, age := range []time.Duration{30 * time.Minute, 25 * time.Hour, 1000 * time.Hour} {
-					wantStats(t, db, client, StatsQuery{GroupBy: g, Since: noon.Add(-age)})
-				}
-			}
-			wantReconciled(t, db, "unknown_key")
-		}
-		check()
-		steps := 0
-		for left := true; left; steps++ {
-			clients, err := db.UnrolledClients(t.Context())
-			must(t, err)
-			if !slices.Equal(clients, []modelgate.ClientID{client}) {
-				t.Fatalf("UnrolledClients = %v in step %d", clients, steps)
-			}
-			left, err = db.RollUp(t.Context(), client, 60)
-			must(t, err)
-			more(5)
-			if steps%2 == 0 {
-				foldAll(t, db)
-			}
-			check()
-		}
-		if clients, err := db.UnrolledClients(t.Context()); err != nil || len(clients) != 0 {
-			t.Errorf("UnrolledClients = %v, %v at the end", clients, err)
-		}
-		if steps < 4 {
-			t.Errorf("all was counted in %d steps", steps)
 		}
 	})
 }
@@ -144,10 +88,10 @@ func TestReconcileFindsWrongRollups(t *testing.T) {
 			rows = append(rows, r)
 		}
 		book(t, db, "i", rows[:80]...)
-		foldAll(t, db)
+		compactAll(t, db)
 		book(t, db, "i", rows[80:]...)
 		wantReconciled(t, db)
-		wrong := stats.NewPage()
+		wrong := stats.Page{}
 		wrong.Add("user7\x00openai", stats.Sums{Requests: 1, Tokens: 1, Cost: 1})
 		for name, damage := range map[string]func() error{
 			"a page is gone": func() error {
@@ -264,13 +208,13 @@ func TestLateRowsTakeTurnsWithPruning(t *testing.T) {
 	db := open(t, options(t, "postgres"))
 	client := createClient(t, db, 1)
 	book(t, db, "i", row(client, 1))
-	foldAll(t, db)
+	compactAll(t, db)
 	late, young := row(client, 2), row(client, 3)
 	late.At = noon.Add(-63 * 24 * time.Hour)
 	tx, err := db.write.BeginTx(t.Context(), nil)
 	must(t, err)
 	defer tx.Rollback()
-	must(t, db.lockHeads(t.Context(), tx, map[modelgate.ClientID]head{client: {}}))
+	must(t, db.lockHeads(t.Context(), tx, []modelgate.ClientID{client}))
 	book(t, db, "j", young)
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()

@@ -86,10 +86,10 @@ func TestEveryQueryPrepares(t *testing.T) {
 	}
 	each(t, func(t *testing.T, db *DB) {
 		texts := map[string]string{"usageInsert": usageInsert(insertRows), "spendInsert": spendInsert(insertRows), "alertInsert": alertInsert(insertRows), "sliceSpend": sliceSpend(insertRows),
-			"pulseInsert": pulseInsert(insertRows), "billedTo": billedTo(insertRows), "eventInsert": eventInsert(insertRows),
+			"latencyInsert": latencyInsert(insertRows), "billedTo": billedTo(insertRows), "eventInsert": eventInsert(insertRows),
 			"eventTries": eventTries(insertRows), "eventSettlements": eventSettlements(insertRows), "carryLocks": carryLocks(insertRows),
 			"carrySaves": carrySaves(insertRows), "laneWakes": laneWakes(insertRows),
-			"headInsert": headInsert(insertRows), "headSelect": headSelect(insertRows)}
+			"headInsert": headInsert(insertRows)}
 		maps.Copy(texts, stats.Statements(insertRows))
 		texts["usageFiltered"], texts["usageFiltered, shown"] = usageFiltered(false, 2, 3), usageFiltered(true, 2, 3)
 		maps.Copy(texts, evidenceStatements())
@@ -139,7 +139,7 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 	rollups := queries(t)["sqlRollups"]
 	each(t, func(t *testing.T, db *DB) {
 		client := fill(t, db, 6000)
-		foldAll(t, db)
+		compactAll(t, db)
 		fillRollups(t, db, client)
 		at, last := (*Cursor)(nil).before()
 		cursor := &Cursor{At: noon, ID: id(500)}

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"maps"
 	"slices"
 
@@ -21,7 +20,7 @@ type Difference struct {
 	// instances and the pending jobs hold), balance (what was credited is not
 	// the sum of the entries), job (a job's cost is not that of its row, or the
 	// two are not in the same state; without a row 0 is wanted, without a job 0
-	// is there), pulse (by how much a count of calls exceeds its rows, nothing
+	// is there), latency_histogram (by how much a count of calls exceeds its rows, nothing
 	// wanted), rollup (a sum of calls by hour or day is not that of its rows,
 	// in requests, tokens or nano-USD), export (what is billed to a sub-account is not the exact price
 	// of its rows, in micro-USD), export_unknown_row, export_missing and
@@ -186,7 +185,7 @@ func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.
 		func() ([]Difference, error) { return ownership(ctx, tx, client, days) },
 		func() ([]Difference, error) { return checkBalance(ctx, tx, client) },
 		func() ([]Difference, error) { return checkExports(ctx, tx, client) },
-		func() ([]Difference, error) { return checkPulse(ctx, tx, client, h.prunedBefore) },
+		func() ([]Difference, error) { return checkLatencies(ctx, tx, client, h.prunedBefore) },
 		func() ([]Difference, error) { return rollupDifferences(ctx, tx, client, h) },
 		func() ([]Difference, error) { return checkJobs(ctx, tx, client) },
 		func() ([]Difference, error) { return db.checkEvidence(ctx, tx, client, days) },
@@ -203,8 +202,8 @@ func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.
 	return out, nil
 }
 
-func rollupDifferences(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, h head) ([]Difference, error) {
-	found, err := stats.Check(ctx, tx, client, h.rolledFrom, h.prunedBefore)
+func rollupDifferences(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, h usageHead) ([]Difference, error) {
+	found, err := stats.Check(ctx, tx, client, h.prunedBefore)
 	var out []Difference
 	for _, d := range found {
 		out = append(out, Difference{client, "rollup", d.Key, d.Want, d.Have})
@@ -226,20 +225,6 @@ func forgetPruned(want, have amounts, before int64) {
 	gone := func(k counter, _ amount) bool { return k.Period != modelgate.Total && k.Start < before }
 	maps.DeleteFunc(want, gone)
 	maps.DeleteFunc(have, gone)
-}
-
-const sqlHeadOfClient = `SELECT rolled_from, pruned_before, pruned_cost
-FROM usage_head
-WHERE client_id = $1
--- sqlHeadOfClient`
-
-func readHead(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) (head, error) {
-	var h head
-	err := tx.QueryRowContext(ctx, sqlHeadOfClient, string(client)).Scan(&h.rolledFrom, &h.prunedBefore, &h.prunedCost)
-	if errors.Is(err, sql.ErrNoRows) {
-		return head{}, nil
-	}
-	return h, err
 }
 
 // readSlices adds what the instances hold to the counters.

@@ -16,11 +16,11 @@ FROM temp.feed_tuple
 WHERE true` + spendConflict + `
 -- sqlSQLiteSpend`
 
-	sqlSQLitePulse = `INSERT OR FAIL INTO pulse (` + pulseColumns + `)
+	sqlSQLiteLatencies = `INSERT OR FAIL INTO latency_histogram (` + latencyColumns + `)
 SELECT column1, column2, column3, column4, column5, column6, column7, column8, column9, column10
 FROM temp.feed_tuple
-WHERE true` + pulseConflict + `
--- sqlSQLitePulse`
+WHERE true` + latencyConflict + `
+-- sqlSQLiteLatencies`
 
 	sqlSQLiteSliceSpend = `UPDATE OR FAIL slice
 SET granted = slice.granted - v.column7

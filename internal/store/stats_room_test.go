@@ -24,7 +24,7 @@ func TestStatisticsOfTooManyValues(t *testing.T) {
 			r.Attribution = map[string]string{"call": fmt.Sprint(n)}
 			book(t, db, "i", r)
 		}
-		foldAll(t, db)
+		compactAll(t, db)
 		ask := func(since time.Duration, step int64, most int) error {
 			s := db.newStatistics(client, StatsQuery{GroupBy: "call", Since: noon.Add(-since)})
 			s.Step, s.Most = step, most

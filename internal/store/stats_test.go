@@ -167,9 +167,9 @@ func TestStatsAreTheSumOfRows(t *testing.T) {
 			if _, err := db.Record(t.Context(), Batch{Instance: "i", Rows: rows, Progress: Position{0, offset}}); err != nil {
 				rt.Fatalf("Record = %v", err)
 			}
-			if rapid.Bool().Draw(rt, "fold") {
-				if _, err := db.Fold(t.Context(), clients[:rapid.IntRange(0, len(clients)).Draw(rt, "whose deltas")], rapid.IntRange(1, 20).Draw(rt, "deltas")); err != nil {
-					rt.Fatalf("Fold = %v", err)
+			if rapid.Bool().Draw(rt, "compact") {
+				if _, err := db.CompactRollups(t.Context(), clients[:rapid.IntRange(0, len(clients)).Draw(rt, "whose deltas")], rapid.IntRange(1, 20).Draw(rt, "deltas")); err != nil {
+					rt.Fatalf("CompactRollups = %v", err)
 				}
 			}
 			for range 5 {
@@ -178,7 +178,7 @@ func TestStatsAreTheSumOfRows(t *testing.T) {
 			wantSpans(rt, db, rapid.SampledFrom(clients).Draw(rt, "whose over time"), drawSpans(rt))
 		})
 		wantReconciled(t, db, "unknown_key", "wrong_sub_account")
-		foldAll(t, db)
+		compactAll(t, db)
 		wantReconciled(t, db, "unknown_key", "wrong_sub_account")
 		rapid.Check(t, func(rt *rapid.T) { wantStats(rt, db, clients[0], drawQuery(rt)) })
 		if n := number(t, db, "SELECT COUNT(*) FROM rollup WHERE dimension = 'user'"); n == 0 && !testing.Short() { // fewer rows then
@@ -187,13 +187,13 @@ func TestStatsAreTheSumOfRows(t *testing.T) {
 	})
 }
 
-// foldAll puts all that waits into pages.
-func foldAll(t *testing.T, db *DB) {
+// compactAll merges all deltas into pages.
+func compactAll(t *testing.T, db *DB) {
 	t.Helper()
 	clients, err := db.DeltaClients(t.Context())
 	must(t, err)
 	for more := true; more; {
-		more, err = db.Fold(t.Context(), clients, 7)
+		more, err = db.CompactRollups(t.Context(), clients, 7)
 		must(t, err)
 	}
 	if n := number(t, db, "SELECT COUNT(*) FROM rollup_delta"); n != 0 {
@@ -217,7 +217,7 @@ func TestStatsOfTooManyValues(t *testing.T) {
 			book(t, db, "i", part...)
 		}
 		manyValues(t, db, client)
-		foldAll(t, db)
+		compactAll(t, db)
 		keys := row(client, 1300)
 		keys.Attribution = map[string]string{}
 		for n := range 16 * 5 {
@@ -226,7 +226,7 @@ func TestStatsOfTooManyValues(t *testing.T) {
 		book(t, db, "i", keys)
 		for _, folded := range []bool{false, true, true} {
 			if folded {
-				foldAll(t, db)
+				compactAll(t, db)
 				again := row(client, 2000+len(rows))
 				again.At = rows[0].At
 				again.Attribution = map[string]string{"call": "again", "k79": "w", "new": "x"}
@@ -236,7 +236,7 @@ func TestStatsOfTooManyValues(t *testing.T) {
 			wantReconciled(t, db, "unknown_key")
 			manyValues(t, db, client)
 		}
-		foldAll(t, db)
+		compactAll(t, db)
 		if n := number(t, db, "SELECT COUNT(*) FROM rollup WHERE dimension = 'call' AND grain = 'day'"); n != stats.Parts {
 			t.Errorf("%d pages of a dimension that has too many values on one day of two, want %d", n, stats.Parts)
 		}

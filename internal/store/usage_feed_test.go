@@ -99,7 +99,7 @@ func TestFeedInsertsAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestFeedCountsWhatSingleStatementsCount compares counters, slices and pulses
+// TestFeedCountsWhatSingleStatementsCount compares counters, slices and latency histograms
 // that the two ways lead to.
 func TestFeedCountsWhatSingleStatementsCount(t *testing.T) {
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestFeedCountsWhatSingleStatementsCount(t *testing.T) {
 		}
 		for _, query := range []string{
 			"SELECT concat_ws('|', " + spendColumns + ") FROM spend ORDER BY 1",
-			"SELECT concat_ws('|', " + pulseColumns + ", typeof(client_id), typeof(hour)) FROM pulse ORDER BY 1",
+			"SELECT concat_ws('|', " + latencyColumns + ", typeof(client_id), typeof(hour)) FROM latency_histogram ORDER BY 1",
 			"SELECT concat_ws('|', client_id, scope, scope_id, period, period_start, instance, granted, seq, amount) FROM slice ORDER BY 1",
 		} {
 			some, err := sqldb.List(t.Context(), db.read, scanText, query)

@@ -14,24 +14,23 @@ import (
 )
 
 const (
-	// foldPause is between two looks for rollups that wait, foldRetry after one
-	// that failed.
-	foldPause = 2 * time.Second
-	foldRetry = 10 * time.Second
-	// foldClients and foldDeltas bound a transaction.
-	foldClients = 64
-	foldDeltas  = 400
+	// compactPause is between two rounds, compactRetry after one that failed.
+	compactPause = 2 * time.Second
+	compactRetry = 10 * time.Second
+	// compactClients and compactDeltas bound a transaction.
+	compactClients = 64
+	compactDeltas  = 400
 )
 
-// CompactionLedger is where rollups wait to be put into pages; *store.DB is one.
+// CompactionLedger is where rollups wait to be merged; *store.DB is one.
 type CompactionLedger interface {
 	DeltaClients(context.Context) ([]modelgate.ClientID, error)
-	Fold(ctx context.Context, clients []modelgate.ClientID, most int) (more bool, err error)
+	CompactRollups(ctx context.Context, clients []modelgate.ClientID, most int) (more bool, err error)
 }
 
-// Compactor puts what batches add to rollups into pages, many batches together.
+// Compactor merges what batches of rows add to rollups, many batches at once.
 // Statistics are right without it, and slower the longer it does not run.
-// Several instances may do so at once; they take turns.
+// Several instances may run it at once; they take turns.
 type Compactor struct {
 	Ledger CompactionLedger
 	Log    *slog.Logger
@@ -39,35 +38,35 @@ type Compactor struct {
 	wait func(context.Context, time.Duration) error // nil: cancelctx.Sleep
 }
 
-// Run folds until the context ends.
-func (f *Compactor) Run(ctx context.Context) {
-	wait := f.wait
+// Run compacts until the context ends.
+func (c *Compactor) Run(ctx context.Context) {
+	wait := c.wait
 	if wait == nil {
 		wait = cancelctx.Sleep
 	}
-	for pause := foldPause; wait(ctx, pause/2+rand.N(pause)) == nil; {
-		pause = foldPause
-		if err := f.look(ctx); err != nil && ctx.Err() == nil {
-			f.Log.Warn("sums of calls wait, and statistics take longer meanwhile", "error", err)
-			pause = foldRetry
+	for pause := compactPause; wait(ctx, pause/2+rand.N(pause)) == nil; {
+		pause = compactPause
+		if err := c.round(ctx); err != nil && ctx.Err() == nil {
+			c.Log.Warn("sums of calls wait, and statistics take longer meanwhile", "error", err)
+			pause = compactRetry
 		}
 	}
 }
 
-// look folds what waits. A client whose pages are damaged keeps none of the
-// others waiting.
-func (f *Compactor) look(ctx context.Context) error {
-	clients, err := f.Ledger.DeltaClients(ctx)
+// round compacts what waits. A client with damaged pages does not delay the
+// others.
+func (c *Compactor) round(ctx context.Context) error {
+	clients, err := c.Ledger.DeltaClients(ctx)
 	if err != nil {
 		return err
 	}
 	var failed []error
-	for some := range slices.Chunk(clients, foldClients) {
-		if f.fold(ctx, some) == nil {
+	for some := range slices.Chunk(clients, compactClients) {
+		if c.compact(ctx, some) == nil {
 			continue
 		}
 		for _, client := range some {
-			if err := f.fold(ctx, []modelgate.ClientID{client}); err != nil {
+			if err := c.compact(ctx, []modelgate.ClientID{client}); err != nil {
 				failed = append(failed, fmt.Errorf("client %s: %w", client, err))
 			}
 			if ctx.Err() != nil {
@@ -78,9 +77,9 @@ func (f *Compactor) look(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-func (f *Compactor) fold(ctx context.Context, clients []modelgate.ClientID) error {
+func (c *Compactor) compact(ctx context.Context, clients []modelgate.ClientID) error {
 	for {
-		more, err := f.Ledger.Fold(ctx, clients, foldDeltas)
+		more, err := c.Ledger.CompactRollups(ctx, clients, compactDeltas)
 		if err != nil || !more {
 			return err
 		}

@@ -13,19 +13,19 @@ import (
 	"modelgate"
 )
 
-// foldLedger has deltas of clients; those of the bad ones cannot be folded.
-type foldLedger struct {
+// compactionLedger has deltas of clients; those of the bad ones cannot be merged.
+type compactionLedger struct {
 	deltas map[modelgate.ClientID]int
 	bad    map[modelgate.ClientID]bool
 	away   error
 	done   []string
 }
 
-func (l *foldLedger) DeltaClients(context.Context) ([]modelgate.ClientID, error) {
+func (l *compactionLedger) DeltaClients(context.Context) ([]modelgate.ClientID, error) {
 	return clientsOf(l.deltas), l.away
 }
 
-func (l *foldLedger) Fold(_ context.Context, clients []modelgate.ClientID, most int) (bool, error) {
+func (l *compactionLedger) CompactRollups(_ context.Context, clients []modelgate.ClientID, most int) (bool, error) {
 	l.done = append(l.done, fmt.Sprint(clients, " ", most))
 	for _, c := range clients {
 		if l.bad[c] {
@@ -41,7 +41,7 @@ func (l *foldLedger) Fold(_ context.Context, clients []modelgate.ClientID, most 
 	return false, nil
 }
 
-func TestFolder(t *testing.T) {
+func TestCompactor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		deltas map[modelgate.ClientID]int
@@ -60,12 +60,12 @@ func TestFolder(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := &foldLedger{deltas: c.deltas, bad: c.bad, away: c.away}
+			l := &compactionLedger{deltas: c.deltas, bad: c.bad, away: c.away}
 			var log strings.Builder
 			looks := 0
 			f := Compactor{Ledger: l, Log: slog.New(slog.NewTextHandler(&log, nil)), wait: func(_ context.Context, d time.Duration) error {
 				looks++
-				if least := map[bool]time.Duration{false: foldPause, true: foldRetry}[looks > 1 && c.logged != ""]; d < least/2 {
+				if least := map[bool]time.Duration{false: compactPause, true: compactRetry}[looks > 1 && c.logged != ""]; d < least/2 {
 					t.Errorf("look %d after %v, want at least %v", looks, d, least/2)
 				}
 				if looks > 1 {

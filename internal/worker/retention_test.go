@@ -13,12 +13,12 @@ import (
 	"modelgate"
 )
 
-// keepLedger has clients with a number of steps left for each.
-type keepLedger struct {
-	unrolled, prunable map[modelgate.ClientID]int
-	before             time.Time
-	done               []string
-	fault              error
+// pruneLedger has clients with a number of steps left for each.
+type pruneLedger struct {
+	prunable map[modelgate.ClientID]int
+	before   time.Time
+	done     []string
+	fault    error
 }
 
 func clientsOf(steps map[modelgate.ClientID]int) (out []modelgate.ClientID) {
@@ -31,28 +31,18 @@ func clientsOf(steps map[modelgate.ClientID]int) (out []modelgate.ClientID) {
 	return out
 }
 
-func (l *keepLedger) UnrolledClients(context.Context) ([]modelgate.ClientID, error) {
-	return clientsOf(l.unrolled), l.fault
-}
-
-func (l *keepLedger) RollUp(_ context.Context, c modelgate.ClientID, _ int) (bool, error) {
-	l.unrolled[c]--
-	l.done = append(l.done, "roll "+string(c))
-	return l.unrolled[c] > 0, nil
-}
-
-func (l *keepLedger) Prunable(_ context.Context, before time.Time) ([]modelgate.ClientID, error) {
+func (l *pruneLedger) Prunable(_ context.Context, before time.Time) ([]modelgate.ClientID, error) {
 	l.before = before
-	return clientsOf(l.prunable), nil
+	return clientsOf(l.prunable), l.fault
 }
 
-func (l *keepLedger) Prune(_ context.Context, c modelgate.ClientID, _ time.Time, _ int) (int64, bool, error) {
+func (l *pruneLedger) Prune(_ context.Context, c modelgate.ClientID, _ time.Time, _ int) (int64, bool, error) {
 	l.prunable[c]--
 	l.done = append(l.done, "prune "+string(c))
 	return 10, l.prunable[c] > 0, nil
 }
 
-func TestKeeper(t *testing.T) {
+func TestRetentionPruner(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
 	for name, c := range map[string]struct {
@@ -62,20 +52,18 @@ func TestKeeper(t *testing.T) {
 		spare  map[modelgate.ClientID]error
 		want   []string
 	}{
-		"all":                   {keep: 400 * 24 * time.Hour, want: []string{"roll a", "roll a", "first", "prune b", "prune b", "prune c"}},
-		"for ever":              {want: []string{"roll a", "roll a"}},
-		"what goes first fails": {keep: time.Hour, refuse: errors.New("no"), want: []string{"roll a", "roll a", "first"}},
+		"all":                   {keep: 400 * 24 * time.Hour, want: []string{"first", "prune b", "prune b", "prune c"}},
+		"for ever":              {},
+		"what goes first fails": {keep: time.Hour, refuse: errors.New("no"), want: []string{"first"}},
 		"of one it fails": {
 			keep: time.Hour, spare: map[modelgate.ClientID]error{"b": errors.New("no"), "x": errors.New("no")},
-			want: []string{"roll a", "roll a", "first", "prune c"},
+			want: []string{"first", "prune c"},
 		},
-		"no database": {keep: time.Hour, fault: errors.New("away")},
+		"no database": {keep: time.Hour, fault: errors.New("away"), want: []string{"first"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			l := &keepLedger{
-				unrolled: map[modelgate.ClientID]int{"a": 2}, prunable: map[modelgate.ClientID]int{"b": 2, "c": 1}, fault: c.fault,
-			}
+			l := &pruneLedger{prunable: map[modelgate.ClientID]int{"b": 2, "c": 1}, fault: c.fault}
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			rows, dones := int64(0), 0
@@ -89,7 +77,7 @@ func TestKeeper(t *testing.T) {
 				Pruned: func(n int64) { rows += n },
 				Done:   func() { dones++ },
 				wait: func(ctx context.Context, d time.Duration) error {
-					if d > keepStep {
+					if d > pruneStep {
 						pauses = append(pauses, d)
 						stop()
 					}
@@ -101,7 +89,7 @@ func TestKeeper(t *testing.T) {
 				t.Errorf("it did %v, want %v", l.done, c.want)
 			}
 			well := c.fault == nil && c.refuse == nil && c.spare == nil
-			if got := fmt.Sprint(dones == 1, len(pauses) == 1 && pauses[0] >= keepPause/2); got != fmt.Sprint(well, well) {
+			if got := fmt.Sprint(dones == 1, len(pauses) == 1 && pauses[0] >= prunePause/2); got != fmt.Sprint(well, well) {
 				t.Errorf("done %d times, pauses %v; all well: %t", dones, pauses, well)
 			}
 			if want := now.Add(-c.keep); well && c.keep > 0 && (!l.before.Equal(want) || rows != 30) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
@@ -14,11 +15,12 @@ import (
 
 	"modelgate"
 	"modelgate/internal/store"
+	"modelgate/internal/store/stats"
 )
 
 // history is usage of one organization over many days, made rather than
 // booked: rows of the real schema by the fastest way that a database has, and
-// rollups by the program's own code, as for rows from before there were any.
+// rollups by the program's own code.
 type history struct {
 	t        *testing.T
 	world    *world
@@ -162,22 +164,40 @@ func (h *history) add(n int) {
 	}
 	loaded := time.Since(began)
 	h.rows += n
-	h.exec(raw, "DELETE FROM rollup")
-	h.exec(raw, "DELETE FROM usage_head")
-	h.exec(raw, fmt.Sprintf("INSERT INTO usage_head (client_id, revision, rolled_from, pruned_before, pruned_rows, pruned_cost) VALUES ('%s', 0, %d, 0, 0, 0)",
-		h.world.client, h.now.Truncate(time.Hour).Add(time.Hour).UnixMicro()))
 	if h.world.driver == "pgx" {
 		h.exec(raw, "VACUUM ANALYZE usage_row")
 	}
-	if err := raw.Close(); err != nil {
-		h.t.Fatal(err)
+	h.rollUp(raw)
+	fmt.Fprintf(h.t.Output(), "%d rows loaded in %v, %d rolled up in %v\n", n, loaded.Round(time.Second), h.rows, (time.Since(began) - loaded).Round(time.Second))
+}
+
+// rollUp makes all rollups anew, a day at a time.
+func (h *history) rollUp(db *sql.DB) {
+	h.t.Helper()
+	h.exec(db, "DELETE FROM rollup")
+	rollups := stats.Rollups{Rows: 1}
+	if h.world.driver == "pgx" {
+		rollups.Rows = 64
 	}
-	for more := true; more; {
-		if more, err = h.db.RollUp(h.t.Context(), h.world.client, 50_000); err != nil {
+	day := h.now.Truncate(24 * time.Hour).UnixMicro()
+	for range h.days + 1 {
+		tx, err := db.BeginTx(h.t.Context(), nil)
+		if err != nil {
 			h.t.Fatal(err)
 		}
+		t := make(stats.Tallies)
+		err = stats.EachCall(h.t.Context(), tx, h.world.client, "", stats.Gap{From: day, To: day + stats.DayMicros}, func(c *stats.Call) error {
+			t.Add(c)
+			return nil
+		})
+		if err == nil {
+			err = rollups.Add(h.t.Context(), tx, t)
+		}
+		if err = errors.Join(err, tx.Commit()); err != nil {
+			h.t.Fatal(err)
+		}
+		day -= stats.DayMicros
 	}
-	fmt.Fprintf(h.t.Output(), "%d rows loaded in %v, %d rolled up in %v\n", n, loaded.Round(time.Second), h.rows, (time.Since(began) - loaded).Round(time.Second))
 }
 
 func (h *history) exec(db *sql.DB, query string) {

@@ -104,19 +104,19 @@ func (h *history) loops() (finish func()) {
 		h.t.Helper()
 		stop()
 		running.Wait()
-		h.fold()
+		h.compact()
 		if err := h.db.ChainAllEvidence(h.t.Context(), h.world.client); err != nil {
 			h.t.Fatal(err)
 		}
 	}
 }
 
-// fold puts all that waits into pages.
-func (h *history) fold() {
+// compact merges all deltas into pages.
+func (h *history) compact() {
 	h.t.Helper()
 	for more := true; more; {
 		var err error
-		if more, err = h.db.Fold(h.t.Context(), []modelgate.ClientID{h.world.client}, 400); err != nil {
+		if more, err = h.db.CompactRollups(h.t.Context(), []modelgate.ClientID{h.world.client}, 400); err != nil {
 			h.t.Fatal(err)
 		}
 	}

@@ -13,19 +13,40 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
-// AddDeltas notes what a batch adds, for a folding to put into pages.
+// AddDeltas stores what a batch adds: one row for each client, sub-account and
+// hour, however many different values there are. Batches do not wait for each
+// other.
 func (r Rollups) AddDeltas(ctx context.Context, tx *sql.Tx, t Tallies) error {
 	spans := slices.SortedFunc(maps.Keys(t), func(a, b span) int {
 		return cmp.Or(cmp.Compare(a.client, b.client), cmp.Compare(a.subAccount, b.subAccount), cmp.Compare(a.start, b.start))
 	})
 	id := rand.Text()
-	return r.run(ctx, tx, sqldb.BatchExec{
+	insert := sqldb.BatchExec{
 		Text: deltaInsert,
 		N:    len(spans),
 		Args: func(dst []any, i int) []any {
 			at := spans[i]
 			return append(dst, string(at.client), string(at.subAccount), at.start, id, encodeDelta(t[at]))
 		},
+	}
+	return insert.Run(ctx, tx, r.Rows)
+}
+
+// encodeDelta makes a root page. It is read once and soon, so its keys are not
+// sorted.
+func encodeDelta(dimensions tally) []byte {
+	n := 0
+	for _, entries := range dimensions {
+		n += len(entries)
+	}
+	return encode(n, func(yield func(string, Sums) bool) {
+		for name, entries := range dimensions {
+			for key, s := range entries {
+				if !yield(name+"\x00"+key, *s) {
+					return
+				}
+			}
+		}
 	})
 }
 
@@ -36,76 +57,81 @@ ORDER BY sub_account_id, hour, id
 LIMIT $2
 -- sqlDeltas`
 
-// FoldEntries bounds the different sums that one transaction puts into pages,
-// but for those of its last hour: each may lie on a page of its own.
-const FoldEntries = 5000
+// CompactionEntries bounds the different keys that one compaction merges, except
+// for those of its last hour: each may lie on a page of its own.
+const CompactionEntries = 5000
 
-// deltaName is the key of a row of rollup_delta.
-type deltaName struct {
+// deltaKey is the key of a row of rollup_delta.
+type deltaKey struct {
 	span
 	id string
 }
 
-// NewFolding is for at most so many deltas.
-func NewFolding(most int) *Folding { return &Folding{Tallies: make(Tallies), most: most} }
+// Compaction is the deltas that one transaction merges into pages.
+type Compaction struct {
+	Most int  // deltas
+	Full bool // there may be more
 
-// Folding is what one transaction puts into pages: Tallies. Full says that there
-// may be more.
-type Folding struct {
-	Tallies Tallies
-	names   []deltaName
-	entries int // different ones, of the tally
-	most    int // names
-	Full    bool
+	tallies Tallies
+	keys    []deltaKey
+	entries int // different keys in tallies
 }
 
-// Read adds deltas of a client, until there are enough.
-func (f *Folding) Read(ctx context.Context, tx *sql.Tx, r Rollups, client modelgate.ClientID) error {
-	if f.Full {
+// Read adds deltas of a client until Full.
+func (c *Compaction) Read(ctx context.Context, tx *sql.Tx, r Rollups, client modelgate.ClientID) error {
+	if c.Full {
 		return nil
 	}
-	rows, err := tx.QueryContext(ctx, sqlDeltas, append(slices.Clone(r.Fresh), string(client), f.most-len(f.names)+1)...)
+	if c.tallies == nil {
+		c.tallies = make(Tallies)
+	}
+	rows, err := tx.QueryContext(ctx, sqlDeltas, append(slices.Clone(r.Fresh), string(client), c.Most-len(c.keys)+1)...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
 	for rows.Next() {
-		n := deltaName{span: span{client: client, grain: Hour}}
+		k := deltaKey{span: span{client: client, grain: Hour}}
 		var data sql.RawBytes
-		if err := rows.Scan(&n.subAccount, &n.start, &n.id, &data); err != nil {
+		if err := rows.Scan(&k.subAccount, &k.start, &k.id, &data); err != nil {
 			return err
 		}
-		if f.Full = len(f.names) == f.most || f.entries >= FoldEntries && f.Tallies[n.span] == nil; f.Full {
+		if c.Full = len(c.keys) == c.Most || c.entries >= CompactionEntries && c.tallies[k.span] == nil; c.Full {
 			return nil
 		}
-		added, err := f.Tallies.addDelta(n.span, data)
+		added, err := c.tallies.of(k.span).addPage(data)
 		if err != nil {
-			return fmt.Errorf("%s: %w", n.span, err)
+			return fmt.Errorf("%s: %w", k.span, err)
 		}
-		f.names, f.entries = append(f.names, n), f.entries+added
+		c.keys, c.entries = append(c.keys, k), c.entries+added
 	}
 	return rows.Err()
 }
 
-// DeleteFolded deletes the deltas that a folding has read.
-func (r Rollups) DeleteFolded(ctx context.Context, tx *sql.Tx, f *Folding) error {
-	return r.run(ctx, tx, sqldb.BatchExec{
+// Compact merges what a compaction has read into the pages, and deletes it. The
+// clients' heads must be locked.
+func (r Rollups) Compact(ctx context.Context, tx *sql.Tx, c *Compaction) error {
+	if err := r.Add(ctx, tx, c.tallies); err != nil {
+		return err
+	}
+	del := sqldb.BatchExec{
 		Text: deltaDelete,
-		N:    len(f.names),
+		N:    len(c.keys),
 		Args: func(dst []any, i int) []any {
-			n := f.names[i]
-			return append(dst, string(n.client), string(n.subAccount), n.start, n.id)
+			k := c.keys[i]
+			return append(dst, string(k.client), string(k.subAccount), k.start, k.id)
 		},
-	})
+	}
+	return del.Run(ctx, tx, r.Rows)
 }
 
-// deltaInsert adds to rollups.
+// deltaInsert inserts deltas.
 func deltaInsert(rows int) string {
 	return sqldb.Tuples("INSERT INTO rollup_delta (client_id, sub_account_id, hour, id, data)\nVALUES ", rows, 5, 1) + "\n-- deltaInsert"
 }
 
-// deltaDelete deletes what was put into pages. The first key says what type
-// the others have.
+// deltaDelete deletes deltas by their keys. The casts of the first key give the
+// types of the others.
 func deltaDelete(rows int) string {
 	head := "DELETE FROM rollup_delta\nWHERE (client_id, sub_account_id, hour, id) IN (VALUES " +
 		"(CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS BIGINT), CAST($4 AS TEXT))"
@@ -115,7 +141,7 @@ func deltaDelete(rows int) string {
 	return head + ")\n-- deltaDelete"
 }
 
-// Statements are the statements that are no constants, for so many rows, by
+// Statements are the statements that are no constants, for a number of rows, by
 // their names: for tests that prepare them.
 func Statements(rows int) map[string]string {
 	return map[string]string{

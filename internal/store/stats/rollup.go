@@ -1,20 +1,22 @@
-// Package stats keeps sums of usage rows by hour and by day, and makes statistics
-// of them. What runs a statement takes the transaction of the store.
+// Package stats keeps sums of usage rows by hour and by day, and makes
+// statistics of them, so that these cost the same however many calls there were.
+//
+// The transaction that books rows stores what they add as deltas (delta.go). A
+// background loop merges the deltas of many batches into pages (merge.go,
+// tables.go). Statistics read both in one snapshot (statistics.go). Check
+// compares both with the rows (check.go). Everything that runs a statement
+// takes the transaction of the store.
 package stats
 
 import (
+	"bytes"
+	"maps"
 	"strings"
 	"time"
 
 	"modelgate"
 	"modelgate/internal/store/sqldb"
 )
-
-// Rollups are sums of usage rows by hour and by day, so that statistics cost
-// the same however many calls there were. The transaction that books rows notes
-// what they add (delta.go), a loop puts that into pages (change.go, tables.go),
-// GET /gw/stats reads both (statistics.go), and Check holds them against the
-// rows.
 
 // Grain is the length of a rollup's time.
 type Grain string
@@ -57,9 +59,9 @@ const (
 	dimModel    = string(modelgate.ByModel)
 )
 
-// maxValues bounds what is kept of a dimension for one hour or day: of one
-// with more values nothing is, and it is summed from the rows. The providers
-// are those of the configuration.
+// maxValues bounds the values of a dimension in one hour or day. Beyond it
+// nothing of the dimension is stored, and its statistics are made from the rows.
+// The configuration bounds the providers.
 func maxValues(dimension string) int64 {
 	switch dimension {
 	case dimProvider:
@@ -70,7 +72,7 @@ func maxValues(dimension string) int64 {
 	return 1000
 }
 
-// span is a rollup's owner and time.
+// span is the owner and the time of a rollup.
 type span struct {
 	client     modelgate.ClientID
 	subAccount modelgate.SubAccountID // "" for all of the client
@@ -78,8 +80,7 @@ type span struct {
 	start      int64 // µs
 }
 
-// String is grain/time or sub_account/id/grain/time, as Difference.Key spells
-// it.
+// String is grain/time or sub_account/id/grain/time, as in Difference.Key.
 func (s span) String() string {
 	text := string(s.grain) + "/" + time.UnixMicro(s.start).UTC().Format("2006-01-02T15")
 	if s.subAccount != "" {
@@ -88,10 +89,23 @@ func (s span) String() string {
 	return text
 }
 
-// Tallies collect what is to be added to rollups: by dimension and entry.
-type Tallies map[span]map[string]map[string]*Sums
+// Tallies are sums to be added to rollups.
+type Tallies map[span]tally
 
-// Call is what rollups need to know of a row. Its texts are as they are stored.
+// tally is the sums of one span, by dimension and key (see Page).
+type tally map[string]map[string]*Sums
+
+func (t Tallies) of(at span) tally {
+	sums := t[at]
+	if sums == nil {
+		sums = make(tally, 8)
+		t[at] = sums
+	}
+	return sums
+}
+
+// Call is a usage row as rollups and statistics count it. Its texts are as
+// they are stored; Author is "" for a route without catalog entry.
 type Call struct {
 	Client      modelgate.ClientID
 	SubAccount  modelgate.SubAccountID
@@ -105,8 +119,8 @@ type Call struct {
 	Sums        Sums
 }
 
-// shown is the row as its end customer sees it: what was asked for in place
-// of where it ran.
+// shown is the call as its end customer sees it: author and slug in place of
+// provider and model, and no region.
 func (c Call) shown() Call {
 	if c.Slug != "" {
 		c.Provider, c.Model = c.Author, c.Slug
@@ -115,34 +129,28 @@ func (c Call) shown() Call {
 	return c
 }
 
-// Add counts a row in its hour, for its client and its sub-account.
+// Add counts a call in its hour, for its client and its sub-account.
 func (t Tallies) Add(c *Call) {
-	start := Hour.Floor(c.At)
-	t.addTo(span{client: c.Client, grain: Hour, start: start}, c)
-	if c.SubAccount != "" {
+	at := span{client: c.Client, grain: Hour, start: Hour.Floor(c.At)}
+	t.of(at).add(c)
+	if at.subAccount = c.SubAccount; at.subAccount != "" {
 		shown := c.shown()
-		t.addTo(span{client: c.Client, subAccount: c.SubAccount, grain: Hour, start: start}, &shown)
+		t.of(at).add(&shown)
 	}
 }
 
-func (t Tallies) addTo(at span, c *Call) {
-	dimensions := t[at]
-	if dimensions == nil {
-		dimensions = make(map[string]map[string]*Sums, 8)
-		t[at] = dimensions
-	}
-	var room [256]byte
-	count(dimensions, dimProvider, append(room[:0], c.Provider...), c.Sums)
-	count(dimensions, dimModel, c.modelKey(room[:0]), c.Sums)
+func (t tally) add(c *Call) {
+	var buf [256]byte
+	t.count(dimProvider, append(buf[:0], c.Provider...), c.Sums)
+	t.count(dimModel, c.modelKey(buf[:0]), c.Sums)
 	for k, v := range c.Attribution {
 		if groupable(k) {
-			key := append(append(append(room[:0], sqldb.Clean(v)...), 0), c.Provider...)
-			count(dimensions, k, key, c.Sums)
+			t.count(k, c.valueKey(buf[:0], sqldb.Clean(v)), c.Sums)
 		}
 	}
 }
 
-// modelKey appends the row's entry of the model dimension.
+// modelKey appends the call's key in the model dimension.
 func (c *Call) modelKey(b []byte) []byte {
 	for _, s := range [...]string{c.Model, c.Slug, c.Author, c.Region} {
 		b = append(append(b, s...), 0)
@@ -150,17 +158,22 @@ func (c *Call) modelKey(b []byte) []byte {
 	return append(b, c.Provider...)
 }
 
-// groupable reports whether statistics can be grouped on an attribution key.
+// valueKey appends the call's key in the dimension of an attribution key.
+func (c *Call) valueKey(b []byte, value string) []byte {
+	return append(append(append(b, value...), 0), c.Provider...)
+}
+
+// groupable reports whether statistics can be grouped by an attribution key.
 func groupable(k string) bool {
 	return modelgate.IsAttributionKey(k) && !modelgate.GroupBy(k).BuiltIn()
 }
 
-// count adds to an entry, and reports whether it is a new one.
-func count(dimensions map[string]map[string]*Sums, dimension string, key []byte, s Sums) (added bool) {
-	entries := dimensions[dimension]
+// count adds to the sums of a key. It reports whether the key is new.
+func (t tally) count(dimension string, key []byte, s Sums) (added bool) {
+	entries := t[dimension]
 	if entries == nil {
 		entries = make(map[string]*Sums)
-		dimensions[dimension] = entries
+		t[dimension] = entries
 	}
 	sum := entries[string(key)]
 	if added = sum == nil; added {
@@ -171,43 +184,27 @@ func count(dimensions map[string]map[string]*Sums, dimension string, key []byte,
 	return added
 }
 
-// addDelta adds what a delta holds, and returns how many entries are new.
-func (t Tallies) addDelta(at span, data []byte) (added int, err error) {
-	dimensions := t[at]
-	if dimensions == nil {
-		dimensions = make(map[string]map[string]*Sums, 8)
-		t[at] = dimensions
-	}
-	err = walkPage(data, func([]byte, int64) {}, func(key []byte, s Sums) {
-		name, entry, _ := strings.Cut(string(key), "\x00")
-		if count(dimensions, name, []byte(entry), s) {
+// addPage adds an encoded root page without dimensions that have pages of their
+// own. It returns how many keys are new.
+func (t tally) addPage(data []byte) (added int, err error) {
+	err = walkPage(data, func(key []byte, s Sums) {
+		name, entry, _ := bytes.Cut(key, []byte{0})
+		if t.count(string(name), entry, s) {
 			added++
 		}
 	})
 	return added, err
 }
 
-// days adds up the hours.
-func (t Tallies) days() Tallies {
-	out := make(Tallies)
+// withDays returns the sums of hours and those of their days.
+func (t Tallies) withDays() Tallies {
+	out := maps.Clone(t)
 	for at, dimensions := range t {
 		at.grain, at.start = Day, Day.Floor(at.start)
-		into := out[at]
-		if into == nil {
-			into = make(map[string]map[string]*Sums, len(dimensions))
-			out[at] = into
-		}
+		day := out.of(at)
 		for name, entries := range dimensions {
-			sum := into[name]
-			if sum == nil {
-				sum = make(map[string]*Sums, len(entries))
-				into[name] = sum
-			}
 			for key, s := range entries {
-				if sum[key] == nil {
-					sum[key] = new(Sums)
-				}
-				sum[key].add(*s)
+				day.count(name, []byte(key), *s)
 			}
 		}
 	}

@@ -9,20 +9,40 @@ import (
 	"modelgate"
 )
 
-const sqlCountedRows = `SELECT sub_account_id, created_at, provider, model, slug, author, region, attribution, total_tokens, cost
+// The queries walk the same indexes as those of GET /gw/usage.
+const (
+	callColumns = `sub_account_id, created_at, provider, model, slug, author, region, attribution, total_tokens, cost`
+
+	sqlCalls = `SELECT ` + callColumns + `
 FROM usage_row
 WHERE client_id = $1 AND created_at >= $2 AND created_at < $3
--- sqlCountedRows`
+-- sqlCalls`
 
-// EachCall calls fn with each row of a time; the call is its to keep.
-func EachCall(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, g Gap, fn func(*Call)) error {
-	rows, err := tx.QueryContext(ctx, sqlCountedRows, string(client), g.From, g.To)
+	sqlCallsOfSubAccount = `SELECT ` + callColumns + `
+FROM usage_row
+WHERE sub_account_id = $4
+  AND sub_account_id <> ''
+  AND (client_id = $1) IS TRUE
+  AND created_at >= $2 AND created_at < $3
+-- sqlCallsOfSubAccount`
+)
+
+// EachCall calls fn with each row of a client, or of one of its sub-accounts,
+// in a time. The call is valid until fn returns.
+func EachCall(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, sub modelgate.SubAccountID, g Gap, fn func(*Call) error) error {
+	query, args := sqlCalls, []any{string(client), g.From, g.To}
+	if sub != "" {
+		query, args = sqlCallsOfSubAccount, append(args, string(sub))
+	}
+	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
+	pairs := make(map[string]string)
 	for rows.Next() {
-		c := Call{Client: client, Sums: Sums{Requests: 1}, Attribution: map[string]string{}}
+		clear(pairs)
+		c := Call{Client: client, Sums: Sums{Requests: 1}, Attribution: pairs}
 		var attribution sql.RawBytes
 		err := rows.Scan(&c.SubAccount, &c.At, &c.Provider, &c.Model, &c.Slug, &c.Author, &c.Region, &attribution,
 			&c.Sums.Tokens, &c.Sums.Cost)
@@ -30,13 +50,15 @@ func EachCall(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, g Gap,
 			return err
 		}
 		gjson.ParseBytes(attribution).ForEach(func(k, v gjson.Result) bool {
-			c.Attribution[k.String()] = v.String()
+			pairs[k.String()] = v.String()
 			return true
 		})
 		if c.Slug == "" {
 			c.Author = ""
 		}
-		fn(&c)
+		if err := fn(&c); err != nil {
+			return err
+		}
 	}
 	return rows.Err()
 }

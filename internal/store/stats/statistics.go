@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
 	"math"
 	"slices"
 	"time"
@@ -24,11 +23,6 @@ type Query struct {
 	Provider     string // "" for all
 	Since        time.Time
 }
-
-const sqlUsageHead = `SELECT rolled_from
-FROM usage_head
-WHERE client_id = $1
--- sqlUsageHead`
 
 // sqlRollups reads the root pages of a time and those of two dimensions, or of
 // one that is given twice. Each has a query of its own, for a planner without
@@ -52,21 +46,20 @@ FROM rollup_delta
 WHERE client_id = $1 AND sub_account_id = $2 AND hour >= $3
 -- sqlDeltasSince`
 
-// Statistics are statistics in the making. Step and Most may be set before
-// Collect. Not for concurrent use.
+// Statistics makes statistics. Step may be set before Collect. Not for
+// concurrent use.
 type Statistics struct {
 	query  Query
 	client modelgate.ClientID
 	fresh  []any                      // leads the arguments of queries
-	Step   int64                      // µs of a span; 0: all of the time is one
+	Step   int64                      // µs of a span; 0: one span is all of the time
 	spans  map[int64]map[string]*Sums // by where spans begin, then the keys of buckets
 	made   int                        // buckets
-	Most   int                        // of them
-	gaps   []Gap
+	Most   int                        // buckets
 }
 
-// NewStatistics is for statistics of a client's calls with at most so many
-// buckets; fresh leads the arguments of queries.
+// NewStatistics is for statistics of a client's calls with at most that many
+// buckets. fresh leads the arguments of queries.
 func NewStatistics(client modelgate.ClientID, q Query, most int, fresh []any) *Statistics {
 	return &Statistics{query: q, client: client, fresh: fresh, Most: most, spans: make(map[int64]map[string]*Sums)}
 }
@@ -79,7 +72,7 @@ func (s *Statistics) room() error {
 	return modelgate.Errorf(modelgate.BadRequest, "%s has too many values in this time, more than %d: ask for a shorter time", s.query.GroupBy, s.Most)
 }
 
-// at has the buckets of the span that an instant lies in.
+// at returns the buckets of the span that contains an instant.
 func (s *Statistics) at(us int64) map[string]*Sums {
 	start := int64(0)
 	if s.Step > 0 {
@@ -93,26 +86,17 @@ func (s *Statistics) at(us int64) map[string]*Sums {
 	return buckets
 }
 
-// Gap is a time in µs, to its end exclusively, that is summed from the rows.
+// Gap is a time in µs, To excluded, for which statistics are made from the rows.
 type Gap struct{ From, To int64 }
 
 // Collect sums the calls. Errors: bad_request for more than Most buckets.
 func (s *Statistics) Collect(ctx context.Context, tx *sql.Tx) error {
-	var rolledFrom int64
-	err := tx.QueryRowContext(ctx, sqlUsageHead, string(s.client)).Scan(&rolledFrom)
-	if errors.Is(err, sql.ErrNoRows) {
-		return nil // nothing was ever booked
-	}
-	if err != nil {
-		return err
-	}
 	since := sqldb.Micros(s.query.Since)
-	hours := max(Hour.ceil(since), Hour.ceil(rolledFrom))
+	hours := Hour.ceil(since)
 	days := Day.ceil(hours)
 	if s.Step%DayMicros != 0 {
-		days = math.MaxInt64 // a day's page does not tell its hours apart
+		days = math.MaxInt64 // the page of a day does not tell its hours apart
 	}
-	s.gaps = append(s.gaps, Gap{since, hours})
 	times := make(map[span]*hourOrDay)
 	if err := s.rollups(ctx, tx, times, Hour, Gap{hours, days}); err != nil {
 		return err
@@ -123,16 +107,23 @@ func (s *Statistics) Collect(ctx context.Context, tx *sql.Tx) error {
 	if err := s.deltas(ctx, tx, times, hours, days); err != nil {
 		return err
 	}
-	s.finish(times)
-	for _, g := range joined(s.gaps) {
-		if err := s.rows(ctx, tx, g); err != nil {
+	gaps := []Gap{{since, hours}}
+	for at, t := range times {
+		if t.absent {
+			gaps = append(gaps, Gap{at.start, at.start + at.grain.length()})
+			delete(times, at)
+		}
+	}
+	for _, g := range joined(gaps) {
+		if err := s.rows(ctx, tx, times, g); err != nil {
 			return err
 		}
 	}
+	s.addUngrouped(times)
 	return nil
 }
 
-// joined puts gaps that follow each other together.
+// joined merges adjacent gaps.
 func joined(gaps []Gap) []Gap {
 	slices.SortFunc(gaps, func(a, b Gap) int { return cmp.Compare(a.From, b.From) })
 	var out []Gap
@@ -146,9 +137,9 @@ func joined(gaps []Gap) []Gap {
 	return out
 }
 
-// dimension is that of the rollups which has the buckets, and whether it is an
-// attribution key.
-func (s *Statistics) dimension() (string, bool) {
+// dimension returns the dimension of the rollups that has the buckets, and
+// whether it is an attribution key.
+func (s *Statistics) dimension() (name string, attribution bool) {
 	switch g := s.query.GroupBy; g {
 	case modelgate.ByDay, modelgate.ByProvider:
 		return dimProvider, false
@@ -159,29 +150,27 @@ func (s *Statistics) dimension() (string, bool) {
 	}
 }
 
-// hourOrDay is what the pages of one hour or day come to.
+// hourOrDay is the sums of one hour or day.
 type hourOrDay struct {
-	// absent: nothing is kept of the dimension, though there may be calls.
+	// absent: the dimension is not stored, though there may be calls.
 	absent  bool
 	all     Sums // of the provider dimension
-	keyed   Sums // of the dimension asked for
+	grouped Sums // of the dimension asked for
 	buckets map[string]*Sums
+	day     string
 }
 
-func (s *Statistics) time(times map[span]*hourOrDay, g Grain, start int64) *hourOrDay {
-	at := span{grain: g, start: start}
+func (s *Statistics) time(times map[span]*hourOrDay, g Grain, us int64) *hourOrDay {
+	at := span{grain: g, start: g.Floor(us)}
 	t := times[at]
 	if t == nil {
-		t = &hourOrDay{buckets: s.at(start)}
-		if s.query.GroupBy == modelgate.ByDay {
-			t.buckets = map[string]*Sums{}
-		}
+		t = &hourOrDay{buckets: s.at(at.start), day: time.UnixMicro(at.start).UTC().Format(time.DateOnly)}
 		times[at] = t
 	}
 	return t
 }
 
-// rollups adds what the pages of a time say.
+// rollups adds the pages of a time.
 func (s *Statistics) rollups(ctx context.Context, tx *sql.Tx, times map[span]*hourOrDay, g Grain, when Gap) error {
 	if when.From >= when.To {
 		return nil
@@ -207,8 +196,8 @@ func (s *Statistics) rollups(ctx context.Context, tx *sql.Tx, times map[span]*ho
 	return rows.Err()
 }
 
-// deltas adds what is not in the pages yet. Those of hours from days on count
-// for their day.
+// deltas adds what is not merged into pages yet. Deltas of hours from days on
+// count for their day.
 func (s *Statistics) deltas(ctx context.Context, tx *sql.Tx, times map[span]*hourOrDay, hours, days int64) error {
 	args := append(slices.Clone(s.fresh), string(s.client), string(s.query.SubAccountID), hours)
 	rows, err := tx.QueryContext(ctx, sqlDeltasSince, args...)
@@ -227,9 +216,9 @@ func (s *Statistics) deltas(ctx context.Context, tx *sql.Tx, times map[span]*hou
 		if hour >= days {
 			g = Day
 		}
-		t := s.time(times, g, g.Floor(hour))
+		t := s.time(times, g, hour)
 		if t.absent {
-			continue // it is summed from the rows
+			continue // the rows are summed
 		}
 		if err := s.read(t, "", name, data); err != nil {
 			return err
@@ -238,68 +227,77 @@ func (s *Statistics) deltas(ctx context.Context, tx *sql.Tx, times map[span]*hou
 	return rows.Err()
 }
 
-// finish makes gaps of hours and days that do not have all of the dimension,
-// and buckets of what is left of the others.
-func (s *Statistics) finish(times map[span]*hourOrDay) {
-	_, attribution := s.dimension()
-	for at, t := range times {
-		switch {
-		case t.absent:
-			s.gaps = append(s.gaps, Gap{at.start, at.start + at.grain.length()})
-		case s.query.GroupBy == modelgate.ByDay:
-			s.bucket(s.at(at.start), []byte(dayOf(at.start))).add(t.all)
-		case attribution:
-			s.bucket(t.buckets, nil).add(Sums{t.all.Requests - t.keyed.Requests, t.all.Tokens - t.keyed.Tokens, t.all.Cost - t.keyed.Cost})
+// rows adds the rows of a time, by hours.
+func (s *Statistics) rows(ctx context.Context, tx *sql.Tx, times map[span]*hourOrDay, g Gap) error {
+	name, attribution := s.dimension()
+	var buf [256]byte
+	return EachCall(ctx, tx, s.client, s.query.SubAccountID, g, func(c *Call) error {
+		if s.query.SubAccountID != "" {
+			shown := c.shown()
+			c = &shown
 		}
+		t := s.time(times, Hour, c.At)
+		s.count(t, true, name == dimProvider, append(buf[:0], c.Provider...), c.Sums)
+		if value, ok := c.Attribution[name]; attribution && ok {
+			s.count(t, false, true, c.valueKey(buf[:0], value), c.Sums)
+		}
+		if name == dimModel {
+			s.count(t, false, true, c.modelKey(buf[:0]), c.Sums)
+		}
+		return s.room()
+	})
+}
+
+// addUngrouped adds the calls that do not have the attribution key.
+func (s *Statistics) addUngrouped(times map[span]*hourOrDay) {
+	if _, attribution := s.dimension(); !attribution {
+		return
+	}
+	for _, t := range times {
+		s.bucket(t.buckets, nil).add(Sums{t.all.Requests - t.grouped.Requests, t.all.Tokens - t.grouped.Tokens, t.all.Cost - t.grouped.Cost})
 	}
 }
 
-// read adds one page to what its hour or day comes to.
+// read adds one page, or one delta, to its hour or day.
 func (s *Statistics) read(t *hourOrDay, dimension, name string, data []byte) error {
-	seen, full := false, false
-	err := walkPage(data, func(grown []byte, values int64) {
-		switch string(grown) {
-		case noRoom:
-			full = true
-		case name:
-			seen = true
-			t.absent = values > maxValues(name)
-		}
-	}, func(key []byte, sum Sums) {
-		own := dimension
+	seen, full, page := false, false, []byte(dimension)
+	err := walkPage(data, func(key []byte, sum Sums) {
+		own := page
 		if dimension == "" {
-			text, rest, _ := bytes.Cut(key, []byte{0})
-			own, key = dimProvider, rest
-			if string(text) != dimProvider {
-				own = ""
-			}
-			if string(text) == name {
-				own, seen = name, true
-			}
+			own, key, _ = bytes.Cut(key, []byte{0})
 		}
-		s.count(t, own, name, key, sum)
+		switch {
+		case len(own) > 0:
+			grouped := string(own) == name
+			seen = seen || grouped
+			s.count(t, string(own) == dimProvider, grouped, key, sum)
+		case string(key) == noRoom:
+			full = true
+		case string(key) == name:
+			seen, t.absent = true, sum.Requests > maxValues(name)
+		}
 	})
-	if dimension == "" && full && !seen {
-		t.absent = true // left out, or not used
-	}
 	if err != nil {
 		return err
+	}
+	if dimension == "" && full && !seen {
+		t.absent = true // left out, or not used
 	}
 	return s.room()
 }
 
-// count adds an entry of the dimension own.
-func (s *Statistics) count(t *hourOrDay, own, name string, key []byte, sum Sums) {
+// count adds a key's sums to all calls, to those grouped, or to both.
+func (s *Statistics) count(t *hourOrDay, all, grouped bool, key []byte, sum Sums) {
 	provider := key[bytes.LastIndexByte(key, 0)+1:]
 	if s.query.Provider != "" && string(provider) != s.query.Provider {
 		return
 	}
-	if own == dimProvider {
+	if all {
 		t.all.add(sum)
 	}
-	if own == name {
-		t.keyed.add(sum)
-		s.bucket(t.buckets, s.bucketKey(key)).add(sum)
+	if grouped {
+		t.grouped.add(sum)
+		s.bucket(t.buckets, s.bucketKey(t, key)).add(sum)
 	}
 }
 
@@ -313,10 +311,12 @@ func (s *Statistics) bucket(buckets map[string]*Sums, key []byte) *Sums {
 	return sum
 }
 
-// bucketKey is the bucket of an entry of a rollup, but for days.
-func (s *Statistics) bucketKey(entry []byte) []byte {
-	text, field := entry, 0
+// bucketKey is the bucket of a key of a page.
+func (s *Statistics) bucketKey(t *hourOrDay, key []byte) []byte {
+	text, field := key, 0
 	switch s.query.GroupBy {
+	case modelgate.ByDay:
+		return []byte(t.day)
 	case modelgate.ByModelSlug:
 		field = 1
 	case modelgate.ByAuthor:
@@ -334,7 +334,7 @@ func (s *Statistics) bucketKey(entry []byte) []byte {
 	return text
 }
 
-// emptyBucket is the bucket of rows that have no key.
+// emptyBucket is the bucket of calls without a text in the dimension.
 func emptyBucket(g modelgate.GroupBy) string {
 	switch g {
 	case modelgate.ByModelSlug, modelgate.ByAuthor:
@@ -345,10 +345,8 @@ func emptyBucket(g modelgate.GroupBy) string {
 	return ""
 }
 
-func dayOf(us int64) string { return time.UnixMicro(us).UTC().Format(time.DateOnly) }
-
-// Buckets are those of one span, 0 where Step is: the dearest first, then in the
-// order of their keys; days in the order of time.
+// Buckets returns the buckets of one span, 0 if Step is. They are ordered by
+// descending cost, then by key; days by time.
 func (s *Statistics) Buckets(span int64) []modelgate.StatsBucket {
 	out := make([]modelgate.StatsBucket, 0, len(s.spans[span]))
 	for key, sum := range s.spans[span] {

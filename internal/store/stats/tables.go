@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
@@ -16,43 +17,56 @@ type Rollups struct {
 	Fresh []any // leads the arguments of a statement that is to be planned anew
 }
 
-func (r Rollups) run(ctx context.Context, tx *sql.Tx, m sqldb.BatchExec) error {
-	return m.Run(ctx, tx, r.Rows)
-}
-
-// Add adds a tally to the stored rollups of clients whose heads are locked.
+// Add adds the sums of hours to the stored pages of these hours and of their
+// days. The clients' heads must be locked.
 func (r Rollups) Add(ctx context.Context, tx *sql.Tx, hours Tallies) error {
 	if len(hours) == 0 {
 		return nil
 	}
-	s := rollupSave{pages: make(map[pageKey]*Page), adds: make(map[pageKey]map[string]*Sums)}
-	both := hours.days()
-	maps.Copy(both, hours)
+	m := merge{pages: make(map[pageKey]Page), adds: make(map[pageKey]map[string]*Sums)}
+	both := hours.withDays()
 	keys := make([]pageKey, 0, len(both))
 	for at := range both {
 		keys = append(keys, pageKey{span: at})
 	}
-	if err := r.loadPages(ctx, tx, keys, s.pages); err != nil {
+	if err := r.loadPages(ctx, tx, keys, m.pages); err != nil {
 		return err
 	}
 	for at, dimensions := range both {
-		s.addToRoot(at, dimensions)
+		m.addToRoot(at, dimensions)
 	}
-	if err := r.loadPages(ctx, tx, s.missing(), s.pages); err != nil {
+	if err := r.loadPages(ctx, tx, m.missing(), m.pages); err != nil {
 		return err
 	}
-	for _, k := range s.addToParts() {
+	for _, k := range m.addToParts() {
 		if _, err := tx.ExecContext(ctx, sqlDropRollup, k.args(nil)[:5]...); err != nil {
 			return err
 		}
 	}
-	return r.savePages(ctx, tx, s.pages)
+	return r.savePages(ctx, tx, m.pages)
 }
 
-// sqlDropRollup deletes the pages of a grown dimension.
+// sqlDropRollup deletes the pages of a dimension.
 const sqlDropRollup = `DELETE FROM rollup
 WHERE client_id = $1 AND sub_account_id = $2 AND grain = $3 AND dimension = $4 AND start = $5
 -- sqlDropRollup`
+
+// pageKey is the key of a row of rollup. The dimension of a root page is "".
+type pageKey struct {
+	span
+	dimension string
+	part      int64
+}
+
+func (k pageKey) compare(o pageKey) int {
+	return cmp.Or(cmp.Compare(k.client, o.client), cmp.Compare(k.subAccount, o.subAccount), cmp.Compare(k.grain, o.grain),
+		cmp.Compare(k.dimension, o.dimension), cmp.Compare(k.start, o.start), cmp.Compare(k.part, o.part))
+}
+
+// args appends the columns of the key.
+func (k pageKey) args(dst []any) []any {
+	return append(dst, string(k.client), string(k.subAccount), string(k.grain), k.dimension, k.start, k.part)
+}
 
 const rollupColumns = `client_id, sub_account_id, grain, dimension, start, part, data`
 
@@ -61,52 +75,53 @@ const (
 	rollupColumnCount = 7
 )
 
-// loadPages reads the pages that there are.
-func (r Rollups) loadPages(ctx context.Context, tx *sql.Tx, keys []pageKey, into map[pageKey]*Page) error {
+// loadPages reads those of the pages that exist.
+func (r Rollups) loadPages(ctx context.Context, tx *sql.Tx, keys []pageKey, into map[pageKey]Page) error {
 	slices.SortFunc(keys, pageKey.compare)
-	return r.run(ctx, tx, sqldb.BatchExec{
+	load := sqldb.BatchExec{
 		Text:  rollupSelect,
 		N:     len(keys),
 		Fresh: r.Fresh,
 		Args:  func(dst []any, i int) []any { return keys[i].args(dst) },
 		Scan: func(s sqldb.Scanner) error {
-			k, data, err := scanPage(s)
-			if err != nil {
-				return err
-			}
-			into[k], err = decodePage(data)
+			k, p, err := scanPage(s)
+			into[k] = p
 			return err
 		},
-	})
+	}
+	return load.Run(ctx, tx, r.Rows)
 }
 
-func scanPage(s sqldb.Scanner) (k pageKey, data []byte, err error) {
-	err = s.Scan(&k.client, &k.subAccount, &k.grain, &k.dimension, &k.start, &k.part, &data)
-	return k, data, err
+func scanPage(s sqldb.Scanner) (k pageKey, p Page, err error) {
+	var data []byte
+	if err = s.Scan(&k.client, &k.subAccount, &k.grain, &k.dimension, &k.start, &k.part, &data); err == nil {
+		p, err = decodePage(data)
+	}
+	return k, p, err
 }
 
-func (r Rollups) savePages(ctx context.Context, tx *sql.Tx, pages map[pageKey]*Page) error {
+func (r Rollups) savePages(ctx context.Context, tx *sql.Tx, pages map[pageKey]Page) error {
 	keys := slices.SortedFunc(maps.Keys(pages), pageKey.compare)
-	err := r.run(ctx, tx, sqldb.BatchExec{
+	save := sqldb.BatchExec{
 		Text: rollupInsert,
 		N:    len(keys),
 		Args: func(dst []any, i int) []any { return append(keys[i].args(dst), pages[keys[i]].Encode()) },
-	})
-	if err != nil {
+	}
+	if err := save.Run(ctx, tx, r.Rows); err != nil {
 		return fmt.Errorf("save rollups: %w", err)
 	}
 	return nil
 }
 
-// rollupInsert writes pages, new ones or in place of what was there.
+// rollupInsert inserts or replaces pages.
 func rollupInsert(rows int) string {
 	return sqldb.Tuples("INSERT INTO rollup ("+rollupColumns+")\nVALUES ", rows, rollupColumnCount, 1) +
 		"\nON CONFLICT (client_id, sub_account_id, grain, dimension, start, part) DO UPDATE" +
 		"\nSET data = excluded.data\n-- rollupInsert"
 }
 
-// rollupSelect reads pages by their keys. The first key says what type the
-// others have.
+// rollupSelect reads pages by their keys. The casts of the first key give the
+// types of the others.
 func rollupSelect(rows int) string {
 	head := "SELECT r.client_id, r.sub_account_id, r.grain, r.dimension, r.start, r.part, r.data\nFROM (VALUES " +
 		"(CAST($1 AS TEXT), CAST($2 AS TEXT), CAST($3 AS TEXT), CAST($4 AS TEXT), CAST($5 AS BIGINT), CAST($6 AS BIGINT))"

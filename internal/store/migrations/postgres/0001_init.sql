@@ -180,25 +180,21 @@ CREATE TABLE spool_progress (
     updated_at  BIGINT NOT NULL
 );
 
--- One row for each client that has usage. Who changes its rollups or deletes
--- its rows locks it first.
---
--- Rows before rolled_from are not in the rollups yet; it is a whole hour, and
--- 0 once all are. Rows before pruned_before are deleted, or about to be; it is
--- a whole day. pruned_rows and pruned_cost are what was deleted so far.
+-- One row for each client that has usage. Who changes its rollup pages or deletes
+-- its rows locks it first. Rows before pruned_before, a whole day, are deleted or
+-- about to be. pruned_rows and pruned_cost are what was deleted so far.
 CREATE TABLE usage_head (
     client_id     TEXT COLLATE "C" PRIMARY KEY CHECK (client_id <> ''),
     revision      BIGINT NOT NULL,
-    rolled_from   BIGINT NOT NULL,
     pruned_before BIGINT NOT NULL,
     pruned_rows   BIGINT NOT NULL,
     pruned_cost   BIGINT NOT NULL
 );
 
--- What the calls of an hour or a day come to, in pages of many sums:
--- store/rollup_page.go has the format. sub_account_id is '' for all of a
--- client. The page of the dimension '' holds all that is small, the pages 0..31
--- of another one what grew out of it.
+-- Sums of the calls of an hour or a day, many in one page: store/stats/page.go
+-- has the format. sub_account_id is '' for all of a client. The page of the
+-- dimension '' is the root page. It holds the small dimensions; a larger one has
+-- up to 32 pages of its own.
 CREATE TABLE rollup (
     client_id      TEXT COLLATE "C" NOT NULL,
     sub_account_id TEXT COLLATE "C" NOT NULL,
@@ -214,8 +210,8 @@ CREATE TABLE rollup (
 -- as good, and many pages share their start.
 CREATE INDEX rollup_old ON rollup (client_id, (start + 0));
 
--- What batches of rows add to the rollups of an hour, and of its day, until it
--- is put into the pages: a root page each. id is random.
+-- What a batch of rows adds to the rollups of an hour and of its day, until it
+-- is merged into the pages: a root page. id is random.
 CREATE TABLE rollup_delta (
     client_id      TEXT COLLATE "C" NOT NULL,
     sub_account_id TEXT COLLATE "C" NOT NULL,
@@ -225,10 +221,10 @@ CREATE TABLE rollup_delta (
     PRIMARY KEY (client_id, sub_account_id, hour, id)
 );
 
--- How an organization (scope client) and each of its sub-accounts fared, by
--- hour and by class of latency: the sums over the usage rows. Percentiles are
--- read out of the classes.
-CREATE TABLE pulse (
+-- Calls of an organization (scope client) and of each of its sub-accounts, by
+-- hour and class of latency: sums over the usage rows. Percentiles are estimated
+-- from the classes.
+CREATE TABLE latency_histogram (
     client_id     TEXT COLLATE "C" NOT NULL,
     scope         TEXT COLLATE "C" NOT NULL,
     scope_id      TEXT COLLATE "C" NOT NULL,

@@ -10,8 +10,8 @@ import (
 	"modelgate"
 )
 
-// TestPulses holds what is counted against the rows it was counted from.
-func TestPulses(t *testing.T) {
+// TestLatencyHistograms holds what is counted against the rows it was counted from.
+func TestLatencyHistograms(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db *DB) {
 		client, other := createClient(t, db, 1), createClient(t, db, 2)
@@ -31,7 +31,7 @@ func TestPulses(t *testing.T) {
 		book(t, db, "i", row(other, 9))
 
 		midnight := noon.Truncate(24 * time.Hour)
-		for name, q := range map[string]PulseQuery{
+		for name, q := range map[string]LatencyQuery{
 			"by hour":           {Step: time.Hour},
 			"by day":            {Step: 24 * time.Hour, Since: midnight},
 			"since":             {Step: time.Hour, Since: midnight.Add(5*time.Hour + time.Minute)},
@@ -50,15 +50,15 @@ func TestPulses(t *testing.T) {
 				}
 				want[at] = want[at].plus(Tally{1, failed, r.Usage.TotalTokens(), r.Cost, r.LatencyMS})
 			}
-			pulses, err := db.Pulses(t.Context(), client, q)
+			spans, err := db.LatencyHistograms(t.Context(), client, q)
 			must(t, err)
 			got := map[time.Time]Tally{}
-			for i, p := range pulses {
+			for i, p := range spans {
 				var calls int64
 				for _, n := range p.Classes {
 					calls += n
 				}
-				if i > 0 && !pulses[i-1].At.Before(p.At) || calls != p.Requests {
+				if i > 0 && !spans[i-1].At.Before(p.At) || calls != p.Requests {
 					t.Errorf("%s: span %d: %+v", name, i, p)
 				}
 				got[p.At] = p.Tally
@@ -70,8 +70,8 @@ func TestPulses(t *testing.T) {
 	})
 }
 
-// TestReconcileFindsWrongPulses breaks a count in every way.
-func TestReconcileFindsWrongPulses(t *testing.T) {
+// TestReconcileFindsWrongLatencyHistograms breaks a count in every way.
+func TestReconcileFindsWrongLatencyHistograms(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 1)
@@ -79,21 +79,21 @@ func TestReconcileFindsWrongPulses(t *testing.T) {
 		r.SubAccountID = modelgate.SubAccountID(createSubAccount(t, db, client, 3).ID)
 		book(t, db, "i", r)
 		for change, key := range map[string]string{
-			"UPDATE pulse SET errors = errors + 2 WHERE scope = 'client'":      "client/" + string(client) + "/2026-11-30T00/errors",
-			"UPDATE pulse SET latency_ms = 1 WHERE scope = 'sub_account'":      "sub_account/" + string(r.SubAccountID) + "/2026-11-30T00/latency_ms",
-			"DELETE FROM pulse WHERE scope = 'client'":                         "client/" + string(client) + "/2026-11-30T00/cost",
-			"UPDATE pulse SET hour = hour + 3600000000 WHERE scope = 'client'": "client/" + string(client) + "/2026-11-30T01/requests",
+			"UPDATE latency_histogram SET errors = errors + 2 WHERE scope = 'client'":      "client/" + string(client) + "/2026-11-30T00/errors",
+			"UPDATE latency_histogram SET latency_ms = 1 WHERE scope = 'sub_account'":      "sub_account/" + string(r.SubAccountID) + "/2026-11-30T00/latency_ms",
+			"DELETE FROM latency_histogram WHERE scope = 'client'":                         "client/" + string(client) + "/2026-11-30T00/cost",
+			"UPDATE latency_histogram SET hour = hour + 3600000000 WHERE scope = 'client'": "client/" + string(client) + "/2026-11-30T01/requests",
 		} {
 			tx, err := db.write.BeginTx(t.Context(), nil)
 			must(t, err)
 			_, err = tx.ExecContext(t.Context(), change)
 			must(t, err)
-			found, err := checkPulse(t.Context(), tx, client, 0)
+			found, err := checkLatencies(t.Context(), tx, client, 0)
 			must(t, err)
 			must(t, tx.Rollback())
 			ok := false
 			for _, d := range found {
-				ok = ok || d.What == "pulse" && d.Key == key && d.Have != 0
+				ok = ok || d.What == "latency_histogram" && d.Key == key && d.Have != 0
 			}
 			if !ok {
 				t.Errorf("%s: found %+v, want %s", change, found, key)

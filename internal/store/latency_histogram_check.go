@@ -10,13 +10,13 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
-// sqlPulseSurplus sums what pulse has and the rows lack, by hour; only hours
+// sqlLatencySurplus sums what latency_histogram has and the rows lack, by hour; only hours
 // in which anything differs are returned.
-const sqlPulseSurplus = `SELECT scope, scope_id, hour, CAST(SUM(requests) AS BIGINT), CAST(SUM(errors) AS BIGINT),
+const sqlLatencySurplus = `SELECT scope, scope_id, hour, CAST(SUM(requests) AS BIGINT), CAST(SUM(errors) AS BIGINT),
   CAST(SUM(total_tokens) AS BIGINT), CAST(SUM(cost) AS BIGINT), CAST(SUM(latency_ms) AS BIGINT)
 FROM (
   SELECT scope, scope_id, hour, requests, errors, total_tokens, cost, latency_ms
-  FROM pulse
+  FROM latency_histogram
   WHERE client_id = $1 AND hour >= $2
   UNION ALL
   SELECT 'client', client_id, created_at - created_at % 3600000000, -1,
@@ -32,11 +32,11 @@ FROM (
 GROUP BY scope, scope_id, hour
 HAVING SUM(requests) <> 0 OR SUM(errors) <> 0 OR SUM(total_tokens) <> 0 OR SUM(cost) <> 0 OR SUM(latency_ms) <> 0
 ORDER BY scope, scope_id, hour
--- sqlPulseSurplus`
+-- sqlLatencySurplus`
 
-// checkPulse names each count that is not the sum of its rows, from an instant
-// on.
-func checkPulse(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, from int64) ([]Difference, error) {
+// checkLatencies finds the counts that are not the sums of their rows, from an
+// instant on.
+func checkLatencies(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, from int64) ([]Difference, error) {
 	var out []Difference
 	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		var scope, id string
@@ -48,9 +48,9 @@ func checkPulse(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, from
 				continue
 			}
 			key := fmt.Sprintf("%s/%s/%s/%s", scope, id, hour.Format("2006-01-02T15"), name)
-			out = append(out, Difference{ClientID: client, What: "pulse", Key: key, Have: surplus[i]})
+			out = append(out, Difference{ClientID: client, What: "latency_histogram", Key: key, Have: surplus[i]})
 		}
 		return struct{}{}, err
-	}, sqlPulseSurplus, string(client), from)
+	}, sqlLatencySurplus, string(client), from)
 	return out, err
 }

@@ -12,9 +12,9 @@ import (
 	"modelgate/internal/store/stats"
 )
 
-// TestFoldBesideBooking has instances book while others fold: whoever asks for
+// TestCompactionBesideBooking has instances book while others compact: whoever asks for
 // statistics meanwhile finds each call once.
-func TestFoldBesideBooking(t *testing.T) {
+func TestCompactionBesideBooking(t *testing.T) {
 	t.Parallel()
 	eachAndPooler(t, func(t *testing.T, db *DB) {
 		const instances, batches, size = 3, 25, 12
@@ -53,8 +53,8 @@ func TestFoldBesideBooking(t *testing.T) {
 		}
 		for most := range 2 {
 			until(func() {
-				if _, err := db.Fold(t.Context(), []modelgate.ClientID{client, "nobody"}, 3+most); err != nil {
-					t.Errorf("Fold = %v", err)
+				if _, err := db.CompactRollups(t.Context(), []modelgate.ClientID{client, "nobody"}, 3+most); err != nil {
+					t.Errorf("CompactRollups = %v", err)
 				}
 			})
 		}
@@ -73,20 +73,20 @@ func TestFoldBesideBooking(t *testing.T) {
 		beside.Wait()
 		wantStats(t, db, client, StatsQuery{GroupBy: "user", Since: noon.AddDate(0, 0, -30)})
 		wantReconciled(t, db)
-		foldAll(t, db)
+		compactAll(t, db)
 		wantStats(t, db, client, StatsQuery{GroupBy: "user", Since: noon.AddDate(0, 0, -30)})
 		wantReconciled(t, db)
 	})
 }
 
-// TestFoldBounds is how much one transaction does.
-func TestFoldBounds(t *testing.T) {
+// TestCompactionBounds is how much one transaction does.
+func TestCompactionBounds(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 1)
 		key := issue(t, db, client, "", 3).ID
 		for hour := range 4 {
-			rows := make([]modelgate.UsageRow, stats.FoldEntries/6)
+			rows := make([]modelgate.UsageRow, stats.CompactionEntries/6)
 			for i := range rows {
 				rows[i] = row(client, hour*len(rows)+i)
 				rows[i].At = noon.Add(-time.Duration(hour) * time.Hour)
@@ -102,7 +102,7 @@ func TestFoldBounds(t *testing.T) {
 			left int64
 			more bool
 		}{{100, 4, true}, {3, 1, true}, {1, 0, false}, {1, 0, false}} {
-			more, err := db.Fold(t.Context(), []modelgate.ClientID{client}, want.most)
+			more, err := db.CompactRollups(t.Context(), []modelgate.ClientID{client}, want.most)
 			must(t, err)
 			if left := rowsIn(t, db, "rollup_delta"); left != want.left || more != want.more {
 				t.Errorf("step %d left %d deltas, more: %t; want %d, %t", step, left, more, want.left, want.more)
@@ -112,15 +112,15 @@ func TestFoldBounds(t *testing.T) {
 	})
 }
 
-// TestFoldDamaged leaves everything as it is, and tells whose it is.
-func TestFoldDamaged(t *testing.T) {
+// TestCompactionOfDamagedDeltas leaves everything as it is, and tells whose it is.
+func TestCompactionOfDamagedDeltas(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 1)
 		book(t, db, "i", row(client, 1), row(client, 2))
 		must(t, exec(db, "UPDATE rollup_delta SET data = $1", []byte{stats.PageFormat, 9}))
-		if _, err := db.Fold(t.Context(), []modelgate.ClientID{client}, 9); !errors.Is(err, stats.ErrPage) {
-			t.Errorf("Fold = %v, want %v", err, stats.ErrPage)
+		if _, err := db.CompactRollups(t.Context(), []modelgate.ClientID{client}, 9); !errors.Is(err, stats.ErrPage) {
+			t.Errorf("CompactRollups = %v, want %v", err, stats.ErrPage)
 		}
 		if pages, deltas := rowsIn(t, db, "rollup"), rowsIn(t, db, "rollup_delta"); pages != 0 || deltas == 0 {
 			t.Errorf("%d pages and %d deltas are left", pages, deltas)
