@@ -55,15 +55,7 @@ func validLogo(s string) bool {
 }
 
 func validColor(s string) bool {
-	if len(s) != 7 || s[0] != '#' {
-		return false
-	}
-	for _, c := range s[1:] {
-		if !strings.ContainsRune("0123456789abcdefABCDEF", c) {
-			return false
-		}
-	}
-	return true
+	return len(s) == 7 && s[0] == '#' && spelled(s[1:], 6, digits+"abcdefABCDEF")
 }
 
 func hasControl(s string) bool {

@@ -174,19 +174,7 @@ func ValidSlug(s string) bool {
 }
 
 func slugPart(s, extra string) bool {
-	if s == "" || len(s) > MaxPattern || !alphanumeric(s[0]) {
-		return false
-	}
-	for i := range len(s) {
-		if !alphanumeric(s[i]) && strings.IndexByte(extra, s[i]) < 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func alphanumeric(c byte) bool {
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+	return spelled(s, MaxPattern, alphanumerics+extra) && strings.Contains(alphanumerics, s[:1])
 }
 
 // Models lists the catalog in the order of slugs. The caller must not change

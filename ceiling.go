@@ -75,7 +75,7 @@ func (c Ceiling) Admit(scopes []Scope, requested *Entitlements, catalog *Catalog
 	if err := c.admitScopes(scopes); err != nil {
 		return Grant{}, err
 	}
-	g := Grant{Scopes: uniqueScopes(scopes), Denies: c.Entitlements.Denies()}
+	g := Grant{Scopes: uniqueScopes(scopes), Denies: c.Entitlements.Only(Deny)}
 	if requested == nil {
 		g.Entitlements, g.Backing = slices.Clone(c.Entitlements), c.Backing
 		return g, nil
@@ -105,7 +105,7 @@ func (c Ceiling) backing(tuples Entitlements) ([]Entitlements, error) {
 	case !slices.ContainsFunc(tuples, resolved):
 		return c.Backing, nil
 	}
-	allows := c.Entitlements.allows()
+	allows := c.Entitlements.Only(Allow)
 	same := func(es Entitlements) bool { return slices.Equal(es, allows) }
 	switch {
 	case slices.ContainsFunc(c.Backing, same):

@@ -211,10 +211,10 @@ func drawCeiling(t *rapid.T) modelgate.Entitlements {
 	es := drawTuples.Draw(t, "ceiling")
 	switch rapid.SampledFrom([]string{"as drawn", "open", "one provider"}).Draw(t, "width") {
 	case "open":
-		return append(modelgate.OpenEntitlements(), es.Denies()...)
+		return append(modelgate.OpenEntitlements(), es.Only(modelgate.Deny)...)
 	case "one provider":
 		provider := rapid.SampledFrom([]string{"p", "q"}).Draw(t, "provider")
-		return append(es.Denies(), rule(modelgate.AxisProvider, provider, "*", modelgate.Allow))
+		return append(es.Only(modelgate.Deny), rule(modelgate.AxisProvider, provider, "*", modelgate.Allow))
 	}
 	return es
 }

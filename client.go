@@ -1,6 +1,9 @@
 package modelgate
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // RoutingPolicy says where an organization's calls may be served.
 type RoutingPolicy string
@@ -35,16 +38,11 @@ type Limits struct {
 
 // Or fills the fields that are not set from those of other.
 func (l Limits) Or(other Limits) Limits {
-	if l.RequestsPerSecond == nil {
-		l.RequestsPerSecond = other.RequestsPerSecond
+	return Limits{
+		RequestsPerSecond: cmp.Or(l.RequestsPerSecond, other.RequestsPerSecond),
+		Burst:             cmp.Or(l.Burst, other.Burst),
+		Concurrency:       cmp.Or(l.Concurrency, other.Concurrency),
 	}
-	if l.Burst == nil {
-		l.Burst = other.Burst
-	}
-	if l.Concurrency == nil {
-		l.Concurrency = other.Concurrency
-	}
-	return l
 }
 
 // Shared are the limits of a key as they bind its descendants too: its own,

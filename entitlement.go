@@ -127,22 +127,11 @@ func (e *Entitlement) matchesModel(m *Model) bool {
 	return false
 }
 
-// Denies are the deny rules among es.
-func (es Entitlements) Denies() Entitlements {
+// Only are the rules among es that have the effect. It is never nil.
+func (es Entitlements) Only(effect Effect) Entitlements {
 	out := Entitlements{}
 	for _, e := range es {
-		if e.Effect == Deny {
-			out = append(out, e)
-		}
-	}
-	return out
-}
-
-// allows are the allow rules among es.
-func (es Entitlements) allows() Entitlements {
-	out := Entitlements{}
-	for _, e := range es {
-		if e.Effect == Allow {
+		if e.Effect == effect {
 			out = append(out, e)
 		}
 	}

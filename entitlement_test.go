@@ -187,7 +187,7 @@ func TestCallerPermitAgainstAnOracle(t *testing.T) {
 	t.Parallel()
 	c := catalog(t)
 	rapid.Check(t, func(t *rapid.T) {
-		caller := &modelgate.Caller{Entitlements: drawTuples.Draw(t, "tuples"), Denies: drawTuples.Draw(t, "denies").Denies()}
+		caller := &modelgate.Caller{Entitlements: drawTuples.Draw(t, "tuples"), Denies: drawTuples.Draw(t, "denies").Only(modelgate.Deny)}
 		for range rapid.IntRange(0, 3).Draw(t, "backing") {
 			allows := slices.DeleteFunc(drawTuples.Draw(t, "ceiling"), func(e modelgate.Entitlement) bool { return e.Effect == modelgate.Deny })
 			caller.Backing = append(caller.Backing, allows)
@@ -206,7 +206,7 @@ func TestPermitProviderMeansEveryModel(t *testing.T) {
 	t.Parallel()
 	c := catalog(t)
 	rapid.Check(t, func(t *rapid.T) {
-		caller := modelgate.Caller{Entitlements: drawTuples.Draw(t, "tuples"), Denies: drawTuples.Draw(t, "denies").Denies()}
+		caller := modelgate.Caller{Entitlements: drawTuples.Draw(t, "tuples"), Denies: drawTuples.Draw(t, "denies").Only(modelgate.Deny)}
 		for _, provider := range []string{"p", "q", "r"} {
 			if !caller.PermitProvider(provider, c.ServedBy(provider)) {
 				continue
@@ -304,7 +304,7 @@ func TestDenies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		es := drawTuples.Draw(t, "tuples")
 		want := slices.DeleteFunc(slices.Clone(es), func(e modelgate.Entitlement) bool { return e.Effect != modelgate.Deny })
-		if diff := cmp.Diff(append(modelgate.Entitlements{}, want...), es.Denies()); diff != "" {
+		if diff := cmp.Diff(append(modelgate.Entitlements{}, want...), es.Only(modelgate.Deny)); diff != "" {
 			t.Fatal(diff)
 		}
 	})

@@ -1,6 +1,7 @@
 package modelgate
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -29,46 +30,40 @@ const (
 	Internal            Kind = "internal"
 )
 
-// kinds is the table of statuses and wire types. A kind without a type of
-// its own in the specification borrows bad_request.
-var kinds = map[Kind]struct {
-	status int
-	typ    string
-}{
-	BadRequest:          {400, "bad_request"},
-	Unauthorized:        {401, "unauthorized"},
-	Forbidden:           {403, "forbidden"},
-	RegionPolicyDenied:  {403, "region_policy"},
-	BudgetExceeded:      {402, "budget_exceeded"},
-	InsufficientBalance: {402, "insufficient_balance"},
-	NotFound:            {404, "not_found"},
-	MethodNotAllowed:    {405, "bad_request"},
-	Conflict:            {409, "conflict"},
-	Gone:                {410, "gone"},
-	TooLarge:            {413, "request_too_large"},
-	HeadersTooLarge:     {431, "bad_request"},
-	RateLimited:         {429, "rate_limited"},
-	BadGateway:          {502, "bad_gateway"},
-	Unavailable:         {503, "unavailable"},
-	Internal:            {500, "internal"},
+// statuses is the HTTP status of each kind.
+var statuses = map[Kind]int{
+	BadRequest:          400,
+	Unauthorized:        401,
+	Forbidden:           403,
+	RegionPolicyDenied:  403,
+	BudgetExceeded:      402,
+	InsufficientBalance: 402,
+	NotFound:            404,
+	MethodNotAllowed:    405,
+	Conflict:            409,
+	Gone:                410,
+	TooLarge:            413,
+	HeadersTooLarge:     431,
+	RateLimited:         429,
+	BadGateway:          502,
+	Unavailable:         503,
+	Internal:            500,
 }
 
 // Status is the HTTP status of the kind; 500 for a kind that is not in the
 // table.
-func (k Kind) Status() int {
-	if row, ok := kinds[k]; ok {
-		return row.status
-	}
-	return 500
-}
+func (k Kind) Status() int { return cmp.Or(statuses[k], 500) }
 
 // Type is the wire type in the error envelope. The /gw API spells an
 // internal fault internal_error; that is the caller's business.
 func (k Kind) Type() string {
-	if row, ok := kinds[k]; ok {
-		return row.typ
+	switch {
+	case k == MethodNotAllowed, k == HeadersTooLarge:
+		return string(BadRequest) // the specification has no type for them
+	case statuses[k] == 0:
+		return string(Internal)
 	}
-	return "internal"
+	return string(k)
 }
 
 // Error is an error that a client may be shown: its message goes over the

@@ -17,13 +17,7 @@ type Mapping struct {
 // CheckCustomerID checks the id of a customer of the payment processor:
 // letters, digits, _ and -, at most 255. Errors are bad_request.
 func CheckCustomerID(id string) error {
-	const most = 255
-	ok := id != "" && len(id) <= most
-	for i := 0; ok && i < len(id); i++ {
-		c := id[i]
-		ok = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '-'
-	}
-	if !ok {
+	if !spelled(id, 255, alphanumerics+"_-") {
 		return Errorf(BadRequest, "stripe_customer_id must be the id of a customer, such as cus_123")
 	}
 	return nil

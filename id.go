@@ -4,9 +4,22 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
+	"strings"
 	"sync"
 	"time"
 )
+
+// The characters that names are made of.
+const (
+	digits        = "0123456789"
+	lower         = "abcdefghijklmnopqrstuvwxyz"
+	alphanumerics = digits + lower + "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+)
+
+// spelled reports whether s is 1 to most of the characters, which are ASCII.
+func spelled(s string, most int, characters string) bool {
+	return s != "" && len(s) <= most && strings.Trim(s, characters) == ""
+}
 
 // ClientID names an organization: a UUID in its canonical text form. The
 // tenant of every call is derived from the key and never from a parameter.
@@ -34,13 +47,13 @@ func (u UUID) String() string {
 
 // AppendText appends the text form. It never fails.
 func (u UUID) AppendText(dst []byte) ([]byte, error) {
-	const digits = "0123456789abcdef"
+	const hexadecimal = digits + "abcdef"
 	for i, c := range u {
 		switch i {
 		case 4, 6, 8, 10:
 			dst = append(dst, '-')
 		}
-		dst = append(dst, digits[c>>4], digits[c&15])
+		dst = append(dst, hexadecimal[c>>4], hexadecimal[c&15])
 	}
 	return dst, nil
 }

@@ -21,52 +21,25 @@ const USD Nano = 1_000_000_000
 var ErrAmount = errors.New("not a USD amount with at most 9 decimals")
 
 // ParseUSD reads a JSON number or decimal text as an amount in USD: exact,
-// at most nine decimals, exponents allowed, never through a float.
+// at most nine decimals, exponents allowed, never through a float. Errors wrap
+// ErrAmount.
 func ParseUSD(s string) (Nano, error) {
-	v, err := parseFixed(s, 9)
-	return Nano(v), err
-}
-
-// parseFixed reads a decimal number as an integer of 10^-scale units. It
-// fails when the number needs more decimals or does not fit.
-func parseFixed(s string, scale int) (int64, error) {
-	mantissa, exponent := s, 0
-	if i := strings.IndexAny(s, "eE"); i >= 0 {
-		e, err := strconv.Atoi(s[i+1:])
-		if err != nil || e > 40 || e < -40 {
-			return 0, fmt.Errorf("%q: %w", s, ErrAmount)
-		}
-		mantissa, exponent = s[:i], e
-	}
-	digits, negative := strings.CutPrefix(mantissa, "-")
-	whole, fraction, _ := strings.Cut(digits, ".")
-	if whole == "" || len(digits) > 64 || strings.HasSuffix(digits, ".") {
+	d, err := parseDecimal(s)
+	zeros := d.exponent + 9 // behind the digits once the unit is 1e-9
+	if err != nil || d.digits != "" && (zeros < 0 || len(d.digits)+zeros > 19) {
 		return 0, fmt.Errorf("%q: %w", s, ErrAmount)
 	}
-	for _, c := range whole + fraction {
-		if c < '0' || c > '9' {
-			return 0, fmt.Errorf("%q: %w", s, ErrAmount)
-		}
-	}
-	all := strings.TrimLeft(whole+fraction, "0")
-	shift := scale + exponent - len(fraction)
-	for shift < 0 && strings.HasSuffix(all, "0") {
-		all, shift = all[:len(all)-1], shift+1
-	}
-	if all == "" {
+	if d.digits == "" {
 		return 0, nil
 	}
-	if shift < 0 || len(all)+shift > 19 {
-		return 0, fmt.Errorf("%q: %w", s, ErrAmount)
+	if d.negative {
+		d.digits = "-" + d.digits
 	}
-	if negative {
-		all = "-" + all
-	}
-	v, err := strconv.ParseInt(all+strings.Repeat("0", shift), 10, 64)
+	v, err := strconv.ParseInt(d.digits+strings.Repeat("0", zeros), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("%q: %w", s, ErrAmount)
 	}
-	return v, nil
+	return Nano(v), nil
 }
 
 // String is the amount in USD without trailing zeros, such as 0.000123.

@@ -46,14 +46,5 @@ const MaxAttributionKey = 64
 // IsAttributionKey reports whether a text can be the key of an attribution
 // pair: 1..MaxAttributionKey of A-Z a-z 0-9 _ . and -.
 func IsAttributionKey(k string) bool {
-	if k == "" || len(k) > MaxAttributionKey {
-		return false
-	}
-	for i := range len(k) {
-		c := k[i]
-		if (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '_' && c != '.' && c != '-' {
-			return false
-		}
-	}
-	return true
+	return spelled(k, MaxAttributionKey, alphanumerics+"_.-")
 }

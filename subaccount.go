@@ -91,13 +91,5 @@ func CheckSlug(field, slug string) error {
 // PlainSlug reports whether s matches [a-z0-9-]{1,64}: the pattern of
 // sub-account slugs, portal slugs and provider names.
 func PlainSlug(s string) bool {
-	if s == "" || len(s) > 64 {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
-			return false
-		}
-	}
-	return true
+	return spelled(s, 64, digits+lower+"-")
 }
