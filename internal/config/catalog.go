@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -88,7 +89,7 @@ func (l *catalogList) add(d *document, key string, models []model) {
 		if first := l.first[slug]; first != "" {
 			d.fault(path+".slug", "is in the catalog already, at %s; slugs are unique, letter case aside", first)
 		} else if slug != "" {
-			l.first[slug] = d.file + ":" + itoa(d.places[path].line)
+			l.first[slug] = fmt.Sprintf("%s:%d", d.file, d.places[path].line)
 		}
 		for j := range m.Routes {
 			warnProvider(d, element(path+".routes", j)+".provider", m.Routes[j].Provider, l.providers)
@@ -100,17 +101,11 @@ func (l *catalogList) add(d *document, key string, models []model) {
 func (m *model) check(d *document, path string) {
 	required(d, path, "slug", m.Slug)
 	required(d, path, "kind", string(m.Kind))
-	if m.Slug != "" && !modelgate.ValidSlug(m.Slug) {
-		d.fault(path+".slug", "want author/model of letters, digits and ._- (and :@/ after the first slash), beginning with a letter or digit")
-	}
-	if m.Kind != "" && !slices.Contains(modelgate.Kinds(), m.Kind) {
-		d.fault(path+".kind", "want one of %s", joined(modelgate.Kinds()))
-	}
+	d.faultIf(m.Slug != "" && !modelgate.ValidSlug(m.Slug), path+".slug", "want author/model of letters, digits and ._- (and :@/ after the first slash), beginning with a letter or digit")
+	d.faultIf(m.Kind != "" && !slices.Contains(modelgate.Kinds(), m.Kind), path+".kind", "want one of %s", joined(modelgate.Kinds()))
 	notNegative(d, path+".context_length", m.ContextLength)
 	notNegative(d, path+".max_output", m.MaxOutput)
-	if len(m.Routes) == 0 {
-		d.fault(path+".routes", "is missing; a model needs at least one route")
-	}
+	d.faultIf(len(m.Routes) == 0, path+".routes", "is missing; a model needs at least one route")
 	seen := make(map[[2]string]bool)
 	for i, r := range m.Routes {
 		key := element(path+".routes", i)
@@ -119,9 +114,7 @@ func (m *model) check(d *document, path string) {
 		}
 		required(d, key, "provider", r.Provider)
 		required(d, key, "model", r.Model)
-		if len(r.Model) > modelgate.MaxPattern {
-			d.fault(key+".model", "has more than %d bytes", modelgate.MaxPattern)
-		}
+		d.faultIf(len(r.Model) > modelgate.MaxPattern, key+".model", "has more than %d bytes", modelgate.MaxPattern)
 		if seen[[2]string{r.Provider, r.Model}] {
 			d.fault(key, "is the same provider and model as an earlier route; remove one")
 		}
@@ -148,9 +141,7 @@ func (p *listPrice) resolve(d *document, path string, providers []Provider) mode
 	if d.has(path) && !d.bad(path) {
 		required(d, path, "provider", p.Provider)
 		required(d, path, "model", p.Model)
-		if p.Price == nil {
-			d.fault(path+".price", "is missing")
-		}
+		d.faultIf(p.Price == nil, path+".price", "is missing")
 		checkGlob(d, path+".model", p.Model)
 		warnProvider(d, path+".provider", p.Provider, providers)
 	}

@@ -39,9 +39,7 @@ func (s *Settings) check(d *document) {
 	if days := s.Metering.RetentionDays; days != 0 && (days < minRetention || days > maxRetention) {
 		d.fault("metering.retention_days", "must be 0, or from %d to %d", minRetention, maxRetention)
 	}
-	if s.Metering.SpoolMaxBytes < minSpool {
-		d.fault("metering.spool_max_bytes", "must be at least %s", minSpool)
-	}
+	d.faultIf(s.Metering.SpoolMaxBytes < minSpool, "metering.spool_max_bytes", "must be at least %s", minSpool)
 	s.Alerts.check(d)
 	if !s.SessionKey.Empty() {
 		d.warn("session_key", "does nothing: sessions are kept in the database; remove it")
@@ -68,9 +66,7 @@ func (t *Telemetry) check(d *document) {
 	if t.OTLPEndpoint != "" {
 		checkURL(d, "telemetry.otlp_endpoint", t.OTLPEndpoint, "*")
 	}
-	if t.SamplePercent < 0 || t.SamplePercent > 100 {
-		d.fault("telemetry.sample_percent", "must be from 0 to 100")
-	}
+	d.faultIf(t.SamplePercent < 0 || t.SamplePercent > 100, "telemetry.sample_percent", "must be from 0 to 100")
 }
 
 func (s *Server) check(d *document) {
@@ -78,22 +74,14 @@ func (s *Server) check(d *document) {
 	oneOf(d, "server.http", s.HTTP, ServerFast, ServerStandard)
 	if s.AdminListen != "" {
 		checkAddress(d, "server.admin_listen", s.AdminListen)
-		if s.AdminListen == s.Listen && !strings.HasSuffix(s.Listen, ":0") {
-			d.fault("server.admin_listen", "must differ from listen; leave it empty to have metrics on the main listener")
-		}
+		d.faultIf(s.AdminListen == s.Listen && !strings.HasSuffix(s.Listen, ":0"), "server.admin_listen", "must differ from listen; leave it empty to have metrics on the main listener")
 	}
 	if s.BaseURL != "" {
 		checkURL(d, "server.base_url", s.BaseURL, "")
 	}
-	if s.MaxRequestBytes < 1 || s.MaxRequestBytes > maxRequest {
-		d.fault("server.max_request_bytes", "must be from 1 to %s", maxRequest)
-	}
-	if s.DataDir == "" {
-		d.fault("server.data_dir", "must not be empty")
-	}
-	if s.DrainDelay > maxDrainDelay {
-		d.fault("server.drain_delay", "must be at most 10m")
-	}
+	d.faultIf(s.MaxRequestBytes < 1 || s.MaxRequestBytes > maxRequest, "server.max_request_bytes", "must be from 1 to %s", maxRequest)
+	d.faultIf(s.DataDir == "", "server.data_dir", "must not be empty")
+	d.faultIf(s.DrainDelay > maxDrainDelay, "server.drain_delay", "must be at most 10m")
 	s.checkNetwork(d)
 	switch {
 	case s.TLS.CertFile != "" && s.TLS.KeyFile == "":
@@ -124,9 +112,7 @@ func (r *Redis) check(d *document) {
 		d.fault("redis.url", "want redis://host:6379/0 or rediss://…, or leave it empty")
 		return
 	}
-	if u.RawQuery != "" || u.Fragment != "" {
-		d.fault("redis.url", "takes nothing behind ? or #")
-	}
+	d.faultIf(u.RawQuery != "" || u.Fragment != "", "redis.url", "takes nothing behind ? or #")
 	if database := strings.Trim(u.Path, "/"); database != "" {
 		if n, err := strconv.Atoi(database); err != nil || n < 0 {
 			d.fault("redis.url", "want the number of a database after the host, such as /0")
@@ -146,9 +132,7 @@ func (e *Evidence) check(d *document) {
 	check("evidence.signing_key", e.SigningKey)
 	for i, key := range e.PreviousSigningKeys {
 		check(element("evidence.previous_signing_keys", i), key)
-		if e.SigningKey.Empty() && !key.Empty() {
-			d.fault(element("evidence.previous_signing_keys", i), "needs a signing_key that follows it")
-		}
+		d.faultIf(e.SigningKey.Empty() && !key.Empty(), element("evidence.previous_signing_keys", i), "needs a signing_key that follows it")
 	}
 }
 
@@ -157,17 +141,13 @@ func (a *Alerts) check(d *document) {
 		return
 	}
 	checkURL(d, "alerts.webhook_url", a.WebhookURL, "*")
-	if a.Secret.Empty() {
-		d.fault("alerts.secret", "is needed with webhook_url, so that its receiver can tell alerts from forgeries")
-	}
+	d.faultIf(a.Secret.Empty(), "alerts.secret", "is needed with webhook_url, so that its receiver can tell alerts from forgeries")
 }
 
 func (s *Settings) checkMasterKeys(d *document) {
 	check := func(path string, key Secret) {
 		raw, err := base64.StdEncoding.DecodeString(key.Reveal())
-		if !key.Empty() && (err != nil || len(raw) != masterKeySize) {
-			d.fault(path, "want %d bytes in base64, as openssl rand -base64 %d prints them", masterKeySize, masterKeySize)
-		}
+		d.faultIf(!key.Empty() && (err != nil || len(raw) != masterKeySize), path, "want %d bytes in base64, as openssl rand -base64 %d prints them", masterKeySize, masterKeySize)
 	}
 	check("master_key", s.MasterKey)
 	for i, key := range s.PreviousMasterKeys {
@@ -240,15 +220,11 @@ func required(d *document, path, name, value string) {
 }
 
 func notNegative(d *document, key string, n int64) {
-	if n < 0 {
-		d.fault(key, "must not be negative")
-	}
+	d.faultIf(n < 0, key, "must not be negative")
 }
 
 func oneOf[T ~string](d *document, key string, value T, choices ...T) {
-	if !slices.Contains(choices, value) {
-		d.fault(key, "want one of %s", joined(choices))
-	}
+	d.faultIf(!slices.Contains(choices, value), key, "want one of %s", joined(choices))
 }
 
 func joined[T ~string](list []T) string {

@@ -4,23 +4,22 @@ import (
 	"net/textproto"
 	"slices"
 	"strings"
+
+	"modelgate"
 )
 
 // reserved are the first segments of the gateway's own paths.
 var reserved = []string{"gw", "v1", "p", "healthz", "readyz", "metrics", "dashboard", "openapi.json", "webhooks"}
 
-// formats are the wire formats, and which of them can do without a key.
-var formats = []struct {
-	name    string
-	keyless bool
-}{
-	{"openai", false}, {"anthropic", false}, {"gemini", false}, {"azure-openai", false},
-	{"mistral", false}, {"deepseek", false}, {"xai", false}, {"groq", false}, {"together", false},
-	{"fireworks", false}, {"openrouter", false}, {"moonshot", false}, {"zhipu", false},
-	{"dashscope", false}, {"ark", false}, {"minimax", false}, {"cohere", false}, {"jina", false},
-	{"voyage", false}, {"fal", false}, {"replicate", false},
-	{"vllm", true}, {"ollama", true}, {"generic", true},
-}
+// formats are the wire formats, and keyless those of them that can do without
+// a key.
+var (
+	formats = []string{
+		"openai", "anthropic", "gemini", "azure-openai", "mistral", "deepseek", "xai", "groq", "together", "fireworks", "openrouter",
+		"moonshot", "zhipu", "dashscope", "ark", "minimax", "cohere", "jina", "voyage", "fal", "replicate", "vllm", "ollama", "generic",
+	}
+	keyless = []string{"vllm", "ollama", "generic"}
+)
 
 // doors are the names that paths may give the gateway's doors.
 var doors = []string{
@@ -35,16 +34,9 @@ func (p *Provider) check(d *document, path string) {
 	required(d, path, "name", p.Name)
 	required(d, path, "format", p.Format)
 	required(d, path, "base_url", p.BaseURL)
-	switch {
-	case slices.Contains(reserved, p.Name):
-		d.fault(path+".name", "is the first segment of the gateway's own paths; choose another name")
-	case p.Name != "" && !isProviderName(p.Name):
-		d.fault(path+".name", "want 1 to 64 of a-z, 0-9 and -")
-	}
-	known := formatNames()
-	if p.Format != "" && !slices.Contains(known, p.Format) {
-		d.fault(path+".format", "want one of %s", strings.Join(known, ", "))
-	}
+	d.faultIf(slices.Contains(reserved, p.Name), path+".name", "is the first segment of the gateway's own paths; choose another name")
+	d.faultIf(p.Name != "" && !modelgate.PlainSlug(p.Name), path+".name", "want 1 to 64 of a-z, 0-9 and -")
+	d.faultIf(p.Format != "" && !slices.Contains(formats, p.Format), path+".format", "want one of %s", strings.Join(formats, ", "))
 	if p.BaseURL != "" {
 		checkURL(d, path+".base_url", p.BaseURL, "*")
 	}
@@ -61,19 +53,6 @@ func (p *Provider) check(d *document, path string) {
 	p.Timeouts.fill()
 	oneOf(d, path+".transport", p.Transport, TransportPooled, TransportStandard)
 	oneOf(d, path+".on_disconnect", p.OnDisconnect, Drain, Cancel)
-}
-
-func formatNames() []string {
-	names := make([]string, len(formats))
-	for i, f := range formats {
-		names[i] = f.name
-	}
-	return names
-}
-
-func isProviderName(s string) bool {
-	outside := func(c rune) bool { return (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' }
-	return s != "" && len(s) <= 64 && !strings.ContainsFunc(s, outside)
 }
 
 // checkCredentials wants one way to a key, and warns where there is none.
@@ -94,11 +73,8 @@ func (p *Provider) checkCredentials(d *document, path string) {
 		checkSecret(d, element(path+".previous_credentials", i), s)
 	}
 	checkSecret(d, path+".credential", p.Credential)
-	keyless := p.Auth != nil && *p.Auth == Auth{}
-	for _, f := range formats {
-		keyless = keyless || f.keyless && f.name == p.Format
-	}
-	if !keyless && p.CredentialFile == "" && len(p.keys()) == 0 {
+	unneeded := p.Auth != nil && *p.Auth == Auth{} || slices.Contains(keyless, p.Format)
+	if !unneeded && p.CredentialFile == "" && len(p.keys()) == 0 {
 		d.warn(path, "has no credential; its calls will fail with 500 until it has one")
 	}
 }
@@ -122,15 +98,13 @@ func (p *Provider) checkPaths(d *document, path string) {
 			d.fault(key, "want a path that begins with /")
 		default:
 			bare, _, _ := strings.Cut(upstream, "?")
-			if problem := pathProblem(strings.ReplaceAll(bare, "{model}", "m")); problem != "" {
-				d.fault(key, "%s", problem)
-			}
+			problem := pathProblem(strings.ReplaceAll(bare, "{model}", "m"))
+			d.faultIf(problem != "", key, "%s", problem)
 		}
 	}
 	for i, pattern := range p.Allow {
-		if problem := patternProblem(pattern); problem != "" {
-			d.fault(element(path+".allow", i), "%s", problem)
-		}
+		problem := patternProblem(pattern)
+		d.faultIf(problem != "", element(path+".allow", i), "%s", problem)
 	}
 }
 
@@ -192,21 +166,13 @@ func pathProblem(path string) string {
 func checkHeader(d *document, key, name, value string) {
 	ours := []string{"Host", "Content-Length", "Connection", "Proxy-Connection", "Keep-Alive", "Te", "Trailer",
 		"Transfer-Encoding", "Upgrade", "Proxy-Authenticate", "Proxy-Authorization"}
-	switch {
-	case !isToken(name):
-		d.fault(key, "is no header name")
-	case slices.Contains(ours, textproto.CanonicalMIMEHeaderKey(name)):
-		d.fault(key, "belongs to the connection and cannot be set")
-	case !isPrintable(value):
-		d.fault(key, "must not have control characters")
-	}
+	d.faultIf(!isToken(name), key, "is no header name")
+	d.faultIf(slices.Contains(ours, textproto.CanonicalMIMEHeaderKey(name)), key, "belongs to the connection and cannot be set")
+	d.faultIf(!isPrintable(value), key, "must not have control characters")
 }
 
+// tokenCharacters are those that the name of a header can have (RFC 9110).
+const tokenCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~"
+
 // isToken reports whether s can be the name of a header.
-func isToken(s string) bool {
-	outside := func(c rune) bool {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		return !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
-	}
-	return s != "" && !strings.ContainsFunc(s, outside)
-}
+func isToken(s string) bool { return s != "" && strings.Trim(s, tokenCharacters) == "" }

@@ -147,7 +147,7 @@ func (l *loader) read(doc *document, dir string) *Config {
 	}
 	tools := make(map[string]modelgate.Rates)
 	for i := range f.Providers {
-		tools[f.Providers[i].Name] = f.Providers[i].ToolPrices.resolve(doc, element("providers", i)+".tool_prices")
+		tools[f.Providers[i].Name] = resolveRates(doc, element("providers", i)+".tool_prices", &f.Providers[i].ToolPrices)
 	}
 	cfg.priceTools(tools)
 	return cfg

@@ -57,9 +57,10 @@ func (d *document) value(path string, n ast.Node, p any) {
 		return
 	}
 	v := reflect.ValueOf(p).Elem()
+	_, scalar := scalarOf(v.Type())
 	switch {
-	case isScalar(p):
-		d.scalar(path, n, p)
+	case scalar:
+		d.scalar(path, n, v)
 	case v.Kind() == reflect.Pointer:
 		fresh := reflect.New(v.Type().Elem())
 		initialise(fresh.Interface())
@@ -124,11 +125,11 @@ func (d *document) entries(path string, n ast.Node, visit func(string, *ast.Mapp
 		at := placeOf(entry.Key)
 		key, ok := keyText(entry.Key)
 		if !ok {
-			d.loader.faults = append(d.loader.faults, Fault{d.file, at.line, at.column, "merge keys and keys that are not text are not supported; write the keys out"})
+			d.faultAt(at, "merge keys and keys that are not text are not supported; write the keys out")
 			continue
 		}
 		if first := lines[key]; first > 0 {
-			d.loader.faults = append(d.loader.faults, Fault{d.file, at.line, at.column, member(path, key) + ": is already set in line " + itoa(first) + "; keep one of the two"})
+			d.faultAt(at, "%s: is already set in line %d; keep one of the two", member(path, key), first)
 			continue
 		}
 		lines[key] = at.line
@@ -158,8 +159,8 @@ func (d *document) sequence(path string, n ast.Node, v reflect.Value) {
 }
 
 // scalar reads a value that is one text.
-func (d *document) scalar(path string, n ast.Node, p any) {
-	s := scalar{}
+func (d *document) scalar(path string, n ast.Node, field reflect.Value) {
+	var s scalar
 	switch n := n.(type) {
 	case *ast.StringNode:
 		s.text = n.Value
@@ -171,19 +172,19 @@ func (d *document) scalar(path string, n ast.Node, p any) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.InfinityNode, *ast.NanNode:
 		s.text, s.kind = n.GetToken().Value, typed
 	default:
-		d.fault(path, "want %s, not %s", wanted(p), describe(n))
+		kind, _ := scalarOf(field.Type())
+		d.fault(path, "want %s, not %s", kind.want, describe(n))
 		return
 	}
 	text, named, err := expand(s.text, d.loader.env)
+	if err == nil {
+		s.text = text
+		if named {
+			s.kind = expanded
+		}
+		err = s.into(field)
+	}
 	if err != nil {
-		d.fault(path, "%s", err)
-		return
-	}
-	s.text = text
-	if named {
-		s.kind = expanded
-	}
-	if err := s.into(p); err != nil {
 		d.fault(path, "%s", err)
 	}
 }

@@ -77,11 +77,10 @@ func (l *loader) open(path string) *document {
 
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
+	if cause, ok := errors.AsType[*fs.PathError](err); ok {
+		return nil, fmt.Errorf("cannot be opened: %w", cause.Err)
+	}
 	if err != nil {
-		var cause *fs.PathError
-		if errors.As(err, &cause) {
-			return nil, fmt.Errorf("cannot be opened: %w", cause.Err)
-		}
 		return nil, fmt.Errorf("cannot be opened: %w", err)
 	}
 	defer f.Close()
@@ -113,8 +112,7 @@ func (l *loader) parse(file string, text []byte) *document {
 			continue
 		}
 		if d.body != nil {
-			at := placeOf(doc.Body)
-			l.faults = append(l.faults, Fault{file, at.line, at.column, "is a second document; keep everything in one, without --- between"})
+			d.faultAt(placeOf(doc.Body), "is a second document; keep everything in one, without --- between")
 			return nil
 		}
 		d.body = doc.Body
@@ -187,6 +185,18 @@ func (d *document) fault(key, format string, args ...any) {
 	}
 	d.faulty[key] = true
 	d.loader.faults = append(d.loader.faults, d.at(key, format, args))
+}
+
+// faultIf reports what is wrong with a key where the condition holds.
+func (d *document) faultIf(wrong bool, key, format string, args ...any) {
+	if wrong {
+		d.fault(key, format, args...)
+	}
+}
+
+// faultAt reports what is wrong at a place that has no key.
+func (d *document) faultAt(at place, format string, args ...any) {
+	d.loader.faults = append(d.loader.faults, Fault{d.file, at.line, at.column, fmt.Sprintf(format, args...)})
 }
 
 // warn reports what is probably not meant.

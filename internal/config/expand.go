@@ -1,7 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"errors"
+	"regexp"
 	"strings"
 )
 
@@ -18,62 +20,48 @@ func (e unsetError) Error() string {
 	return "environment variable " + string(e) + " is not set; set it, or write ${" + string(e) + ":-} if it may be empty"
 }
 
+// dollar matches a dollar sign and what belongs to it.
+var (
+	dollar       = regexp.MustCompile(`\$(\$|\{[^}]*\}?)?`)
+	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
 // expand replaces ${NAME} and ${NAME:-default} in a value, and $$ by a dollar
 // sign; the default stands in for a variable that is unset or empty. What is
 // put in is not looked at again. It reports whether a variable was named.
 func expand(s string, env func(string) (string, bool)) (text string, named bool, err error) {
-	var b strings.Builder
-	for {
-		before, after, found := strings.Cut(s, "$")
-		b.WriteString(before)
-		if !found {
-			return b.String(), named, nil
+	text = dollar.ReplaceAllStringFunc(s, func(match string) string {
+		if match == "$$" {
+			return "$"
 		}
-		if rest, ok := strings.CutPrefix(after, "$"); ok {
-			b.WriteByte('$')
-			s = rest
-			continue
-		}
-		inner, ok := strings.CutPrefix(after, "{")
-		if !ok {
-			return "", named, errDollar
-		}
-		inner, rest, ok := strings.Cut(inner, "}")
-		if !ok {
-			return "", named, errUnclosed
-		}
-		value, err := variable(inner, env)
-		if err != nil {
-			return "", named, err
-		}
-		b.WriteString(value)
-		s, named = rest, true
+		value, problem := variable(match, env)
+		err, named = cmp.Or(err, problem), true
+		return value
+	})
+	if err != nil {
+		return "", false, err
 	}
+	return text, named, nil
 }
 
-// variable is the value of NAME or NAME:-default.
-func variable(inner string, env func(string) (string, bool)) (string, error) {
-	name, fallback, optional := strings.Cut(inner, ":-")
-	if !isVariable(name) {
-		return "", errName
+// variable is the value of ${NAME} or ${NAME:-default}.
+func variable(match string, env func(string) (string, bool)) (string, error) {
+	if match == "$" {
+		return "", errDollar
 	}
+	inner, closed := strings.CutSuffix(match[len("${"):], "}")
+	if !closed {
+		return "", errUnclosed
+	}
+	name, fallback, optional := strings.Cut(inner, ":-")
 	value, set := env(name)
 	switch {
-	case optional && (!set || value == ""):
+	case !variableName.MatchString(name):
+		return "", errName
+	case optional && value == "":
 		return fallback, nil
-	case !set:
+	case !set && !optional:
 		return "", unsetError(name)
 	}
 	return value, nil
-}
-
-func isVariable(name string) bool {
-	for i := range len(name) {
-		c := name[i]
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_'
-		if !letter && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return name != ""
 }

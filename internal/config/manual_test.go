@@ -136,7 +136,7 @@ func (c comments) walk(path string, v reflect.Value, visit func(key)) {
 		switch inner, suffix := entryOf(k.typ); {
 		case inner == reflect.TypeFor[pictures]():
 			c.walk(k.path+"[]", reflect.ValueOf(picture{}), visit)
-		case inner.Kind() != reflect.Struct || inner == reflect.TypeFor[price]() || isScalar(reflect.New(inner).Interface()):
+		case inner.Kind() != reflect.Struct || inner == reflect.TypeFor[price]() || isScalar(inner):
 		case suffix == "" && k.typ.Kind() == reflect.Struct:
 			c.walk(k.path, k.usual, visit)
 		default:
@@ -176,7 +176,7 @@ func choices(t reflect.Type, path string) []string {
 	case t == reflect.TypeFor[modelgate.ModelKind]():
 		return strings.Split(joined(modelgate.Kinds()), ", ")
 	case path == "format" || path == "providers[].format":
-		return formatNames()
+		return formats
 	}
 	return nil
 }
@@ -226,10 +226,14 @@ func (c comments) describe(t *testing.T, b *strings.Builder, k key) {
 	fmt.Fprintln(b, strings.TrimSpace(strings.Replace(k.doc, "Required.", "", 1)))
 }
 
+func isScalar(t reflect.Type) bool {
+	_, ok := scalarOf(t)
+	return ok
+}
+
 // kindOf is what a key wants, in words; "" where its manual says it anyway.
 func kindOf(k key) string {
 	inner, suffix := entryOf(k.typ)
-	p := reflect.New(inner).Interface()
 	var word string
 	switch {
 	case inner == reflect.TypeFor[price]():
@@ -240,7 +244,7 @@ func kindOf(k key) string {
 		return "USD, or a list of `{size: …, quality: …, usd: …}`"
 	case inner == reflect.TypeFor[Secret]():
 		word = "Text, never shown"
-	case inner == reflect.TypeFor[modelgate.Nano](), inner.Kind() == reflect.Struct && suffix == "" && !isScalar(p):
+	case inner == reflect.TypeFor[modelgate.Nano](), inner.Kind() == reflect.Struct && suffix == "" && !isScalar(inner):
 		return ""
 	case inner == reflect.TypeFor[clock]():
 		word = "Time of the day"
@@ -255,8 +259,13 @@ func kindOf(k key) string {
 	case inner.Kind() == reflect.Map:
 		word = "Names and texts"
 	default:
-		word = map[string]string{wantText: "Text", wantBool: "`true` or `false`", wantInteger: "Whole number",
-			wantDuration: "Duration", wantSize: "Size"}[wanted(p)]
+		word = map[reflect.Type]string{
+			reflect.TypeFor[bool](): "`true` or `false`", reflect.TypeFor[int](): "Whole number", reflect.TypeFor[int64](): "Whole number",
+			reflect.TypeFor[time.Duration](): "Duration", reflect.TypeFor[Size](): "Size",
+		}[inner]
+		if word == "" {
+			word = "Text"
+		}
 	}
 	if suffix == "" {
 		return word

@@ -59,18 +59,14 @@ func (s *Server) checkNetwork(d *document) {
 	for i, text := range s.TrustedProxies {
 		path := element("server.trusted_proxies", i)
 		networks, fault := proxyNetworks(text)
-		if fault != "" {
-			d.fault(path, "%s", fault)
-		}
+		d.faultIf(fault != "", path, "%s", fault)
 		for _, network := range networks {
 			if network.Bits() == 0 {
 				d.warn(path, "trusts everybody: any client can claim any address")
 			}
 		}
 	}
-	if len(s.CORS.Origins) > maxOrigins {
-		d.fault("server.cors.origins", "must be at most %d", maxOrigins)
-	}
+	d.faultIf(len(s.CORS.Origins) > maxOrigins, "server.cors.origins", "must be at most %d", maxOrigins)
 	for i, origin := range s.CORS.Origins {
 		path := element("server.cors.origins", i)
 		switch {
@@ -80,9 +76,7 @@ func (s *Server) checkNetwork(d *document) {
 			d.fault(path, "want an origin as browsers send it, such as https://app.example.com or https://*.example.com, in lower case and without a path")
 		}
 	}
-	if s.CORS.MaxAge < 0 || s.CORS.MaxAge > maxCORSAge {
-		d.fault("server.cors.max_age", "must be from 0 to 24h")
-	}
+	d.faultIf(s.CORS.MaxAge < 0 || s.CORS.MaxAge > maxCORSAge, "server.cors.max_age", "must be from 0 to 24h")
 }
 
 // isOrigin reports whether a text is an origin as browsers serialize it, or

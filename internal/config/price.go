@@ -159,9 +159,7 @@ type picture struct {
 func (i *pictures) decodeNode(d *document, path string, n ast.Node) {
 	if _, list := n.(*ast.SequenceNode); list {
 		d.value(path, n, &i.table)
-		if len(i.table) == 0 {
-			d.fault(path, "is an empty list; give one number or a price by size and quality")
-		}
+		d.faultIf(len(i.table) == 0, path, "is an empty list; give one number or a price by size and quality")
 		return
 	}
 	d.value(path, n, &i.each)
@@ -170,23 +168,22 @@ func (i *pictures) decodeNode(d *document, path string, n ast.Node) {
 // maxPrice bounds the price of any unit; more is a slip.
 const maxPrice = 1_000_000 * modelgate.USD
 
-// resolve makes the rates.
-func (r *rates) resolve(d *document, path string) modelgate.Rates {
+// resolveRates makes rates of a struct with a price in USD for each unit that
+// it can price.
+func resolveRates(d *document, path string, p any) modelgate.Rates {
 	var made modelgate.Rates
-	v := reflect.ValueOf(r).Elem()
+	v := reflect.ValueOf(p).Elem()
 	for i := range v.NumField() {
 		name := v.Type().Field(i).Tag.Get("yaml")
 		usd, ok := v.Field(i).Interface().(*modelgate.Nano)
-		if !ok {
-			usd = r.Image.each
+		if table, image := v.Field(i).Interface().(pictures); image {
+			usd, ok = table.each, true
 		}
-		unit, ok := modelgate.UnitByName(name)
-		if usd == nil || !ok {
+		unit, known := modelgate.UnitByName(name)
+		if !ok || !known || usd == nil {
 			continue
 		}
-		if *usd < 0 || *usd > maxPrice || made.Set(unit, *usd) != nil {
-			d.fault(member(path, name), "must be from 0 to 1,000,000 USD")
-		}
+		d.faultIf(*usd < 0 || *usd > maxPrice || made.Set(unit, *usd) != nil, member(path, name), "must be from 0 to 1,000,000 USD")
 	}
 	return made
 }
@@ -196,7 +193,7 @@ func (p *price) resolve(d *document, path string) *modelgate.Price {
 	if p == nil {
 		return nil
 	}
-	made := &modelgate.Price{Base: p.rates.resolve(d, path), Multipliers: p.Multipliers.resolve(d, path+".multipliers")}
+	made := &modelgate.Price{Base: resolveRates(d, path, &p.rates), Multipliers: p.Multipliers.resolve(d, path+".multipliers")}
 	for i, line := range p.Image.table {
 		key := element(path+".image", i)
 		switch {
@@ -208,9 +205,7 @@ func (p *price) resolve(d *document, path string) *modelgate.Price {
 			made.Images = append(made.Images, modelgate.ImagePrice{Size: line.Size, Quality: line.Quality, USD: *line.USD})
 		}
 	}
-	if p.rates.empty() {
-		d.fault(path, "names no unit; give one, such as input, or leave the price out if it is not known")
-	}
+	d.faultIf(p.rates.empty(), path, "names no unit; give one, such as input, or leave the price out if it is not known")
 	for i := range p.Tiers {
 		made.Tiers = append(made.Tiers, p.Tiers[i].resolve(d, element(path+".tiers", i), p.Tiers[:i]))
 	}
@@ -231,7 +226,7 @@ func (r *rates) empty() bool { return reflect.ValueOf(r).Elem().IsZero() }
 
 // layer makes the rates of what overlays a price.
 func (r *rates) layer(d *document, path string) modelgate.Rates {
-	made := r.resolve(d, path)
+	made := resolveRates(d, path, r)
 	if r.Image.table != nil {
 		d.fault(path+".image", "a list by size and quality belongs to the price itself; give one number here")
 	} else if r.empty() {

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"cmp"
 	"net/textproto"
+	"slices"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -136,13 +138,7 @@ const (
 
 // keys are the credential or credentials, those that are not empty.
 func (p *Provider) keys() []Secret {
-	var keys []Secret
-	for _, s := range append([]Secret{p.Credential}, p.Credentials...) {
-		if !s.Empty() {
-			keys = append(keys, s)
-		}
-	}
-	return keys
+	return slices.DeleteFunc(append([]Secret{p.Credential}, p.Credentials...), Secret.Empty)
 }
 
 // Timeouts are how long to wait for a provider.
@@ -166,11 +162,7 @@ func (t *Timeouts) setDefaults() {
 func (t *Timeouts) fill() {
 	var usual Timeouts
 	usual.setDefaults()
-	for _, p := range [][2]*time.Duration{{&t.Connect, &usual.Connect}, {&t.FirstByte, &usual.FirstByte}, {&t.Idle, &usual.Idle}} {
-		if *p[0] == 0 {
-			*p[0] = *p[1]
-		}
-	}
+	*t = Timeouts{cmp.Or(t.Connect, usual.Connect), cmp.Or(t.FirstByte, usual.FirstByte), cmp.Or(t.Idle, usual.Idle)}
 }
 
 // Disconnect says what becomes of a call whose client has gone.

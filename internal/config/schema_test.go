@@ -103,7 +103,7 @@ func (c comments) named(t reflect.Type, definitions node) node {
 // scalarSchema is the schema of what one scalar fills; nil for anything else.
 func scalarSchema(t reflect.Type) node {
 	p := reflect.New(t).Interface()
-	if !isScalar(p) {
+	if _, ok := scalarOf(t); !ok {
 		return nil
 	}
 	switch p.(type) {

@@ -21,20 +21,6 @@ type ToolPrices struct {
 	GroundedRequest *modelgate.Nano `yaml:"grounded_request"`
 }
 
-// resolve makes the rates.
-func (t *ToolPrices) resolve(d *document, path string) modelgate.Rates {
-	var made modelgate.Rates
-	for unit, usd := range map[modelgate.Unit]*modelgate.Nano{
-		modelgate.UnitSearch: t.Search, modelgate.UnitFileSearch: t.FileSearch,
-		modelgate.UnitCodeSession: t.CodeSession, modelgate.UnitGroundedRequest: t.GroundedRequest,
-	} {
-		if usd != nil && (*usd < 0 || *usd > maxPrice || made.Set(unit, *usd) != nil) {
-			d.fault(member(path, unit.String()), "must be from 0 to 1,000,000 USD")
-		}
-	}
-	return made
-}
-
 // priceTools completes the prices of language models by those of the tools of
 // their providers.
 func (c *Config) priceTools(tools map[string]modelgate.Rates) {
