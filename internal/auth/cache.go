@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"modelgate"
 )
 
@@ -60,6 +62,7 @@ type cache[T any] struct {
 	// epoch counts the control versions seen. An entry of an older epoch is
 	// stale: its next use asks the database.
 	epoch   atomic.Uint64
+	flights singleflight.Group
 	outage  outage
 	read    atomic.Int64 // when the last good read began, since start; 0: none yet
 	first   chan struct{}

@@ -18,71 +18,55 @@ var errNoAnswer = errors.New("the database did not answer")
 // came from.
 var errSuspect = errors.New("too many secrets from one address are no keys")
 
-// flight is one query under way, shared by every call that waits for it. Its
-// result is set before done is closed.
-type flight[T any] struct {
-	done       chan struct{}
-	generation uint64
-	seen       *T // what was found before; nil for nothing
-	found      *entry[T]
-	err        error
-}
-
 // lookup asks the database once for all calls that need the same secret now. It
-// is the first of them whose origin counts. What another query has found since
-// the caller looked, and saw something else or nothing, is the answer, too.
+// is the first of them whose origin counts.
 func (c *cache[T]) lookup(ctx context.Context, s *shard[T], d modelgate.Digest, seen *entry[T], from Origin) (*entry[T], error) {
-	s.mu.Lock()
-	f, joined := s.flights[d]
-	e := s.known[d]
-	if !joined && e != nil && e != seen && e.epoch == c.epoch.Load() {
-		s.mu.Unlock()
-		return e, nil
-	}
-	if !joined {
-		f = &flight[T]{done: make(chan struct{}), generation: s.generation}
-		if e != nil {
-			f.seen = e.value
-		}
-		s.flights[d] = f
-	}
-	s.mu.Unlock()
-	if !joined {
-		c.fly(ctx, s, d, f, from)
-		return f.found, f.err
-	}
+	result := c.flights.DoChan(s.flight(d), func() (any, error) { return c.refresh(ctx, s, d, seen, from) })
 	select {
-	case <-f.done:
-		return f.found, f.err
+	case r := <-result:
+		e, _ := r.Val.(*entry[T])
+		return e, r.Err
 	case <-ctx.Done():
 		return nil, errUnverified // to a client that has gone
 	}
 }
 
-// fly runs the query when its lane has a place. It is not bound to the call
-// that happens to lead: others wait for the same answer.
-func (c *cache[T]) fly(ctx context.Context, s *shard[T], d modelgate.Digest, f *flight[T], from Origin) {
+// refresh queries the database when its lane has a place, and keeps the answer.
+// What another query has found since the caller looked, and saw something else
+// or nothing, is the answer, too. The query is not bound to the call that
+// happens to lead: others wait for the same answer.
+func (c *cache[T]) refresh(ctx context.Context, s *shard[T], d modelgate.Digest, seen *entry[T], from Origin) (found *entry[T], err error) {
+	known, generation := s.state(d)
+	if known != nil && known != seen && known.epoch == c.epoch.Load() {
+		return known, nil
+	}
+	defer func() {
+		if fault := recover(); fault != nil { // singleflight would end the process
+			err = fmt.Errorf("look up a secret: panic: %v", fault)
+		}
+	}()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), queryTimeout)
 	defer cancel()
-	f.err = errNoAnswer // stands if the source panics
-	defer close(f.done)
-	defer s.keep(d, f)
+	var value *T
 	var release func()
-	var err error
-	if f.seen != nil {
+	if known != nil {
+		value = known.value
 		release, err = take(ctx, c.again)
 	} else {
 		release, err = c.limitFailed(ctx, from)
 	}
 	if err != nil {
-		f.err = err
-		return
+		return nil, err
 	}
 	defer release()
-	f.found, f.err = c.query(ctx, d, f.seen)
-	if f.seen == nil && f.err == nil && f.found.value == nil {
+	if found, err = c.query(ctx, d, value); err != nil {
+		return nil, err
+	}
+	if known == nil && found.value == nil {
 		c.strange.failed(c.network(from), c.now().Sub(c.start))
 	}
+	s.keep(d, found, generation)
+	return found, nil
 }
 
 // limitFailed is the way for secrets seen for the first time. Where they come

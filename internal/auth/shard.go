@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"encoding/binary"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,7 +27,6 @@ type shard[T any] struct {
 	mu      sync.RWMutex
 	known   map[modelgate.Digest]*entry[T]
 	unknown map[modelgate.Digest]*entry[T]
-	flights map[modelgate.Digest]*flight[T]
 	// generation counts what was forgotten: a query that began in another
 	// one may have read a state from before and is not kept.
 	generation uint64
@@ -37,7 +37,6 @@ type shard[T any] struct {
 func (s *shard[T]) init(known, unknown int) {
 	s.known = make(map[modelgate.Digest]*entry[T])
 	s.unknown = make(map[modelgate.Digest]*entry[T])
-	s.flights = make(map[modelgate.Digest]*flight[T])
 	s.knownRoom = max(1, known/shardCount)
 	s.unknownRoom = max(1, unknown/shardCount)
 }
@@ -65,7 +64,6 @@ func (s *shard[T]) forget(gone func(modelgate.Digest, *entry[T]) bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.generation++
-	clear(s.flights)
 	for _, entries := range []map[modelgate.Digest]*entry[T]{s.known, s.unknown} {
 		for d, e := range entries {
 			if gone(d, e) {
@@ -75,28 +73,40 @@ func (s *shard[T]) forget(gone func(modelgate.Digest, *entry[T]) bool) {
 	}
 }
 
+// state is what is known of a secret, nil for nothing, and the generation of
+// that.
+func (s *shard[T]) state(d modelgate.Digest) (*entry[T], uint64) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.known[d], s.generation
+}
+
+// flight names the query for a secret. A call that begins after something was
+// forgotten joins no query from before.
+func (s *shard[T]) flight(d modelgate.Digest) string {
+	_, generation := s.state(d)
+	return string(binary.BigEndian.AppendUint64(d[:], generation))
+}
+
 // keep stores what a query found, unless something was forgotten since it
-// began, and ends its flight.
-func (s *shard[T]) keep(d modelgate.Digest, f *flight[T]) {
+// began in a generation.
+func (s *shard[T]) keep(d modelgate.Digest, found *entry[T], generation uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.flights[d] == f {
-		delete(s.flights, d)
-	}
-	if f.err != nil || f.generation != s.generation {
+	if generation != s.generation {
 		return
 	}
 	before := s.known[d]
-	if f.found.value == nil {
+	if found.value == nil {
 		delete(s.known, d)
-		put(s.unknown, d, f.found, s.unknownRoom)
+		put(s.unknown, d, found, s.unknownRoom)
 		return
 	}
 	delete(s.unknown, d)
 	if before != nil {
-		f.found.use = before.use
+		found.use = before.use
 	}
-	put(s.known, d, f.found, s.knownRoom)
+	put(s.known, d, found, s.knownRoom)
 }
 
 // put makes room by dropping the least recently used of a few entries, which

@@ -55,18 +55,8 @@ type Alerter struct {
 
 // Run delivers alerts until the context ends.
 func (a *Alerter) Run(ctx context.Context) {
-	tick := time.NewTicker(alertPause)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			if err := a.deliver(ctx); err != nil && ctx.Err() == nil {
-				a.Log.Warn("budget alerts wait for the database", "error", err)
-			}
-		case <-ctx.Done():
-			return
-		}
-	}
+	l := loop{first: alertPause, pause: alertPause, log: a.Log, trouble: "budget alerts wait for the database"}
+	l.run(ctx, a.deliver)
 }
 
 // deliver takes the alerts that are due.

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"slices"
 	"time"
 
 	"modelgate"
-	"modelgate/internal/cancelctx"
 )
 
 const (
@@ -35,22 +33,14 @@ type Compactor struct {
 	Ledger CompactionLedger
 	Log    *slog.Logger
 
-	wait func(context.Context, time.Duration) error // nil: cancelctx.Sleep
+	wait func(context.Context, time.Duration) error // see loop
 }
 
 // Run compacts until the context ends.
 func (c *Compactor) Run(ctx context.Context) {
-	wait := c.wait
-	if wait == nil {
-		wait = cancelctx.Sleep
-	}
-	for pause := compactPause; wait(ctx, pause/2+rand.N(pause)) == nil; {
-		pause = compactPause
-		if err := c.round(ctx); err != nil && ctx.Err() == nil {
-			c.Log.Warn("sums of calls wait, and statistics take longer meanwhile", "error", err)
-			pause = compactRetry
-		}
-	}
+	l := loop{first: compactPause, pause: compactPause, retry: compactRetry, log: c.Log, wait: c.wait,
+		trouble: "sums of calls wait, and statistics take longer meanwhile"}
+	l.run(ctx, c.round)
 }
 
 // round compacts what waits. A client with damaged pages does not delay the

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"modelgate"
 	"modelgate/internal/processor"
 	"modelgate/internal/store"
@@ -69,7 +71,7 @@ type Exporter struct {
 	// Gap is the least time between two calls; 0 means 2.5 ms.
 	Gap time.Duration
 
-	pace rateLimiter
+	rate *rate.Limiter // of calls to the processor
 }
 
 // Run sends until the context ends; a call that is under way then is waited
@@ -78,6 +80,7 @@ func (e *Exporter) Run(ctx context.Context) {
 	if e.Pause == nil {
 		e.Pause = modelgate.ExportPause
 	}
+	e.rate = rate.NewLimiter(rate.Every(cmp.Or(e.Gap, exportGap)), 1)
 	var senders sync.WaitGroup
 	defer senders.Wait()
 	places := make(chan struct{}, exportLanes)
@@ -104,19 +107,12 @@ func (e *Exporter) Run(ctx context.Context) {
 			})
 		}
 		if len(lanes) == 0 || len(places) == exportLanes {
-			await(ctx, more, exportPause)
+			select {
+			case <-more:
+			case <-time.After(exportPause):
+			case <-ctx.Done():
+			}
 		}
-	}
-}
-
-// await waits for a sign, or for some time at most.
-func await(ctx context.Context, sign <-chan struct{}, most time.Duration) {
-	timer := time.NewTimer(most)
-	defer timer.Stop()
-	select {
-	case <-sign:
-	case <-timer.C:
-	case <-ctx.Done():
 	}
 }
 
@@ -163,7 +159,7 @@ func (e *Exporter) tryAll(ctx context.Context, l store.Lane, key ExportKey, due 
 			settled = append(settled, store.Settled{Sending: d, Status: modelgate.ExportPending, At: e.Now()})
 			continue
 		}
-		e.pace.wait(ctx, cmp.Or(e.Gap, exportGap))
+		_ = e.rate.Wait(ctx) // it fails when the context ends; what is begun is settled all the same
 		s := e.try(ctx, l, key, d)
 		if s.Status == modelgate.ExportPending && s.LastError == awayText {
 			away, rest = true, s.At

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"modelgate"
 	"modelgate/internal/processor"
 	"modelgate/internal/store"
@@ -95,6 +97,7 @@ func exporter(o *outbox, report func(n int) error) *Exporter {
 			n++
 			return report(n)
 		},
+		rate: rate.NewLimiter(rate.Every(exportGap), 1),
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -50,32 +49,27 @@ type RetentionPruner struct {
 	Pruned func(rows int64)
 	Done   func()
 
-	wait func(context.Context, time.Duration) error // nil: cancelctx.Sleep
+	wait func(context.Context, time.Duration) error // see loop
 }
 
 // Run prunes until the context ends.
 func (p *RetentionPruner) Run(ctx context.Context) {
-	wait := p.wait
-	if wait == nil {
-		wait = cancelctx.Sleep
+	if p.wait == nil {
+		p.wait = cancelctx.Sleep
 	}
-	for {
-		pause := prunePause
-		if err := p.round(ctx, wait); err == nil {
-			p.Done()
-		} else if ctx.Err() == nil {
-			p.Log.Warn("usage that is too old stays for now", "error", err)
-			pause = pruneRetry
+	l := loop{pause: prunePause, retry: pruneRetry, log: p.Log, wait: p.wait, trouble: "pruning of old usage failed; will retry"}
+	l.run(ctx, func(ctx context.Context) error {
+		if err := p.round(ctx); err != nil {
+			return err
 		}
-		if wait(ctx, pause/2+rand.N(pause/2)) != nil {
-			return
-		}
-	}
+		p.Done()
+		return nil
+	})
 }
 
 // round deletes what is too old. A client for which that fails does not delay
 // the others.
-func (p *RetentionPruner) round(ctx context.Context, wait func(context.Context, time.Duration) error) error {
+func (p *RetentionPruner) round(ctx context.Context) error {
 	if p.Keep == 0 {
 		return nil
 	}
@@ -102,7 +96,7 @@ func (p *RetentionPruner) round(ctx context.Context, wait func(context.Context, 
 			rows, more, err = p.Ledger.Prune(ctx, client, before, pruneRows)
 			p.Pruned(rows)
 			if err == nil && more {
-				err = wait(ctx, pruneStep)
+				err = p.wait(ctx, pruneStep)
 			}
 			if err != nil {
 				return errors.Join(append(failed, err)...)

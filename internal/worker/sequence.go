@@ -37,8 +37,7 @@ type Sequencer struct {
 	Now      func() time.Time
 	Log      *slog.Logger
 
-	leased  time.Time // until when this instance is the one
-	failing bool
+	leased  time.Time    // until when this instance is the one
 	oldest  atomic.Int64 // unix milliseconds of the oldest record that waits; 0 for none
 	records atomic.Int64
 }
@@ -60,27 +59,8 @@ func (s *Sequencer) Stats() SequencerStats {
 
 // Run chains until the context ends.
 func (s *Sequencer) Run(ctx context.Context) {
-	tick := time.NewTicker(sequencePause)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			s.report(ctx, s.pass(ctx))
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// report logs a trouble once.
-func (s *Sequencer) report(ctx context.Context, err error) {
-	if ctx.Err() != nil {
-		return
-	}
-	if err != nil && !s.failing {
-		s.Log.Warn("records of evidence wait", "error", err)
-	}
-	s.failing = err != nil
+	l := loop{first: sequencePause, pause: sequencePause, log: s.Log, trouble: "records of evidence wait"}
+	l.run(ctx, s.pass)
 }
 
 // pass chains all that is there, if it is this instance's turn. Where nothing

@@ -102,8 +102,9 @@ func TestSequencer(t *testing.T) {
 			if !slices.Equal(l.done, c.want) || s.Stats() != c.stats {
 				t.Errorf("it did %q, %+v; want %q, %+v", l.done, s.Stats(), c.want, c.stats)
 			}
+			again := loop{log: s.Log, trouble: "records of evidence wait"}
 			for range 2 {
-				s.report(t.Context(), err)
+				again.report(t.Context(), err)
 			}
 			if strings.Count(log.String(), "records of evidence wait") != map[bool]int{true: 1}[c.fails != ""] {
 				t.Errorf("it logged %q", log.String())

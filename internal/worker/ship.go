@@ -183,10 +183,8 @@ func (s *Shipper) rest(ctx context.Context, d time.Duration) {
 	if d <= 0 {
 		return
 	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
 	select {
-	case <-timer.C:
+	case <-time.After(d):
 	case <-s.hurry:
 	case <-ctx.Done():
 	}
