@@ -8,6 +8,7 @@ import (
 	"modelgate/internal/cancelctx"
 	"modelgate/internal/httpx"
 	"modelgate/internal/provider"
+	"modelgate/internal/provider/costbound"
 	"modelgate/internal/provider/reqscan"
 	"modelgate/internal/provider/usage"
 	"modelgate/internal/ratelimit"
@@ -30,7 +31,7 @@ type call struct {
 	makes       modelgate.ModelKind // of the job, where the call makes one
 	attempts    []attempt           // the routes in order, at least one
 
-	bound costBound
+	bound costbound.Bound
 
 	// permit keeps of attempts what may serve the call
 

@@ -87,7 +87,7 @@ func (g *Gateway) resolveDoor(c *call) error {
 	if c.model.Kind != d.kind {
 		return modelgate.ErrWrongKind(slug, c.model.Kind, d.kind)
 	}
-	c.bound = q.costBound(d.path)
+	c.bound = c.costBound(q, d.path)
 	if q.once = len(c.model.Routes) == 1; !q.once {
 		c.body = q.body
 		if err := c.room.Reserve(2 * int64(len(q.body))); err != nil { // it stays beside that of the route under way

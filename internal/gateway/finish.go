@@ -169,13 +169,13 @@ func (c *call) estimateSent() modelgate.SentEstimate {
 // mostOutput is what the request and the model let a reply have.
 func (c *call) mostOutput() int64 {
 	most := int64(modelgate.MaxQuantity)
-	if c.bound.output > 0 {
-		most = c.bound.output
+	if c.bound.Output > 0 {
+		most = c.bound.Output
 	}
 	if c.model != nil && c.model.MaxOutput > 0 {
 		most = min(most, c.model.MaxOutput)
 	}
-	answers := c.bound.answers()
+	answers := c.bound.Answers()
 	return min(most, modelgate.MaxQuantity/answers) * answers
 }
 

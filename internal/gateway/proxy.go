@@ -44,7 +44,7 @@ func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, way *
 	if err != nil {
 		return err
 	}
-	c.bound = q.costBound(path)
+	c.bound = c.costBound(q, path)
 	a := attempt{name: p.Name(), provider: p, reader: way.Reader}
 	if a.model, a.others, err = q.models(way.Models, captures); err != nil {
 		return err

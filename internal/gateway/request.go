@@ -11,14 +11,13 @@ import (
 	"modelgate"
 	"modelgate/internal/httpx"
 	"modelgate/internal/provider"
+	"modelgate/internal/provider/costbound"
 	"modelgate/internal/provider/reqscan"
 )
 
 // request is a client's body, taken apart once.
 type request struct {
 	provider.Request
-	budget *reqscan.Names // what demand reads of objects
-	tools  *reqscan.Names
 	method string
 	header http.Header
 	body   []byte
@@ -42,7 +41,7 @@ func (g *Gateway) read(c *call) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := &request{body: body, budget: c.snapshot.budget, tools: c.snapshot.tools, method: c.r.Method, header: c.r.Header}
+	q := &request{body: body, method: c.r.Method, header: c.r.Header}
 	q.Query = c.r.URL.RawQuery
 	if len(c.r.Header["Content-Type"]) > 1 {
 		return nil, modelgate.Errorf(modelgate.BadRequest, "Content-Type must be given once")
@@ -82,6 +81,14 @@ func badRequest(err error) error {
 		return modelgate.Errorf(modelgate.BadRequest, "%s", syntax.Message)
 	}
 	return err
+}
+
+// costBound is what the request says about how much it can cost.
+func (c *call) costBound(q *request, path string) costbound.Bound {
+	if q.json {
+		return c.snapshot.bounds.JSON(path, &q.Fields, len(q.body))
+	}
+	return c.snapshot.bounds.Form(&q.Form)
 }
 
 // slug is the model that a door's body names.

@@ -110,12 +110,12 @@ func (g *Gateway) estimate(c *call) modelgate.Nano {
 		}
 		known, some := g.recent.p99Estimate(a.routeName())
 		if tokens(c.kind()) {
-			u = modelgate.Usage{Input: (c.bound.text + 2) / 3}
+			u = modelgate.Usage{Input: (c.bound.Text + 2) / 3}
 			if c.model != nil && c.model.ContextLength > 0 {
-				u.Input = min(u.Input, c.model.ContextLength*c.bound.inputs)
+				u.Input = min(u.Input, c.model.ContextLength*c.bound.Inputs)
 			}
 			if c.kind() != modelgate.Embedding {
-				u.Output = min(c.output(known, some), modelgate.MaxQuantity/c.bound.answers()) * c.bound.answers()
+				u.Output = min(c.output(known, some), modelgate.MaxQuantity/c.bound.Answers()) * c.bound.Answers()
 			}
 			most = max(most, pricing.Estimate(a.price, &u, c.id.Time()))
 			continue
@@ -140,8 +140,8 @@ func (c *call) output(known int64, some bool) int64 {
 	if some {
 		n = known
 	}
-	if c.bound.output > 0 {
-		n = min(n, c.bound.output)
+	if c.bound.Output > 0 {
+		n = min(n, c.bound.Output)
 	}
 	if c.model != nil && c.model.MaxOutput > 0 {
 		n = min(n, c.model.MaxOutput)
@@ -152,22 +152,22 @@ func (c *call) output(known int64, some bool) int64 {
 // maxCost is the most that a call can cost on any of its routes; where there is
 // no telling it says why.
 func (c *call) maxCost() (most modelgate.Nano, why string) {
-	if c.bound.open != "" {
-		return 0, c.bound.open
+	if c.bound.Open != "" {
+		return 0, c.bound.Open
 	}
-	d := pricing.Demand{Choices: c.bound.answers(), Searches: !tokens(c.kind()) || c.model == nil}
+	d := pricing.Demand{Choices: c.bound.Answers(), Searches: !tokens(c.kind()) || c.model == nil}
 	if c.model != nil {
 		d.Input, d.Output = c.model.ContextLength, c.model.MaxOutput
 		if d.Output == 0 {
 			d.Output = c.model.ContextLength
 		}
-		if c.bound.output > 0 {
-			d.Output = min(d.Output, c.bound.output)
+		if c.bound.Output > 0 {
+			d.Output = min(d.Output, c.bound.Output)
 		}
 	}
 	for i := range c.attempts {
 		asked := &c.attempts[i].asked
-		d.Images = max(asked.Count, c.bound.choices)
+		d.Images = max(asked.Count, c.bound.Choices)
 		d.Characters, d.Seconds = asked.Characters, asked.Seconds*d.Images
 		b, ok := pricing.Bound(c.attempts[i].price, d)
 		if !ok {
