@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,7 +49,7 @@ func footprint(o *options, targets []*target) (*figures, error) {
 		return nil, err
 	}
 	t.keys = first.keys
-	if err := awaitReady(t.address); err != nil {
+	if err := awaitOK(t.address, "/readyz"); err != nil {
 		return nil, err
 	}
 	out.Start = time.Since(began)
@@ -58,23 +57,6 @@ func footprint(o *options, targets []*target) (*figures, error) {
 	out.Idle = t.rss()
 	out.IdleStream, err = holdStreams(t)
 	return out, err
-}
-
-// awaitReady waits until a gateway says that it takes calls.
-func awaitReady(addr string) error {
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
-		resp, err := http.Get("http://" + addr + "/readyz")
-		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return nil
-			}
-			err = fmt.Errorf("/readyz: %s", resp.Status)
-		}
-		if time.Now().After(deadline) {
-			return err
-		}
-	}
 }
 
 // holdStreams opens streams that stay silent, and says what each takes.

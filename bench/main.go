@@ -8,7 +8,7 @@
 // per-round ratios; single figures depend on the machine, ratios hardly.
 //
 //	go run ./bench [-rounds 6] [-slice 1.5s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted] [-large] [-other NAME=FILE]
-//	               [-write docs] [-json] [-profile FILE] [-spread]
+//	               [-write docs] [-profile FILE] [-spread]
 package main
 
 import (
@@ -39,7 +39,6 @@ func main() {
 	flag.StringVar(&o.profile, "profile", "", "write a CPU profile of the first gateway under the load of all scenarios to this file, and measure nothing")
 	flag.BoolVar(&o.ablate, "ablate", false, "only what each part costs or saves that can be switched off: the gateway with and without it, in the scenarios that decide")
 	flag.BoolVar(&o.spread, "spread", false, "let targets, load and provider share all processors")
-	flag.BoolVar(&o.json, "json", false, "print JSON")
 	flag.Parse()
 	var err error
 	if o.only, err = regexp.Compile(only); err != nil {
@@ -78,7 +77,6 @@ type options struct {
 	ablate         bool
 	spread         bool
 	large          bool
-	json           bool
 }
 
 func (o *options) addOther(text string) error {
@@ -99,7 +97,7 @@ func run(o *options) error {
 	if o.profile != "" {
 		return profile(o, targets)
 	}
-	results := &results{Machine: machine()}
+	results := &results{Machine: machine(), Sync: syncTime()}
 	for _, sc := range scenarios() {
 		if !o.only.MatchString(sc.Name) {
 			continue

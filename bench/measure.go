@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"time"
 )
@@ -13,21 +14,23 @@ type turn struct {
 	Rate      float64 // calls per second
 	P50, P99  time.Duration
 	Failures  int
-	FirstFail string
+	FirstFail error
 	Stolen    float64 // the time the host kept processors while calls were made, of all added up, over that time
 	Repeats   int     // how many more such turns were made for one that lost less
 }
+
+// yardsticks are the targets with which the others are compared.
+var yardsticks = [...]string{nameProxy, nameNginx, nameUnbudgeted}
 
 // line is one target's figures over all rounds of a scenario.
 type line struct {
 	Scenario string
 	Target   string
 	Turns    []turn
-	Disk     []disk  // at the start of each round
-	Ratio    float64 // median over the rounds of CPU ÷ the bare proxy's CPU
-	ToNginx  float64 // the same over nginx; 0 without it
-	ToFree   float64 // the same over the gateway without budgets; 0 without it
-	RSS      int64   // bytes, the most while the scenario ran
+	// Ratios are the medians over the rounds of CPU ÷ that of the targets in
+	// yardsticks; 0 where there is no such target.
+	Ratios [3]float64
+	RSS    int64 // bytes, the most while the scenario ran
 }
 
 // measure runs the rounds of one scenario.
@@ -41,22 +44,23 @@ func measure(o *options, sc *scenario, targets []*target) ([]line, error) {
 		t.resetPeak()
 	}
 	for round := range o.rounds {
-		atStart := disk{Row: fdatasync(0), Paused: fdatasync(pauseOfCall)}
 		order := rand.New(rand.NewPCG(0, uint64(round))).Perm(len(targets)) // no target always follows the same one
-		for i, at := range order {
-			lines[i].Disk = append(lines[i].Disk, atStart)
+		for _, at := range order {
 			got, err := quietSlice(targets[at], sc, o.slice*time.Duration(max(sc.Long, 1)))
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", sc.Name, targets[at].name, err)
+			}
+			if got.FirstFail != nil {
+				fmt.Fprintf(os.Stderr, "bench: %s, %s: %d calls failed, one with: %v\n", sc.Name, targets[at].name, got.Failures, got.FirstFail)
 			}
 			lines[at].Turns = append(lines[at].Turns, got)
 		}
 	}
 	for i, t := range targets {
 		lines[i].RSS = t.peak()
-		lines[i].Ratio = ratio(lines, i, nameProxy)
-		lines[i].ToNginx = ratio(lines, i, nameNginx)
-		lines[i].ToFree = ratio(lines, i, nameUnbudgeted)
+		for k, name := range yardsticks {
+			lines[i].Ratios[k] = ratio(lines, i, name)
+		}
 	}
 	return lines, nil
 }

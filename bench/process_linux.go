@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -64,7 +65,7 @@ func startMeasured(cmd *exec.Cmd) error {
 		return err
 	}
 	started := cmd.Start()
-	return joined(started, unix.SchedSetaffinity(0, &others))
+	return errors.Join(started, unix.SchedSetaffinity(0, &others))
 }
 
 // placed says where the targets run.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // profile drives the first gateway with every scenario in turn and writes a
@@ -30,7 +29,7 @@ func profile(o *options, targets []*target) error {
 	if t == nil || len(chosen) == 0 {
 		return fmt.Errorf("nothing to profile: no gateway or no scenario is chosen")
 	}
-	if err := awaitAnswer(t.admin, "/metrics", 10*time.Second); err != nil {
+	if err := awaitOK(t.admin, "/metrics"); err != nil {
 		return err
 	}
 	seconds := int(o.slice.Seconds())*len(chosen) + 1

@@ -2,12 +2,16 @@ package main
 
 import (
 	"crypto/tls"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -16,7 +20,7 @@ import (
 const (
 	roleVariable     = "MODELGATE_BENCH_ROLE"
 	upstreamVariable = "MODELGATE_BENCH_UPSTREAM"
-	tlsVariable      = "MODELGATE_BENCH_TLS" // the folder of the certificate, or the upstream's address with TLS
+	tlsVariable      = "MODELGATE_BENCH_TLS" // the upstream's address with TLS
 )
 
 // overTLS begins the paths that the bare proxy forwards over TLS.
@@ -33,11 +37,9 @@ func serveRole(role string) error {
 	case "upstream":
 		return serveUpstream(listener)
 	case "TLS upstream":
-		pair, err := tls.LoadX509KeyPair(certificateFiles(os.Getenv(tlsVariable)))
-		if err != nil {
-			return err
-		}
-		return serveUpstream(tls.NewListener(listener, &tls.Config{Certificates: []tls.Certificate{pair}}))
+		like := httptest.NewTLSServer(nil)
+		like.Close()
+		return serveUpstream(tls.NewListener(listener, &tls.Config{Certificates: like.TLS.Certificates}))
 	}
 	plain, secure := bareProxy("http", os.Getenv(upstreamVariable)), bareProxy("https", os.Getenv(tlsVariable))
 	return http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -48,6 +50,16 @@ func serveRole(role string) error {
 		}
 		plain.ServeHTTP(w, r)
 	}))
+}
+
+// trustProvider makes all processes trust the provider, whose certificate for
+// 127.0.0.1 is that of every test server.
+func trustProvider(dir string) error {
+	like := httptest.NewTLSServer(nil)
+	like.Close()
+	file := filepath.Join(dir, "certificate.pem")
+	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: like.Certificate().Raw})
+	return errors.Join(os.WriteFile(file, text, 0o600), os.Setenv("SSL_CERT_FILE", file))
 }
 
 // bareProxy is the yardstick: the standard library's reverse proxy with a

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -17,13 +16,10 @@ import (
 // results are all figures of a run.
 type results struct {
 	Machine   string
+	Sync      time.Duration
 	Lines     []line
 	Footprint *figures
 }
-
-// disk is the median of a write of 4 KiB and one fdatasync, in a row and each
-// after a pause as long as a call; 0 where it could not be measured.
-type disk struct{ Row, Paused time.Duration }
 
 // machine says what a run ran on.
 func machine() string {
@@ -42,29 +38,25 @@ func machine() string {
 	return fmt.Sprintf("%d × %s, %s, %s", processors, model, runtime.GOOS, runtime.Version())
 }
 
-// pauseOfCall is about as long as a call takes beside its fdatasync.
-const pauseOfCall = 300 * time.Microsecond
-
-// fdatasync is what making 4 KiB durable takes on the disk of the data
-// directories, each time after a pause.
-func fdatasync(pause time.Duration) time.Duration {
+// syncTime is the median of what making 4 KiB durable takes on the disk of the
+// data directories; 0 where it cannot be measured.
+func syncTime() time.Duration {
 	file, err := os.CreateTemp("", "modelgate-bench-")
 	if err != nil {
 		return 0
 	}
 	defer os.Remove(file.Name())
 	defer file.Close()
-	block, took := make([]byte, 4096), make([]time.Duration, 0, 200)
-	for range 200 {
-		time.Sleep(pause)
+	block, took := make([]byte, 4096), make([]time.Duration, 200)
+	for i := range took {
 		began := time.Now()
 		if _, err := file.WriteAt(block, 0); err != nil {
 			return 0
 		}
-		if err := datasync(file); err != nil {
+		if err := file.Sync(); err != nil {
 			return 0
 		}
-		took = append(took, time.Since(began))
+		took[i] = time.Since(began)
 	}
 	return median(took)
 }
@@ -92,30 +84,31 @@ func (l *line) failures() int {
 }
 
 // rows is the table, its heads first. Latency is what a target adds over the
-// direct call, of the medians over the rounds.
+// direct call, of the medians over the rounds. A yardstick that did not take
+// part has no column.
 func (r *results) rows() [][]string {
-	out := [][]string{{"scenario", "target", "CPU µs/call", "÷ bare proxy", "÷ nginx", "calls/s", "added p50 µs", "added p99 µs", "peak RSS MB", "failures"}}
-	optional := func(ratio float64) string {
-		if ratio == 0 {
-			return "–"
+	heads := []string{"scenario", "target", "CPU µs/call"}
+	var compared []int
+	for k, name := range yardsticks {
+		if slices.ContainsFunc(r.Lines, func(l line) bool { return l.Ratios[k] != 0 }) {
+			compared = append(compared, k)
+			heads = append(heads, "÷ "+strings.TrimPrefix(name, "modelgate, "))
 		}
-		return fmt.Sprintf("%.2f", ratio)
 	}
-	compared := slices.ContainsFunc(r.Lines, func(l line) bool { return l.ToFree != 0 })
-	if compared {
-		out[0] = append(out[0], "÷ no budgets")
-	}
+	out := [][]string{append(heads, "calls/s", "added p50 µs", "added p99 µs", "peak RSS MB", "failures")}
 	var direct line
 	for _, l := range r.Lines {
 		if l.Target == nameDirect {
 			direct = l
 		}
-		out = append(out, []string{l.Scenario, l.Target, fmt.Sprintf("%.1f", l.cpu()), optional(l.Ratio), optional(l.ToNginx),
-			fmt.Sprintf("%.0f", l.rate()), fmt.Sprintf("%.0f", l.p50()-direct.p50()), fmt.Sprintf("%.0f", l.p99()-direct.p99()),
-			fmt.Sprintf("%.0f", float64(l.RSS)/1e6), fmt.Sprint(l.failures())})
-		if last := len(out) - 1; compared {
-			out[last] = append(out[last], optional(l.ToFree))
+		row := []string{l.Scenario, l.Target, fmt.Sprintf("%.1f", l.cpu())}
+		for _, k := range compared {
+			row = append(row, fmt.Sprintf("%.2f", l.Ratios[k]))
 		}
+		for _, figure := range []float64{l.rate(), l.p50() - direct.p50(), l.p99() - direct.p99(), float64(l.RSS) / 1e6, float64(l.failures())} {
+			row = append(row, fmt.Sprintf("%.0f", figure))
+		}
+		out = append(out, row)
 	}
 	return out
 }
@@ -126,48 +119,15 @@ func (r *results) report(o *options, w io.Writer) error {
 			return err
 		}
 	}
-	if o.json {
-		return json.NewEncoder(w).Encode(r)
+	tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
+	for _, row := range r.rows() {
+		fmt.Fprintln(tw, strings.Join(row, "\t")+"\t")
 	}
-	for _, table := range [][][]string{r.rows(), r.waits()} {
-		tw := tabwriter.NewWriter(w, 0, 4, 2, ' ', tabwriter.AlignRight)
-		for _, row := range table {
-			fmt.Fprintln(tw, strings.Join(row, "\t")+"\t")
-		}
-		if err := tw.Flush(); err != nil {
-			return err
-		}
+	if err := tw.Flush(); err != nil {
+		return err
 	}
 	_, err := fmt.Fprint(w, r.footnotes())
 	return err
-}
-
-// waits is the table of what waiting for the disk adds, its heads first: with
-// `always`, per round, over the bare proxy. Nil where it was left out.
-func (r *results) waits() [][]string {
-	heads := []string{"scenario", "p50 over the bare proxy's, µs", "one fdatasync, µs", "after a pause, µs", "÷ fdatasync", "÷ fdatasync after a pause"}
-	var out [][]string
-	var bare line
-	for _, l := range r.Lines {
-		if l.Target == nameProxy {
-			bare = l
-		}
-		if l.Target != nameAlways {
-			continue
-		}
-		var over, row, paused, toRow, toPaused []float64
-		for i, t := range l.Turns {
-			more, d := float64(t.P50-bare.Turns[i].P50)/1e3, l.Disk[i]
-			over, row, paused = append(over, more), append(row, float64(d.Row)/1e3), append(paused, float64(d.Paused)/1e3)
-			toRow, toPaused = append(toRow, more/row[i]), append(toPaused, more/paused[i])
-		}
-		out = append(out, []string{l.Scenario, fmt.Sprintf("%.0f", median(over)), fmt.Sprintf("%.0f", median(row)), fmt.Sprintf("%.0f", median(paused)),
-			fmt.Sprintf("%.2f", median(toRow)), fmt.Sprintf("%.2f", median(toPaused))})
-	}
-	if len(out) == 0 {
-		return nil
-	}
-	return slices.Insert(out, 0, heads)
 }
 
 // turns says how many turns there were, how many were made again, and how many
@@ -189,7 +149,7 @@ func (r *results) turns() (all, repeats, noisy int) {
 func (r *results) footnotes() string {
 	var b strings.Builder
 	all, repeats, noisy := r.turns()
-	fmt.Fprintf(&b, "%s; %s; one fdatasync is of 4 KiB written, in a row or each after a pause of %d µs\n", r.Machine, placed(), pauseOfCall.Microseconds())
+	fmt.Fprintf(&b, "%s; %s; writing 4 KiB and syncing them takes %d µs\n", r.Machine, placed(), r.Sync.Microseconds())
 	fmt.Fprintf(&b, "%d turns; %d more were made again because the host took more than %.0f %% of a processor from them; it took that from %d of those that count\n",
 		all, repeats, mostStolen*100, noisy)
 	if f := r.Footprint; f != nil {
@@ -199,8 +159,10 @@ func (r *results) footnotes() string {
 	return b.String()
 }
 
-// writeTable writes rows, the heads first, as Markdown. The first columns are texts.
-func writeTable(b *bytes.Buffer, rows [][]string, texts int) {
+// writeTable writes rows, the heads first, as Markdown. The first two columns
+// are texts.
+func writeTable(b *bytes.Buffer, rows [][]string) {
+	const texts = 2
 	for i, row := range rows {
 		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
 		if i == 0 {
@@ -229,11 +191,7 @@ func (r *results) writeDocs(dir string) error {
 	}
 	var b bytes.Buffer
 	b.WriteString(generatedStart + "\n\n![CPU time per call over that of a bare proxy](performance.svg)\n\n")
-	writeTable(&b, r.rows(), 2)
-	if waits := r.waits(); waits != nil {
-		b.WriteString("What waiting for the disk adds, `always`:\n\n")
-		writeTable(&b, waits, 1)
-	}
+	writeTable(&b, r.rows())
 	b.WriteString(r.footnotes() + "\n")
 	if err := os.WriteFile(file, slices.Concat(text[:start], b.Bytes(), text[end:]), 0o644); err != nil {
 		return err

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -41,17 +42,10 @@ func seed(dir string, s scale) ([]string, error) {
 		return nil, err
 	}
 	secrets, template, err := seedRows(ctx, db, s)
-	if err := joined(err, db.Close()); err != nil {
+	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, err
 	}
 	return secrets, multiply(filepath.Join(dir, "modelgate.db"), template, s.keys)
-}
-
-func joined(first, second error) error {
-	if first != nil {
-		return first
-	}
-	return second
 }
 
 // seedRows makes all that the load uses, and one more key for multiply to copy.
@@ -68,7 +62,7 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 		ID: modelgate.SubAccountID(ids.New().String()), ClientID: client.ID, Name: "bench", Slug: "bench",
 		Status: modelgate.SubAccountActive, CreatedAt: now,
 	}
-	if err := joined(db.CreateClient(ctx, client, audit()), db.CreateSubAccount(ctx, sub, audit())); err != nil {
+	if err := errors.Join(db.CreateClient(ctx, client, audit()), db.CreateSubAccount(ctx, sub, audit())); err != nil {
 		return nil, "", err
 	}
 	limit := func(level modelgate.Level, id string) error {
@@ -77,7 +71,7 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 		}
 		return db.PutBudget(ctx, client.ID, store.KeyScope{}, modelgate.Budget{Level: level, ID: id, Period: modelgate.Month, Limit: modelgate.MaxBudget}, audit())
 	}
-	if err := joined(limit(modelgate.LevelClient, string(client.ID)), limit(modelgate.LevelSubAccount, string(sub.ID))); err != nil {
+	if err := errors.Join(limit(modelgate.LevelClient, string(client.ID)), limit(modelgate.LevelSubAccount, string(sub.ID))); err != nil {
 		return nil, "", err
 	}
 	var secrets []string
@@ -94,7 +88,7 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 				Entitlements: tuples(rules, i), CreatedAt: now,
 			}, secret.Digest(), nil
 		}}, audit())
-		if err := joined(err, limit(modelgate.LevelKey, string(key.ID))); err != nil {
+		if err := errors.Join(err, limit(modelgate.LevelKey, string(key.ID))); err != nil {
 			return nil, "", err
 		}
 		secrets, last = append(secrets, secret.Reveal()), key.ID

@@ -37,34 +37,8 @@ type target struct {
 	process *exec.Cmd
 }
 
-// cpu is the processor time the target's process has used so far.
-func (t *target) cpu() (time.Duration, error) {
-	var sum time.Duration
-	for _, pid := range t.pids() {
-		used, err := cpuOf(pid)
-		if err != nil {
-			return 0, err
-		}
-		sum += used
-	}
-	return sum, nil
-}
-
-// pids are the target's process and its children: nginx has a worker.
-func (t *target) pids() []int {
-	pid := t.process.Process.Pid
-	list := []int{pid}
-	children, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	if err != nil {
-		return list // no /proc: there is no nginx target either
-	}
-	for _, f := range strings.Fields(string(children)) {
-		if child, err := strconv.Atoi(f); err == nil {
-			list = append(list, child)
-		}
-	}
-	return list
-}
+// cpu is the processor time that the target's process has used so far.
+func (t *target) cpu() (time.Duration, error) { return cpuOf(t.process.Process.Pid) }
 
 // status is a figure of the process's memory in bytes, 0 where the system does
 // not say.
@@ -125,17 +99,13 @@ func startTargets(o *options) ([]*target, func(), error) {
 }
 
 func (f *fleet) startAll(o *options) error {
-	if err := writeCertificate(f.dir); err != nil {
-		return err
-	}
-	certificate, _ := certificateFiles(f.dir)
-	if err := os.Setenv("SSL_CERT_FILE", certificate); err != nil { // all trust it
+	if err := trustProvider(f.dir); err != nil {
 		return err
 	}
 	if err := f.add(startSelf(nameDirect, "upstream")); err != nil {
 		return err
 	}
-	secure, err := startSelf(nameDirect, "TLS upstream", tlsVariable+"="+f.dir)
+	secure, err := startSelf(nameDirect, "TLS upstream")
 	if err != nil {
 		return err
 	}
@@ -242,7 +212,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-const nginxConfig = `daemon off; worker_processes 1; pid %[1]s/nginx.pid; error_log %[1]s/error.log crit;
+const nginxConfig = `daemon off; master_process off; pid %[1]s/nginx.pid; error_log %[1]s/error.log crit;
 events { worker_connections 8192; }
 http {
   access_log off; client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy;
@@ -267,21 +237,24 @@ func startNginx(path, dir, upstream string) (*target, error) {
 		return nil, err
 	}
 	cmd := exec.Command(path, "-p", dir, "-c", file, "-e", filepath.Join(dir, "error.log"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{}
 	t := &target{name: nameNginx, address: addr, keys: []string{"sk-bench"}, process: cmd}
 	if err := startMeasured(cmd); err != nil {
 		return nil, err
 	}
-	return t, awaitAnswer(addr, "/", 5*time.Second)
+	return t, awaitOK(addr, "/")
 }
 
-// awaitAnswer waits until something speaks HTTP at the address.
-func awaitAnswer(addr, path string, d time.Duration) error {
+// awaitOK waits until a server answers with 200.
+func awaitOK(addr, path string) error {
 	client := http.Client{Timeout: time.Second}
-	for deadline := time.Now().Add(d); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
 		resp, err := client.Get("http://" + addr + path)
 		if err == nil {
-			return resp.Body.Close()
+			resp.Body.Close()
+			if resp.StatusCode == http.StatusOK {
+				return nil
+			}
+			err = fmt.Errorf("%s: %s", path, resp.Status)
 		}
 		if time.Now().After(deadline) {
 			return err
