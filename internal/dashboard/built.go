@@ -2,14 +2,13 @@ package dashboard
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"embed"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"html"
 	"io/fs"
-	"mime"
 	"net/http"
 	"path"
 	"strconv"
@@ -24,7 +23,7 @@ import (
 //go:embed all:dist
 var dist embed.FS
 
-// unbuilt is what the pages are without a build.
+// unbuilt is the response in place of a page where there is no build.
 const unbuilt = "The pages are not part of this binary: run \"make build\", which needs Node.js 20 or later, and start bin/modelgate.\n"
 
 // policy is the Content-Security-Policy of a page: its own files and the
@@ -41,6 +40,20 @@ type file struct {
 	// does not wait for it. It is nil for what is compressed already.
 	zipped func() []byte
 	kind   string // Content-Type
+}
+
+// kinds are the content types of built files; those of the machine may differ.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8",
+	".svg": "image/svg+xml", ".woff2": "font/woff2",
+}
+
+func newFile(name string, text []byte) file {
+	f := file{plain: text, kind: cmp.Or(kinds[path.Ext(name)], "application/octet-stream")}
+	if path.Ext(name) != ".woff2" {
+		f.zipped = sync.OnceValue(func() []byte { return compress(text) })
+	}
+	return f
 }
 
 // built is the web app. A page has a place for its head, which differs from
@@ -77,27 +90,7 @@ func readBuilt(dir fs.FS) (*built, error) {
 		b.pages[name] = page{before, after}
 		return nil
 	})
-	if errors.Is(err, fs.ErrNotExist) {
-		err = nil
-	}
 	return b, err
-}
-
-func newFile(name string, text []byte) file {
-	f := file{plain: text, kind: mime.TypeByExtension(path.Ext(name))}
-	switch path.Ext(name) {
-	case ".js":
-		f.kind = "text/javascript; charset=utf-8"
-	case ".css":
-		f.kind = "text/css; charset=utf-8"
-	case ".svg":
-		f.kind = "image/svg+xml"
-	case ".woff2":
-		f.kind = "font/woff2"
-		return f
-	}
-	f.zipped = sync.OnceValue(func() []byte { return compress(text) })
-	return f
 }
 
 func compress(text []byte) []byte {
@@ -167,7 +160,7 @@ type brandView struct {
 
 // page answers every other path with the page, which finds out itself what
 // the path means.
-func (p *Pages) page(w http.ResponseWriter, r *http.Request, at *place) error {
+func (p *Pages) page(w http.ResponseWriter, r *http.Request, at *site) error {
 	if err := readOnly(w, r); err != nil {
 		return err
 	}
@@ -191,7 +184,6 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request, at *place) error {
 		return nil
 	}
 	h.Set("Content-Security-Policy", policy)
-	text := []byte(page.before + head + page.after)
-	file{plain: text, zipped: func() []byte { return compress(text) }, kind: "text/html; charset=utf-8"}.write(w, r)
+	newFile(name, []byte(page.before+head+page.after)).write(w, r)
 	return nil
 }

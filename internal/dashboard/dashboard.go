@@ -127,13 +127,13 @@ func (p *Pages) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	path := r.URL.Path
 	if rest, ok := strings.CutPrefix(path, "/dashboard"); ok && (rest == "" || rest[0] == '/') {
-		return p.place(w, r, &place{root: "/dashboard", name: "dashboard"}, rest)
+		return p.serveSite(w, r, &site{root: "/dashboard", name: "dashboard"}, rest)
 	}
 	slug, rest, _ := strings.Cut(strings.TrimPrefix(path, "/p/"), "/")
 	if strings.HasPrefix(path, "/p/") && modelgate.PlainSlug(slug) {
 		brand, err := p.brand(r.Context(), slug)
 		if err == nil {
-			return p.place(w, r, &place{root: "/p/" + slug, name: "portal-" + slug, brand: &brand}, "/"+rest)
+			return p.serveSite(w, r, &site{root: "/p/" + slug, name: "portal-" + slug, brand: &brand}, "/"+rest)
 		}
 		if modelgate.KindOf(err) != modelgate.NotFound {
 			return err
@@ -143,15 +143,15 @@ func (p *Pages) serve(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// place is the dashboard or one portal.
-type place struct {
+// site is the dashboard or one portal.
+type site struct {
 	root  string              // path before the page's own
 	name  string              // of the cookie
 	brand *modelgate.Branding // nil for the dashboard
 }
 
-// place answers a request by what comes after the root.
-func (p *Pages) place(w http.ResponseWriter, r *http.Request, at *place, rest string) error {
+// serveSite answers a request by what comes after the root.
+func (p *Pages) serveSite(w http.ResponseWriter, r *http.Request, at *site, rest string) error {
 	first, _, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
 	switch {
 	case first == "session" && rest == "/session":
@@ -166,7 +166,7 @@ func (p *Pages) place(w http.ResponseWriter, r *http.Request, at *place, rest st
 
 // enter hands a request on to the API, without what a browser adds by itself
 // and what presents a key.
-func (p *Pages) enter(w http.ResponseWriter, r *http.Request, at *place) error {
+func (p *Pages) enter(w http.ResponseWriter, r *http.Request, at *site) error {
 	caller, _, err := p.visitor(r, at)
 	if err != nil {
 		return err

@@ -20,16 +20,16 @@ var errNoSession = &modelgate.Error{Kind: modelgate.Unauthorized, Message: "not 
 
 // welcomes reports whether a key may sign in: the keys of customers in their
 // reseller's portal, all others in the dashboard.
-func (at *place) welcomes(c *modelgate.Caller) bool {
-	if at.brand == nil {
+func (s *site) welcomes(c *modelgate.Caller) bool {
+	if s.brand == nil {
 		return c.SubAccountID == ""
 	}
-	return c.SubAccountID != "" && c.ClientID == at.brand.ClientID
+	return c.SubAccountID != "" && c.ClientID == s.brand.ClientID
 }
 
 // session answers /session: GET tells who is signed in, POST signs in and
 // DELETE out.
-func (p *Pages) session(w http.ResponseWriter, r *http.Request, at *place) error {
+func (p *Pages) session(w http.ResponseWriter, r *http.Request, at *site) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		caller, session, err := p.visitor(r, at)
@@ -54,7 +54,7 @@ type credentials struct {
 // maxCredentials bounds that body, in bytes.
 const maxCredentials = 4 << 10
 
-func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *place) error {
+func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *site) error {
 	body, err := httpx.ReadBody(r, maxCredentials, nil)
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *place) error 
 
 // begin draws a new session of a caller, and what its browser is to hold. It
 // ends with the key if not before.
-func (p *Pages) begin(c *modelgate.Caller, key modelgate.Digest, at *place) (modelgate.Session, string) {
+func (p *Pages) begin(c *modelgate.Caller, key modelgate.Digest, at *site) (modelgate.Session, string) {
 	id := p.IDs.New()
 	now := id.Time()
 	ends := now.Add(modelgate.SessionLife)
@@ -119,7 +119,7 @@ const (
 const mostTokens = 4
 
 // tokens are the digests of what a request holds that can be a session's.
-func (p *Pages) tokens(r *http.Request, at *place) (digests []modelgate.Digest) {
+func (p *Pages) tokens(r *http.Request, at *site) (digests []modelgate.Digest) {
 	for _, cookie := range r.CookiesNamed(p.cookieName(r, at)) {
 		if len(cookie.Value) == tokenLen && len(digests) < mostTokens {
 			digests = append(digests, modelgate.DigestOf(cookie.Value))
@@ -129,7 +129,7 @@ func (p *Pages) tokens(r *http.Request, at *place) (digests []modelgate.Digest) 
 }
 
 // visitor is who is signed in, with the rights that its key has now.
-func (p *Pages) visitor(r *http.Request, at *place) (*modelgate.Caller, *modelgate.Session, error) {
+func (p *Pages) visitor(r *http.Request, at *site) (*modelgate.Caller, *modelgate.Session, error) {
 	from := auth.OriginOf(r)
 	for _, digest := range p.tokens(r, at) {
 		session, err := p.Sessions.Find(r.Context(), digest, from)
@@ -152,7 +152,7 @@ func (p *Pages) visitor(r *http.Request, at *place) (*modelgate.Caller, *modelga
 }
 
 // cookie is the session's cookie; an age below 0 deletes it.
-func (p *Pages) cookie(r *http.Request, at *place, value string, age int) *http.Cookie {
+func (p *Pages) cookie(r *http.Request, at *site, value string, age int) *http.Cookie {
 	c := &http.Cookie{
 		Name: p.cookieName(r, at), Value: value, Path: at.root, MaxAge: age,
 		HttpOnly: true, SameSite: http.SameSiteStrictMode,
@@ -165,7 +165,7 @@ func (p *Pages) cookie(r *http.Request, at *place, value string, age int) *http.
 
 // cookieName has the prefix that keeps other hosts of the domain from setting
 // the cookie, where TLS makes that possible.
-func (p *Pages) cookieName(r *http.Request, at *place) string {
+func (p *Pages) cookieName(r *http.Request, at *site) string {
 	if p.overTLS(r) {
 		return "__Host-" + at.name
 	}
@@ -189,7 +189,7 @@ type sessionView struct {
 	SessionExpiresAt time.Time          `json:"session_expires_at"`
 }
 
-func (p *Pages) tell(ctx context.Context, w http.ResponseWriter, at *place, c *modelgate.Caller, ends time.Time) error {
+func (p *Pages) tell(ctx context.Context, w http.ResponseWriter, at *site, c *modelgate.Caller, ends time.Time) error {
 	view := sessionView{KeyID: c.KeyID, KeyExpiresAt: c.ExpiresAt, Scopes: c.Scopes, BaseURL: p.BaseURL, SessionExpiresAt: ends}
 	if at.brand != nil {
 		customer, err := p.Store.SubAccount(ctx, c.ClientID, c.SubAccountID)

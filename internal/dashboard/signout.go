@@ -28,16 +28,17 @@ func ending(r *http.Request) (context.Context, context.CancelFunc) {
 
 // signOut ends the session of a request, or all those of its key with
 // everywhere=true, and takes the browser's cookie in any case.
-func (p *Pages) signOut(w http.ResponseWriter, r *http.Request, at *place) error {
-	everywhere, err := isEverywhere(r)
-	if err != nil {
+func (p *Pages) signOut(w http.ResponseWriter, r *http.Request, at *site) error {
+	q := httpx.ParseParams(r.URL.RawQuery)
+	everywhere := httpx.OneOf(q, "everywhere", "false", "true", "false") == "true"
+	if err := q.Err(); err != nil {
 		return err
 	}
 	end := p.end
 	if everywhere {
 		end = p.endAll
 	}
-	err = end(r, at)
+	err := end(r, at)
 	if everywhere && modelgate.KindOf(err) == modelgate.Unauthorized {
 		return err
 	}
@@ -52,15 +53,9 @@ func (p *Pages) signOut(w http.ResponseWriter, r *http.Request, at *place) error
 	return nil
 }
 
-func isEverywhere(r *http.Request) (bool, error) {
-	p := httpx.ParseParams(r.URL.RawQuery)
-	text := httpx.OneOf(p, "everywhere", "false", "true", "false")
-	return text == "true", p.Err()
-}
-
 // end ends the session of a request. Whether it was still good does not
 // matter: one that is over is what was asked for.
-func (p *Pages) end(r *http.Request, at *place) error {
+func (p *Pages) end(r *http.Request, at *site) error {
 	for _, digest := range p.tokens(r, at) {
 		ctx, cancel := ending(r)
 		err := p.Store.EndSession(ctx, digest, at.name)
@@ -74,7 +69,7 @@ func (p *Pages) end(r *http.Request, at *place) error {
 }
 
 // endAll ends all sessions of the key that a request is signed in with.
-func (p *Pages) endAll(r *http.Request, at *place) error {
+func (p *Pages) endAll(r *http.Request, at *site) error {
 	caller, _, err := p.visitor(r, at)
 	if err != nil {
 		return err

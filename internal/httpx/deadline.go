@@ -35,8 +35,8 @@ func (t *tracker) paceBody(r *http.Request) {
 	if r.ContentLength == 0 || r.Body == nil {
 		return
 	}
-	own, lane := r.Body.(interface{ Whole() bool })
-	if lane && own.Whole() {
+	body, ours := r.Body.(interface{ Whole() bool })
+	if ours && body.Whole() {
 		return
 	}
 	b := &pacedBody{
@@ -45,7 +45,7 @@ func (t *tracker) paceBody(r *http.Request) {
 	}
 	b.extend(b.began)
 	r.Body = b
-	if !lane && !t.http2 {
+	if !ours && !t.http2 {
 		t.body = b
 	}
 }

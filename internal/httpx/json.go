@@ -31,18 +31,19 @@ import (
 // invalid UTF-8, U+0000 in a string) is bad_request, and where the fault is
 // one member's the message names it.
 func DecodeJSON(body []byte, into any) error {
-	c := checker{d: jsontext.NewDecoder(bytes.NewBuffer(body))}
-	if err := c.check(reflect.TypeOf(into).Elem()); err != nil {
-		return err
+	c := checker{jsontext.NewDecoder(bytes.NewBuffer(body))}
+	err := c.value(reflect.TypeOf(into).Elem(), false, true)
+	if err == nil {
+		err = json.Unmarshal(body, into) // refuses what follows the value
 	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return explain(err)
-	}
-	return nil
+	return explain(err)
 }
 
 // explain turns the decoder's error into words for the client.
 func explain(err error) error {
+	if _, ok := err.(*modelgate.Error); ok || err == nil { // one inside another error needs its place
+		return err
+	}
 	if syntactic, ok := errors.AsType[*jsontext.SyntacticError](err); ok {
 		if errors.Is(err, jsontext.ErrDuplicateName) {
 			return modelgate.Errorf(modelgate.BadRequest, "malformed JSON: duplicate member %s", member(syntactic.JSONPointer))

@@ -121,17 +121,15 @@ func OneOf[T ~string](p *Params, name string, absent T, values ...T) T {
 
 // alternatives is values in words: a, b or c.
 func alternatives[T ~string](values []T) string {
-	var b strings.Builder
-	for i, v := range values {
-		switch {
-		case i > 0 && i == len(values)-1:
-			b.WriteString(" or ")
-		case i > 0:
-			b.WriteString(", ")
+	text := string(values[0])
+	for i, v := range values[1:] {
+		separator := ", "
+		if i == len(values)-2 {
+			separator = " or "
 		}
-		b.WriteString(string(v))
+		text += separator + string(v)
 	}
-	return b.String()
+	return text
 }
 
 // Int is an integer parameter from least to most, absent when it was not sent.

@@ -30,19 +30,10 @@ func (p Proxies) Trusts(a netip.Addr) bool {
 // Behind an element that is no address, the hop that added it is the client.
 func (p Proxies) Client(peer netip.Addr, forwarded []string) netip.Addr {
 	client := peer.Unmap().WithZone("")
-	for i := len(forwarded) - 1; i >= 0; i-- {
-		line, more := forwarded[i], true
-		for more {
-			if !p.Trusts(client) {
-				return client
-			}
-			at := strings.LastIndexByte(line, ',')
-			element := strings.TrimSpace(line[at+1:])
-			if more = at >= 0; more {
-				line = line[:at]
-			}
-			hop, ok := parseHop(element)
-			if !ok {
+	for _, line := range slices.Backward(forwarded) {
+		for _, element := range slices.Backward(strings.Split(line, ",")) {
+			hop, ok := parseHop(strings.TrimSpace(element))
+			if !ok || !p.Trusts(client) {
 				return client
 			}
 			client = hop

@@ -1,7 +1,6 @@
 package httpx
 
 import (
-	"io"
 	"reflect"
 	"slices"
 	"strings"
@@ -17,26 +16,18 @@ import (
 // any of it is read. See DecodeJSON.
 type checker struct{ d *jsontext.Decoder }
 
-// check refuses what no struct could be read from, and what t does not
-// declare.
-func (c *checker) check(t reflect.Type) error {
-	if err := c.value(t, false, true); err != nil {
-		return err
-	}
-	if _, err := c.d.ReadToken(); err != nil && err != io.EOF {
-		return explain(err)
-	}
-	return nil // what follows a value json.Unmarshal refuses
-}
-
 // value reads a value that is for a Go type, nil for one that is ignored.
-func (c *checker) value(t reflect.Type, nullable, outermost bool) error {
+func (c checker) value(t reflect.Type, nullable, outermost bool) error {
 	token, err := c.d.ReadToken()
 	if err != nil {
-		return explain(err)
+		return err
 	}
 	if t != nil && t.Kind() == reflect.Pointer {
 		t = t.Elem()
+	}
+	kind := reflect.Invalid
+	if t != nil {
+		kind = t.Kind()
 	}
 	switch token.Kind() {
 	case 'n':
@@ -46,73 +37,61 @@ func (c *checker) value(t reflect.Type, nullable, outermost bool) error {
 	case '"':
 		return c.text(token)
 	case '[':
-		if t != nil && t.Kind() == reflect.Slice {
-			return c.list(t.Elem())
+		var element reflect.Type
+		if kind == reflect.Slice {
+			element = t.Elem()
 		}
-		return c.list(nil)
+		for c.d.PeekKind() != ']' {
+			if err := c.value(element, false, false); err != nil {
+				return err
+			}
+		}
+		_, err = c.d.ReadToken() // ends the array, or finds the text at its end
 	case '{':
-		if t != nil && t.Kind() == reflect.Struct {
-			return c.object(t, outermost)
+		if kind != reflect.Struct {
+			t = nil
 		}
-		return c.object(nil, false)
+		for c.d.PeekKind() != '}' {
+			if err := c.member(t, outermost); err != nil {
+				return err
+			}
+		}
+		_, err = c.d.ReadToken()
 	}
-	return nil
+	return err
 }
 
 // text refuses U+0000, which no stored text may hold.
-func (c *checker) text(token jsontext.Token) error {
+func (c checker) text(token jsontext.Token) error {
 	if strings.Contains(token.String(), "\x00") {
 		return modelgate.Errorf(modelgate.BadRequest, "%s: U+0000 is not allowed", member(c.d.StackPointer()))
 	}
 	return nil
 }
 
-func (c *checker) list(element reflect.Type) error {
-	for c.d.PeekKind() != ']' {
-		if err := c.value(element, false, false); err != nil {
-			return err
-		}
-	}
-	_, err := c.d.ReadToken() // ends the array, or finds the text at its end
+// member reads a member of an object that is for a struct, nil for one that is
+// ignored.
+func (c checker) member(t reflect.Type, outermost bool) error {
+	token, err := c.d.ReadToken()
 	if err != nil {
-		return explain(err)
+		return err
 	}
-	return nil
-}
-
-func (c *checker) object(t reflect.Type, outermost bool) error {
-	for c.d.PeekKind() != '}' {
-		token, err := c.d.ReadToken()
-		if err != nil {
-			return explain(err)
-		}
-		if err := c.text(token); err != nil {
-			return err
-		}
-		if t == nil {
-			if err := c.value(nil, true, false); err != nil {
-				return err
-			}
-			continue
-		}
-		name := token.String()
-		field, known := fieldOf(t, name)
-		if !known && !(outermost && modelgate.NamesOrganization(name)) && !ignored(t, name) {
-			shown := name // the pointer to an empty one looks like that to the whole
-			if name != "" {
-				shown = member(c.d.StackPointer())
-			}
-			return unknown("member", "members", shown, name, members(t))
-		}
-		if err := c.value(field.Type, field.Tag.Get("null") == "absent", false); err != nil {
-			return err
-		}
+	if err := c.text(token); err != nil {
+		return err
 	}
-	_, err := c.d.ReadToken()
-	if err != nil {
-		return explain(err)
+	if t == nil {
+		return c.value(nil, true, false)
 	}
-	return nil
+	name := token.String()
+	field, known := fieldOf(t, name)
+	if !known && !(outermost && modelgate.NamesOrganization(name)) && !ignored(t, name) {
+		shown := name // the pointer to an empty one looks like that to the whole
+		if name != "" {
+			shown = member(c.d.StackPointer())
+		}
+		return unknown("member", "members", shown, name, members(t))
+	}
+	return c.value(field.Type, field.Tag.Get("null") == "absent", false)
 }
 
 // jsonName is the name of a field in JSON, "" for one that has none.

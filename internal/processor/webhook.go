@@ -2,12 +2,14 @@ package processor
 
 import (
 	"crypto/hmac"
-	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/stripe/stripe-go/v85/webhook"
 
 	"modelgate"
 )
@@ -40,14 +42,10 @@ type Notice struct {
 func ReadNotice(body []byte, signature string, secrets []string, now time.Time) (Notice, error) {
 	forged := modelgate.Errorf(modelgate.BadRequest, "the signature is missing or wrong")
 	at, given := readSignature(signature)
-	if at == "" || len(given) == 0 || !signed(body, at, given, secrets) {
+	if at.IsZero() || !signed(body, at, given, secrets) {
 		return Notice{}, forged
 	}
-	seconds, err := strconv.ParseInt(at, 10, 64)
-	if err != nil {
-		return Notice{}, forged
-	}
-	if age := now.Sub(time.Unix(seconds, 0)); age > tolerance || age < -tolerance {
+	if age := now.Sub(at); age > tolerance || age < -tolerance {
 		return Notice{}, modelgate.Errorf(modelgate.BadRequest, "the delivery is too old")
 	}
 	var event struct {
@@ -80,16 +78,18 @@ func (n Notice) Paid() bool {
 }
 
 // readSignature takes a header of the form t=1790000000,v1=hex,v1=hex apart;
-// other schemes are ignored. A second time makes it void.
-func readSignature(header string) (at string, given [][]byte) {
+// other schemes are ignored. A second time makes it void, like none: the time
+// is zero.
+func readSignature(header string) (at time.Time, given [][]byte) {
 	for part := range strings.SplitSeq(header, ",") {
 		name, value, _ := strings.Cut(strings.TrimSpace(part), "=")
 		switch name {
 		case "t":
-			if at != "" {
-				return "", nil
+			seconds, err := strconv.ParseInt(value, 10, 64)
+			if err != nil || !at.IsZero() {
+				return time.Time{}, nil
 			}
-			at = value
+			at = time.Unix(seconds, 0)
 		case "v1":
 			if mac, err := hex.DecodeString(value); err == nil && len(given) < maxSignatures {
 				given = append(given, mac)
@@ -100,19 +100,12 @@ func readSignature(header string) (at string, given [][]byte) {
 }
 
 // signed reports whether one of the secrets has made one of the signatures.
-func signed(body []byte, at string, given [][]byte, secrets []string) bool {
-	ok := false
-	for _, secret := range secrets {
+func signed(body []byte, at time.Time, given [][]byte, secrets []string) bool {
+	return slices.ContainsFunc(secrets, func(secret string) bool {
 		if len(secret) < minSecret {
-			continue
+			return false
 		}
-		mac := hmac.New(sha256.New, []byte(secret))
-		mac.Write([]byte(at + "."))
-		mac.Write(body)
-		want := mac.Sum(nil)
-		for _, g := range given {
-			ok = hmac.Equal(g, want) || ok
-		}
-	}
-	return ok
+		want := webhook.ComputeSignature(at, body, secret)
+		return slices.ContainsFunc(given, func(g []byte) bool { return hmac.Equal(g, want) })
+	})
 }

@@ -2,7 +2,6 @@ package selfservice
 
 import (
 	"context"
-	"encoding/json"
 	"net/http"
 	"time"
 
@@ -154,18 +153,11 @@ func (a *API) receive(ctx context.Context, n processor.Notice) (reason string, e
 	if !s.Paid {
 		return "", nil // it will be, and there will be another delivery
 	}
-	change, err := json.Marshal(struct {
-		Order   string         `json:"order_id"`
-		Payment string         `json:"payment_id"`
-		Amount  modelgate.Nano `json:"amount_usd"`
-	}{o.ID, s.PaymentID, o.Amount})
-	if err != nil {
-		return "", err
-	}
-	_, err = a.Store.PayOrder(ctx, store.Payment{OrderID: o.ID, SessionID: s.ID, PaymentID: s.PaymentID}, modelgate.Audit{
-		ID: a.IDs.New().String(), At: a.Now(), ClientID: o.ClientID, Action: "balance.topup", Actor: modelgate.Actor{System: true},
-		TargetType: "client", TargetID: string(o.ClientID), Change: change,
+	record := a.audit(actor{Caller: &modelgate.Caller{ClientID: o.ClientID}}, "balance.topup", "client", string(o.ClientID), map[string]any{
+		"order_id": o.ID, "payment_id": s.PaymentID, "amount_usd": o.Amount,
 	})
+	record.Actor = modelgate.Actor{System: true}
+	_, err = a.Store.PayOrder(ctx, store.Payment{OrderID: o.ID, SessionID: s.ID, PaymentID: s.PaymentID}, record)
 	if modelgate.KindOf(err) == modelgate.Conflict {
 		return "the payment has paid another order", nil
 	}

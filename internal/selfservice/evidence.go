@@ -1,6 +1,7 @@
 package selfservice
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net/http"
@@ -57,12 +58,12 @@ func (a *API) evidence(_ context.Context, x *exchange) error {
 		return err
 	}
 	a.settle(ctx)
-	a.chain(ctx, x.ClientID)
+	a.await(ctx, "exporting before all records are chained", func(ctx context.Context) error { return a.Store.ChainAllEvidence(ctx, x.ClientID) })
 	stored, err := a.Store.Evidence(ctx, x.ClientID, q.EvidenceRange)
 	if err != nil {
 		return err
 	}
-	e := export{api: a, signer: signer, stored: stored, part: evidence.Part{
+	e := export{api: a, ctx: ctx, w: x.w, signer: signer, stored: stored, renewed: time.Now(), part: evidence.Part{
 		Org: x.ClientID, From: stored.From, To: stored.To, Latest: stored.Head.Seq,
 		Prev: stored.Prev, Last: stored.Last, Anchor: stored.Anchor, At: a.Now(),
 	}}
@@ -78,8 +79,8 @@ func (a *API) evidence(_ context.Context, x *exchange) error {
 	if e.ticket, err = a.Store.BeginExport(ctx, x.ClientID, exportLease, record); err != nil {
 		return err
 	}
-	defer e.end(context.WithoutCancel(ctx))
-	if err := e.send(ctx, x.w); err != nil {
+	defer e.releaseTicket()
+	if err := e.send(); err != nil {
 		if !e.begun {
 			return err
 		}
@@ -89,19 +90,11 @@ func (a *API) evidence(_ context.Context, x *exchange) error {
 	return nil
 }
 
-// chain waits until what is booked is in the client's chain. What is not
-// there in time is in a later export.
-func (a *API) chain(ctx context.Context, client modelgate.ClientID) {
-	ctx, cancel := context.WithTimeout(ctx, flushPatience)
-	defer cancel()
-	if err := a.Store.ChainAllEvidence(ctx, client); err != nil {
-		a.Log.Debug("exporting before all records are chained", "error", err)
-	}
-}
-
 // export is one export under way.
 type export struct {
 	api     *API
+	ctx     context.Context // of the request
+	w       http.ResponseWriter
 	signer  *evidence.Signer
 	stored  store.EvidencePart
 	part    evidence.Part
@@ -110,28 +103,25 @@ type export struct {
 	begun   bool // something was sent
 }
 
-func (e *export) end(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, flushPatience)
+// releaseTicket lets the client's next export begin at once.
+func (e *export) releaseTicket() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(e.ctx), flushPatience)
 	defer cancel()
 	if err := e.api.Store.ExtendExport(ctx, &e.ticket, 0); err != nil {
 		e.api.Log.Warn("the next evidence export of a client has to wait", "client_id", e.part.Org, "error", err)
 	}
 }
 
-func (e *export) send(ctx context.Context, w http.ResponseWriter) error {
-	e.renewed = time.Now()
+// send writes the header, the records and the signed head.
+func (e *export) send() error {
 	header, err := e.signer.Header(e.part)
 	if err != nil {
 		return err
 	}
-	buf := append(make([]byte, 0, 2*exportFlush), header...)
-	err = e.api.Store.EvidenceLines(ctx, e.stored, func(l store.EvidenceLine) error {
-		buf = evidence.AppendRecord(buf, l.Seq, l.Prev, l.Hash, l.Record)
-		if len(buf) < exportFlush {
-			return nil
-		}
-		err := e.write(ctx, w, buf)
-		buf = buf[:0]
+	out := bufio.NewWriterSize(e, exportFlush) // keeps its first error
+	_, _ = out.Write(header)
+	err = e.api.Store.EvidenceLines(e.ctx, e.stored, func(l store.EvidenceLine) error {
+		_, err := out.Write(evidence.AppendRecord(out.AvailableBuffer(), l.Seq, l.Prev, l.Hash, l.Record))
 		return err
 	})
 	if err != nil {
@@ -141,25 +131,25 @@ func (e *export) send(ctx context.Context, w http.ResponseWriter) error {
 	if err != nil {
 		return err
 	}
-	return e.write(ctx, w, append(buf, head...))
+	_, _ = out.Write(head)
+	return out.Flush()
 }
 
-// write sends a piece, and keeps the ticket while there are more.
-func (e *export) write(ctx context.Context, w http.ResponseWriter, piece []byte) error {
+// Write sends a piece, and renews the ticket half-way through its lease.
+func (e *export) Write(piece []byte) (int, error) {
 	if time.Since(e.renewed) > exportLease/2 {
-		if err := e.api.Store.ExtendExport(ctx, &e.ticket, exportLease); err != nil {
-			return err
+		if err := e.api.Store.ExtendExport(e.ctx, &e.ticket, exportLease); err != nil {
+			return 0, err
 		}
 		e.renewed = time.Now()
 	}
 	if !e.begun {
 		e.begun = true
-		httpx.BoundWrites(w, exportStall)
-		h := w.Header()
+		httpx.BoundWrites(e.w, exportStall)
+		h := e.w.Header()
 		h.Set("Content-Type", "application/x-ndjson")
 		h.Set("Cache-Control", "no-store")
 		h.Set("Content-Disposition", fmt.Sprintf(`attachment; filename="evidence-%s-%d-%d.ndjson"`, e.part.Org, e.part.From, e.part.To))
 	}
-	_, err := w.Write(piece)
-	return err
+	return e.w.Write(piece)
 }

@@ -162,9 +162,9 @@ func (a *API) find(r *http.Request) match {
 }
 
 // values are what the pattern's names stand for, decoded.
-func (t *route) values(segments []string) ([]string, bool) {
+func (r *route) values(segments []string) ([]string, bool) {
 	var values []string
-	for i, want := range t.segments {
+	for i, want := range r.segments {
 		if i >= len(segments) {
 			return nil, false
 		}
@@ -185,7 +185,7 @@ func (t *route) values(segments []string) ([]string, bool) {
 		}
 		values = append(values, value)
 	}
-	return values, len(segments) == len(t.segments)
+	return values, len(segments) == len(r.segments)
 }
 
 // refuse answers a path or a method that is not there.

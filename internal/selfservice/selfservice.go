@@ -156,11 +156,16 @@ func (a *API) identify(r *http.Request) (*modelgate.Caller, error) {
 }
 
 // settle waits for this instance's own calls, so that a client reads what it
-// has just caused. What is not there in time is read later.
+// has just caused. Calls that are not booked in time are read later.
 func (a *API) settle(ctx context.Context) {
+	a.await(ctx, "reading before all calls are booked", a.Flushed)
+}
+
+// await does something that a read can do without, for flushPatience at most.
+func (a *API) await(ctx context.Context, otherwise string, do func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, flushPatience)
 	defer cancel()
-	if err := a.Flushed(ctx); err != nil {
-		a.Log.Debug("reading before all calls are booked", "error", err)
+	if err := do(ctx); err != nil {
+		a.Log.Debug(otherwise, "error", err)
 	}
 }

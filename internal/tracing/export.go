@@ -15,6 +15,8 @@ import (
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
 	otlp "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"modelgate/internal/cancelctx"
 )
 
 const (
@@ -66,7 +68,8 @@ func (e *Exporter) Add(s Span) {
 // Stats are spans sent and dropped since the start.
 func (e *Exporter) Stats() (sent, dropped int64) { return e.sent.Load(), e.dropped.Load() }
 
-// Run sends until the context ends, and then once what is left.
+// Run sends until the context ends, and then the spans that are left, in one
+// attempt.
 func (e *Exporter) Run(ctx context.Context) {
 	defer e.client.CloseIdleConnections()
 	tick := time.NewTicker(every)
@@ -81,7 +84,12 @@ func (e *Exporter) Run(ctx context.Context) {
 			}
 		case <-tick.C:
 		case <-ctx.Done():
-			e.rest(context.WithoutCancel(ctx), waiting)
+			for range len(e.spans) {
+				waiting = append(waiting, <-e.spans)
+			}
+			if err := e.send(context.WithoutCancel(ctx), waiting); err != nil {
+				e.dropped.Add(int64(len(waiting)))
+			}
 			return
 		}
 		e.deliver(ctx, waiting)
@@ -89,23 +97,8 @@ func (e *Exporter) Run(ctx context.Context) {
 	}
 }
 
-// rest sends what is left at the end, as far as one attempt reaches.
-func (e *Exporter) rest(ctx context.Context, waiting []Span) {
-	for {
-		select {
-		case s := <-e.spans:
-			waiting = append(waiting, s)
-		default:
-			if err := e.send(ctx, waiting); err != nil {
-				e.dropped.Add(int64(len(waiting)))
-			}
-			return
-		}
-	}
-}
-
-// deliver sends a batch; what a collector does not take in a few attempts is
-// dropped, for newer spans are worth more.
+// deliver sends a batch. After a few attempts it drops the batch, because newer
+// spans are worth more.
 func (e *Exporter) deliver(ctx context.Context, spans []Span) {
 	var err error
 	for i := range attempts {
@@ -113,18 +106,13 @@ func (e *Exporter) deliver(ctx context.Context, spans []Span) {
 			e.failing.Store(false)
 			return
 		}
-		pause := time.NewTimer(time.Second << i)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			e.dropped.Add(int64(len(spans)))
-			return
+		if cancelctx.Sleep(ctx, time.Second<<i) != nil {
+			break
 		}
 	}
 	e.dropped.Add(int64(len(spans)))
-	if !e.failing.Swap(true) {
-		e.Log.Warn("traces are not taken and dropped until they are", "error", err)
+	if ctx.Err() == nil && !e.failing.Swap(true) {
+		e.Log.Warn("the collector takes no traces; they are dropped until it does", "error", err)
 	}
 }
 
