@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"unicode/utf16"
 )
 
 const (
@@ -183,7 +184,7 @@ func before(a, b []byte) bool {
 	if plain(a) && plain(b) {
 		return bytes.Compare(a, b) < 0
 	}
-	return compareUTF16(unquote(a), unquote(b)) < 0
+	return slices.Compare(utf16.Encode([]rune(unquote(a))), utf16.Encode([]rune(unquote(b)))) < 0
 }
 
 func unquote(name []byte) string {

@@ -3,7 +3,6 @@ package evidence
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -119,14 +118,4 @@ func headerSum(line []byte) string {
 	}
 	sum := sha256.Sum256(line)
 	return hex.EncodeToString(sum[:])
-}
-
-// jsonLine writes a value of strings and integers in the form of RFC 8785.
-func jsonLine(v any) ([]byte, error) {
-	text, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	line, err := appendCanonical(nil, text)
-	return append(line, '\n'), err
 }
