@@ -14,7 +14,7 @@ import (
 func modelsDev(provider, id string, m gjson.Result) (Entry, error) {
 	e := Entry{
 		Source: provider, Model: id, Name: m.Get("name").String(), Kind: modelsDevKind(m),
-		ContextLength: count(m.Get("limit.context")), MaxOutput: count(m.Get("limit.output")), Created: day(m.Get("release_date").String()),
+		ContextLength: count(m.Get("limit.context")), MaxOutput: count(m.Get("limit.output")), Created: m.Get("release_date").String(),
 	}
 	cost := m.Get("cost")
 	if !cost.Exists() {

@@ -26,11 +26,9 @@ type Entry struct {
 	Kind          modelgate.ModelKind
 	ContextLength int64  // tokens; 0 unknown
 	MaxOutput     int64  // tokens; 0 unknown
-	Created       string // a day, 2026-01-31; "" unknown
+	Created       string // a day, 2026-01-31; anything else is unknown
 	Prices        []Price
 	Tiers         []Tier
-	// Notes are what the list says and the catalog cannot, for the reviewer.
-	Notes []string
 }
 
 // Price is what a unit costs, as the catalog spells both.
@@ -124,7 +122,7 @@ func modelsDevKind(m gjson.Result) modelgate.ModelKind {
 func liteLLM(name string, m gjson.Result) Entry {
 	source := m.Get("litellm_provider").String()
 	e := Entry{
-		Source: source, Model: strings.TrimPrefix(name, source+"/"), Kind: liteLLMKind(m.Get("mode").String()),
+		Source: source, Model: strings.TrimPrefix(name, source+"/"), Kind: liteLLMKinds[m.Get("mode").String()],
 		ContextLength: count(m.Get("max_input_tokens")), MaxOutput: count(m.Get("max_output_tokens")),
 	}
 	const million, thousand = 1_000_000, 1_000
@@ -175,22 +173,12 @@ func thresholds(m gjson.Result) (above []int64) {
 	return above
 }
 
-func liteLLMKind(mode string) modelgate.ModelKind {
-	switch mode {
-	case "chat", "completion", "responses":
-		return modelgate.LLM
-	case "embedding":
-		return modelgate.Embedding
-	case "rerank":
-		return modelgate.Rerank
-	case "image_generation", "image_edit":
-		return modelgate.Image
-	case "video_generation":
-		return modelgate.Video
-	case "audio_speech", "audio_transcription":
-		return modelgate.Audio
-	}
-	return ""
+// liteLLMKinds are the kinds of models by their mode in LiteLLM's list.
+var liteLLMKinds = map[string]modelgate.ModelKind{
+	"chat": modelgate.LLM, "completion": modelgate.LLM, "responses": modelgate.LLM,
+	"embedding": modelgate.Embedding, "rerank": modelgate.Rerank,
+	"image_generation": modelgate.Image, "image_edit": modelgate.Image, "video_generation": modelgate.Video,
+	"audio_speech": modelgate.Audio, "audio_transcription": modelgate.Audio,
 }
 
 // prices reads members by their names in the list, given as USD.
@@ -211,7 +199,9 @@ const places = 9
 // and for one below zero.
 func decimal(v gjson.Result, factor int64) string {
 	const most = 40 // characters; a price has fewer, and an exponent must not grow
-	if v.Type != gjson.Number || len(v.Raw) > most || exponent(v.Raw) > 12 {
+	_, e, _ := strings.Cut(strings.ToLower(v.Raw), "e")
+	exponent, _ := strconv.Atoi(e) // 0 without one, and held at the ends of the range
+	if v.Type != gjson.Number || len(v.Raw) > most || exponent > 12 || exponent < -12 {
 		return ""
 	}
 	r, ok := new(big.Rat).SetString(v.Raw)
@@ -222,31 +212,9 @@ func decimal(v gjson.Result, factor int64) string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// exponent is the size of a number's exponent.
-func exponent(raw string) int {
-	_, e, found := strings.Cut(strings.ToLower(raw), "e")
-	if !found {
-		return 0
-	}
-	n := 0
-	for _, c := range strings.TrimLeft(e, "+-0") {
-		n = min(10*n+int(c-'0'), 1000)
-	}
-	return n
-}
-
 func count(v gjson.Result) int64 {
 	if v.Type != gjson.Number || v.Num < 1 || v.Num > 1e9 {
 		return 0
 	}
 	return v.Int()
-}
-
-// day is a date of the form 2026-01-31, "" for another.
-func day(text string) string {
-	const form = "2006-01-02"
-	if len(text) != len(form) || text[4] != '-' || text[7] != '-' {
-		return ""
-	}
-	return text
 }

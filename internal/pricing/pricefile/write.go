@@ -3,6 +3,7 @@ package pricefile
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,30 +22,29 @@ type Provider struct {
 	Author string // of slugs, where the model's id has none
 }
 
-// Aliases are the lists' names of a format, besides its own, and the author of
-// its models in slugs.
+// aliases are, by format, the lists' names of a provider and the author of its
+// models in slugs, where these are not the format's own name.
+var aliases = map[string]struct {
+	sources []string
+	author  string
+}{
+	"gemini":       {[]string{"google", "gemini"}, "google"},
+	"xai":          {[]string{"xai"}, "x-ai"},
+	"mistral":      {[]string{"mistral"}, "mistralai"},
+	"dashscope":    {[]string{"alibaba", "dashscope"}, "alibaba"},
+	"moonshot":     {[]string{"moonshotai", "moonshot"}, "moonshotai"},
+	"zhipu":        {[]string{"zai", "zhipuai"}, "z-ai"},
+	"ark":          {[]string{"volcengine", "bytedance"}, "bytedance"},
+	"together":     {[]string{"togetherai", "together_ai"}, "together"},
+	"fireworks":    {[]string{"fireworks-ai", "fireworks_ai"}, "fireworks"},
+	"azure-openai": {[]string{"azure"}, "openai"},
+}
+
+// Aliases are the lists' names of a format and the author of its models in
+// slugs.
 func Aliases(format string) (sources []string, author string) {
-	switch format {
-	case "gemini":
-		return []string{"google", "gemini"}, "google"
-	case "xai":
-		return []string{"xai"}, "x-ai"
-	case "mistral":
-		return []string{"mistral"}, "mistralai"
-	case "dashscope":
-		return []string{"alibaba", "dashscope"}, "alibaba"
-	case "moonshot":
-		return []string{"moonshotai", "moonshot"}, "moonshotai"
-	case "zhipu":
-		return []string{"zai", "zhipuai"}, "z-ai"
-	case "ark":
-		return []string{"volcengine", "bytedance"}, "bytedance"
-	case "together":
-		return []string{"togetherai", "together_ai"}, "together"
-	case "fireworks":
-		return []string{"fireworks-ai", "fireworks_ai"}, "fireworks"
-	case "azure-openai":
-		return []string{"azure"}, "openai"
+	if a, ok := aliases[format]; ok {
+		return a.sources, a.author
 	}
 	return []string{format}, format
 }
@@ -76,18 +76,10 @@ func Catalog(entries []Entry, providers []Provider, taken func(slug string) bool
 	}
 	var out bytes.Buffer
 	out.WriteString(head)
-	for _, slug := range sorted(blocks) {
+	for _, slug := range slices.Sorted(maps.Keys(blocks)) {
 		out.WriteString("\n" + blocks[slug])
 	}
 	return out.Bytes()
-}
-
-func sorted(blocks map[string]string) (slugs []string) {
-	for s := range blocks {
-		slugs = append(slugs, s)
-	}
-	slices.Sort(slugs)
-	return slugs
 }
 
 // plain reports whether an id can stand in the file as it is.
@@ -98,9 +90,6 @@ func plain(id string) bool {
 func block(slug, provider string, e Entry) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
-	for _, n := range e.Notes {
-		line("# %s", n)
-	}
 	line("- slug: %s", slug)
 	if plain(e.Name) && e.Name != "" {
 		line("  display_name: %q", e.Name)
@@ -144,15 +133,10 @@ func Owned(text []byte) bool {
 // the slug of each model that changes above them.
 func Diff(before, after []byte) string {
 	old, fresh := blocksOf(before), blocksOf(after)
-	both := map[string]string{}
-	for s := range old {
-		both[s] = s
-	}
-	for s := range fresh {
-		both[s] = s
-	}
+	both := maps.Clone(old)
+	maps.Copy(both, fresh)
 	var b strings.Builder
-	for _, slug := range sorted(both) {
+	for _, slug := range slices.Sorted(maps.Keys(both)) {
 		if old[slug] == fresh[slug] {
 			continue
 		}
