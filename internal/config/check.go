@@ -2,6 +2,7 @@ package config
 
 import (
 	"encoding/base64"
+	"iter"
 	"net"
 	"net/url"
 	"slices"
@@ -36,9 +37,8 @@ func (s *Settings) check(d *document) {
 	notNegative(d, "limits.burst", int64(s.Limits.Burst))
 	notNegative(d, "limits.concurrency", int64(s.Limits.Concurrency))
 	oneOf(d, "metering.fsync", s.Metering.Fsync, FsyncAlways, FsyncInterval)
-	if days := s.Metering.RetentionDays; days != 0 && (days < minRetention || days > maxRetention) {
-		d.fault("metering.retention_days", "must be 0, or from %d to %d", minRetention, maxRetention)
-	}
+	days := s.Metering.RetentionDays
+	d.faultIf(days != 0 && (days < minRetention || days > maxRetention), "metering.retention_days", "must be 0, or from %d to %d", minRetention, maxRetention)
 	d.faultIf(s.Metering.SpoolMaxBytes < minSpool, "metering.spool_max_bytes", "must be at least %s", minSpool)
 	s.Alerts.check(d)
 	if !s.SessionKey.Empty() {
@@ -63,9 +63,7 @@ func (s *Settings) check(d *document) {
 }
 
 func (t *Telemetry) check(d *document) {
-	if t.OTLPEndpoint != "" {
-		checkURL(d, "telemetry.otlp_endpoint", t.OTLPEndpoint, "*")
-	}
+	checkURL(d, "telemetry.otlp_endpoint", t.OTLPEndpoint, "*")
 	d.faultIf(t.SamplePercent < 0 || t.SamplePercent > 100, "telemetry.sample_percent", "must be from 0 to 100")
 }
 
@@ -76,19 +74,13 @@ func (s *Server) check(d *document) {
 		checkAddress(d, "server.admin_listen", s.AdminListen)
 		d.faultIf(s.AdminListen == s.Listen && !strings.HasSuffix(s.Listen, ":0"), "server.admin_listen", "must differ from listen; leave it empty to have metrics on the main listener")
 	}
-	if s.BaseURL != "" {
-		checkURL(d, "server.base_url", s.BaseURL, "")
-	}
+	checkURL(d, "server.base_url", s.BaseURL, "")
 	d.faultIf(s.MaxRequestBytes < 1 || s.MaxRequestBytes > maxRequest, "server.max_request_bytes", "must be from 1 to %s", maxRequest)
 	d.faultIf(s.DataDir == "", "server.data_dir", "must not be empty")
 	d.faultIf(s.DrainDelay > maxDrainDelay, "server.drain_delay", "must be at most 10m")
 	s.checkNetwork(d)
-	switch {
-	case s.TLS.CertFile != "" && s.TLS.KeyFile == "":
-		d.fault("server.tls.cert_file", "needs key_file beside it")
-	case s.TLS.KeyFile != "" && s.TLS.CertFile == "":
-		d.fault("server.tls.key_file", "needs cert_file beside it")
-	}
+	d.faultIf(s.TLS.CertFile != "" && s.TLS.KeyFile == "", "server.tls.cert_file", "needs key_file beside it")
+	d.faultIf(s.TLS.KeyFile != "" && s.TLS.CertFile == "", "server.tls.key_file", "needs cert_file beside it")
 }
 
 func (db *Database) check(d *document) {
@@ -120,19 +112,21 @@ func (r *Redis) check(d *document) {
 	}
 }
 
-func (e *Evidence) check(d *document) {
-	check := func(path string, key Secret) {
-		if key.Empty() {
-			return
-		}
-		if _, err := note.NewSigner(strings.TrimSpace(key.Reveal())); err != nil {
-			d.fault(path, "is no signing key; modelgate evidence key new makes one")
+// keysOf are a key and those that were used before it, each with its path.
+func keysOf(path string, key Secret, before string, previous []Secret) iter.Seq2[string, Secret] {
+	return func(yield func(string, Secret) bool) {
+		more := yield(path, key)
+		for i := 0; more && i < len(previous); i++ {
+			more = yield(element(before, i), previous[i])
 		}
 	}
-	check("evidence.signing_key", e.SigningKey)
-	for i, key := range e.PreviousSigningKeys {
-		check(element("evidence.previous_signing_keys", i), key)
-		d.faultIf(e.SigningKey.Empty() && !key.Empty(), element("evidence.previous_signing_keys", i), "needs a signing_key that follows it")
+}
+
+func (e *Evidence) check(d *document) {
+	for path, key := range keysOf("evidence.signing_key", e.SigningKey, "evidence.previous_signing_keys", e.PreviousSigningKeys) {
+		_, err := note.NewSigner(strings.TrimSpace(key.Reveal()))
+		d.faultIf(!key.Empty() && err != nil, path, "is no signing key; modelgate evidence key new makes one")
+		d.faultIf(!key.Empty() && e.SigningKey.Empty(), path, "needs a signing_key that follows it")
 	}
 }
 
@@ -145,36 +139,21 @@ func (a *Alerts) check(d *document) {
 }
 
 func (s *Settings) checkMasterKeys(d *document) {
-	check := func(path string, key Secret) {
+	for path, key := range keysOf("master_key", s.MasterKey, "previous_master_keys", s.PreviousMasterKeys) {
 		raw, err := base64.StdEncoding.DecodeString(key.Reveal())
 		d.faultIf(!key.Empty() && (err != nil || len(raw) != masterKeySize), path, "want %d bytes in base64, as openssl rand -base64 %d prints them", masterKeySize, masterKeySize)
-	}
-	check("master_key", s.MasterKey)
-	for i, key := range s.PreviousMasterKeys {
-		check(element("previous_master_keys", i), key)
-		if s.MasterKey.Empty() && !key.Empty() {
-			d.fault("previous_master_keys", "needs master_key beside it")
-			return
-		}
+		d.faultIf(!key.Empty() && s.MasterKey.Empty(), "previous_master_keys", "needs master_key beside it")
 	}
 }
 
 func (p *Processor) check(d *document) {
+	d.faultIf(p.BaseURL == "", "processor.base_url", "must not be empty")
 	checkURL(d, "processor.base_url", p.BaseURL, "")
-	if p.ReturnURL != "" {
-		checkURL(d, "processor.return_url", p.ReturnURL, "*")
-	}
-	if n := len(p.MeterEventName); n == 0 || n > maxMeterName || !isPrintable(p.MeterEventName) {
-		d.fault("processor.meter_event_name", "must have from 1 to %d characters", maxMeterName)
-	}
-	secret := func(path string, s Secret) {
-		if n := len(s.Reveal()); n > 0 && n < minWebhookSecret {
-			d.fault(path, "must have at least %d characters", minWebhookSecret)
-		}
-	}
-	secret("processor.webhook_secret", p.WebhookSecret)
-	for i, s := range p.PreviousWebhookSecrets {
-		secret(element("processor.previous_webhook_secrets", i), s)
+	checkURL(d, "processor.return_url", p.ReturnURL, "*")
+	n := len(p.MeterEventName)
+	d.faultIf(n == 0 || n > maxMeterName || !isPrintable(p.MeterEventName), "processor.meter_event_name", "must have from 1 to %d characters", maxMeterName)
+	for path, s := range keysOf("processor.webhook_secret", p.WebhookSecret, "processor.previous_webhook_secrets", p.PreviousWebhookSecrets) {
+		d.faultIf(!s.Empty() && len(s.Reveal()) < minWebhookSecret, path, "must have at least %d characters", minWebhookSecret)
 	}
 	switch {
 	case !p.WebhookSecret.Empty() && p.APIKey.Empty():
@@ -193,10 +172,11 @@ func checkAddress(d *document, key, address string) {
 }
 
 // checkURL wants an http or https address without user, query and fragment,
-// and with one of the paths: "" for none, "*" for any.
+// and with one of the paths: "" for none, "*" for any. An empty text is none.
 func checkURL(d *document, key, text, path string) {
 	u, err := url.Parse(text)
 	switch {
+	case text == "":
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Opaque != "":
 		d.fault(key, "want http:// or https:// and a host")
 	case u.User != nil || u.RawQuery != "" || u.ForceQuery || strings.Contains(text, "#"):

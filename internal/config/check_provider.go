@@ -37,9 +37,7 @@ func (p *Provider) check(d *document, path string) {
 	d.faultIf(slices.Contains(reserved, p.Name), path+".name", "is the first segment of the gateway's own paths; choose another name")
 	d.faultIf(p.Name != "" && !modelgate.PlainSlug(p.Name), path+".name", "want 1 to 64 of a-z, 0-9 and -")
 	d.faultIf(p.Format != "" && !slices.Contains(formats, p.Format), path+".format", "want one of %s", strings.Join(formats, ", "))
-	if p.BaseURL != "" {
-		checkURL(d, path+".base_url", p.BaseURL, "*")
-	}
+	checkURL(d, path+".base_url", p.BaseURL, "*")
 	for i, name := range p.AllowQuery {
 		if name == "" || !isPrintable(name) || strings.ContainsAny(name, "&=;% ") {
 			d.fault(element(path+".allow_query", i), "want the name of a query parameter, without escapes")
@@ -69,10 +67,9 @@ func (p *Provider) checkCredentials(d *document, path string) {
 	for i, s := range p.Credentials {
 		checkSecret(d, element(path+".credentials", i), s)
 	}
-	for i, s := range p.PreviousCredentials {
-		checkSecret(d, element(path+".previous_credentials", i), s)
+	for key, s := range keysOf(path+".credential", p.Credential, path+".previous_credentials", p.PreviousCredentials) {
+		checkSecret(d, key, s)
 	}
-	checkSecret(d, path+".credential", p.Credential)
 	unneeded := p.Auth != nil && *p.Auth == Auth{} || slices.Contains(keyless, p.Format)
 	if !unneeded && p.CredentialFile == "" && len(p.keys()) == 0 {
 		d.warn(path, "has no credential; its calls will fail with 500 until it has one")

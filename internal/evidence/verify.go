@@ -109,7 +109,7 @@ func Verify(r io.Reader, o Options) (Report, error) {
 	if err != nil && !ok {
 		return Report{}, err
 	}
-	v.report.Class, v.report.Cost = OK, decimal(v.cost)
+	v.report.Class, v.report.Cost = OK, new(big.Rat).SetFrac(v.cost, big.NewInt(int64(modelgate.USD))).FloatString(9)
 	if ok {
 		v.report.Class, v.report.Line, v.report.Reason = found.class, v.line, found.reason
 	}
@@ -290,16 +290,4 @@ func (v *verifier) head(text []byte) error {
 	}
 	v.report.Hash, v.report.Key = v.chain.Hash.String(), v.header.Key
 	return nil
-}
-
-// decimal writes nano-USD as USD with nine decimals.
-func decimal(n *big.Int) string {
-	sign, digits := "", new(big.Int).Abs(n).String()
-	if n.Sign() < 0 {
-		sign = "-"
-	}
-	for len(digits) < 10 {
-		digits = "0" + digits
-	}
-	return sign + digits[:len(digits)-9] + "." + digits[len(digits)-9:]
 }
