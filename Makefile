@@ -65,7 +65,7 @@ prove-async: ## jobs end once and at their cost, whatever dies, at full size (te
 	go test -count=1 -v -timeout 1h -run 'TestAsync' ./test/e2e -full
 
 prove-attacks: ## five thousand slow clients, and a tenant that takes all it can, beside honest calls (a minute)
-	go test -count=1 -v -timeout 10m -parallel 1 -run 'TestS21|TestS46' ./test/security -full
+	go test -count=1 -v -timeout 10m -parallel 1 -run 'TestSlowClients|TestConnectionsRunOut|TestNoisyNeighbour' ./test/security -full
 
 soak: ## twenty minutes at 300 calls a second, with reloads and a database that restarts
 	go test -count=1 -v -timeout 1h -run 'TestSoak' ./test/e2e -full

@@ -18,6 +18,18 @@
 //	meter      internal/provider/usage  usage read out of the bytes as they pass
 //	record     internal/spool        one durable entry; internal/worker ships it into internal/store
 //
+// Beside the way of a call:
+//
+//	internal/selfservice  the /gw API; internal/dashboard  pages and sessions
+//	internal/jobs         asynchronous jobs; internal/worker  background loops
+//	internal/processor    the client of the payment processor
+//	internal/secrets      what is kept encrypted; internal/signing  which key signs evidence
+//	internal/evidence     records, chain and verifier of evidence; internal/pricing  costs
+//	internal/tracing      OpenTelemetry traces
+//	internal/cancelctx    contexts and calls under way; internal/yield, internal/atomicfile  helpers
+//	internal/simulator    the simulated providers of `modelgate dev` and of tests
+//	test/testkit          what tests need around the gateway; test/e2e and test/security use it
+//
 // Refusals have one precedence on every surface: 401, 403 scope, 429, 413 and
 // malformed requests, 404 and wrong kind or door, 403 model, 403 region,
 // 402 balance, 402 budget, 502 route.

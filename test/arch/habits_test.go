@@ -69,7 +69,7 @@ func checkLengths(p *source) map[string]string {
 		}
 	}
 	for f, fn := range functions(p) {
-		n := p.fset.Position(fn.End()).Line - p.fset.Position(fn.Pos()).Line + 1
+		n := p.length(fn)
 		if name := p.name + "." + fn.Name.Name; n > maxFuncLines {
 			problems[name] = fmt.Sprintf("%s: %s has %d lines, more than %d", f.path, fn.Name.Name, n, maxFuncLines)
 		}
@@ -77,6 +77,12 @@ func checkLengths(p *source) map[string]string {
 	return problems
 }
 
+// length is how many lines a function has.
+func (s *source) length(fn *ast.FuncDecl) int {
+	return s.fset.Position(fn.End()).Line - s.fset.Position(fn.Pos()).Line + 1
+}
+
+// functions are those of a package, its tests aside.
 func functions(p *source) func(yield func(file, *ast.FuncDecl) bool) {
 	return func(yield func(file, *ast.FuncDecl) bool) {
 		for _, f := range p.files {

@@ -16,7 +16,7 @@
 // once.
 //
 // Each test runs small by default. With the flag -full it runs at the size
-// that the documentation states; see the targets prove-books, prove-access,
-// prove-billing
-// and soak of the Makefile.
+// that the documentation states: see the targets prove-books, prove-access,
+// prove-money, prove-scale, prove-billing, prove-pages, prove-history,
+// prove-async and soak of the Makefile.
 package e2e

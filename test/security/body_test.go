@@ -22,11 +22,11 @@ func padded(model string, size int) string {
 	return head + strings.Repeat("x", size-len(head)-len(tail)) + tail
 }
 
-// TestS17BodyBound sends a body at the bound and one past it, declared, in
+// TestBodyBound sends a body at the bound and one past it, declared, in
 // large and in one-byte chunks, and lies about its length. It reads answers
 // by itself: a client library may see its own broken write instead of a refusal
 // that came before it.
-func TestS17BodyBound(t *testing.T) {
+func TestBodyBound(t *testing.T) {
 	t.Parallel()
 	l := newLabAlone(t, "s17")
 	for _, path := range []string{"/v1/chat/completions", "/s17/v1/chat/completions"} {
@@ -92,8 +92,8 @@ func (l *lab) chunked(t testing.TB, path, body string, single int) *answer {
 	return l.raw(t, string(append(b, "0\r\n\r\n"...)))
 }
 
-// TestS18CompressedBodies are refused unread on every surface.
-func TestS18CompressedBodies(t *testing.T) {
+// TestCompressedBodies are refused unread on every surface.
+func TestCompressedBodies(t *testing.T) {
 	t.Parallel()
 	l := newLabAlone(t, "s18")
 	bomb := zipped(1<<20, 64)
@@ -120,9 +120,9 @@ func TestS18CompressedBodies(t *testing.T) {
 	}
 }
 
-// TestS24AmbiguousJSON sends bodies in which two parsers could find different
+// TestAmbiguousJSON sends bodies in which two parsers could find different
 // models. None reaches the provider, and what does has one reading.
-func TestS24AmbiguousJSON(t *testing.T) {
+func TestAmbiguousJSON(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	const rest = `"messages":[]`
@@ -223,9 +223,9 @@ func manyMembers(n int) string {
 	return b.String()
 }
 
-// TestS25HiddenModels names a forbidden model in every place where some
+// TestHiddenModels names a forbidden model in every place where some
 // provider looks for one, as a key that may use others.
-func TestS25HiddenModels(t *testing.T) {
+func TestHiddenModels(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	form := func(parts string) string { return parts + "--x--\r\n" }
@@ -306,9 +306,9 @@ func TestS25HiddenModels(t *testing.T) {
 	}
 }
 
-// TestS26HostileForms sends forms in which two parsers could find different
+// TestHostileForms sends forms in which two parsers could find different
 // models.
-func TestS26HostileForms(t *testing.T) {
+func TestHostileForms(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	const cd = "Content-Disposition: form-data; "
@@ -372,9 +372,9 @@ func TestS26HostileForms(t *testing.T) {
 	}
 }
 
-// TestS27ConfusableSlugs asks for five thousand slugs that look like, or are
+// TestConfusableSlugs asks for five thousand slugs that look like, or are
 // equal to some reader, to the one there is.
-func TestS27ConfusableSlugs(t *testing.T) {
+func TestConfusableSlugs(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	const slug = "lab/s27"

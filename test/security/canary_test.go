@@ -146,11 +146,11 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(&c.text, r.URL, r.Header, string(body))
 }
 
-// TestS39Canaries plays every script of the specification, and calls that
+// TestCanaries plays every script of the specification, and calls that
 // fail in every way, with marked secrets and at the most talkative log level.
 // Then it searches everything that is written or answered. A script that is
 // added to spec/ is played here too.
-func TestS39Canaries(t *testing.T) {
+func TestCanaries(t *testing.T) {
 	t.Parallel()
 	for _, engine := range []string{"sqlite", "postgres"} {
 		t.Run(engine, func(t *testing.T) {

@@ -10,11 +10,11 @@ import (
 	"modelgate/test/testkit"
 )
 
-// TestCollectorWithFullRoom fills all the memory that bodies may have, by two
+// TestCollectorWhenBodiesFillTheMemory fills all the memory that bodies may have, by two
 // organizations and in large and small bodies that never end, and makes honest
 // calls beside them: the process stays within its memory and the collector does
 // not run all the time.
-func TestCollectorWithFullRoom(t *testing.T) {
+func TestCollectorWhenBodiesFillTheMemory(t *testing.T) {
 	t.Parallel()
 	const limit = 256 << 20
 	g := testkit.StartGateway(t, testkit.GatewayOptions{Env: []string{"GOMEMLIMIT=256MiB"}})

@@ -14,9 +14,9 @@ import (
 	"modelgate/test/testkit"
 )
 
-// TestS5AmbiguousCredentials presents keys in every form that two servers
+// TestAmbiguousCredentials presents keys in every form that two servers
 // could read differently.
-func TestS5AmbiguousCredentials(t *testing.T) {
+func TestAmbiguousCredentials(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	k, other := l.key, l.stranger
@@ -105,9 +105,9 @@ func TestS5AmbiguousCredentials(t *testing.T) {
 	}
 }
 
-// TestS6ClientKeyNeverLeaves puts the key wherever a client might: whatever
+// TestClientKeyNeverLeaves puts the key wherever a client might: whatever
 // becomes of the call, the provider does not see it.
-func TestS6ClientKeyNeverLeaves(t *testing.T) {
+func TestClientKeyNeverLeaves(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	headers := []string{
@@ -151,9 +151,9 @@ func TestS6ClientKeyNeverLeaves(t *testing.T) {
 	}
 }
 
-// TestS7ConnectionHeaders names headers as concerning one hop, so that a
+// TestConnectionHeaders names headers as concerning one hop, so that a
 // proxy would drop them or pass them on wrongly.
-func TestS7ConnectionHeaders(t *testing.T) {
+func TestConnectionHeaders(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	lists := []string{
@@ -187,9 +187,9 @@ func TestS7ConnectionHeaders(t *testing.T) {
 	}
 }
 
-// TestS8SpoofedOrigins sends headers that name another account, address,
+// TestSpoofedOrigins sends headers that name another account, address,
 // method or route.
-func TestS8SpoofedOrigins(t *testing.T) {
+func TestSpoofedOrigins(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	lines := []string{}
@@ -213,10 +213,10 @@ func TestS8SpoofedOrigins(t *testing.T) {
 	}
 }
 
-// TestS9CallIsNeverSentTwice lets a provider read a call on a kept connection
+// TestCallIsNeverSentTwice lets a provider read a call on a kept connection
 // and hang up. A client library sends such a call again when it looks
 // repeatable, which the provider would bill again.
-func TestS9CallIsNeverSentTwice(t *testing.T) {
+func TestCallIsNeverSentTwice(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -284,9 +284,9 @@ func serveThenHangUp(conn net.Conn, arrived chan<- string) {
 	}
 }
 
-// TestS10LogsCannotBeForged sends values that would begin a line of the log,
+// TestLogsCannotBeForged sends values that would begin a line of the log,
 // colour it or flood it, and an id that is not the gateway's.
-func TestS10LogsCannotBeForged(t *testing.T) {
+func TestLogsCannotBeForged(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	const forged = "time=2026-01-01 level=ERROR msg=forged-line"
@@ -328,9 +328,9 @@ func TestS10LogsCannotBeForged(t *testing.T) {
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 
-// TestS22HugeHeaders sends more header than is allowed, in few and in many
+// TestHugeHeaders sends more header than is allowed, in few and in many
 // lines.
-func TestS22HugeHeaders(t *testing.T) {
+func TestHugeHeaders(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	line := func(n, size int) string {
@@ -369,9 +369,9 @@ func TestS22HugeHeaders(t *testing.T) {
 	}
 }
 
-// TestS42HostileReplyHeaders lets a provider set headers that would act on the
+// TestHostileReplyHeaders lets a provider set headers that would act on the
 // gateway's clients or tell of the operator's account.
-func TestS42HostileReplyHeaders(t *testing.T) {
+func TestHostileReplyHeaders(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	dropped := []string{

@@ -13,11 +13,11 @@ import (
 	"modelgate/test/testkit"
 )
 
-// TestS11MetadataBehindAName lets the name of a provider lead elsewhere while
+// TestMetadataBehindAName lets the name of a provider lead elsewhere while
 // the gateway runs: to a cloud's metadata service, which would answer with the
 // machine's own credentials. The address that is connected to decides, not the
 // name. Names are those of a hosts file that the gateway alone sees.
-func TestS11MetadataBehindAName(t *testing.T) {
+func TestMetadataBehindAName(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	hosts, script := filepath.Join(dir, "hosts"), filepath.Join(dir, "own-hosts")

@@ -18,10 +18,10 @@ import (
 	"modelgate/test/testkit"
 )
 
-// TestS40ProcessKeepsItsSecrets looks at a running gateway as another process
+// TestProcessKeepsItsSecrets looks at a running gateway as another process
 // of its own account would: command line, environment, memory, core dumps,
 // profiles, files.
-func TestS40ProcessKeepsItsSecrets(t *testing.T) {
+func TestProcessKeepsItsSecrets(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("what one process may see of another is told by /proc here")
@@ -105,9 +105,9 @@ func TestS40ProcessKeepsItsSecrets(t *testing.T) {
 	}
 }
 
-// TestS45MetricsStayInside asks for what is the operator's from outside: past
+// TestMetricsStayInside asks for what is the operator's from outside: past
 // a reverse proxy on this machine, and under other names.
-func TestS45MetricsStayInside(t *testing.T) {
+func TestMetricsStayInside(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	ask := func(host, lines string) *answer {

@@ -63,8 +63,8 @@ func zipped(zeros, members int) *bytes.Buffer {
 	return bytes.NewBuffer(bytes.Repeat(one.Bytes(), members))
 }
 
-// TestS19DecompressionBomb answers with a gigabyte in a megabyte.
-func TestS19DecompressionBomb(t *testing.T) {
+// TestDecompressionBombsInReplies answers with a gigabyte in a megabyte.
+func TestDecompressionBombsInReplies(t *testing.T) {
 	t.Parallel()
 	l := newLabAlone(t, "s19")
 	bomb := zipped(4<<20, 256)
@@ -91,10 +91,10 @@ func TestS19DecompressionBomb(t *testing.T) {
 	}
 }
 
-// TestS20EndlessReplies streams more than a gigabyte, without an end of line in
+// TestEndlessReplies streams more than a gigabyte, without an end of line in
 // the middle, to a client that reads slowly at first. The gigabyte is let
 // through, and takes no memory.
-func TestS20EndlessReplies(t *testing.T) {
+func TestEndlessReplies(t *testing.T) {
 	t.Parallel()
 	l := newLabAlone(t, "s20")
 	piece := bytes.Repeat([]byte("x"), 1<<20)
@@ -140,9 +140,9 @@ func TestS20EndlessReplies(t *testing.T) {
 	}
 }
 
-// TestS47HostileFigures lets a provider state usage that is no usage. What is
+// TestHostileFigures lets a provider state usage that is no usage. What is
 // booked has a bound and is never a credit.
-func TestS47HostileFigures(t *testing.T) {
+func TestHostileFigures(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	corner := l.provider.corner("s47")
@@ -215,9 +215,9 @@ func field(name, value string) string {
 	return "\x00" + string(rune(len(name))) + name + string(rune(len(value))) + value
 }
 
-// TestS23HTTP2Floods resets streams as fast as it can, sends header blocks
+// TestHTTP2Floods resets streams as fast as it can, sends header blocks
 // that do not end, and settings and pings without number.
-func TestS23HTTP2Floods(t *testing.T) {
+func TestHTTP2Floods(t *testing.T) {
 	t.Parallel()
 	certFile, keyFile := certificate(t)
 	g := testkit.StartGateway(t, testkit.GatewayOptions{Server: fmt.Sprintf("tls: {cert_file: %q, key_file: %q}, admin_listen: \"127.0.0.1:0\"", certFile, keyFile)})

@@ -94,10 +94,10 @@ func (l *lab) bills(format string) *corner {
 	return c
 }
 
-// TestS61NoParameterLowersTheCost puts every parameter that the formats know,
+// TestNoParameterLowersTheCost puts every parameter that the formats know,
 // and some that they do not, on every path that is charged for text. What is
 // forwarded costs what the provider bills.
-func TestS61NoParameterLowersTheCost(t *testing.T) {
+func TestNoParameterLowersTheCost(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	queries := []string{
@@ -118,7 +118,7 @@ func TestS61NoParameterLowersTheCost(t *testing.T) {
 		c := l.bills(f.Name)
 		for _, path := range meteredRoutes(&f) {
 			if strings.Contains(path, "/audio/") || strings.Contains(path, "t2a") {
-				continue // charged by the length of text and sound: see TestS61SilentTranscripts
+				continue // charged by the length of text and sound: see TestSilentTranscripts
 			}
 			target := "/q-" + f.Name + path
 			for _, query := range queries {
@@ -171,8 +171,8 @@ func (l *lab) settle(t *testing.T, bills []bill) {
 	}
 }
 
-// TestS61HonestParameters sends what official SDKs send.
-func TestS61HonestParameters(t *testing.T) {
+// TestHonestParameters sends what official SDKs send.
+func TestHonestParameters(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	for _, c := range []struct{ method, target, body string }{
@@ -198,9 +198,9 @@ func TestS61HonestParameters(t *testing.T) {
 	}
 }
 
-// TestS62NamelessCalls makes calls that name no model, or in a way that only
+// TestNamelessCalls makes calls that name no model, or in a way that only
 // the provider can read.
-func TestS62NamelessCalls(t *testing.T) {
+func TestNamelessCalls(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	utf16 := func(order binary.ByteOrder, text string) string {
@@ -254,9 +254,9 @@ func TestS62NamelessCalls(t *testing.T) {
 	}
 }
 
-// TestS63OneModelInPathAndBody names another model in the body than in the
+// TestOneModelInPathAndBody names another model in the body than in the
 // path.
-func TestS63OneModelInPathAndBody(t *testing.T) {
+func TestOneModelInPathAndBody(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	for _, c := range []struct {
@@ -286,9 +286,9 @@ func TestS63OneModelInPathAndBody(t *testing.T) {
 	}
 }
 
-// TestS64NestedStoredObjects refers to objects kept at the provider wherever
+// TestNestedStoredObjects refers to objects kept at the provider wherever
 // formats have a place for that.
-func TestS64NestedStoredObjects(t *testing.T) {
+func TestNestedStoredObjects(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	for _, c := range []struct{ target, body string }{
@@ -349,9 +349,9 @@ func TestS64NestedStoredObjects(t *testing.T) {
 	}
 }
 
-// TestS65CrowdedPartHeads sends forms whose parts have more header lines than
+// TestCrowdedPartHeads sends forms whose parts have more header lines than
 // any client's.
-func TestS65CrowdedPartHeads(t *testing.T) {
+func TestCrowdedPartHeads(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	form := func(lines int) string {
@@ -370,9 +370,9 @@ func TestS65CrowdedPartHeads(t *testing.T) {
 	}
 }
 
-// TestS61SilentTranscripts asks for transcripts in forms that state no usage,
+// TestSilentTranscripts asks for transcripts in forms that state no usage,
 // of recordings whose heads say that they are short.
-func TestS61SilentTranscripts(t *testing.T) {
+func TestSilentTranscripts(t *testing.T) {
 	t.Parallel()
 	l := newLab(t)
 	const seconds = 600

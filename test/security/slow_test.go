@@ -38,11 +38,11 @@ func gone(conn net.Conn, within time.Duration) (time.Duration, bool) {
 	return time.Since(began), !(ok && timeout.Timeout())
 }
 
-// TestS21SlowClients holds connections open in every way a client can: with
+// TestSlowClients holds connections open in every way a client can: with
 // headers that do not end, with bodies that do not come, with and without a
 // key. All of them end by themselves, and honest calls go on meanwhile. At full
 // size there are five thousand.
-func TestS21SlowClients(t *testing.T) {
+func TestSlowClients(t *testing.T) {
 	t.Parallel()
 	g := testkit.StartGateway(t, testkit.GatewayOptions{})
 	l := &lab{Gateway: g}
@@ -122,9 +122,9 @@ func TestS21SlowClients(t *testing.T) {
 	eventually(t, "the files of slow clients are closed", patience, func() bool { return metric(t, g.URL, "process_open_fds") < files+50 })
 }
 
-// TestS21ConnectionsRunOut opens more connections than there can be. Those
+// TestConnectionsRunOut opens more connections than there can be. Those
 // who were there first are served, and so is the gateway's own need of files.
-func TestS21ConnectionsRunOut(t *testing.T) {
+func TestConnectionsRunOut(t *testing.T) {
 	t.Parallel()
 	script := filepath.Join(t.TempDir(), "few-files")
 	if err := os.WriteFile(script, []byte("#!/bin/sh\nulimit -n 1024\nexec '"+testkit.Binary(t)+"' \"$@\"\n"), 0o700); err != nil {
@@ -190,10 +190,10 @@ func keep(t *testing.T, base string) (net.Conn, *bufio.Reader) {
 	return conn, bufio.NewReader(conn)
 }
 
-// TestS46NoisyNeighbour has one tenant use all it can get: calls far over its
+// TestNoisyNeighbour has one tenant use all it can get: calls far over its
 // limits, and as many of the largest bodies as it can open, never finished.
 // Another tenant's calls go on, and memory has a bound.
-func TestS46NoisyNeighbour(t *testing.T) {
+func TestNoisyNeighbour(t *testing.T) {
 	t.Parallel()
 	g := testkit.StartGateway(t, testkit.GatewayOptions{
 		Limits: "requests_per_second: 50, burst: 100, concurrency: 100", Env: []string{"GOMEMLIMIT=400MiB"},

@@ -107,11 +107,11 @@ func withLength(whose string, tokens int) (head, body string) {
 	return fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n", len(body)), body
 }
 
-// TestS50SurplusReplies has a provider put a reply behind its replies, in every
+// TestSurplusReplies has a provider put a reply behind its replies, in every
 // place, over TCP and TLS and where HTTP/2 is wanted. Calls of another
 // organization, after these and beside them, get their own answers and are booked
 // for these; the bytes are in no log.
-func TestS50SurplusReplies(t *testing.T) {
+func TestSurplusReplies(t *testing.T) {
 	t.Parallel()
 	secure, ca := vouched(t)
 	forgedHead, forgedBody := withLength("forged-mark", 1000)
@@ -184,10 +184,10 @@ func TestS50SurplusReplies(t *testing.T) {
 	}
 }
 
-// TestS51ProviderAddressesAreNotWritten lets a provider name results at addresses
+// TestProviderAddressesAreNotWritten lets a provider name results at addresses
 // that would be two requests, or none. What reaches it is whole requests of the
 // gateway's own; an address with a space in its query is escaped and fetched.
-func TestS51ProviderAddressesAreNotWritten(t *testing.T) {
+func TestProviderAddressesAreNotWritten(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	var targets []string
@@ -240,10 +240,10 @@ func TestS51ProviderAddressesAreNotWritten(t *testing.T) {
 	}
 }
 
-// TestS52WordsOfAProviderInErrors reaches providers that answer what is no reply,
+// TestWordsOfAProviderInErrors reaches providers that answer what is no reply,
 // that have a certificate of nobody's, and that are not there. Clients get a bare
 // status; the log says why in words of the gateway's, once, and a counter counts.
-func TestS52WordsOfAProviderInErrors(t *testing.T) {
+func TestWordsOfAProviderInErrors(t *testing.T) {
 	t.Parallel()
 	secure, _ := vouched(t)
 	garbage := func(text string) string {
