@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// Caller is who is calling: a live key with everything that decides its
-// rights. It is a value made by the key look-up, shared between calls and
-// never changed.
+// Caller is who makes a call: a live key with everything that decides its
+// rights. The key look-up makes it. Calls share it, and nothing changes it.
 type Caller struct {
 	ClientID      ClientID
 	KeyID         KeyID
@@ -19,7 +18,7 @@ type Caller struct {
 	Scopes        []Scope
 	Entitlements  Entitlements   // the key's own tuples
 	Denies        Entitlements   // the ceiling's deny rules at issuance; they bind too
-	Backing       []Entitlements // behind rules of single models; see Grant.Backing
+	Backing       []Entitlements // limits rules for single models; see Grant.Backing
 	RoutingPolicy RoutingPolicy
 	Billing       Billing
 	Limits        Limits // the key's, else the client's
@@ -53,11 +52,11 @@ func (c *Caller) Live(now time.Time) bool {
 	return c.ExpiresAt.IsZero() || now.Before(c.ExpiresAt)
 }
 
-// Permit reports whether the caller may use the target: its own tuples allow
-// it, no deny rule of its own or of the ceiling matches, and what a rule of a
-// single model opens was also open to whoever issued the key. Where the model
-// has moved since then and none of its routes was, the rule opens the one that
-// a call takes: whether it may be granted is judged at issuance alone.
+// Permit reports whether the caller may use the target. Its own tuples must
+// allow it, and no deny rule of its own or of the ceiling may match. A rule for
+// a single model permits only what every issuer of the key may use too; see
+// Grant.Backing. The exception is a model whose routes have all changed since
+// the key was issued: then the rule permits the route that a call takes.
 func (c *Caller) Permit(t Target) bool {
 	if c.decisions == nil {
 		return c.permit(t)
@@ -78,33 +77,32 @@ func (c *Caller) permit(t Target) bool {
 func (c *Caller) backed(t Target) bool {
 	for i := range c.Entitlements {
 		e := &c.Entitlements[i]
-		if e.Effect == Allow && e.matches(t) && (!e.single() || c.moved(e, t)) {
+		if e.Effect == Allow && e.matches(t) && (!e.single() || c.routeMoved(e, t)) {
 			return true
 		}
 	}
-	return c.behind(t)
+	return c.backingPermits(t)
 }
 
-// behind reports whether a target was open to everybody who stands behind the
-// key's rules of single models.
-func (c *Caller) behind(t Target) bool {
+// backingPermits reports whether every issuer behind the key's rules for single
+// models may use the target.
+func (c *Caller) backingPermits(t Target) bool {
 	return !slices.ContainsFunc(c.Backing, func(ceiling Entitlements) bool { return !ceiling.Permit(t) })
 }
 
-// moved reports whether the target is the route that calls take of a model
-// which a rule of a single model names, and none of its routes was open to
-// whoever issued the key.
-func (c *Caller) moved(e *Entitlement, t Target) bool {
+// routeMoved reports whether the target is the current route of the model that
+// e names, and the issuers may use none of the model's routes.
+func (c *Caller) routeMoved(e *Entitlement, t Target) bool {
 	return slices.ContainsFunc(t.Catalog, func(m *Model) bool {
 		if !e.matchesModel(m) {
 			return false
 		}
-		first := m.Routes[m.left(c.RoutingPolicy)[0]]
+		first := m.Routes[m.routesUnder(c.RoutingPolicy)[0]]
 		if first.Provider != t.Provider || first.Model != t.Model {
 			return false
 		}
 		for i := range m.Routes {
-			if c.behind(m.Target(i)) {
+			if c.backingPermits(m.Target(i)) {
 				return false
 			}
 		}
@@ -148,11 +146,11 @@ func InEU(region string) bool {
 	return region == "eu" || len(region) > 3 && region[:3] == "eu-"
 }
 
-// Leaves reports whether the policy allows calls to providers in a region.
-func (p RoutingPolicy) Leaves(region string) bool { return p != EUOnly || InEU(region) }
+// Allows reports whether the policy allows calls to providers in a region.
+func (p RoutingPolicy) Allows(region string) bool { return p != EUOnly || InEU(region) }
 
 // PermitRegion reports whether the caller's routing policy allows a region.
-func (c *Caller) PermitRegion(region string) bool { return c.RoutingPolicy.Leaves(region) }
+func (c *Caller) PermitRegion(region string) bool { return c.RoutingPolicy.Allows(region) }
 
 // RefuseRegion is the refusal of a provider in a region, nil where the caller's
 // routing policy allows it. An end customer is not told the region.
@@ -171,24 +169,24 @@ func (es Entitlements) deny(t Target) bool {
 	return slices.ContainsFunc(es, func(e Entitlement) bool { return e.matches(t) })
 }
 
-// manyRules is from how many rules on a decision is remembered, maxDecisions
-// how many of a caller are: with fewer rules, judging again is as fast.
+// manyRules is the number of rules from which decisions are cached: with fewer,
+// evaluating them again is as fast. maxDecisions bounds the cache of a caller.
 const (
 	manyRules    = 16
 	maxDecisions = 64
 )
 
-// decisions are what a caller's rules said about targets. A caller never
-// changes, and a reload makes new models, so what is remembered stays true;
-// of models that are no more it is dropped with the rest when there are too
-// many. Safe for concurrent use.
+// decisions caches the results of Caller.permit. A caller never changes, and a
+// reload makes new models, so an entry never becomes wrong. Entries of models
+// that are gone are dropped with all others when the cache is full. Safe for
+// concurrent use.
 type decisions struct {
 	known atomic.Pointer[map[decided]bool] // never changed, only replaced
 }
 
-// decided is a target as the key of a map. The models that serve a pair are
-// one or those that the catalog of a moment lists for it, so that the first
-// of them and their number stand for all.
+// decided is a target as the key of a map. Its models are either one model or
+// all that one catalog lists for the pair, so the first of them and their
+// number identify all.
 type decided struct {
 	provider, model string
 	first           *Model
@@ -212,8 +210,8 @@ func (ds *decisions) get(t *Target) (permitted, known bool) {
 	return permitted, known
 }
 
-// add remembers a decision. One that another goroutine adds at the same time
-// may be lost and is then made again.
+// add caches a decision. One that another goroutine adds at the same time may
+// be lost and is then made again.
 func (ds *decisions) add(t *Target, permitted bool) {
 	d := t.decided()
 	d.provider, d.model = strings.Clone(d.provider), strings.Clone(d.model) // they may be parts of a body
@@ -225,8 +223,8 @@ func (ds *decisions) add(t *Target, permitted bool) {
 	ds.known.CompareAndSwap(old, &now)
 }
 
-// Remember makes Permit keep what it decides, where there are many rules. It
-// is called before the caller is shared; copies share what is kept and must
+// Remember makes Permit cache its decisions, where there are many rules. It
+// must be called before the caller is shared. Copies share the cache and must
 // not change their rules.
 func (c *Caller) Remember() {
 	n := len(c.Entitlements) + len(c.Denies)

@@ -45,7 +45,8 @@ type Route struct {
 	Model    string // the provider's own id
 	Price    *Price // nil: the model's
 	Region   string // the provider's
-	Away     bool   // no provider of this name is configured
+	// Unconfigured: no provider of this name is configured.
+	Unconfigured bool
 }
 
 // Author is who made the model.
@@ -65,13 +66,13 @@ func (m *Model) Target(i int) Target {
 	return Target{Provider: m.Routes[i].Provider, Model: m.Routes[i].Model, Catalog: []*Model{m}}
 }
 
-// left are the routes that a routing policy leaves to calls of the model, in
+// routesUnder are the routes that a routing policy leaves to calls of the model, in
 // their order; where it leaves none, all of them.
-func (m *Model) left(policy RoutingPolicy) []int {
+func (m *Model) routesUnder(policy RoutingPolicy) []int {
 	var all, kept []int
 	for i, r := range m.Routes {
 		all = append(all, i)
-		if policy.Leaves(r.Region) {
+		if policy.Allows(r.Region) {
 			kept = append(kept, i)
 		}
 	}

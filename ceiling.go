@@ -54,11 +54,10 @@ type Grant struct {
 	// bind the key beside its own tuples, so that leaving them out of a
 	// request cannot widen a key past its ceiling.
 	Denies Entitlements
-	// Backing is what stands behind the allow rules of single models that no
-	// ceiling holds word for word: the allow rules of each ceiling that such a
-	// rule was resolved under. A rule of that kind is admitted for a route that
-	// the ceiling permits; it opens those that all of these do. See
-	// Caller.Permit.
+	// Backing limits allow rules for single models that no ceiling holds word
+	// for word. It has the allow rules of each ceiling under which such a rule
+	// was resolved, and the rule permits only routes that all of these permit.
+	// See Caller.Permit.
 	Backing []Entitlements
 }
 
@@ -167,12 +166,12 @@ func (c Ceiling) Allows(m *Model) bool {
 // provider is configured, as a call takes it. Without any it is the first that
 // the policy leaves, and false.
 func (c Ceiling) Route(m *Model) (i int, permitted bool) {
-	left := m.left(c.Policy)
+	left := m.routesUnder(c.Policy)
 	best := -1
 	for _, i := range left {
 		switch {
 		case !c.Entitlements.Permit(m.Target(i)):
-		case !m.Routes[i].Away:
+		case !m.Routes[i].Unconfigured:
 			return i, true
 		case best < 0:
 			best = i

@@ -422,7 +422,7 @@ func TestBackingIsBounded(t *testing.T) {
 func TestCurrentRoute(t *testing.T) {
 	t.Parallel()
 	m := &modelgate.Model{Slug: "ann/both", Kind: modelgate.LLM, Routes: []modelgate.Route{
-		{Provider: "gone", Model: "x", Away: true}, {Provider: "us", Model: "x", Region: "us"}, {Provider: "eu", Model: "x", Region: "eu-west"},
+		{Provider: "gone", Model: "x", Unconfigured: true}, {Provider: "us", Model: "x", Region: "us"}, {Provider: "eu", Model: "x", Region: "eu-west"},
 	}}
 	far := &modelgate.Model{Slug: "ann/far", Kind: modelgate.LLM, Routes: m.Routes[:2]}
 	only := func(providers ...string) (es modelgate.Entitlements) {

@@ -121,8 +121,8 @@ func WellFormed(secret string) bool {
 	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(body))) == sum
 }
 
-// KeyWish is what a new key is asked to be (spec: POST /gw/keys).
-type KeyWish struct {
+// KeyRequest is a request for a new key (spec: POST /gw/keys).
+type KeyRequest struct {
 	Scopes []Scope
 	// Entitlements nil means absent: the ceiling is inherited. Empty denies
 	// all inference.
@@ -130,7 +130,7 @@ type KeyWish struct {
 	SubAccountID SubAccountID // "" for a key of the organization
 	// ExpiresInSeconds nil means never.
 	ExpiresInSeconds *int64
-	// SelfIssued says that a customer wishes it in its reseller's portal; see
+	// SelfIssued: an end customer issues the key in its reseller's portal; see
 	// Caller.SelfIssue.
 	SelfIssued bool
 }
@@ -166,42 +166,42 @@ func (k *Key) Issuance() Issuance {
 }
 
 // Validate checks what needs no ceiling. Errors are bad_request.
-func (w KeyWish) Validate() error {
-	if w.ExpiresInSeconds != nil && (*w.ExpiresInSeconds < MinKeyTTL || *w.ExpiresInSeconds > MaxKeyTTL) {
+func (r KeyRequest) Validate() error {
+	if r.ExpiresInSeconds != nil && (*r.ExpiresInSeconds < MinKeyTTL || *r.ExpiresInSeconds > MaxKeyTTL) {
 		return Errorf(BadRequest, "expires_in_seconds must be an integer from %d to %d", MinKeyTTL, MaxKeyTTL)
 	}
-	for _, s := range w.Scopes {
+	for _, s := range r.Scopes {
 		if !s.Valid() {
 			return errUnknownScope(s)
 		}
 	}
-	if w.Entitlements == nil {
+	if r.Entitlements == nil {
 		return nil
 	}
-	tuples := slices.Clone(*w.Entitlements) // defaults are filled in
+	tuples := slices.Clone(*r.Entitlements) // defaults are filled in
 	return tuples.Validate()
 }
 
-// Issue makes the key under a ceiling, with its secret, or says why not:
-// bad_request for a malformed wish, forbidden for one outside the ceiling.
-// Nothing is stored.
-func (w KeyWish) Issue(client ClientID, ceiling Ceiling, catalog *Catalog, id UUID) (Key, Secret, error) {
+// Issue makes the key and its secret under a ceiling and stores nothing. Errors
+// are bad_request for a malformed request and forbidden for one outside the
+// ceiling.
+func (r KeyRequest) Issue(client ClientID, ceiling Ceiling, catalog *Catalog, id UUID) (Key, Secret, error) {
 	now := id.Time()
-	if err := w.Validate(); err != nil {
+	if err := r.Validate(); err != nil {
 		return Key{}, Secret{}, err
 	}
-	grant, err := ceiling.Admit(w.Scopes, w.Entitlements, catalog)
+	grant, err := ceiling.Admit(r.Scopes, r.Entitlements, catalog)
 	if err != nil {
 		return Key{}, Secret{}, err
 	}
 	secret := NewSecret()
 	key := Key{
 		ID: KeyID(id.String()), ClientID: client, Prefix: secret.Prefix(), Status: KeyActive,
-		Scopes: grant.Scopes, SubAccountID: w.SubAccountID, CreatedAt: now,
-		Entitlements: grant.Entitlements, Denies: grant.Denies, Backing: grant.Backing, SelfIssued: w.SelfIssued,
+		Scopes: grant.Scopes, SubAccountID: r.SubAccountID, CreatedAt: now,
+		Entitlements: grant.Entitlements, Denies: grant.Denies, Backing: grant.Backing, SelfIssued: r.SelfIssued,
 	}
-	if w.ExpiresInSeconds != nil {
-		key.ExpiresAt = now.Add(time.Duration(*w.ExpiresInSeconds) * time.Second)
+	if r.ExpiresInSeconds != nil {
+		key.ExpiresAt = now.Add(time.Duration(*r.ExpiresInSeconds) * time.Second)
 	}
 	return key, secret, nil
 }
@@ -234,21 +234,21 @@ const (
 	MaxSelfIssuedTTL = 90 * 24 * 60 * 60
 )
 
-// SelfIssue holds a wish to these terms and returns the ceiling it is issued
-// under: the rights of the key that signed in, but for its scopes, which do not
-// matter here. The key ends no later than that one. Errors are forbidden.
-func (c *Caller) SelfIssue(w *KeyWish, now time.Time) (Ceiling, error) {
-	if len(w.Scopes) != 1 || w.Scopes[0] != InferenceUse {
+// SelfIssue applies these terms to a request and returns the ceiling that the
+// key is issued under: the rights of the key that signed in, except its scopes.
+// The new key expires no later than that one. Errors are forbidden.
+func (c *Caller) SelfIssue(r *KeyRequest, now time.Time) (Ceiling, error) {
+	if len(r.Scopes) != 1 || r.Scopes[0] != InferenceUse {
 		return Ceiling{}, Errorf(Forbidden, "keys issued in a portal have the scope %s and no other", InferenceUse)
 	}
-	if w.ExpiresInSeconds == nil || *w.ExpiresInSeconds > MaxSelfIssuedTTL {
+	if r.ExpiresInSeconds == nil || *r.ExpiresInSeconds > MaxSelfIssuedTTL {
 		return Ceiling{}, Errorf(Forbidden, "keys issued in a portal expire after %d seconds at most", MaxSelfIssuedTTL)
 	}
-	if !c.Live(now.Add(time.Duration(*w.ExpiresInSeconds)*time.Second - 1)) {
+	if !c.Live(now.Add(time.Duration(*r.ExpiresInSeconds)*time.Second - 1)) {
 		return Ceiling{}, Errorf(Forbidden, "expires after the issuing key")
 	}
-	w.SelfIssued = true
+	r.SelfIssued = true
 	ceiling := c.Bounds()
-	ceiling.MaxScopes = w.Scopes
+	ceiling.MaxScopes = r.Scopes
 	return ceiling, nil
 }

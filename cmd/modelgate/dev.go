@@ -228,7 +228,7 @@ func demo(ctx context.Context, db *store.DB, catalog *modelgate.Catalog) (secret
 	} else if err := db.CreateClient(ctx, client, audit("dev", "client.create", "client", string(client.ID), client)); err != nil {
 		return "", err
 	}
-	issued, err := issueKey(ctx, db, client.ID, modelgate.KeyWish{}, catalog)
+	issued, err := issueKey(ctx, db, client.ID, modelgate.KeyRequest{}, catalog)
 	return issued.Key, err
 }
 

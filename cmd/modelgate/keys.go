@@ -10,7 +10,7 @@ import (
 
 // issueKey issues a key as POST /gw/keys does, in the operator's name and
 // under the organization's ceiling. No scopes means all of the ceiling's.
-func issueKey(ctx context.Context, db *store.DB, client modelgate.ClientID, wish modelgate.KeyWish, catalog *modelgate.Catalog) (modelgate.IssuedKey, error) {
+func issueKey(ctx context.Context, db *store.DB, client modelgate.ClientID, wish modelgate.KeyRequest, catalog *modelgate.Catalog) (modelgate.IssuedKey, error) {
 	id := modelgate.NewIDs(time.Now).New()
 	var secret modelgate.Secret
 	request := store.IssueRequest{

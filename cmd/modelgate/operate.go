@@ -257,7 +257,7 @@ func (c *keyIssue) Run(env *environment) error {
 		if err != nil {
 			return err
 		}
-		wish := modelgate.KeyWish{SubAccountID: modelgate.SubAccountID(c.SubAccount), ExpiresInSeconds: c.ExpiresInSeconds}
+		wish := modelgate.KeyRequest{SubAccountID: modelgate.SubAccountID(c.SubAccount), ExpiresInSeconds: c.ExpiresInSeconds}
 		if c.Scopes != nil {
 			wish.Scopes = []modelgate.Scope{}
 			for s := range strings.SplitSeq(*c.Scopes, ",") {

@@ -46,7 +46,7 @@ func (c *Config) NewCatalog() (*modelgate.Catalog, error) {
 		for k := range located.Routes {
 			r := &located.Routes[k]
 			at := slices.IndexFunc(c.Providers, func(p Provider) bool { return p.Name == r.Provider })
-			if r.Away = at < 0; !r.Away {
+			if r.Unconfigured = at < 0; !r.Unconfigured {
 				r.Region = c.Providers[at].Region
 			}
 		}

@@ -77,8 +77,8 @@ func (k *newKey) read(x *exchange) error {
 	return k.wish("").Validate()
 }
 
-func (k *newKey) wish(subAccount modelgate.SubAccountID) modelgate.KeyWish {
-	return modelgate.KeyWish{
+func (k *newKey) wish(subAccount modelgate.SubAccountID) modelgate.KeyRequest {
+	return modelgate.KeyRequest{
 		Scopes: *k.Scopes, Entitlements: k.Entitlements, SubAccountID: subAccount, ExpiresInSeconds: k.ExpiresInSeconds,
 	}
 }

@@ -67,7 +67,7 @@ func (b *shopBooks) key(scopes []modelgate.Scope, sub modelgate.SubAccountID) st
 	k, err := b.db.IssueKey(b.Context(), b.client.ID, store.IssueRequest{
 		SubAccountID: sub,
 		Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
-			wish := modelgate.KeyWish{Scopes: scopes, SubAccountID: sub}
+			wish := modelgate.KeyRequest{Scopes: scopes, SubAccountID: sub}
 			key, drawn, err := wish.Issue(b.client.ID, c.Ceiling, catalog, b.ids.New())
 			secret = drawn
 			return key, drawn.Digest(), err
