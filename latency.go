@@ -2,57 +2,57 @@ package modelgate
 
 import "math"
 
-// latencyStep is by how much the bound of one class of latency lies above that
-// of the class before.
-const latencyStep = 1.25
+const (
+	// latencyStep is the ratio between the upper bounds of a class and of the
+	// class before it.
+	latencyStep = 1.25
+	// longestLatency is the highest class, from about 15 hours on.
+	longestLatency = 80
+)
 
-// LatencyClass sorts a latency in milliseconds into a class, so that
-// percentiles over any number of calls can be told from a few counts: class n
-// holds what takes more than 1.25^(n-1) and at most 1.25^n ms, class 0 all up
-// to 1 ms. The highest is 80, about 15 hours.
+// LatencyClass sorts a latency in milliseconds into a class, so that a few
+// counts are enough to estimate percentiles over any number of calls. Class n
+// holds more than 1.25^(n-1) and at most 1.25^n ms, class 0 all up to 1 ms.
 func LatencyClass(ms int64) int {
 	if ms <= 1 {
 		return 0
 	}
-	// The division is not exact at a bound; which of two neighbours a call
-	// falls into does not matter, that it always is the same one does.
-	return min(int(math.Ceil(math.Log(float64(ms))/math.Log(latencyStep))), 80)
+	// The division is not exact at a bound. Either neighbour will do, as long as
+	// it always is the same one.
+	return min(int(math.Ceil(math.Log(float64(ms))/math.Log(latencyStep))), longestLatency)
 }
 
-// LatencyQuantile is the latency in milliseconds below which the share q of
-// the calls lies, of which counts has those of each class; 0 for no calls. It
-// errs by the width of a class, an eighth up or down.
+// LatencyQuantile estimates the latency in milliseconds that the share q of the
+// calls does not exceed, from the number of calls in each class; 0 for no calls.
+// The error is at most an eighth.
 func LatencyQuantile(counts map[int]int64, q float64) int64 {
 	var total int64
-	highest := 0
-	for class, n := range counts {
+	for _, n := range counts {
 		total += n
-		highest = max(highest, class)
 	}
 	if total == 0 {
 		return 0
 	}
 	rank := int64(math.Ceil(q * float64(total)))
-	for class := 0; class <= highest; class++ {
-		if rank -= counts[class]; rank <= 0 {
-			return amid(class)
-		}
+	class := 0
+	for rank -= counts[0]; rank > 0 && class < longestLatency; rank -= counts[class] {
+		class++
 	}
-	return int64(math.Round(math.Pow(latencyStep, float64(highest))))
+	return middleOf(class)
 }
 
-// amid is the latency in milliseconds that stands for a class.
-func amid(class int) int64 {
+// middleOf is the latency in milliseconds that represents a class.
+func middleOf(class int) int64 {
 	return int64(math.Round(math.Pow(latencyStep, float64(class)-0.5)))
 }
 
-// LatencyCounts is how many calls took about so many milliseconds, by the
-// latencies that LatencyQuantile finds among the same counts. Those of several
-// times added up tell the percentiles of all of them. It is never nil.
+// LatencyCounts is the number of calls by their estimated latency in
+// milliseconds, as LatencyQuantile estimates it. The counts of several times can
+// be added up. It is never nil.
 func LatencyCounts(counts map[int]int64) map[int64]int64 {
 	out := make(map[int64]int64, len(counts))
 	for class, n := range counts {
-		out[amid(class)] += n
+		out[middleOf(class)] += n
 	}
 	return out
 }

@@ -11,7 +11,8 @@ import (
 	"modelgate/internal/store/stats"
 )
 
-// sqlPrunable probes the first entry of two indexes for each client.
+// sqlPrunable probes the first entry of two indexes for each client. Every client
+// with usage has a head once its first rollups were compacted.
 const sqlPrunable = `SELECT h.client_id
 FROM usage_head h
 WHERE EXISTS (SELECT 1 FROM usage_row r WHERE r.client_id = h.client_id AND r.created_at < $1)
@@ -49,7 +50,7 @@ WHERE client_id = $1 AND status = 'pending' AND created_at < $2
 
 const sqlPruneHead = `UPDATE usage_head
 SET pruned_before = CASE WHEN pruned_before < $2 THEN $2 ELSE pruned_before END,
-  pruned_rows = pruned_rows + $3, pruned_cost = pruned_cost + $4
+  pruned_cost = pruned_cost + $3
 WHERE client_id = $1
 -- sqlPruneHead`
 
@@ -76,8 +77,8 @@ type pruned struct {
 	cost   modelgate.Nano
 }
 
-// forget carries what is about to be deleted into everything that is kept
-// about the rows, in the same transaction.
+// forget deletes the events and jobs of rows that are about to be deleted, and
+// adds their cost to the client's head.
 func (db *DB) forget(ctx context.Context, tx *sql.Tx, p *pruned) error {
 	if err := forgetEvents(ctx, tx, p); err != nil {
 		return err
@@ -85,7 +86,7 @@ func (db *DB) forget(ctx context.Context, tx *sql.Tx, p *pruned) error {
 	if _, err := tx.ExecContext(ctx, sqlPruneJobs, string(p.client), p.at, p.id); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, sqlPruneHead, string(p.client), p.before, p.rows, int64(p.cost))
+	_, err := tx.ExecContext(ctx, sqlPruneHead, string(p.client), p.before, int64(p.cost))
 	return err
 }
 
@@ -99,14 +100,14 @@ func (db *DB) Prunable(ctx context.Context, before time.Time) ([]modelgate.Clien
 	return out, wrap("list what can be pruned", err)
 }
 
-// Prune deletes the oldest rows of a client from before a cutoff, at most so
-// many, and then what rollups and counts of calls have of that time. It
-// returns how many rows went, and whether there is more to do. Several
-// instances may prune the same client: they take turns.
+// Prune deletes the oldest rows of a client from before a cutoff, at most that
+// many, and then the rollups and latency histograms of that time. It returns
+// how many rows it deleted, and whether there is more to do. Several instances
+// may prune the same client; they take turns.
 //
-// The cutoff is noted before the first row goes; Reconcile compares nothing
-// from before it, but what the client ever spent. It is put off to the day of
-// the oldest job that is pending, whose row has yet to become final.
+// The cutoff is stored before the first row is deleted. Reconcile compares
+// nothing from before it, except what the client ever spent. A pending job, whose
+// row is not final yet, moves the cutoff back to its day.
 func (db *DB) Prune(ctx context.Context, client modelgate.ClientID, before time.Time, most int) (rows int64, more bool, err error) {
 	latest := sqldb.Micros(Cutoff(before))
 	err = db.update(ctx, "prune usage", func(tx *sql.Tx) error {
@@ -140,8 +141,8 @@ func (db *DB) Prune(ctx context.Context, client modelgate.ClientID, before time.
 	return rows, more || rows > 0, err
 }
 
-// keepPending is the latest cutoff, or the beginning of the day of the oldest
-// job that is pending, whichever is earlier.
+// keepPending returns the latest cutoff or the beginning of the day of the oldest
+// pending job, whichever is earlier.
 func keepPending(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, latest int64) (int64, error) {
 	var oldest int64
 	err := tx.QueryRowContext(ctx, sqlOldestPending, string(client), latest).Scan(&oldest)

@@ -17,27 +17,21 @@ const (
 	mostSpanBuckets = 1_000_000 // of all spans together
 )
 
-// Stats sums the calls since an instant by a dimension. The buckets are in the
-// order of their cost, the dearest first, then of their keys; those of days in
-// the order of time. (spec: GET /gw/stats)
+// Stats sums the calls since an instant by a dimension. The buckets are ordered
+// by descending cost, then by key; those of days by time. (spec: GET /gw/stats)
 //
-// Whole days and hours come from rollups; what lies before the first whole
-// hour, hours that are not in the rollups yet, and hours and days with too
-// many values come from the rows. Errors: bad_request for a dimension with more
-// than mostBuckets values.
+// Whole days and hours come from rollups. The time before the first whole hour,
+// and hours and days with too many values, come from the rows. Errors:
+// bad_request for a dimension with more than mostBuckets values.
 func (db *DB) Stats(ctx context.Context, client modelgate.ClientID, q StatsQuery) ([]modelgate.StatsBucket, error) {
-	s := db.newStatistics(client, q)
+	s := stats.Statistics{Query: q, Client: client, Most: mostBuckets, Fresh: db.engine.freshPlan}
 	if err := db.inTurn(ctx, "statistics", client, func(tx *sql.Tx) error { return s.Collect(ctx, tx) }); err != nil {
 		return nil, err
 	}
-	return s.Buckets(0), nil
+	return s.Buckets(), nil
 }
 
-func (db *DB) newStatistics(client modelgate.ClientID, q StatsQuery) *stats.Statistics {
-	return stats.NewStatistics(client, q, mostBuckets, db.engine.freshPlan)
-}
-
-// What statistics are asked for and answered with; see the package stats.
+// Questions and answers of statistics; see the package stats.
 type (
 	StatsQuery = stats.Query
 	StatsSpan  = stats.Span
@@ -59,17 +53,15 @@ type SpanQuery struct {
 	Weight     Weight        // "" is WeighCost
 }
 
-// StatsSpans sums calls by a dimension in each span since an instant, the
-// oldest first; a span without calls is left out. There are buckets for the
-// keys only that weigh most in the whole time, the heaviest first; of those
-// without calls in a span it has none. Errors: bad_request for a dimension with
-// more than mostSpanBuckets values in all spans.
+// StatsSpans sums calls by a dimension in each span since an instant, the oldest
+// first. A span without calls is left out. There are buckets for the heaviest
+// keys of the whole time only, the heaviest first; a span without calls of a key
+// has none for it. Errors: bad_request for a dimension with more than
+// mostSpanBuckets values in all spans.
 func (db *DB) StatsSpans(ctx context.Context, client modelgate.ClientID, q SpanQuery) ([]StatsSpan, error) {
-	step := q.Step.Microseconds()
+	s := stats.Statistics{Query: q.StatsQuery, Client: client, Step: q.Step.Microseconds(), Most: mostSpanBuckets, Fresh: db.engine.freshPlan}
 	since := sqldb.Micros(q.Since)
-	q.Since = time.UnixMicro(since - since%step)
-	s := db.newStatistics(client, q.StatsQuery)
-	s.Step, s.Most = step, mostSpanBuckets
+	s.Query.Since = time.UnixMicro(since - since%s.Step)
 	err := db.inTurn(ctx, "statistics over time", client, func(tx *sql.Tx) error { return s.Collect(ctx, tx) })
 	if err != nil {
 		return nil, err

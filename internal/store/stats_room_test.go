@@ -26,8 +26,7 @@ func TestStatisticsOfTooManyValues(t *testing.T) {
 		}
 		compactAll(t, db)
 		ask := func(since time.Duration, step int64, most int) error {
-			s := db.newStatistics(client, StatsQuery{GroupBy: "call", Since: noon.Add(-since)})
-			s.Step, s.Most = step, most
+			s := stats.Statistics{Query: StatsQuery{GroupBy: "call", Since: noon.Add(-since)}, Client: client, Step: step, Most: most, Fresh: db.engine.freshPlan}
 			return db.snapshot(t.Context(), "", func(tx *sql.Tx) error { return s.Collect(t.Context(), tx) })
 		}
 		for _, since := range []time.Duration{2*time.Hour - time.Minute, 24 * time.Hour} { // rows, rollups

@@ -39,12 +39,12 @@ func (db *DB) lockHeads(ctx context.Context, tx *sql.Tx, clients []modelgate.Cli
 	return db.runMany(ctx, tx, sqldb.BatchExec{
 		Text: headInsert,
 		N:    len(names),
-		Args: func(dst []any, i int) []any { return append(dst, string(names[i]), 0, 0, 0, 0) },
+		Args: func(dst []any, i int) []any { return append(dst, string(names[i]), 0, 0, 0) },
 	})
 }
 
 // headInsert inserts or locks the heads of clients, in the order of the rows.
 func headInsert(rows int) string {
-	return sqldb.Tuples("INSERT INTO usage_head (client_id, revision, pruned_before, pruned_rows, pruned_cost)\nVALUES ", rows, 5, 1) +
+	return sqldb.Tuples("INSERT INTO usage_head (client_id, revision, pruned_before, pruned_cost)\nVALUES ", rows, 4, 1) +
 		"\nON CONFLICT (client_id) DO UPDATE SET revision = usage_head.revision + 1\n-- headInsert"
 }

@@ -94,7 +94,7 @@ func (p Page) Encode() []byte {
 
 // encode encodes n entries. Sorted keys take the least space.
 func encode(n int, entries iter.Seq2[string, Sums]) []byte {
-	b := binary.AppendUvarint(append(make([]byte, 0, 32*n+8), PageFormat), uint64(n))
+	b := binary.AppendUvarint(append(make([]byte, 0, 24*n+8), PageFormat), uint64(n))
 	last := ""
 	for key, s := range entries {
 		shared := 0

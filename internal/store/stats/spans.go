@@ -30,15 +30,15 @@ func (w Weight) of(s *Sums) int64 {
 	return s.Cost
 }
 
-// Span is what the calls of one span of time come to.
+// Span is the calls of one span of time.
 type Span struct {
 	At      time.Time // where it begins
 	Buckets []modelgate.StatsBucket
 }
 
-// Spans are the spans that have calls, the oldest first, with the keys only
-// that weigh most in the whole time, at most so many and the heaviest first; of
-// those without calls in a span it has none.
+// Spans returns the spans that have calls, the oldest first. Their buckets are
+// those of the heaviest keys of the whole time, at most that many and the
+// heaviest first. A span without calls of a key has no bucket for it.
 func (s *Statistics) Spans(w Weight, most int) []Span {
 	keys := s.heaviest(w, most)
 	out := make([]Span, 0, len(s.spans))
@@ -46,7 +46,7 @@ func (s *Statistics) Spans(w Weight, most int) []Span {
 		span := Span{At: time.UnixMicro(at).UTC()}
 		for _, key := range keys {
 			if sum := s.spans[at][key]; sum != nil && *sum != (Sums{}) {
-				span.Buckets = append(span.Buckets, modelgate.StatsBucket{Key: key, Requests: sum.Requests, TotalTokens: sum.Tokens, Cost: modelgate.Nano(sum.Cost)})
+				span.Buckets = append(span.Buckets, sum.bucket(key))
 			}
 		}
 		if len(span.Buckets) > 0 {
@@ -56,8 +56,8 @@ func (s *Statistics) Spans(w Weight, most int) []Span {
 	return out
 }
 
-// heaviest are the keys that weigh most in all spans together; those that
-// weigh the same go by requests, then by their order.
+// heaviest returns the keys with the largest sums over all spans. Equal ones are
+// ordered by requests, then by key.
 func (s *Statistics) heaviest(w Weight, most int) []string {
 	all := make(map[string]*Sums)
 	for _, buckets := range s.spans {

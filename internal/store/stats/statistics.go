@@ -46,30 +46,24 @@ FROM rollup_delta
 WHERE client_id = $1 AND sub_account_id = $2 AND hour >= $3
 -- sqlDeltasSince`
 
-// Statistics makes statistics. Step may be set before Collect. Not for
-// concurrent use.
+// Statistics makes statistics of the calls of a client. Not for concurrent use.
 type Statistics struct {
-	query  Query
-	client modelgate.ClientID
-	fresh  []any                      // leads the arguments of queries
-	Step   int64                      // µs of a span; 0: one span is all of the time
-	spans  map[int64]map[string]*Sums // by where spans begin, then the keys of buckets
-	made   int                        // buckets
-	Most   int                        // buckets
+	Query  Query
+	Client modelgate.ClientID
+	Step   int64 // µs of a span, whole hours or whole days; 0: one span is all of the time
+	Most   int   // buckets, in all spans together
+	Fresh  []any // leads the arguments of queries
+
+	spans map[int64]map[string]*Sums // by where spans begin, then the keys of buckets
+	made  int                        // buckets
 }
 
-// NewStatistics is for statistics of a client's calls with at most that many
-// buckets. fresh leads the arguments of queries.
-func NewStatistics(client modelgate.ClientID, q Query, most int, fresh []any) *Statistics {
-	return &Statistics{query: q, client: client, fresh: fresh, Most: most, spans: make(map[int64]map[string]*Sums)}
-}
-
-// room fails where there are more buckets than may be.
+// room fails if there are more than Most buckets.
 func (s *Statistics) room() error {
 	if s.made <= s.Most {
 		return nil
 	}
-	return modelgate.Errorf(modelgate.BadRequest, "%s has too many values in this time, more than %d: ask for a shorter time", s.query.GroupBy, s.Most)
+	return modelgate.Errorf(modelgate.BadRequest, "%s has too many values in this time, more than %d: ask for a shorter time", s.Query.GroupBy, s.Most)
 }
 
 // at returns the buckets of the span that contains an instant.
@@ -91,7 +85,8 @@ type Gap struct{ From, To int64 }
 
 // Collect sums the calls. Errors: bad_request for more than Most buckets.
 func (s *Statistics) Collect(ctx context.Context, tx *sql.Tx) error {
-	since := sqldb.Micros(s.query.Since)
+	s.spans = make(map[int64]map[string]*Sums)
+	since := sqldb.Micros(s.Query.Since)
 	hours := Hour.ceil(since)
 	days := Day.ceil(hours)
 	if s.Step%DayMicros != 0 {
@@ -114,7 +109,7 @@ func (s *Statistics) Collect(ctx context.Context, tx *sql.Tx) error {
 			delete(times, at)
 		}
 	}
-	for _, g := range joined(gaps) {
+	for _, g := range gaps {
 		if err := s.rows(ctx, tx, times, g); err != nil {
 			return err
 		}
@@ -123,24 +118,10 @@ func (s *Statistics) Collect(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// joined merges adjacent gaps.
-func joined(gaps []Gap) []Gap {
-	slices.SortFunc(gaps, func(a, b Gap) int { return cmp.Compare(a.From, b.From) })
-	var out []Gap
-	for _, g := range gaps {
-		if n := len(out); n > 0 && out[n-1].To >= g.From {
-			out[n-1].To = max(out[n-1].To, g.To)
-		} else if g.From < g.To {
-			out = append(out, g)
-		}
-	}
-	return out
-}
-
 // dimension returns the dimension of the rollups that has the buckets, and
 // whether it is an attribution key.
 func (s *Statistics) dimension() (name string, attribution bool) {
-	switch g := s.query.GroupBy; g {
+	switch g := s.Query.GroupBy; g {
 	case modelgate.ByDay, modelgate.ByProvider:
 		return dimProvider, false
 	case modelgate.ByModel, modelgate.ByModelSlug, modelgate.ByAuthor, modelgate.ByRegion:
@@ -176,7 +157,7 @@ func (s *Statistics) rollups(ctx context.Context, tx *sql.Tx, times map[span]*ho
 		return nil
 	}
 	name, _ := s.dimension()
-	args := append(slices.Clone(s.fresh), string(s.client), string(s.query.SubAccountID), string(g), dimProvider, name, when.From, when.To)
+	args := append(slices.Clone(s.Fresh), string(s.Client), string(s.Query.SubAccountID), string(g), dimProvider, name, when.From, when.To)
 	rows, err := tx.QueryContext(ctx, sqlRollups, args...)
 	if err != nil {
 		return err
@@ -199,7 +180,7 @@ func (s *Statistics) rollups(ctx context.Context, tx *sql.Tx, times map[span]*ho
 // deltas adds what is not merged into pages yet. Deltas of hours from days on
 // count for their day.
 func (s *Statistics) deltas(ctx context.Context, tx *sql.Tx, times map[span]*hourOrDay, hours, days int64) error {
-	args := append(slices.Clone(s.fresh), string(s.client), string(s.query.SubAccountID), hours)
+	args := append(slices.Clone(s.Fresh), string(s.Client), string(s.Query.SubAccountID), hours)
 	rows, err := tx.QueryContext(ctx, sqlDeltasSince, args...)
 	if err != nil {
 		return err
@@ -231,8 +212,8 @@ func (s *Statistics) deltas(ctx context.Context, tx *sql.Tx, times map[span]*hou
 func (s *Statistics) rows(ctx context.Context, tx *sql.Tx, times map[span]*hourOrDay, g Gap) error {
 	name, attribution := s.dimension()
 	var buf [256]byte
-	return EachCall(ctx, tx, s.client, s.query.SubAccountID, g, func(c *Call) error {
-		if s.query.SubAccountID != "" {
+	return EachCall(ctx, tx, s.Client, s.Query.SubAccountID, g, func(c *Call) error {
+		if s.Query.SubAccountID != "" {
 			shown := c.shown()
 			c = &shown
 		}
@@ -289,7 +270,7 @@ func (s *Statistics) read(t *hourOrDay, dimension, name string, data []byte) err
 // count adds a key's sums to all calls, to those grouped, or to both.
 func (s *Statistics) count(t *hourOrDay, all, grouped bool, key []byte, sum Sums) {
 	provider := key[bytes.LastIndexByte(key, 0)+1:]
-	if s.query.Provider != "" && string(provider) != s.query.Provider {
+	if s.Query.Provider != "" && string(provider) != s.Query.Provider {
 		return
 	}
 	if all {
@@ -314,7 +295,7 @@ func (s *Statistics) bucket(buckets map[string]*Sums, key []byte) *Sums {
 // bucketKey is the bucket of a key of a page.
 func (s *Statistics) bucketKey(t *hourOrDay, key []byte) []byte {
 	text, field := key, 0
-	switch s.query.GroupBy {
+	switch s.Query.GroupBy {
 	case modelgate.ByDay:
 		return []byte(t.day)
 	case modelgate.ByModelSlug:
@@ -329,7 +310,7 @@ func (s *Statistics) bucketKey(t *hourOrDay, key []byte) []byte {
 	}
 	text, _, _ = bytes.Cut(text, []byte{0})
 	if len(text) == 0 {
-		return []byte(emptyBucket(s.query.GroupBy))
+		return []byte(emptyBucket(s.Query.GroupBy))
 	}
 	return text
 }
@@ -345,20 +326,24 @@ func emptyBucket(g modelgate.GroupBy) string {
 	return ""
 }
 
-// Buckets returns the buckets of one span, 0 if Step is. They are ordered by
-// descending cost, then by key; days by time.
-func (s *Statistics) Buckets(span int64) []modelgate.StatsBucket {
-	out := make([]modelgate.StatsBucket, 0, len(s.spans[span]))
-	for key, sum := range s.spans[span] {
+// Buckets returns the buckets of all of the time, for a Step of 0. They are
+// ordered by descending cost, then by key; days by time.
+func (s *Statistics) Buckets() []modelgate.StatsBucket {
+	out := make([]modelgate.StatsBucket, 0, len(s.spans[0]))
+	for key, sum := range s.spans[0] {
 		if *sum != (Sums{}) {
-			out = append(out, modelgate.StatsBucket{Key: key, Requests: sum.Requests, TotalTokens: sum.Tokens, Cost: modelgate.Nano(sum.Cost)})
+			out = append(out, sum.bucket(key))
 		}
 	}
 	slices.SortFunc(out, func(a, b modelgate.StatsBucket) int {
-		if s.query.GroupBy == modelgate.ByDay {
+		if s.Query.GroupBy == modelgate.ByDay {
 			return cmp.Compare(a.Key, b.Key)
 		}
 		return cmp.Or(cmp.Compare(b.Cost, a.Cost), cmp.Compare(a.Key, b.Key))
 	})
 	return out
+}
+
+func (s Sums) bucket(key string) modelgate.StatsBucket {
+	return modelgate.StatsBucket{Key: key, Requests: s.Requests, TotalTokens: s.Tokens, Cost: modelgate.Nano(s.Cost)}
 }

@@ -182,12 +182,11 @@ CREATE TABLE spool_progress (
 
 -- One row for each client that has usage. Who changes its rollup pages or deletes
 -- its rows locks it first. Rows before pruned_before, a whole day, are deleted or
--- about to be. pruned_rows and pruned_cost are what was deleted so far.
+-- about to be. pruned_cost is the cost of what was deleted so far.
 CREATE TABLE usage_head (
     client_id     TEXT COLLATE "C" PRIMARY KEY CHECK (client_id <> ''),
     revision      BIGINT NOT NULL,
     pruned_before BIGINT NOT NULL,
-    pruned_rows   BIGINT NOT NULL,
     pruned_cost   BIGINT NOT NULL
 );
 
