@@ -26,7 +26,7 @@
 //	internal/secrets      what is kept encrypted; internal/signing  which key signs evidence
 //	internal/evidence     records, chain and verifier of evidence; internal/pricing  costs
 //	internal/tracing      OpenTelemetry traces
-//	internal/cancelctx    contexts and calls under way; internal/yield, internal/atomicfile  helpers
+//	internal/cancelctx    contexts and calls under way; internal/yield, internal/atomicfile, internal/httpfield  helpers
 //	internal/simulator    the simulated providers of `modelgate dev` and of tests
 //	test/testkit          what tests need around the gateway; test/e2e and test/security use it
 //

@@ -15,7 +15,7 @@ import (
 )
 
 // BenchmarkExchange is a request of 1 KiB and its answer, over loopback, in the
-// lane and in net/http's server. The client's part is in both.
+// this server and in net/http's server. The client's part is in both.
 func BenchmarkExchange(b *testing.B) {
 	answer := []byte(strings.Repeat("x", 1200))
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -26,7 +26,7 @@ func BenchmarkExchange(b *testing.B) {
 	})
 	request := []byte(post("/v1/chat/completions", strings.Repeat("x", 1000)))
 	for name, serve := range map[string]func(net.Listener) error{
-		"lane": func(l net.Listener) error {
+		"http1server": func(l net.Listener) error {
 			return http1server.New(&http.Server{Handler: handler, ReadHeaderTimeout: time.Minute, IdleTimeout: time.Minute}, yield.NewWriteBatcher()).Serve(l)
 		},
 		"net_http": func(l net.Listener) error { return http.Serve(l, handler) },

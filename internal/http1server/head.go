@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/textproto"
 	"strings"
+
+	"modelgate/internal/httpfield"
 )
 
 const (
@@ -109,7 +111,7 @@ func parseHead(text string) (h head, plain bool) {
 		line, text, _ = strings.Cut(text, lineEnd)
 		name, value, found := strings.Cut(line, ":")
 		value = strings.Trim(value, " \t")
-		if !found || !token(name) || !printable(value) || !h.keep(textproto.CanonicalMIMEHeaderKey(name), value, &room) {
+		if !found || !httpfield.IsToken(name) || !httpfield.IsValue(value) || !h.keep(textproto.CanonicalMIMEHeaderKey(name), value, &room) {
 			return h, false
 		}
 	}
@@ -179,17 +181,6 @@ func visible(s string) bool {
 	return strings.HasPrefix(s, "/")
 }
 
-// printable reports whether a header's value has no control characters (RFC
-// 9110, 5.5).
-func printable(s string) bool {
-	for i := range len(s) {
-		if s[i] < ' ' && s[i] != '\t' || s[i] == 0x7f {
-			return false
-		}
-	}
-	return true
-}
-
 // ordinaryHost reports whether a Host names a host and maybe a port, in
 // characters about which nobody disagrees.
 func ordinaryHost(s string) bool {
@@ -201,17 +192,4 @@ func ordinaryHost(s string) bool {
 		}
 	}
 	return s != ""
-}
-
-// token reports whether a name is one that a header may have (RFC 9110,
-// 5.6.2).
-func token(name string) bool {
-	for i := range len(name) {
-		switch c := name[i]; {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', strings.IndexByte("_.!#$%&'*+^`|~", c) >= 0:
-		default:
-			return false
-		}
-	}
-	return name != ""
 }

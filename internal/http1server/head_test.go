@@ -84,7 +84,7 @@ func FuzzHead(f *testing.F) {
 			t.Fatalf("net/http refuses %q: %v", b[:end], err)
 		}
 		if in.Buffered() != len(b)-end {
-			t.Errorf("%q: net/http leaves %d bytes, the lane %d", b, in.Buffered(), len(b)-end)
+			t.Errorf("%q: net/http leaves %d bytes, http1server %d", b, in.Buffered(), len(b)-end)
 		}
 		host := r.Host
 		want := r.Header.Clone()
@@ -92,7 +92,7 @@ func FuzzHead(f *testing.F) {
 		want.Del("Content-Length")
 		if r.Method != http.MethodPost || r.RequestURI != h.target || host != h.host || r.ContentLength != h.length ||
 			r.Close || len(r.TransferEncoding) > 0 || !reflect.DeepEqual(want, h.header) {
-			t.Errorf("%q:\nnet/http %s %q %q %d %v %v\nlane %q %q %d %v", b[:end],
+			t.Errorf("%q:\nnet/http %s %q %q %d %v %v\nhttp1server %q %q %d %v", b[:end],
 				r.Method, r.RequestURI, host, r.ContentLength, r.TransferEncoding, want, h.target, h.host, h.length, h.header)
 		}
 	})
@@ -172,7 +172,7 @@ func FuzzKnownHead(f *testing.F) {
 
 func BenchmarkHead(b *testing.B) {
 	text := []byte(plainHead)
-	b.Run("lane", func(b *testing.B) {
+	b.Run("http1server", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if _, plain := parseHead(string(text[:endOfHead(text)])); !plain {

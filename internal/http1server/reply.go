@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
+
+	"modelgate/internal/httpfield"
 )
 
 const (
@@ -286,7 +287,7 @@ func (w *reply) frame(first []byte) {
 		}
 	}
 	if _, dated := w.header["Date"]; !dated {
-		b = append(b, w.x.c.s.today.line(time.Now())...)
+		b = append(time.Now().UTC().AppendFormat(append(b, "Date: "...), http.TimeFormat), lineEnd...)
 	}
 	if w.last {
 		b = append(b, "Connection: close\r\n"...)
@@ -306,7 +307,7 @@ func (w *reply) appendHeader(b []byte) []byte {
 				continue
 			}
 		}
-		if !token(name) {
+		if !httpfield.IsToken(name) {
 			continue
 		}
 		for _, v := range values {
@@ -354,22 +355,4 @@ func hasToken(values []string, token string) bool {
 		}
 	}
 	return false
-}
-
-// today is the Date line, made anew each second.
-type today struct{ kept atomic.Pointer[dateLine] }
-
-type dateLine struct {
-	second int64
-	text   string
-}
-
-func (t *today) line(now time.Time) string {
-	second := now.Unix()
-	if d := t.kept.Load(); d != nil && d.second == second {
-		return d.text
-	}
-	d := &dateLine{second, "Date: " + now.UTC().Format(http.TimeFormat) + lineEnd}
-	t.kept.Store(d)
-	return d.text
 }

@@ -38,7 +38,6 @@ type Server struct {
 	leave   chan net.Conn // to rest
 	batcher *yield.WriteBatcher
 	outs    sync.Pool // of *output
-	today   today
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}

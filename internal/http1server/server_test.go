@@ -20,7 +20,7 @@ import (
 // bound ends what should have ended by itself.
 const bound = 20 * time.Second
 
-// gate is a lane that serves a handler.
+// gate is a server of this package that serves a handler.
 type gate struct {
 	*http1server.Server
 	addr   string
@@ -99,7 +99,7 @@ func post(path, body string) string {
 
 // who answers which server a request came by, its path and its body.
 func who(w http.ResponseWriter, r *http.Request) {
-	server := "lane"
+	server := "http1server"
 	if r.Context().Value(http.ServerContextKey) != nil {
 		server = "net/http"
 	}
@@ -114,18 +114,18 @@ func TestRequestsLeave(t *testing.T) {
 	g := serve(t, who, nil)
 	for name, c := range map[string]struct{ send, want []string }{
 		"plain": {[]string{post("/a?b=c", "x"), post("/a?b=c", ""), post("/d", "yy")},
-			[]string{"lane POST /a?b=c x <nil>", "lane POST /a?b=c  <nil>", "lane POST /d yy <nil>"}},
+			[]string{"http1server POST /a?b=c x <nil>", "http1server POST /a?b=c  <nil>", "http1server POST /d yy <nil>"}},
 		"a get": {[]string{post("/a", "x"), "GET /b HTTP/1.1\r\nHost: a\r\n\r\n", post("/c", "z")},
-			[]string{"lane POST /a x <nil>", "net/http GET /b  <nil>", "net/http POST /c z <nil>"}},
+			[]string{"http1server POST /a x <nil>", "net/http GET /b  <nil>", "net/http POST /c z <nil>"}},
 		"chunks": {[]string{"POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"},
 			[]string{"net/http POST /a x <nil>"}},
 		"a long body": {[]string{post("/a", strings.Repeat("x", 300<<10))}, []string{"net/http POST /a " + strings.Repeat("x", 300<<10) + " <nil>"}},
 		"a large body": {[]string{post("/a", strings.Repeat("x", 256<<10)), post("/b", "y")},
-			[]string{"lane POST /a " + strings.Repeat("x", 256<<10) + " <nil>", "lane POST /b y <nil>"}},
+			[]string{"http1server POST /a " + strings.Repeat("x", 256<<10) + " <nil>", "http1server POST /b y <nil>"}},
 		"a long head": {[]string{"POST /a HTTP/1.1\r\nHost: a\r\nX: " + strings.Repeat("x", 4<<10) + "\r\nContent-Length: 1\r\n\r\ny"},
 			[]string{"net/http POST /a y <nil>"}},
 		"all at once": {[]string{post("/a", "1") + post("/b", "22") + "GET /c HTTP/1.1\r\nHost: a\r\n\r\n" + post("/d", "4")},
-			[]string{"lane POST /a 1 <nil>", "lane POST /b 22 <nil>", "net/http GET /c  <nil>", "net/http POST /d 4 <nil>"}},
+			[]string{"http1server POST /a 1 <nil>", "http1server POST /b 22 <nil>", "net/http GET /c  <nil>", "net/http POST /d 4 <nil>"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -177,14 +177,14 @@ func TestRequestsInPieces(t *testing.T) {
 	for at := 1; at < len(text); at++ {
 		conn.send(t, text[:at])
 		conn.send(t, text[at:])
-		if _, got := conn.answer(t); got != "lane POST /path body <nil>" {
+		if _, got := conn.answer(t); got != "http1server POST /path body <nil>" {
 			t.Fatalf("cut at %d: %q", at, got)
 		}
 	}
 	for i := range len(text) {
 		conn.send(t, text[i:i+1])
 	}
-	if _, got := conn.answer(t); got != "lane POST /path body <nil>" {
+	if _, got := conn.answer(t); got != "http1server POST /path body <nil>" {
 		t.Errorf("byte by byte: %q", got)
 	}
 }
@@ -337,7 +337,7 @@ func TestShutdown(t *testing.T) {
 	default:
 	}
 	close(leave)
-	if resp, got := busy.answer(t); got != "lane POST /slow x <nil>" || !resp.Close {
+	if resp, got := busy.answer(t); got != "http1server POST /slow x <nil>" || !resp.Close {
 		t.Errorf("answer %q, to be closed %v", got, resp.Close)
 	}
 	busy.ended(t)

@@ -6,7 +6,7 @@ import (
 	"net/http"
 	"net/textproto"
 
-	"modelgate/internal/provider/http1"
+	"modelgate/internal/httpfield"
 )
 
 // ErrUnsendable says that a request holds what must not stand in its request line
@@ -20,7 +20,7 @@ func sendable(a *Attempt) error {
 	req := a.Request
 	a.target = req.URL.RequestURI()
 	switch {
-	case !http1.IsToken(req.Method), req.Method == http.MethodConnect:
+	case !httpfield.IsToken(req.Method), req.Method == http.MethodConnect:
 		return unsendable("method")
 	case a.target[0] != '/' || judgeWhole(a.target) != nil:
 		return unsendable("target")
@@ -28,11 +28,11 @@ func sendable(a *Attempt) error {
 		return unsendable("host")
 	}
 	for name, values := range req.Header {
-		if !http1.IsToken(name) || framesRequest(name) {
+		if !httpfield.IsToken(name) || framesRequest(name) {
 			return unsendable("header name")
 		}
 		for _, v := range values {
-			if !http1.IsFieldValue(v) {
+			if !httpfield.IsValue(v) {
 				return unsendable("header value")
 			}
 		}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/provider/http1"
+	"modelgate/internal/httpfield"
 )
 
 // Auth is how a credential travels: in a header, behind a prefix, or in a
@@ -172,7 +172,7 @@ func (c *credentials) refresh() error {
 	}
 	content, err := os.ReadFile(c.file)
 	value := strings.TrimSpace(string(content))
-	if err != nil || value == "" || !http1.IsFieldValue(value) {
+	if err != nil || value == "" || !httpfield.IsValue(value) {
 		return modelgate.ErrCredential
 	}
 	c.list, c.since = []*credential{newCredential(value)}, now

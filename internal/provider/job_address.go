@@ -10,7 +10,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"modelgate"
-	"modelgate/internal/provider/http1"
+	"modelgate/internal/httpfield"
 )
 
 // Download says where a job's result lies with providers that have no path of
@@ -75,7 +75,7 @@ func ReadAddress(status int, body []byte, members ...string) (string, error) {
 // ErrNoFile.
 func (p *Provider) Locate(way *JobProtocol, address string) (Location, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || !http1.IsFieldValue(address) {
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || !httpfield.IsValue(address) {
 		return Location{}, ErrNoFile
 	}
 	if p.secrets.shows(address) {

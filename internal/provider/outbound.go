@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/provider/http1"
+	"modelgate/internal/httpfield"
 	"modelgate/internal/provider/usage"
 )
 
@@ -118,7 +118,7 @@ func New(cfg Config) (*Provider, error) {
 	default:
 		return nil, fmt.Errorf("provider %s: on_disconnect: use drain or cancel", cfg.Name)
 	}
-	if auth := cfg.Auth; auth != nil && auth.Header != "" && (!http1.IsToken(auth.Header) || framesRequest(auth.Header) || !http1.IsFieldValue(auth.Prefix)) {
+	if auth := cfg.Auth; auth != nil && auth.Header != "" && (!httpfield.IsToken(auth.Header) || framesRequest(auth.Header) || !httpfield.IsValue(auth.Prefix)) {
 		return nil, fmt.Errorf("provider %s: auth: no key can be sent in header %q", cfg.Name, auth.Header)
 	}
 	if err := errors.Join(p.compileDoors(cfg.Paths), p.compileRoutes(cfg.Allow), p.compileHeaders(cfg.Headers)); err != nil {
@@ -285,7 +285,7 @@ func (p *Provider) takeCredentials(cfg Config) error {
 		value = strings.TrimSpace(value)
 		switch {
 		case value == "":
-		case !http1.IsFieldValue(value) || len(value) > maxCredential:
+		case !httpfield.IsValue(value) || len(value) > maxCredential:
 			return errors.New("a credential has control characters or is too long")
 		case i < len(cfg.Credentials):
 			p.secrets.list = append(p.secrets.list, newCredential(value))

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"modelgate"
-	"modelgate/internal/provider/http1"
+	"modelgate/internal/httpfield"
 )
 
 // keyMark begins every gateway key; nothing that holds it may leave in a
@@ -113,7 +113,7 @@ func (p *Provider) compileHeaders(set map[string]string) error {
 	p.headers = make(map[string][]string, len(set)+1)
 	for name, value := range set {
 		key := textproto.CanonicalMIMEHeaderKey(name)
-		if !http1.IsToken(name) || framesRequest(name) || hopByHop(key) || !http1.IsFieldValue(value) {
+		if !httpfield.IsToken(name) || framesRequest(name) || hopByHop(key) || !httpfield.IsValue(value) {
 			return errors.New("headers: " + name + " cannot be set")
 		}
 		p.headers[key] = []string{value}

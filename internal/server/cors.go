@@ -7,6 +7,7 @@ import (
 	"github.com/rs/cors"
 
 	"modelgate/internal/config"
+	"modelgate/internal/httpfield"
 )
 
 const (
@@ -90,18 +91,11 @@ func plausible(lines []string) bool {
 		size += len(line)
 		for name := range strings.SplitSeq(line, ",") {
 			name = strings.Trim(name, " \t")
-			if strings.ContainsFunc(name, notOfNames) || name == "" && len(line) > 0 {
+			if !httpfield.IsToken(name) && line != "" {
 				return false
 			}
 			names++
 		}
 	}
 	return names <= maxAskedHeaders && size <= maxAskedText
-}
-
-// notOfNames reports whether a character may not be part of a header's name
-// (RFC 9110, 5.6.2).
-func notOfNames(c rune) bool {
-	letter := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
-	return !letter && !strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 }

@@ -6,6 +6,8 @@ import (
 	"net/textproto"
 	"strconv"
 	"strings"
+
+	"modelgate/internal/httpfield"
 )
 
 // plainHead reads the header of a reply if it is a plain one that lies whole
@@ -91,11 +93,11 @@ func (h *plainHeader) fields(lines string) bool {
 		line, rest, _ := strings.Cut(lines, "\r\n")
 		lines = rest
 		name, value, ok := strings.Cut(line, ":")
-		if !ok || !IsToken(name) {
+		if !ok || !httpfield.IsToken(name) {
 			return false
 		}
 		value = strings.Trim(value, " \t")
-		if !IsFieldValue(value) {
+		if !httpfield.IsValue(value) {
 			return false
 		}
 		name = textproto.CanonicalMIMEHeaderKey(name)

@@ -5,6 +5,8 @@ import (
 	"mime"
 	"strings"
 	"unicode/utf8"
+
+	"modelgate/internal/httpfield"
 )
 
 // partHead is what the header lines of one form-data part say.
@@ -19,7 +21,7 @@ type partHead struct {
 // readLine takes in one header line, without its line end.
 func (h *partHead) readLine(line []byte) error {
 	key, value, ok := bytes.Cut(line, []byte(":"))
-	if !ok || !isToken(key) {
+	if !ok || !httpfield.IsToken(key) {
 		return formErrorf("malformed part header %s", QuoteName(line))
 	}
 	for _, c := range value {
@@ -88,7 +90,7 @@ func dispositionParam(b []byte) (key string, text, rest []byte, ok bool) {
 		return "", nil, nil, false
 	}
 	name, value, ok := bytes.Cut(bytes.TrimLeft(b, " \t"), []byte("="))
-	if !ok || !isToken(name) {
+	if !ok || !httpfield.IsToken(name) {
 		return "", nil, nil, false
 	}
 	if quoted, ok := bytes.CutPrefix(value, []byte(`"`)); ok {
@@ -99,24 +101,10 @@ func dispositionParam(b []byte) (key string, text, rest []byte, ok bool) {
 		return string(name), text, rest, true
 	}
 	end := 0
-	for end < len(value) && isTokenByte(value[end]) {
+	for end < len(value) && httpfield.IsTokenByte(value[end]) {
 		end++
 	}
 	return string(name), value[:end], value[end:], end > 0
-}
-
-// isToken reports whether b is a token of RFC 9110.
-func isToken(b []byte) bool {
-	for _, c := range b {
-		if !isTokenByte(c) {
-			return false
-		}
-	}
-	return len(b) > 0
-}
-
-func isTokenByte(c byte) bool {
-	return alphanumeric(c) || strings.IndexByte("!#$%&'*+-.^_`|~", c) >= 0
 }
 
 // checkText makes sure that the part is a plain text field.
