@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"html"
@@ -14,12 +13,10 @@ import (
 	"modelgate/internal/store"
 )
 
-// fail answers an error. That the database is away is no fault of the
-// gateway's and passes; that the client left is nobody's.
+// fail writes an error, as a page where a person navigates to it. An unreachable
+// database is not the gateway's fault and passes.
 func (p *Pages) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if !errors.Is(err, context.Canceled) {
-		httpx.LogFault(p.Log, w, r, err)
-	}
+	httpx.LogFault(p.Log, w, r, err)
 	if modelgate.KindOf(err) == modelgate.Internal && store.Unreachable(err) {
 		err = modelgate.Errorf(modelgate.Unavailable, "the database does not answer; retry shortly")
 	}

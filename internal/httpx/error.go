@@ -1,6 +1,7 @@
 package httpx
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -78,10 +79,10 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error, s Surface) {
 	}
 }
 
-// LogFault logs an error that the client is not shown, with the request id;
-// an error that speaks for itself is not logged.
+// LogFault logs an error that the client is not shown, with the request id. It
+// does not log an error that the client is shown, nor that a client has left.
 func LogFault(log *slog.Logger, w http.ResponseWriter, r *http.Request, err error) {
-	if modelgate.KindOf(err) != modelgate.Internal {
+	if modelgate.KindOf(err) != modelgate.Internal || errors.Is(err, context.Canceled) {
 		return
 	}
 	log.Error("request failed", "request_id", requestIDText(w), "method", r.Method, "error", err)

@@ -27,20 +27,20 @@ func filled(with byte, size int, declared bool) *http.Request {
 // a body that was not stays as it is. Run with the race detector.
 func TestBodiesInUseAreTheirOwn(t *testing.T) {
 	t.Parallel()
-	room := httpx.NewMemoryQuota(1<<30, 0)
+	quota := httpx.NewMemoryQuota(1<<30, 0)
 	var readers sync.WaitGroup
 	for i := range 8 {
 		readers.Go(func() {
 			with, size := byte('a'+i), 1000<<i
 			for round := range 20 {
-				place := room.For("a")
-				body, err := httpx.ReadBody(filled(with, size, round%2 == 0), 10<<20, &place)
+				memory := quota.For("a")
+				body, err := httpx.ReadBody(filled(with, size, round%2 == 0), 10<<20, &memory)
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				for range 3 {
-					other := room.For("a")
+					other := quota.For("a")
 					if _, err := httpx.ReadBody(filled(with+1, size, true), 10<<20, &other); err != nil {
 						t.Error(err)
 						return
@@ -51,12 +51,12 @@ func TestBodiesInUseAreTheirOwn(t *testing.T) {
 				if len(body) != size || bytes.Count(body, []byte{with}) != size {
 					t.Errorf("a body of %d bytes was written to", size)
 				}
-				if room := cap(body); room < size || room <= 1<<20 && (room < 4<<10 || bits.OnesCount(uint(room)) != 1) {
-					t.Errorf("a body of %d bytes has %d", size, room)
+				if held := cap(body); held < size || held <= 1<<20 && (held < 4<<10 || bits.OnesCount(uint(held)) != 1) {
+					t.Errorf("a body of %d bytes has %d", size, held)
 				}
-				place.Recycle()
-				place.Recycle() // of nothing
-				place.Release()
+				memory.Recycle()
+				memory.Recycle() // of nothing
+				memory.Release()
 				size = (size*5/4+i)%(1<<20+1<<18) + 1
 			}
 		})
@@ -64,12 +64,12 @@ func TestBodiesInUseAreTheirOwn(t *testing.T) {
 	readers.Wait()
 }
 
-// TestRoomIsForWhatABodyTakes, and not for its bytes alone.
-func TestRoomIsForWhatABodyTakes(t *testing.T) {
+// TestQuotaIsChargedForBytesRead, and not for its bytes alone.
+func TestQuotaIsChargedForBytesRead(t *testing.T) {
 	t.Parallel()
 	const free = 64 << 10
-	room := httpx.NewMemoryQuota(2*(256<<10-free), 0)
-	whole, none := room.For("a"), room.For("a")
+	quota := httpx.NewMemoryQuota(2*(256<<10-free), 0)
+	whole, none := quota.For("a"), quota.For("a")
 	if _, err := httpx.ReadBody(filled('x', 129<<10, true), 1<<20, &whole); err != nil {
 		t.Fatal(err)
 	}

@@ -13,7 +13,7 @@ import (
 	"modelgate/internal/httpx"
 )
 
-// body reads a body of a size in a place.
+// body reads a body of a size in a memory.
 func body(size int, p *httpx.Reservation) error {
 	r := httptest.NewRequest("POST", "/", io.MultiReader(strings.NewReader(strings.Repeat("x", size))))
 	r.ContentLength = int64(size)
@@ -21,14 +21,14 @@ func body(size int, p *httpx.Reservation) error {
 	return err
 }
 
-func TestRoomHasAShareForEach(t *testing.T) {
+func TestQuotaHasAShareForEach(t *testing.T) {
 	t.Parallel()
-	room := httpx.NewMemoryQuota(8<<20, 0)
-	a, b, c, d := room.For("a"), room.For("b"), room.For("b"), room.For("c")
+	quota := httpx.NewMemoryQuota(8<<20, 0)
+	a, b, c, d := quota.For("a"), quota.For("b"), quota.For("b"), quota.For("c")
 	if err := body(3<<20, &a); err != nil {
-		t.Errorf("a body with room: %v", err)
+		t.Errorf("a body within the quota: %v", err)
 	}
-	again := room.For("a")
+	again := quota.For("a")
 	if err := body(3<<20, &again); modelgate.KindOf(err) != modelgate.RateLimited {
 		t.Errorf("past an owner's share: %v, want rate_limited", err)
 	}
@@ -40,32 +40,32 @@ func TestRoomHasAShareForEach(t *testing.T) {
 		t.Errorf("another owner: %v", err)
 	}
 	if err := body(3<<20, &d); modelgate.KindOf(err) != modelgate.Unavailable {
-		t.Errorf("past the room: %v, want unavailable", err)
+		t.Errorf("past the quota: %v, want unavailable", err)
 	}
 	for range 2 {
 		a.Release()
 		d.Release()
 	}
 	if err := body(3<<20, &d); err != nil {
-		t.Errorf("once a place is left: %v", err)
+		t.Errorf("once a memory is left: %v", err)
 	}
 	if err := body(60<<10, &c); err != nil {
-		t.Errorf("a small body in a full room: %v", err)
+		t.Errorf("a small body in a full quota: %v", err)
 	}
 	if err := body(9<<20, nil); err != nil {
-		t.Errorf("no room to keep to: %v", err)
+		t.Errorf("without a quota: %v", err)
 	}
 }
 
-// TestRoomIsGivenBack ends empty whatever happens in between.
-func TestRoomIsGivenBack(t *testing.T) {
+// TestQuotaIsGivenBack ends empty whatever happens in between.
+func TestQuotaIsGivenBack(t *testing.T) {
 	t.Parallel()
-	room := httpx.NewMemoryQuota(20<<20, 0)
+	quota := httpx.NewMemoryQuota(20<<20, 0)
 	var all sync.WaitGroup
 	for i := range 16 {
 		all.Go(func() {
 			for n := range 20 {
-				p := room.For(string(rune('a' + i%3)))
+				p := quota.For(string(rune('a' + i%3)))
 				_ = body((n*i+1)<<14, &p) // some are refused
 				p.Release()
 			}
@@ -73,7 +73,7 @@ func TestRoomIsGivenBack(t *testing.T) {
 	}
 	all.Wait()
 	for _, owner := range []string{"a", "b"} {
-		p := room.For(owner)
+		p := quota.For(owner)
 		if err := body(9<<20, &p); err != nil {
 			t.Errorf("%s afterwards: %v", owner, err)
 		}
@@ -127,11 +127,11 @@ func TestPatienceHasAnEnd(t *testing.T) {
 func TestSmallBodiesHaveABound(t *testing.T) {
 	t.Parallel()
 	const most = 1 << 20
-	room := httpx.NewMemoryQuota(most, 0)
+	quota := httpx.NewMemoryQuota(most, 0)
 	var a []httpx.Reservation
 	refused := 0
 	for i := range 64 {
-		a = append(a, room.For("a"))
+		a = append(a, quota.For("a"))
 		if err := body(60<<10, &a[i]); err != nil {
 			refused++
 		}
@@ -139,24 +139,24 @@ func TestSmallBodiesHaveABound(t *testing.T) {
 	if held := (64 - refused) * 64 << 10; held > most {
 		t.Errorf("one owner's small bodies hold %d bytes, want at most %d", held, most)
 	}
-	b := room.For("b")
+	b := quota.For("b")
 	if err := body(60<<10, &b); err != nil {
 		t.Errorf("another owner's small body: %v", err)
 	}
 	for i := range a {
 		a[i].Release()
 	}
-	c := room.For("a")
+	c := quota.For("a")
 	if err := body(400<<10, &c); err != nil {
 		t.Errorf("once they are gone: %v", err)
 	}
 }
 
-// TestRoomForTheLargestBody, kept twice, where half of the room is less.
-func TestRoomForTheLargestBody(t *testing.T) {
+// TestQuotaForTheLargestBody, kept twice, where half of the quota is less.
+func TestQuotaForTheLargestBody(t *testing.T) {
 	t.Parallel()
-	room := httpx.NewMemoryQuota(8<<20, 3<<20)
-	p := room.For("a")
+	quota := httpx.NewMemoryQuota(8<<20, 3<<20)
+	p := quota.For("a")
 	if err := p.Reserve(6 << 20); err != nil {
 		t.Error(err)
 	}

@@ -15,14 +15,14 @@ type budgetView struct {
 	Period modelgate.Period `json:"period"`
 	Limit  modelgate.Nano   `json:"limit_usd"`
 	Spend  modelgate.Nano   `json:"spend_usd"`
-	// Owner is left out of one's own.
+	// Owner is "" for the caller's own budgets.
 	Owner modelgate.Owner `json:"owner,omitempty"`
 }
 
-// resellers is how a bound key reads the owner of all that is set above it.
+// resellers is the owner that a bound key is shown for every budget set above it.
 const resellers modelgate.Owner = "reseller"
 
-// owner is whose budgets the caller sets and removes.
+// owner is the owner of the budgets that the caller sets and removes.
 func (by actor) owner() modelgate.Owner {
 	if by.SubAccountID != "" {
 		return modelgate.OwnerSubAccount
@@ -31,8 +31,8 @@ func (by actor) owner() modelgate.Owner {
 }
 
 // budgets lists the organization's budgets. An end customer sees those of its
-// sub-account and keys, as billed: the limit too, so that no ratio gives the
-// surcharge away.
+// sub-account and keys. Both spend and limit are as billed, so that their ratio
+// does not reveal the markup.
 func (a *API) budgets(ctx context.Context, by actor, _ nothing) ([]budgetView, error) {
 	a.settle(ctx)
 	list, err := a.Store.Budgets(ctx, by.ClientID, store.BudgetList{SubAccountID: by.SubAccountID, At: a.Now()})
@@ -57,9 +57,9 @@ func (a *API) budgets(ctx context.Context, by actor, _ nothing) ([]budgetView, e
 	}), nil
 }
 
-// billedLimit is a limit as the end customer sees it: in whole millionths of a
-// dollar, because to the nano-dollar what becomes of a limit that it sets
-// itself would tell the surcharge.
+// billedLimit is a limit as the end customer sees it, in whole millionths of a
+// dollar. In nano-dollars, the rounding of a limit that the customer sets itself
+// would reveal the markup.
 func billedLimit(n modelgate.Nano, m modelgate.Markup) modelgate.Nano {
 	const grain = modelgate.USD / 1_000_000
 	return max(n.Billed(m).Add(grain/2)/grain, 1) * grain
@@ -90,7 +90,7 @@ func (a *API) putBudget(ctx context.Context, by actor, in newBudget) error {
 	if by.SubAccountID != "" {
 		target.Limit = in.Limit.Unbilled(by.Markup)
 	}
-	a.settle(ctx) // what was answered before counts
+	a.settle(ctx) // the spend of calls that this instance has answered counts
 	record := a.audit(by, "budget.put", string(target.Level), target.ID, struct {
 		Period modelgate.Period `json:"period"`
 		Limit  modelgate.Nano   `json:"limit_usd"`
@@ -98,7 +98,7 @@ func (a *API) putBudget(ctx context.Context, by actor, in newBudget) error {
 	if err := a.Store.PutBudget(ctx, by.ClientID, store.KeyScope{SubAccountID: by.SubAccountID}, target, record); err != nil {
 		return err
 	}
-	a.Keys.ForgetClient(by.ClientID) // before the answer: here it holds at once
+	a.Keys.ForgetClient(by.ClientID) // before the response, so that it takes effect at once on this instance
 	return nil
 }
 
@@ -174,6 +174,6 @@ func (a *API) deleteBudget(ctx context.Context, by actor, in budgetName) error {
 	if err != nil {
 		return err
 	}
-	a.Keys.ForgetClient(by.ClientID) // before the answer: here it holds at once
+	a.Keys.ForgetClient(by.ClientID) // before the response, so that it takes effect at once on this instance
 	return nil
 }

@@ -83,7 +83,8 @@ type nothing struct{}
 
 func (*nothing) read(*exchange) error { return nil }
 
-// read reads the input of an endpoint, and judges what was sent besides.
+// read reads the input of an endpoint. It then refuses or names parameters that
+// the endpoint does not have, and drops a body that it does not take.
 func (x *exchange) read(input func(*exchange) error) error {
 	err := input(x)
 	if wrong := x.query.Err(); wrong != nil {
@@ -101,10 +102,10 @@ func (x *exchange) read(input func(*exchange) error) error {
 // ignoredHeader names the parameters of the query that a route does not have.
 const ignoredHeader = "X-Gateway-Ignored-Parameters"
 
-// ignore judges the parameters that were given and that the input has not
-// asked for. The specification's routes ignore them and name them in a header;
-// others refuse them, but for what names an organization. Under /v1 SDKs send
-// their own.
+// ignore handles the parameters that the endpoint has not read. The
+// specification's routes ignore them and name them in a header. Other routes
+// refuse them, except names of an organization. SDKs send parameters of their own
+// under /v1, where they are ignored.
 func (x *exchange) ignore() error {
 	names := x.query.Unknown()
 	if len(names) == 0 || !strings.HasPrefix(x.r.URL.Path, "/gw") {
@@ -154,8 +155,8 @@ func (x *exchange) body(into any) error {
 	return httpx.DecodeJSON(raw, into)
 }
 
-// pathID is the id in the path in its canonical spelling. One that is no UUID
-// cannot exist, and is not told apart from one that does not.
+// pathID is the id in the path in its canonical spelling. An id that is not a
+// UUID cannot exist and is not_found as well.
 func (x *exchange) pathID(noun string) (string, error) {
 	id, ok := modelgate.ParseUUID(x.path[0])
 	if !ok {
@@ -164,8 +165,8 @@ func (x *exchange) pathID(noun string) (string, error) {
 	return id.String(), nil
 }
 
-// audit makes the record of a change. What was set is no secret; nil where the
-// action says it all.
+// audit makes the record of a change. set is what was set, without secrets; nil
+// where the action says everything.
 func (a *API) audit(by actor, action, target, id string, set any) modelgate.Audit {
 	record := modelgate.Audit{
 		ID:         a.IDs.New().String(),

@@ -52,8 +52,8 @@ type checkoutView struct {
 	ExpiresAt time.Time `json:"expires_at"`
 }
 
-// checkout begins a payment. The order is kept first: whatever is paid for it
-// can be credited even if this process dies before the processor's answer.
+// checkout begins a payment. The order is stored first, so that a payment for it
+// can be credited even if this process dies before the processor responds.
 func (a *API) checkout(ctx context.Context, by actor, in newCheckout) (checkoutView, error) {
 	client, err := a.Store.Client(ctx, by.ClientID)
 	if err != nil {
@@ -85,9 +85,9 @@ func (a *API) checkout(ctx context.Context, by actor, in newCheckout) (checkoutV
 }
 
 // ServeWebhook answers the processor's deliveries (POST /webhooks/processor).
-// A delivery credits nothing by what it says: it only makes the gateway look at
-// its own order and at the payment as the processor has it. 204 means that it
-// need not come again.
+// The content of a delivery credits nothing. It makes the gateway compare its own
+// order with the payment as the processor's API returns it. After 204 the
+// processor does not deliver again.
 func (a *API) ServeWebhook(w http.ResponseWriter, r *http.Request) {
 	if err := a.notice(w, r); err != nil {
 		a.fail(w, r, err)
@@ -101,7 +101,7 @@ func (a *API) notice(w http.ResponseWriter, r *http.Request) error {
 		w.Header().Set("Allow", http.MethodPost)
 		return modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use POST")
 	}
-	memory := a.Memory.For("") // nobody's: whose delivery it is shows once it is read
+	memory := a.Memory.For("") // no owner: the organization is known once the body is read
 	defer memory.Release()
 	raw, err := httpx.ReadBody(r, a.MaxBody, &memory)
 	if err != nil {
@@ -123,8 +123,8 @@ func (a *API) notice(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
-// receive credits what a notice is about, or says why not; with an error the
-// delivery has to come again.
+// receive credits the payment that a notice names, or returns the reason why
+// not. With an error the processor must deliver again.
 func (a *API) receive(ctx context.Context, n processor.Notice) (reason string, err error) {
 	id, ok := modelgate.ParseUUID(n.OrderID)
 	if !ok || id.String() != n.OrderID {
@@ -143,8 +143,8 @@ func (a *API) receive(ctx context.Context, n processor.Notice) (reason string, e
 	}
 	s, err := a.Processor.Session(ctx, a.Checkout.Key, n.SessionID)
 	if err != nil {
-		// It may well be paid, and the operator's key revoked or of another
-		// account: a delivery that is taken does not come again.
+		// The order may be paid, and the operator's key revoked or of another
+		// account. A delivery that is accepted is not repeated.
 		return "it cannot be looked at: " + err.Error(), modelgate.Errorf(modelgate.Unavailable, "the payment cannot be looked at; deliver again")
 	}
 	if reason := a.mismatch(&o, &s, &n); reason != "" {
@@ -166,7 +166,7 @@ func (a *API) receive(ctx context.Context, n processor.Notice) (reason string, e
 
 const anothers = "the payment is another order's"
 
-// mismatch is in what a payment differs from its order, "" for nothing.
+// mismatch is how a payment differs from its order, "" where it does not.
 func (a *API) mismatch(o *store.Order, s *processor.Session, n *processor.Notice) string {
 	live, known := processor.Live(a.Checkout.Key)
 	switch {

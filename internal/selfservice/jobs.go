@@ -29,8 +29,8 @@ type jobView struct {
 // know.
 const uncatalogued = "other"
 
-// viewJob shows a job. Nobody learns which provider serves it; an end customer
-// sees billed prices, and what it asked for in place of the native model.
+// viewJob shows a job. It does not reveal which provider serves it. An end
+// customer sees billed prices, and the slug in place of the native model.
 func viewJob(by actor, j *modelgate.Job) jobView {
 	v := jobView{
 		j.TaskID, j.Author, j.Model, j.Kind, j.Status, j.Provisional.Billed(by.Markup), j.Final.Billed(by.Markup), orNull(j.Reason),

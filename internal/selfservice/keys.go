@@ -106,7 +106,7 @@ func (a *API) issueKey(ctx context.Context, by actor, in newKey) (modelgate.Issu
 		Issuer:       by.KeyID,
 		MaxKeys:      most,
 		Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
-			ceiling := c.Bounds() // as it is now, not as the caller's look-up saw it
+			ceiling := c.Bounds() // the current one; the caller's may be cached
 			if by.SubAccountID != "" {
 				ceiling = bounds
 			}
@@ -124,9 +124,9 @@ func (a *API) issueKey(ctx context.Context, by actor, in newKey) (modelgate.Issu
 	return modelgate.Issued(key, secret), nil
 }
 
-// bind is the sub-account a new key belongs to. A key that is bound issues
-// for its own alone. Whether the sub-account is there and active the
-// issuance itself checks.
+// bind is the sub-account that a new key belongs to. A bound key issues keys
+// for its own sub-account only. The store checks that the sub-account exists and
+// is active.
 func (by actor) bind(asked *string) (modelgate.SubAccountID, error) {
 	if asked == nil {
 		return by.SubAccountID, nil
@@ -139,8 +139,8 @@ func (by actor) bind(asked *string) (modelgate.SubAccountID, error) {
 	return subAccount, nil
 }
 
-// portalIssues refuses what the reseller has not switched on. The branding is
-// read each time, so that switching it off holds at once.
+// portalIssues is an error where the reseller has not allowed self-issuance. The
+// branding is read each time, so that switching it off takes effect at once.
 func (a *API) portalIssues(ctx context.Context, by actor) error {
 	branding, err := a.Store.Branding(ctx, by.ClientID)
 	if err != nil && modelgate.KindOf(err) != modelgate.NotFound {
@@ -152,9 +152,9 @@ func (a *API) portalIssues(ctx context.Context, by actor) error {
 	return nil
 }
 
-// ownKeysOnly reports whether the keys that a caller may see are those issued
-// in its portal alone: so it is for a session there whose key reads nothing,
-// where self-issuance is on. Errors: forbidden where it is not.
+// ownKeysOnly reports whether a caller may see only the keys that were issued in
+// its portal. That is so in a portal session whose key has no scope to read keys.
+// Errors: forbidden where self-issuance is off.
 func (a *API) ownKeysOnly(ctx context.Context, by actor) (bool, error) {
 	if !by.portal || by.Has(modelgate.StatsRead) || by.Has(modelgate.KeysManage) {
 		return false, nil
@@ -201,11 +201,11 @@ func (a *API) revokeKey(ctx context.Context, by actor, in revocation) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range digests { // before the answer: here it holds at once
+	for _, d := range digests { // before the response, so that it takes effect at once on this instance
 		a.Keys.Forget(d)
 	}
 	if in.keep {
-		a.Keys.ForgetClient(by.ClientID) // the kept ones are bound by less
+		a.Keys.ForgetClient(by.ClientID) // the keys that were kept have fewer ancestors now
 	}
 	return nil
 }

@@ -34,8 +34,8 @@ func (x *exchange) cursor() *string {
 	return nil
 }
 
-// filter is what a cursor belongs to: the list, whose it is, and what was
-// asked for.
+// filter is what a cursor is valid for: the list, its organization and
+// sub-account, and the filters.
 func filter(list string, by actor, asked ...string) string {
 	return strings.Join(append([]string{list, string(by.ClientID), string(by.SubAccountID)}, asked...), "\x00")
 }

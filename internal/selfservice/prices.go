@@ -8,8 +8,8 @@ import (
 	"modelgate"
 )
 
-// priceView is what a model costs by itself: tiers, windows and what a reply
-// says of itself can make a call dearer or cheaper.
+// priceView is what a model costs. Tiers, time windows and the service tier of a
+// reply can change the price of a call; see Varies.
 type priceView struct {
 	Slug string `json:"slug"`
 	// Prices is empty where none is known.

@@ -49,8 +49,8 @@ func (n *newProcessor) read(x *exchange) error {
 	return nil
 }
 
-// putProcessor keeps a key, sealed, or turns the export on or off. What is
-// audited says that a key was set and nothing about it.
+// putProcessor stores a sealed key, or turns the export on or off. The audit
+// record says that a key was set and nothing else about it.
 func (a *API) putProcessor(ctx context.Context, by actor, in newProcessor) error {
 	record := a.audit(by, "processor.config.put", "processor", string(by.ClientID), struct {
 		Enabled bool `json:"enabled"`
@@ -72,7 +72,7 @@ func (a *API) putProcessor(ctx context.Context, by actor, in newProcessor) error
 	return a.Store.PutProcessorKey(ctx, by.ClientID, key, to, record)
 }
 
-// generation is that of the key which is kept where it is the same, else 0.
+// generation is the generation of the stored key if it equals key, else 0.
 func (a *API) generation(ctx context.Context, client modelgate.ClientID, key string) (int64, error) {
 	kept, err := a.Store.ProcessorKey(ctx, client)
 	if modelgate.KindOf(err) == modelgate.BadRequest { // there is none
@@ -83,12 +83,12 @@ func (a *API) generation(ctx context.Context, client modelgate.ClientID, key str
 	}
 	text, err := a.Master.Open(ProcessorPlace(client), kept.Value)
 	if err != nil || subtle.ConstantTimeCompare(text, []byte(key)) == 0 {
-		return 0, nil // what cannot be opened is replaced
+		return 0, nil // a key that cannot be opened is replaced
 	}
 	return kept.Generation, nil
 }
 
-// ProcessorPlace is where an organization's processor key lies.
+// ProcessorPlace is where an organization's processor key is stored.
 func ProcessorPlace(client modelgate.ClientID) secrets.Place {
 	return secrets.Place{Table: store.SecretTable, Row: store.ProcessorSecret(client), Column: store.SecretColumn}
 }
@@ -184,7 +184,7 @@ func (a *API) createCustomer(ctx context.Context, by actor, in newCustomer) (cus
 	if in.Name != nil {
 		n.Name = *in.Name
 	}
-	// Another name or another key is another request.
+	// A request with another name or key is not a repetition.
 	about := sha256.Sum256([]byte(n.Name + "\x00" + strconv.FormatInt(sealed.Generation, 10)))
 	n.Once = "gw-cust-" + string(by.ClientID) + "-" + string(sub.ID) + "-" + hex.EncodeToString(about[:8])
 	id, err := a.Processor.CreateCustomer(ctx, string(key), n)

@@ -13,8 +13,8 @@ import (
 // reach says which keys an endpoint is for.
 type reach string
 
-// A key that is bound to a sub-account is its end customer's: it reaches
-// what is its own, and nothing of the organization.
+// A key that is bound to a sub-account belongs to an end customer. It reaches the
+// data of its sub-account, and none of the organization's.
 const (
 	everyone     reach = "everyone"
 	organization reach = "organization"
@@ -42,10 +42,9 @@ func extensions() []endpoint {
 	}
 }
 
-// specified is the scope table of the specification, line for line. What a
-// route takes is declared where its input is: the members of a body by the
-// tags of its struct (see httpx.DecodeJSON), the parameters of a query by being
-// asked for.
+// specified is the scope table of the specification, line for line. The members
+// of a body are declared by the tags of its struct (see httpx.DecodeJSON), and the
+// parameters of a query by reading them.
 func specified() []endpoint {
 	return []endpoint{
 		{"GET /gw/me", modelgate.AnyKey, everyone, call((*API).me)},
@@ -95,9 +94,8 @@ func (e *endpoint) admit(s Session) error {
 	return nil
 }
 
-// scopeFor is the scope that a session needs. In a portal, who reads
-// statistics reads budgets too, and keys are no matter of scopes alone: the
-// endpoints judge what allow_self_issue opens.
+// scopeFor is the scope that a session needs. In a portal, stats:read also reads
+// budgets. The endpoints for keys check allow_self_issue themselves.
 func (e *endpoint) scopeFor(s Session) modelgate.Scope {
 	if s.Portal {
 		switch e.pattern {
@@ -139,8 +137,8 @@ type match struct {
 	methods []string
 }
 
-// find compares the path as it was sent, segment by segment; nothing is
-// cleaned, so //gw/keys and /gw/keys/ are other paths.
+// find compares the path as it was sent, segment by segment. The path is not
+// cleaned: //gw/keys and /gw/keys/ are other paths.
 func (a *API) find(r *http.Request) match {
 	segments := strings.Split(r.URL.EscapedPath(), "/")
 	var m match
@@ -188,7 +186,7 @@ func (r *route) values(segments []string) ([]string, bool) {
 	return values, len(segments) == len(r.segments)
 }
 
-// refuse answers a path or a method that is not there.
+// refuse is the error of an unknown path or method.
 func (m match) refuse(w http.ResponseWriter) error {
 	if len(m.methods) == 0 {
 		return modelgate.Errorf(modelgate.NotFound, "no such path")

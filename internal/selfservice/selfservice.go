@@ -5,7 +5,6 @@ package selfservice
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"time"
@@ -27,14 +26,14 @@ type Options struct {
 	Limiter ratelimit.Limiter
 	// Catalog is the catalog of the running configuration.
 	Catalog func() *modelgate.Catalog
-	// Door is the path of the first door that serves a model, "" for none; nil
-	// knows no doors.
+	// Door is the path of the first door that serves a model, "" for none. nil
+	// is the same as none for every model.
 	Door func(*modelgate.Model) string
 	// Flushed waits until the calls that this instance has booked can be
 	// read from the database, or until the context ends.
 	Flushed func(context.Context) error
 	Cursors *httpx.Cursors
-	// Signer is what signs evidence now; an error where nothing can.
+	// Signer returns the current signer of evidence, or an error where there is none.
 	Signer  func(context.Context) (*evidence.Signer, error)
 	IDs     *modelgate.IDs
 	Now     func() time.Time
@@ -45,7 +44,7 @@ type Options struct {
 	Memory *httpx.MemoryQuota
 	// Processor is the payment processor; nil where no route of it is called.
 	Processor *processor.Client
-	// Master seals the keys that organizations have there; nil is no master
+	// Master seals the organizations' keys of the processor; nil is no master
 	// key.
 	Master *secrets.Keys
 	// Checkout is how organizations pay into their balance; the zero value
@@ -65,9 +64,9 @@ func New(o Options) *API {
 }
 
 const (
-	// patience bounds what one request may ask of the database.
+	// patience bounds the time that one request may take in the database.
 	patience = 30 * time.Second
-	// flushPatience is how long a read waits for what was just booked.
+	// flushPatience is how long a read waits for calls to be booked.
 	flushPatience = 2 * time.Second
 )
 
@@ -83,9 +82,9 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// Session is on whose behalf a page asks.
+// Session is the signed-in user of a page.
 type Session struct {
-	// Caller is the key that signed in, as it is now.
+	// Caller is the key that signed in, with its current rights.
 	Caller *modelgate.Caller
 	// Portal says that it signed in to its reseller's portal, where keys are
 	// issued on the terms of modelgate.Caller.SelfIssue only.
@@ -100,12 +99,10 @@ func (a *API) ServeFor(w http.ResponseWriter, r *http.Request, s Session) {
 	}
 }
 
-// fail answers an error. That the database is away is no fault of the
-// gateway's and passes: the client is told to come again.
+// fail writes an error. An unreachable database is not the gateway's fault and
+// passes: the client may retry.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	if !errors.Is(err, context.Canceled) { // the client left: nobody's fault
-		httpx.LogFault(a.Log, w, r, err)
-	}
+	httpx.LogFault(a.Log, w, r, err)
 	if modelgate.KindOf(err) == modelgate.Internal && store.Unreachable(err) {
 		err = modelgate.Errorf(modelgate.Unavailable, "the database does not answer; retry shortly")
 	}
@@ -128,7 +125,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, s Session) error {
 	if found.route == nil {
 		return found.refuse(w)
 	}
-	// A change is made or not made, whether or not its client waits for it.
+	// A change is completed or not made at all, even if its client has left.
 	ctx := r.Context()
 	if found.route.method != http.MethodGet {
 		ctx = context.WithoutCancel(ctx)
@@ -161,7 +158,8 @@ func (a *API) settle(ctx context.Context) {
 	a.await(ctx, "reading before all calls are booked", a.Flushed)
 }
 
-// await does something that a read can do without, for flushPatience at most.
+// await waits at most flushPatience for something that a read can do without.
+// Where it fails, otherwise is logged.
 func (a *API) await(ctx context.Context, otherwise string, do func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(ctx, flushPatience)
 	defer cancel()

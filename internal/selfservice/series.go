@@ -14,8 +14,8 @@ const (
 	// and longestHours the longest that may be.
 	finestSeries = 3 * 24 * time.Hour
 	longestHours = 62 * 24 * time.Hour
-	// mostGroups are the groups of a series: as many as can be told apart in
-	// a chart, with one more for the rest.
+	// mostGroups is the number of groups of a series: as many as a chart can
+	// distinguish, with one more for the rest.
 	mostGroups = 7
 )
 

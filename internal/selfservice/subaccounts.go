@@ -83,6 +83,6 @@ func (a *API) patchSubAccount(ctx context.Context, by actor, in subAccountPatch)
 	if err := a.Store.PatchSubAccount(ctx, by.ClientID, in.id, patch, record); err != nil {
 		return err
 	}
-	a.Keys.ForgetSubAccount(in.id) // before the answer: here it holds at once
+	a.Keys.ForgetSubAccount(in.id) // before the response, so that it takes effect at once on this instance
 	return nil
 }

@@ -27,7 +27,7 @@ type usageView struct {
 }
 
 // viewUsage shows a row. An end customer sees the billed price in place of
-// the cost, and what it asked for in place of where that ran.
+// the cost, and author and slug in place of provider and native model.
 func viewUsage(by actor, row *modelgate.UsageRow) usageView {
 	v := usageView{
 		row.ID.String(), row.ClientID, row.CallBegin.Provider, row.CallBegin.Model, row.Slug, row.Author, row.Cost.Billed(by.Markup),
