@@ -37,7 +37,7 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self'; font-sr
 type file struct {
 	plain []byte
 	// zipped is its compressed form, made when it is first asked for: a start
-	// does not wait for it. It is nil for what is compressed already.
+	// does not wait for it. It is nil for files that are compressed already.
 	zipped func() []byte
 	kind   string // Content-Type
 }
@@ -129,7 +129,7 @@ func (f file) write(w http.ResponseWriter, r *http.Request) {
 	h.Set("Content-Type", f.kind)
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client is gone: nobody is left to tell
+		_, _ = w.Write(body) // it fails if the client has left
 	}
 }
 
@@ -180,7 +180,7 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request, at *site) error {
 	if !ok {
 		h.Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(http.StatusServiceUnavailable)
-		_, _ = w.Write([]byte(unbuilt)) // the client is gone: nobody is left to tell
+		_, _ = w.Write([]byte(unbuilt)) // it fails if the client has left
 		return nil
 	}
 	h.Set("Content-Security-Policy", policy)

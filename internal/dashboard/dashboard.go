@@ -3,7 +3,7 @@
 // /p/{portal_slug}, and the sessions of both.
 //
 // A session is a row of the database that a random cookie names and that stands
-// for a key. What the pages ask for lies under their own path
+// for a key. Pages make their requests below their own path
 // (/dashboard/gw/…, /dashboard/v1/…, /p/{slug}/gw/…) and enters the same
 // handlers as a call that presents the key: session and key are looked up again
 // each time, and the key's scopes decide. Cookies mean nothing anywhere else.
@@ -164,8 +164,8 @@ func (p *Pages) serveSite(w http.ResponseWriter, r *http.Request, at *site, rest
 	return p.page(w, r, at)
 }
 
-// enter hands a request on to the API, without what a browser adds by itself
-// and what presents a key.
+// enter passes a request of a signed-in page to the API, without the headers
+// that a browser adds and those that present a key.
 func (p *Pages) enter(w http.ResponseWriter, r *http.Request, at *site) error {
 	caller, _, err := p.visitor(r, at)
 	if err != nil {
@@ -185,9 +185,9 @@ func (p *Pages) enter(w http.ResponseWriter, r *http.Request, at *site) error {
 	return nil
 }
 
-// guard sets what every answer of the pages carries. An answer that is no page
-// must not become one: what a provider sends is shown as text by the pages'
-// own code or not at all.
+// guard sets the headers that every response carries. A response that is not a
+// page must not be rendered as one: the replies of providers are shown as text, by
+// the pages' own code only.
 func guard(h http.Header) {
 	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; sandbox")
 	h.Set("X-Content-Type-Options", "nosniff")

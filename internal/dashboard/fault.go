@@ -45,7 +45,7 @@ func writePlain(w http.ResponseWriter, r *http.Request, status int, text string)
 	h.Set("Content-Length", strconv.Itoa(len(text)))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write([]byte(text)) // the client is gone: nobody is left to tell
+		_, _ = w.Write([]byte(text)) // it fails if the client has left
 	}
 }
 

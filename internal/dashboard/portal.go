@@ -9,8 +9,9 @@ import (
 	"modelgate/internal/store"
 )
 
-// A portal's branding is read for everyone who opens it, signed in or not, so
-// it is kept for a moment: what strangers may cost the database is bounded.
+// A portal's branding is read for everyone who opens it, signed in or not. It is
+// cached for a moment, which bounds the load that unauthenticated clients can put
+// on the database.
 const (
 	brandAge  = 2 * time.Second
 	maxBrands = 1024
@@ -28,8 +29,8 @@ type brands struct {
 	found map[string]brandEntry
 }
 
-// brand is the portal with a slug, at most brandAge old; older while the store
-// does not answer, for people in a portal are then told so under its brand.
+// brand is the portal with a slug, at most brandAge old. While the store does
+// not answer it may be older, so that the error is shown under the portal's brand.
 // Errors: not_found.
 func (p *Pages) brand(ctx context.Context, slug string) (modelgate.Branding, error) {
 	now := p.Now()

@@ -27,8 +27,8 @@ func (s *site) welcomes(c *modelgate.Caller) bool {
 	return c.SubAccountID != "" && c.ClientID == s.brand.ClientID
 }
 
-// session answers /session: GET tells who is signed in, POST signs in and
-// DELETE out.
+// session serves /session: GET returns the signed-in user, POST signs in and
+// DELETE signs out.
 func (p *Pages) session(w http.ResponseWriter, r *http.Request, at *site) error {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
@@ -36,7 +36,7 @@ func (p *Pages) session(w http.ResponseWriter, r *http.Request, at *site) error 
 		if err != nil {
 			return err
 		}
-		return p.tell(r.Context(), w, at, caller, session.ExpiresAt)
+		return p.writeSession(r.Context(), w, at, caller, session.ExpiresAt)
 	case http.MethodPost:
 		return p.signIn(w, r, at)
 	case http.MethodDelete:
@@ -72,27 +72,27 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *site) error {
 		if at.brand == nil {
 			return modelgate.Errorf(modelgate.Forbidden, "this key belongs to a customer; its portal is where it signs in")
 		}
-		return modelgate.ErrUnauthorized // no word on where else the key may be good
+		return modelgate.ErrUnauthorized // does not reveal where else the key is valid
 	}
 	pass, err := p.Limiter.Enter(caller.KeyID, caller.Limits, ratelimit.Request)
 	if err != nil {
 		return err
 	}
 	defer pass.Release()
-	session, token := p.begin(caller, modelgate.DigestOf(secret), at)
+	session, token := p.newSession(caller, modelgate.DigestOf(secret), at)
 	if err := p.Store.StartSession(r.Context(), session, modelgate.DigestOf(token)); err != nil {
 		return err
 	}
-	// What the browser held before is over. Where that cannot be noted now it
-	// ends by itself.
-	_ = p.end(r, at)
+	// The browser's earlier session ends. If the database does not answer now, it
+	// expires.
+	_ = p.endSession(r, at)
 	http.SetCookie(w, p.cookie(r, at, token, int(session.ExpiresAt.Sub(p.Now()).Seconds())))
-	return p.tell(r.Context(), w, at, caller, session.ExpiresAt)
+	return p.writeSession(r.Context(), w, at, caller, session.ExpiresAt)
 }
 
-// begin draws a new session of a caller, and what its browser is to hold. It
-// ends with the key if not before.
-func (p *Pages) begin(c *modelgate.Caller, key modelgate.Digest, at *site) (modelgate.Session, string) {
+// newSession makes a session of a caller, and the token for its cookie. The
+// session expires no later than the key.
+func (p *Pages) newSession(c *modelgate.Caller, key modelgate.Digest, at *site) (modelgate.Session, string) {
 	id := p.IDs.New()
 	now := id.Time()
 	ends := now.Add(modelgate.SessionLife)
@@ -114,11 +114,11 @@ const (
 	tokenLen   = (tokenBytes*8 + 5) / 6
 )
 
-// mostTokens are looked at of one request. A browser sends several cookies of
-// one name where somebody has set another for a wider path or domain.
+// mostTokens bounds the cookies that are tried for one request. A browser sends
+// several cookies of one name if another was set for a wider path or domain.
 const mostTokens = 4
 
-// tokens are the digests of what a request holds that can be a session's.
+// tokens are the digests of the request's cookies that can be a session's.
 func (p *Pages) tokens(r *http.Request, at *site) (digests []modelgate.Digest) {
 	for _, cookie := range r.CookiesNamed(p.cookieName(r, at)) {
 		if len(cookie.Value) == tokenLen && len(digests) < mostTokens {
@@ -128,7 +128,7 @@ func (p *Pages) tokens(r *http.Request, at *site) (digests []modelgate.Digest) {
 	return digests
 }
 
-// visitor is who is signed in, with the rights that its key has now.
+// visitor is the caller that is signed in, with the current rights of its key.
 func (p *Pages) visitor(r *http.Request, at *site) (*modelgate.Caller, *modelgate.Session, error) {
 	from := auth.OriginOf(r)
 	for _, digest := range p.tokens(r, at) {
@@ -174,8 +174,8 @@ func (p *Pages) cookieName(r *http.Request, at *site) string {
 
 func (p *Pages) overTLS(r *http.Request) bool { return p.secure || p.OverTLS(r) }
 
-// sessionView is what a page needs to know of who is signed in. Of a customer
-// it says nothing about the reseller.
+// sessionView describes the signed-in user to a page. A customer's view has no
+// member about the reseller.
 type sessionView struct {
 	Name             string             `json:"name"` // of the organization, or of the customer
 	OrganizationID   modelgate.ClientID `json:"organization_id,omitzero"`
@@ -189,7 +189,8 @@ type sessionView struct {
 	SessionExpiresAt time.Time          `json:"session_expires_at"`
 }
 
-func (p *Pages) tell(ctx context.Context, w http.ResponseWriter, at *site, c *modelgate.Caller, ends time.Time) error {
+// writeSession writes the sessionView of a caller.
+func (p *Pages) writeSession(ctx context.Context, w http.ResponseWriter, at *site, c *modelgate.Caller, ends time.Time) error {
 	view := sessionView{KeyID: c.KeyID, KeyExpiresAt: c.ExpiresAt, Scopes: c.Scopes, BaseURL: p.BaseURL, SessionExpiresAt: ends}
 	if at.brand != nil {
 		customer, err := p.Store.SubAccount(ctx, c.ClientID, c.SubAccountID)

@@ -11,7 +11,7 @@ import (
 	"modelgate/internal/store"
 )
 
-// errStillOpen answers who signs out while the database is away.
+// errStillOpen is the response to a sign-out while the database does not answer.
 var errStillOpen = &modelgate.Error{
 	Kind:    modelgate.Unavailable,
 	Message: "this browser is signed out, but the database does not answer and the session itself is not ended: it ends within 12 hours, or sign in again and sign out everywhere",
@@ -20,8 +20,8 @@ var errStillOpen = &modelgate.Error{
 // endPatience bounds how long the database is waited for.
 const endPatience = 5 * time.Second
 
-// ending is the context in which a session is ended: like any change, whether
-// or not its client waits for it.
+// ending is the context in which a session is ended. Like any change, it is
+// completed even if the client has left.
 func ending(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(r.Context()), endPatience)
 }
@@ -34,9 +34,9 @@ func (p *Pages) signOut(w http.ResponseWriter, r *http.Request, at *site) error 
 	if err := q.Err(); err != nil {
 		return err
 	}
-	end := p.end
+	end := p.endSession
 	if everywhere {
-		end = p.endAll
+		end = p.endAllSessions
 	}
 	err := end(r, at)
 	if everywhere && modelgate.KindOf(err) == modelgate.Unauthorized {
@@ -53,14 +53,14 @@ func (p *Pages) signOut(w http.ResponseWriter, r *http.Request, at *site) error 
 	return nil
 }
 
-// end ends the session of a request. Whether it was still good does not
-// matter: one that is over is what was asked for.
-func (p *Pages) end(r *http.Request, at *site) error {
+// endSession ends the session of a request. A session that has ended already is
+// not an error.
+func (p *Pages) endSession(r *http.Request, at *site) error {
 	for _, digest := range p.tokens(r, at) {
 		ctx, cancel := ending(r)
 		err := p.Store.EndSession(ctx, digest, at.name)
 		cancel()
-		p.Sessions.Forget(digest) // before the answer: here it holds at once
+		p.Sessions.Forget(digest) // before the response, so that it takes effect at once on this instance
 		if err != nil {
 			return err
 		}
@@ -68,8 +68,8 @@ func (p *Pages) end(r *http.Request, at *site) error {
 	return nil
 }
 
-// endAll ends all sessions of the key that a request is signed in with.
-func (p *Pages) endAll(r *http.Request, at *site) error {
+// endAllSessions ends all sessions of the key that a request is signed in with.
+func (p *Pages) endAllSessions(r *http.Request, at *site) error {
 	caller, _, err := p.visitor(r, at)
 	if err != nil {
 		return err

@@ -56,8 +56,8 @@ func ReadBody(r *http.Request, limit int64, memory *Reservation) ([]byte, error)
 	}
 }
 
-// checkEncoding refuses a compressed body: what is judged must be what is
-// sent, and a small body must not become a large one.
+// checkEncoding refuses a compressed body: the gateway must check the bytes that
+// it forwards, and a small body must not expand to a large one.
 func checkEncoding(h http.Header) error {
 	for _, line := range h["Content-Encoding"] {
 		for coding := range strings.SplitSeq(line, ",") {

@@ -17,8 +17,8 @@ type Position struct {
 	ID string    // at most 64 bytes
 }
 
-// Cursors signs and reads the cursors of paged lists. A cursor shows nothing
-// but a place, and one that was altered, or that belongs to another list,
+// Cursors signs and reads the cursors of paged lists. A cursor contains
+// only a position. One that was altered, or that belongs to another list,
 // organization or filter, is refused. Safe for concurrent use.
 type Cursors struct{ key []byte }
 

@@ -75,7 +75,7 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error, s Surface) {
 	}
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client is gone: nobody is left to tell
+		_, _ = w.Write(body) // it fails if the client has left
 	}
 }
 
@@ -88,7 +88,7 @@ func LogFault(log *slog.Logger, w http.ResponseWriter, r *http.Request, err erro
 	log.Error("request failed", "request_id", requestIDText(w), "method", r.Method, "error", err)
 }
 
-// appendString appends s as a JSON string; what is no UTF-8 is replaced.
+// appendString appends s as a JSON string. Invalid UTF-8 is replaced.
 func appendString(b []byte, s string) []byte {
 	quoted, _ := jsontext.AppendQuote(b, strings.ToValidUTF8(s, "\uFFFD")) // fails on invalid UTF-8 only
 	return quoted

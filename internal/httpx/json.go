@@ -20,14 +20,14 @@ import (
 // declares what the body may hold:
 //
 //   - json:"name" is a member, its name exactly as written
-//   - null:"absent" beside it says that null is the same as leaving it out;
-//     everywhere else null is refused, so that a variable that happens to be
-//     empty on the client's side cannot widen what is asked for
+//   - null:"absent" beside it makes null the same as leaving the member out.
+//     Everywhere else null is refused, so that an unset variable of the client
+//     cannot widen a request
 //   - a blank field `_ struct{}` with ignore:"a,b" names members that answers
 //     have and that are not read
 //
-// What names an organization is ignored too: that of the key is meant. All
-// else (an unknown or duplicate member, trailing data, a wrong type, null,
+// Members that name an organization are ignored too, because the key determines
+// it. Anything else (an unknown or duplicate member, trailing data, a wrong type, null,
 // invalid UTF-8, U+0000 in a string) is bad_request, and where the fault is
 // one member's the message names it.
 func DecodeJSON(body []byte, into any) error {
@@ -133,7 +133,7 @@ func WriteJSON(w http.ResponseWriter, v any) error {
 	h.Set("Content-Length", strconv.Itoa(len(body)))
 	h.Set("Cache-Control", "no-store")
 	w.WriteHeader(http.StatusOK)
-	_, _ = w.Write(body) // the client is gone: nobody is left to tell
+	_, _ = w.Write(body) // it fails if the client has left
 	return nil
 }
 

@@ -23,8 +23,8 @@ type Params struct {
 
 type parameter struct{ name, value string }
 
-// ParseParams reads a query string. There is none that cannot be read: a
-// percent sign that begins no escape stands for itself.
+// ParseParams reads a query string. Every query string can be read: a percent
+// sign that does not begin an escape stands for itself.
 func ParseParams(query string) *Params {
 	p := &Params{}
 	for pair := range strings.SplitSeq(query, "&") {
@@ -37,8 +37,7 @@ func ParseParams(query string) *Params {
 	return p
 }
 
-// Unknown are the names of parameters that were given and that nobody has
-// asked for, each once.
+// Unknown are the names of the given parameters that were not read, each once.
 func (p *Params) Unknown() (names []string) {
 	seen := map[string]bool{}
 	for _, name := range p.known {
@@ -69,8 +68,8 @@ func (p *Params) fail(format string, args ...any) {
 	}
 }
 
-// Text is a parameter as sent and whether it was. Sent twice, or with bytes
-// that no text has, it is an error and none.
+// Text is a parameter as sent, and whether it was. A parameter that was sent
+// twice, or is not text, is an error and counts as not sent.
 func (p *Params) Text(name string) (value string, given bool) {
 	if !slices.Contains(p.known, name) {
 		p.known = append(p.known, name)

@@ -12,8 +12,8 @@ const ForwardedFor = "X-Forwarded-For"
 
 const forwardedProto = "X-Forwarded-Proto"
 
-// Proxies are the networks of the reverse proxies whose word on their clients
-// is taken; nil for none. Safe for concurrent use.
+// Proxies are the networks of the trusted reverse proxies, whose headers about
+// their clients are believed; nil for none. Safe for concurrent use.
 type Proxies []netip.Prefix
 
 // Trusts reports whether an address is such a proxy's.
@@ -27,7 +27,7 @@ func (p Proxies) Trusts(a netip.Addr) bool {
 
 // Client is the address that a request comes from: its peer's, or where that
 // is a trusted proxy the last one in the lines of X-Forwarded-For that is not.
-// Behind an element that is no address, the hop that added it is the client.
+// If an element is not an address, the client is the hop that added it.
 func (p Proxies) Client(peer netip.Addr, forwarded []string) netip.Addr {
 	client := peer.Unmap().WithZone("")
 	for _, line := range slices.Backward(forwarded) {
@@ -42,8 +42,8 @@ func (p Proxies) Client(peer netip.Addr, forwarded []string) netip.Addr {
 	return client
 }
 
-// parseHop reads one element of X-Forwarded-For: an address, maybe in brackets,
-// maybe with a port.
+// parseHop reads one element of X-Forwarded-For: an address, in brackets or not,
+// with a port or without.
 func parseHop(text string) (netip.Addr, bool) {
 	a, err := netip.ParseAddr(strings.TrimSuffix(strings.TrimPrefix(text, "["), "]"))
 	if err != nil {
@@ -74,6 +74,6 @@ func (p Proxies) Ignored(r *http.Request) bool {
 // peerOf is the address of a request's connection; the zero one where there is
 // none to be read.
 func peerOf(r *http.Request) netip.Addr {
-	peer, _ := netip.ParseAddrPort(r.RemoteAddr) // what cannot be read is nobody's
+	peer, _ := netip.ParseAddrPort(r.RemoteAddr) // an address that cannot be parsed is not trusted
 	return peer.Addr()
 }

@@ -32,12 +32,12 @@ type Options struct {
 	// Stall is how long a client may take nothing of what is written to it; 0
 	// means a minute.
 	Stall time.Duration
-	// Proxies are those whose headers about their clients are believed. The
-	// first such header of another peer is logged as a warning.
+	// Proxies are the trusted reverse proxies. The first forwarding header of
+	// another peer is logged as a warning.
 	Proxies Proxies
-	// CrossOrigin sets the headers of an answer to a page of another site, also
-	// where the request is refused, and reports whether that was all of the
-	// answer; nil sets none.
+	// CrossOrigin sets the headers of a response to a page of another site, also
+	// where the request is refused. It reports whether it has written the whole
+	// response; nil sets none.
 	CrossOrigin func(http.ResponseWriter, *http.Request) (answered bool)
 }
 
@@ -78,7 +78,7 @@ func Wrap(o Options, next http.Handler) http.Handler {
 }
 
 // RequestID is the id that Wrap drew; the zero UUID without Wrap. It is read
-// from the response, so it is always the one the client is told.
+// from the response, so it is always the one that the client is sent.
 func RequestID(w http.ResponseWriter) modelgate.UUID {
 	id, _ := modelgate.ParseUUID(requestIDText(w))
 	return id
@@ -169,8 +169,8 @@ type tracker struct {
 	stall   time.Duration // for a write
 	until   time.Time     // see beginWrite
 
-	body      *pacedBody // of which the answer must take notice, see unread
-	lingering *pacedBody // what is left of it is read behind the answer
+	body      *pacedBody // still unread when the response begins, see unread
+	lingering *pacedBody // its rest is read after the response
 }
 
 // begin is called before anything of the response leaves but a 1xx.

@@ -8,8 +8,8 @@ import (
 	"modelgate"
 )
 
-// priceView is what a model costs. Tiers, time windows and the service tier of a
-// reply can change the price of a call; see Varies.
+// priceView is what a model costs. The length of the prompt, the time of day
+// and what the reply reports can change the price of a call; see Varies.
 type priceView struct {
 	Slug string `json:"slug"`
 	// Prices is empty where none is known.
