@@ -125,21 +125,14 @@ func (x *exchange) ignore() error {
 // nameList is names in a header's value: escaped as in a query, comma
 // separated, at most 256 bytes, with "..." in place of those that do not fit.
 func nameList(names []string) string {
-	const most, more = 256, "..."
-	list := ""
-	for i, name := range names {
-		text := url.QueryEscape(name)
-		if i > 0 {
-			text = "," + text
-		}
-		room := most
-		if i < len(names)-1 {
-			room -= len("," + more)
-		}
-		if len(list)+len(text) > room {
-			return strings.TrimPrefix(list+","+more, ",")
-		}
-		list += text
+	const most = 256
+	var escaped []string
+	for _, name := range names {
+		escaped = append(escaped, url.QueryEscape(name))
+	}
+	list := strings.Join(escaped, ",")
+	if len(list) > most {
+		list = list[:strings.LastIndexByte(list[:most-len("...")], ',')+1] + "..."
 	}
 	return list
 }

@@ -129,34 +129,26 @@ func compile() (all []route) {
 	return all
 }
 
-// match is the outcome of finding a route: the route and the values of its
-// path, or the methods that the path has, or neither.
-type match struct {
-	route   *route
-	values  []string
-	methods []string
-}
-
-// find compares the path as it was sent, segment by segment. The path is not
-// cleaned: //gw/keys and /gw/keys/ are other paths.
-func (a *API) find(r *http.Request) match {
+// find is the route of a request and the values of its path, or the methods
+// that the path has, or neither. It compares the path as it was sent, segment by
+// segment. The path is not cleaned: //gw/keys and /gw/keys/ are other paths.
+func (a *API) find(r *http.Request) (found *route, values, methods []string) {
 	segments := strings.Split(r.URL.EscapedPath(), "/")
-	var m match
 	for i := range a.routes {
 		route := &a.routes[i]
 		values, ok := route.values(segments)
 		switch {
 		case !ok:
 		case route.method == r.Method, route.method == http.MethodGet && r.Method == http.MethodHead:
-			return match{route: route, values: values}
+			return route, values, nil
 		default:
-			m.methods = append(m.methods, route.method)
+			methods = append(methods, route.method)
 			if route.method == http.MethodGet {
-				m.methods = append(m.methods, http.MethodHead)
+				methods = append(methods, http.MethodHead)
 			}
 		}
 	}
-	return m
+	return nil, nil, methods
 }
 
 // values are what the pattern's names stand for, decoded.
@@ -186,13 +178,13 @@ func (r *route) values(segments []string) ([]string, bool) {
 	return values, len(segments) == len(r.segments)
 }
 
-// refuse is the error of an unknown path or method.
-func (m match) refuse(w http.ResponseWriter) error {
-	if len(m.methods) == 0 {
+// noRoute is the error of a path that has only these methods, or none.
+func noRoute(w http.ResponseWriter, methods []string) error {
+	if len(methods) == 0 {
 		return modelgate.Errorf(modelgate.NotFound, "no such path")
 	}
-	slices.Sort(m.methods)
-	allow := strings.Join(m.methods, ", ")
+	slices.Sort(methods)
+	allow := strings.Join(methods, ", ")
 	w.Header().Set("Allow", allow)
 	return modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use %s", allow)
 }

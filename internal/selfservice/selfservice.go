@@ -111,9 +111,9 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request, s Session) error {
 	caller := s.Caller
-	found := a.find(r)
-	if found.route != nil {
-		if err := found.route.admit(s); err != nil {
+	found, values, methods := a.find(r)
+	if found != nil {
+		if err := found.admit(s); err != nil {
 			return err
 		}
 	}
@@ -122,23 +122,23 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, s Session) error {
 		return err
 	}
 	defer pass.Release()
-	if found.route == nil {
-		return found.refuse(w)
+	if found == nil {
+		return noRoute(w, methods)
 	}
 	// A change is completed or not made at all, even if its client has left.
 	ctx := r.Context()
-	if found.route.method != http.MethodGet {
+	if found.method != http.MethodGet {
 		ctx = context.WithoutCancel(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	return found.route.serve(a, ctx, &exchange{
+	return found.serve(a, ctx, &exchange{
 		actor:   actor{caller, httpx.RequestID(w).String(), s.Portal},
 		w:       w,
 		r:       r,
-		path:    found.values,
+		path:    values,
 		query:   httpx.ParseParams(r.URL.RawQuery),
-		strict:  found.route.extension,
+		strict:  found.extension,
 		maxBody: a.MaxBody,
 		memory:  a.Memory,
 	})
