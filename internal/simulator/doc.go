@@ -6,8 +6,12 @@
 // provider account; tests and benchmarks use it as the upstream whose own
 // ledger says what was really served.
 //
-// An answer depends on the request, the seed and nothing else, except for the
-// timestamps and the place of a job among equal jobs. It can be billed by hand:
+// A handler makes one description of its answer (completion, job) and writes it
+// in the format of its path, whole or as a stream; send then applies the
+// directives about delays, cuts and faults, and records what was sent.
+//
+// An answer depends on the request alone, except for timestamps, request ids and
+// the ids of jobs. It can be billed by hand:
 //
 //   - Input tokens are the words (separated by white space) of all text in the
 //     request: messages, system text, instructions, prompt, query, documents.

@@ -14,10 +14,8 @@ import (
 // send writes the answer as the directives want it, and records the call.
 func (c *call) send(w http.ResponseWriter, a answer) {
 	ctx := c.r.Context()
-	if cancelctx.Sleep(ctx, c.d.delay) == nil && c.d.hang == 0 {
+	if cancelctx.Sleep(ctx, c.d.delay) != nil || c.d.hang == 0 {
 		<-ctx.Done()
-	}
-	if ctx.Err() != nil {
 		c.record()
 		return
 	}

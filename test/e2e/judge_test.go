@@ -54,7 +54,7 @@ func readRows(t *testing.T, driver, source string) []row {
 			t.Fatal(err)
 		}
 		if r.mark, err = strconv.Atoi(pairs.N); err != nil {
-			t.Fatalf("a row without the mark of its call: %s", attribution)
+			t.Fatalf("a usage row has no mark of the call that made it: its attribution is %s", attribution)
 		}
 		rows = append(rows, r)
 	}
@@ -227,7 +227,7 @@ func (v *verdict) check(t *testing.T) {
 	t.Helper()
 	for _, f := range v.faults() {
 		if f.n > 0 {
-			t.Errorf("%s: %d calls, such as\n\t%s", f.name, f.n, strings.Join(f.marks, "\n\t"))
+			t.Errorf("%s: %d calls; a call's mark is in its row's attribution and in the provider's ledger:\n\t%s", f.name, f.n, strings.Join(f.marks, "\n\t"))
 		}
 	}
 }

@@ -99,7 +99,7 @@ func (w *world) verdict(calls []*call) *verdict {
 	w.t.Helper()
 	v := w.verdictOfCut(calls)
 	if v.answered == 0 {
-		w.t.Error("no call was answered")
+		w.t.Error("no call was answered, so nothing is proved; the log below should say why")
 	}
 	return v
 }
@@ -113,7 +113,7 @@ func (w *world) verdictOfCut(calls []*call) *verdict {
 	v.reconciled = "no difference"
 	if code != 0 {
 		v.reconciled = "DIFFERENCES"
-		w.t.Errorf("reconcile: exit %d\n%s%s", code, stdout, stderr)
+		w.t.Errorf("`modelgate reconcile` found that counters differ from the usage rows (exit %d):\n%s%s", code, stdout, stderr)
 	}
 	if w.t.Failed() {
 		w.t.Logf("the gateway's log ends with\n%s", tail(w.Log(), 4000))
@@ -155,7 +155,7 @@ func (w *world) eventually(what string, within time.Duration, so func() bool) ti
 			break
 		}
 		if time.Since(began) > within {
-			w.t.Errorf("%s: not within %v", what, within)
+			w.t.Errorf("waited %v in vain until: %s; the gateway's log ends with\n%s", within, what, tail(w.Log(), 2000))
 			break
 		}
 	}

@@ -310,7 +310,7 @@ func chat(model string) string {
 	return fmt.Sprintf(`{"model":%q,"messages":[{"role":"user","content":"hello"}]}`, model)
 }
 
-// inspect reads a figure of the gateway's metrics.
+// metric reads a figure of the gateway's metrics.
 func metric(t testing.TB, base, name string) float64 {
 	t.Helper()
 	resp, err := client.Get(base + "/metrics")
@@ -325,7 +325,7 @@ func metric(t testing.TB, base, name string) float64 {
 			return value
 		}
 	}
-	t.Fatalf("no metric %s", name)
+	t.Fatalf("%s/metrics has no %s: if it was renamed, rename it here and in docs/guides/metrics.md", base, name)
 	return 0
 }
 
@@ -334,7 +334,7 @@ func eventually(t testing.TB, what string, within time.Duration, so func() bool)
 	t.Helper()
 	for end := time.Now().Add(within); !so(); {
 		if time.Now().After(end) {
-			t.Errorf("%s: not within %v", what, within)
+			t.Errorf("waited %v in vain until: %s", within, what)
 			return
 		}
 		time.Sleep(20 * time.Millisecond)

@@ -262,7 +262,7 @@ func (g *Gateway) Admin(result any, args ...string) {
 	g.t.Helper()
 	stdout, stderr, code := g.Run(append(args, "--config", g.ConfigFile, "--json")...)
 	if code != 0 {
-		g.t.Fatalf("modelgate %s: exit %d\n%s", strings.Join(args, " "), code, stderr)
+		g.t.Fatalf("modelgate %s exited with %d, want 0:\n%s", strings.Join(args, " "), code, stderr)
 	}
 	if result == nil {
 		return

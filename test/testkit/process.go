@@ -97,7 +97,7 @@ func findProgram(name string, patterns ...string) string {
 func notShort(t testing.TB) {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("starts another program: make test")
+		t.Skip("starts another program: leave -short out, or run make test")
 	}
 }
 
