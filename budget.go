@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Level is what a budget or a counter of spend belongs to (spec: Budget). The
-// levels are hierarchical: client, then sub_account, then key.
+// Level is the kind of thing that a budget or a counter of spend belongs to
+// (spec: Budget). The levels are hierarchical: client, sub_account, key.
 type Level string
 
 // The levels.
@@ -43,7 +43,7 @@ func (p Period) Start(t time.Time) time.Time {
 // MaxBudget is the largest limit of a budget.
 const MaxBudget = 1_000_000_000 * USD
 
-// Owner is who has set a budget. Each changes and removes its own alone.
+// Owner is who set a budget. An owner changes and removes its own budgets only.
 type Owner string
 
 // The owners. Sub-account is that of every key bound to it.
@@ -53,21 +53,22 @@ const (
 	OwnerSubAccount   Owner = "sub_account"
 )
 
-// Budget is a limit of what a level may spend in a period. Each owner has at
-// most one for a target and a period; all of them apply, so the smallest binds.
+// Budget limits what a level may spend in a period. An owner has at most one
+// budget for a target and a period. All of them apply, so the smallest decides.
 type Budget struct {
 	Level  Level
 	ID     string // of the client, sub-account or key
 	Period Period
-	Owner  Owner // "" is the organization; not said of what binds a Caller
-	// Generation is how far above its caller the key stands that the budget is
-	// for; 0 for the caller's own and for all other levels.
+	Owner  Owner // "" is the organization; not set on the budgets of a Caller
+	// Generation is the distance from the caller's key up to the key that the
+	// budget is for: 0 for the caller's own key and for other levels, 1 for its
+	// issuer.
 	Generation int
-	// Limit is more than 0 and at most MaxBudget. That of a balance is what
-	// was ever credited, 0 before the first credit.
+	// Limit is more than 0 and at most MaxBudget. For a balance it is the sum
+	// of all credits, 0 before the first.
 	Limit Nano
-	// Revision grows with each change of the limit, also over a removal. It
-	// tells the newer of two limits.
+	// Revision grows with each change of the limit, also when the budget is
+	// removed and set again. The higher of two revisions is the newer limit.
 	Revision int64
 }
 
@@ -88,7 +89,7 @@ func (b *Budget) Validate() error {
 // IsBalance reports whether the budget is a client's prepaid balance.
 func (b *Budget) IsBalance() bool { return b.Period == Total }
 
-// Refusal is what a call gets that the budget does not let pass.
+// Refusal is the error of a call that the budget stops.
 func (b *Budget) Refusal() *Error {
 	if b.IsBalance() {
 		return ErrBalance
@@ -112,10 +113,9 @@ func compareBudgets(a, b Budget) int {
 // balance, then from the client down, and the day before the month.
 func SortBudgets(list []Budget) { slices.SortFunc(list, compareBudgets) }
 
-// Holds says for which budgets of its caller a call has money reserved: one
-// bit for each level and period, and for each ancestor of its key and period.
-// A call remembers it, because its cost then comes out of what its instance
-// holds.
+// Holds is the set of budgets on which a call has money reserved: one bit for
+// each level and period, and for each ancestor of its key and period. The cost
+// of the call is settled against these reservations of its instance.
 type Holds uint16
 
 // hold is the budget's bit: two periods of a level beside each other, the
@@ -154,8 +154,8 @@ func (h Holds) HasAbove(generation int, p Period) bool {
 	return h&b.hold() != 0
 }
 
-// Counter names what one level spends in one period: a row of spend. It is
-// comparable.
+// Counter identifies the spend of one level in one period: a row of spend. It
+// is comparable.
 type Counter struct {
 	ClientID ClientID
 	Level    Level
@@ -173,42 +173,41 @@ func (b *Budget) Counter(c ClientID, t time.Time) Counter {
 	return k
 }
 
-// Ask is what an instance wants to hold of a budget, beside what it holds
-// already.
+// Ask is the request of an instance to reserve more of a budget.
 type Ask struct {
 	Counter Counter
-	// Least is what there must be, Most what is taken where there is as much;
+	// Least is the smallest amount worth granting and Most the largest wanted;
 	// 0 < Least ≤ Most.
 	Least, Most Nano
-	// Plenty is what must be left for Most to be granted, where that is more
-	// than Most itself.
+	// Plenty is how much must be left for Most to be granted, where that is
+	// more than Most itself.
 	Plenty Nano
-	// Room is what must be left for Least to be granted: Least itself, or less
-	// to let one call cross the limit; 0 < Room ≤ Least.
+	// Room is how much must be left for Least to be granted: Least itself, or
+	// less so that one call may cross the limit; 0 < Room ≤ Least.
 	Room Nano
-	// Seq numbers the changes of what the instance holds of the counter. One
-	// that was made already is not made again but answered as it was: where an
-	// answer was lost, the change is sent once more under its number.
+	// Seq numbers the changes that the instance makes to its reservation on the
+	// counter. A change whose answer was lost is sent again under its number;
+	// it is not applied twice, and the answer is the first one.
 	Seq int64
 }
 
-// Held is the answer to an Ask.
+// Held is the result of an Ask.
 type Held struct {
 	Granted Nano // 0: refused, unless Gone
-	// Gone: there is no such budget any more, and nothing to reserve. A
-	// balance is never gone.
+	// Gone: the budget does not exist any more, so there is nothing to reserve.
+	// A balance is never gone.
 	Gone bool
-	// Left is limit - settled - held after it; below 0 where the limit was
-	// passed or lowered.
+	// Left is limit - settled - reserved after the grant; below 0 where the
+	// limit was passed or lowered.
 	Left Nano
 }
 
-// Return gives back what an instance holds of a budget and does not need.
+// Return gives back the unused part of an instance's reservation on a budget.
 type Return struct {
 	Counter Counter
 	Amount  Nano // ≥ 0
-	// Close gives back all there is, for an instance that has nothing under
-	// way on the counter; it has no Amount and no Seq.
+	// Close gives the whole reservation back, for an instance without open
+	// calls on the counter. Amount and Seq are not set then.
 	Close bool
 	Seq   int64 // see Ask
 }

@@ -38,11 +38,10 @@ const (
 	ReasonProvider JobReason = "provider"
 )
 
-// JobEvent is what moves a job.
+// JobEvent is an event in the life of a job.
 type JobEvent string
 
-// The events. The first four are what providers say, and JobRuns is that they
-// say nothing of the kind.
+// The events. JobRuns changes nothing; the next four come from providers.
 const (
 	JobRuns        JobEvent = ""
 	JobSucceeds    JobEvent = "succeeds"
@@ -53,7 +52,7 @@ const (
 	JobLost        JobEvent = "is lost"      // its credential is gone
 )
 
-// NewJob is what the end of a call says of the job that it made.
+// NewJob is the asynchronous job that a call created, as its end records it.
 type NewJob struct {
 	TaskID TaskID
 	// Kind is video, image, 3d or audio.
@@ -64,8 +63,8 @@ type NewJob struct {
 	// for none.
 	Credential string
 	Deadline   time.Time
-	// Reserve stays held of the call's budgets beside its cost until the job
-	// is final: what it may cost more than its provisional cost.
+	// Reserve is how much the job may cost more than its provisional cost. It
+	// stays reserved on the call's budgets until the job is final.
 	Reserve Nano
 	// Price is the snapshot of the price, see pricing.Snapshot.
 	Price string
@@ -94,7 +93,7 @@ type Job struct {
 	FinalizedAt  time.Time // zero while pending
 }
 
-// JobNews is what was learned of a job.
+// JobNews is the news about a job from one poll of its provider.
 type JobNews struct {
 	Event JobEvent
 	// Usage is what the provider states that the job used; Stated says that it
@@ -126,7 +125,7 @@ type JobFinal struct {
 	PriceLabel  string
 }
 
-// transitions are what the events make of a pending job.
+// transitions are the ends of a pending job by event.
 var transitions = map[JobEvent]JobFinal{
 	JobSucceeds:    {Status: JobSucceeded, ParseStatus: ParseOK},
 	JobFails:       {Status: JobFailed, ParseStatus: ParseFailed},

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ParseStatus says how far a call's usage is known (spec: Usage row).
+// ParseStatus says how completely a call's usage is known (spec: Usage row).
 type ParseStatus string
 
 // The values; the last four belong to async jobs.
@@ -24,8 +24,8 @@ func AllParseStatuses() []ParseStatus {
 	return []ParseStatus{ParseOK, ParsePartial, ParseUnknown, ParseProvisional, ParseFailed, ParseCancelled, ParseExpired}
 }
 
-// MaxQuantity is the largest count of anything in one call that is believed;
-// a larger or negative figure is clamped and makes the row partial.
+// MaxQuantity is the largest plausible count of anything in one call. A larger
+// or negative count is clamped, and the row becomes partial.
 const MaxQuantity = 1_000_000_000_000
 
 // Usage is what one call consumed. Token fields never overlap: Input counts
@@ -46,18 +46,19 @@ type Usage struct {
 	Searches   int64 `json:"searches,omitempty"`
 	Megapixels int64 `json:"megapixels,omitempty"` // millionths
 
-	// What the provider's own tools did. A grounded request is one that used
-	// searches, which some models are charged by instead: see pricing.Cost.
+	// Use of the provider's own tools. A grounded request is one that used
+	// searches; some models charge for these instead of searches, see
+	// pricing.Cost.
 	FileSearches     int64 `json:"file_searches,omitempty"`
 	CodeSessions     int64 `json:"code_sessions,omitempty"`
 	GroundedRequests int64 `json:"grounded_requests,omitempty"`
 
-	// Videos is how many films Seconds is the length of; 0 is one. It has no
-	// price.
+	// Videos is the number of films whose total length is Seconds; 0 means one.
+	// It has no price.
 	Videos int64 `json:"videos,omitempty"`
 
-	// What another model of the provider, AdvisorModel, used within the call. It
-	// is charged at that model's own price.
+	// Usage of another model, AdvisorModel, that the provider ran within the
+	// call. It is charged at that model's own price.
 	AdvisorInput        int64 `json:"advisor_input,omitempty"`
 	AdvisorCachedInput  int64 `json:"advisor_cached_input,omitempty"`
 	AdvisorCacheWrite   int64 `json:"advisor_cache_write,omitempty"`
@@ -67,7 +68,7 @@ type Usage struct {
 	// Size and Quality choose the price of a picture.
 	Size    string `json:"size,omitempty"`
 	Quality string `json:"quality,omitempty"`
-	// ServiceTier, Speed and InferenceGeo are what the reply says it was.
+	// ServiceTier, Speed and InferenceGeo are as stated in the reply.
 	ServiceTier  string `json:"service_tier,omitempty"`
 	Speed        string `json:"speed,omitempty"`
 	InferenceGeo string `json:"inference_geo,omitempty"`
@@ -90,7 +91,7 @@ func (u *Usage) OutputTokens() int64 { return u.Output + u.Reasoning + u.AudioOu
 // TotalTokens are all tokens of the call.
 func (u *Usage) TotalTokens() int64 { return u.InputTokens() + u.OutputTokens() }
 
-// Advisor is what the advisor used, as that of a call of its own; false where
+// Advisor is the usage of the advisor as that of a separate call; false where
 // there was none.
 func (u *Usage) Advisor() (Usage, bool) {
 	return Usage{
@@ -145,7 +146,7 @@ func (u *Usage) all() [22]*int64 {
 		&u.AdvisorOutput}
 }
 
-// CallBegin is what is known of a call before its first byte goes to a
+// CallBegin is the part of a call that is known before its first byte goes to a
 // provider. The spool keeps it until the call's end is booked.
 type CallBegin struct {
 	ID           UUID
@@ -166,15 +167,15 @@ type CallBegin struct {
 	Sent         SentEstimate      // what it costs at least, once it is sent
 }
 
-// SentEstimate is what a request costs by its own length. The zero value is
-// that of a call that costs nothing, or of whose cost its length says nothing.
+// SentEstimate is the cost of a request by its length. The zero value means that
+// the call costs nothing or that its length does not determine the cost.
 type SentEstimate struct {
 	Input      int64 // tokens
 	Cost       Nano
 	PriceLabel string // the rates the cost was computed with
 }
 
-// CallEnd is how a call came out.
+// CallEnd is the outcome of a call.
 type CallEnd struct {
 	StatusCode  int // as answered to the client
 	ParseStatus ParseStatus

@@ -196,3 +196,11 @@ func matches(doc *document, key, dir, pattern string) []string {
 	}
 	return paths
 }
+
+// Default is the configuration of an empty file: every default, no providers
+// and no models.
+func Default() *Config {
+	var f file
+	initialise(&f)
+	return &Config{Settings: f.Settings}
+}

@@ -31,7 +31,7 @@ type Part struct {
 	At     time.Time // of the export
 }
 
-// keys are the verifier keys that the rotations lead through, the last one of
+// keys are the verifier keys in the order of the rotations; the last is that of
 // Key.
 func (s *Signer) keys() []string {
 	var keys []string
@@ -45,9 +45,8 @@ func (s *Signer) keys() []string {
 	return append(keys, s.Key.VKey())
 }
 
-// Anchored is the note on the end of what was pruned, as a file of this signer
-// has it: the stored one or, where the key that signed that one was lost, one of
-// its own.
+// Anchored is the note on the last pruned record for a file of this signer: the
+// stored note or, where none of the signer's keys signed that one, a new note.
 func (s *Signer) Anchored(h Head, stored string, at time.Time) (string, error) {
 	if n, err := parseNote(stored); err == nil {
 		for _, key := range s.keys() {
@@ -111,7 +110,7 @@ func (s *Signer) Head(p Part, headerLine []byte) ([]byte, error) {
 	}{msg})
 }
 
-// headerSum is what the signature knows a header by.
+// headerSum is the hash by which the signed head refers to the header.
 func headerSum(line []byte) string {
 	if n := len(line); n > 0 && line[n-1] == '\n' {
 		line = line[:n-1]

@@ -17,7 +17,7 @@ var (
 	anchorNames = [...]string{"hash", "note", "seq"}
 )
 
-// readHeader judges the first line and begins the chain.
+// readHeader checks the first line and starts the chain.
 func (v *verifier) readHeader(text []byte) error {
 	h := &v.header
 	members, ok := scanObject(text, nil)
@@ -105,7 +105,7 @@ func (v *verifier) checkKeys() error {
 	return v.trust(keys)
 }
 
-// checkAnchor holds the note on what was pruned against the header.
+// checkAnchor compares the note on the pruned records with the header.
 func (v *verifier) checkAnchor(keys []string) error {
 	h := &v.header
 	if h.Anchor.Note == nil {
@@ -139,7 +139,7 @@ func (v *verifier) trust(keys []string) error {
 	return nil
 }
 
-// checkSignature holds a note against the key that must have signed it.
+// checkSignature checks that a key signed the note.
 func checkSignature(n *signedNote, vkey string) error {
 	key, err := CheckVKey(vkey)
 	if err != nil {
@@ -154,7 +154,7 @@ func checkSignature(n *signedNote, vkey string) error {
 	return nil
 }
 
-// compareState holds the header against where an earlier file left the chain.
+// compareState compares the header with the end of the chain in an earlier file.
 func (v *verifier) compareState() error {
 	s, h := v.options.State, &v.header
 	switch {

@@ -8,9 +8,8 @@ import (
 
 var costShape = regexp.MustCompile(`^"((?:0|[1-9][0-9]{0,9})\.[0-9]{9})"$`)
 
-// judge looks at the members of record n: what it must have, and what it adds
-// up to. Members that it does not know are left alone, and so are records of
-// other types.
+// judge checks that record n has the members that its type requires, and adds
+// its cost to the sum. It ignores unknown members and records of other types.
 func (v *verifier) judge(n int64) error {
 	if string(v.value("v")) != "1" {
 		return bad(Tampered, "record %d is of a version that is not 1", n)
@@ -54,7 +53,7 @@ func (v *verifier) judge(n int64) error {
 	return nil
 }
 
-// prune holds the record of a pruning against where the file begins.
+// prune compares the record of a pruning with the place where the file begins.
 func (v *verifier) prune(n int64) error {
 	change, ok := scanObject(v.value("change"), nil)
 	if !ok || v.header.Anchor.Note == nil || string(find(change, "to")) != strconv.FormatInt(v.header.Anchor.Seq, 10) {

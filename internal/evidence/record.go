@@ -22,7 +22,7 @@ const timeLayout = "2006-01-02T15:04:05.000000Z"
 // FormatTime is an instant as records write it.
 func FormatTime(t time.Time) string { return t.UTC().Format(timeLayout) }
 
-// members writes the members of an object, which come in order of their
+// members writes an object. The caller adds the members in the order of their
 // names.
 type members struct{ b []byte }
 
@@ -149,9 +149,8 @@ func (m *members) tokens(u *modelgate.Usage) {
 	m.close()
 }
 
-// AppendUsage appends the record of a booked call: what was called, what it
-// used, what it cost and by which price; neither its attribution nor anything
-// of its content.
+// AppendUsage appends the record of a booked call: model, usage, cost and price.
+// It has neither the call's attribution nor any of its content.
 func AppendUsage(dst []byte, row *modelgate.UsageRow, by Origin) []byte {
 	begin, end := &row.CallBegin, &row.CallEnd
 	m := members{append(dst, '{')}
@@ -183,7 +182,7 @@ func AppendUsage(dst []byte, row *modelgate.UsageRow, by Origin) []byte {
 	return m.b
 }
 
-// Final is how a provisional row came out.
+// Final is the final state of a row that was provisional.
 type Final struct {
 	Row      *modelgate.UsageRow // as it is now
 	Previous modelgate.Nano      // the cost that the row had until now

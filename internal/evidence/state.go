@@ -12,8 +12,8 @@ import (
 	"modelgate/internal/atomicfile"
 )
 
-// State is where a verified file left a chain. Kept outside the gateway, it
-// is what a rewritten history cannot agree with, whoever rewrote it.
+// State is the end of the chain in a verified file. Kept outside the gateway, it
+// reveals a rewritten history, whoever rewrote it.
 type State struct {
 	Hash   string             `json:"hash"`
 	Key    string             `json:"key"`
@@ -56,7 +56,7 @@ func parseState(text []byte) (*State, error) {
 	return s, nil
 }
 
-// NewState is the state that a good file leaves.
+// NewState is the state after a valid file.
 func NewState(r *Report) *State {
 	return &State{Hash: r.Hash, Key: r.Key, Latest: r.Latest, Org: r.Org, Seq: r.To, Time: r.ExportedAt}
 }

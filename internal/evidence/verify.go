@@ -16,7 +16,7 @@ import (
 	"modelgate"
 )
 
-// Class is what a file is found to be.
+// Class is the verdict on a file.
 type Class string
 
 // The classes.
@@ -43,13 +43,13 @@ func (c Class) Exit() int {
 	return 2
 }
 
-// Options are what a file is held against.
+// Options are the keys and the earlier state to check a file against.
 type Options struct {
-	// VKeys are the keys that are trusted: the file must be signed with one of
-	// them, or with one that it handed over to. None: the key that the file
-	// itself names, which proves integrity and not origin.
+	// VKeys are the trusted keys. The file must be signed with one of them, or
+	// with a key that one of them handed over to. Without any, the key named in
+	// the file is used, which proves integrity but not origin.
 	VKeys []string
-	// State is where an earlier file of the organization left the chain; nil
+	// State is the end of the chain in an earlier file of the organization; nil
 	// for none.
 	State *State
 }

@@ -308,9 +308,6 @@ func (p *Provider) CostFilter(contentType string) *usage.CostFilter {
 // Name is the provider's name in the configuration and in proxy paths.
 func (p *Provider) Name() string { return p.name }
 
-// FormatName is the name of the provider's row of the table.
-func (p *Provider) FormatName() string { return p.format.Name }
-
 // GenAIName is what OpenTelemetry's conventions call the provider
 // (gen_ai.provider.name).
 func (p *Provider) GenAIName() string { return cmp.Or(p.format.GenAI, p.format.Name) }

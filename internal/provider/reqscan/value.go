@@ -52,10 +52,6 @@ func (v Value) Kind() ValueKind {
 	}
 }
 
-// KindOf is the JSON type of a value that is valid and stands alone; JSONAbsent where
-// there are no bytes.
-func KindOf(raw []byte) ValueKind { return Value{body: raw, Span: Span{0, len(raw)}}.Kind() }
-
 // Text is the string with its escapes resolved. It reports false for any
 // other kind, and for a string with half a surrogate pair, which readers
 // repair in different ways.
