@@ -115,9 +115,7 @@ func (m *model) check(d *document, path string) {
 		required(d, key, "provider", r.Provider)
 		required(d, key, "model", r.Model)
 		d.faultIf(len(r.Model) > modelgate.MaxPattern, key+".model", "has more than %d bytes", modelgate.MaxPattern)
-		if seen[[2]string{r.Provider, r.Model}] {
-			d.fault(key, "is the same provider and model as an earlier route; remove one")
-		}
+		d.faultIf(seen[[2]string{r.Provider, r.Model}], key, "is the same provider and model as an earlier route; remove one")
 		seen[[2]string{r.Provider, r.Model}] = true
 	}
 }
@@ -150,14 +148,9 @@ func (p *listPrice) resolve(d *document, path string, providers []Provider) mode
 
 // checkGlob refuses globs that can match no model id.
 func checkGlob(d *document, key, glob string) {
-	switch {
-	case len(glob) > modelgate.MaxPattern:
-		d.fault(key, "a glob has at most %d bytes", modelgate.MaxPattern)
-	case !isPrintable(glob):
-		d.fault(key, "must not have control characters or invalid UTF-8")
-	case strings.ContainsAny(glob, `[]\`):
-		d.fault(key, "in a glob only * and ? are special; [ ] and \\ match themselves and no model id has them")
-	}
+	d.faultIf(len(glob) > modelgate.MaxPattern, key, "a glob has at most %d bytes", modelgate.MaxPattern)
+	d.faultIf(!isPrintable(glob), key, "must not have control characters or invalid UTF-8")
+	d.faultIf(strings.ContainsAny(glob, `[]\`), key, "in a glob only * and ? are special; [ ] and \\ match themselves and no model id has them")
 }
 
 func warnProvider(d *document, key, name string, providers []Provider) {

@@ -86,13 +86,11 @@ func (s *Server) check(d *document) {
 func (db *Database) check(d *document) {
 	oneOf(d, "database.pooler", db.Pooler, PoolerNone, PoolerTransaction)
 	text := db.URL.Reveal()
-	if file, ok := strings.CutPrefix(text, "sqlite:"); ok && file != "" && !strings.HasPrefix(file, "//") {
-		return
-	}
-	if u, err := url.Parse(text); err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql") {
-		return
-	}
-	d.fault("database.url", "want sqlite:FILE or postgres://user:password@host:5432/name")
+	file, sqlite := strings.CutPrefix(text, "sqlite:")
+	sqlite = sqlite && file != "" && !strings.HasPrefix(file, "//")
+	u, err := url.Parse(text)
+	postgres := err == nil && (u.Scheme == "postgres" || u.Scheme == "postgresql")
+	d.faultIf(!sqlite && !postgres, "database.url", "want sqlite:FILE or postgres://user:password@host:5432/name")
 }
 
 func (r *Redis) check(d *document) {
@@ -106,9 +104,8 @@ func (r *Redis) check(d *document) {
 	}
 	d.faultIf(u.RawQuery != "" || u.Fragment != "", "redis.url", "takes nothing behind ? or #")
 	if database := strings.Trim(u.Path, "/"); database != "" {
-		if n, err := strconv.Atoi(database); err != nil || n < 0 {
-			d.fault("redis.url", "want the number of a database after the host, such as /0")
-		}
+		n, err := strconv.Atoi(database)
+		d.faultIf(err != nil || n < 0, "redis.url", "want the number of a database after the host, such as /0")
 	}
 }
 
@@ -166,9 +163,8 @@ func (p *Processor) check(d *document) {
 // checkAddress wants host:port; the host may be missing, the port may be 0.
 func checkAddress(d *document, key, address string) {
 	host, port, err := net.SplitHostPort(address)
-	if n, notNumber := strconv.ParseUint(port, 10, 16); err != nil || notNumber != nil || n > 65535 || strings.ContainsAny(host, " /@") {
-		d.fault(key, "want host:port, such as 127.0.0.1:8080, [::1]:8080 or :8080")
-	}
+	_, notNumber := strconv.ParseUint(port, 10, 16)
+	d.faultIf(err != nil || notNumber != nil || strings.ContainsAny(host, " /@"), key, "want host:port, such as 127.0.0.1:8080, [::1]:8080 or :8080")
 }
 
 // checkURL wants an http or https address without user, query and fragment,
@@ -191,12 +187,8 @@ func checkURL(d *document, key, text, path string) {
 // required wants a key that has a value which is not empty.
 func required(d *document, path, name, value string) {
 	key := member(path, name)
-	switch {
-	case !d.has(key):
-		d.fault(key, "is missing")
-	case value == "":
-		d.fault(key, "must not be empty")
-	}
+	d.faultIf(!d.has(key), key, "is missing")
+	d.faultIf(value == "", key, "must not be empty")
 }
 
 func notNegative(d *document, key string, n int64) {

@@ -236,38 +236,26 @@ func (r *rates) layer(d *document, path string) modelgate.Rates {
 }
 
 func (t *tier) resolve(d *document, path string, earlier []tier) modelgate.TierPrice {
-	switch {
-	case !d.has(path + ".above"):
-		d.fault(path+".above", "is missing")
-	case t.Above < 1:
-		d.fault(path+".above", "must be at least 1")
-	case slices.ContainsFunc(earlier, func(e tier) bool { return e.Above == t.Above }):
-		d.fault(path+".above", "is the same as in an earlier entry")
-	}
+	key := path + ".above"
+	d.faultIf(!d.has(key), key, "is missing")
+	d.faultIf(t.Above < 1, key, "must be at least 1")
+	d.faultIf(slices.ContainsFunc(earlier, func(e tier) bool { return e.Above == t.Above }), key, "is the same as in an earlier entry")
 	return modelgate.TierPrice{Above: t.Above, Rates: t.layer(d, path)}
 }
 
 func (t *dated) resolve(d *document, path string, earlier []dated) modelgate.DatedPrice {
-	switch {
-	case !d.has(path + ".from"):
-		d.fault(path+".from", "is missing")
-	case slices.ContainsFunc(earlier, func(e dated) bool { return e.From.Equal(t.From) }):
-		d.fault(path+".from", "is the same as in an earlier entry")
-	}
+	key := path + ".from"
+	d.faultIf(!d.has(key), key, "is missing")
+	d.faultIf(slices.ContainsFunc(earlier, func(e dated) bool { return e.From.Equal(t.From) }), key, "is the same as in an earlier entry")
 	return modelgate.DatedPrice{From: t.From, Rates: t.layer(d, path)}
 }
 
 func (w *window) resolve(d *document, path string) modelgate.WindowPrice {
-	switch {
-	case !d.has(path + ".from"):
-		d.fault(path+".from", "is missing")
-	case !d.has(path + ".to"):
-		d.fault(path+".to", "is missing")
-	case w.From == w.To:
-		d.fault(path+".to", "is the same as from; use 00:00 and 24:00 for the whole day")
-	case w.From == 24*60:
-		d.fault(path+".from", "must be before 24:00")
-	}
+	from, to := path+".from", path+".to"
+	d.faultIf(!d.has(from), from, "is missing")
+	d.faultIf(!d.has(to), to, "is missing")
+	d.faultIf(d.has(from) && w.From == w.To, to, "is the same as from; use 00:00 and 24:00 for the whole day")
+	d.faultIf(w.From == 24*60, from, "must be before 24:00")
 	return modelgate.WindowPrice{From: int(w.From), To: int(w.To), Rates: w.layer(d, path)}
 }
 
@@ -285,12 +273,8 @@ func (m *multipliers) resolve(d *document, path string) []modelgate.Multiplier {
 		factors, _ := v.Field(i).Interface().(map[string]modelgate.Nano)
 		for _, value := range slices.Sorted(maps.Keys(factors)) {
 			factor, key := factors[value], member(member(path, field), value)
-			switch {
-			case value == "":
-				d.fault(key, "needs a value of the answer as its key")
-			case factor <= 0 || factor > maxFactor || factor%factorStep != 0:
-				d.fault(key, "must be more than 0 and at most 1000, with at most 6 decimals")
-			}
+			d.faultIf(value == "", key, "needs a value of the answer as its key")
+			d.faultIf(factor <= 0 || factor > maxFactor || factor%factorStep != 0, key, "must be more than 0 and at most 1000, with at most 6 decimals")
 			made = append(made, modelgate.Multiplier{Field: field, Value: value, Millionths: int64(factor / factorStep)})
 		}
 	}
