@@ -50,18 +50,18 @@ func (b *body) Close() error {
 // nobody.
 func (b *body) Whole() bool { return b.left == 0 || b.left <= int64(b.x.c.to-b.x.c.from) }
 
-// drop reads what is left of a body that nobody wanted, so that the next
+// discard reads what is left of a body that nobody wanted, so that the next
 // request can be read. It is false where the connection cannot go on.
-func (b *body) drop() bool {
+func (b *body) discard() bool {
 	if b.left == 0 {
 		return true
 	}
-	_, err := io.Copy(io.Discard, (*rest)(b))
+	_, err := io.Copy(io.Discard, (*closedBody)(b))
 	return err == nil
 }
 
-// rest reads a body that has been closed.
-type rest body
+// closedBody reads a body that has been closed.
+type closedBody body
 
 // Read implements io.Reader.
-func (r *rest) Read(p []byte) (int, error) { return (*body)(r).read(p) }
+func (b *closedBody) Read(p []byte) (int, error) { return (*body)(b).read(p) }

@@ -53,7 +53,7 @@ func newConn(s *Server, raw net.Conn) *conn {
 // serve is the goroutine of the connection.
 func (c *conn) serve() {
 	defer c.s.forget(c)
-	c.readUntil(c.since.Add(c.s.rest.ReadHeaderTimeout))
+	c.readUntil(c.since.Add(c.s.standard.ReadHeaderTimeout))
 	for {
 		h, ok := c.request()
 		if !ok {
@@ -67,7 +67,7 @@ func (c *conn) serve() {
 }
 
 // request waits for the next request and reads its head. It is false where the
-// connection is not the server's any more: it is closed, or has left.
+// connection is not the server's any more: it is closed, or handed off.
 func (c *conn) request() (h head, ok bool) {
 	c.from, c.to = 0, copy(c.buf[:], c.buf[c.from:c.to])
 	for begun := false; ; {
@@ -79,16 +79,16 @@ func (c *conn) request() (h head, ok bool) {
 				c.from = end
 				return h, true
 			}
-			c.hand()
+			c.handOff()
 			return h, false
 		}
 		if c.to == len(c.buf) {
-			c.hand()
+			c.handOff()
 			return h, false
 		}
 		if c.to > 0 && !begun {
 			begun = true
-			c.readUntil(time.Now().Add(c.s.rest.ReadHeaderTimeout))
+			c.readUntil(time.Now().Add(c.s.standard.ReadHeaderTimeout))
 		}
 		n, err := c.raw.Read(c.buf[c.to:])
 		c.to += n
@@ -134,15 +134,15 @@ func (c *conn) broken(err error) {
 		c.end()
 		return
 	}
-	c.hand()
+	c.handOff()
 }
 
-// hand gives the connection to net/http, with all bytes that have been read.
-func (c *conn) hand() {
+// handOff gives the connection to net/http, with all bytes that have been read.
+func (c *conn) handOff() {
 	c.readUntil(time.Time{})
 	c.writeUntil(time.Time{})
 	select {
-	case c.s.leave <- &left{Conn: c.raw, read: bytes.Clone(c.buf[c.from:c.to])}:
+	case c.s.handoffs <- &handoffConn{Conn: c.raw, read: bytes.Clone(c.buf[c.from:c.to])}:
 	case <-c.s.done:
 		c.end()
 	}
@@ -167,7 +167,7 @@ func (c *conn) wake() bool {
 // again lets the connection rest until its next request.
 func (c *conn) again() bool {
 	c.state.Store(resting)
-	idle := c.s.rest.IdleTimeout
+	idle := c.s.standard.IdleTimeout
 	// Setting a deadline costs more than being exact about this one is worth.
 	now := time.Now()
 	if left := c.readBy.Sub(now); left > idle || left < idle-idle/8 {
@@ -176,9 +176,9 @@ func (c *conn) again() bool {
 	return !c.s.closing.Load() || !c.state.CompareAndSwap(resting, closed)
 }
 
-// leave closes a connection at rest, for Shutdown, and reports whether it was
-// or had been.
-func (c *conn) leave() bool {
+// closeIfIdle closes a connection at rest, for Shutdown, and reports whether it is
+// closed.
+func (c *conn) closeIfIdle() bool {
 	if c.state.CompareAndSwap(resting, closed) || time.Since(c.since) > newGrace && c.state.CompareAndSwap(fresh, closed) {
 		_ = c.raw.Close() // its goroutine sees that and ends
 	}

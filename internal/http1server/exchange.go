@@ -70,7 +70,7 @@ func (x *exchange) handle() (whole bool) {
 			}
 		}
 	}()
-	x.c.s.rest.Handler.ServeHTTP(&x.reply, x.r)
+	x.c.s.standard.Handler.ServeHTTP(&x.reply, x.r)
 	return true
 }
 
@@ -79,13 +79,13 @@ func (x *exchange) handle() (whole bool) {
 func (x *exchange) abort() {
 	if x.body.left > 0 {
 		x.c.readUntil(time.Now().Add(abortLinger))
-		x.body.drop()
+		x.body.discard()
 	}
 }
 
 func (s *Server) logf(format string, args ...any) {
-	if s.rest.ErrorLog != nil {
-		s.rest.ErrorLog.Printf(format, args...)
+	if s.standard.ErrorLog != nil {
+		s.standard.ErrorLog.Printf(format, args...)
 	}
 }
 

@@ -58,9 +58,9 @@ func (w *reply) begin() bool {
 	return true
 }
 
-// rest gives that memory up: between the events of a stream it serves others,
+// releaseOutput gives that memory up: between the events of a stream it serves others,
 // and is in the processor's caches when its turn comes.
-func (w *reply) rest() {
+func (w *reply) releaseOutput() {
 	out := w.out
 	if w.out = nil; out == nil {
 		return
@@ -178,7 +178,7 @@ func (w *reply) FlushError() error {
 	}
 	w.x.c.s.batcher.BeforeChunk()
 	w.send()
-	w.rest()
+	w.releaseOutput()
 	return w.err
 }
 
@@ -212,13 +212,13 @@ func (w *reply) finish() bool {
 	cut := w.length != unknown && bodyAllowed(w.status) && w.wrote < w.length
 	// The answer does not wait for a body that nobody wanted. The connection
 	// does: closed before, it would be reset, and the answer lost with it.
-	return w.err == nil && w.x.body.drop() && !w.last && !cut
+	return w.err == nil && w.x.body.discard() && !w.last && !cut
 }
 
 // over ends what others can do with the answer.
 func (w *reply) over() {
 	w.past = true
-	w.rest()
+	w.releaseOutput()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.ended = true

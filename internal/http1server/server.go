@@ -32,12 +32,12 @@ const (
 
 // Server serves the connections of one listener. Safe for concurrent use.
 type Server struct {
-	// rest serves what is not plain. Its Handler, ReadHeaderTimeout,
+	// standard serves what is not plain. Its Handler, ReadHeaderTimeout,
 	// IdleTimeout and ErrorLog are the server's too.
-	rest    *http.Server
-	leave   chan net.Conn // to rest
-	batcher *yield.WriteBatcher
-	outs    sync.Pool // of *output
+	standard *http.Server
+	handoffs chan net.Conn // to standard
+	batcher  *yield.WriteBatcher
+	outs     sync.Pool // of *output
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
@@ -47,10 +47,10 @@ type Server struct {
 }
 
 // New makes a server of one that is not serving yet. ReadHeaderTimeout and
-// IdleTimeout of rest must be above 0. A nil batcher has each answer sent
+// IdleTimeout of standard must be above 0. A nil batcher has each answer sent
 // at once.
-func New(rest *http.Server, batcher *yield.WriteBatcher) *Server {
-	s := &Server{rest: rest, batcher: batcher, leave: make(chan net.Conn), conns: make(map[*conn]struct{}), done: make(chan struct{})}
+func New(standard *http.Server, batcher *yield.WriteBatcher) *Server {
+	s := &Server{standard: standard, batcher: batcher, handoffs: make(chan net.Conn), conns: make(map[*conn]struct{}), done: make(chan struct{})}
 	s.outs.New = func() any { return new(output) }
 	return s
 }
@@ -65,7 +65,7 @@ func (s *Server) Serve(l net.Listener) error {
 		return errors.Join(http.ErrServerClosed, l.Close())
 	}
 	rest := make(chan error, 1)
-	go func() { rest <- s.rest.Serve(&others{s, l.Addr()}) }()
+	go func() { rest <- s.standard.Serve(&handoffListener{s, l.Addr()}) }()
 	err := s.accept(l)
 	if !s.closing.Load() {
 		return errors.Join(err, s.Close())
@@ -85,7 +85,7 @@ func (s *Server) accept(l net.Listener) error {
 				_ = raw.Close() // it came too late
 			}
 			return http.ErrServerClosed
-		case err != nil && passes(err):
+		case err != nil && temporary(err):
 			pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 			select {
 			case <-time.After(pause):
@@ -104,9 +104,9 @@ func (s *Server) accept(l net.Listener) error {
 	}
 }
 
-// passes reports whether a fault of accepting may pass, such as having no file
+// temporary reports whether a fault of accepting may pass, such as having no file
 // descriptor left.
-func passes(err error) bool {
+func temporary(err error) bool {
 	var timed interface{ Temporary() bool }
 	return errors.As(err, &timed) && timed.Temporary()
 }
@@ -122,7 +122,7 @@ func (s *Server) forget(c *conn) {
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.stop()
 	rest := make(chan error, 1)
-	go func() { rest <- s.rest.Shutdown(ctx) }()
+	go func() { rest <- s.standard.Shutdown(ctx) }()
 	look := time.NewTicker(shutdownLook)
 	defer look.Stop()
 	for s.sweep() > 0 {
@@ -140,7 +140,7 @@ func (s *Server) sweep() (busy int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for c := range s.conns {
-		if !c.leave() {
+		if !c.closeIfIdle() {
 			busy++
 		}
 	}
@@ -155,7 +155,7 @@ func (s *Server) Close() error {
 	for c := range s.conns {
 		_ = c.raw.Close() // whoever uses it sees that
 	}
-	return s.rest.Close()
+	return s.standard.Close()
 }
 
 // stop closes the listener and begins the end, once.
@@ -171,48 +171,49 @@ func (s *Server) stop() {
 	}
 }
 
-// others is the listener of net/http: connections leave the server for it.
-type others struct {
+// handoffListener is the listener of the standard server: it accepts connections that
+// this server hands off.
+type handoffListener struct {
 	s    *Server
 	addr net.Addr
 }
 
-// Accept waits for the next connection that leaves the server.
-func (o *others) Accept() (net.Conn, error) {
+// Accept waits for the next connection that is handed off.
+func (l *handoffListener) Accept() (net.Conn, error) {
 	select {
-	case c := <-o.s.leave:
+	case c := <-l.s.handoffs:
 		return c, nil
-	case <-o.s.done:
+	case <-l.s.done:
 		return nil, net.ErrClosed
 	}
 }
 
 // Close does nothing: the server has closed what it accepts from.
-func (o *others) Close() error { return nil }
+func (l *handoffListener) Close() error { return nil }
 
 // Addr is where the server listens.
-func (o *others) Addr() net.Addr { return o.addr }
+func (l *handoffListener) Addr() net.Addr { return l.addr }
 
-// left is a connection that has left the server, with what was read of it.
-type left struct {
+// handoffConn is a connection that was handed off, with what was read of it.
+type handoffConn struct {
 	net.Conn
 	read []byte
 }
 
 // Read gives what was read before first.
-func (l *left) Read(p []byte) (int, error) {
-	if len(l.read) > 0 {
-		n := copy(p, l.read)
-		l.read = l.read[n:]
+func (c *handoffConn) Read(p []byte) (int, error) {
+	if len(c.read) > 0 {
+		n := copy(p, c.read)
+		c.read = c.read[n:]
 		return n, nil
 	}
-	return l.Conn.Read(p)
+	return c.Conn.Read(p)
 }
 
 // CloseWrite ends what is written, by which net/http lets a client read the
 // refusal of a body before its connection is reset.
-func (l *left) CloseWrite() error {
-	if half, ok := l.Conn.(interface{ CloseWrite() error }); ok {
+func (c *handoffConn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
 	return nil

@@ -10,8 +10,38 @@ import (
 
 	"modelgate"
 	"modelgate/internal/config"
+	"modelgate/internal/evidence"
 	"modelgate/internal/store"
+	"modelgate/test/testkit"
 )
+
+// TestNewSigning: a configured key signs, also where a file could hold one, and those
+// before it hand over to it.
+func TestNewSigning(t *testing.T) {
+	t.Parallel()
+	cfg := config.Default()
+	cfg.Server.DataDir, cfg.Database.URL = t.TempDir(), config.NewSecret("sqlite:x.db")
+	db, err := OpenStore(t.Context(), cfg, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	old, key := testkit.EvidenceKey(t, 1), testkit.EvidenceKey(t, 2)
+	for statements, keys := range [][]evidence.Key{{old}, {key, old}} {
+		cfg.Evidence.SigningKey, cfg.Evidence.PreviousSigningKeys = config.NewSecret(keys[0].Reveal()), nil
+		for _, k := range keys[1:] {
+			cfg.Evidence.PreviousSigningKeys = append(cfg.Evidence.PreviousSigningKeys, config.NewSecret(k.Reveal()))
+		}
+		signs, err := NewSigning(cfg, db, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		signer, err := signs.Signer(t.Context())
+		if err != nil || signer.Key.VKey() != keys[0].VKey() || len(signer.Rotations) != statements {
+			t.Errorf("%+v, %v; want %s to sign after %d rotations", signer, err, keys[0].VKey(), statements)
+		}
+	}
+}
 
 // What is too old leaves the chain, signed, and what stays can be verified. A
 // chain that was damaged stays, and says so.
