@@ -153,49 +153,38 @@ func (c *check) readDeltas(ctx context.Context, tx *sql.Tx, g Gap) error {
 }
 
 func (c *check) compare() {
-	for at, dimensions := range c.want {
-		for name, want := range dimensions {
-			tooMany, leftOut := c.omitted(at, name)
-			if !leftOut && !(tooMany && values(want) > maxValues(name)) {
-				c.compareDimension(at, name)
+	for at, dimensions := range c.have {
+		want := c.want.of(at)
+		for name, entries := range dimensions {
+			for key := range entries {
+				want.count(name, []byte(key), Sums{}) // nothing, where the rows have no such key
 			}
 		}
 	}
-	for at, dimensions := range c.have {
-		for name := range dimensions {
-			if c.want[at][name] == nil {
-				c.compareDimension(at, name)
+	for at, dimensions := range c.want {
+		for name, want := range dimensions {
+			tooMany, leftOut := c.omitted(at, name)
+			if leftOut || tooMany && values(want) > maxValues(name) {
+				continue
+			}
+			for key, w := range want {
+				var have Sums
+				if h := c.have[at][name][key]; h != nil {
+					have = *h
+				}
+				c.compareSums(at.String()+"/"+name+"/"+strings.ReplaceAll(key, "\x00", "/"), *w, have)
 			}
 		}
 	}
 }
 
-func (c *check) compareDimension(at span, name string) {
-	want, have := c.want[at][name], c.have[at][name]
-	one := func(key string) {
-		w, h := &Sums{}, &Sums{}
-		if s := want[key]; s != nil {
-			w = s
-		}
-		if s := have[key]; s != nil {
-			h = s
-		}
-		where := at.String() + "/" + name + "/" + strings.ReplaceAll(key, "\x00", "/")
-		for _, f := range [...]struct {
-			name       string
-			want, have int64
-		}{{"requests", w.Requests, h.Requests}, {"tokens", w.Tokens, h.Tokens}, {"cost", w.Cost, h.Cost}} {
-			if f.want != f.have {
-				c.found = append(c.found, Mismatch{where + "/" + f.name, f.want, f.have})
-			}
-		}
-	}
-	for key := range want {
-		one(key)
-	}
-	for key := range have {
-		if want[key] == nil {
-			one(key)
+func (c *check) compareSums(where string, want, have Sums) {
+	for _, f := range [...]struct {
+		name       string
+		want, have int64
+	}{{"requests", want.Requests, have.Requests}, {"tokens", want.Tokens, have.Tokens}, {"cost", want.Cost, have.Cost}} {
+		if f.want != f.have {
+			c.found = append(c.found, Mismatch{where + "/" + f.name, f.want, f.have})
 		}
 	}
 }

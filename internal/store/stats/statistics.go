@@ -41,7 +41,7 @@ WHERE client_id = $1 AND sub_account_id = $2 AND grain = $3 AND dimension = $5 A
   AND $4 <> $5
 -- sqlRollups`
 
-const sqlDeltasSince = `SELECT hour, data
+const sqlDeltasSince = `SELECT hour, '', data
 FROM rollup_delta
 WHERE client_id = $1 AND sub_account_id = $2 AND hour >= $3
 -- sqlDeltasSince`
@@ -93,13 +93,14 @@ func (s *Statistics) Collect(ctx context.Context, tx *sql.Tx) error {
 		days = math.MaxInt64 // the page of a day does not tell its hours apart
 	}
 	times := make(map[span]*hourOrDay)
-	if err := s.rollups(ctx, tx, times, Hour, Gap{hours, days}); err != nil {
+	name, _ := s.dimension()
+	if err := s.pages(ctx, tx, times, days, sqlRollups, string(Hour), dimProvider, name, hours, days); err != nil {
 		return err
 	}
-	if err := s.rollups(ctx, tx, times, Day, Gap{days, math.MaxInt64}); err != nil {
+	if err := s.pages(ctx, tx, times, days, sqlRollups, string(Day), dimProvider, name, days, int64(math.MaxInt64)); err != nil {
 		return err
 	}
-	if err := s.deltas(ctx, tx, times, hours, days); err != nil {
+	if err := s.pages(ctx, tx, times, days, sqlDeltasSince, hours); err != nil {
 		return err
 	}
 	gaps := []Gap{{since, hours}}
@@ -151,18 +152,15 @@ func (s *Statistics) time(times map[span]*hourOrDay, g Grain, us int64) *hourOrD
 	return t
 }
 
-// rollups adds the pages of a time.
-func (s *Statistics) rollups(ctx context.Context, tx *sql.Tx, times map[span]*hourOrDay, g Grain, when Gap) error {
-	if when.From >= when.To {
-		return nil
-	}
-	name, _ := s.dimension()
-	args := append(slices.Clone(s.Fresh), string(s.Client), string(s.Query.SubAccountID), string(g), dimProvider, name, when.From, when.To)
-	rows, err := tx.QueryContext(ctx, sqlRollups, args...)
+// pages adds pages or deltas. From days on they count for their day.
+func (s *Statistics) pages(ctx context.Context, tx *sql.Tx, times map[span]*hourOrDay, days int64, query string, args ...any) error {
+	args = slices.Concat(s.Fresh, []any{string(s.Client), string(s.Query.SubAccountID)}, args)
+	rows, err := tx.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
 	defer rows.Close()
+	name, _ := s.dimension()
 	for rows.Next() {
 		var start int64
 		var dimension string
@@ -170,38 +168,15 @@ func (s *Statistics) rollups(ctx context.Context, tx *sql.Tx, times map[span]*ho
 		if err := rows.Scan(&start, &dimension, &data); err != nil {
 			return err
 		}
-		if err := s.read(s.time(times, g, start), dimension, name, data); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// deltas adds what is not merged into pages yet. Deltas of hours from days on
-// count for their day.
-func (s *Statistics) deltas(ctx context.Context, tx *sql.Tx, times map[span]*hourOrDay, hours, days int64) error {
-	args := append(slices.Clone(s.Fresh), string(s.Client), string(s.Query.SubAccountID), hours)
-	rows, err := tx.QueryContext(ctx, sqlDeltasSince, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	name, _ := s.dimension()
-	for rows.Next() {
-		var hour int64
-		var data sql.RawBytes
-		if err := rows.Scan(&hour, &data); err != nil {
-			return err
-		}
 		g := Hour
-		if hour >= days {
+		if start >= days {
 			g = Day
 		}
-		t := s.time(times, g, hour)
+		t := s.time(times, g, start)
 		if t.absent {
 			continue // the rows are summed
 		}
-		if err := s.read(t, "", name, data); err != nil {
+		if err := s.read(t, dimension, name, data); err != nil {
 			return err
 		}
 	}
