@@ -13,8 +13,6 @@ package budget
 import (
 	"context"
 	"log/slog"
-	"maps"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -226,10 +224,7 @@ func (e *Enforcer) Stats() Stats {
 // Slices is of how many budgets this instance holds money at the moment, and
 // how much of it no call has reserved.
 func (e *Enforcer) Slices() (held int, free modelgate.Nano) {
-	e.mu.RLock()
-	accounts := slices.Collect(maps.Values(e.accounts))
-	e.mu.RUnlock()
-	for _, a := range accounts {
+	for _, a := range e.list() {
 		a.mu.Lock()
 		for _, t := range a.leases {
 			if t.free > 0 || t.open > 0 {

@@ -2,6 +2,8 @@ package budget
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"modelgate"
@@ -91,11 +93,7 @@ func (e *Enforcer) renew(ctx context.Context) error {
 func (e *Enforcer) list() []*account {
 	e.mu.RLock()
 	defer e.mu.RUnlock()
-	out := make([]*account, 0, len(e.accounts))
-	for _, a := range e.accounts {
-		out = append(out, a)
-	}
-	return out
+	return slices.Collect(maps.Values(e.accounts))
 }
 
 // idle is a lease that nobody used for a while, and how often it had been used.

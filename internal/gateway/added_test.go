@@ -51,7 +51,7 @@ func TestSlowUploadsAreNotTheGateways(t *testing.T) {
 	if w.Code != http.StatusOK || w.Header().Get(httpx.RequestIDHeader) == "" {
 		t.Fatalf("%d %s", w.Code, w.Body)
 	}
-	added, all := sum(t, g.relay.Metrics.added), sum(t, g.relay.Metrics.latency)
+	added, all := sum(t, g.gateway.Metrics.added), sum(t, g.gateway.Metrics.latency)
 	if all-added < pause.Seconds() {
 		t.Errorf("of %.3f s the gateway is said to have added %.3f, although its client took %v", all, added, pause)
 	}

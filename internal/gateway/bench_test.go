@@ -59,7 +59,7 @@ func BenchmarkAdmit(b *testing.B) {
 		r.Body = io.NopCloser(strings.NewReader(body))
 		c := &call{inbound: inbound{w: w, r: r, id: id, start: time.Now(), snapshot: live}}
 		pass, err := g.admit(&c.inbound)
-		if err := errors.Join(err, g.resolveDoor(c), g.permit(c)); err != nil {
+		if err := errors.Join(err, g.resolveDoor(c), g.authorize(c)); err != nil {
 			b.Fatal(err)
 		}
 		pass.Release()
@@ -112,7 +112,7 @@ func BenchmarkPass(b *testing.B) {
 					inbound: inbound{w: &sink{http.Header{}}, r: request, start: time.Now(), snapshot: live, caller: new(modelgate.Caller), surface: "/v1/chat/completions"},
 					begun:   true, sent: true, model: live.Catalog.Find("acme/chat"), attempts: []attempt{{name: "openai", provider: p, model: "gpt-x", reader: way.Reader}},
 				}
-				c.client.life, c.stall = &c.life, new(stallTimer)
+				c.client.upstream, c.stall = &c.upstream, new(stallTimer)
 				g.streamReply(c, resp)
 				g.finish(c)
 			}

@@ -27,7 +27,7 @@ func TestOneBodyARouteAtATime(t *testing.T) {
 		r := httptest.NewRequest(http.MethodPost, "/v1/chat/completions", strings.NewReader(body))
 		r.Header.Set("Content-Type", "application/json")
 		c := &call{inbound: inbound{w: httptest.NewRecorder(), r: r, snapshot: g.live.Load(), caller: g.caller}}
-		return c, g.relay.resolveDoor(c)
+		return c, g.gateway.resolveDoor(c)
 	}
 	c, err := resolve()
 	if err != nil || len(c.attempts) != 2 || string(c.body) != body {

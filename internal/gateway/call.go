@@ -14,8 +14,8 @@ import (
 	"modelgate/internal/ratelimit"
 )
 
-// call is one request on its way. Its fields stand in the order in which the
-// steps fill them, and no step reads what a later one writes.
+// call is the state of one call. Its fields stand in the order in which the steps
+// of run fill them, and no step reads what a later one writes.
 type call struct {
 	inbound
 	pass ratelimit.Pass
@@ -33,13 +33,13 @@ type call struct {
 
 	bound costbound.Bound
 
-	// permit keeps of attempts what may serve the call
+	// authorize keeps of attempts what may serve the call
 
 	// reserve
 	hold budget.Hold
 
 	// forward
-	life      cancelctx.Context // of the upstream call
+	upstream  cancelctx.Context // of the request to the provider
 	stall     *stallTimer
 	out       *provider.Attempt // the first that may be sent; nil before there is one
 	begun     bool              // BEGIN is written
@@ -71,7 +71,7 @@ type attempt struct {
 	name      string // of the provider
 	provider  *provider.Provider
 	wrongDoor bool                  // the provider has no path for the door
-	way       *provider.JobProtocol // follows the job that the call makes; nil for none
+	protocol  *provider.JobProtocol // of the job that the call makes; nil for none
 	model     string                // the provider's own id; "" for a call that names none
 	others    []string
 	price     *modelgate.Price

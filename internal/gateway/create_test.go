@@ -69,7 +69,7 @@ func TestCreationOutlivesItsClient(t *testing.T) {
 			if end.Job == nil || end.Job.TaskID != "v1" || end.StatusCode != 200 || end.ParseStatus != modelgate.ParseProvisional || end.Cost != 800_000_000 {
 				t.Errorf("END %+v, job %+v", end, end.Job)
 			}
-			g.relay.Wait()
+			g.gateway.Wait()
 		})
 	}
 }

@@ -12,76 +12,71 @@ import (
 	"modelgate/internal/provider"
 )
 
-// disconnectWatcher watches for the client's departure. From then on the reply is read
-// for the books alone: to its usage where the provider bills an abandoned
-// call anyway, for a bounded time and for a bounded number of calls at once.
+// disconnectWatcher decides what becomes of a call whose client disconnects. Where
+// the provider bills an abandoned call anyway, the reply is read on to its usage, for
+// a bounded time and for a bounded number of calls at once. Else the call is canceled.
 type disconnectWatcher struct {
-	life   *cancelctx.Context // the upstream call's
-	drains *drains            // slots of the gateway
-	org    modelgate.ClientID
-	limit  time.Duration
-	gauge  prometheus.Gauge // drains under way
+	upstream *cancelctx.Context // the upstream call's
+	drains   *drains            // slots of the gateway
+	org      modelgate.ClientID
+	limit    time.Duration
+	gauge    prometheus.Gauge // drains under way
 
-	mu    sync.Mutex
-	drain bool        // the on_disconnect of the provider being tried
-	stays bool        // the call goes on whoever leaves
-	gone  atomic.Bool // set with mu held
-	slot  bool
-	timer *time.Timer
+	mu     sync.Mutex
+	drain  bool        // the on_disconnect of the provider being tried
+	goesOn bool        // the call goes on whoever leaves
+	gone   atomic.Bool // set with mu held
+	slot   bool
+	timer  *time.Timer
 }
 
-// when sets what becomes of the call when its client leaves from now on.
-func (l *disconnectWatcher) when(d provider.Disconnect) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.drain = d == provider.Drain
+// setPolicy sets what becomes of the call when its client leaves from now on.
+func (w *disconnectWatcher) setPolicy(d provider.Disconnect) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.drain = d == provider.Drain
 }
 
-// stay has the call go on to its end from now on, without a slot: it makes a
+// keepGoing has the call go on to its end from now on, without a slot: it makes a
 // job that the provider charges and delivers whoever waits for the reply, and
 // that nobody can follow whose name was not read.
-func (l *disconnectWatcher) stay() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.stays = true
+func (w *disconnectWatcher) keepGoing() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.goesOn = true
 }
 
-// leave notes that the client has gone. It is called from the connection's
+// left notes that the client has gone. It is called from the connection's
 // goroutine and from a failed write, and acts once.
-func (l *disconnectWatcher) leave() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.gone.Swap(true) {
+func (w *disconnectWatcher) left() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.gone.Swap(true) || w.goesOn {
 		return
 	}
-	if l.stays {
+	if w.drain && w.drains.take(w.org) {
+		w.slot = true
+		w.gauge.Inc()
+		w.timer = time.AfterFunc(w.limit, func() { w.upstream.Cancel(errLeft) })
 		return
 	}
-	if l.drain {
-		if l.drains.take(l.org) {
-			l.slot = true
-			l.gauge.Inc()
-			l.timer = time.AfterFunc(l.limit, func() { l.life.Cancel(errLeft) })
-			return
-		}
-	}
-	l.life.Cancel(errLeft)
+	w.upstream.Cancel(errLeft)
 }
 
-func (l *disconnectWatcher) hasLeft() bool { return l.gone.Load() }
+func (w *disconnectWatcher) hasLeft() bool { return w.gone.Load() }
 
-// close gives the drain's slot back.
-func (l *disconnectWatcher) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.gone.Store(true)
-	if l.timer != nil {
-		l.timer.Stop()
+// release gives the slot of a drain back.
+func (w *disconnectWatcher) release() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gone.Store(true)
+	if w.timer != nil {
+		w.timer.Stop()
 	}
-	if l.slot {
-		l.slot = false
-		l.gauge.Dec()
-		l.drains.give(l.org)
+	if w.slot {
+		w.slot = false
+		w.gauge.Dec()
+		w.drains.give(w.org)
 	}
 }
 

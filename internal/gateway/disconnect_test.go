@@ -118,7 +118,7 @@ func TestClientLeaves(t *testing.T) {
 			g := open(t, u.URL, plan{configure: func(c *provider.Config) { c.OnDisconnect = tt.policy }})
 			g.leaves(t, u, tt.path, tt.body, tt.after)
 			if tt.policy == provider.Drain {
-				eventually(t, "a drain", func() bool { return g.relay.drains.count() == 1 })
+				eventually(t, "a drain", func() bool { return g.gateway.drains.count() == 1 })
 				close(u.proceed)
 			} else {
 				wait(t, u.closed, "hang-up at the provider")
@@ -127,8 +127,8 @@ func TestClientLeaves(t *testing.T) {
 			if end.StatusCode != tt.status || end.ParseStatus != tt.parse || end.Cost != tt.cost {
 				t.Errorf("END %+v\nwant status %d, %s, cost %d", end, tt.status, tt.parse, tt.cost)
 			}
-			g.relay.Wait()
-			if g.relay.drains.count() != 0 {
+			g.gateway.Wait()
+			if g.gateway.drains.count() != 0 {
 				t.Error("a slot is still taken")
 			}
 		})
@@ -143,7 +143,7 @@ func TestDrainsAreBounded(t *testing.T) {
 		u := newTwoParts(t, first, "")
 		g := open(t, u.URL, plan{options: Options{MaxDrain: 1}})
 		g.leaves(t, u, "/v1/messages", claudeBody, "message_start")
-		eventually(t, "a drain", func() bool { return g.relay.drains.count() == 1 })
+		eventually(t, "a drain", func() bool { return g.gateway.drains.count() == 1 })
 		g.leaves(t, u, "/v1/messages", claudeBody, "message_start")
 		wait(t, u.closed, "hang-up of the second call") // the first one goes on
 		wait(t, g.books.ended, "END")
@@ -173,8 +173,8 @@ func TestCutEndsCallsUnderWay(t *testing.T) {
 	if !x.until("message_start", patience) {
 		t.Fatal("no stream")
 	}
-	g.relay.Cut()
-	g.relay.Wait()
+	g.gateway.Cut()
+	g.gateway.Wait()
 	if x.until(lastChunk, patience) {
 		t.Error("the stream ended as if it were whole")
 	}
@@ -227,22 +227,22 @@ func TestStuckClientHasLeft(t *testing.T) {
 	if end := g.books.only(t); end.StatusCode != 200 || end.ParseStatus != modelgate.ParsePartial {
 		t.Errorf("END %+v, want 200 and partial", end)
 	}
-	g.relay.Wait()
+	g.gateway.Wait()
 }
 
 // A client of which nothing is sent yet has left for good.
 func TestLeaving(t *testing.T) {
 	t.Parallel()
 	var stays, ends cancelctx.Context
-	l := disconnectWatcher{life: &stays, drains: newDrains(0)}
-	l.when(provider.Cancel)
-	l.stay()
-	l.leave()
+	l := disconnectWatcher{upstream: &stays, drains: newDrains(0)}
+	l.setPolicy(provider.Cancel)
+	l.keepGoing()
+	l.left()
 	if stays.Cause() != nil || !l.hasLeft() {
 		t.Errorf("a call that stays ends with %v, left %v", stays.Cause(), l.hasLeft())
 	}
-	l = disconnectWatcher{life: &ends, drains: newDrains(0)}
-	l.leave()
+	l = disconnectWatcher{upstream: &ends, drains: newDrains(0)}
+	l.left()
 	if ends.Cause() == nil {
 		t.Error("a call goes on that was not sent")
 	}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 
@@ -36,14 +37,6 @@ var doors = [...]door{
 	{path: "/v1/audio/speech", kind: modelgate.Audio},
 	{path: "/v1/audio/transcriptions", kind: modelgate.Audio},
 	{path: "/v1/audio/translations", kind: modelgate.Audio},
-}
-
-// entry is the door's name in the provider table.
-func (d *door) entry() string {
-	if d.as != "" {
-		return d.as
-	}
-	return d.path
 }
 
 // errNoDoor answers any other path of the doors' namespace.
@@ -115,35 +108,35 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	if a.provider == nil {
 		return a, nil
 	}
-	way := a.provider.Door(d.entry())
-	if way == nil {
+	row := a.provider.Door(cmp.Or(d.as, d.path))
+	if row == nil {
 		a.wrongDoor = true
 		return a, nil
 	}
-	if err := q.judge(a.provider, d.path, limits{way.Query, way.Deferred, way.Stored, way.Job != nil}); err != nil {
+	if err := q.check(a.provider, d.path, limits{row.Query, row.Deferred, row.Stored, row.Job != nil}); err != nil {
 		return a, err
 	}
-	_, others, err := q.models(way.Models, nil)
+	_, others, err := q.models(row.Models, nil)
 	if err != nil {
 		return a, err
 	}
-	a.others, a.reader, a.way = others, way.Reader, way.Job
-	c.free = c.free || way.Free
-	if way.Job != nil {
+	a.others, a.reader, a.protocol = others, row.Reader, row.Job
+	c.free = c.free || row.Free
+	if row.Job != nil {
 		c.makes = jobKind(c.model, d.kind)
 	}
-	if a.asked, err = way.Ask(&q.Request, c.makes); err != nil {
+	if a.asked, err = row.Ask(&q.Request, c.makes); err != nil {
 		return a, badRequest(err)
 	}
-	a.out = provider.Call{Method: http.MethodPost, Header: c.r.Header, Auth: way.Auth, Set: way.Header}
-	a.out.Path, a.out.Query = way.Target(r.Model)
+	a.out = provider.Call{Method: http.MethodPost, Header: c.r.Header, Auth: row.Auth, Set: row.Header}
+	a.out.Path, a.out.Query = row.Target(r.Model)
 	if a.out.Query == "" {
 		a.out.Query = a.provider.ClientQuery(c.r.URL.RawQuery)
 	}
 	if q.once {
-		a.out.Body, a.inject, err = q.rewrite(way.Place, r.Model, wish(way.IncludeUsage))
+		a.out.Body, a.inject, err = q.rewrite(row.Place, r.Model, wish(row.IncludeUsage))
 	} else {
-		a.edits, a.inject, err = q.edits(way.Place, r.Model, wish(way.IncludeUsage))
+		a.edits, a.inject, err = q.edits(row.Place, r.Model, wish(row.IncludeUsage))
 	}
 	return a, err
 }

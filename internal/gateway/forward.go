@@ -37,7 +37,7 @@ func (g *Gateway) forward(c *call) error {
 	c.body = nil
 	if err != nil {
 		a := &c.attempts[c.tried]
-		if c.sent && a.way != nil {
+		if c.sent && a.protocol != nil {
 			g.Log.Warn("the creation of a job got no reply; a job that it made is lost", "request_id", c.id.String(), "provider", a.name)
 		}
 		c.fail(err)
@@ -51,16 +51,16 @@ func (g *Gateway) forward(c *call) error {
 // watch bounds the upstream call of c: by its client, its provider and the
 // life of the gateway. What it returns ends that.
 func (g *Gateway) watch(c *call) (stop func()) {
-	c.client = disconnectWatcher{life: &c.life, drains: g.drains, org: c.caller.ClientID, limit: g.DrainFor, gauge: g.Metrics.drains}
-	g.inFlight.add(c.id[len(c.id)-1], &c.life)
+	c.client = disconnectWatcher{upstream: &c.upstream, drains: g.drains, org: c.caller.ClientID, limit: g.DrainFor, gauge: g.Metrics.drains}
+	g.inFlight.add(&c.upstream)
 	c.stall = g.timers.Get().(*stallTimer)
 	c.stall.start(c, g.Lifetime, g.tick(c))
-	forget := cancelctx.AfterFunc(c.r.Context(), c.client.leave)
+	forget := cancelctx.AfterFunc(c.r.Context(), c.client.left)
 	return func() {
 		forget()
 		c.stall.stop()
 		g.timers.Put(c.stall)
-		g.inFlight.remove(c.id[len(c.id)-1], &c.life)
+		g.inFlight.remove(&c.upstream)
 	}
 }
 
@@ -100,9 +100,9 @@ func (g *Gateway) try(c *call, out *provider.Attempt) (*http.Response, error) {
 	for {
 		a := &c.attempts[c.tried]
 		c.sentWith = out.Credential()
-		c.client.when(a.provider.OnDisconnect())
-		if a.way != nil {
-			c.client.stay()
+		c.client.setPolicy(a.provider.OnDisconnect())
+		if a.protocol != nil {
+			c.client.keepGoing()
 		}
 		resp, sent, err := a.provider.Send(out)
 		c.sent = sent
@@ -111,13 +111,13 @@ func (g *Gateway) try(c *call, out *provider.Attempt) (*http.Response, error) {
 			if resp.StatusCode < 200 {
 				resp.Body.Close()
 				err = errSwitched
-				g.unreached(c.id, a.name, c.life.Cause(), err)
+				g.unreached(c.id, a.name, c.upstream.Cause(), err)
 				return nil, err
 			}
 		} else {
-			g.unreached(c.id, a.name, c.life.Cause(), err)
+			g.unreached(c.id, a.name, c.upstream.Cause(), err)
 		}
-		if !movesOn(resp, sent) || c.life.Cause() != nil || c.client.hasLeft() {
+		if !movesOn(resp, sent) || c.upstream.Cause() != nil || c.client.hasLeft() {
 			return resp, err
 		}
 		next, following := c.following()
@@ -144,7 +144,7 @@ func (c *call) outbound(i int) (*provider.Attempt, error) {
 		a.out.Body = reqscan.Splice(nil, c.body, a.edits...)
 	}
 	a.size = int64(len(a.out.Body))
-	return a.provider.Outbound(&c.life, a.out)
+	return a.provider.Outbound(&c.upstream, a.out)
 }
 
 // following is the next route that has a credential, and its request; nil
@@ -174,24 +174,24 @@ func movesOn(resp *http.Response, sent bool) bool {
 func (c *call) fail(err error) {
 	var timeout net.Error
 	switch {
-	case errors.Is(c.life.Cause(), errLeft):
+	case errors.Is(c.upstream.Cause(), errLeft):
 		c.status = statusClientGone
 		return
-	case errors.Is(c.life.Cause(), errExpired), errors.As(err, &timeout) && timeout.Timeout():
+	case errors.Is(c.upstream.Cause(), errExpired), errors.As(err, &timeout) && timeout.Timeout():
 		c.status = http.StatusGatewayTimeout
 	default:
 		c.status = http.StatusBadGateway
 	}
 	if !c.client.hasLeft() {
 		c.w.Header().Set("Content-Length", "0")
-		c.advise(c.status)
+		c.forbidRetry(c.status)
 	}
 }
 
-// advise tells SDKs not to ask again for a job that the provider may have
+// forbidRetry tells SDKs not to ask again for a job that the provider may have
 // made all the same.
-func (c *call) advise(status int) {
-	if c.sent && c.attempts[c.tried].way != nil && (status >= 500 || status == http.StatusRequestTimeout) {
+func (c *call) forbidRetry(status int) {
+	if c.sent && c.attempts[c.tried].protocol != nil && (status >= 500 || status == http.StatusRequestTimeout) {
 		c.w.Header().Set("X-Should-Retry", "false")
 	}
 }

@@ -164,13 +164,13 @@ func (a *anyone) Identify(context.Context, string, auth.Origin) (*modelgate.Call
 // upstream.
 type gate struct {
 	*httptest.Server
-	relay  *Gateway
-	books  *books
-	jobs   *ledger
-	live   atomic.Pointer[Snapshot]
-	keys   *anyone
-	caller *modelgate.Caller
-	client *http.Client
+	gateway *Gateway
+	books   *books
+	jobs    *ledger
+	live    atomic.Pointer[Snapshot]
+	keys    *anyone
+	caller  *modelgate.Caller
+	client  *http.Client
 }
 
 // plan is what a test changes about a gate.
@@ -212,15 +212,15 @@ func open(t testing.TB, upstream string, p plan) *gate {
 	}
 	o.Limiter = ratelimit.NewLocal(modelgate.Limits{}, time.Now)
 	o.Log, o.Metrics, o.MaxBody = slog.New(slog.DiscardHandler), NewMetrics(prometheus.NewRegistry()), 1<<20
-	g.relay = New(o)
+	g.gateway = New(o)
 	ids := modelgate.NewIDs(time.Now)
 	g.Server = httptest.NewUnstartedServer(httpx.Wrap(httpx.Options{IDs: ids, Log: o.Log, MaxBody: 1 << 20}, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		first, _, _ := strings.Cut(r.URL.Path[1:], "/")
 		if p := live.Providers[first]; p != nil {
-			g.relay.Proxy(w, r, p)
+			g.gateway.Proxy(w, r, p)
 			return
 		}
-		g.relay.Door(w, r)
+		g.gateway.Door(w, r)
 	})))
 	g.Server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	g.Start()
@@ -229,9 +229,9 @@ func open(t testing.TB, upstream string, p plan) *gate {
 	t.Cleanup(func() {
 		transport.CloseIdleConnections()
 		g.CloseClientConnections()
-		g.relay.Cut()
+		g.gateway.Cut()
 		g.Close()
-		g.relay.Wait()
+		g.gateway.Wait()
 		for _, p := range live.Providers {
 			p.Close()
 		}
@@ -307,7 +307,7 @@ func liveAt(t testing.TB, upstream string, p plan) *Snapshot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewLive(catalog, providers)
+	return NewSnapshot(catalog, providers)
 }
 
 // request is a call of a gate by a client that can leave.

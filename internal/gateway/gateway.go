@@ -1,13 +1,13 @@
 // Package gateway serves calls of models. The steps of a call stand in run, and
 // each has a file of its own name:
 //
-//	admit    the caller behind the key, its scope, rate and concurrency
-//	resolve  the routes that may serve the call (door.go, proxy.go, request.go)
-//	permit   the routes that the caller may use
-//	reserve  money on the caller's budgets
-//	forward  BEGIN, one attempt after another
-//	stream   the reply, metered as it passes
-//	finish   END, once: the usage row of the call
+//	authorize  the caller behind the key, its scope, rate and concurrency; then,
+//	           after resolve, the routes that the caller may use
+//	resolve    the routes that may serve the call (door, proxy, request, check)
+//	reserve    money on the caller's budgets
+//	forward    BEGIN, then one attempt after another
+//	stream     the reply, metered as it passes
+//	record     END, once: the usage row of the call
 //
 // Model doors and provider proxy differ only in how they resolve. Requests about
 // existing jobs are handed to package jobs.
@@ -108,7 +108,7 @@ type Gateway struct {
 	drains   *drains
 	buffers  sync.Pool // of *[copyBuffer]byte
 	timers   sync.Pool // of *stallTimer
-	inFlight *inFlight
+	inFlight inFlight
 	active   sync.WaitGroup
 
 	warnings warnings
@@ -117,7 +117,7 @@ type Gateway struct {
 // New makes a gateway.
 func New(o Options) *Gateway {
 	o = o.withDefaults()
-	g := &Gateway{Options: o, doors: make(map[string]*door), drains: newDrains(o.MaxDrain), inFlight: newInFlight()}
+	g := &Gateway{Options: o, doors: make(map[string]*door), drains: newDrains(o.MaxDrain)}
 	g.timers.New = func() any { return new(stallTimer) }
 	g.buffers.New = func() any { return new([copyBuffer]byte) }
 	g.recent.routes = make(map[routeName]*sample)
@@ -135,7 +135,7 @@ func New(o Options) *Gateway {
 // Cut ends every call under way, for the end of a process. They are booked as
 // far as they came.
 func (g *Gateway) Cut() {
-	g.inFlight.end(errEnding)
+	g.inFlight.cancel()
 	g.jobs.Cut()
 }
 
@@ -210,7 +210,7 @@ func (g *Gateway) run(c *call, resolve func(*call) error) (err error) {
 	if err := resolve(c); err != nil {
 		return err
 	}
-	if err := g.permit(c); err != nil {
+	if err := g.authorize(c); err != nil {
 		return g.refusalPrecedence(c, err)
 	}
 	if err := g.reserveBudget(c); err != nil {

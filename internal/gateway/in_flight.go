@@ -2,56 +2,33 @@ package gateway
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"modelgate/internal/cancelctx"
 )
 
-// inFlight are the upstream calls under way, in parts so that calls rarely wait
-// for each other.
+// inFlight holds the contexts of the upstream calls under way. The zero value is
+// ready for use. Safe for concurrent use.
 type inFlight struct {
-	parts [16]struct {
-		mu    sync.Mutex
-		alive map[*cancelctx.Context]struct{}
-		over  error
+	calls sync.Map // of *cancelctx.Context
+	over  atomic.Bool
+}
+
+// add notes a call. After cancel it is canceled at once.
+func (f *inFlight) add(ctx *cancelctx.Context) {
+	f.calls.Store(ctx, nil)
+	if f.over.Load() { // cancel may have passed it by
+		ctx.Cancel(errEnding)
 	}
 }
 
-func newInFlight() *inFlight {
-	f := new(inFlight)
-	for i := range f.parts {
-		f.parts[i].alive = make(map[*cancelctx.Context]struct{})
-	}
-	return f
-}
+func (f *inFlight) remove(ctx *cancelctx.Context) { f.calls.Delete(ctx) }
 
-// add notes a life under any number; it ends at once after an end of all.
-func (f *inFlight) add(number byte, l *cancelctx.Context) {
-	p := &f.parts[number%16]
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.over != nil {
-		l.Cancel(p.over)
-		return
-	}
-	p.alive[l] = struct{}{}
-}
-
-func (f *inFlight) remove(number byte, l *cancelctx.Context) {
-	p := &f.parts[number%16]
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	delete(p.alive, l)
-}
-
-// end ends all, and all that come later.
-func (f *inFlight) end(cause error) {
-	for i := range f.parts {
-		p := &f.parts[i]
-		p.mu.Lock()
-		p.over = cause
-		for l := range p.alive {
-			l.Cancel(cause)
-		}
-		p.mu.Unlock()
-	}
+// cancel cancels all calls, and all that come later.
+func (f *inFlight) cancel() {
+	f.over.Store(true)
+	f.calls.Range(func(ctx, _ any) bool {
+		ctx.(*cancelctx.Context).Cancel(errEnding)
+		return true
+	})
 }

@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"errors"
 	"testing"
 
 	"modelgate/internal/cancelctx"
@@ -9,14 +8,14 @@ import (
 
 func TestCallsInFlightEndTogether(t *testing.T) {
 	t.Parallel()
-	all, cause := newInFlight(), errors.New("cause")
+	var all inFlight
 	early, gone, late := new(cancelctx.Context), new(cancelctx.Context), new(cancelctx.Context)
-	all.add(1, early)
-	all.add(17, gone)
-	all.remove(17, gone)
-	all.end(cause)
-	all.add(1, late)
-	if early.Cause() != cause || late.Cause() != cause || gone.Cause() != nil {
+	all.add(early)
+	all.add(gone)
+	all.remove(gone)
+	all.cancel()
+	all.add(late)
+	if early.Cause() != errEnding || late.Cause() != errEnding || gone.Cause() != nil {
 		t.Errorf("early %v, gone %v, late %v", early.Cause(), gone.Cause(), late.Cause())
 	}
 }

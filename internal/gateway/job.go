@@ -22,26 +22,26 @@ func jobKind(m *modelgate.Model, path modelgate.ModelKind) modelgate.ModelKind {
 	return modelgate.Video
 }
 
-// passJob passes on the reply to the creation of a job. It is taken in whole:
+// passCreation passes on the reply to the creation of a job. It is taken in whole:
 // the client sees the job's id only once the END that holds it is durable.
-func (g *Gateway) passJob(c *call, resp *http.Response) {
+func (g *Gateway) passCreation(c *call, resp *http.Response) {
 	a := &c.attempts[c.tried]
-	c.stall.reply(a.provider.Timeouts().Idle, g.Stuck)
+	c.stall.replyBegan(a.provider.Timeouts().Idle, g.Stuck)
 	raw, plain, err := provider.ReadReply(resp)
 	if err != nil {
 		g.Log.Warn("the reply to the creation of a job broke off; the job is lost", "request_id", c.id.String(), "provider", a.name, "error", err)
 		c.meter = nil
 		c.status = http.StatusBadGateway
-		c.advise(c.status)
+		c.forbidRetry(c.status)
 		return
 	}
 	c.meter.Feed(raw)
 	c.status, c.whole, c.replied = resp.StatusCode, true, int64(len(raw))
-	task, usage := a.way.Made(resp.StatusCode, plain, a.asked, c.makes)
+	task, usage := a.protocol.Made(resp.StatusCode, plain, a.asked, c.makes)
 	if task == "" {
 		g.Log.Warn("the reply to the creation of a job names none that can be followed", "request_id", c.id.String(), "provider", a.name)
 	} else {
-		c.made = &modelgate.NewJob{TaskID: task, Kind: c.makes, Way: a.way.Name, Credential: c.sentWith, Deadline: a.way.Deadline(c.id.Time())}
+		c.made = &modelgate.NewJob{TaskID: task, Kind: c.makes, Way: a.protocol.Name, Credential: c.sentWith, Deadline: a.protocol.Deadline(c.id.Time())}
 		c.jobUsage = usage
 	}
 	raw, ok := c.withoutCosts(a.provider, resp, raw, plain)
@@ -63,9 +63,9 @@ func (c *call) withoutCosts(p *provider.Provider, resp *http.Response, raw, plai
 	return p.WithoutCosts(resp, raw, plain)
 }
 
-// provide completes the end of a call that has made a job: its cost is
+// bookJob completes the end of a call that has made a job: its cost is
 // provisional, and what was reserved beyond that stays reserved.
-func (c *call) provide(end *modelgate.CallEnd) {
+func (c *call) bookJob(end *modelgate.CallEnd) {
 	if c.made == nil {
 		return
 	}

@@ -48,48 +48,39 @@ type answer struct {
 
 // NewMetrics registers the metrics of a gateway.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	seconds := prometheus.ExponentialBuckets(0.005, 2.5, 12)
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "modelgate_" + name, Help: help}, labels)
+		reg.MustRegister(c)
+		return c
+	}
+	seconds := func(name, help string) *prometheus.HistogramVec {
+		buckets := prometheus.ExponentialBuckets(0.005, 2.5, 12)
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "modelgate_" + name, Help: help, Buckets: buckets}, []string{"provider"})
+		reg.MustRegister(h)
+		return h
+	}
 	m := &Metrics{
-		tallies: make(map[string]*tally), jobs: jobs.NewMetrics(reg),
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "modelgate_calls_total", Help: "Calls sent towards a provider, by how they were answered.",
-		}, []string{"surface", "provider", "status"}),
-		refusals: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "modelgate_refusals_total", Help: "Calls the gateway itself turned down, by type of error.",
-		}, []string{"type"}),
-		fallbacks: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "modelgate_fallbacks_total", Help: "Attempts that failed and were followed by one on another route.",
-		}, []string{"provider"}),
-		failures: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "modelgate_provider_failures_total", Help: "Requests to a provider that got no reply, by cause.",
-		}, []string{"provider", "cause"}),
-		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "modelgate_tokens_total", Help: "Tokens booked.",
-		}, []string{"provider", "direction"}),
-		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "modelgate_cost_usd_total", Help: "Cost booked, in USD.",
-		}, []string{"provider"}),
-		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "modelgate_call_seconds", Help: "Admission to the last byte.", Buckets: seconds,
-		}, []string{"provider"}),
-		firstByte: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name: "modelgate_first_byte_seconds", Help: "Admission to the provider's first byte.", Buckets: seconds,
-		}, []string{"provider"}),
+		calls:     counters("calls_total", "Calls sent towards a provider, by how they were answered.", "surface", "provider", "status"),
+		refusals:  counters("refusals_total", "Calls the gateway itself turned down, by type of error.", "type"),
+		fallbacks: counters("fallbacks_total", "Attempts that failed and were followed by one on another route.", "provider"),
+		failures:  counters("provider_failures_total", "Requests to a provider that got no reply, by cause.", "provider", "cause"),
+		tokens:    counters("tokens_total", "Tokens booked.", "provider", "direction"),
+		cost:      counters("cost_usd_total", "Cost booked, in USD.", "provider"),
+		latency:   seconds("call_seconds", "Admission to the last byte."),
+		firstByte: seconds("first_byte_seconds", "Admission to the provider's first byte."),
 		added: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name: "modelgate_added_seconds", Help: "What the gateway itself took of a call, apart from its provider and its client: before the request left and while the books were closed.",
 			Buckets: prometheus.ExponentialBuckets(0.0001, 2.5, 12),
 		}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "modelgate_calls_in_flight", Help: "Calls under way towards providers.",
-		}),
-		drains: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "modelgate_drains", Help: "Replies read on for the books after their client has left.",
-		}),
+		jobs:     jobs.NewMetrics(reg),
+		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{Name: "modelgate_calls_in_flight", Help: "Calls under way towards providers."}),
+		drains:   prometheus.NewGauge(prometheus.GaugeOpts{Name: "modelgate_drains", Help: "Replies read on for the books after their client has left."}),
+		tallies:  make(map[string]*tally),
 	}
+	reg.MustRegister(m.added, m.inFlight, m.drains)
 	for _, kind := range []modelgate.Kind{modelgate.Unavailable, modelgate.Internal} {
 		m.refusals.WithLabelValues(kind.Type()) // an alert wants to see the first
 	}
-	reg.MustRegister(m.calls, m.refusals, m.fallbacks, m.failures, m.tokens, m.cost, m.latency, m.firstByte, m.added, m.inFlight, m.drains)
 	return m
 }
 

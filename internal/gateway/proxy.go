@@ -22,11 +22,11 @@ func proxyRoute(r *http.Request, p *provider.Provider) (path string, route *prov
 
 // resolveProxy finds out which models a call on a provider's own path names.
 // Path, query and body go on as they came.
-func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, way *provider.Route, captures provider.Captures) error {
+func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, row *provider.Route, captures provider.Captures) error {
 	if c.r.Header.Get("Upgrade") != "" {
 		return modelgate.Errorf(modelgate.BadRequest, "protocol upgrades (WebSocket, realtime) are not supported; use the HTTP endpoints")
 	}
-	if way == nil {
+	if row == nil {
 		return modelgate.ErrPathNotPermitted
 	}
 	q, err := g.read(c)
@@ -36,41 +36,41 @@ func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, way *
 	if c.attribution, err = attribution(c.r.Header); err != nil {
 		return err
 	}
-	if way.Open {
-		err = q.judgeOpen(p, path, way)
+	if row.Open {
+		err = q.checkOpen(p, path, row)
 	} else {
-		err = q.judge(p, path, limitsOf(way))
+		err = q.check(p, path, limitsOf(row))
 	}
 	if err != nil {
 		return err
 	}
 	c.bound = c.costBound(q, path)
-	a := attempt{name: p.Name(), provider: p, reader: way.Reader}
-	if a.model, a.others, err = q.models(way.Models, captures); err != nil {
+	a := attempt{name: p.Name(), provider: p, reader: row.Reader}
+	if a.model, a.others, err = q.models(row.Models, captures); err != nil {
 		return err
 	}
-	if a.way = way.Job; a.way != nil && a.model == "" {
+	if a.protocol = row.Job; a.protocol != nil && a.model == "" {
 		return modelgate.Errorf(modelgate.BadRequest, "a task needs a model: name one where the provider takes it")
 	}
-	if err := q.names(way, a.model); err != nil {
+	if err := q.checkModel(row, a.model); err != nil {
 		return err
 	}
-	_, template, _ := strings.Cut(way.Pattern, " ")
-	c.surface, c.free = "/"+p.Name()+template, way.Free
+	_, template, _ := strings.Cut(row.Pattern, " ")
+	c.surface, c.free = "/"+p.Name()+template, row.Free
 	if a.model != "" {
 		a.price = c.snapshot.Catalog.ProxyPrice(a.name, a.model)
 		if known := c.snapshot.Catalog.Serving(a.name, a.model); len(known) > 0 {
 			c.model = known[0]
 		}
 	}
-	if a.way != nil {
-		c.makes = jobKind(c.model, way.Kind)
+	if a.protocol != nil {
+		c.makes = jobKind(c.model, row.Kind)
 	}
-	if a.asked, err = way.Ask(&q.Request, c.makes); err != nil {
+	if a.asked, err = row.Ask(&q.Request, c.makes); err != nil {
 		return badRequest(err)
 	}
-	a.out = provider.Call{Method: c.r.Method, Path: path, Query: p.ClientQuery(c.r.URL.RawQuery), Header: c.r.Header, Auth: way.Auth}
-	includeUsage := wish(way.IncludeUsage && c.r.Method == http.MethodPost)
+	a.out = provider.Call{Method: c.r.Method, Path: path, Query: p.ClientQuery(c.r.URL.RawQuery), Header: c.r.Header, Auth: row.Auth}
+	includeUsage := wish(row.IncludeUsage && c.r.Method == http.MethodPost)
 	if a.out.Body, a.inject, err = q.rewrite(provider.ModelInBody, "", includeUsage); err != nil {
 		return err
 	}

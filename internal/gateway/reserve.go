@@ -123,8 +123,8 @@ func (g *Gateway) estimate(c *call) modelgate.Nano {
 		if c.kind() == modelgate.Image {
 			u.Images = max(u.Images, 1)
 		}
-		if a.way != nil {
-			u.Output = a.way.Tokens(a.asked, c.makes)
+		if a.protocol != nil {
+			u.Output = a.protocol.Tokens(a.asked, c.makes)
 			if u.Seconds == 0 && !some {
 				u.Seconds = defaultLength * max(a.asked.Count, 1)
 			}

@@ -246,7 +246,7 @@ func TestMoneyRoutesAndRecentAnswers(t *testing.T) {
 	if b := g.books.begins[0]; b.Provider != "backup" {
 		t.Errorf("the call went to %s, which has no price", b.Provider)
 	}
-	typical, some := g.relay.recent.p99Estimate(routeName{"backup", "gpt-i"})
+	typical, some := g.gateway.recent.p99Estimate(routeName{"backup", "gpt-i"})
 	if typical != 5 || !some {
 		t.Errorf("an answer is taken to have %d tokens, %t; want 5", typical, some)
 	}

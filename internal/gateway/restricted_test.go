@@ -213,9 +213,9 @@ func TestRestrictedKeyAtEveryDoor(t *testing.T) {
 	tried := 0
 	for _, f := range provider.Formats() {
 		for _, d := range f.Doors {
-			door := g.relay.doors[d.Path]
+			door := g.gateway.doors[d.Path]
 			slug := fmt.Sprintf("acme/%s-%s", door.kind, f.Name)
-			for _, s := range g.relay.Live().Providers[f.Name].Door(d.Path).Models {
+			for _, s := range g.gateway.Live().Providers[f.Name].Door(d.Path).Models {
 				p := placeOf(t, s)
 				beside, path := "", d.Path
 				switch {
@@ -293,7 +293,7 @@ func TestStoredObjectsOnEveryPath(t *testing.T) {
 		for _, d := range f.Doors {
 			for _, member := range strict.Providers[f.Name].Door(d.Path).Stored {
 				tried++
-				slug := fmt.Sprintf("acme/%s-%s", g.relay.doors[d.Path].kind, f.Name)
+				slug := fmt.Sprintf("acme/%s-%s", g.gateway.doors[d.Path].kind, f.Name)
 				for body, want := range map[string]int{
 					fmt.Sprintf(`{"model":%q,%q:"id"}`, slug, member):       403,
 					fmt.Sprintf(`{"model":%q,%q:{"id":"x"}}`, slug, member): 403,

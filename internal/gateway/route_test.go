@@ -309,7 +309,7 @@ func TestFaultInAReaderStillEndsTheCall(t *testing.T) {
 				t.Error("the panic was lost")
 			}
 		}()
-		y.end(c)
+		y.recordEnd(c)
 	}()
 	if len(b.ends) != 1 || b.ends[0].StatusCode != 200 || b.ends[0].ParseStatus != modelgate.ParseUnknown {
 		t.Errorf("END %+v, want one, 200 and unknown", b.ends)

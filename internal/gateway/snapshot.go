@@ -17,8 +17,8 @@ type Snapshot struct {
 	bounds *costbound.Reader
 }
 
-// NewLive puts a catalog and providers together.
-func NewLive(catalog *modelgate.Catalog, providers map[string]*provider.Provider) *Snapshot {
+// NewSnapshot puts a catalog and providers together.
+func NewSnapshot(catalog *modelgate.Catalog, providers map[string]*provider.Provider) *Snapshot {
 	names := append(provider.OrderNames(), "model", "stream", "stream_options")
 	names = append(names, costbound.Members()...)
 	for _, p := range providers {

@@ -13,12 +13,12 @@ import (
 // too long. Only the side that is waited for is timed, so that a slow client
 // is not held against the provider. A timer looks now and then whether the
 // side has changed; the side that stops is ended after its time and at most
-// half of the shortest bound more. Paces are used again.
+// half of the shortest bound more. Timers are used again.
 type stallTimer struct {
 	changes atomic.Uint64 // of side; even: the provider is waited for, odd: the client
 
 	mu      sync.Mutex
-	timer   *time.Timer // made once, for look
+	timer   *time.Timer // made once, for check
 	call    *call       // nil while not in use
 	tick    time.Duration
 	expires time.Time
@@ -30,66 +30,66 @@ type stallTimer struct {
 }
 
 // start times a call that has not been answered yet.
-func (p *stallTimer) start(c *call, lifetime, tick time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.call, p.tick, p.expires, p.replied = c, tick, c.start.Add(lifetime), false
-	p.changes.Store(0)
-	if p.timer == nil {
-		p.timer = time.AfterFunc(tick, p.look)
+func (t *stallTimer) start(c *call, lifetime, tick time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.call, t.tick, t.expires, t.replied = c, tick, c.start.Add(lifetime), false
+	t.changes.Store(0)
+	if t.timer == nil {
+		t.timer = time.AfterFunc(tick, t.check)
 	} else {
-		p.timer.Reset(tick)
+		t.timer.Reset(tick)
 	}
 }
 
-// reply begins with waiting for the provider.
-func (p *stallTimer) reply(idle, stuck time.Duration) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.idle, p.stuck, p.replied = idle, stuck, true
-	p.seen, p.since = p.changes.Load(), time.Now()
+// replyBegan begins to time the sides, with the provider.
+func (t *stallTimer) replyBegan(idle, stuck time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.idle, t.stuck, t.replied = idle, stuck, true
+	t.seen, t.since = t.changes.Load(), time.Now()
 }
 
-// turn says that the other side is waited for from now on.
-func (p *stallTimer) turn() { p.changes.Add(1) }
+// switchSide says that the other side is waited for from now on.
+func (t *stallTimer) switchSide() { t.changes.Add(1) }
 
-// look is the timer. One that was set for an earlier call looks once more than
+// check runs when the timer fires. One that was set for an earlier call looks once more than
 // it had to, which changes nothing.
-func (p *stallTimer) look() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.call == nil {
+func (t *stallTimer) check() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.call == nil {
 		return
 	}
 	now := time.Now()
-	if !now.Before(p.expires) {
-		p.call.life.Cancel(errExpired)
+	if !now.Before(t.expires) {
+		t.call.upstream.Cancel(errExpired)
 	}
-	if p.replied {
-		p.judge(now)
+	if t.replied {
+		t.checkSide(now)
 	}
-	p.timer.Reset(p.tick)
+	t.timer.Reset(t.tick)
 }
 
-func (p *stallTimer) judge(now time.Time) {
-	changes := p.changes.Load()
+func (t *stallTimer) checkSide(now time.Time) {
+	changes := t.changes.Load()
 	client := changes&1 == 1
-	switch waited := now.Sub(p.since); {
-	case changes != p.seen:
-		p.seen, p.since = changes, now
-	case !client && waited >= p.idle:
-		p.call.life.Cancel(errStalled)
-	case client && waited >= p.stuck:
+	switch waited := now.Sub(t.since); {
+	case changes != t.seen:
+		t.seen, t.since = changes, now
+	case !client && waited >= t.idle:
+		t.call.upstream.Cancel(errStalled)
+	case client && waited >= t.stuck:
 		// The write under way fails, and the call goes on as one whose client
 		// has left.
-		httpx.AbortWrites(p.call.w)
+		httpx.AbortWrites(t.call.w)
 	}
 }
 
 // stop ends it; nothing expires from then on.
-func (p *stallTimer) stop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.call = nil
-	p.timer.Stop()
+func (t *stallTimer) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.call = nil
+	t.timer.Stop()
 }

@@ -51,8 +51,8 @@ func (g *Gateway) streamReply(c *call, resp *http.Response) {
 		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"),
 		ContentEncoding: resp.Header.Get("Content-Encoding"), Asked: a.asked,
 	})
-	if a.way != nil && resp.StatusCode < 300 {
-		g.passJob(c, resp)
+	if a.protocol != nil && resp.StatusCode < 300 {
+		g.passCreation(c, resp)
 		return
 	}
 	p := streamCopy{call: c, resp: resp}
@@ -68,9 +68,9 @@ func (g *Gateway) streamReply(c *call, resp *http.Response) {
 	}
 	defer p.costs.Close()
 	c.replyHeaders(a.provider, resp.Header)
-	c.advise(resp.StatusCode)
+	c.forbidRetry(resp.StatusCode)
 	c.status = resp.StatusCode
-	c.stall.reply(a.provider.Timeouts().Idle, g.Stuck)
+	c.stall.replyBegan(a.provider.Timeouts().Idle, g.Stuck)
 	if p.costs.Plain() && length > 0 && length <= copyBuffer {
 		g.passWhole(&p, length)
 		return
@@ -129,11 +129,12 @@ func (g *Gateway) passChunk(p *streamCopy, chunk []byte) {
 	g.deliver(p, chunk, atOnce)
 }
 
-// deliver lets bytes of a reply go to the client, the last of them once the END
-// of the call is durable: what has arrived is in the books.
+// deliver sends a chunk of a reply to the client. Every chunk of every reply passes
+// here. Before the last one END is made durable, before the others a MARK where it is
+// due: what a client has received is in the books.
 func (g *Gateway) deliver(p *streamCopy, chunk []byte, atOnce bool) {
 	if p.whole {
-		g.end(p.call)
+		g.recordEnd(p.call)
 	} else {
 		g.mark(p.call)
 	}
@@ -153,8 +154,8 @@ func (p *streamCopy) atOnce() bool {
 func (p *streamCopy) breakOff() {
 	p.cut = true
 	if flusher, ok := p.w.(http.Flusher); ok && !p.client.hasLeft() {
-		p.stall.turn()
-		defer p.stall.turn()
+		p.stall.switchSide()
+		defer p.stall.switchSide()
 		flusher.Flush()
 	}
 }
@@ -165,8 +166,8 @@ func (p *streamCopy) write(chunk []byte, atOnce bool) {
 	if len(chunk) == 0 || p.cut || p.client.hasLeft() {
 		return
 	}
-	p.stall.turn()
-	defer p.stall.turn()
+	p.stall.switchSide()
+	defer p.stall.switchSide()
 	var err error
 	if atOnce {
 		err = httpx.Send(p.w, chunk)
@@ -174,7 +175,7 @@ func (p *streamCopy) write(chunk []byte, atOnce bool) {
 		_, err = p.w.Write(chunk)
 	}
 	if err != nil {
-		p.client.leave()
+		p.client.left()
 	}
 }
 

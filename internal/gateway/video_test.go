@@ -73,7 +73,7 @@ func liveOf(t testing.TB, models []*modelgate.Model, configs ...provider.Config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewLive(catalog, providers)
+	return NewSnapshot(catalog, providers)
 }
 
 const videoJob = `{"id":"video_9","object":"video","status":"queued","seconds":"8","error":null}`

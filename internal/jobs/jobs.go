@@ -84,19 +84,16 @@ type Metrics struct {
 
 // NewMetrics registers the metrics of jobs.
 func NewMetrics(reg prometheus.Registerer) *Metrics {
-	m := &Metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "modelgate_job_requests_total", Help: "Polls, downloads and cancellations that clients asked for, by how the provider answered.",
-		}, []string{"provider", "does", "status"}),
-		ended: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "modelgate_jobs_ended_total", Help: "Asynchronous jobs that this instance saw end, by how.",
-		}, []string{"provider", "status"}),
-		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "modelgate_job_cost_usd_total", Help: "Final cost of the jobs that this instance saw end, in USD.",
-		}, []string{"provider"}),
+	counters := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "modelgate_" + name, Help: help}, labels)
+		reg.MustRegister(c)
+		return c
 	}
-	reg.MustRegister(m.requests, m.ended, m.cost)
-	return m
+	return &Metrics{
+		requests: counters("job_requests_total", "Polls, downloads and cancellations that clients asked for, by how the provider answered.", "provider", "does", "status"),
+		ended:    counters("jobs_ended_total", "Asynchronous jobs that this instance saw end, by how.", "provider", "status"),
+		cost:     counters("job_cost_usd_total", "Final cost of the jobs that this instance saw end, in USD.", "provider"),
+	}
 }
 
 func (m *Metrics) answered(q *Request, status int) {

@@ -28,7 +28,7 @@ func NewSnapshot(cfg *config.Config) (*gateway.Snapshot, error) {
 		}
 		providers[p.Name()] = p
 	}
-	return gateway.NewLive(catalog, providers), nil
+	return gateway.NewSnapshot(catalog, providers), nil
 }
 
 func newProvider(c *config.Provider) (*provider.Provider, error) {

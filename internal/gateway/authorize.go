@@ -21,9 +21,9 @@ func (g *Gateway) admit(in *inbound) (pass ratelimit.Pass, err error) {
 	return g.Limiter.Enter(in.caller.KeyID, in.caller.Limits, ratelimit.Call, in.caller.Ancestors...)
 }
 
-// permit keeps the routes that the caller may use and that are there. Where
+// authorize keeps the routes that the caller may use and that are there. Where
 // none is left it answers why the first one is not.
-func (g *Gateway) permit(c *call) error {
+func (g *Gateway) authorize(c *call) error {
 	first := c.attempts[0]
 	kept := c.attempts[:0]
 	for _, a := range c.attempts {
@@ -34,7 +34,7 @@ func (g *Gateway) permit(c *call) error {
 	if len(kept) == 0 {
 		return c.refusal(&first)
 	}
-	if kept[0].way != nil {
+	if kept[0].protocol != nil {
 		kept = kept[:1] // a job that one provider may have taken is not given to another
 	}
 	c.attempts = kept

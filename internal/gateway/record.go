@@ -9,9 +9,9 @@ import (
 	"modelgate/internal/provider/usage"
 )
 
-// finish is the one exit of a call. It runs after a panic and after the
-// client has gone, closes the books if the call has begun, and then releases
-// what is left of the answer: the bare status of a transport failure, or the
+// finish is the one exit of a call. It runs also after a panic, and after the
+// client has gone. It writes END if the call has begun and deliver has not, and then
+// sends what is left of the answer: the bare status of a transport failure, or the
 // end of the body. A reply that was cut is cut for the client too, and so is
 // one whose END failed.
 func (g *Gateway) finish(c *call) {
@@ -21,12 +21,12 @@ func (g *Gateway) finish(c *call) {
 		c.hold.Release()
 		return
 	}
-	c.client.close()
+	c.client.release()
 	replied := c.meter != nil
 	if replied {
 		defer c.meter.Close()
 	}
-	g.end(c)
+	g.recordEnd(c)
 	switch {
 	case c.cut:
 		panic(http.ErrAbortHandler)
@@ -35,9 +35,9 @@ func (g *Gateway) finish(c *call) {
 	}
 }
 
-// end writes the END entry, once. It is written even where reading the usage
+// recordEnd writes the END entry, once. It is written even where reading the usage
 // panics: a provider's bytes must not keep a call off the books.
-func (g *Gateway) end(c *call) {
+func (g *Gateway) recordEnd(c *call) {
 	if c.ended {
 		return
 	}
@@ -54,7 +54,7 @@ func (g *Gateway) end(c *call) {
 		g.trace(c, &end)
 	}()
 	c.charge(&end)
-	c.provide(&end)
+	c.bookJob(&end)
 }
 
 // outcome is how the call has come out by now, but for what it used.

@@ -15,15 +15,15 @@ type limits struct {
 	makesJobs               bool
 }
 
-func limitsOf(way *provider.Route) limits {
-	return limits{way.Query, way.Deferred, way.Stored, way.Job != nil}
+func limitsOf(row *provider.Route) limits {
+	return limits{row.Query, row.Deferred, row.Stored, row.Job != nil}
 }
 
-// judge refuses what no call on a path of the table may have: query
+// check refuses what no call on a path of the table may have: query
 // parameters that are not known there, members and headers that have the
 // provider answer before there is usage to read, unless the path makes jobs,
 // and references to stored objects.
-func (q *request) judge(p *provider.Provider, path string, l limits) error {
+func (q *request) check(p *provider.Provider, path string, l limits) error {
 	if err := p.JudgeQuery(q.Query, l.query); err != nil {
 		return badRequest(err)
 	}
@@ -35,44 +35,44 @@ func (q *request) judge(p *provider.Provider, path string, l limits) error {
 	if name := p.Defers(q.header); name != "" && !l.makesJobs {
 		return modelgate.Errorf(modelgate.BadRequest, "the header %s is not supported on this path, which makes no task; leave it out", name)
 	}
-	return q.stored(p, path, l.stored)
+	return q.checkStored(p, path, l.stored)
 }
 
-// judgeOpen is judge for a path of which nothing is known. One that only
+// checkOpen is check for a path of which nothing is known. One that only
 // reads takes any query.
-func (q *request) judgeOpen(p *provider.Provider, path string, way *provider.Route) error {
+func (q *request) checkOpen(p *provider.Provider, path string, row *provider.Route) error {
 	if q.pairs && !q.json {
-		for _, source := range way.Models {
+		for _, source := range row.Models {
 			if name := source.BodyName(); name != "" && provider.HasParameter(string(q.body), name) {
 				return modelgate.Errorf(modelgate.BadRequest, "%q must be named in a JSON body or a form of the type multipart/form-data", name)
 			}
 		}
 	}
-	if way.Free {
-		return q.stored(p, path, way.Stored)
+	if row.Free {
+		return q.checkStored(p, path, row.Stored)
 	}
-	return q.judge(p, path, limitsOf(way))
+	return q.check(p, path, limitsOf(row))
 }
 
-// names reports whether a request to a path of the table names its model: in
+// checkModel reports whether a request to a path of the table names its model: in
 // one of the places for that, the first of which says model, and nowhere else
 // another one. Free paths may name none.
-func (q *request) names(way *provider.Route, model string) error {
-	if way.Open || q.method != http.MethodPost {
+func (q *request) checkModel(row *provider.Route, model string) error {
+	if row.Open || q.method != http.MethodPost {
 		return nil
 	}
-	if model == "" && len(way.Models) > 0 && !way.Free {
+	if model == "" && len(row.Models) > 0 && !row.Free {
 		return modelgate.ErrModelDenied
 	}
-	if len(q.body) > 0 && !q.json && !q.form && !way.Free {
+	if len(q.body) > 0 && !q.json && !q.form && !row.Free {
 		return modelgate.Errorf(modelgate.BadRequest, "request body must be a JSON object, or a form of the type multipart/form-data")
 	}
-	return badRequest(provider.Agree(way.Same, &q.Request, model))
+	return badRequest(provider.Agree(row.Same, &q.Request, model))
 }
 
-// stored refuses a body that refers to an object kept at the provider, which
+// checkStored refuses a body that refers to an object kept at the provider, which
 // all tenants share: by one of the members at its top, or deeper.
-func (q *request) stored(p *provider.Provider, path string, members []string) error {
+func (q *request) checkStored(p *provider.Provider, path string, members []string) error {
 	if p.AllowsStoredObjects() {
 		return nil
 	}
