@@ -6,7 +6,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/httpx"
-	"modelgate/internal/store"
+	"modelgate/internal/store/billing"
 )
 
 // eventList is the query of GET /gw/processor/events.
@@ -25,9 +25,9 @@ func (l *eventList) read(x *exchange) error {
 
 // eventsView is GET /gw/processor/events.
 type eventsView struct {
-	Counts        store.ExportCounts `json:"counts"`
-	OldestPending int64              `json:"oldest_pending_age_seconds"`
-	Events        []eventView        `json:"events"`
+	Counts        billing.EventCounts `json:"counts"`
+	OldestPending int64               `json:"oldest_pending_age_seconds"`
+	Events        []eventView         `json:"events"`
 
 	next string
 }
@@ -54,7 +54,7 @@ func (a *API) processorEvents(ctx context.Context, by actor, in eventList) (even
 		return eventsView{}, err
 	}
 	a.settle(ctx)
-	l, err := a.Store.ExportEvents(ctx, by.ClientID, store.ExportPage{Status: in.status, Limit: in.limit, After: after})
+	l, err := a.Store.ExportEvents(ctx, by.ClientID, billing.EventPage{Status: in.status, Limit: in.limit, After: after})
 	return eventsView{
 		Counts: l.Counts, OldestPending: int64(l.OldestPending / time.Second),
 		Events: views(l.Events, func(e *modelgate.ExportEvent) eventView {
@@ -81,6 +81,6 @@ func (a *API) retryEvent(ctx context.Context, by actor, in eventPath) error {
 }
 
 // retryEvents is POST /gw/processor/events/retry.
-func (a *API) retryEvents(ctx context.Context, by actor, _ nothing) (store.RetriedEvents, error) {
+func (a *API) retryEvents(ctx context.Context, by actor, _ nothing) (billing.RetriedEvents, error) {
 	return a.Store.RetryEvents(ctx, by.ClientID, a.audit(by, "processor.events.retry", "client", string(by.ClientID), nil))
 }

@@ -10,7 +10,7 @@ import (
 	"modelgate"
 	"modelgate/internal/evidence"
 	"modelgate/internal/httpx"
-	"modelgate/internal/store"
+	chain "modelgate/internal/store/evidence"
 )
 
 const (
@@ -27,7 +27,7 @@ const (
 )
 
 // evidenceQuery is the query of GET /gw/evidence.
-type evidenceQuery struct{ store.EvidenceRange }
+type evidenceQuery struct{ chain.Range }
 
 func (q *evidenceQuery) read(x *exchange, now time.Time) error {
 	const largest = 1<<53 - 1 // that JavaScript counts to
@@ -59,7 +59,7 @@ func (a *API) evidence(_ context.Context, x *exchange) error {
 	}
 	a.settle(ctx)
 	a.await(ctx, "exporting before all records are chained", func(ctx context.Context) error { return a.Store.ChainAllEvidence(ctx, x.ClientID) })
-	stored, err := a.Store.Evidence(ctx, x.ClientID, q.EvidenceRange)
+	stored, err := a.Store.Evidence(ctx, x.ClientID, q.Range)
 	if err != nil {
 		return err
 	}
@@ -96,9 +96,9 @@ type export struct {
 	ctx     context.Context // of the request
 	w       http.ResponseWriter
 	signer  *evidence.Signer
-	stored  store.EvidencePart
+	stored  chain.Part
 	part    evidence.Part
-	ticket  store.ExportTicket
+	ticket  chain.ExportTicket
 	renewed time.Time
 	begun   bool // something was sent
 }
@@ -120,7 +120,7 @@ func (e *export) send() error {
 	}
 	out := bufio.NewWriterSize(e, exportFlush) // keeps its first error
 	_, _ = out.Write(header)
-	err = e.api.Store.EvidenceLines(e.ctx, e.stored, func(l store.EvidenceLine) error {
+	err = e.api.Store.EvidenceLines(e.ctx, e.stored, func(l chain.Line) error {
 		_, err := out.Write(evidence.AppendRecord(out.AvailableBuffer(), l.Seq, l.Prev, l.Hash, l.Record))
 		return err
 	})

@@ -10,7 +10,7 @@ import (
 
 	"modelgate/internal/evidence"
 	"modelgate/internal/selfservice"
-	"modelgate/internal/store"
+	chain "modelgate/internal/store/evidence"
 	"modelgate/test/testkit"
 )
 
@@ -75,7 +75,7 @@ func TestEvidenceAfterALostKey(t *testing.T) {
 		if err := g.db.ChainAllEvidence(g.Context(), client); err != nil {
 			g.Fatal(err)
 		}
-		pruning := store.Pruning{
+		pruning := chain.Pruning{
 			Before: time.Now().Add(time.Hour), Chunks: 100, Audit: g.operator("evidence.prune"),
 			Sign: func(h evidence.Head) (string, error) { return lost.Anchor(h, time.Now()) },
 		}

@@ -13,6 +13,7 @@ import (
 	"modelgate/internal/secrets"
 	"modelgate/internal/signing"
 	"modelgate/internal/store"
+	chain "modelgate/internal/store/evidence"
 	"modelgate/internal/worker"
 )
 
@@ -85,7 +86,7 @@ func (s *Server) pruneEvidence(ctx context.Context, before time.Time) (spare map
 func (s *Server) pruneChain(ctx context.Context, client modelgate.ClientID, before time.Time, signer *evidence.Signer) error {
 	for {
 		record := Audit(modelgate.Actor{System: true}, "evidence.prune")
-		more, err := s.db.PruneEvidence(ctx, client, store.Pruning{
+		more, err := s.db.PruneEvidence(ctx, client, chain.Pruning{
 			Before: store.Cutoff(before), Chunks: pruneChunks, Audit: record,
 			Sign: func(h evidence.Head) (string, error) { return signer.Key.Anchor(h, time.Now()) },
 		})

@@ -12,6 +12,7 @@ import (
 	"modelgate/internal/config"
 	"modelgate/internal/evidence"
 	"modelgate/internal/store"
+	chain "modelgate/internal/store/evidence"
 	"modelgate/test/testkit"
 )
 
@@ -94,7 +95,7 @@ func TestRetentionPrunesEvidence(t *testing.T) {
 	if err != nil || len(spare) != 1 || spare[damaged] == nil {
 		t.Errorf("pruneEvidence = %v, %v; want the damaged one to be spared", spare, err)
 	}
-	part, err := db.Evidence(t.Context(), sound, store.EvidenceRange{})
+	part, err := db.Evidence(t.Context(), sound, chain.Range{})
 	if err != nil || part.From != 2 || part.To != 2 || part.Anchor == "" {
 		t.Errorf("%+v, %v; want the record of the pruning alone", part, err)
 	}

@@ -19,6 +19,7 @@ import (
 	"modelgate/internal/processor"
 	"modelgate/internal/spool"
 	"modelgate/internal/store"
+	"modelgate/internal/store/billing"
 	"modelgate/internal/worker"
 )
 
@@ -195,8 +196,8 @@ type failingExports struct {
 	fail failpoints
 }
 
-func (l failingExports) FinishSending(ctx context.Context, lane store.Lane, settled []store.Settled, rest time.Time) error {
-	return aroundError(l.fail, "settle", func() error { return l.ExportLedger.FinishSending(ctx, lane, settled, rest) })
+func (l failingExports) FinishSending(ctx context.Context, queue billing.Queue, settled []billing.Settled, rest time.Time) error {
+	return aroundError(l.fail, "settle", func() error { return l.ExportLedger.FinishSending(ctx, queue, settled, rest) })
 }
 
 // books: begin.before, begin.panic, begin.after, mark.after, end.before,

@@ -20,6 +20,7 @@ import (
 	"modelgate/internal/evidence"
 	"modelgate/internal/secrets"
 	"modelgate/internal/store"
+	chain "modelgate/internal/store/evidence"
 )
 
 var (
@@ -34,7 +35,7 @@ var (
 // keyStore is where private signing keys are kept.
 type keyStore interface {
 	// find returns the private key of k, or errNotFound.
-	find(ctx context.Context, k store.EvidenceKey) (evidence.Key, error)
+	find(ctx context.Context, k chain.Key) (evidence.Key, error)
 	// next returns the key that can become the n-th, and keeps it.
 	next(ctx context.Context, n int64, name string) (evidence.Key, error)
 }
@@ -124,7 +125,7 @@ func (s *Signing) current(ctx context.Context) (*evidence.Signer, error) {
 
 // statements are those by which the keys up to the last one followed each
 // other, since the last time that one was lost.
-func statements(keys []store.EvidenceKey) []string {
+func statements(keys []chain.Key) []string {
 	var out []string
 	for _, k := range keys {
 		if k.Statement == "" {
@@ -163,7 +164,7 @@ func (s *Signing) Rotate(ctx context.Context, how Rotation) error {
 }
 
 // follow makes the next key the one that signs and returns all keys.
-func (s *Signing) follow(ctx context.Context, how Rotation) ([]store.EvidenceKey, error) {
+func (s *Signing) follow(ctx context.Context, how Rotation) ([]chain.Key, error) {
 	file, inFile := s.keys.(keyFile)
 	if inFile {
 		unlock, err := file.lock()
@@ -180,7 +181,7 @@ func (s *Signing) follow(ctx context.Context, how Rotation) ([]store.EvidenceKey
 	if err != nil {
 		return nil, err
 	}
-	k := store.EvidenceKey{N: int64(len(keys)) + 1, VKey: next.VKey(), At: time.Now().UTC()}
+	k := chain.Key{N: int64(len(keys)) + 1, VKey: next.VKey(), At: time.Now().UTC()}
 	if len(keys) > 0 && how == HandOver {
 		last := keys[len(keys)-1]
 		old, err := s.keys.find(ctx, last)
@@ -193,7 +194,7 @@ func (s *Signing) follow(ctx context.Context, how Rotation) ([]store.EvidenceKey
 		}
 	}
 	err = s.Store.AddEvidenceKey(ctx, k, s.Audit)
-	if err != nil && !errors.Is(err, store.ErrKeyOrder) {
+	if err != nil && !errors.Is(err, chain.ErrKeyOrder) {
 		return nil, err // ErrKeyOrder: another instance was faster, with the same key or another
 	}
 	if keys, err = s.Store.EvidenceKeys(ctx); err != nil || !inFile {
@@ -207,12 +208,12 @@ func (s *Signing) follow(ctx context.Context, how Rotation) ([]store.EvidenceKey
 type configuredKeys []evidence.Key
 
 // isNew reports whether the key that is to sign has never signed.
-func (c configuredKeys) isNew(keys []store.EvidenceKey) bool {
-	return !slices.ContainsFunc(keys, func(k store.EvidenceKey) bool { return k.VKey == c[0].VKey() })
+func (c configuredKeys) isNew(keys []chain.Key) bool {
+	return !slices.ContainsFunc(keys, func(k chain.Key) bool { return k.VKey == c[0].VKey() })
 }
 
 // findKey returns the private key of k.
-func findKey(keys []evidence.Key, k store.EvidenceKey) (evidence.Key, bool) {
+func findKey(keys []evidence.Key, k chain.Key) (evidence.Key, bool) {
 	i := slices.IndexFunc(keys, func(key evidence.Key) bool { return key.VKey() == k.VKey })
 	if i < 0 {
 		return evidence.Key{}, false
@@ -220,7 +221,7 @@ func findKey(keys []evidence.Key, k store.EvidenceKey) (evidence.Key, bool) {
 	return keys[i], true
 }
 
-func (c configuredKeys) find(_ context.Context, k store.EvidenceKey) (evidence.Key, error) {
+func (c configuredKeys) find(_ context.Context, k chain.Key) (evidence.Key, error) {
 	if key, ok := findKey(c, k); ok {
 		return key, nil
 	}
@@ -264,7 +265,7 @@ func (f keyFile) write(keys []evidence.Key) error {
 	return atomicfile.Write(string(f), []byte(text.String()), 0o600)
 }
 
-func (f keyFile) find(_ context.Context, k store.EvidenceKey) (evidence.Key, error) {
+func (f keyFile) find(_ context.Context, k chain.Key) (evidence.Key, error) {
 	keys, err := f.read()
 	if err != nil {
 		return evidence.Key{}, err
@@ -288,7 +289,7 @@ func (f keyFile) next(_ context.Context, _ int64, name string) (evidence.Key, er
 }
 
 // keepOnly forgets all keys but one.
-func (f keyFile) keepOnly(ctx context.Context, k store.EvidenceKey) error {
+func (f keyFile) keepOnly(ctx context.Context, k chain.Key) error {
 	key, err := f.find(ctx, k)
 	if err != nil {
 		return err
@@ -324,7 +325,7 @@ func (s *sealedKeys) open(secret store.Secret) (evidence.Key, error) {
 	return evidence.ParseKey(string(text))
 }
 
-func (s *sealedKeys) find(ctx context.Context, k store.EvidenceKey) (evidence.Key, error) {
+func (s *sealedKeys) find(ctx context.Context, k chain.Key) (evidence.Key, error) {
 	secret, err := s.db.Secret(ctx, sealedName(k.N))
 	if modelgate.KindOf(err) == modelgate.NotFound {
 		return evidence.Key{}, fmt.Errorf("%w: the database does not have it; was it in evidence.signing_key?", errNotFound)

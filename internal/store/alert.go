@@ -83,7 +83,7 @@ func (db *DB) noteAlerts(ctx context.Context, tx *sql.Tx, spent amounts) error {
 	for _, day := range slices.Sorted(maps.Keys(byDay)) {
 		targets := byDay[day]
 		for len(targets) > 0 {
-			part := targets[:sqldb.StatementRows(len(targets), insertRows)]
+			part := targets[:sqldb.StatementRows(len(targets), sqldb.MaxRows)]
 			targets = targets[len(part):]
 			if err := db.noteAlertsOf(ctx, tx, sqldb.Instant(day), part); err != nil {
 				return err
@@ -111,7 +111,7 @@ func (db *DB) ClaimAlerts(ctx context.Context, most int, lease time.Duration) ([
 	now := db.now()
 	var due bool
 	if err := db.read.QueryRowContext(ctx, sqlAlertsDue, sqldb.Micros(now)).Scan(&due); err != nil || !due {
-		return nil, wrap("look for alerts", err)
+		return nil, sqldb.Wrap("look for alerts", err)
 	}
 	err := db.update(ctx, "claim alerts", func(tx *sql.Tx) (err error) {
 		out, err = sqldb.List(ctx, tx, scanAlert, sqlClaimAlerts, sqldb.Micros(now), sqldb.Micros(now.Add(lease)), most)
@@ -123,12 +123,12 @@ func (db *DB) ClaimAlerts(ctx context.Context, most int, lease time.Duration) ([
 
 func scanAlert(s sqldb.Scanner) (Alert, error) {
 	var a Alert
-	err := s.Scan(&a.ClientID, &a.Level, &a.ID, &a.Period, moment{&a.Start}, &a.Percent, &a.Limit, &a.Spend, moment{&a.At}, &a.Tries)
+	err := s.Scan(&a.ClientID, &a.Level, &a.ID, &a.Period, sqldb.Moment{Into: &a.Start}, &a.Percent, &a.Limit, &a.Spend, sqldb.Moment{Into: &a.At}, &a.Tries)
 	return a, err
 }
 
 // FinishAlert notes that an alert is delivered, or given up.
 func (db *DB) FinishAlert(ctx context.Context, a Alert) error {
-	_, err := db.write.ExecContext(ctx, sqlFinishAlert, string(a.ClientID), string(a.Level), a.ID, string(a.Period), sqldb.Micros(a.Start), a.Percent, int64(never))
-	return wrap("finish alert", err)
+	_, err := db.write.ExecContext(ctx, sqlFinishAlert, string(a.ClientID), string(a.Level), a.ID, string(a.Period), sqldb.Micros(a.Start), a.Percent, int64(sqldb.Never))
+	return sqldb.Wrap("finish alert", err)
 }

@@ -70,10 +70,10 @@ func (db *DB) Credit(ctx context.Context, client modelgate.ClientID, e BalanceEn
 // credit is Credit in a transaction.
 func (db *DB) credit(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, e BalanceEntry, a modelgate.Audit) error {
 	if _, err := scanClient(tx.QueryRowContext(ctx, sqlClient, client)); err != nil {
-		return missing(err, "client")
+		return sqldb.Missing(err, "client")
 	}
 	_, err := tx.ExecContext(ctx, sqlInsertEntry, e.ID, string(client), sqldb.Micros(e.At), int64(e.Amount), sqldb.Clean(e.Note))
-	if duplicate(err) {
+	if sqldb.Duplicate(err) {
 		return modelgate.Errorf(modelgate.Conflict, "balance entry %s exists already", e.ID)
 	}
 	if err != nil {
@@ -141,19 +141,19 @@ func (db *DB) Balance(ctx context.Context, client modelgate.ClientID, limit int)
 	var entries []BalanceEntry
 	err := db.snapshot(ctx, "read balance", func(tx *sql.Tx) error {
 		if _, err := scanClient(tx.QueryRowContext(ctx, sqlClient, client)); err != nil {
-			return missing(err, "client")
+			return sqldb.Missing(err, "client")
 		}
 		err := tx.QueryRowContext(ctx, sqlBalance, string(client)).Scan(&b.Credited, &b.Spent, &b.Held)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		most := int64(never)
+		most := int64(sqldb.Never)
 		if limit > 0 {
 			most = int64(limit)
 		}
 		entries, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (BalanceEntry, error) {
 			var e BalanceEntry
-			err := s.Scan(&e.ID, moment{&e.At}, &e.Amount, &e.Note)
+			err := s.Scan(&e.ID, sqldb.Moment{Into: &e.At}, &e.Amount, &e.Note)
 			return e, err
 		}, sqlEntries, string(client), most)
 		return err

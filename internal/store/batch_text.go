@@ -14,7 +14,7 @@ func (db *DB) runMany(ctx context.Context, tx *sql.Tx, m sqldb.BatchExec) error 
 	if m.Fed != "" && db.feed != nil && m.N > 0 {
 		return db.feed.runFed(ctx, tx, &m)
 	}
-	return m.Run(ctx, tx, db.engine.rowsPerInsert)
+	return m.Run(ctx, tx, db.handle.RowsPerInsert)
 }
 
 // usageInsert inserts rows and returns the ids of those that were new.

@@ -3,8 +3,10 @@ package store
 import (
 	"context"
 	"database/sql"
+	"slices"
 
 	"modelgate"
+	records "modelgate/internal/evidence"
 )
 
 // booked is what one transaction changes about the usage rows.
@@ -75,11 +77,19 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 	if err := db.settle(ctx, tx, b.instance, spent); err != nil {
 		return err
 	}
-	if err := db.queueExports(ctx, tx, b); err != nil {
+	billed := slices.Clone(b.rows)
+	for _, f := range b.finals {
+		billed = append(billed, f.row)
+	}
+	if err := db.QueueEvents(ctx, tx, billed); err != nil {
 		return err
 	}
 	if err := db.noteAlerts(ctx, tx, spent); err != nil {
 		return err
 	}
-	return db.noteEvidence(ctx, tx, b)
+	finals := make([]records.Final, len(b.finals))
+	for i, f := range b.finals {
+		finals[i] = records.Final{Row: f.row, Previous: f.row.Cost - f.change, At: db.now()}
+	}
+	return db.Note(ctx, tx, b.instance, b.rows, finals)
 }

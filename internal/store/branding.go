@@ -33,7 +33,7 @@ RETURNING ` + brandingColumns + `
 func scanBranding(s sqldb.Scanner) (modelgate.Branding, error) {
 	var b modelgate.Branding
 	err := s.Scan(&b.ClientID, &b.PortalSlug, &b.ProductName, &b.LogoURL, &b.AccentColor, &b.AllowSelfIssue,
-		moment{&b.CreatedAt}, moment{&b.UpdatedAt})
+		sqldb.Moment{Into: &b.CreatedAt}, sqldb.Moment{Into: &b.UpdatedAt})
 	return b, err
 }
 
@@ -41,14 +41,14 @@ func scanBranding(s sqldb.Scanner) (modelgate.Branding, error) {
 // none. (spec: GET /gw/branding)
 func (db *DB) Branding(ctx context.Context, client modelgate.ClientID) (modelgate.Branding, error) {
 	b, err := scanBranding(db.read.QueryRowContext(ctx, sqlBranding, client))
-	return b, wrap("read branding", missing(err, "branding"))
+	return b, sqldb.Wrap("read branding", sqldb.Missing(err, "branding"))
 }
 
 // BrandingBySlug finds the portal of any organization, for visitors who have
 // not signed in yet. Errors: not_found.
 func (db *DB) BrandingBySlug(ctx context.Context, slug string) (modelgate.Branding, error) {
 	b, err := scanBranding(db.read.QueryRowContext(ctx, sqlBrandingBySlug, slug))
-	return b, wrap("find portal", missing(err, "portal"))
+	return b, sqldb.Wrap("find portal", sqldb.Missing(err, "portal"))
 }
 
 // PutBranding sets the organization's branding and returns it as stored: the
@@ -62,9 +62,9 @@ func (db *DB) PutBranding(ctx context.Context, b modelgate.Branding, a modelgate
 		out, err = scanBranding(tx.QueryRowContext(ctx, sqlPutBranding, b.ClientID, b.PortalSlug, b.ProductName,
 			b.LogoURL, b.AccentColor, b.AllowSelfIssue, sqldb.Micros(db.now())))
 		switch {
-		case duplicate(err):
+		case sqldb.Duplicate(err):
 			return modelgate.Errorf(modelgate.Conflict, "portal_slug %q is taken", b.PortalSlug)
-		case dangling(err):
+		case sqldb.Dangling(err):
 			return modelgate.Errorf(modelgate.NotFound, "client not found")
 		case err != nil:
 			return err

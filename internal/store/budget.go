@@ -124,7 +124,7 @@ func (db *DB) Budgets(ctx context.Context, client modelgate.ClientID, l BudgetLi
 		return b, err
 	}, sqlBudgets, string(client), string(l.SubAccountID),
 		modelgate.Day.Start(l.At).UnixMicro(), modelgate.Month.Start(l.At).UnixMicro(), last)
-	return out, wrap("list budgets", err)
+	return out, sqldb.Wrap("list budgets", err)
 }
 
 // PutBudget sets a budget, in place of one of the same owner, target and
@@ -199,7 +199,7 @@ func (db *DB) changeBudget(ctx context.Context, op string, client modelgate.Clie
 
 // notOwn is why an owner has no budget to remove.
 func notOwn(ctx context.Context, tx *sql.Tx, name []any, owner string) error {
-	owners, err := sqldb.List(ctx, tx, scanText, sqlOwners, name...)
+	owners, err := sqldb.List(ctx, tx, sqldb.ScanText, sqlOwners, name...)
 	if err != nil {
 		return err
 	}

@@ -45,9 +45,9 @@ func (db *DB) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Ca
 	var issuedBy string
 	into := []any{
 		&c.KeyID, &c.ClientID, &c.SubAccountID, &c.Markup,
-		&issuedBy, document{&c.Scopes}, document{&c.Backing},
+		&issuedBy, sqldb.Document{Into: &c.Scopes}, sqldb.Document{Into: &c.Backing},
 		&own.RequestsPerSecond, &own.Burst, &own.Concurrency, &expiresAt,
-		&c.RoutingPolicy, &c.Billing, &client.RequestsPerSecond, &client.Burst, &client.Concurrency, document{&c.Ceiling},
+		&c.RoutingPolicy, &c.Billing, &client.RequestsPerSecond, &client.Burst, &client.Concurrency, sqldb.Document{Into: &c.Ceiling},
 	}
 	constant := len(into)
 	found, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (modelgate.Budget, error) {
@@ -60,7 +60,7 @@ func (db *DB) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Ca
 		return b, err
 	}, sqlCaller, d[:], with)
 	if err != nil {
-		return modelgate.Caller{}, wrap("look up caller", err)
+		return modelgate.Caller{}, sqldb.Wrap("look up caller", err)
 	}
 	if len(found) == 0 {
 		return modelgate.Caller{}, modelgate.ErrUnauthorized
@@ -68,11 +68,11 @@ func (db *DB) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Ca
 	if c.KeyID == with {
 		c.Entitlements, c.Denies, c.Backing = seen.Entitlements, seen.Denies, seen.Backing
 	}
-	c.Limits, c.ExpiresAt = own.Or(client), expires(expiresAt)
+	c.Limits, c.ExpiresAt = own.Or(client), sqldb.Expires(expiresAt)
 	if issuedBy != "" {
 		above, err := db.inherit(ctx, &c, client)
 		if err != nil {
-			return modelgate.Caller{}, wrap("look up ancestors", err)
+			return modelgate.Caller{}, sqldb.Wrap("look up ancestors", err)
 		}
 		found = append(found, above...)
 	}

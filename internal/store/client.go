@@ -43,7 +43,7 @@ func scanClient(s sqldb.Scanner) (modelgate.Client, error) {
 	var c modelgate.Client
 	err := s.Scan(&c.ID, &c.Name, &c.RoutingPolicy, &c.Billing, &c.MaxKeys,
 		&c.Limits.RequestsPerSecond, &c.Limits.Burst, &c.Limits.Concurrency,
-		document{&c.Ceiling}, moment{&c.CreatedAt})
+		sqldb.Document{Into: &c.Ceiling}, sqldb.Moment{Into: &c.CreatedAt})
 	return c, err
 }
 
@@ -53,14 +53,14 @@ func (db *DB) CreateClient(ctx context.Context, c modelgate.Client, a modelgate.
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	ceiling, err := text(c.Ceiling)
+	ceiling, err := sqldb.JSON(c.Ceiling)
 	if err != nil {
 		return err
 	}
 	return db.update(ctx, "create client", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, sqlInsertClient, c.ID, c.Name, c.RoutingPolicy, c.Billing, c.MaxKeys,
 			c.Limits.RequestsPerSecond, c.Limits.Burst, c.Limits.Concurrency, ceiling, sqldb.Micros(c.CreatedAt))
-		if duplicate(err) {
+		if sqldb.Duplicate(err) {
 			return modelgate.Errorf(modelgate.Conflict, "client %s exists already", c.ID)
 		}
 		if err != nil {
@@ -73,13 +73,13 @@ func (db *DB) CreateClient(ctx context.Context, c modelgate.Client, a modelgate.
 // Client returns one organization or not_found.
 func (db *DB) Client(ctx context.Context, id modelgate.ClientID) (modelgate.Client, error) {
 	c, err := scanClient(db.read.QueryRowContext(ctx, sqlClient, id))
-	return c, wrap("read client", missing(err, "client"))
+	return c, sqldb.Wrap("read client", sqldb.Missing(err, "client"))
 }
 
 // Clients lists all organizations, the oldest first.
 func (db *DB) Clients(ctx context.Context) ([]modelgate.Client, error) {
 	cs, err := sqldb.List(ctx, db.read, scanClient, sqlClients)
-	return cs, wrap("list clients", err)
+	return cs, sqldb.Wrap("list clients", err)
 }
 
 // UpdateClient changes an organization: fn gets it as it is now, and no other
@@ -99,7 +99,7 @@ func (db *DB) UpdateClient(ctx context.Context, id modelgate.ClientID, fn func(*
 		if err := c.Validate(); err != nil {
 			return err
 		}
-		ceiling, err := text(c.Ceiling)
+		ceiling, err := sqldb.JSON(c.Ceiling)
 		if err != nil {
 			return err
 		}
@@ -121,5 +121,5 @@ func (db *DB) UpdateClient(ctx context.Context, id modelgate.ClientID, fn func(*
 // lockClient reads a client and holds its row until the transaction ends.
 func lockClient(ctx context.Context, tx *sql.Tx, id modelgate.ClientID) (modelgate.Client, error) {
 	c, err := scanClient(tx.QueryRowContext(ctx, sqlLockClient, id))
-	return c, missing(err, "client")
+	return c, sqldb.Missing(err, "client")
 }

@@ -73,7 +73,7 @@ func (db *DB) Copy(ctx context.Context, to *DB) (copied []CopiedTable, err error
 		if err != nil {
 			return err
 		}
-		return to.run(ctx, to.write, nil, func(into *sql.Tx) error {
+		return to.handle.UpdateOnce(ctx, func(into *sql.Tx) error {
 			if err := to.takeTime(ctx, into); err != nil {
 				return err
 			}
@@ -96,7 +96,7 @@ func (db *DB) Copy(ctx context.Context, to *DB) (copied []CopiedTable, err error
 // tablesInOrder are the schema's tables, each after those it refers to.
 func (db *DB) tablesInOrder(ctx context.Context, tx *sql.Tx) ([]string, error) {
 	tables, references := db.engine.catalogQueries()
-	names, err := sqldb.List(ctx, tx, scanText, tables)
+	names, err := sqldb.List(ctx, tx, sqldb.ScanText, tables)
 	if err != nil {
 		return nil, err
 	}
@@ -167,7 +167,7 @@ func (db *DB) copyTable(ctx context.Context, from, into *sql.Tx, name string) (i
 		for i, v := range row {
 			pending = append(pending, converted(v, kinds[i]))
 		}
-		if len(pending) < insertRows*len(columns) {
+		if len(pending) < sqldb.MaxRows*len(columns) {
 			return nil
 		}
 		return flush()

@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"modelgate"
-	"modelgate/internal/evidence"
+	records "modelgate/internal/evidence"
+	"modelgate/internal/store/evidence"
 	"modelgate/test/testkit"
 )
 
@@ -40,15 +41,15 @@ func rowsIn(t *testing.T, db *DB, table string) int64 {
 // noon.
 func signedExport(t *testing.T, db *DB, client modelgate.ClientID) []byte {
 	t.Helper()
-	stored, err := db.Evidence(t.Context(), client, EvidenceRange{})
+	stored, err := db.Evidence(t.Context(), client, evidence.Range{})
 	must(t, err)
-	part := evidence.Part{Org: client, From: stored.From, To: stored.To, Latest: stored.Head.Seq, Prev: stored.Prev, Last: stored.Last, At: noon}
-	signer := evidence.Signer{Key: testkit.EvidenceKey(t, 1)}
+	part := records.Part{Org: client, From: stored.From, To: stored.To, Latest: stored.Head.Seq, Prev: stored.Prev, Last: stored.Last, At: noon}
+	signer := records.Signer{Key: testkit.EvidenceKey(t, 1)}
 	header, err := signer.Header(part)
 	must(t, err)
 	file := slices.Clone(header)
-	must(t, db.EvidenceLines(t.Context(), stored, func(l EvidenceLine) error {
-		file = evidence.AppendRecord(file, l.Seq, l.Prev, l.Hash, l.Record)
+	must(t, db.EvidenceLines(t.Context(), stored, func(l evidence.Line) error {
+		file = records.AppendRecord(file, l.Seq, l.Prev, l.Hash, l.Record)
 		return nil
 	}))
 	head, err := signer.Head(part, header)
@@ -101,15 +102,15 @@ func TestCopy(t *testing.T) {
 				// What goes on after the copy is no different from before.
 				book(t, target, "one", row(client, 5000))
 				issue(t, target, client, "", 6000)
-				first, err := evidence.Verify(bytes.NewReader(before), evidence.Options{VKeys: []string{key.VKey()}})
+				first, err := records.Verify(bytes.NewReader(before), records.Options{VKeys: []string{key.VKey()}})
 				must(t, err)
-				if n := chainAll(t, target); first.Class != evidence.OK || n != 3 {
+				if n := chainAll(t, target); first.Class != records.OK || n != 3 {
 					t.Errorf("%d records were chained after the copy, want 3; before: %+v", n, first)
 				}
-				next, err := evidence.Verify(bytes.NewReader(signedExport(t, target, client)),
-					evidence.Options{VKeys: []string{key.VKey()}, State: evidence.NewState(&first)})
+				next, err := records.Verify(bytes.NewReader(signedExport(t, target, client)),
+					records.Options{VKeys: []string{key.VKey()}, State: records.NewState(&first)})
 				must(t, err)
-				if next.Class != evidence.OK || next.To != first.To+3 {
+				if next.Class != records.OK || next.To != first.To+3 {
 					t.Errorf("the chain does not go on in the copy: %+v after %+v", next, first)
 				}
 			})

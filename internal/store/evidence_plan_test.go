@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"modelgate"
+	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 )
 
@@ -19,7 +20,7 @@ func fillChunks(t *testing.T, db *DB, client modelgate.ClientID, n int) {
 		numbers = "(WITH RECURSIVE g(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM g WHERE n < %d) SELECT n FROM g) AS g"
 	}
 	_, err := db.write.ExecContext(t.Context(), fmt.Sprintf(
-		"INSERT INTO evidence_chunk ("+evidenceChunkColumns+") SELECT $1, n * 10, n * 10 + 9, $2, $2, n * 1000000, n * 1000000, 'b' || n FROM "+numbers, n),
+		"INSERT INTO evidence_chunk (client_id, first_seq, last_seq, prev, hash, first_at, last_at, batch_id) SELECT $1, n * 10, n * 10 + 9, $2, $2, n * 1000000, n * 1000000, 'b' || n FROM "+numbers, n),
 		string(client), make([]byte, 32))
 	must(t, err)
 }
@@ -28,6 +29,8 @@ func fillChunks(t *testing.T, db *DB, client modelgate.ClientID, n int) {
 // have figures about it and after.
 func TestEvidenceIsFoundByTheNearerEnd(t *testing.T) {
 	t.Parallel()
+	all := queries(t)
+	early, late := all["sqlEvidenceSinceEarly"], all["sqlEvidenceSinceLate"]
 	each(t, func(t *testing.T, db *DB) {
 		const chunks, second = 5000, 1_000_000
 		client := createClient(t, db, 1)
@@ -42,9 +45,9 @@ func TestEvidenceIsFoundByTheNearerEnd(t *testing.T) {
 				args        []any
 				sqlite, pg  string
 			}{
-				{"since, early", sqlEvidenceSinceEarly, []any{string(client), 10 * second, 1}, "PRIMARY KEY (client_id=?)", "evidence_chunk_pkey"},
-				{"since, late", sqlEvidenceSinceLate, []any{string(client), (chunks - 10) * second, 1}, "evidence_chunk_time (client_id=? AND last_at>?)", "evidence_chunk_time"},
-				{"kept", sqlEvidenceKept, []any{string(client), 10 * second}, "PRIMARY KEY (client_id=?)", "evidence_chunk_pkey"},
+				{"since, early", early, []any{string(client), 10 * second, 1}, "PRIMARY KEY (client_id=?)", "evidence_chunk_pkey"},
+				{"since, late", late, []any{string(client), (chunks - 10) * second, 1}, "evidence_chunk_time (client_id=? AND last_at>?)", "evidence_chunk_time"},
+				{"kept", all["sqlEvidenceKept"], []any{string(client), 10 * second}, "PRIMARY KEY (client_id=?)", "evidence_chunk_pkey"},
 			} {
 				want, explain := c.sqlite, "EXPLAIN QUERY PLAN "
 				if db.engine.folder == "postgres" {
@@ -55,10 +58,9 @@ func TestEvidenceIsFoundByTheNearerEnd(t *testing.T) {
 				}
 			}
 		}
-		for at, want := range map[int64]string{0: sqlEvidenceSinceEarly, 10: sqlEvidenceSinceEarly, chunks - 10: sqlEvidenceSinceLate, 2 * chunks: sqlEvidenceSinceLate} {
+		for at, want := range map[int64]string{0: early, 10: early, chunks - 10: late, 2 * chunks: late} {
 			must(t, db.snapshot(t.Context(), "", func(tx *sql.Tx) error {
-				f := finder{db: db, ctx: t.Context(), tx: tx, client: client}
-				query, err := f.nearer(sqldb.Instant(at * second))
+				query, err := evidence.Nearer(t.Context(), tx, client, sqldb.Instant(at*second))
 				if query != want {
 					t.Errorf("since second %d of %d: %s", at, chunks, query)
 				}

@@ -13,6 +13,7 @@ import (
 
 	"modelgate"
 	records "modelgate/internal/evidence"
+	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 )
 
@@ -29,13 +30,13 @@ func chainAll(t testing.TB, db *DB) (records int) {
 }
 
 // export is a whole part as lines of "seq type", checked as a reader would.
-func export(t testing.TB, db *DB, client modelgate.ClientID, r EvidenceRange) (EvidencePart, []string) {
+func export(t testing.TB, db *DB, client modelgate.ClientID, r evidence.Range) (evidence.Part, []string) {
 	t.Helper()
 	part, err := db.Evidence(t.Context(), client, r)
 	must(t, err)
 	chain := records.Chain{Head: records.Head{ClientID: client, Seq: part.From - 1, Hash: part.Prev}}
 	lines := []string{}
-	must(t, db.EvidenceLines(t.Context(), part, func(l EvidenceLine) error {
+	must(t, db.EvidenceLines(t.Context(), part, func(l evidence.Line) error {
 		if l.Prev != chain.Hash {
 			t.Fatalf("line %d does not follow the one before", l.Seq)
 		}
@@ -73,11 +74,11 @@ func TestEvidenceHasWhatIsBooked(t *testing.T) {
 		if got := chainAll(t, db); got != 5 {
 			t.Fatalf("%d records, want 5", got)
 		}
-		_, lines := export(t, db, a, EvidenceRange{})
+		_, lines := export(t, db, a, evidence.Range{})
 		if want := "[1 audit 2 usage 3 usage]"; fmt.Sprint(lines) != want {
 			t.Errorf("records of the first client: %v, want %s", lines, want)
 		}
-		_, lines = export(t, db, b, EvidenceRange{})
+		_, lines = export(t, db, b, evidence.Range{})
 		if want := "[1 audit 2 usage]"; fmt.Sprint(lines) != want {
 			t.Errorf("records of the second client: %v, want %s", lines, want)
 		}
@@ -126,42 +127,43 @@ func TestEvidenceRanges(t *testing.T) {
 			chainAll(t, db)
 		}
 		for _, c := range []struct {
-			r        EvidenceRange
+			r        evidence.Range
 			from, to int64
 		}{
-			{EvidenceRange{}, 1, 21},
-			{EvidenceRange{From: 7}, 7, 21},
-			{EvidenceRange{To: 7}, 1, 7},
-			{EvidenceRange{From: 3, To: 3}, 3, 3},
-			{EvidenceRange{From: 22}, 22, 21},
-			{EvidenceRange{To: 99}, 1, 21},
-			{EvidenceRange{From: 5, Limit: 6}, 5, 10},
-			{EvidenceRange{Limit: 1000}, 1, 21},
-			{EvidenceRange{Since: minute(10)}, 1, 21}, // the audit is of noon
-			{EvidenceRange{From: 2, Since: minute(10)}, 10, 21},
-			{EvidenceRange{From: 2, Since: minute(16)}, 16, 21},
-			{EvidenceRange{From: 2, Until: minute(2)}, 2, 15}, // the late one
-			{EvidenceRange{From: 2, Until: minute(18)}, 2, 17},
-			{EvidenceRange{Until: minute(0)}, 1, 0},
-			{EvidenceRange{Since: noon.Add(time.Hour)}, 22, 21},
-			{EvidenceRange{From: 2, Since: minute(10), Until: minute(12), Limit: 3}, 10, 12},
+			{evidence.Range{}, 1, 21},
+			{evidence.Range{From: 7}, 7, 21},
+			{evidence.Range{To: 7}, 1, 7},
+			{evidence.Range{From: 3, To: 3}, 3, 3},
+			{evidence.Range{From: 22}, 22, 21},
+			{evidence.Range{To: 99}, 1, 21},
+			{evidence.Range{From: 5, Limit: 6}, 5, 10},
+			{evidence.Range{Limit: 1000}, 1, 21},
+			{evidence.Range{Since: minute(10)}, 1, 21}, // the audit is of noon
+			{evidence.Range{From: 2, Since: minute(10)}, 10, 21},
+			{evidence.Range{From: 2, Since: minute(16)}, 16, 21},
+			{evidence.Range{From: 2, Until: minute(2)}, 2, 15}, // the late one
+			{evidence.Range{From: 2, Until: minute(18)}, 2, 17},
+			{evidence.Range{Until: minute(0)}, 1, 0},
+			{evidence.Range{Since: noon.Add(time.Hour)}, 22, 21},
+			{evidence.Range{From: 2, Since: minute(10), Until: minute(12), Limit: 3}, 10, 12},
 		} {
 			part, lines := export(t, db, client, c.r)
 			if part.From != c.from || part.To != c.to || int64(len(lines)) != c.to-c.from+1 || part.Head.Seq != 21 {
 				t.Errorf("%+v: %d to %d with %d lines, want %d to %d", c.r, part.From, part.To, len(lines), c.from, c.to)
 			}
 		}
+		all := queries(t)
 		for n := range 24 {
 			for _, from := range []int64{1, 8, 21} {
 				var early, late int64 // 0 for none
-				_ = db.read.QueryRow(sqlEvidenceSinceEarly, string(client), sqldb.Micros(minute(n)), from).Scan(&early)
-				_ = db.read.QueryRow(sqlEvidenceSinceLate, string(client), sqldb.Micros(minute(n)), from).Scan(&late)
+				_ = db.read.QueryRow(all["sqlEvidenceSinceEarly"], string(client), sqldb.Micros(minute(n)), from).Scan(&early)
+				_ = db.read.QueryRow(all["sqlEvidenceSinceLate"], string(client), sqldb.Micros(minute(n)), from).Scan(&late)
 				if early != late || early == 0 && n < 22 {
 					t.Errorf("since minute %d, from %d: the first chunk begins at %d or %d", n, from, early, late)
 				}
 			}
 		}
-		_, err := db.Evidence(t.Context(), client, EvidenceRange{From: 23})
+		_, err := db.Evidence(t.Context(), client, evidence.Range{From: 23})
 		wantKind(t, "a range past the end", err, modelgate.BadRequest)
 	})
 }
@@ -208,7 +210,7 @@ func TestSequencersRace(t *testing.T) {
 		chaining.Wait()
 		chainAll(t, db)
 		for _, c := range ids {
-			part, lines := export(t, db, c, EvidenceRange{})
+			part, lines := export(t, db, c, evidence.Range{})
 			if len(lines) != 1+2*batches || part.To != part.Head.Seq {
 				t.Errorf("client %s has %d records, want %d", c, len(lines), 1+2*batches)
 			}
@@ -224,14 +226,16 @@ func TestEvidenceThatWasChangedIsNotExported(t *testing.T) {
 			book(t, db, "i", row(client, n))
 			chainAll(t, db)
 		}
-		part, err := db.Evidence(t.Context(), client, EvidenceRange{})
+		part, err := db.Evidence(t.Context(), client, evidence.Range{})
 		must(t, err)
 		read := func() error {
-			return db.EvidenceLines(t.Context(), part, func(EvidenceLine) error { return nil })
+			return db.EvidenceLines(t.Context(), part, func(evidence.Line) error { return nil })
 		}
 		must(t, read())
+		pack, err := evidence.NewPacker()
+		must(t, err)
 		lines := []byte("{\"v\":1}\n")
-		_, err = db.write.Exec("UPDATE evidence_batch SET records = $1 WHERE id = (SELECT batch_id FROM evidence_chunk WHERE first_seq = 3)", db.pack.Pack(lines))
+		_, err = db.write.Exec("UPDATE evidence_batch SET records = $1 WHERE id = (SELECT batch_id FROM evidence_chunk WHERE first_seq = 3)", pack.Pack(lines))
 		must(t, err)
 		if err := read(); err == nil || !strings.Contains(err.Error(), "does not hold together") {
 			t.Errorf("reading changed evidence = %v", err)
@@ -284,9 +288,9 @@ func TestPruneKeepsTheEndAndARecord(t *testing.T) {
 			book(t, db, "i", row(client, 60*n))
 			chainAll(t, db)
 		}
-		before, _ := export(t, db, client, EvidenceRange{To: 4})
+		before, _ := export(t, db, client, evidence.Range{To: 4})
 		signed := 0
-		p := Pruning{Before: uuid(60 * 3).Time(), Chunks: 2, Audit: audit("evidence.prune"), Sign: func(h records.Head) (string, error) {
+		p := evidence.Pruning{Before: uuid(60 * 3).Time(), Chunks: 2, Audit: audit("evidence.prune"), Sign: func(h records.Head) (string, error) {
 			if signed++; h.Seq != 4 || h.Hash != before.Last || h.ClientID != client {
 				t.Errorf("signed %+v", h)
 			}
@@ -304,7 +308,7 @@ func TestPruneKeepsTheEndAndARecord(t *testing.T) {
 		if calls != 3 || signed != 1 {
 			t.Errorf("%d calls, signed %d times; want 3 and once", calls, signed)
 		}
-		part, lines := export(t, db, client, EvidenceRange{From: 1})
+		part, lines := export(t, db, client, evidence.Range{From: 1})
 		if want := "[5 usage 6 usage 7 usage 8 audit]"; fmt.Sprint(lines) != want || part.Anchor != "the note" || part.Prev != before.Last {
 			t.Errorf("after pruning: %v, anchor %q; want %s", lines, part.Anchor, want)
 		}
@@ -321,17 +325,17 @@ func TestReconcileMissesTheEndOfWhatWasPruned(t *testing.T) {
 		client := createClient(t, db, 1)
 		book(t, db, "i", row(client, 1))
 		chainAll(t, db)
-		_, err := db.PruneEvidence(t.Context(), client, Pruning{Before: noon.Add(time.Hour), Chunks: 9, Audit: audit("evidence.prune"),
+		_, err := db.PruneEvidence(t.Context(), client, evidence.Pruning{Before: noon.Add(time.Hour), Chunks: 9, Audit: audit("evidence.prune"),
 			Sign: func(records.Head) (string, error) { return "the note", nil }})
 		must(t, err)
 		_, err = db.write.Exec("DELETE FROM evidence_anchor")
 		must(t, err)
 		found, err := db.Reconcile(t.Context(), client)
 		must(t, err)
-		if want := (Difference{client, "evidence_chain", "from record 3", 3, 2}); !slices.Contains(found, want) {
+		if want := (Difference{ClientID: client, What: "evidence_chain", Key: "from record 3", Want: 3, Have: 2}); !slices.Contains(found, want) {
 			t.Errorf("Reconcile = %+v, want %+v", found, want)
 		}
-		if part, err := db.Evidence(t.Context(), client, EvidenceRange{}); err == nil || !strings.Contains(err.Error(), "does not hold together") {
+		if part, err := db.Evidence(t.Context(), client, evidence.Range{}); err == nil || !strings.Contains(err.Error(), "does not hold together") {
 			t.Errorf("Evidence = %+v, %v", part, err)
 		}
 	})
@@ -365,7 +369,7 @@ func TestEvidenceKeysFollowEachOther(t *testing.T) {
 		createClient(t, db, 1)
 		createClient(t, db, 2)
 		add := func(n int64) error {
-			return db.AddEvidenceKey(t.Context(), EvidenceKey{N: n, VKey: fmt.Sprint("key ", n), Statement: "s", At: noon},
+			return db.AddEvidenceKey(t.Context(), evidence.Key{N: n, VKey: fmt.Sprint("key ", n), Statement: "s", At: noon},
 				func() modelgate.Audit { return audit("") })
 		}
 		must(t, add(1))
@@ -402,16 +406,6 @@ func TestEvidenceLease(t *testing.T) {
 	})
 }
 
-// evidenceStatements are those of many rows.
-func evidenceStatements() map[string]string {
-	return map[string]string{
-		"evidenceBatchInsert": evidenceBatchInsert(insertRows), "evidencePendingInsert": evidencePendingInsert(insertRows),
-		"evidenceBatchSelect": evidenceBatchSelect(insertRows), "evidenceHeadSelect": evidenceHeadSelect(insertRows),
-		"evidencePendingDelete": evidencePendingDelete(insertRows), "evidenceChunkInsert": evidenceChunkInsert(insertRows),
-		"evidenceHeadMove": evidenceHeadMove(insertRows), "evidencePendingSelect": evidencePendingSelect(insertRows),
-	}
-}
-
 func TestReconcileHoldsEvidenceAgainstRows(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db *DB) {
@@ -436,12 +430,12 @@ func TestReconcileHoldsEvidenceAgainstRows(t *testing.T) {
 		chainAll(t, db)
 		_, err := db.write.Exec("UPDATE usage_row SET cost = cost + 5 WHERE id = $1", id(3))
 		must(t, err)
-		want("a changed row", Difference{client, "evidence_cost", "2026-11-30", 3005, 3000})
+		want("a changed row", Difference{ClientID: client, What: "evidence_cost", Key: "2026-11-30", Want: 3005, Have: 3000})
 		_, err = db.write.Exec("DELETE FROM usage_row WHERE id = $1", id(3))
 		must(t, err)
-		want("a missing row", Difference{client, "evidence_calls", "2026-11-30", 2, 3}, Difference{client, "evidence_cost", "2026-11-30", 2000, 3000})
+		want("a missing row", Difference{ClientID: client, What: "evidence_calls", Key: "2026-11-30", Want: 2, Have: 3}, Difference{ClientID: client, What: "evidence_cost", Key: "2026-11-30", Want: 2000, Have: 3000})
 		_, err = db.write.Exec("DELETE FROM evidence_chunk WHERE first_seq = 2")
 		must(t, err)
-		want("a missing stretch", Difference{client, "evidence_chain", "from record 2", 4, 1})
+		want("a missing stretch", Difference{ClientID: client, What: "evidence_chain", Key: "from record 2", Want: 4, Have: 1})
 	})
 }

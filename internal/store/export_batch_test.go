@@ -8,29 +8,28 @@ import (
 	"modelgate/internal/pricing"
 
 	"modelgate"
+	"modelgate/internal/store/billing"
 )
 
 // A batch is taken and settled by its events' keys, however many are pending.
 func TestBatchesOfEventsUseTheKey(t *testing.T) {
 	t.Parallel()
 	db := open(t, options(t, "postgres"))
-	_, err := db.write.ExecContext(t.Context(), `INSERT INTO processor_event (`+eventColumns+`)
+	_, err := db.write.ExecContext(t.Context(), `INSERT INTO processor_event (client_id, created_at, usage_id, sub_account_id, customer_id, markup, value, status, attempts,
+  queued_at, next_attempt_at, unsure_at, generation, sent_at, last_error)
 SELECT 'c', g, 'u' || g, 's', 'cus', 0, 1, 'pending', 0, g, g, 0, 0, 0, '' FROM generate_series(1, 20000) AS g`)
 	must(t, err)
 	_, err = db.write.ExecContext(t.Context(), "ANALYZE processor_event") // as the server does by itself
 	must(t, err)
-	for name, c := range map[string]struct {
-		text func(int) string
-		args []any
-	}{
-		"eventTries":       {eventTries, []any{"c", 1, "u1", 5, 1}},
-		"eventSettlements": {eventSettlements, []any{"c", 1, "u1", "sent", 1, 0, 0, 5, ""}},
+	for name, one := range map[string][]any{
+		"eventTries":       {"c", 1, "u1", 5, 1},
+		"eventSettlements": {"c", 1, "u1", "sent", 1, 0, 0, 5, ""},
 	} {
 		var args []any
 		for range 32 {
-			args = append(args, c.args...)
+			args = append(args, one...)
 		}
-		plan := strings.Join(explained(t, db, "EXPLAIN "+c.text(32), args...), "\n")
+		plan := strings.Join(explained(t, db, "EXPLAIN "+billing.Statements(32)[name], args...), "\n")
 		if !strings.Contains(plan, "Index Scan using processor_event_pkey") || strings.Contains(plan, "Seq Scan on processor_event") {
 			t.Errorf("%s:\n%s", name, plan)
 		}
@@ -40,7 +39,7 @@ SELECT 'c', g, 'u' || g, 's', 'cus', 0, 1, 'pending', 0, g, g, 0, 0, 0, '' FROM 
 // A job is billed when it is final, at what it costs in the end and on the
 // terms of that moment.
 func TestJobsAreBilledWhenFinal(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+	eachBilling(t, func(b *biller) {
 		made := 0
 		begin := func() int {
 			b.Helper()

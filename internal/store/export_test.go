@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/billing"
 	"modelgate/internal/store/sqldb"
 )
 
-// billing is an organization that bills two sub-accounts, the first of which
+// biller is an organization that bills two sub-accounts, the first of which
 // is mapped, at a time that the test sets.
-type billing struct {
+type biller struct {
 	*testing.T
 	*DB
 	client modelgate.ClientID
@@ -24,9 +25,9 @@ type billing struct {
 	rows   int
 }
 
-func newBilling(t *testing.T, db *DB) *billing {
+func newBilling(t *testing.T, db *DB) *biller {
 	t.Helper()
-	b := &billing{T: t, DB: db, at: noon}
+	b := &biller{T: t, DB: db, at: noon}
 	db.now = func() time.Time { return b.at }
 	b.client = createClient(t, db, 1)
 	b.sub, b.other = createSubAccount(t, db, b.client, 2).ID, createSubAccount(t, db, b.client, 3).ID
@@ -35,18 +36,18 @@ func newBilling(t *testing.T, db *DB) *billing {
 	return b
 }
 
-func (b *billing) putKey(to Switch) {
+func (b *biller) putKey(to Switch) {
 	b.Helper()
 	must(b, b.PutProcessorKey(b.Context(), b.client, ProcessorKey{Secret: Secret{KeyID: "k", Value: []byte("sealed")}}, to, audit("processor.config.put")))
 }
 
-func (b *billing) mapTo(customer string) {
+func (b *biller) mapTo(customer string) {
 	b.Helper()
 	m := modelgate.Mapping{SubAccountID: b.sub, CustomerID: customer}
 	must(b, b.PutMapping(b.Context(), b.client, m, audit("processor.mapping.put")))
 }
 
-func (b *billing) markup(pct string) {
+func (b *biller) markup(pct string) {
 	b.Helper()
 	m, err := modelgate.ParseMarkup(pct)
 	must(b, err)
@@ -55,7 +56,7 @@ func (b *billing) markup(pct string) {
 
 // book books calls of the mapped sub-account that cost so many nano-USD, one
 // after the other, and returns the id of the last.
-func (b *billing) book(costs ...modelgate.Nano) modelgate.UUID {
+func (b *biller) book(costs ...modelgate.Nano) modelgate.UUID {
 	b.Helper()
 	var last modelgate.UUID
 	for _, cost := range costs {
@@ -68,15 +69,15 @@ func (b *billing) book(costs ...modelgate.Nano) modelgate.UUID {
 	return last
 }
 
-func (b *billing) list(status modelgate.ExportStatus) ExportList {
+func (b *biller) list(status modelgate.ExportStatus) billing.EventList {
 	b.Helper()
-	l, err := b.ExportEvents(b.Context(), b.client, ExportPage{Status: status, Limit: 200})
+	l, err := b.ExportEvents(b.Context(), b.client, billing.EventPage{Status: status, Limit: 200})
 	must(b, err)
 	return l
 }
 
 // values are the events' amounts, the oldest first.
-func (b *billing) values() (all []modelgate.Micro) {
+func (b *biller) values() (all []modelgate.Micro) {
 	b.Helper()
 	for _, e := range slices.Backward(b.list("").Events) {
 		all = append(all, e.Value)
@@ -84,32 +85,32 @@ func (b *billing) values() (all []modelgate.Micro) {
 	return all
 }
 
-// claim takes the one lane in which something is due.
-func (b *billing) claim(holder string) Lane {
+// claim takes the one queue in which something is due.
+func (b *biller) claim(holder string) billing.Queue {
 	b.Helper()
-	lanes, err := b.ClaimLanes(b.Context(), holder, 10, time.Minute)
+	queues, err := b.ClaimQueues(b.Context(), holder, 10, time.Minute)
 	must(b, err)
-	if len(lanes) != 1 {
-		b.Fatalf("ClaimLanes(%s) = %v, want one lane", holder, lanes)
+	if len(queues) != 1 {
+		b.Fatalf("ClaimQueues(%s) = %v, want one queue", holder, queues)
 	}
-	return lanes[0]
+	return queues[0]
 }
 
-func (b *billing) begin(l Lane, generation int64) ([]Sending, int) {
+func (b *biller) begin(l billing.Queue, generation int64) ([]billing.Sending, int) {
 	b.Helper()
 	out, failed, err := b.BeginSending(b.Context(), l, generation, 100)
 	must(b, err)
 	return out, failed
 }
 
-func (b *billing) finish(l Lane, s ...Settled) {
+func (b *biller) finish(l billing.Queue, s ...billing.Settled) {
 	b.Helper()
 	must(b, b.FinishSending(b.Context(), l, s, time.Time{}))
 }
 
 // reconciled finds no difference but that the test's rows have neither keys
 // nor jobs.
-func (b *billing) reconciled() {
+func (b *biller) reconciled() {
 	b.Helper()
 	found, err := b.Reconcile(b.Context(), b.client)
 	must(b, err)
@@ -119,13 +120,13 @@ func (b *billing) reconciled() {
 	}
 }
 
-func eachBilling(t *testing.T, test func(b *billing)) {
+func eachBilling(t *testing.T, test func(b *biller)) {
 	t.Parallel()
 	each(t, func(t *testing.T, db *DB) { test(newBilling(t, db)) })
 }
 
 func TestEventsAreQueuedWithTheirRows(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+	eachBilling(t, func(b *biller) {
 		b.markup("50")
 		b.book(2000, 0, 300, 400)
 		if got := fmt.Sprint(b.values()); got != "[3 1]" { // 3000; 450 carried; 450+600
@@ -156,7 +157,7 @@ func TestEventsAreQueuedWithTheirRows(t *testing.T) {
 }
 
 func TestWhatIsQueuedStays(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+	eachBilling(t, func(b *biller) {
 		b.book(1000)
 		b.markup("100")
 		b.mapTo("cus_2")
@@ -179,28 +180,28 @@ func TestWhatIsQueuedStays(t *testing.T) {
 		if got := fmt.Sprint(customers); got != "[cus_1 cus_2 cus_2]" {
 			b.Errorf("customers %s", got)
 		}
-		lanes, err := b.ClaimLanes(b.Context(), "a", 10, time.Minute)
+		queues, err := b.ClaimQueues(b.Context(), "a", 10, time.Minute)
 		must(b, err)
-		if len(lanes) != 2 {
-			b.Errorf("lanes %v, want those of both customers", lanes)
+		if len(queues) != 2 {
+			b.Errorf("queues %v, want those of both customers", queues)
 		}
 		b.reconciled()
 	})
 }
 
-func TestLanesAreOnesAtATime(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+func TestQueuesAreOnesAtATime(t *testing.T) {
+	eachBilling(t, func(b *biller) {
 		b.book(1000)
 		l := b.claim("a")
-		if more, err := b.ClaimLanes(b.Context(), "b", 10, time.Minute); err != nil || len(more) != 0 {
-			b.Errorf("a claimed lane was claimed again: %v, %v", more, err)
+		if more, err := b.ClaimQueues(b.Context(), "b", 10, time.Minute); err != nil || len(more) != 0 {
+			b.Errorf("a claimed queue was claimed again: %v, %v", more, err)
 		}
 		sending, _ := b.begin(l, 1)
 		if len(sending) != 1 || sending[0].Attempts != 1 || !sending[0].UnsureAt.IsZero() {
 			b.Fatalf("sending %+v", sending)
 		}
 		b.book(1000) // while the first is under way
-		b.finish(l, Settled{Sending: sending[0], Status: modelgate.ExportSent, At: b.at})
+		b.finish(l, billing.Settled{Sending: sending[0], Status: modelgate.ExportSent, At: b.at})
 		l = b.claim("b")
 		second, _ := b.begin(l, 1)
 		if len(second) != 1 || second[0].UsageID != modelgate.UsageID(id(2)) {
@@ -210,9 +211,9 @@ func TestLanesAreOnesAtATime(t *testing.T) {
 		// about what it sent still counts, but frees nothing.
 		b.at = b.at.Add(2 * time.Minute)
 		l2 := b.claim("c")
-		b.finish(l, Settled{Sending: second[0], Status: modelgate.ExportSent, At: b.at})
-		if more, err := b.ClaimLanes(b.Context(), "d", 10, time.Minute); err != nil || len(more) != 0 {
-			b.Errorf("the lane of another was freed: %v, %v", more, err)
+		b.finish(l, billing.Settled{Sending: second[0], Status: modelgate.ExportSent, At: b.at})
+		if more, err := b.ClaimQueues(b.Context(), "d", 10, time.Minute); err != nil || len(more) != 0 {
+			b.Errorf("the queue of another was freed: %v, %v", more, err)
 		}
 		if none, _ := b.begin(l, 1); none != nil {
 			b.Errorf("a lost claim still sends %v", none)
@@ -220,26 +221,26 @@ func TestLanesAreOnesAtATime(t *testing.T) {
 		if none, _ := b.begin(l2, 1); none != nil {
 			b.Errorf("what is sent is sent again: %v", none)
 		}
-		must(b, b.FreeLanes(b.Context(), "c"))
+		must(b, b.FreeQueues(b.Context(), "c"))
 		b.finish(b.claim("c"))
-		if more, err := b.ClaimLanes(b.Context(), "d", 10, time.Minute); err != nil || len(more) != 0 {
+		if more, err := b.ClaimQueues(b.Context(), "d", 10, time.Minute); err != nil || len(more) != 0 {
 			b.Errorf("nothing is due, and yet %v, %v", more, err)
 		}
-		if c := b.list("").Counts; c != (ExportCounts{Sent24h: 2}) {
+		if c := b.list("").Counts; c != (billing.EventCounts{Sent24h: 2}) {
 			b.Errorf("counts %+v", c)
 		}
 		b.at = b.at.Add(25 * time.Hour)
-		if c := b.list("").Counts; c != (ExportCounts{}) {
+		if c := b.list("").Counts; c != (billing.EventCounts{}) {
 			b.Errorf("counts a day later %+v", c)
 		}
 		b.reconciled()
 	})
 }
 
-// A sender that has lost its lane knows nothing of what the next one does:
+// A sender that has lost its queue knows nothing of what the next one does:
 // whatever it says, an event that may be counted says so.
-func TestALostLaneHidesNothing(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+func TestALostQueueHidesNothing(t *testing.T) {
+	eachBilling(t, func(b *biller) {
 		b.book(1000, 1000, 1000)
 		lost := b.claim("a")
 		tried, _ := b.begin(lost, 1)
@@ -248,9 +249,9 @@ func TestALostLaneHidesNothing(t *testing.T) {
 		if again, _ := b.begin(l, 1); len(tried) != 3 || len(again) != 3 { // b dies while it sends them
 			b.Fatalf("a sends %v, b sends %v", tried, again)
 		}
-		b.finish(lost, Settled{Sending: tried[0], Status: modelgate.ExportPending, At: b.at}, // put back untried
-			Settled{Sending: tried[1], Status: modelgate.ExportFailed, LastError: "refused"},
-			Settled{Sending: tried[2], Status: modelgate.ExportSent, At: b.at})
+		b.finish(lost, billing.Settled{Sending: tried[0], Status: modelgate.ExportPending, At: b.at}, // put back untried
+			billing.Settled{Sending: tried[1], Status: modelgate.ExportFailed, LastError: "refused"},
+			billing.Settled{Sending: tried[2], Status: modelgate.ExportSent, At: b.at})
 		b.at = b.at.Add(modelgate.ExportUnsure)
 		if none, failed := b.begin(b.claim("c"), 1); none != nil || failed != 2 {
 			b.Errorf("23 h later %v are sent, %d have failed; want none and 2", none, failed)
@@ -259,7 +260,7 @@ func TestALostLaneHidesNothing(t *testing.T) {
 		for _, e := range slices.Backward(b.list("").Events) {
 			got = append(got, fmt.Sprint(e.Status, " ", e.LastError))
 		}
-		if want := []string{"failed " + ReasonAmbiguous, "failed " + ReasonAmbiguous, "sent "}; !slices.Equal(got, want) {
+		if want := []string{"failed " + billing.ReasonAmbiguous, "failed " + billing.ReasonAmbiguous, "sent "}; !slices.Equal(got, want) {
 			b.Errorf("%q, want %q", got, want)
 		}
 		b.reconciled()
@@ -269,9 +270,9 @@ func TestALostLaneHidesNothing(t *testing.T) {
 // What may have been counted is sent again only while the processor remembers
 // it, and with the same key.
 func TestUnsureEvents(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+	eachBilling(t, func(b *biller) {
 		id := b.book(1000)
-		try := func(generation int64) ([]Sending, int) { return b.begin(b.claim("a"), generation) }
+		try := func(generation int64) ([]billing.Sending, int) { return b.begin(b.claim("a"), generation) }
 		first, _ := try(1) // the process dies here
 		began := b.at
 		b.at = b.at.Add(22 * time.Hour)
@@ -280,8 +281,8 @@ func TestUnsureEvents(t *testing.T) {
 			b.Fatalf("22 h later: %+v, %d failed", again, failed)
 		}
 		// Refused for now, which says nothing about the try of before.
-		l := Lane{b.client, "cus_1", "a", stored(b.at.Add(time.Minute))}
-		b.finish(l, Settled{Sending: again[0], Status: modelgate.ExportPending, At: b.at.Add(time.Hour)})
+		l := billing.Queue{ClientID: b.client, CustomerID: "cus_1", Holder: "a", Until: sqldb.Stored(b.at.Add(time.Minute))}
+		b.finish(l, billing.Settled{Sending: again[0], Status: modelgate.ExportPending, At: b.at.Add(time.Hour)})
 		b.at = b.at.Add(time.Hour)
 		if none, failed := try(1); none != nil || failed != 1 {
 			b.Fatalf("23 h later: %+v, %d failed", none, failed)
@@ -292,9 +293,9 @@ func TestUnsureEvents(t *testing.T) {
 				b.Errorf("%s %q, want %s %q", e.Status, e.LastError, want, reason)
 			}
 		}
-		check(modelgate.ExportFailed, ReasonAmbiguous)
+		check(modelgate.ExportFailed, billing.ReasonAmbiguous)
 		must(b, b.RetryEvent(b.Context(), b.client, id, audit("x")))
-		check(modelgate.ExportFailed, ReasonAmbiguous)
+		check(modelgate.ExportFailed, billing.ReasonAmbiguous)
 		must(b, b.ResendEvent(b.Context(), id, audit("x")))
 		check(modelgate.ExportPending, "")
 		b.at = b.at.Add(2 * time.Minute) // past the claim of the last try
@@ -306,7 +307,7 @@ func TestUnsureEvents(t *testing.T) {
 		if none, failed := try(2); none != nil || failed != 1 {
 			b.Errorf("with another key: %+v, %d failed", none, failed)
 		}
-		check(modelgate.ExportFailed, ReasonOtherKey)
+		check(modelgate.ExportFailed, billing.ReasonOtherKey)
 		_ = first
 		b.reconciled()
 	})
@@ -315,24 +316,24 @@ func TestUnsureEvents(t *testing.T) {
 // A clock that was ahead and is set right says nothing about how long ago a
 // try was.
 func TestUnsureByAnotherClock(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+	eachBilling(t, func(b *biller) {
 		event := b.book(1000)
 		b.at = b.at.Add(48 * time.Hour)
 		tried := b.at
 		b.begin(b.claim("a"), 1) // the process dies here
-		must(b, b.FreeLanes(b.Context(), "a"))
+		must(b, b.FreeQueues(b.Context(), "a"))
 		for _, c := range []struct {
 			at           time.Time
 			sent, failed int
 		}{{tried.Add(-time.Minute), 1, 0}, {tried.Add(-48 * time.Hour), 0, 1}} {
 			b.at = c.at
-			must(b, b.FreeLanes(b.Context(), "a"))
+			must(b, b.FreeQueues(b.Context(), "a"))
 			if sending, failed := b.begin(b.claim("a"), 1); len(sending) != c.sent || failed != c.failed {
 				b.Errorf("at %v: %v are sent, %d have failed", c.at, sending, failed)
 			}
 		}
 		must(b, b.RetryEvent(b.Context(), b.client, event, audit("x")))
-		if e := b.list("").Events[0]; e.Status != modelgate.ExportFailed || e.LastError != ReasonAmbiguous {
+		if e := b.list("").Events[0]; e.Status != modelgate.ExportFailed || e.LastError != billing.ReasonAmbiguous {
 			b.Errorf("after a retry: %+v", e)
 		}
 	})
@@ -341,11 +342,11 @@ func TestUnsureByAnotherClock(t *testing.T) {
 // In a restored database nothing is known of what was sent after the backup:
 // what waits there is sent while the processor remembers, and then no more.
 func TestRestoredEventsAreDoubted(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+	eachBilling(t, func(b *biller) {
 		first := b.book(1000)
 		l := b.claim("a")
 		sending, _ := b.begin(l, 1)
-		b.finish(l, Settled{Sending: sending[0], Status: modelgate.ExportFailed, LastError: "no such customer"})
+		b.finish(l, billing.Settled{Sending: sending[0], Status: modelgate.ExportFailed, LastError: "no such customer"})
 		b.book(1000)
 		b.putKey(On)                    // generation 2
 		b.at = b.at.Add(10 * time.Hour) // 22 hours after the calls
@@ -364,11 +365,11 @@ func TestRestoredEventsAreDoubted(t *testing.T) {
 		}
 		must(b, b.RetryEvent(b.Context(), b.client, first, audit("x")))
 		for _, e := range b.list(modelgate.ExportFailed).Events {
-			if e.LastError != ReasonAmbiguous {
+			if e.LastError != billing.ReasonAmbiguous {
 				b.Errorf("%+v", e)
 			}
 		}
-		if c := b.list("").Counts; c != (ExportCounts{Failed: 3}) {
+		if c := b.list("").Counts; c != (billing.EventCounts{Failed: 3}) {
 			b.Errorf("counts %+v", c)
 		}
 		b.reconciled()
@@ -376,7 +377,7 @@ func TestRestoredEventsAreDoubted(t *testing.T) {
 }
 
 func TestOldEventsFail(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+	eachBilling(t, func(b *biller) {
 		id := b.book(1000)
 		b.at = b.at.Add(modelgate.ExportLife)
 		l := b.claim("a")
@@ -384,7 +385,7 @@ func TestOldEventsFail(t *testing.T) {
 			b.Errorf("sending %v, %d failed", sending, failed)
 		}
 		b.finish(l)
-		if e := b.list(modelgate.ExportFailed).Events; len(e) != 1 || e[0].LastError != ReasonExpired {
+		if e := b.list(modelgate.ExportFailed).Events; len(e) != 1 || e[0].LastError != billing.ReasonExpired {
 			b.Errorf("failed %+v", e)
 		}
 		must(b, b.RetryEvent(b.Context(), b.client, id, audit("x")))
@@ -395,14 +396,14 @@ func TestOldEventsFail(t *testing.T) {
 }
 
 func TestRetryEvent(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+	eachBilling(t, func(b *biller) {
 		event := b.book(1000)
 		other := createClient(b, b.DB, 9)
 		wantKind(b, "retry of a pending one", b.RetryEvent(b.Context(), b.client, event, audit("x")), modelgate.NotFound)
 		wantKind(b, "resend of a pending one", b.ResendEvent(b.Context(), event, audit("x")), modelgate.NotFound)
 		l := b.claim("a")
 		sending, _ := b.begin(l, 1)
-		b.finish(l, Settled{Sending: sending[0], Status: modelgate.ExportFailed, LastError: "no such customer"})
+		b.finish(l, billing.Settled{Sending: sending[0], Status: modelgate.ExportFailed, LastError: "no such customer"})
 		wantKind(b, "retry by another", b.RetryEvent(b.Context(), other, event, audit("x")), modelgate.NotFound)
 		wantKind(b, "retry of none", b.RetryEvent(b.Context(), b.client, uuid(77), audit("x")), modelgate.NotFound)
 		wantKind(b, "resend of none", b.ResendEvent(b.Context(), uuid(77), audit("x")), modelgate.NotFound)
@@ -427,21 +428,21 @@ func TestRetryEvent(t *testing.T) {
 	})
 }
 
-// The lane rests where the processor is away, however much is due in it.
-func TestLaneRests(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+// The queue rests where the processor is away, however much is due in it.
+func TestQueueRests(t *testing.T) {
+	eachBilling(t, func(b *biller) {
 		b.book(1000, 1000)
 		l := b.claim("a")
 		sending, _ := b.begin(l, 1)
 		later := b.at.Add(time.Minute)
-		var settled []Settled
+		var settled []billing.Settled
 		for _, s := range sending {
 			s.Attempts-- // not tried after all
-			settled = append(settled, Settled{Sending: s, Status: modelgate.ExportPending, At: b.at})
+			settled = append(settled, billing.Settled{Sending: s, Status: modelgate.ExportPending, At: b.at})
 		}
 		must(b, b.FinishSending(b.Context(), l, settled, later))
-		if none, err := b.ClaimLanes(b.Context(), "a", 1, time.Minute); err != nil || none != nil {
-			b.Errorf("a resting lane was claimed: %v, %v", none, err)
+		if none, err := b.ClaimQueues(b.Context(), "a", 1, time.Minute); err != nil || none != nil {
+			b.Errorf("a resting queue was claimed: %v, %v", none, err)
 		}
 		b.at = later
 		if again, _ := b.begin(b.claim("a"), 2); len(again) != 2 || again[0].Attempts != 1 {
@@ -565,7 +566,7 @@ func TestOrders(t *testing.T) {
 
 // Reconcile finds what is not as it should be.
 func TestReconcileExports(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+	eachBilling(t, func(b *biller) {
 		b.at = noon.Add(-24 * time.Hour) // so that mapping and export are older than the calls
 		must(b, b.DeleteMapping(b.Context(), b.client, b.sub, audit("x")))
 		must(b, b.SwitchProcessor(b.Context(), b.client, Off, audit("x")))
@@ -577,7 +578,7 @@ func TestReconcileExports(t *testing.T) {
 		for _, c := range []struct{ harm, want, undo string }{
 			{"UPDATE processor_event SET value = 7 WHERE value = 1", "export 3 9", "UPDATE processor_event SET value = 1 WHERE value = 7"},
 			{"UPDATE processor_carry SET rest = rest + 1", "export 3 3", "UPDATE processor_carry SET rest = rest - 1"},
-			{"UPDATE processor_lane SET next_at = 9223372036854775807", "export_forgotten 0 2", "UPDATE processor_lane SET next_at = 0"},
+			{"UPDATE processor_queue SET next_at = 9223372036854775807", "export_forgotten 0 2", "UPDATE processor_queue SET next_at = 0"},
 			{"UPDATE processor_event SET usage_id = usage_id || 'x' WHERE value = 1", "export_unknown_row 0 1", ""},
 			{"DELETE FROM processor_event WHERE value = 1", "export_missing 0 1", ""},
 		} {
@@ -601,7 +602,7 @@ func TestReconcileExports(t *testing.T) {
 // All failed events are queued again, but for those that RetryEvent would
 // leave; those of others and in other states stay.
 func TestRetryEvents(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+	eachBilling(t, func(b *biller) {
 		other := createClient(b, b.DB, 9)
 		ids := []modelgate.UUID{b.book(1000), b.book(1000)}
 		b.mapTo("cus_2")
@@ -616,29 +617,29 @@ func TestRetryEvents(t *testing.T) {
 		set(0, modelgate.ExportFailed, time.Time{})
 		set(1, modelgate.ExportFailed, b.at.Add(-modelgate.ExportUnsure)) // forgotten
 		set(2, modelgate.ExportFailed, b.at.Add(time.Second-modelgate.ExportUnsure))
-		set(3, modelgate.ExportFailed, b.at.Add(2*clockSlack)) // by a clock that was ahead
+		set(3, modelgate.ExportFailed, b.at.Add(2*billing.ClockSlack)) // by a clock that was ahead
 		set(4, modelgate.ExportSent, time.Time{})
 		must(b, b.update(b.Context(), "test", func(tx *sql.Tx) error {
-			_, err := tx.ExecContext(b.Context(), "UPDATE processor_lane SET next_at = $1", int64(math.MaxInt64))
+			_, err := tx.ExecContext(b.Context(), "UPDATE processor_queue SET next_at = $1", int64(math.MaxInt64))
 			return err
 		}))
-		if done, err := b.RetryEvents(b.Context(), other, audit("x")); done != (RetriedEvents{}) || err != nil {
+		if done, err := b.RetryEvents(b.Context(), other, audit("x")); done != (billing.RetriedEvents{}) || err != nil {
 			b.Errorf("another's RetryEvents = %+v, %v", done, err)
 		}
 		done, err := b.RetryEvents(b.Context(), b.client, audit("processor.events.retry"))
-		if done != (RetriedEvents{Retried: 2, Ambiguous: 2}) || err != nil {
+		if done != (billing.RetriedEvents{Retried: 2, Ambiguous: 2}) || err != nil {
 			b.Errorf("RetryEvents = %+v, %v, want 2 and 2", done, err)
 		}
 		var got []string
 		for _, e := range slices.Backward(b.list("").Events) {
 			got = append(got, fmt.Sprint(e.Status, " ", e.Attempts, " ", e.LastError))
 		}
-		want := []string{"pending 0 ", "failed 3 " + ReasonAmbiguous, "pending 0 ", "failed 3 " + ReasonAmbiguous, "sent 3 x", "pending 0 "}
+		want := []string{"pending 0 ", "failed 3 " + billing.ReasonAmbiguous, "pending 0 ", "failed 3 " + billing.ReasonAmbiguous, "sent 3 x", "pending 0 "}
 		if !slices.Equal(got, want) {
 			b.Errorf("events %q, want %q", got, want)
 		}
-		if n := number(b, b.DB, "SELECT COUNT(*) FROM processor_lane WHERE next_at <= "+fmt.Sprint(sqldb.Micros(b.at))); n != 2 {
-			b.Errorf("%d lanes are awake, want both", n)
+		if n := number(b, b.DB, "SELECT COUNT(*) FROM processor_queue WHERE next_at <= "+fmt.Sprint(sqldb.Micros(b.at))); n != 2 {
+			b.Errorf("%d queues are awake, want both", n)
 		}
 		if done, err = b.RetryEvents(b.Context(), b.client, audit("x")); done.Retried != 0 || err != nil {
 			b.Errorf("again RetryEvents = %+v, %v", done, err)
@@ -649,14 +650,14 @@ func TestRetryEvents(t *testing.T) {
 // Pages of events follow one another without a gap, also where events have
 // one instant.
 func TestExportPages(t *testing.T) {
-	eachBilling(t, func(b *billing) {
+	eachBilling(t, func(b *biller) {
 		for range 7 {
 			b.book(1000)
 		}
 		all := b.list("").Events
 		for _, status := range []modelgate.ExportStatus{"", modelgate.ExportPending} {
 			var got []modelgate.UsageID
-			p := ExportPage{Status: status, Limit: 3}
+			p := billing.EventPage{Status: status, Limit: 3}
 			for more := true; more; {
 				l, err := b.ExportEvents(b.Context(), b.client, p)
 				must(b, err)
@@ -664,7 +665,7 @@ func TestExportPages(t *testing.T) {
 					got = append(got, e.UsageID)
 				}
 				last := l.Events[len(l.Events)-1]
-				p.After, more = &Cursor{At: last.CreatedAt, ID: string(last.UsageID)}, l.More
+				p.After, more = &sqldb.Cursor{At: last.CreatedAt, ID: string(last.UsageID)}, l.More
 			}
 			if !slices.EqualFunc(got, all, func(id modelgate.UsageID, e modelgate.ExportEvent) bool { return id == e.UsageID }) || len(all) != 7 {
 				b.Errorf("pages of %q: %v", status, got)

@@ -109,7 +109,7 @@ func (w *watch) look(holders []holder, now time.Time) []time.Duration {
 func (db *DB) RenewSlices(ctx context.Context, instance string) (kept bool, err error) {
 	var beat int64
 	err = db.write.QueryRowContext(ctx, sqlRenewSlices, instance).Scan(&beat)
-	return beat > 1, wrap("renew slices", err)
+	return beat > 1, sqldb.Wrap("renew slices", err)
 }
 
 // EndExpiredSlices frees what instances hold that this process knows to have
@@ -124,7 +124,7 @@ func (db *DB) EndExpiredSlices(ctx context.Context) error {
 		return h, err
 	}, sqlHolders)
 	if err != nil {
-		return wrap("list holders of slices", err)
+		return sqldb.Wrap("list holders of slices", err)
 	}
 	for i, silence := range db.watch.look(holders, db.now()) {
 		h := &holders[i]
@@ -135,7 +135,7 @@ func (db *DB) EndExpiredSlices(ctx context.Context) error {
 			_, err = db.write.ExecContext(ctx, sqlNoteSilence, h.instance, h.beat, silence.Microseconds())
 		}
 		if err != nil {
-			return wrap("end expired slices", err)
+			return sqldb.Wrap("end expired slices", err)
 		}
 	}
 	return nil

@@ -118,7 +118,7 @@ func (d *descent) bind(k *modelgate.Key) error {
 	case d.ends.IsZero():
 	case k.ExpiresAt.IsZero():
 		k.ExpiresAt = d.ends
-	case stored(k.ExpiresAt).After(d.ends):
+	case sqldb.Stored(k.ExpiresAt).After(d.ends):
 		return modelgate.ErrOutlives
 	}
 	return nil
@@ -183,26 +183,26 @@ func (db *DB) underCap(ctx context.Context, tx *sql.Tx, c modelgate.Client, r Is
 
 func insertKey(ctx context.Context, tx *sql.Tx, k modelgate.Key, d modelgate.Digest) (modelgate.Key, error) {
 	k.Scopes, k.Entitlements, k.Denies, k.Backing = some(k.Scopes), some(k.Entitlements), some(k.Denies), some(k.Backing)
-	scopes, err := text(k.Scopes)
+	scopes, err := sqldb.JSON(k.Scopes)
 	if err != nil {
 		return k, err
 	}
-	entitlements, err := text(k.Entitlements)
+	entitlements, err := sqldb.JSON(k.Entitlements)
 	if err != nil {
 		return k, err
 	}
-	denies, err := text(k.Denies)
+	denies, err := sqldb.JSON(k.Denies)
 	if err != nil {
 		return k, err
 	}
-	backing, err := text(k.Backing)
+	backing, err := sqldb.JSON(k.Backing)
 	if err != nil {
 		return k, err
 	}
 	_, err = tx.ExecContext(ctx, sqlInsertKey, k.ID, k.ClientID, string(k.SubAccountID), d[:], k.Prefix, k.Status,
 		scopes, entitlements, denies, backing, k.Limits.RequestsPerSecond, k.Limits.Burst, k.Limits.Concurrency,
-		sqldb.Micros(k.CreatedAt), sqldb.Micros(k.LastUsedAt), expiry(k.ExpiresAt), string(k.IssuedBy), k.SelfIssued)
-	k.CreatedAt, k.LastUsedAt, k.ExpiresAt = stored(k.CreatedAt), stored(k.LastUsedAt), stored(k.ExpiresAt)
+		sqldb.Micros(k.CreatedAt), sqldb.Micros(k.LastUsedAt), sqldb.Expiry(k.ExpiresAt), string(k.IssuedBy), k.SelfIssued)
+	k.CreatedAt, k.LastUsedAt, k.ExpiresAt = sqldb.Stored(k.CreatedAt), sqldb.Stored(k.LastUsedAt), sqldb.Stored(k.ExpiresAt)
 	return k, err
 }
 

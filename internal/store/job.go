@@ -60,7 +60,7 @@ func (db *DB) Job(ctx context.Context, client modelgate.ClientID, provider strin
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, modelgate.ErrNoTask
 	}
-	return &j, wrap("find job", err)
+	return &j, sqldb.Wrap("find job", err)
 }
 
 // insertJobs adds the jobs of new rows. A provider that names two jobs alike
@@ -107,7 +107,7 @@ func (db *DB) jobValues(r *modelgate.UsageRow) ([]any, error) {
 		return nil, err
 	}
 	if j.Reserve < 0 {
-		return nil, fmt.Errorf("job %s: %w: reserve %s", r.ID, errValue, j.Reserve)
+		return nil, fmt.Errorf("job %s: %w: reserve %s", r.ID, sqldb.ErrValue, j.Reserve)
 	}
 	return []any{
 		r.ID.String(), sqldb.Clean(string(r.ClientID)), sqldb.Clean(string(r.KeyID)), sqldb.Clean(string(r.SubAccountID)), sqldb.Clean(string(j.TaskID)),
@@ -123,8 +123,8 @@ func scanJob(s sqldb.Scanner) (modelgate.Job, error) {
 	var id string
 	var holds int64
 	err := s.Scan(&id, &j.ClientID, &j.KeyID, &j.SubAccountID, &j.TaskID, &j.Provider, &j.Model, &j.Slug, &j.Author, &j.Kind, &j.Way,
-		&j.Credential, &j.Price, document{&j.Attribution}, &holds, document{&j.Usage}, &j.Status, &j.Reason, &j.Provisional, &j.Final,
-		&j.Reserve, moment{&j.CreatedAt}, moment{&j.Deadline}, moment{&j.FinalizedAt})
+		&j.Credential, &j.Price, sqldb.Document{Into: &j.Attribution}, &holds, sqldb.Document{Into: &j.Usage}, &j.Status, &j.Reason, &j.Provisional, &j.Final,
+		&j.Reserve, sqldb.Moment{Into: &j.CreatedAt}, sqldb.Moment{Into: &j.Deadline}, sqldb.Moment{Into: &j.FinalizedAt})
 	if err != nil {
 		return j, err
 	}
@@ -175,7 +175,7 @@ func (db *DB) FinishJobs(ctx context.Context, finals []modelgate.JobFinal) (ende
 func (db *DB) finishJob(ctx context.Context, tx *sql.Tx, f *modelgate.JobFinal) (bool, *final, error) {
 	j := f.Job
 	if f.Cost < 0 {
-		return false, nil, fmt.Errorf("job %s: %w: cost %s", j.ID, errValue, f.Cost)
+		return false, nil, fmt.Errorf("job %s: %w: cost %s", j.ID, sqldb.ErrValue, f.Cost)
 	}
 	where := []any{string(j.ClientID), sqldb.Micros(j.CreatedAt), j.ID.String()}
 	r, err := tx.ExecContext(ctx, sqlFinishJob, append(slices.Clone(where), string(f.Status), string(f.Reason), int64(f.Cost), sqldb.Micros(db.now()))...)
@@ -240,7 +240,7 @@ func (db *DB) ClaimJobs(ctx context.Context, most int) ([]modelgate.Job, error) 
 	now := sqldb.Micros(db.now())
 	var due bool
 	if err := db.read.QueryRowContext(ctx, sqlJobsDue, now).Scan(&due); err != nil || !due {
-		return nil, wrap("look for jobs", err)
+		return nil, sqldb.Wrap("look for jobs", err)
 	}
 	var out []modelgate.Job
 	err := db.update(ctx, "claim jobs", func(tx *sql.Tx) (err error) {
@@ -258,6 +258,6 @@ WHERE status = 'pending'
 // PendingJobs is how many jobs are pending, and when the oldest of them was
 // made; the zero time without any.
 func (db *DB) PendingJobs(ctx context.Context) (n int64, oldest time.Time, err error) {
-	err = db.read.QueryRowContext(ctx, sqlPendingJobs).Scan(&n, moment{&oldest})
-	return n, oldest, wrap("count pending jobs", err)
+	err = db.read.QueryRowContext(ctx, sqlPendingJobs).Scan(&n, sqldb.Moment{Into: &oldest})
+	return n, oldest, sqldb.Wrap("count pending jobs", err)
 }

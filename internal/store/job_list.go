@@ -56,14 +56,14 @@ type JobList struct {
 	Kind          modelgate.ModelKind
 	CreatedAfter  time.Time
 	CreatedBefore time.Time
-	Limit         int     // 0 for all
-	After         *Cursor // nil for the first page
+	Limit         int           // 0 for all
+	After         *sqldb.Cursor // nil for the first page
 }
 
 // Jobs lists an organization's jobs, the newest first, and reports whether
 // more follow. (spec: GET /gw/async)
 func (db *DB) Jobs(ctx context.Context, client modelgate.ClientID, l JobList) ([]modelgate.Job, bool, error) {
-	at, id := l.After.before()
+	at, id := l.After.Bound()
 	until := int64(math.MaxInt64)
 	if !l.CreatedBefore.IsZero() {
 		until = sqldb.Micros(l.CreatedBefore)
@@ -72,7 +72,7 @@ func (db *DB) Jobs(ctx context.Context, client modelgate.ClientID, l JobList) ([
 	if !l.CreatedAfter.IsZero() {
 		after = sqldb.Micros(l.CreatedAfter)
 	}
-	query, args := sqlJobs, []any{string(client), string(l.Status), string(l.Kind), after, until, at, id, fetch(l.Limit)}
+	query, args := sqlJobs, []any{string(client), string(l.Status), string(l.Kind), after, until, at, id, sqldb.Fetch(l.Limit)}
 	switch {
 	case l.KeyID != "":
 		query, args = sqlJobsOfKey, append(args, string(l.KeyID))
@@ -80,6 +80,6 @@ func (db *DB) Jobs(ctx context.Context, client modelgate.ClientID, l JobList) ([
 		query, args = sqlJobsOfSubAccount, append(args, string(l.SubAccountID))
 	}
 	rows, err := sqldb.List(ctx, db.read, scanJob, query, args...)
-	rows, more := page(rows, l.Limit)
-	return rows, more, wrap("list jobs", err)
+	rows, more := sqldb.Page(rows, l.Limit)
+	return rows, more, sqldb.Wrap("list jobs", err)
 }

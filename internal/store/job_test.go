@@ -367,7 +367,7 @@ func TestJobLists(t *testing.T) {
 					break
 				}
 				last := jobs[len(jobs)-1]
-				c.list.After = &Cursor{At: last.CreatedAt, ID: last.ID.String()}
+				c.list.After = &sqldb.Cursor{At: last.CreatedAt, ID: last.ID.String()}
 			}
 			if len(seen) != c.want || !slices.IsSortedFunc(seen, func(a, b modelgate.UUID) int { return slices.Compare(b[:], a[:]) }) {
 				t.Errorf("%+v: %d jobs, want %d, the newest first", c.list, len(seen), c.want)

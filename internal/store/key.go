@@ -74,11 +74,11 @@ WHERE id = $1 AND last_used_at < $2
 func scanKey(s sqldb.Scanner) (modelgate.Key, error) {
 	var k modelgate.Key
 	var expiresAt int64
-	err := s.Scan(&k.ID, &k.ClientID, &k.SubAccountID, &k.Prefix, &k.Status, document{&k.Scopes},
-		document{&k.Entitlements}, document{&k.Denies}, document{&k.Backing},
+	err := s.Scan(&k.ID, &k.ClientID, &k.SubAccountID, &k.Prefix, &k.Status, sqldb.Document{Into: &k.Scopes},
+		sqldb.Document{Into: &k.Entitlements}, sqldb.Document{Into: &k.Denies}, sqldb.Document{Into: &k.Backing},
 		&k.Limits.RequestsPerSecond, &k.Limits.Burst, &k.Limits.Concurrency,
-		moment{&k.CreatedAt}, moment{&k.LastUsedAt}, &expiresAt, &k.IssuedBy, &k.SelfIssued)
-	k.ExpiresAt = expires(expiresAt)
+		sqldb.Moment{Into: &k.CreatedAt}, sqldb.Moment{Into: &k.LastUsedAt}, &expiresAt, &k.IssuedBy, &k.SelfIssued)
+	k.ExpiresAt = sqldb.Expires(expiresAt)
 	return k, err
 }
 
@@ -87,16 +87,16 @@ type KeyList struct {
 	SubAccountID modelgate.SubAccountID // "" for all of the organization
 	SelfIssued   bool                   // those that were issued in a portal, and no others
 	Limit        int                    // 0 for all
-	After        *Cursor                // nil for the first page
+	After        *sqldb.Cursor          // nil for the first page
 }
 
 // Keys lists keys of every state, the newest first, and reports whether more
 // follow. (spec: GET /gw/keys)
 func (db *DB) Keys(ctx context.Context, client modelgate.ClientID, l KeyList) ([]modelgate.Key, bool, error) {
-	at, id := l.After.before()
-	rows, err := sqldb.List(ctx, db.read, scanKey, sqlKeys, client, string(l.SubAccountID), at, id, fetch(l.Limit), l.SelfIssued)
-	rows, more := page(rows, l.Limit)
-	return rows, more, wrap("list keys", err)
+	at, id := l.After.Bound()
+	rows, err := sqldb.List(ctx, db.read, scanKey, sqlKeys, client, string(l.SubAccountID), at, id, sqldb.Fetch(l.Limit), l.SelfIssued)
+	rows, more := sqldb.Page(rows, l.Limit)
+	return rows, more, sqldb.Wrap("list keys", err)
 }
 
 // KeyScope narrows which keys of an organization may be touched.
@@ -130,13 +130,13 @@ func (db *DB) revokeKey(ctx context.Context, client modelgate.ClientID, s KeySco
 	below func(*sql.Tx) ([]modelgate.Digest, error)) (digests []modelgate.Digest, err error) {
 	err = db.update(ctx, "revoke key", func(tx *sql.Tx) error {
 		if _, err := lockClient(ctx, tx, client); err != nil {
-			return missing(err, "key")
+			return sqldb.Missing(err, "key")
 		}
 		own, err := scanDigest(tx.QueryRowContext(ctx, sqlRevokeKey, client, id, string(s.SubAccountID), s.SelfIssued))
 		if errors.Is(err, sql.ErrNoRows) {
 			own, err = scanDigest(tx.QueryRowContext(ctx, sqlKeyDigest, client, id, string(s.SubAccountID), s.SelfIssued))
 			if err != nil {
-				return missing(err, "key")
+				return sqldb.Missing(err, "key")
 			}
 			digests = []modelgate.Digest{own}
 			return db.record(ctx, tx, client, a)
@@ -168,7 +168,7 @@ func scanDigest(s sqldb.Scanner) (d modelgate.Digest, err error) {
 // alone, who names keys without saying whose they are.
 func (db *DB) FindKey(ctx context.Context, id modelgate.KeyID) (modelgate.Key, error) {
 	k, err := scanKey(db.read.QueryRowContext(ctx, sqlFindKey, id))
-	return k, wrap("find key", missing(err, "key"))
+	return k, sqldb.Wrap("find key", sqldb.Missing(err, "key"))
 }
 
 // SetKeyLimits replaces all limits of a key; nil fields fall back to the
@@ -182,7 +182,7 @@ func (db *DB) SetKeyLimits(ctx context.Context, client modelgate.ClientID, id mo
 		if err != nil {
 			return err
 		}
-		if err := oneRow(r, "key"); err != nil {
+		if err := sqldb.OneRow(r, "key"); err != nil {
 			return err
 		}
 		if err := db.record(ctx, tx, client, a); err != nil {
@@ -190,15 +190,6 @@ func (db *DB) SetKeyLimits(ctx context.Context, client modelgate.ClientID, id mo
 		}
 		return raiseControl(ctx, tx)
 	})
-}
-
-// oneRow is not_found when a change met no row.
-func oneRow(r sql.Result, what string) error {
-	n, err := r.RowsAffected()
-	if err == nil && n == 0 {
-		return modelgate.Errorf(modelgate.NotFound, "%s not found", what)
-	}
-	return err
 }
 
 // TouchKeys notes when keys were last used. A time never moves back, and an

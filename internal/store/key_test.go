@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 func TestIssueKey(t *testing.T) {
@@ -156,7 +157,7 @@ func TestKeysPages(t *testing.T) {
 		issue(t, db, other, "", 200)
 
 		var got []modelgate.KeyID
-		var after *Cursor
+		var after *sqldb.Cursor
 		for more, pages := true, 0; more; pages++ {
 			var rows []modelgate.Key
 			var err error
@@ -164,7 +165,7 @@ func TestKeysPages(t *testing.T) {
 			must(t, err)
 			for _, k := range rows {
 				got = append(got, k.ID)
-				after = &Cursor{At: k.CreatedAt, ID: string(k.ID)}
+				after = &sqldb.Cursor{At: k.CreatedAt, ID: string(k.ID)}
 			}
 			if pages > 4 {
 				t.Fatal("paging does not end")

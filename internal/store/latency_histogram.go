@@ -148,5 +148,5 @@ func (db *DB) LatencyHistograms(ctx context.Context, client modelgate.ClientID, 
 		h.Classes[int(class)] += t.Requests
 		return struct{}{}, nil
 	}, sqlLatencies, string(client), string(level), id, since-since%step, step)
-	return out, wrap("read latency histograms", err)
+	return out, sqldb.Wrap("read latency histograms", err)
 }

@@ -42,7 +42,7 @@ func checkLatencies(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, 
 		var scope, id string
 		var hour time.Time
 		surplus := [5]int64{}
-		err := s.Scan(&scope, &id, moment{&hour}, &surplus[0], &surplus[1], &surplus[2], &surplus[3], &surplus[4])
+		err := s.Scan(&scope, &id, sqldb.Moment{Into: &hour}, &surplus[0], &surplus[1], &surplus[2], &surplus[3], &surplus[4])
 		for i, name := range [5]string{"requests", "errors", "total_tokens", "cost", "latency_ms"} {
 			if surplus[i] == 0 {
 				continue

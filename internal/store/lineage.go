@@ -131,14 +131,14 @@ func issuer(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, id model
 	if err != nil || sub == "" {
 		return d, err
 	}
-	above, err := sqldb.List(ctx, tx, scanText, sqlLiveAncestors, id)
+	above, err := sqldb.List(ctx, tx, sqldb.ScanText, sqlLiveAncestors, id)
 	if err != nil {
 		return d, err
 	}
 	if len(above) >= modelgate.MaxLineage {
 		return d, modelgate.ErrTooDeep
 	}
-	d.bound, d.ends = true, expires(ends)
+	d.bound, d.ends = true, sqldb.Expires(ends)
 	d.ancestors = append([]string{string(id)}, above...)
 	return d, nil
 }

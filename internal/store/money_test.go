@@ -470,7 +470,7 @@ func TestBalance(t *testing.T) {
 		must(t, err)
 		found, err := db.Reconcile(ctx, client)
 		must(t, err)
-		if d := gocmp.Diff([]Difference{{client, "balance", string(client), 7000, 6500}}, found); d != "" {
+		if d := gocmp.Diff([]Difference{{ClientID: client, What: "balance", Key: string(client), Want: 7000, Have: 6500}}, found); d != "" {
 			t.Errorf("Reconcile (-want +got):\n%s", d)
 		}
 	})

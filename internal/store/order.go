@@ -74,15 +74,15 @@ func (db *DB) CreateOrder(ctx context.Context, o Order, a modelgate.Audit) error
 // SetOrderSession notes the processor's session of an order, once.
 func (db *DB) SetOrderSession(ctx context.Context, id, session string) error {
 	_, err := db.write.ExecContext(ctx, sqlSetSession, id, session)
-	return wrap("set order's session", err)
+	return sqldb.Wrap("set order's session", err)
 }
 
 // Order reads an order. Errors: not_found.
 func (db *DB) Order(ctx context.Context, id string) (Order, error) {
 	var o Order
 	err := db.read.QueryRowContext(ctx, sqlOrder, id).Scan(&o.ID, &o.ClientID, &o.Amount, &o.Status, &o.SessionID, &o.PaymentID,
-		moment{&o.CreatedAt}, moment{&o.PaidAt})
-	return o, wrap("read order", missing(err, "order"))
+		sqldb.Moment{Into: &o.CreatedAt}, sqldb.Moment{Into: &o.PaidAt})
+	return o, sqldb.Wrap("read order", sqldb.Missing(err, "order"))
 }
 
 // Payment is what paid an order.
@@ -105,7 +105,7 @@ func (db *DB) PayOrder(ctx context.Context, p Payment, a modelgate.Audit) (paid 
 		found, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 			return struct{}{}, s.Scan(&client, &e.Amount)
 		}, sqlPayOrder, p.OrderID, p.SessionID, p.PaymentID, sqldb.Micros(now))
-		if duplicate(err) {
+		if sqldb.Duplicate(err) {
 			return modelgate.Errorf(modelgate.Conflict, "the payment has paid another order")
 		}
 		if err != nil || len(found) == 0 {

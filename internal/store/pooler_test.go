@@ -2,6 +2,7 @@ package store
 
 import (
 	"database/sql"
+	"modelgate/internal/store/sqldb"
 	"strings"
 	"testing"
 
@@ -32,7 +33,7 @@ func TestPoolerUnannounced(t *testing.T) {
 	for range cap(faults) {
 		if err := <-faults; err != nil {
 			failed++
-			if !strings.Contains(wrap("read", err).Error(), "database.pooler: transaction") {
+			if !strings.Contains(sqldb.Wrap("read", err).Error(), "database.pooler: transaction") {
 				t.Errorf("%v does not say what to do", err)
 			}
 		}

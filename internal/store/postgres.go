@@ -13,6 +13,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
+
+	"modelgate/internal/store/sqldb"
 )
 
 const (
@@ -26,8 +28,6 @@ const (
 	// for an instance it hears nothing of. One that was cut off or suspended in
 	// the middle holds its locks until then, and every other instance waits.
 	postgresIdleInTransaction = 10 * time.Second
-	// insertRows is how many rows one INSERT holds at most.
-	insertRows = 64
 )
 
 func openPostgres(ctx context.Context, o Options) (*DB, error) {
@@ -63,16 +63,20 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	if err := checkPostgres(ctx, pool, o.Log); err != nil {
 		return nil, errors.Join(err, pool.Close())
 	}
-	return &DB{write: pool, read: pool, long: newTurns(o.MaxConns), engine: engine{
-		dialect:       goose.DialectPostgres,
-		folder:        "postgres",
-		snapshot:      &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
-		rowsPerInsert: insertRows,
-		freshPlan:     []any{pgx.QueryExecModeCacheDescribe},
-		unhurried:     sqlPostgresUnhurried,
-		begun:         begun,
-		unnamed:       o.Pooled,
-		lockSchema:    func(ctx context.Context) (func() error, error) { return lockTable(ctx, pool) },
+	handle := sqldb.DB{
+		SnapshotOptions: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
+		RowsPerInsert:   sqldb.MaxRows,
+		Begun:           begun,
+		IdleBound:       postgresIdleInTransaction,
+		Long:            sqldb.NewSemaphore(o.MaxConns),
+	}
+	return &DB{write: pool, read: pool, handle: handle, engine: engine{
+		dialect:    goose.DialectPostgres,
+		folder:     "postgres",
+		freshPlan:  []any{pgx.QueryExecModeCacheDescribe},
+		unhurried:  sqlPostgresUnhurried,
+		unnamed:    o.Pooled,
+		lockSchema: func(ctx context.Context) (func() error, error) { return lockTable(ctx, pool) },
 	}}, nil
 }
 

@@ -90,7 +90,7 @@ func (db *DB) PutProcessorKey(ctx context.Context, client modelgate.ClientID, ke
 	return db.update(ctx, "put processor key", func(tx *sql.Tx) error {
 		now := sqldb.Micros(db.now())
 		_, err := tx.ExecContext(ctx, sqlPutProcessorKey, client, bool(enabled), now, key.Generation)
-		if dangling(err) {
+		if sqldb.Dangling(err) {
 			return modelgate.Errorf(modelgate.NotFound, "client not found")
 		}
 		if err != nil {
@@ -154,7 +154,7 @@ func (db *DB) ProcessorKey(ctx context.Context, client modelgate.ClientID) (Proc
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, modelgate.Errorf(modelgate.BadRequest, "no processor key is configured")
 	}
-	return k, wrap("read processor key", err)
+	return k, sqldb.Wrap("read processor key", err)
 }
 
 // PutMapping maps a sub-account to a customer of the processor, in the place
@@ -163,7 +163,7 @@ func (db *DB) ProcessorKey(ctx context.Context, client modelgate.ClientID) (Proc
 func (db *DB) PutMapping(ctx context.Context, client modelgate.ClientID, m modelgate.Mapping, a modelgate.Audit) error {
 	return db.update(ctx, "put mapping", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, sqlPutMapping, client, m.SubAccountID, m.CustomerID, sqldb.Micros(db.now()))
-		if dangling(err) {
+		if sqldb.Dangling(err) {
 			return modelgate.Errorf(modelgate.NotFound, "sub-account not found")
 		}
 		if err != nil {
@@ -181,7 +181,7 @@ func (db *DB) DeleteMapping(ctx context.Context, client modelgate.ClientID, id m
 		if err != nil {
 			return err
 		}
-		if err := oneRow(r, "processor mapping"); err != nil {
+		if err := sqldb.OneRow(r, "processor mapping"); err != nil {
 			return err
 		}
 		return db.record(ctx, tx, client, a)

@@ -96,8 +96,8 @@ func Cutoff(t time.Time) time.Time { return sqldb.Instant(stats.Day.Floor(sqldb.
 
 // Prunable are the clients that have rows or rollups from before a cutoff.
 func (db *DB) Prunable(ctx context.Context, before time.Time) ([]modelgate.ClientID, error) {
-	out, err := sqldb.List(ctx, db.read, scanClientID, sqlPrunable, sqldb.Micros(Cutoff(before)))
-	return out, wrap("list what can be pruned", err)
+	out, err := sqldb.List(ctx, db.read, sqldb.ScanClientID, sqlPrunable, sqldb.Micros(Cutoff(before)))
+	return out, sqldb.Wrap("list what can be pruned", err)
 }
 
 // Prune deletes the oldest rows of a client from before a cutoff, at most that
@@ -176,7 +176,7 @@ WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND hour < $4
 // pruneLatencies deletes counts of calls. Each scope is a range of the primary
 // key.
 func pruneLatencies(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, cutoff int64) error {
-	subs, err := sqldb.List(ctx, tx, scanText, sqlSubAccountIDs, string(client))
+	subs, err := sqldb.List(ctx, tx, sqldb.ScanText, sqlSubAccountIDs, string(client))
 	if err != nil {
 		return err
 	}

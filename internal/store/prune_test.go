@@ -191,7 +191,7 @@ func TestFilteredUsageIsThatOfAll(t *testing.T) {
 				}
 				for _, r := range part {
 					got = append(got, r.CallBegin.ID)
-					l.After = &Cursor{At: r.At, ID: r.CallBegin.ID.String()}
+					l.After = &sqldb.Cursor{At: r.At, ID: r.CallBegin.ID.String()}
 				}
 			}
 			if !slices.Equal(got, want) {

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/billing"
+	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/stats"
 )
@@ -25,7 +27,7 @@ import (
 func queries(t *testing.T) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
-	for _, dir := range []string{".", "sqlite", "stats"} {
+	for _, dir := range []string{".", "billing", "evidence", "sqlite", "stats"} {
 		found := queriesIn(t, dir)
 		if len(found) == 0 {
 			t.Errorf("found no queries in %s", dir)
@@ -85,14 +87,12 @@ func TestEveryQueryPrepares(t *testing.T) {
 		}
 	}
 	each(t, func(t *testing.T, db *DB) {
-		texts := map[string]string{"usageInsert": usageInsert(insertRows), "spendInsert": spendInsert(insertRows), "alertInsert": alertInsert(insertRows), "sliceSpend": sliceSpend(insertRows),
-			"latencyInsert": latencyInsert(insertRows), "billedTo": billedTo(insertRows), "eventInsert": eventInsert(insertRows),
-			"eventTries": eventTries(insertRows), "eventSettlements": eventSettlements(insertRows), "carryLocks": carryLocks(insertRows),
-			"carrySaves": carrySaves(insertRows), "laneWakes": laneWakes(insertRows),
-			"headInsert": headInsert(insertRows)}
-		maps.Copy(texts, stats.Statements(insertRows))
+		texts := map[string]string{"usageInsert": usageInsert(sqldb.MaxRows), "spendInsert": spendInsert(sqldb.MaxRows), "alertInsert": alertInsert(sqldb.MaxRows), "sliceSpend": sliceSpend(sqldb.MaxRows),
+			"latencyInsert": latencyInsert(sqldb.MaxRows), "headInsert": headInsert(sqldb.MaxRows)}
+		maps.Copy(texts, stats.Statements(sqldb.MaxRows))
 		texts["usageFiltered"], texts["usageFiltered, shown"] = usageFiltered(false, 2, 3), usageFiltered(true, 2, 3)
-		maps.Copy(texts, evidenceStatements())
+		maps.Copy(texts, evidence.Statements(sqldb.MaxRows))
+		maps.Copy(texts, billing.Statements(sqldb.MaxRows))
 		for name, query := range all {
 			own := strings.HasPrefix(name, "sqlSQLite") || strings.HasPrefix(name, "sqlPostgres")
 			if !own || strings.HasPrefix(strings.ToLower(name), "sql"+db.engine.folder) {
@@ -141,9 +141,9 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 		client := fill(t, db, 6000)
 		compactAll(t, db)
 		fillRollups(t, db, client)
-		at, last := (*Cursor)(nil).before()
-		cursor := &Cursor{At: noon, ID: id(500)}
-		cursorAt, cursorID := cursor.before()
+		at, last := (*sqldb.Cursor)(nil).Bound()
+		cursor := &sqldb.Cursor{At: noon, ID: id(500)}
+		cursorAt, cursorID := cursor.Bound()
 		d := digest(21)
 		list := func(at int64, id string, more ...any) []any {
 			return append([]any{string(client), sqldb.Micros(noon.Add(-24 * time.Hour)), at, id, 21}, more...)
@@ -216,7 +216,7 @@ func TestPageOfManyEntriesIsReadByWhatWasFound(t *testing.T) {
 	each(t, func(t *testing.T, db *DB) {
 		client := fill(t, db, 6000)
 		const providers = 12
-		at, last := (*Cursor)(nil).before()
+		at, last := (*sqldb.Cursor)(nil).Bound()
 		for _, shown := range []bool{false, true} {
 			args := []any{string(client), "", int64(0), at, last, 21}
 			if shown {

@@ -6,37 +6,14 @@ import (
 	"database/sql"
 	"maps"
 	"slices"
+	"time"
 
 	"modelgate"
+	"modelgate/internal/store/billing"
+	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/stats"
 )
-
-// Difference is one way in which the books disagree with the usage rows.
-type Difference struct {
-	ClientID modelgate.ClientID `json:"client_id"`
-	// What names the check: spend (a counter is not the sum of its rows, in
-	// nano-USD), held (what is reserved of it is not the sum of what the
-	// instances and the pending jobs hold), balance (what was credited is not
-	// the sum of the entries), job (a job's cost is not that of its row, or the
-	// two are not in the same state; without a row 0 is wanted, without a job 0
-	// is there), latency_histogram (by how much a count of calls exceeds its rows, nothing
-	// wanted), rollup (a sum of calls by hour or day is not that of its rows,
-	// in requests, tokens or nano-USD), export (what is billed to a sub-account is not the exact price
-	// of its rows, in micro-USD), export_unknown_row, export_missing and
-	// export_forgotten (events without a row, rows without an event, events
-	// that nobody will send; counts, none wanted), checkout (a paid order is
-	// not an entry of the balance), evidence_calls and evidence_cost (the
-	// records of a day are not its rows), evidence_chain (the records do not
-	// hold together from the named one on), unknown_client, unknown_key or wrong_sub_account (rows that
-	// name a client or key there is not, or not the key's sub-account; a
-	// count of rows, none wanted).
-	What string `json:"what"`
-	// Key says where: scope/id/period/start for a counter, else an id.
-	Key  string `json:"key"`
-	Want int64  `json:"want"`
-	Have int64  `json:"have"`
-}
 
 const sqlBookedClients = `SELECT client_id FROM usage_row
 UNION
@@ -116,7 +93,7 @@ func (db *DB) Reconcile(ctx context.Context, client modelgate.ClientID) ([]Diffe
 	err := db.study(ctx, "reconcile", func(tx *sql.Tx) error {
 		clients, err := []string{string(client)}, error(nil)
 		if client == "" {
-			clients, err = sqldb.List(ctx, tx, scanText, sqlBookedClients)
+			clients, err = sqldb.List(ctx, tx, sqldb.ScanText, sqlBookedClients)
 		}
 		if err != nil {
 			return err
@@ -184,11 +161,11 @@ func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.
 	for _, check := range [...]func() ([]Difference, error){
 		func() ([]Difference, error) { return ownership(ctx, tx, client, days) },
 		func() ([]Difference, error) { return checkBalance(ctx, tx, client) },
-		func() ([]Difference, error) { return checkExports(ctx, tx, client) },
+		func() ([]Difference, error) { return billing.CheckEvents(ctx, tx, client) },
 		func() ([]Difference, error) { return checkLatencies(ctx, tx, client, h.prunedBefore) },
 		func() ([]Difference, error) { return rollupDifferences(ctx, tx, client, h) },
 		func() ([]Difference, error) { return checkJobs(ctx, tx, client) },
-		func() ([]Difference, error) { return db.checkEvidence(ctx, tx, client, days) },
+		func() ([]Difference, error) { return db.CheckEvidence(ctx, tx, client, evidenceDays(days)) },
 	} {
 		found, err := check()
 		if err != nil {
@@ -206,7 +183,7 @@ func rollupDifferences(ctx context.Context, tx *sql.Tx, client modelgate.ClientI
 	found, err := stats.Check(ctx, tx, client, h.prunedBefore)
 	var out []Difference
 	for _, d := range found {
-		out = append(out, Difference{client, "rollup", d.Key, d.Want, d.Have})
+		out = append(out, Difference{ClientID: client, What: "rollup", Key: d.Key, Want: d.Want, Have: d.Have})
 	}
 	return out, err
 }
@@ -264,7 +241,7 @@ func checkBalance(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([
 	if want == have {
 		return nil, nil
 	}
-	return []Difference{{client, "balance", string(client), want, have}}, nil
+	return []Difference{{ClientID: client, What: "balance", Key: string(client), Want: want, Have: have}}, nil
 }
 
 func readSpend(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
@@ -286,10 +263,10 @@ func compareSpend(want, have amounts) []Difference {
 	for _, k := range slices.SortedFunc(maps.Keys(all), counter.compare) {
 		w, h := want[k], have[k]
 		if w.settled != h.settled {
-			out = append(out, Difference{k.ClientID, "spend", k.String(), int64(w.settled), int64(h.settled)})
+			out = append(out, Difference{ClientID: k.ClientID, What: "spend", Key: k.String(), Want: int64(w.settled), Have: int64(h.settled)})
 		}
 		if w.held != h.held {
-			out = append(out, Difference{k.ClientID, "held", k.String(), int64(w.held), int64(h.held)})
+			out = append(out, Difference{ClientID: k.ClientID, What: "held", Key: k.String(), Want: int64(w.held), Have: int64(h.held)})
 		}
 	}
 	return out
@@ -336,4 +313,13 @@ func ownership(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, days 
 		return cmp.Or(cmp.Compare(a.What, b.What), cmp.Compare(a.Key, b.Key))
 	})
 	return out, nil
+}
+
+// evidenceDays are the calls and costs of days, as the records should say them.
+func evidenceDays(rows []dailyCost) evidence.Days {
+	days := make(evidence.Days)
+	for _, r := range rows {
+		days.Add(time.UnixMicro(r.call.day), r.calls, int64(r.cost))
+	}
+	return days
 }

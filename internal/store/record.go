@@ -25,6 +25,10 @@ type Batch struct {
 	Progress Position
 }
 
+// ErrBehind says that a batch lies before what its instance has booked
+// already; nothing of it was booked.
+var ErrBehind = errors.New("the spool position lies before the recorded progress")
+
 // sqlSaveProgress changes nothing when the new position lies before the old.
 const sqlSaveProgress = `INSERT INTO spool_progress (instance, segment, byte_offset, updated_at)
 VALUES ($1, $2, $3, $4)
@@ -110,5 +114,5 @@ func (db *DB) SpoolProgress(ctx context.Context, instance string) (Position, boo
 	if errors.Is(err, sql.ErrNoRows) {
 		return Position{}, false, nil
 	}
-	return p, err == nil, wrap("read spool progress", err)
+	return p, err == nil, sqldb.Wrap("read spool progress", err)
 }

@@ -283,16 +283,16 @@ func TestReconcile(t *testing.T) {
 		})
 		key, key2 := string(mine), id(22)
 		want := []Difference{
-			{client, "spend", "key/" + key + "/month/2026-10-01", 1000, 0},
-			{client, "spend", "sub_account/" + string(sub) + "/day/2026-11-30", 1000, 1001},
-			{client, "wrong_sub_account", key, 0, 1},
-			{other, "spend", "client/" + string(other) + "/day/2026-11-30", 0, 1000},
-			{other, "spend", "client/" + string(other) + "/month/2026-11-01", 0, 1000},
-			{other, "spend", "client/" + string(other) + "/total", 0, 1000},
-			{other, "spend", "key/" + key2 + "/day/2026-11-30", 0, 1000},
-			{other, "spend", "key/" + key2 + "/month/2026-11-01", 0, 1000},
-			{other, "unknown_key", key, 0, 1},
-			{"ghost", "unknown_client", "ghost", 0, 1},
+			{ClientID: client, What: "spend", Key: "key/" + key + "/month/2026-10-01", Want: 1000, Have: 0},
+			{ClientID: client, What: "spend", Key: "sub_account/" + string(sub) + "/day/2026-11-30", Want: 1000, Have: 1001},
+			{ClientID: client, What: "wrong_sub_account", Key: key, Want: 0, Have: 1},
+			{ClientID: other, What: "spend", Key: "client/" + string(other) + "/day/2026-11-30", Want: 0, Have: 1000},
+			{ClientID: other, What: "spend", Key: "client/" + string(other) + "/month/2026-11-01", Want: 0, Have: 1000},
+			{ClientID: other, What: "spend", Key: "client/" + string(other) + "/total", Want: 0, Have: 1000},
+			{ClientID: other, What: "spend", Key: "key/" + key2 + "/day/2026-11-30", Want: 0, Have: 1000},
+			{ClientID: other, What: "spend", Key: "key/" + key2 + "/month/2026-11-01", Want: 0, Have: 1000},
+			{ClientID: other, What: "unknown_key", Key: key, Want: 0, Have: 1},
+			{ClientID: "ghost", What: "unknown_client", Key: "ghost", Want: 0, Have: 1},
 		}
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("Reconcile (-want +got):\n%s", d)

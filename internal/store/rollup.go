@@ -40,7 +40,7 @@ func (db *DB) addRollups(ctx context.Context, tx *sql.Tx, b *booked) error {
 
 // rollups runs the statements of rollups.
 func (db *DB) rollups() stats.Rollups {
-	return stats.Rollups{Rows: db.engine.rowsPerInsert, Fresh: db.engine.freshPlan}
+	return stats.Rollups{Rows: db.handle.RowsPerInsert, Fresh: db.engine.freshPlan}
 }
 
 // rollupCall is a new row as rollups count it.
@@ -96,8 +96,8 @@ WHERE name IS NOT NULL
 
 // DeltaClients are the clients with deltas that are not merged into pages.
 func (db *DB) DeltaClients(ctx context.Context) ([]modelgate.ClientID, error) {
-	out, err := sqldb.List(ctx, db.read, scanClientID, sqlDeltaClients)
-	return out, wrap("list waiting rollups", err)
+	out, err := sqldb.List(ctx, db.read, sqldb.ScanClientID, sqlDeltaClients)
+	return out, sqldb.Wrap("list waiting rollups", err)
 }
 
 func scanClientID(s sqldb.Scanner) (id modelgate.ClientID, err error) {

@@ -67,7 +67,7 @@ func scanSecret(s sqldb.Scanner) (Secret, error) {
 // Secret reads a secret. Errors: not_found.
 func (db *DB) Secret(ctx context.Context, name string) (Secret, error) {
 	s, err := scanSecret(db.read.QueryRowContext(ctx, sqlSecret, name))
-	return s, wrap("read secret", missing(err, "secret"))
+	return s, sqldb.Wrap("read secret", sqldb.Missing(err, "secret"))
 }
 
 // AddSecret keeps a secret unless there is one of that name, and returns the
@@ -89,7 +89,7 @@ func (db *DB) AddSecret(ctx context.Context, s Secret) (Secret, error) {
 // after the one that is given, at most limit.
 func (db *DB) SecretsNotUnder(ctx context.Context, keyID, after string, limit int) ([]Secret, error) {
 	found, err := sqldb.List(ctx, db.read, scanSecret, sqlSecretsUnder, keyID, after, limit)
-	return found, wrap("list secrets", err)
+	return found, sqldb.Wrap("list secrets", err)
 }
 
 // ReplaceSecrets puts secrets that were sealed anew in the place of the old
@@ -128,5 +128,5 @@ func (db *DB) CountSecrets(ctx context.Context) ([]SecretCount, error) {
 		err := s.Scan(&c.KeyID, &c.Count)
 		return c, err
 	}, sqlCountSecrets)
-	return counts, wrap("count secrets", err)
+	return counts, sqldb.Wrap("count secrets", err)
 }

@@ -69,7 +69,7 @@ const (
 func (db *DB) SessionVersion(ctx context.Context) (int64, error) {
 	var v int64
 	err := db.read.QueryRowContext(ctx, sqlSessionVersion).Scan(&v)
-	return v, wrap("read session version", err)
+	return v, sqldb.Wrap("read session version", err)
 }
 
 // StartSession keeps a new session under the digest of its cookie. The key's
@@ -95,12 +95,12 @@ func (db *DB) Session(ctx context.Context, cookie modelgate.Digest) (modelgate.S
 	var s modelgate.Session
 	var key []byte
 	err := db.read.QueryRowContext(ctx, sqlSession, cookie[:]).Scan(&s.ID, &s.Kind, &s.Place, &s.ClientID, &s.KeyID, &key,
-		moment{&s.CreatedAt}, moment{&s.LastSeenAt}, moment{&s.ExpiresAt})
+		sqldb.Moment{Into: &s.CreatedAt}, sqldb.Moment{Into: &s.LastSeenAt}, sqldb.Moment{Into: &s.ExpiresAt})
 	if errors.Is(err, sql.ErrNoRows) {
 		return s, modelgate.ErrUnauthorized
 	}
 	copy(s.Key[:], key)
-	return s, wrap("look up session", err)
+	return s, sqldb.Wrap("look up session", err)
 }
 
 // EndSession ends the session with the digest of a cookie for good, if it was

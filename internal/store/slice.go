@@ -312,7 +312,7 @@ func (db *DB) endSlices(ctx context.Context, op, instance string, alive func(*sq
 		return k, err
 	}, sqlSlicesOfInstance, instance)
 	if err != nil {
-		return wrap(op, err)
+		return sqldb.Wrap(op, err)
 	}
 	slices.SortFunc(found, counter.compare)
 	for part := range slices.Chunk(found, slicesPerTx) {

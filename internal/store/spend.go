@@ -33,7 +33,7 @@ func (db *DB) Spend(ctx context.Context, client modelgate.ClientID, level modelg
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
-	return n, wrap("read spend", err)
+	return n, sqldb.Wrap("read spend", err)
 }
 
 // SpendPeriod is one period: its length and its first instant.
@@ -91,7 +91,7 @@ type amount struct {
 func (a amount) plus(n amount) (amount, error) {
 	sum := amount{a.settled + n.settled, a.held + n.held, a.sliced + n.sliced}
 	if n.settled > 0 && sum.settled < a.settled {
-		return sum, fmt.Errorf("%w: overflow", errValue)
+		return sum, fmt.Errorf("%w: overflow", sqldb.ErrValue)
 	}
 	return sum, nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
+	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/sqlite"
 )
 
@@ -44,7 +45,8 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	if o.MaxConns == 0 {
 		o.MaxConns = sqliteReaders
 	}
-	db.long = newTurns(o.MaxConns)
+	h := &db.handle
+	h.Long, h.RowsPerInsert, h.SnapshotOptions = sqldb.NewSemaphore(o.MaxConns), 1, &sql.TxOptions{ReadOnly: true}
 	common := url.Values{"_busy_timeout": {fmt.Sprint(sqliteBusy.Milliseconds())}, "_foreign_keys": {"1"}}
 	var failed error
 	db.feed = newUsageFeed(o.Yielder)
@@ -64,11 +66,9 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 
 func sqliteEngine(path string) engine {
 	return engine{
-		dialect:       goose.DialectSQLite3,
-		folder:        "sqlite",
-		snapshot:      &sql.TxOptions{ReadOnly: true},
-		rowsPerInsert: 1,
-		lockSchema:    func(ctx context.Context) (func() error, error) { return sqlite.WaitLock(ctx, schemaLock(path)) },
+		dialect:    goose.DialectSQLite3,
+		folder:     "sqlite",
+		lockSchema: func(ctx context.Context) (func() error, error) { return sqlite.WaitLock(ctx, schemaLock(path)) },
 	}
 }
 

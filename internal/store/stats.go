@@ -25,7 +25,7 @@ const (
 // bad_request for a dimension with more than mostBuckets values.
 func (db *DB) Stats(ctx context.Context, client modelgate.ClientID, q StatsQuery) ([]modelgate.StatsBucket, error) {
 	s := stats.Statistics{Query: q, Client: client, Most: mostBuckets, Fresh: db.engine.freshPlan}
-	if err := db.inTurn(ctx, "statistics", client, func(tx *sql.Tx) error { return s.Collect(ctx, tx) }); err != nil {
+	if err := db.handle.SnapshotInTurn(ctx, "statistics", client, func(tx *sql.Tx) error { return s.Collect(ctx, tx) }); err != nil {
 		return nil, err
 	}
 	return s.Buckets(), nil
@@ -62,7 +62,7 @@ func (db *DB) StatsSpans(ctx context.Context, client modelgate.ClientID, q SpanQ
 	s := stats.Statistics{Query: q.StatsQuery, Client: client, Step: q.Step.Microseconds(), Most: mostSpanBuckets, Fresh: db.engine.freshPlan}
 	since := sqldb.Micros(q.Since)
 	s.Query.Since = time.UnixMicro(since - since%s.Step)
-	err := db.inTurn(ctx, "statistics over time", client, func(tx *sql.Tx) error { return s.Collect(ctx, tx) })
+	err := db.handle.SnapshotInTurn(ctx, "statistics over time", client, func(tx *sql.Tx) error { return s.Collect(ctx, tx) })
 	if err != nil {
 		return nil, err
 	}

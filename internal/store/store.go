@@ -18,13 +18,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"os"
 	"strings"
 	"time"
 
-	"modelgate"
+	"modelgate/internal/store/billing"
 	"modelgate/internal/store/evidence"
+	"modelgate/internal/store/sqldb"
 	"modelgate/internal/yield"
 )
 
@@ -65,25 +65,36 @@ type Options struct {
 	Yielder *yield.Yielder
 }
 
+// The methods of the stores below are DB's too.
+type (
+	evidenceStore = evidence.Store
+	billingStore  = billing.Store
+)
+
+// Cursor is a place in a list; Difference is one of reconcile's.
+type (
+	Cursor     = sqldb.Cursor
+	Difference = sqldb.Difference
+)
+
 // DB is an open database. It is safe for concurrent use.
 type DB struct {
 	write  *sql.DB
 	read   *sql.DB // the same as write on PostgreSQL
 	engine engine
 	now    func() time.Time
-	ids    *modelgate.IDs // of evidence batches
-	pack   *evidence.Packer
-	long   *semaphore // for what may read much
-	feed   *usageFeed // nil on PostgreSQL
-	rules  rules      // of callers
+	// handle is the same database for the packages below.
+	handle sqldb.DB
+	*evidenceStore
+	*billingStore
+	feed  *usageFeed // nil on PostgreSQL
+	rules rules      // of callers
 	// pedigree remembers the lineages of keys, and watch how long instances
 	// have been silent.
 	pedigree pedigree
 	watch    watch
 	yielder  *yield.Yielder // Options.Yielder
-	// software is Options.Software.
-	software string
-	lock     *os.File // held while open in Exclusive mode; nil otherwise
+	lock     *os.File       // held while open in Exclusive mode; nil otherwise
 }
 
 // ErrInUse says that another server has the SQLite file open.
@@ -109,14 +120,18 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		err = errors.New("database url must begin with sqlite: or postgres://")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open database: %w%s", err, advice(err))
+		return nil, fmt.Errorf("open database: %w%s", err, sqldb.Advice(err))
 	}
-	db.now, db.ids, db.software, db.yielder = o.Now, modelgate.NewIDs(o.Now), o.Software, o.Yielder
-	if db.pack, err = evidence.NewPacker(); err != nil {
+	db.now, db.yielder = o.Now, o.Yielder
+	h := &db.handle
+	h.Write, h.Read = db.write, db.read
+	h.Now = func() time.Time { return db.now() } // tests change it
+	if db.evidenceStore, err = evidence.NewStore(h, o.Software, o.Yielder); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	db.billingStore = billing.NewStore(h, db.record)
 	if err := db.migrate(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("migrate database: %w%s", err, advice(err)), db.Close())
+		return nil, errors.Join(fmt.Errorf("migrate database: %w%s", err, sqldb.Advice(err)), db.Close())
 	}
 	return db, nil
 }
@@ -139,29 +154,13 @@ func (db *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// maxAttempts bounds how often a transaction that lost against another is
-// run again.
-const maxAttempts = 8
-
-// update runs fn in a transaction that may write. fn may be run several
-// times, because engines break deadlocks and write conflicts by refusing one
-// side; it must not keep anything of a failed run.
+// update, snapshot and runMany are those of sqldb.DB.
 func (db *DB) update(ctx context.Context, op string, fn func(*sql.Tx) error) error {
-	for attempt := 1; ; attempt++ {
-		err := db.run(ctx, db.write, nil, fn)
-		if err == nil {
-			return nil
-		}
-		if attempt == maxAttempts || !lostRace(err) || !pause(ctx, attempt) {
-			return wrap(op, err)
-		}
-	}
+	return db.handle.Update(ctx, op, fn)
 }
 
-// snapshot runs fn in a transaction that reads and sees one instant of the
-// database throughout.
 func (db *DB) snapshot(ctx context.Context, op string, fn func(*sql.Tx) error) error {
-	return wrap(op, db.run(ctx, db.read, db.engine.snapshot, fn))
+	return db.handle.Snapshot(ctx, op, fn)
 }
 
 // study is snapshot for fn that does much between its queries, while the
@@ -185,32 +184,9 @@ func (db *DB) takeTime(ctx context.Context, tx *sql.Tx) error {
 	return err
 }
 
-func (db *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn func(*sql.Tx) error) error {
-	tx, err := pool.BeginTx(ctx, opts)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // does nothing after a commit
-	if db.engine.begun != "" {
-		if _, err := tx.ExecContext(ctx, db.engine.begun, idleBound()); err != nil {
-			return err
-		}
-	}
-	if err := fn(tx); err != nil {
-		return err
-	}
-	return tx.Commit()
-}
+// Unreachable is sqldb.Unreachable, for callers that decide between trying
+// again and giving up.
+func Unreachable(err error) bool { return sqldb.Unreachable(err) }
 
-// pause waits some milliseconds, more with each attempt, and reports whether
-// it is worth going on.
-func pause(ctx context.Context, attempt int) bool {
-	t := time.NewTimer(time.Duration(1+rand.IntN(5*attempt)) * time.Millisecond)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
+// Poisoned is sqldb.Poisoned.
+func Poisoned(err error) bool { return sqldb.Poisoned(err) }

@@ -32,20 +32,20 @@ WHERE client_id = $1 AND id = $2
 
 func scanSubAccount(s sqldb.Scanner) (modelgate.SubAccount, error) {
 	var a modelgate.SubAccount
-	err := s.Scan(&a.ID, &a.ClientID, &a.Name, &a.Slug, &a.Status, &a.Markup, &a.MaxKeys, moment{&a.CreatedAt})
+	err := s.Scan(&a.ID, &a.ClientID, &a.Name, &a.Slug, &a.Status, &a.Markup, &a.MaxKeys, sqldb.Moment{Into: &a.CreatedAt})
 	return a, err
 }
 
 // SubAccounts lists the sub-accounts of an organization, the oldest first.
 func (db *DB) SubAccounts(ctx context.Context, client modelgate.ClientID) ([]modelgate.SubAccount, error) {
 	rows, err := sqldb.List(ctx, db.read, scanSubAccount, sqlSubAccounts, client)
-	return rows, wrap("list sub-accounts", err)
+	return rows, sqldb.Wrap("list sub-accounts", err)
 }
 
 // SubAccount returns one sub-account of the organization or not_found.
 func (db *DB) SubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID) (modelgate.SubAccount, error) {
 	s, err := scanSubAccount(db.read.QueryRowContext(ctx, sqlSubAccount, client, id))
-	return s, wrap("read sub-account", missing(err, "sub-account"))
+	return s, sqldb.Wrap("read sub-account", sqldb.Missing(err, "sub-account"))
 }
 
 // CreateSubAccount adds a sub-account. Errors: conflict when the organization
@@ -56,9 +56,9 @@ func (db *DB) CreateSubAccount(ctx context.Context, s modelgate.SubAccount, a mo
 		_, err := tx.ExecContext(ctx, sqlInsertSubAccount, s.ID, s.ClientID, s.Name, s.Slug, s.Status, int64(s.Markup), s.MaxKeys,
 			sqldb.Micros(s.CreatedAt))
 		switch {
-		case duplicate(err):
+		case sqldb.Duplicate(err):
 			return modelgate.Errorf(modelgate.Conflict, "a sub-account with the slug %q exists already", s.Slug)
-		case dangling(err):
+		case sqldb.Dangling(err):
 			return modelgate.Errorf(modelgate.NotFound, "client not found")
 		case err != nil:
 			return err
@@ -76,7 +76,7 @@ func (db *DB) PatchSubAccount(ctx context.Context, client modelgate.ClientID, id
 		if err != nil {
 			return err
 		}
-		if err := oneRow(r, "sub-account"); err != nil {
+		if err := sqldb.OneRow(r, "sub-account"); err != nil {
 			return err
 		}
 		if err := db.record(ctx, tx, client, a); err != nil {

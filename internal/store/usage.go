@@ -58,9 +58,9 @@ type UsageList struct {
 	Provider     string
 	ParseStatus  modelgate.ParseStatus
 	ID           modelgate.UsageID
-	Since        time.Time // the oldest created_at that is listed
-	Limit        int       // 0 for all
-	After        *Cursor   // nil for the first page
+	Since        time.Time     // the oldest created_at that is listed
+	Limit        int           // 0 for all
+	After        *sqldb.Cursor // nil for the first page
 }
 
 // Usage lists booked calls, ordered by created_at and id, the newest first,
@@ -71,17 +71,17 @@ func (db *DB) Usage(ctx context.Context, client modelgate.ClientID, l UsageList)
 	}
 	if l.Provider != "" || l.ParseStatus != "" {
 		rows, err := db.filteredUsage(ctx, client, l)
-		rows, more := page(rows, l.Limit)
-		return rows, more, wrap("list filtered usage", err)
+		rows, more := sqldb.Page(rows, l.Limit)
+		return rows, more, sqldb.Wrap("list filtered usage", err)
 	}
-	at, id := l.After.before()
-	query, args := sqlUsage, []any{string(client), sqldb.Micros(l.Since), at, id, fetch(l.Limit)}
+	at, id := l.After.Bound()
+	query, args := sqlUsage, []any{string(client), sqldb.Micros(l.Since), at, id, sqldb.Fetch(l.Limit)}
 	if l.SubAccountID != "" {
 		query, args = sqlUsageOfSubAccount, append(args, string(l.SubAccountID))
 	}
 	rows, err := sqldb.List(ctx, db.read, scanUsage, query, args...)
-	rows, more := page(rows, l.Limit)
-	return rows, more, wrap("list usage", err)
+	rows, more := sqldb.Page(rows, l.Limit)
+	return rows, more, sqldb.Wrap("list usage", err)
 }
 
 // usageByID lists one row or none: the other filters are few enough to be
@@ -93,7 +93,7 @@ func (db *DB) usageByID(ctx context.Context, client modelgate.ClientID, l UsageL
 	}
 	rows, err := sqldb.List(ctx, db.read, scanUsage, sqlUsageByID, string(client), sqldb.Micros(id.Time()), id.String())
 	if err != nil || len(rows) == 0 || l.matches(&rows[0]) {
-		return rows, false, wrap("find usage", err)
+		return rows, false, sqldb.Wrap("find usage", err)
 	}
 	return []modelgate.UsageRow{}, false, nil
 }
@@ -114,7 +114,7 @@ func (l *UsageList) matches(r *modelgate.UsageRow) bool {
 	case l.After == nil:
 		return true
 	}
-	at, id := l.After.before()
+	at, id := l.After.Bound()
 	us := sqldb.Micros(b.At)
 	return us < at || us == at && b.ID.String() < id
 }
@@ -125,8 +125,8 @@ func scanUsage(s sqldb.Scanner) (modelgate.UsageRow, error) {
 	var total int64 // a column for queries; the row's own sum is Usage.TotalTokens
 	b, e := &r.CallBegin, &r.CallEnd
 	err := s.Scan(&id, &b.ClientID, &b.KeyID, &b.SubAccountID, &b.Provider, &b.Model, &b.Slug, &b.Author, &b.Kind,
-		&b.Region, &b.Door, &b.ViaSDK, document{&b.Attribution}, &e.StatusCode, &e.ParseStatus, document{&e.Usage},
-		&total, &e.Cost, &e.PriceLabel, &e.LatencyMS, &e.FirstByteMS, moment{&b.At})
+		&b.Region, &b.Door, &b.ViaSDK, sqldb.Document{Into: &b.Attribution}, &e.StatusCode, &e.ParseStatus, sqldb.Document{Into: &e.Usage},
+		&total, &e.Cost, &e.PriceLabel, &e.LatencyMS, &e.FirstByteMS, sqldb.Moment{Into: &b.At})
 	if err != nil {
 		return r, err
 	}
@@ -142,7 +142,7 @@ func scanUsage(s sqldb.Scanner) (modelgate.UsageRow, error) {
 // second. It fails, as Poisoned knows, for what no database would take.
 func usageTexts(dst []byte, r *modelgate.UsageRow) (both []byte, second int, err error) {
 	if r.Cost < 0 {
-		return dst, 0, fmt.Errorf("usage row %s: %w: cost %s", r.ID, errValue, r.Cost)
+		return dst, 0, fmt.Errorf("usage row %s: %w: cost %s", r.ID, sqldb.ErrValue, r.Cost)
 	}
 	if dst, err = appendPairs(dst, r.Attribution); err != nil {
 		return dst, 0, err
@@ -177,9 +177,9 @@ func (db *DB) insertUsage(ctx context.Context, tx *sql.Tx, rows []modelgate.Usag
 	}
 	slices.SortStableFunc(ordered, func(a, b *modelgate.UsageRow) int { return bytes.Compare(a.CallBegin.ID[:], b.CallBegin.ID[:]) })
 	fresh := make(map[string]bool, len(rows))
-	args := make([]any, 0, db.engine.rowsPerInsert*usageColumnCount)
+	args := make([]any, 0, db.handle.RowsPerInsert*usageColumnCount)
 	for len(ordered) > 0 {
-		part := ordered[:sqldb.StatementRows(len(ordered), db.engine.rowsPerInsert)]
+		part := ordered[:sqldb.StatementRows(len(ordered), db.handle.RowsPerInsert)]
 		ordered = ordered[len(part):]
 		var err error
 		args = args[:0]
@@ -188,7 +188,7 @@ func (db *DB) insertUsage(ctx context.Context, tx *sql.Tx, rows []modelgate.Usag
 				return err
 			}
 		}
-		ids, err := sqldb.List(ctx, tx, scanText, usageInsert(len(part)), args...)
+		ids, err := sqldb.List(ctx, tx, sqldb.ScanText, usageInsert(len(part)), args...)
 		if err != nil {
 			return err
 		}
@@ -203,11 +203,6 @@ func (db *DB) insertUsage(ctx context.Context, tx *sql.Tx, rows []modelgate.Usag
 		}
 	}
 	return nil
-}
-
-func scanText(s sqldb.Scanner) (text string, err error) {
-	err = s.Scan(&text)
-	return text, err
 }
 
 const sqlInsertUsage = `INSERT INTO usage_row (` + usageColumns + `)

@@ -46,7 +46,7 @@ func TestFeedInsertsWhatSingleRowsInsert(t *testing.T) {
 		db := open(t, options(t, "sqlite"))
 		_, err := db.recordBy(t.Context(), Batch{Instance: "i", Rows: odd("c"), Progress: Position{0, 1}}, insert(db))
 		must(t, err)
-		lines, err = sqldb.List(t.Context(), db.read, scanText, `SELECT concat_ws('|', `+usageColumns+`, typeof(via_sdk), typeof(id)) FROM usage_row ORDER BY 1`)
+		lines, err = sqldb.List(t.Context(), db.read, sqldb.ScanText, `SELECT concat_ws('|', `+usageColumns+`, typeof(via_sdk), typeof(id)) FROM usage_row ORDER BY 1`)
 		must(t, err)
 		return lines
 	}
@@ -77,11 +77,11 @@ func TestFeedInsertsAllOrNothing(t *testing.T) {
 		rows []modelgate.UsageRow
 		want error
 	}{
-		"spoiled": {t.Context(), spoiled, errValue},
+		"spoiled": {t.Context(), spoiled, sqldb.ErrValue},
 		"known":   {t.Context(), known, errKnown},
 		"ended":   {cancelled, odd("c"), ended},
 	} {
-		err := db.run(t.Context(), db.write, nil, func(tx *sql.Tx) error {
+		err := db.handle.UpdateOnce(t.Context(), func(tx *sql.Tx) error {
 			return db.feed.insert(c.ctx, tx, c.rows, func(r *modelgate.UsageRow) { t.Errorf("%s: %s counts as inserted", name, r.ID) })
 		})
 		if !errors.Is(err, c.want) {
@@ -134,7 +134,7 @@ func TestFeedCountsWhatSingleStatementsCount(t *testing.T) {
 			"SELECT concat_ws('|', " + latencyColumns + ", typeof(client_id), typeof(hour)) FROM latency_histogram ORDER BY 1",
 			"SELECT concat_ws('|', client_id, scope, scope_id, period, period_start, instance, granted, seq, amount) FROM slice ORDER BY 1",
 		} {
-			some, err := sqldb.List(t.Context(), db.read, scanText, query)
+			some, err := sqldb.List(t.Context(), db.read, sqldb.ScanText, query)
 			must(t, err)
 			if len(some) == 0 {
 				t.Errorf("nothing for %s", query)

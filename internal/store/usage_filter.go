@@ -61,15 +61,15 @@ func (db *DB) filteredUsage(ctx context.Context, client modelgate.ClientID, l Us
 			query, of = sqlProvidersShown, string(l.SubAccountID)
 		}
 		var err error
-		if providers, err = sqldb.List(ctx, db.read, scanText, query, of); err != nil {
+		if providers, err = sqldb.List(ctx, db.read, sqldb.ScanText, query, of); err != nil {
 			return nil, err
 		}
 	}
 	if len(providers) == 0 {
 		return []modelgate.UsageRow{}, nil
 	}
-	at, id := l.After.before()
-	args := []any{string(client), string(l.SubAccountID), sqldb.Micros(l.Since), at, id, fetch(l.Limit)}
+	at, id := l.After.Bound()
+	args := []any{string(client), string(l.SubAccountID), sqldb.Micros(l.Since), at, id, sqldb.Fetch(l.Limit)}
 	for _, p := range providers {
 		args = append(args, p)
 	}

@@ -83,10 +83,10 @@ func TestUsageFilters(t *testing.T) {
 			"id and the hidden route":       {UsageList{ID: modelgate.UsageID(id(2)), SubAccountID: "s", Provider: "azure"}, nil},
 			"id and another status":         {UsageList{ID: modelgate.UsageID(id(1)), ParseStatus: "partial"}, nil},
 			"id and since":                  {UsageList{ID: modelgate.UsageID(id(1)), Since: noon}, nil},
-			"id, after a cursor behind it":  {UsageList{ID: modelgate.UsageID(id(1)), After: &Cursor{At: midnight}}, nil},
-			"id, after a cursor before it":  {UsageList{ID: modelgate.UsageID(id(1)), After: &Cursor{At: noon}}, []int{1}},
-			"after the cursor's own row":    {UsageList{After: &Cursor{At: midnight.Add(2 * time.Second), ID: id(2)}}, []int{1}},
-			"sub-account, after the cursor": {UsageList{SubAccountID: "s", After: &Cursor{At: midnight.Add(3 * time.Second), ID: id(3)}}, []int{2}},
+			"id, after a cursor behind it":  {UsageList{ID: modelgate.UsageID(id(1)), After: &sqldb.Cursor{At: midnight}}, nil},
+			"id, after a cursor before it":  {UsageList{ID: modelgate.UsageID(id(1)), After: &sqldb.Cursor{At: noon}}, []int{1}},
+			"after the cursor's own row":    {UsageList{After: &sqldb.Cursor{At: midnight.Add(2 * time.Second), ID: id(2)}}, []int{1}},
+			"sub-account, after the cursor": {UsageList{SubAccountID: "s", After: &sqldb.Cursor{At: midnight.Add(3 * time.Second), ID: id(3)}}, []int{2}},
 		} {
 			rows, more, err := db.Usage(t.Context(), client, c.list)
 			must(t, err)
@@ -128,7 +128,7 @@ func TestUsagePages(t *testing.T) {
 			must(t, err)
 			for _, r := range part {
 				got = append(got, r.CallBegin.ID)
-				l.After = &Cursor{At: r.At, ID: r.CallBegin.ID.String()}
+				l.After = &sqldb.Cursor{At: r.At, ID: r.CallBegin.ID.String()}
 			}
 			if len(part) > 4 || pages > 7 {
 				t.Fatalf("page %d has %d rows", pages, len(part))

@@ -48,7 +48,7 @@ func appendPairs(b []byte, pairs map[string]string) ([]byte, error) {
 func appendText(b []byte, s string) ([]byte, error) {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c == '"' || c == '\\' {
-			quoted, err := text(s)
+			quoted, err := sqldb.JSON(s)
 			return append(b, quoted...), err
 		}
 	}

@@ -13,17 +13,17 @@ import (
 
 	"modelgate"
 	"modelgate/internal/processor"
-	"modelgate/internal/store"
+	"modelgate/internal/store/billing"
 )
 
 const (
 	// exportPause is between two looks for events while nothing is due.
 	exportPause = time.Second
-	// exportLanes is how many customers are sent to at once.
-	exportLanes = 16
-	// exportBatch is how many events of a lane one claim takes.
+	// exportQueues is how many customers are sent to at once.
+	exportQueues = 16
+	// exportBatch is how many events of a queue one claim takes.
 	exportBatch = 50
-	// exportLease is how long a lane stays with an instance that has died, and
+	// exportLease is how long a queue stays with an instance that has died, and
 	// exportSpare what must be left of it for another call: a call's time-out
 	// and the writing of what came of it.
 	exportLease = 60 * time.Second
@@ -38,10 +38,10 @@ const (
 
 // ExportLedger is where billing events are; *store.DB is one.
 type ExportLedger interface {
-	FreeLanes(ctx context.Context, holder string) error
-	ClaimLanes(ctx context.Context, holder string, most int, lease time.Duration) ([]store.Lane, error)
-	BeginSending(ctx context.Context, l store.Lane, generation int64, most int) ([]store.Sending, int, error)
-	FinishSending(ctx context.Context, l store.Lane, settled []store.Settled, rest time.Time) error
+	FreeQueues(ctx context.Context, holder string) error
+	ClaimQueues(ctx context.Context, holder string, most int, lease time.Duration) ([]billing.Queue, error)
+	BeginSending(ctx context.Context, l billing.Queue, generation int64, most int) ([]billing.Sending, int, error)
+	FinishSending(ctx context.Context, l billing.Queue, settled []billing.Settled, rest time.Time) error
 }
 
 // ExportKey is an organization's key at the processor.
@@ -83,19 +83,19 @@ func (e *Exporter) Run(ctx context.Context) {
 	e.rate = rate.NewLimiter(rate.Every(cmp.Or(e.Gap, exportGap)), 1)
 	var senders sync.WaitGroup
 	defer senders.Wait()
-	places := make(chan struct{}, exportLanes)
-	more := make(chan struct{}, 1) // a lane may have more that is due
+	places := make(chan struct{}, exportQueues)
+	more := make(chan struct{}, 1) // a queue may have more that is due
 	freed := false
 	for ctx.Err() == nil {
 		if !freed {
-			freed = e.Ledger.FreeLanes(ctx, e.Holder) == nil
+			freed = e.Ledger.FreeQueues(ctx, e.Holder) == nil
 		}
 		claimed := time.Now()
-		lanes, err := e.Ledger.ClaimLanes(ctx, e.Holder, exportLanes-len(places), exportLease)
+		queues, err := e.Ledger.ClaimQueues(ctx, e.Holder, exportQueues-len(places), exportLease)
 		if err != nil && ctx.Err() == nil {
 			e.Log.Warn("billing events wait for the database", "error", err)
 		}
-		for _, l := range lanes {
+		for _, l := range queues {
 			places <- struct{}{}
 			senders.Go(func() {
 				e.send(ctx, l, claimed)
@@ -106,7 +106,7 @@ func (e *Exporter) Run(ctx context.Context) {
 				}
 			})
 		}
-		if len(lanes) == 0 || len(places) == exportLanes {
+		if len(queues) == 0 || len(places) == exportQueues {
 			select {
 			case <-more:
 			case <-time.After(exportPause):
@@ -116,9 +116,9 @@ func (e *Exporter) Run(ctx context.Context) {
 	}
 }
 
-// send sends what is due in a lane that was claimed at an instant, and gives
-// the lane back.
-func (e *Exporter) send(ctx context.Context, l store.Lane, claimed time.Time) {
+// send sends what is due in a queue that was claimed at an instant, and gives
+// the queue back.
+func (e *Exporter) send(ctx context.Context, l billing.Queue, claimed time.Time) {
 	// What is begun is settled, even while the service ends.
 	settling, cancel := context.WithTimeout(context.WithoutCancel(ctx), exportLease)
 	defer cancel()
@@ -146,17 +146,17 @@ func (e *Exporter) send(ctx context.Context, l store.Lane, claimed time.Time) {
 }
 
 // longWait is the number of tries after which events wait longest: that of a
-// lane whose key cannot be read, which only people can mend.
+// queue whose key cannot be read, which only people can mend.
 const longWait = 6
 
 // tryAll sends events one after the other. The rest of them are put back once
 // the processor is away, or it is over.
-func (e *Exporter) tryAll(ctx context.Context, l store.Lane, key ExportKey, due []store.Sending, over func() bool) (settled []store.Settled, rest time.Time) {
+func (e *Exporter) tryAll(ctx context.Context, l billing.Queue, key ExportKey, due []billing.Sending, over func() bool) (settled []billing.Settled, rest time.Time) {
 	away := false
 	for _, d := range due {
 		if away || over() {
 			d.Attempts--
-			settled = append(settled, store.Settled{Sending: d, Status: modelgate.ExportPending, At: e.Now()})
+			settled = append(settled, billing.Settled{Sending: d, Status: modelgate.ExportPending, At: e.Now()})
 			continue
 		}
 		_ = e.rate.Wait(ctx) // it fails when the context ends; what is begun is settled all the same
@@ -172,12 +172,12 @@ func (e *Exporter) tryAll(ctx context.Context, l store.Lane, key ExportKey, due 
 const awayText = "the processor cannot be reached"
 
 // try sends one event and judges the outcome.
-func (e *Exporter) try(ctx context.Context, l store.Lane, key ExportKey, d store.Sending) store.Settled {
+func (e *Exporter) try(ctx context.Context, l billing.Queue, key ExportKey, d billing.Sending) billing.Settled {
 	at := e.Now()
 	err := e.Report(context.WithoutCancel(ctx), key.Secret, processor.Event{
 		ID: string(d.UsageID), Customer: l.CustomerID, Value: int64(d.Value), At: d.CreatedAt, Try: strconv.FormatInt(at.UnixNano(), 36),
 	})
-	s := store.Settled{Sending: d, Status: modelgate.ExportPending}
+	s := billing.Settled{Sending: d, Status: modelgate.ExportPending}
 	if err != nil {
 		s.LastError = err.Error()
 	}
@@ -205,7 +205,7 @@ func (e *Exporter) try(ctx context.Context, l store.Lane, key ExportKey, d store
 	return s
 }
 
-func (e *Exporter) settle(ctx context.Context, l store.Lane, settled []store.Settled, rest time.Time) {
+func (e *Exporter) settle(ctx context.Context, l billing.Queue, settled []billing.Settled, rest time.Time) {
 	ctx, cancel := context.WithTimeout(ctx, exportSettle)
 	defer cancel()
 	err := e.Ledger.FinishSending(ctx, l, settled, rest)

@@ -19,42 +19,42 @@ import (
 
 	"modelgate"
 	"modelgate/internal/processor"
-	"modelgate/internal/store"
+	"modelgate/internal/store/billing"
 )
 
-// outbox is one lane with some events.
+// outbox is one queue with some events.
 type outbox struct {
 	mu      sync.Mutex
-	due     []store.Sending
-	settled []store.Settled
+	due     []billing.Sending
+	settled []billing.Settled
 	rest    time.Time
-	done    chan struct{} // gets a token for each lane that is given back
+	done    chan struct{} // gets a token for each queue that is given back
 	claimed bool
 }
 
 func newOutbox(events int) *outbox {
 	o := &outbox{done: make(chan struct{}, 100)}
 	for i := range events {
-		o.due = append(o.due, store.Sending{UsageID: modelgate.UsageID(fmt.Sprint("u", i)), Value: 1, CreatedAt: noon, Attempts: 1})
+		o.due = append(o.due, billing.Sending{UsageID: modelgate.UsageID(fmt.Sprint("u", i)), Value: 1, CreatedAt: noon, Attempts: 1})
 	}
 	return o
 }
 
-func (o *outbox) FreeLanes(context.Context, string) error { return nil }
+func (o *outbox) FreeQueues(context.Context, string) error { return nil }
 
-func (o *outbox) ClaimLanes(_ context.Context, holder string, most int, _ time.Duration) ([]store.Lane, error) {
+func (o *outbox) ClaimQueues(_ context.Context, holder string, most int, _ time.Duration) ([]billing.Queue, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.due) == 0 || most == 0 || o.claimed {
 		return nil, nil
 	}
 	o.claimed = true
-	l := aLane()
+	l := aQueue()
 	l.Holder = holder
-	return []store.Lane{l}, nil
+	return []billing.Queue{l}, nil
 }
 
-func (o *outbox) BeginSending(_ context.Context, _ store.Lane, _ int64, most int) ([]store.Sending, int, error) {
+func (o *outbox) BeginSending(_ context.Context, _ billing.Queue, _ int64, most int) ([]billing.Sending, int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	n := min(most, len(o.due))
@@ -63,7 +63,7 @@ func (o *outbox) BeginSending(_ context.Context, _ store.Lane, _ int64, most int
 	return out, 0, nil
 }
 
-func (o *outbox) FinishSending(_ context.Context, _ store.Lane, s []store.Settled, rest time.Time) error {
+func (o *outbox) FinishSending(_ context.Context, _ billing.Queue, s []billing.Settled, rest time.Time) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.claimed = false
@@ -80,9 +80,9 @@ func (o *outbox) outcomes() (all []string) {
 	return all
 }
 
-// aLane is claimed at noon.
-func aLane() store.Lane {
-	return store.Lane{ClientID: "c", CustomerID: "cus", Until: noon.Add(exportLease)}
+// aQueue is claimed at noon.
+func aQueue() billing.Queue {
+	return billing.Queue{ClientID: "c", CustomerID: "cus", Until: noon.Add(exportLease)}
 }
 
 var noon = time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
@@ -127,24 +127,24 @@ func TestExporterJudges(t *testing.T) {
 		name   string
 		err    error
 		unsure time.Time // before the try
-		want   store.Settled
+		want   billing.Settled
 	}{
-		{"sent", nil, before, store.Settled{Status: modelgate.ExportSent, At: noon}},
-		{"refused", answers(t, 404, ""), time.Time{}, store.Settled{Status: modelgate.ExportFailed, LastError: "the processor answered 404"}},
+		{"sent", nil, before, billing.Settled{Status: modelgate.ExportSent, At: noon}},
+		{"refused", answers(t, 404, ""), time.Time{}, billing.Settled{Status: modelgate.ExportFailed, LastError: "the processor answered 404"}},
 		{"refused, but maybe counted before", answers(t, 404, ""), before,
-			store.Settled{Sending: store.Sending{UnsureAt: before}, Status: modelgate.ExportFailed, LastError: "the processor answered 404"}},
-		{"throttled", answers(t, 429, ""), time.Time{}, store.Settled{Status: modelgate.ExportPending, At: noon.Add(20 * time.Second), LastError: "the processor answered 429"}},
+			billing.Settled{Sending: billing.Sending{UnsureAt: before}, Status: modelgate.ExportFailed, LastError: "the processor answered 404"}},
+		{"throttled", answers(t, 429, ""), time.Time{}, billing.Settled{Status: modelgate.ExportPending, At: noon.Add(20 * time.Second), LastError: "the processor answered 429"}},
 		{"broken", answers(t, 500, ""), time.Time{},
-			store.Settled{Sending: store.Sending{UnsureAt: noon}, Status: modelgate.ExportPending, At: noon.Add(20 * time.Second), LastError: "the processor answered 500"}},
+			billing.Settled{Sending: billing.Sending{UnsureAt: noon}, Status: modelgate.ExportPending, At: noon.Add(20 * time.Second), LastError: "the processor answered 500"}},
 		{"cut, the second time", answers(t, 0, ""), before,
-			store.Settled{Sending: store.Sending{UnsureAt: before}, Status: modelgate.ExportPending, At: noon.Add(20 * time.Second), LastError: "the processor did not answer"}},
-		{"absent", absent(t), time.Time{}, store.Settled{Status: modelgate.ExportPending, At: noon.Add(20 * time.Second), LastError: awayText}},
-		{"something else", errors.New("x"), time.Time{}, store.Settled{Sending: store.Sending{UnsureAt: noon}, Status: modelgate.ExportPending, At: noon.Add(20 * time.Second), LastError: "x"}},
+			billing.Settled{Sending: billing.Sending{UnsureAt: before}, Status: modelgate.ExportPending, At: noon.Add(20 * time.Second), LastError: "the processor did not answer"}},
+		{"absent", absent(t), time.Time{}, billing.Settled{Status: modelgate.ExportPending, At: noon.Add(20 * time.Second), LastError: awayText}},
+		{"something else", errors.New("x"), time.Time{}, billing.Settled{Sending: billing.Sending{UnsureAt: noon}, Status: modelgate.ExportPending, At: noon.Add(20 * time.Second), LastError: "x"}},
 	} {
 		e := exporter(newOutbox(0), func(int) error { return c.err })
 		e.Pause = modelgate.ExportPause
 		c.want.Attempts = 3
-		got := e.try(t.Context(), store.Lane{}, ExportKey{}, store.Sending{Attempts: 3, UnsureAt: c.unsure})
+		got := e.try(t.Context(), billing.Queue{}, ExportKey{}, billing.Sending{Attempts: 3, UnsureAt: c.unsure})
 		if got != c.want {
 			t.Errorf("%s: %+v, want %+v", c.name, got, c.want)
 		}
@@ -165,7 +165,7 @@ func TestExporterRestsWhileTheProcessorIsAway(t *testing.T) {
 		return nil
 	})
 	e.Pause = modelgate.ExportPause
-	e.send(t.Context(), aLane(), time.Now())
+	e.send(t.Context(), aQueue(), time.Now())
 	got := o.outcomes()
 	want := []string{"u0 sent 1", "u1 pending 1", "u2 pending 0", "u3 pending 0"}
 	if !slices.Equal(got, want) || tries != 2 || !o.rest.Equal(noon.Add(5*time.Second)) {
@@ -183,13 +183,13 @@ func TestExporterStopsWithItsClaim(t *testing.T) {
 	at := noon
 	e := exporter(o, func(int) error { at = at.Add(25 * time.Hour); return nil })
 	e.Now = func() time.Time { return at }
-	e.send(t.Context(), aLane(), time.Now())
+	e.send(t.Context(), aQueue(), time.Now())
 	if got := o.outcomes(); !slices.Equal(got, want) {
 		t.Errorf("a clock that jumps: %q, want %q", got, want)
 	}
 	o = newOutbox(1)
 	e = exporter(o, func(int) error { t.Error("sent under a claim that is as good as over"); return nil })
-	e.send(t.Context(), aLane(), time.Now().Add(-exportLease/2-time.Second))
+	e.send(t.Context(), aQueue(), time.Now().Add(-exportLease/2-time.Second))
 	if got := o.outcomes(); !slices.Equal(got, []string{"u0 pending 0"}) {
 		t.Errorf("a slow database: %q", got)
 	}
@@ -220,7 +220,7 @@ func TestExporterRuns(t *testing.T) {
 func TestExporterSpacesCalls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		const lanes, events = 8, 10
+		const queues, events = 8, 10
 		e := exporter(newOutbox(0), func(int) error { return nil })
 		began := time.Now()
 		var senders sync.WaitGroup
@@ -232,14 +232,14 @@ func TestExporterSpacesCalls(t *testing.T) {
 			at[time.Since(began)]++
 			return nil
 		}
-		for range lanes {
+		for range queues {
 			senders.Go(func() {
 				due := newOutbox(events).due
-				e.tryAll(t.Context(), aLane(), ExportKey{}, due, func() bool { return false })
+				e.tryAll(t.Context(), aQueue(), ExportKey{}, due, func() bool { return false })
 			})
 		}
 		senders.Wait()
-		for i := range lanes * events {
+		for i := range queues * events {
 			if n := at[time.Duration(i)*exportGap]; n != 1 {
 				t.Errorf("%d calls after %v, want 1", n, time.Duration(i)*exportGap)
 			}
@@ -258,7 +258,7 @@ func TestExporterWaitsForAKey(t *testing.T) {
 	e.Key = func(context.Context, modelgate.ClientID) (ExportKey, error) {
 		return ExportKey{}, errors.New("no master key")
 	}
-	e.send(t.Context(), aLane(), time.Now())
+	e.send(t.Context(), aQueue(), time.Now())
 	if len(o.due) != 1 || len(o.settled) != 0 || !o.rest.After(noon) || !strings.Contains(log.String(), "no master key") {
 		t.Errorf("due %v, settled %v, rest %v, log %s", o.due, o.settled, o.rest, log.String())
 	}

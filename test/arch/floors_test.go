@@ -40,6 +40,7 @@ var floor = map[string]int{
 
 	"internal/pricing/pricefile": 1,
 
+	"internal/store/billing":  1,
 	"internal/store/evidence": 1,
 	"internal/store/sqlite":   1,
 	"internal/store/stats":    1,

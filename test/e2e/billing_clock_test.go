@@ -14,6 +14,7 @@ import (
 	"modelgate"
 	"modelgate/internal/processor"
 	"modelgate/internal/store"
+	"modelgate/internal/store/billing"
 	"modelgate/internal/worker"
 	"modelgate/test/testkit"
 )
@@ -31,21 +32,21 @@ type mortal struct {
 	*store.DB
 	dies func() bool
 	idle chan struct{}
-	open *atomic.Int64 // lanes that are being sent to
+	open *atomic.Int64 // queues that are being sent to
 }
 
-func (m mortal) ClaimLanes(ctx context.Context, holder string, most int, lease time.Duration) ([]store.Lane, error) {
-	lanes, err := m.DB.ClaimLanes(ctx, holder, most, lease)
-	if m.open.Add(int64(len(lanes))) == 0 {
+func (m mortal) ClaimQueues(ctx context.Context, holder string, most int, lease time.Duration) ([]billing.Queue, error) {
+	queues, err := m.DB.ClaimQueues(ctx, holder, most, lease)
+	if m.open.Add(int64(len(queues))) == 0 {
 		select {
 		case m.idle <- struct{}{}:
 		default:
 		}
 	}
-	return lanes, err
+	return queues, err
 }
 
-func (m mortal) FinishSending(ctx context.Context, l store.Lane, s []store.Settled, rest time.Time) error {
+func (m mortal) FinishSending(ctx context.Context, l billing.Queue, s []billing.Settled, rest time.Time) error {
 	defer m.open.Add(-1)
 	if m.dies() {
 		return errors.New("the process died here")
@@ -59,7 +60,7 @@ func (m mortal) FinishSending(ctx context.Context, l store.Lane, s []store.Settl
 func TestBillingClock(t *testing.T) {
 	t.Parallel()
 	events := size(2_500, 50_000)
-	const lanes = 8
+	const queues = 8
 	batch := events / 50
 	now := new(clock)
 	now.us.Store(time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
@@ -73,7 +74,7 @@ func TestBillingClock(t *testing.T) {
 	p.SetNow(now.now)
 	p.SetFaults(testkit.ProcessorFaults{Lost: 0.10, Failed: 0.05, Throttled: 0.10})
 	ids := modelgate.NewIDs(now.now)
-	client, subs := fillSeller(t, db, ids, lanes)
+	client, subs := fillSeller(t, db, ids, queues)
 	random := rand.New(rand.NewPCG(3, 4))
 	deaths := new(atomic.Int64)
 	m := mortal{DB: db, idle: make(chan struct{}, 1), open: new(atomic.Int64), dies: func() bool {

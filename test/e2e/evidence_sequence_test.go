@@ -14,6 +14,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/store"
+	"modelgate/internal/store/evidence"
 )
 
 // sequenceURL names the database to a process that TestHistorySequencers
@@ -127,7 +128,7 @@ func (h *chainHistory) kill(n int, url string, rows int) {
 func (h *chainHistory) chained() (records int64) {
 	h.Helper()
 	for _, c := range h.clients {
-		part, err := h.db.Evidence(h.Context(), c, store.EvidenceRange{})
+		part, err := h.db.Evidence(h.Context(), c, evidence.Range{})
 		if err != nil {
 			h.Fatal(err)
 		}
@@ -160,12 +161,12 @@ func (h *chainHistory) book(rows int) {
 // checkHistory reads a chain as it is exported, and verifies the file.
 func checkHistory(t *testing.T, db *store.DB, client modelgate.ClientID, want map[string]bool) {
 	t.Helper()
-	part, err := db.Evidence(t.Context(), client, store.EvidenceRange{})
+	part, err := db.Evidence(t.Context(), client, evidence.Range{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	seen, last := make(map[string]bool), int64(0)
-	err = db.EvidenceLines(t.Context(), part, func(l store.EvidenceLine) error {
+	err = db.EvidenceLines(t.Context(), part, func(l evidence.Line) error {
 		id := gjson.GetBytes(l.Record, "id").String()
 		if l.Seq != last+1 || seen[id] || !want[id] {
 			return fmt.Errorf("record %d after %d is call %s (again: %v, booked: %v)", l.Seq, last, id, seen[id], want[id])

@@ -1,5 +1,3 @@
-// Package evidence makes the batches in which the store keeps the records of
-// evidence: lines one after the other, compressed.
 package evidence
 
 import (

@@ -501,9 +501,9 @@ CREATE INDEX processor_event_pending ON processor_event (client_id, customer_id,
 CREATE INDEX processor_event_sent ON processor_event (client_id, sent_at) WHERE status = 'sent';
 
 -- The processor takes one call at a time for each customer. A row is such a
--- lane: next_at is when its next event is due, the largest integer for never,
+-- queue: next_at is when its next event is due, the largest integer for never,
 -- claimed_until when the instance that sends has to be done.
-CREATE TABLE processor_lane (
+CREATE TABLE processor_queue (
     client_id     TEXT COLLATE "C" NOT NULL,
     customer_id   TEXT COLLATE "C" NOT NULL,
     next_at       BIGINT NOT NULL,
@@ -511,7 +511,7 @@ CREATE TABLE processor_lane (
     holder        TEXT COLLATE "C" NOT NULL,
     PRIMARY KEY (client_id, customer_id)
 );
-CREATE INDEX processor_lane_due ON processor_lane (next_at);
+CREATE INDEX processor_queue_due ON processor_queue (next_at);
 
 -- A payment into a prepaid balance that was begun. session_id is the
 -- processor's, '' until it has answered; payment_id is what paid it.

@@ -1,4 +1,4 @@
-package store
+package evidence
 
 import (
 	"context"
@@ -75,9 +75,9 @@ type Pruning struct {
 }
 
 // EvidenceClients are the clients that have a chain.
-func (db *DB) EvidenceClients(ctx context.Context) ([]modelgate.ClientID, error) {
-	return sqldb.List(ctx, db.read, func(s sqldb.Scanner) (id modelgate.ClientID, err error) {
-		err = s.Scan(&id)
+func (s *Store) EvidenceClients(ctx context.Context) ([]modelgate.ClientID, error) {
+	return sqldb.List(ctx, s.db.Read, func(row sqldb.Scanner) (id modelgate.ClientID, err error) {
+		err = row.Scan(&id)
 		return id, err
 	}, sqlEvidenceClients)
 }
@@ -87,24 +87,24 @@ func (db *DB) EvidenceClients(ctx context.Context) ([]modelgate.ClientID, error)
 // a record goes, the signed end of what goes is kept as an anchor, for ever,
 // and an audit record of the pruning stands in the chain. A call that died
 // half-way is gone on with by the next.
-func (db *DB) PruneEvidence(ctx context.Context, client modelgate.ClientID, p Pruning) (more bool, err error) {
-	open, cutoff, err := db.openAnchor(ctx, client)
+func (s *Store) PruneEvidence(ctx context.Context, client modelgate.ClientID, p Pruning) (more bool, err error) {
+	open, cutoff, err := s.openAnchor(ctx, client)
 	if err != nil {
-		return false, wrap("prune evidence", err)
+		return false, sqldb.Wrap("prune evidence", err)
 	}
 	if open == 0 {
-		if open, err = db.anchor(ctx, client, p); err != nil {
-			return false, wrap("prune evidence", err)
+		if open, err = s.anchor(ctx, client, p); err != nil {
+			return false, sqldb.Wrap("prune evidence", err)
 		}
 		cutoff = sqldb.Micros(p.Before)
 	}
 	if open > 0 {
 		// The record of the pruning is in the chain before the first of the
 		// records is gone from exports.
-		if err := db.ChainAllEvidence(ctx, client); err != nil {
+		if err := s.ChainAllEvidence(ctx, client); err != nil {
 			return false, err
 		}
-		err := db.update(ctx, "prune evidence", func(tx *sql.Tx) error {
+		err := s.db.Update(ctx, "prune evidence", func(tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, sqlMovePruned, string(client), open, cutoff)
 			return err
 		})
@@ -112,11 +112,11 @@ func (db *DB) PruneEvidence(ctx context.Context, client modelgate.ClientID, p Pr
 			return false, err
 		}
 	}
-	return db.deletePruned(ctx, client, p.Chunks)
+	return s.deletePruned(ctx, client, p.Chunks)
 }
 
-func (db *DB) openAnchor(ctx context.Context, client modelgate.ClientID) (seq, cutoff int64, err error) {
-	err = db.read.QueryRowContext(ctx, sqlOpenAnchor, string(client)).Scan(&seq, &cutoff)
+func (s *Store) openAnchor(ctx context.Context, client modelgate.ClientID) (seq, cutoff int64, err error) {
+	err = s.db.Read.QueryRowContext(ctx, sqlOpenAnchor, string(client)).Scan(&seq, &cutoff)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, 0, nil
 	}
@@ -124,10 +124,10 @@ func (db *DB) openAnchor(ctx context.Context, client modelgate.ClientID) (seq, c
 }
 
 // anchor decides how much goes, 0 for nothing, and notes it.
-func (db *DB) anchor(ctx context.Context, client modelgate.ClientID, p Pruning) (seq int64, err error) {
+func (s *Store) anchor(ctx context.Context, client modelgate.ClientID, p Pruning) (seq int64, err error) {
 	var head records.Head
 	var pruned int64
-	err = db.snapshot(ctx, "anchor evidence", func(tx *sql.Tx) error {
+	err = s.db.Snapshot(ctx, "anchor evidence", func(tx *sql.Tx) error {
 		end := records.Head{}
 		err := tx.QueryRowContext(ctx, sqlEvidenceHead, string(client)).Scan(&end.ClientID, &end.Seq, hashColumn{&end.Hash}, &pruned)
 		if err != nil {
@@ -141,7 +141,7 @@ func (db *DB) anchor(ctx context.Context, client modelgate.ClientID, p Pruning) 
 		err, head = nil, end
 		if kept-1 < end.Seq {
 			head.Seq = kept - 1
-			f := finder{db: db, ctx: ctx, tx: tx, client: client, head: end, pruned: pruned}
+			f := finder{s: s, ctx: ctx, tx: tx, client: client, head: end, pruned: pruned}
 			head.Hash, _, err = f.hashAt(head.Seq)
 		}
 		return err
@@ -164,15 +164,15 @@ func (db *DB) anchor(ctx context.Context, client modelgate.ClientID, p Pruning) 
 	if err != nil {
 		return 0, err
 	}
-	err = db.update(ctx, "anchor evidence", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, sqlInsertAnchor, string(client), head.Seq, head.Hash[:], note, sqldb.Micros(p.Before), sqldb.Micros(db.now()))
-		if duplicate(err) {
+	err = s.db.Update(ctx, "anchor evidence", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, sqlInsertAnchor, string(client), head.Seq, head.Hash[:], note, sqldb.Micros(p.Before), sqldb.Micros(s.db.Now()))
+		if sqldb.Duplicate(err) {
 			return errOvertaken // by another instance, which goes on with it
 		}
 		if err != nil {
 			return err
 		}
-		return db.record(ctx, tx, client, a)
+		return s.RecordAudit(ctx, tx, client, a)
 	})
 	if errors.Is(err, errOvertaken) {
 		return 0, nil
@@ -181,9 +181,9 @@ func (db *DB) anchor(ctx context.Context, client modelgate.ClientID, p Pruning) 
 }
 
 // ChainAllEvidence chains everything of a client that is pending now.
-func (db *DB) ChainAllEvidence(ctx context.Context, client modelgate.ClientID) error {
+func (s *Store) ChainAllEvidence(ctx context.Context, client modelgate.ClientID) error {
 	for {
-		_, more, err := db.ChainEvidence(ctx, client)
+		_, more, err := s.ChainEvidence(ctx, client)
 		if err != nil || !more {
 			return err
 		}
@@ -193,19 +193,19 @@ func (db *DB) ChainAllEvidence(ctx context.Context, client modelgate.ClientID) e
 	}
 }
 
-func (db *DB) deletePruned(ctx context.Context, client modelgate.ClientID, most int) (more bool, err error) {
+func (s *Store) deletePruned(ctx context.Context, client modelgate.ClientID, most int) (more bool, err error) {
 	type place struct {
 		first int64
 		batch string
 	}
-	gone, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (p place, err error) {
-		err = s.Scan(&p.first, &p.batch)
+	gone, err := sqldb.List(ctx, s.db.Read, func(row sqldb.Scanner) (p place, err error) {
+		err = row.Scan(&p.first, &p.batch)
 		return p, err
 	}, sqlPrunedChunks, string(client), most)
 	if err != nil || len(gone) == 0 {
-		return false, wrap("prune evidence", err)
+		return false, sqldb.Wrap("prune evidence", err)
 	}
-	err = db.update(ctx, "prune evidence", func(tx *sql.Tx) error {
+	err = s.db.Update(ctx, "prune evidence", func(tx *sql.Tx) error {
 		for _, p := range gone {
 			if _, err := tx.ExecContext(ctx, sqlDeleteChunk, string(client), p.first); err != nil {
 				return err

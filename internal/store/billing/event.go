@@ -1,4 +1,4 @@
-package store
+package billing
 
 import (
 	"context"
@@ -72,16 +72,16 @@ WHERE status IN ('pending', 'failed') AND unsure_at = 0
 // sentWindow is the time that sent events are counted for.
 const sentWindow = 24 * time.Hour
 
-// ExportCounts are how many events of an organization are in which state.
-type ExportCounts struct {
+// EventCounts are how many events of an organization are in which state.
+type EventCounts struct {
 	Pending int64 `json:"pending"`
 	Sent24h int64 `json:"sent_24h"`
 	Failed  int64 `json:"failed"`
 }
 
-// ExportList is a part of an organization's events.
-type ExportList struct {
-	Counts ExportCounts
+// EventList is a part of an organization's events.
+type EventList struct {
+	Counts EventCounts
 	// OldestPending is for how long the oldest pending event has been queued,
 	// 0 where none is.
 	OldestPending time.Duration
@@ -89,40 +89,40 @@ type ExportList struct {
 	More          bool                    // others follow
 }
 
-// ExportPage selects events.
-type ExportPage struct {
+// EventPage selects events.
+type EventPage struct {
 	Status modelgate.ExportStatus // "" for all
 	Limit  int                    // 0 for all
-	After  *Cursor                // nil for the first page
+	After  *sqldb.Cursor          // nil for the first page
 }
 
 func scanEvent(s sqldb.Scanner, more ...any) (modelgate.ExportEvent, error) {
 	var e modelgate.ExportEvent
 	err := s.Scan(append([]any{&e.UsageID, &e.ClientID, &e.SubAccountID, &e.CustomerID, &e.Status, &e.Attempts, &e.Value,
-		moment{&e.CreatedAt}, moment{&e.NextAttemptAt}, moment{&e.SentAt}, &e.LastError}, more...)...)
+		sqldb.Moment{Into: &e.CreatedAt}, sqldb.Moment{Into: &e.NextAttemptAt}, sqldb.Moment{Into: &e.SentAt}, &e.LastError}, more...)...)
 	return e, err
 }
 
 // ExportEvents lists an organization's events, and counts all of them.
 // (spec: GET /gw/processor/events)
-func (db *DB) ExportEvents(ctx context.Context, client modelgate.ClientID, p ExportPage) (ExportList, error) {
-	var l ExportList
-	err := db.snapshot(ctx, "list billing events", func(tx *sql.Tx) error {
+func (s *Store) ExportEvents(ctx context.Context, client modelgate.ClientID, p EventPage) (EventList, error) {
+	var l EventList
+	err := s.db.Snapshot(ctx, "list billing events", func(tx *sql.Tx) error {
 		var oldest int64
-		now := db.now()
+		now := s.db.Now()
 		err := tx.QueryRowContext(ctx, sqlExportCounts, client, sqldb.Micros(now.Add(-sentWindow))).Scan(
 			&l.Counts.Pending, &l.Counts.Sent24h, &l.Counts.Failed, &oldest)
 		if err != nil {
 			return err
 		}
 		l.OldestPending = age(now, oldest)
-		at, id := p.After.before()
-		query, args := sqlExportEvents, []any{client, fetch(p.Limit), at, id}
+		at, id := p.After.Bound()
+		query, args := sqlExportEvents, []any{client, sqldb.Fetch(p.Limit), at, id}
 		if p.Status != "" {
 			query, args = sqlExportEventsOf, append(args, string(p.Status))
 		}
-		events, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (modelgate.ExportEvent, error) { return scanEvent(s) }, query, args...)
-		l.Events, l.More = page(events, p.Limit)
+		events, err := sqldb.List(ctx, tx, func(row sqldb.Scanner) (modelgate.ExportEvent, error) { return scanEvent(row) }, query, args...)
+		l.Events, l.More = sqldb.Page(events, p.Limit)
 		return err
 	})
 	return l, err
@@ -138,10 +138,10 @@ func age(now time.Time, us int64) time.Duration {
 
 // ExportBacklog is how many events of all organizations are pending, and for
 // how long the oldest of them has been.
-func (db *DB) ExportBacklog(ctx context.Context) (pending int64, oldest time.Duration, err error) {
+func (s *Store) ExportBacklog(ctx context.Context) (pending int64, oldest time.Duration, err error) {
 	var since int64
-	err = db.read.QueryRowContext(ctx, sqlExportBacklog).Scan(&pending, &since)
-	return pending, age(db.now(), since), wrap("read export backlog", err)
+	err = s.db.Read.QueryRowContext(ctx, sqlExportBacklog).Scan(&pending, &since)
+	return pending, age(s.db.Now(), since), sqldb.Wrap("read export backlog", err)
 }
 
 // RetryEvent queues a failed event again, its attempts at 0. One that may
@@ -149,8 +149,8 @@ func (db *DB) ExportBacklog(ctx context.Context) (pending int64, oldest time.Dur
 // stays failed and says so: sent again it could be billed twice. Errors:
 // not_found for an event that is not the organization's or has not failed.
 // (spec: POST /gw/processor/events/{usage_record_id}/retry)
-func (db *DB) RetryEvent(ctx context.Context, client modelgate.ClientID, id modelgate.UUID, a modelgate.Audit) error {
-	return db.requeue(ctx, client, id, a, func(unsure time.Time, now time.Time) (time.Time, bool) {
+func (s *Store) RetryEvent(ctx context.Context, client modelgate.ClientID, id modelgate.UUID, a modelgate.Audit) error {
+	return s.requeue(ctx, client, id, a, func(unsure time.Time, now time.Time) (time.Time, bool) {
 		return unsure, !forgotten(unsure, now)
 	})
 }
@@ -158,22 +158,22 @@ func (db *DB) RetryEvent(ctx context.Context, client modelgate.ClientID, id mode
 // ResendEvent queues a failed event again whatever became of its earlier
 // tries: the operator has looked at the processor and answers for it. Errors:
 // not_found.
-func (db *DB) ResendEvent(ctx context.Context, id modelgate.UUID, a modelgate.Audit) error {
+func (s *Store) ResendEvent(ctx context.Context, id modelgate.UUID, a modelgate.Audit) error {
 	var client modelgate.ClientID
-	err := db.read.QueryRowContext(ctx, sqlExportOwner, id.String(), sqldb.Micros(id.Time())).Scan(&client)
+	err := s.db.Read.QueryRowContext(ctx, sqlExportOwner, id.String(), sqldb.Micros(id.Time())).Scan(&client)
 	if err != nil {
-		return wrap("find billing event", missing(err, "billing event"))
+		return sqldb.Wrap("find billing event", sqldb.Missing(err, "billing event"))
 	}
-	return db.requeue(ctx, client, id, a, func(time.Time, time.Time) (time.Time, bool) { return time.Time{}, true })
+	return s.requeue(ctx, client, id, a, func(time.Time, time.Time) (time.Time, bool) { return time.Time{}, true })
 }
 
 // DoubtEvents takes every event that is not sent for one that may have been
 // counted since its call was made, and returns how many did not say so before.
 // It is for a database that was restored: what was sent after its backup is
 // forgotten there, also of calls that a spool has booked once more.
-func (db *DB) DoubtEvents(ctx context.Context, a modelgate.Audit) (int64, error) {
+func (s *Store) DoubtEvents(ctx context.Context, a modelgate.Audit) (int64, error) {
 	var doubted int64
-	err := db.update(ctx, "doubt billing events", func(tx *sql.Tx) error {
+	err := s.db.Update(ctx, "doubt billing events", func(tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, sqlDoubtEvents)
 		if err != nil {
 			return err
@@ -181,44 +181,44 @@ func (db *DB) DoubtEvents(ctx context.Context, a modelgate.Audit) (int64, error)
 		if doubted, err = r.RowsAffected(); err != nil {
 			return err
 		}
-		return db.record(ctx, tx, "", a)
+		return s.record(ctx, tx, "", a)
 	})
 	return doubted, err
 }
 
 // requeue queues a failed event again. judge says since when it is unsure from
 // here on, and whether it may be sent.
-func (db *DB) requeue(ctx context.Context, client modelgate.ClientID, id modelgate.UUID, a modelgate.Audit, judge func(unsure, now time.Time) (time.Time, bool)) error {
+func (s *Store) requeue(ctx context.Context, client modelgate.ClientID, id modelgate.UUID, a modelgate.Audit, judge func(unsure, now time.Time) (time.Time, bool)) error {
 	at, text := sqldb.Micros(id.Time()), id.String()
-	return db.update(ctx, "queue billing event again", func(tx *sql.Tx) error {
+	return s.db.Update(ctx, "queue billing event again", func(tx *sql.Tx) error {
 		var unsure time.Time
 		row := tx.QueryRowContext(ctx, sqlExportEvent, client, at, text)
-		e, err := scanEvent(row, moment{&unsure})
+		e, err := scanEvent(row, sqldb.Moment{Into: &unsure})
 		if errors.Is(err, sql.ErrNoRows) || err == nil && e.Status != modelgate.ExportFailed {
 			return modelgate.Errorf(modelgate.NotFound, "no failed billing event of that id")
 		}
 		if err != nil {
 			return err
 		}
-		now := db.now()
+		now := s.db.Now()
 		unsure, may := judge(unsure, now)
 		if !may {
 			if _, err := tx.ExecContext(ctx, sqlExplainEvent, client, at, text, ReasonAmbiguous); err != nil {
 				return err
 			}
-			return db.record(ctx, tx, client, a)
+			return s.record(ctx, tx, client, a)
 		}
-		// The lane first, as whoever sends takes it.
-		if _, err := tx.ExecContext(ctx, sqlWakeLane, client, e.CustomerID, sqldb.Micros(now)); err != nil {
+		// The queue first, as whoever sends takes it.
+		if _, err := tx.ExecContext(ctx, sqlWakeQueue, client, e.CustomerID, sqldb.Micros(now)); err != nil {
 			return err
 		}
 		r, err := tx.ExecContext(ctx, sqlRequeueEvent, client, at, text, sqldb.Micros(now), sqldb.Micros(unsure))
 		if err != nil {
 			return err
 		}
-		if err := oneRow(r, "failed billing event"); err != nil {
+		if err := sqldb.OneRow(r, "failed billing event"); err != nil {
 			return err // another request was faster
 		}
-		return db.record(ctx, tx, client, a)
+		return s.record(ctx, tx, client, a)
 	})
 }

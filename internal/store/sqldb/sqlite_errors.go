@@ -1,4 +1,4 @@
-package sqlite
+package sqldb
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 
 // Code is the extended result code of an error of SQLite's; ok is false for any
 // other (https://sqlite.org/rescode.html).
-func Code(err error) (code int, ok bool) {
+func sqliteCode(err error) (code int, ok bool) {
 	e, ok := errors.AsType[*modernc.Error](err)
 	if !ok {
 		return 0, false
@@ -18,7 +18,7 @@ func Code(err error) (code int, ok bool) {
 }
 
 // Unreachable reports whether the database cannot work at the moment.
-func Unreachable(code int) bool {
+func sqliteUnreachable(code int) bool {
 	switch code & 0xff {
 	case sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_READONLY,
 		sqlite3.SQLITE_INTERRUPT, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_FULL,
@@ -29,7 +29,7 @@ func Unreachable(code int) bool {
 }
 
 // Poisoned reports whether a value can never be stored where it was meant to be.
-func Poisoned(code int) bool {
+func sqlitePoisoned(code int) bool {
 	switch code & 0xff {
 	case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE:
 		return true
@@ -38,9 +38,9 @@ func Poisoned(code int) bool {
 }
 
 // Duplicate reports the violation of a unique constraint.
-func Duplicate(code int) bool {
+func sqliteDuplicate(code int) bool {
 	return code == sqlite3.SQLITE_CONSTRAINT_UNIQUE || code == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 }
 
 // Dangling reports the violation of a foreign key.
-func Dangling(code int) bool { return code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY }
+func sqliteDangling(code int) bool { return code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY }

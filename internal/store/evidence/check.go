@@ -1,4 +1,4 @@
-package store
+package evidence
 
 import (
 	"context"
@@ -13,9 +13,7 @@ import (
 
 	"modelgate"
 	records "modelgate/internal/evidence"
-	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
-	"modelgate/internal/store/stats"
 )
 
 // sqlEvidenceCover is the first instant of which all rows have records and
@@ -32,20 +30,23 @@ WHERE p.client_id = $1
 ORDER BY p.batch_id
 -- sqlPendingBatches`
 
-// evidenceDay is what the records say of the calls of one day.
-type evidenceDay struct{ calls, cost int64 }
+// Day is what the records say of the calls of one day.
+type Day struct{ Calls, Cost int64 }
 
-// evidenceDays are days by their first µs.
-type evidenceDays map[int64]evidenceDay
+const dayMicros = 24 * int64(time.Hour/time.Microsecond)
 
-func (d evidenceDays) add(at time.Time, calls, cost int64) {
-	start := at.UnixMicro() - at.UnixMicro()%stats.DayMicros
+// Days are days by their first µs.
+type Days map[int64]Day
+
+// Add adds calls and their cost, in nano-USD, to the day of an instant.
+func (d Days) Add(at time.Time, calls, cost int64) {
+	start := at.UnixMicro() - at.UnixMicro()%dayMicros
 	sum := d[start]
-	d[start] = evidenceDay{sum.calls + calls, sum.cost + cost}
+	d[start] = Day{sum.Calls + calls, sum.Cost + cost}
 }
 
 // count adds a record. A final one counts on the day of its call.
-func (d evidenceDays) count(record []byte) error {
+func (d Days) count(record []byte) error {
 	found := gjson.GetManyBytes(record, "type", "at", "cost_usd", "previous_cost_usd", "ref")
 	kind := found[0].String()
 	if kind != "usage" && kind != "usage.final" {
@@ -57,7 +58,7 @@ func (d evidenceDays) count(record []byte) error {
 	}
 	if kind == "usage" {
 		at, err := time.Parse(time.RFC3339Nano, found[1].String())
-		d.add(at, 1, int64(cost))
+		d.Add(at, 1, int64(cost))
 		return err
 	}
 	previous, err := modelgate.ParseUSD(found[3].String())
@@ -65,26 +66,23 @@ func (d evidenceDays) count(record []byte) error {
 	if err != nil || !ok {
 		return fmt.Errorf("final record of %q: %w", found[4].String(), errors.Join(err, errChain))
 	}
-	d.add(ref.Time(), 0, int64(cost-previous))
+	d.Add(ref.Time(), 0, int64(cost-previous))
 	return nil
 }
 
-// checkEvidence reads a client's whole chain, holds its hashes against each
+// CheckEvidence reads a client's whole chain, holds its hashes against each
 // other, and what it says of each day against the rows.
-func (db *DB) checkEvidence(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, rows []dailyCost) ([]Difference, error) {
-	have, want := make(evidenceDays), make(evidenceDays)
-	broken, err := db.readEvidence(ctx, tx, client, have)
+func (s *Store) CheckEvidence(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, want Days) ([]sqldb.Difference, error) {
+	have := make(Days)
+	broken, err := s.readEvidence(ctx, tx, client, have)
 	if err != nil || broken != nil {
 		return broken, err
-	}
-	for _, r := range rows {
-		want.add(time.UnixMicro(r.call.day), r.calls, int64(r.cost))
 	}
 	var covered, pruned int64
 	if err := tx.QueryRowContext(ctx, sqlEvidenceCover, string(client)).Scan(&covered, &pruned); err != nil {
 		return nil, err
 	}
-	var out []Difference
+	var out []sqldb.Difference
 	all := maps.Clone(want)
 	maps.Copy(all, have)
 	for _, day := range slices.Sorted(maps.Keys(all)) {
@@ -92,11 +90,11 @@ func (db *DB) checkEvidence(ctx context.Context, tx *sql.Tx, client modelgate.Cl
 			continue
 		}
 		w, h, key := want[day], have[day], time.UnixMicro(day).UTC().Format(time.DateOnly)
-		if w.calls != h.calls {
-			out = append(out, Difference{client, "evidence_calls", key, w.calls, h.calls})
+		if w.Calls != h.Calls {
+			out = append(out, sqldb.Difference{ClientID: client, What: "evidence_calls", Key: key, Want: w.Calls, Have: h.Calls})
 		}
-		if w.cost != h.cost {
-			out = append(out, Difference{client, "evidence_cost", key, w.cost, h.cost})
+		if w.Cost != h.Cost {
+			out = append(out, sqldb.Difference{ClientID: client, What: "evidence_cost", Key: key, Want: w.Cost, Have: h.Cost})
 		}
 	}
 	return out, nil
@@ -105,16 +103,16 @@ func (db *DB) checkEvidence(ctx context.Context, tx *sql.Tx, client modelgate.Cl
 // readEvidence counts the records of a chain and those on their way into it.
 // A chain that does not hold together is a difference at the first record of
 // which that can be said.
-func (db *DB) readEvidence(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into evidenceDays) ([]Difference, error) {
+func (s *Store) readEvidence(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into Days) ([]sqldb.Difference, error) {
 	head, pruned := records.Head{ClientID: client}, int64(0)
 	err := tx.QueryRowContext(ctx, sqlEvidenceHead, string(client)).Scan(&head.ClientID, &head.Seq, hashColumn{&head.Hash}, &pruned)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return nil, err
 	}
-	f := finder{db: db, ctx: ctx, tx: tx, client: client, head: head, pruned: pruned}
-	next, w := pruned+1, db.walker(client)
-	broken := func() []Difference {
-		return []Difference{{client, "evidence_chain", fmt.Sprint("from record ", next), head.Seq, next - 1}}
+	f := finder{s: s, ctx: ctx, tx: tx, client: client, head: head, pruned: pruned}
+	next, w := pruned+1, s.walker(client)
+	broken := func() []sqldb.Difference {
+		return []sqldb.Difference{{ClientID: client, What: "evidence_chain", Key: fmt.Sprint("from record ", next), Want: head.Seq, Have: next - 1}}
 	}
 	prev, _, err := f.hashAt(pruned)
 	if errors.Is(err, errChain) {
@@ -135,7 +133,7 @@ func (db *DB) readEvidence(ctx context.Context, tx *sql.Tx, client modelgate.Cli
 			if c.first != next || c.prev != prev {
 				return broken(), nil
 			}
-			if err := w.walk(c, func(l EvidenceLine) error { return into.count(l.Record) }); err != nil {
+			if err := w.walk(c, func(l Line) error { return into.count(l.Record) }); err != nil {
 				return broken(), nil
 			}
 			next, prev = c.last+1, c.hash
@@ -144,23 +142,23 @@ func (db *DB) readEvidence(ctx context.Context, tx *sql.Tx, client modelgate.Cli
 	if prev != head.Hash {
 		return broken(), nil
 	}
-	return nil, db.countPending(ctx, tx, client, into)
+	return nil, s.countPending(ctx, tx, client, into)
 }
 
-func (db *DB) countPending(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into evidenceDays) error {
+func (s *Store) countPending(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into Days) error {
 	var buf []byte
-	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, tx, func(row sqldb.Scanner) (struct{}, error) {
 		var packed []byte
-		if err := s.Scan(&packed); err != nil {
+		if err := row.Scan(&packed); err != nil {
 			return struct{}{}, err
 		}
 		var err error
-		if buf, err = db.pack.Unpack(buf, packed); err != nil {
+		if buf, err = s.pack.Unpack(buf, packed); err != nil {
 			return struct{}{}, err
 		}
 		rest, record, ok := buf, []byte(nil), true
 		for {
-			if record, rest, ok = evidence.NextRecord(rest); !ok {
+			if record, rest, ok = NextRecord(rest); !ok {
 				return struct{}{}, nil
 			}
 			if err := into.count(record); err != nil {

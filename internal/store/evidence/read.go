@@ -1,4 +1,4 @@
-package store
+package evidence
 
 import (
 	"bytes"
@@ -10,7 +10,6 @@ import (
 
 	"modelgate"
 	records "modelgate/internal/evidence"
-	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 )
 
@@ -79,18 +78,18 @@ WHERE client_id = $1 AND seq = $2
 // chunksPerPage bounds how much of a chain is in memory at once.
 const chunksPerPage = 64
 
-// EvidenceRange selects a part of a chain; zero fields select nothing away.
+// Range selects a part of a chain; zero fields select nothing away.
 // The part is the smallest that holds every record which From, To, Since and
 // Until ask for: records are in the order in which they were booked, so one
 // of another instant may lie between them.
-type EvidenceRange struct {
+type Range struct {
 	From, To     int64     // numbers of records, from 1
 	Since, Until time.Time // instants of records, Until excluded
 	Limit        int64     // of records, counted from the first
 }
 
-// EvidencePart is a part of a chain as it stands at one instant.
-type EvidencePart struct {
+// Part is a part of a chain as it stands at one instant.
+type Part struct {
 	// Head is the end of the chain.
 	Head records.Head
 	// From and To are the first and the last record. To is From-1 when there
@@ -103,9 +102,9 @@ type EvidencePart struct {
 	Anchor string
 }
 
-// EvidenceLine is a record with its place in the chain. Record is valid until
+// Line is a record with its place in the chain. Record is valid until
 // the next line.
-type EvidenceLine struct {
+type Line struct {
 	Seq        int64
 	Prev, Hash records.Hash
 	Record     []byte
@@ -130,7 +129,7 @@ func scanChunk(s sqldb.Scanner) (chunk, error) {
 
 // walker goes through chunks record by record.
 type walker struct {
-	pack   *evidence.Packer
+	pack   *Packer
 	client modelgate.ClientID
 	buf    []byte
 	chain  records.Chain
@@ -138,7 +137,7 @@ type walker struct {
 
 // walk visits the records of a chunk, computing their hashes, and holds the
 // last against the stored one.
-func (w *walker) walk(c chunk, visit func(EvidenceLine) error) error {
+func (w *walker) walk(c chunk, visit func(Line) error) error {
 	var err error
 	if w.buf, err = w.pack.Unpack(w.buf, c.packed); err != nil {
 		return fmt.Errorf("records from %d: %w: %w", c.first, errChain, err)
@@ -146,12 +145,12 @@ func (w *walker) walk(c chunk, visit func(EvidenceLine) error) error {
 	w.chain.Head = records.Head{ClientID: w.client, Seq: c.first - 1, Hash: c.prev}
 	rest, record, ok := w.buf, []byte(nil), true
 	for {
-		if record, rest, ok = evidence.NextRecord(rest); !ok {
+		if record, rest, ok = NextRecord(rest); !ok {
 			break
 		}
 		prev := w.chain.Hash
 		w.chain.Append(record)
-		if err := visit(EvidenceLine{w.chain.Seq, prev, w.chain.Hash, record}); err != nil {
+		if err := visit(Line{w.chain.Seq, prev, w.chain.Hash, record}); err != nil {
 			return err
 		}
 	}
@@ -161,21 +160,21 @@ func (w *walker) walk(c chunk, visit func(EvidenceLine) error) error {
 	return nil
 }
 
-func (db *DB) walker(client modelgate.ClientID) *walker {
-	return &walker{pack: db.pack, client: client}
+func (s *Store) walker(client modelgate.ClientID) *walker {
+	return &walker{pack: s.pack, client: client}
 }
 
 // Evidence finds a part of a client's chain. Errors: bad_request for a From
 // past the end.
-func (db *DB) Evidence(ctx context.Context, client modelgate.ClientID, r EvidenceRange) (EvidencePart, error) {
-	part := EvidencePart{Head: records.Head{ClientID: client}}
-	err := db.inTurn(ctx, "find evidence", client, func(tx *sql.Tx) error {
+func (s *Store) Evidence(ctx context.Context, client modelgate.ClientID, r Range) (Part, error) {
+	part := Part{Head: records.Head{ClientID: client}}
+	err := s.db.SnapshotInTurn(ctx, "find evidence", client, func(tx *sql.Tx) error {
 		var pruned int64
 		err := tx.QueryRowContext(ctx, sqlEvidenceHead, string(client)).Scan(&part.Head.ClientID, &part.Head.Seq, hashColumn{&part.Head.Hash}, &pruned)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
 			return err
 		}
-		f := finder{db: db, ctx: ctx, tx: tx, client: client, head: part.Head, pruned: pruned}
+		f := finder{s: s, ctx: ctx, tx: tx, client: client, head: part.Head, pruned: pruned}
 		if part.From, part.To, err = f.bounds(r); err != nil {
 			return err
 		}
@@ -190,7 +189,7 @@ func (db *DB) Evidence(ctx context.Context, client modelgate.ClientID, r Evidenc
 
 // finder looks things up in one chain at one instant.
 type finder struct {
-	db     *DB
+	s      *Store
 	ctx    context.Context // of one call of Evidence, which the finder does not outlive
 	tx     *sql.Tx
 	client modelgate.ClientID
@@ -198,7 +197,7 @@ type finder struct {
 	pruned int64
 }
 
-func (f *finder) bounds(r EvidenceRange) (from, to int64, err error) {
+func (f *finder) bounds(r Range) (from, to int64, err error) {
 	if r.From > f.head.Seq+1 {
 		return 0, 0, modelgate.Errorf(modelgate.BadRequest, "from_seq is past the end; the last record is %d", f.head.Seq)
 	}
@@ -225,7 +224,7 @@ func (f *finder) bounds(r EvidenceRange) (from, to int64, err error) {
 // since is the number of the first record, from a number on, that is of an
 // instant or later.
 func (f *finder) since(t time.Time, from int64) (int64, error) {
-	query, err := f.nearer(t)
+	query, err := Nearer(f.ctx, f.tx, f.client, t)
 	for err == nil {
 		var first int64
 		err = f.tx.QueryRowContext(f.ctx, query, string(f.client), sqldb.Micros(t), from).Scan(&first)
@@ -236,7 +235,7 @@ func (f *finder) since(t time.Time, from int64) (int64, error) {
 			break
 		}
 		found, last := int64(0), int64(0)
-		err = f.each(first, func(l EvidenceLine) {
+		err = f.each(first, func(l Line) {
 			if found == 0 && l.Seq >= from && !recordTime(l.Record).Before(t) {
 				found = l.Seq
 			}
@@ -250,10 +249,11 @@ func (f *finder) since(t time.Time, from int64) (int64, error) {
 	return 0, err
 }
 
-// nearer is the query that has less to walk over, as far as the time tells.
-func (f *finder) nearer(t time.Time) (query string, err error) {
+// Nearer is the query for the first chunk of an instant or later that has less
+// to walk over, as far as the instant tells.
+func Nearer(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, t time.Time) (query string, err error) {
 	var oldest, newest sql.NullInt64
-	err = f.tx.QueryRowContext(f.ctx, sqlEvidenceTimes, string(f.client)).Scan(&oldest, &newest)
+	err = tx.QueryRowContext(ctx, sqlEvidenceTimes, string(client)).Scan(&oldest, &newest)
 	if sqldb.Micros(t)-oldest.Int64 < newest.Int64-sqldb.Micros(t) {
 		return sqlEvidenceSinceEarly, err
 	}
@@ -273,7 +273,7 @@ func (f *finder) until(t time.Time, to int64) (int64, error) {
 			return 0, err
 		}
 		found := int64(0)
-		err = f.each(first, func(l EvidenceLine) {
+		err = f.each(first, func(l Line) {
 			if l.Seq <= to && recordTime(l.Record).Before(t) {
 				found = l.Seq
 			}
@@ -286,12 +286,12 @@ func (f *finder) until(t time.Time, to int64) (int64, error) {
 }
 
 // each visits the records of the chunk in which a number lies.
-func (f *finder) each(seq int64, visit func(EvidenceLine)) error {
+func (f *finder) each(seq int64, visit func(Line)) error {
 	c, err := scanChunk(f.tx.QueryRowContext(f.ctx, sqlEvidenceChunkAt, string(f.client), seq))
 	if err != nil {
 		return fmt.Errorf("record %d: %w", seq, gone(err))
 	}
-	return f.db.walker(f.client).walk(c, func(l EvidenceLine) error {
+	return f.s.walker(f.client).walk(c, func(l Line) error {
 		visit(l)
 		return nil
 	})
@@ -317,7 +317,7 @@ func (f *finder) hashAt(seq int64) (hash records.Hash, note string, err error) {
 	case seq == f.head.Seq:
 		hash = f.head.Hash
 	default:
-		err = f.each(seq, func(l EvidenceLine) {
+		err = f.each(seq, func(l Line) {
 			if l.Seq == seq {
 				hash = l.Hash
 			}
@@ -344,25 +344,25 @@ func recordTime(record []byte) time.Time {
 
 // EvidenceLines visits the records of a part in their order. A chain that
 // does not hold together, or that was pruned meanwhile, is an error.
-func (db *DB) EvidenceLines(ctx context.Context, p EvidencePart, visit func(EvidenceLine) error) error {
+func (s *Store) EvidenceLines(ctx context.Context, p Part, visit func(Line) error) error {
 	next, prev := p.From, p.Prev
-	w := db.walker(p.Head.ClientID)
+	w := s.walker(p.Head.ClientID)
 	for next <= p.To {
 		after := next - 1 // chunks that begin later; the first page also needs the one around it
 		var page []chunk
 		if next == p.From {
-			c, err := scanChunk(db.read.QueryRowContext(ctx, sqlEvidenceChunkAt, string(p.Head.ClientID), next))
+			c, err := scanChunk(s.db.Read.QueryRowContext(ctx, sqlEvidenceChunkAt, string(p.Head.ClientID), next))
 			if err != nil {
-				return wrap("read evidence", fmt.Errorf("record %d: %w", next, gone(err)))
+				return sqldb.Wrap("read evidence", fmt.Errorf("record %d: %w", next, gone(err)))
 			}
 			page, after = append(page, c), c.last
 		}
-		more, err := sqldb.List(ctx, db.read, scanChunk, sqlEvidenceChunks, string(p.Head.ClientID), after, p.To, chunksPerPage)
+		more, err := sqldb.List(ctx, s.db.Read, scanChunk, sqlEvidenceChunks, string(p.Head.ClientID), after, p.To, chunksPerPage)
 		if err != nil {
-			return wrap("read evidence", err)
+			return sqldb.Wrap("read evidence", err)
 		}
 		for _, c := range append(page, more...) {
-			err := w.walk(c, func(l EvidenceLine) error {
+			err := w.walk(c, func(l Line) error {
 				if l.Seq < p.From || l.Seq > p.To {
 					return nil
 				}
@@ -373,15 +373,15 @@ func (db *DB) EvidenceLines(ctx context.Context, p EvidencePart, visit func(Evid
 				return visit(l)
 			})
 			if err != nil {
-				return wrap("read evidence", err)
+				return sqldb.Wrap("read evidence", err)
 			}
 		}
 		if len(page)+len(more) == 0 {
-			return wrap("read evidence", fmt.Errorf("record %d is not there: %w", next, errChain))
+			return sqldb.Wrap("read evidence", fmt.Errorf("record %d is not there: %w", next, errChain))
 		}
 	}
 	if prev != p.Last {
-		return wrap("read evidence", fmt.Errorf("record %d: %w", p.To, errChain))
+		return sqldb.Wrap("read evidence", fmt.Errorf("record %d: %w", p.To, errChain))
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package store
+package billing
 
 import (
 	"context"
@@ -18,15 +18,15 @@ SET last_error = $4
 WHERE client_id = $1 AND status = 'failed' AND ` + ambiguous + `
 -- sqlExplainEvents`
 
-// sqlWakeLanes is sqlWakeLane for every lane in which an event is queued
-// again, in the one order in which lanes are taken together.
-const sqlWakeLanes = `INSERT INTO processor_lane (client_id, customer_id, next_at, claimed_until, holder)
+// sqlWakeQueues is sqlWakeQueue for every queue in which an event is queued
+// again, in the one order in which queues are taken together.
+const sqlWakeQueues = `INSERT INTO processor_queue (client_id, customer_id, next_at, claimed_until, holder)
 SELECT DISTINCT client_id, customer_id, CAST($4 AS BIGINT), 0, ''
 FROM processor_event
 WHERE client_id = $1 AND status = 'failed' AND NOT (` + ambiguous + `)
 ORDER BY customer_id
 ` + earlier + `
--- sqlWakeLanes`
+-- sqlWakeQueues`
 
 const sqlRequeueEvents = `UPDATE processor_event
 SET status = 'pending', attempts = 0, queued_at = $4, next_attempt_at = $4, last_error = ''
@@ -41,35 +41,26 @@ type RetriedEvents struct {
 
 // RetryEvents does RetryEvent for all failed events of an organization. What
 // came of it is the change that the audit records.
-func (db *DB) RetryEvents(ctx context.Context, client modelgate.ClientID, a modelgate.Audit) (RetriedEvents, error) {
+func (s *Store) RetryEvents(ctx context.Context, client modelgate.ClientID, a modelgate.Audit) (RetriedEvents, error) {
 	var done RetriedEvents
-	err := db.update(ctx, "queue billing events again", func(tx *sql.Tx) error {
-		now := db.now()
-		of := []any{client, sqldb.Micros(now.Add(-modelgate.ExportUnsure)), sqldb.Micros(now.Add(clockSlack))}
+	err := s.db.Update(ctx, "queue billing events again", func(tx *sql.Tx) error {
+		now := s.db.Now()
+		of := []any{client, sqldb.Micros(now.Add(-modelgate.ExportUnsure)), sqldb.Micros(now.Add(ClockSlack))}
 		var err error
-		if done.Ambiguous, err = affected(ctx, tx, sqlExplainEvents, append(of, ReasonAmbiguous)...); err != nil {
+		if done.Ambiguous, err = sqldb.Affected(ctx, tx, sqlExplainEvents, append(of, ReasonAmbiguous)...); err != nil {
 			return err
 		}
-		// The lanes first, as whoever sends takes them.
-		if _, err := affected(ctx, tx, sqlWakeLanes, append(of, sqldb.Micros(now))...); err != nil {
+		// The queues first, as whoever sends takes them.
+		if _, err := sqldb.Affected(ctx, tx, sqlWakeQueues, append(of, sqldb.Micros(now))...); err != nil {
 			return err
 		}
-		if done.Retried, err = affected(ctx, tx, sqlRequeueEvents, append(of, sqldb.Micros(now))...); err != nil {
+		if done.Retried, err = sqldb.Affected(ctx, tx, sqlRequeueEvents, append(of, sqldb.Micros(now))...); err != nil {
 			return err
 		}
 		if a.Change, err = json.Marshal(done); err != nil {
 			return err
 		}
-		return db.record(ctx, tx, client, a)
+		return s.record(ctx, tx, client, a)
 	})
 	return done, err
-}
-
-// affected runs a statement and returns how many rows it has changed.
-func affected(ctx context.Context, tx *sql.Tx, query string, args ...any) (int64, error) {
-	r, err := tx.ExecContext(ctx, query, args...)
-	if err != nil {
-		return 0, err
-	}
-	return r.RowsAffected()
 }

@@ -1,4 +1,4 @@
-package store
+package billing
 
 import (
 	"context"
@@ -45,14 +45,14 @@ GROUP BY m.sub_account_id
 ORDER BY m.sub_account_id
 -- sqlUnqueued`
 
-// sqlForgottenLanes counts pending events that nothing will send.
-const sqlForgottenLanes = `SELECT e.customer_id, COUNT(*)
+// sqlForgottenQueues counts pending events that nothing will send.
+const sqlForgottenQueues = `SELECT e.customer_id, COUNT(*)
 FROM processor_event e
-LEFT JOIN processor_lane l ON l.client_id = e.client_id AND l.customer_id = e.customer_id AND l.next_at < $2
+LEFT JOIN processor_queue l ON l.client_id = e.client_id AND l.customer_id = e.customer_id AND l.next_at < $2
 WHERE e.client_id = $1 AND e.status = 'pending' AND l.client_id IS NULL
 GROUP BY e.customer_id
 ORDER BY e.customer_id
--- sqlForgottenLanes`
+-- sqlForgottenQueues`
 
 // sqlOrders compares paid orders with the entries of their ids.
 const sqlOrders = `SELECT o.id, o.amount, COALESCE(b.amount, 0)
@@ -63,8 +63,8 @@ WHERE o.client_id = $1
 ORDER BY o.id
 -- sqlOrders`
 
-// clockSlack is how far the clocks of instances may be apart.
-const clockSlack = 5 * time.Minute
+// ClockSlack is how far the clocks of instances may be apart.
+const ClockSlack = 5 * time.Minute
 
 // exported is what is billed to a sub-account, in 1e-17 USD.
 type exported struct {
@@ -72,30 +72,30 @@ type exported struct {
 	unknown    int64 // events of rows that are not there
 }
 
-// checkExports compares the billing events of a client with its rows, to the
+// CheckEvents compares the billing events of a client with its rows, to the
 // last part of a micro-USD.
-func checkExports(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]Difference, error) {
+func CheckEvents(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]sqldb.Difference, error) {
 	sums, err := exportSums(ctx, tx, client)
 	if err != nil {
 		return nil, err
 	}
-	var out []Difference
+	var out []sqldb.Difference
 	for _, sub := range slices.Sorted(maps.Keys(sums)) {
 		s := sums[sub]
 		if s.unknown > 0 {
-			out = append(out, Difference{ClientID: client, What: "export_unknown_row", Key: sub, Have: s.unknown})
+			out = append(out, sqldb.Difference{ClientID: client, What: "export_unknown_row", Key: sub, Have: s.unknown})
 		}
 		if s.want.Cmp(&s.have) != 0 {
-			out = append(out, Difference{client, "export", sub, micro(&s.want), micro(&s.have)})
+			out = append(out, sqldb.Difference{ClientID: client, What: "export", Key: sub, Want: micro(&s.want), Have: micro(&s.have)})
 		}
 	}
 	for _, c := range []struct {
 		what, query string
 		bound       int64
-	}{{"export_missing", sqlUnqueued, clockSlack.Microseconds()}, {"export_forgotten", sqlForgottenLanes, never}} {
-		_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
-			d := Difference{ClientID: client, What: c.what}
-			err := s.Scan(&d.Key, &d.Have)
+	}{{"export_missing", sqlUnqueued, ClockSlack.Microseconds()}, {"export_forgotten", sqlForgottenQueues, sqldb.Never}} {
+		_, err := sqldb.List(ctx, tx, func(row sqldb.Scanner) (struct{}, error) {
+			d := sqldb.Difference{ClientID: client, What: c.what}
+			err := row.Scan(&d.Key, &d.Have)
 			out = append(out, d)
 			return struct{}{}, err
 		}, c.query, client, c.bound)
@@ -103,9 +103,9 @@ func checkExports(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([
 			return nil, err
 		}
 	}
-	_, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
-		d := Difference{ClientID: client, What: "checkout"}
-		err := s.Scan(&d.Key, &d.Want, &d.Have)
+	_, err = sqldb.List(ctx, tx, func(row sqldb.Scanner) (struct{}, error) {
+		d := sqldb.Difference{ClientID: client, What: "checkout"}
+		err := row.Scan(&d.Key, &d.Want, &d.Have)
 		out = append(out, d)
 		return struct{}{}, err
 	}, sqlOrders, client)
@@ -122,13 +122,13 @@ func exportSums(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) (map
 		}
 		return sums[sub]
 	}
-	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, tx, func(row sqldb.Scanner) (struct{}, error) {
 		var sub string
 		var markup modelgate.Markup
 		var cost modelgate.Nano
 		var value modelgate.Micro
 		var unknown int64
-		err := s.Scan(&sub, &markup, &cost, &value, &unknown)
+		err := row.Scan(&sub, &markup, &cost, &value, &unknown)
 		e := of(sub)
 		e.unknown += unknown
 		e.want.Add(&e.want, cost.Exact(markup))
@@ -138,10 +138,10 @@ func exportSums(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) (map
 	if err != nil {
 		return nil, err
 	}
-	_, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
+	_, err = sqldb.List(ctx, tx, func(row sqldb.Scanner) (struct{}, error) {
 		var sub string
 		var rest modelgate.Carry
-		err := s.Scan(&sub, &rest)
+		err := row.Scan(&sub, &rest)
 		e := of(sub)
 		e.have.Add(&e.have, big.NewInt(int64(rest)))
 		return struct{}{}, err
@@ -149,10 +149,10 @@ func exportSums(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) (map
 	if err != nil {
 		return nil, err
 	}
-	_, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
+	_, err = sqldb.List(ctx, tx, func(row sqldb.Scanner) (struct{}, error) {
 		var sub string
 		var rest int64
-		err := s.Scan(&sub, &rest)
+		err := row.Scan(&sub, &rest)
 		e := of(sub)
 		e.want.Add(&e.want, big.NewInt(rest))
 		return struct{}{}, err
@@ -164,7 +164,7 @@ func exportSums(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) (map
 func micro(exact *big.Int) int64 {
 	v := new(big.Int).Quo(exact, modelgate.Micro(1).Exact())
 	if !v.IsInt64() {
-		return never
+		return sqldb.Never
 	}
 	return v.Int64()
 }

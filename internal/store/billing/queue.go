@@ -1,4 +1,4 @@
-package store
+package billing
 
 import (
 	"cmp"
@@ -52,18 +52,18 @@ func eventInsert(rows int) string {
 		"\nON CONFLICT (client_id, created_at, usage_id) DO NOTHING\n-- eventInsert"
 }
 
-// sqlWakeLane says that something is due in a lane.
-const sqlWakeLane = `INSERT INTO processor_lane (client_id, customer_id, next_at, claimed_until, holder)
+// sqlWakeQueue says that something is due in a queue.
+const sqlWakeQueue = `INSERT INTO processor_queue (client_id, customer_id, next_at, claimed_until, holder)
 VALUES ($1, $2, $3, 0, '')
 ` + earlier + `
--- sqlWakeLane`
+-- sqlWakeQueue`
 
 const earlier = `ON CONFLICT (client_id, customer_id) DO UPDATE
-SET next_at = CASE WHEN processor_lane.next_at < excluded.next_at THEN processor_lane.next_at ELSE excluded.next_at END`
+SET next_at = CASE WHEN processor_queue.next_at < excluded.next_at THEN processor_queue.next_at ELSE excluded.next_at END`
 
-// laneWakes is sqlWakeLane for a number of lanes, in the order of the tuples.
-func laneWakes(lanes int) string {
-	return sqldb.Tuples("INSERT INTO processor_lane (client_id, customer_id, next_at, claimed_until, holder)\nVALUES ", lanes, 5, 1) + "\n" + earlier + "\n-- laneWakes"
+// queueWakes is sqlWakeQueue for a number of queues, in the order of the tuples.
+func queueWakes(queues int) string {
+	return sqldb.Tuples("INSERT INTO processor_queue (client_id, customer_id, next_at, claimed_until, holder)\nVALUES ", queues, 5, 1) + "\n" + earlier + "\n-- queueWakes"
 }
 
 // billed is a sub-account that rows are billed to.
@@ -79,60 +79,60 @@ type terms struct {
 	markup   modelgate.Markup
 }
 
-// queueExports queues a billing event for each final row of a mapped
+// QueueEvents queues a billing event for each final row of a mapped
 // sub-account while its organization's export is enabled. Customer and markup
 // are those of this moment. A row that costs nothing has no event, and what is
 // less than a micro-USD goes with the sub-account's next one.
-func (db *DB) queueExports(ctx context.Context, tx *sql.Tx, b *booked) error {
-	bySubAccount := billable(b)
+func (s *Store) QueueEvents(ctx context.Context, tx *sql.Tx, rows []*modelgate.UsageRow) error {
+	bySubAccount := billable(rows)
 	keys := slices.SortedFunc(maps.Keys(bySubAccount), billed.compare)
-	found, err := db.termsOf(ctx, tx, keys)
+	found, err := s.termsOf(ctx, tx, keys)
 	if err != nil {
 		return err
 	}
 	keys = slices.DeleteFunc(keys, func(k billed) bool { _, mapped := found[k]; return !mapped })
-	carried, err := db.lockCarries(ctx, tx, keys)
+	carried, err := s.lockCarries(ctx, tx, keys)
 	if err != nil {
 		return err
 	}
 	var values []any
-	wake := make(map[billed]bool) // lanes
+	wake := make(map[billed]bool) // queues
 	for _, k := range keys {
 		t := found[k]
-		if db.bill(k, t, bySubAccount[k], carried, &values) {
+		if s.bill(k, t, bySubAccount[k], carried, &values) {
 			wake[billed{k.client, t.customer}] = true
 		}
 	}
-	if err := db.saveCarries(ctx, tx, keys, carried); err != nil {
+	if err := s.saveCarries(ctx, tx, keys, carried); err != nil {
 		return err
 	}
-	if err := db.insertEvents(ctx, tx, values); err != nil {
+	if err := s.insertEvents(ctx, tx, values); err != nil {
 		return err
 	}
-	return db.wakeLanes(ctx, tx, slices.SortedFunc(maps.Keys(wake), billed.compare))
+	return s.wakeQueues(ctx, tx, slices.SortedFunc(maps.Keys(wake), billed.compare))
 }
 
-// wakeLanes says that something is due, from now on, in lanes: pairs of client
-// and customer, sorted. It comes last: whoever sends keeps a lane locked while
+// wakeQueues says that something is due, from now on, in queues: pairs of client
+// and customer, sorted. It comes last: whoever sends keeps a queue locked while
 // it notes what it does.
-func (db *DB) wakeLanes(ctx context.Context, tx *sql.Tx, lanes []billed) error {
-	now := sqldb.Micros(db.now())
-	return db.runMany(ctx, tx, sqldb.BatchExec{Text: laneWakes, N: len(lanes), Args: func(dst []any, i int) []any {
-		return append(dst, lanes[i].client, lanes[i].subAccount, now, 0, "")
+func (s *Store) wakeQueues(ctx context.Context, tx *sql.Tx, queues []billed) error {
+	now := sqldb.Micros(s.db.Now())
+	return s.db.Batch(ctx, tx, sqldb.BatchExec{Text: queueWakes, N: len(queues), Args: func(dst []any, i int) []any {
+		return append(dst, queues[i].client, queues[i].subAccount, now, 0, "")
 	}})
 }
 
 // lockCarries locks and reads what is carried of sub-accounts, which are
 // sorted.
-func (db *DB) lockCarries(ctx context.Context, tx *sql.Tx, keys []billed) (map[billed]modelgate.Carry, error) {
+func (s *Store) lockCarries(ctx context.Context, tx *sql.Tx, keys []billed) (map[billed]modelgate.Carry, error) {
 	carried := make(map[billed]modelgate.Carry, len(keys))
-	err := db.runMany(ctx, tx, sqldb.BatchExec{
+	err := s.db.Batch(ctx, tx, sqldb.BatchExec{
 		Text: carryLocks, N: len(keys),
 		Args: func(dst []any, i int) []any { return append(dst, keys[i].client, keys[i].subAccount, 0) },
-		Scan: func(s sqldb.Scanner) error {
+		Scan: func(row sqldb.Scanner) error {
 			var k billed
 			var rest modelgate.Carry
-			err := s.Scan(&k.client, &k.subAccount, &rest)
+			err := row.Scan(&k.client, &k.subAccount, &rest)
 			carried[k] = rest
 			return err
 		},
@@ -140,44 +140,38 @@ func (db *DB) lockCarries(ctx context.Context, tx *sql.Tx, keys []billed) (map[b
 	return carried, err
 }
 
-func (db *DB) saveCarries(ctx context.Context, tx *sql.Tx, keys []billed, carried map[billed]modelgate.Carry) error {
-	return db.runMany(ctx, tx, sqldb.BatchExec{Text: carrySaves, N: len(keys), Args: func(dst []any, i int) []any {
+func (s *Store) saveCarries(ctx context.Context, tx *sql.Tx, keys []billed, carried map[billed]modelgate.Carry) error {
+	return s.db.Batch(ctx, tx, sqldb.BatchExec{Text: carrySaves, N: len(keys), Args: func(dst []any, i int) []any {
 		return append(dst, keys[i].client, keys[i].subAccount, int64(carried[keys[i]]))
 	}})
 }
 
 // billable are the rows that are final from now on and cost something.
-func billable(b *booked) map[billed][]*modelgate.UsageRow {
+func billable(rows []*modelgate.UsageRow) map[billed][]*modelgate.UsageRow {
 	found := make(map[billed][]*modelgate.UsageRow)
-	add := func(r *modelgate.UsageRow) {
+	for _, r := range rows {
 		if r.SubAccountID != "" && r.Cost > 0 && r.ParseStatus != modelgate.ParseProvisional {
 			k := billed{sqldb.Clean(string(r.ClientID)), sqldb.Clean(string(r.SubAccountID))}
 			found[k] = append(found[k], r)
 		}
 	}
-	for _, r := range b.rows {
-		add(r)
-	}
-	for i := range b.finals {
-		add(b.finals[i].row)
-	}
 	return found
 }
 
 // termsOf finds the terms of those sub-accounts that are billed.
-func (db *DB) termsOf(ctx context.Context, tx *sql.Tx, keys []billed) (map[billed]terms, error) {
+func (s *Store) termsOf(ctx context.Context, tx *sql.Tx, keys []billed) (map[billed]terms, error) {
 	found := make(map[billed]terms)
 	for len(keys) > 0 {
-		part := keys[:sqldb.StatementRows(len(keys), insertRows)]
+		part := keys[:sqldb.StatementRows(len(keys), sqldb.MaxRows)]
 		keys = keys[len(part):]
 		var args []any
 		for _, k := range part {
 			args = append(args, k.client, k.subAccount)
 		}
-		_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
+		_, err := sqldb.List(ctx, tx, func(row sqldb.Scanner) (struct{}, error) {
 			var k billed
 			var t terms
-			err := s.Scan(&k.client, &k.subAccount, &t.customer, &t.markup)
+			err := row.Scan(&k.client, &k.subAccount, &t.customer, &t.markup)
 			found[k] = t
 			return struct{}{}, err
 		}, billedTo(len(part)), args...)
@@ -190,8 +184,8 @@ func (db *DB) termsOf(ctx context.Context, tx *sql.Tx, keys []billed) (map[bille
 
 // bill appends the events of one sub-account's rows to values, changes what is
 // carried, and reports whether one of them is to be sent.
-func (db *DB) bill(k billed, t terms, rows []*modelgate.UsageRow, carried map[billed]modelgate.Carry, values *[]any) bool {
-	now, pending := sqldb.Micros(db.now()), false
+func (s *Store) bill(k billed, t terms, rows []*modelgate.UsageRow, carried map[billed]modelgate.Carry, values *[]any) bool {
+	now, pending := sqldb.Micros(s.db.Now()), false
 	for _, r := range rows {
 		var value modelgate.Micro
 		value, carried[k] = r.Cost.Bill(t.markup, carried[k])
@@ -206,8 +200,8 @@ func (db *DB) bill(k billed, t terms, rows []*modelgate.UsageRow, carried map[bi
 	return pending
 }
 
-func (db *DB) insertEvents(ctx context.Context, tx *sql.Tx, values []any) error {
-	return db.runMany(ctx, tx, sqldb.BatchExec{Text: eventInsert, N: len(values) / eventColumnCount, Args: func(dst []any, i int) []any {
+func (s *Store) insertEvents(ctx context.Context, tx *sql.Tx, values []any) error {
+	return s.db.Batch(ctx, tx, sqldb.BatchExec{Text: eventInsert, N: len(values) / eventColumnCount, Args: func(dst []any, i int) []any {
 		return append(dst, values[i*eventColumnCount:(i+1)*eventColumnCount]...)
 	}})
 }

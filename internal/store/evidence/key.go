@@ -1,4 +1,4 @@
-package store
+package evidence
 
 import (
 	"context"
@@ -36,8 +36,8 @@ SET export_until = $3
 WHERE client_id = $1 AND export_until = $2
 -- sqlMoveExport`
 
-// EvidenceKey is a key that signs heads of evidence, or did.
-type EvidenceKey struct {
+// Key is a key that signs heads of evidence, or did.
+type Key struct {
 	N    int64  `json:"n"`    // 1 for the first
 	VKey string `json:"vkey"` // what verifiers know it by
 	// Statement is the signed note by which the key before handed over, ""
@@ -47,13 +47,13 @@ type EvidenceKey struct {
 }
 
 // EvidenceKeys lists all keys in their order; the last one signs.
-func (db *DB) EvidenceKeys(ctx context.Context) ([]EvidenceKey, error) {
-	keys, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (EvidenceKey, error) {
-		var k EvidenceKey
-		err := s.Scan(&k.N, &k.VKey, &k.Statement, moment{&k.At})
+func (s *Store) EvidenceKeys(ctx context.Context) ([]Key, error) {
+	keys, err := sqldb.List(ctx, s.db.Read, func(row sqldb.Scanner) (Key, error) {
+		var k Key
+		err := row.Scan(&k.N, &k.VKey, &k.Statement, sqldb.Moment{Into: &k.At})
 		return k, err
 	}, sqlEvidenceKeys)
-	return keys, wrap("list evidence keys", err)
+	return keys, sqldb.Wrap("list evidence keys", err)
 }
 
 // ErrKeyOrder says that another key has taken the place of a new one.
@@ -62,11 +62,11 @@ var ErrKeyOrder = errors.New("another signing key came first")
 // AddEvidenceKey makes a key the one that signs. Where a key precedes it, the
 // change is a record in the chain of every client. Errors: ErrKeyOrder unless
 // k.N follows the last key's.
-func (db *DB) AddEvidenceKey(ctx context.Context, k EvidenceKey, newAudit func() modelgate.Audit) error {
-	return db.update(ctx, "add evidence key", func(tx *sql.Tx) error {
-		keys, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (EvidenceKey, error) {
-			var k EvidenceKey
-			return k, s.Scan(&k.N, &k.VKey, &k.Statement, moment{&k.At})
+func (s *Store) AddEvidenceKey(ctx context.Context, k Key, newAudit func() modelgate.Audit) error {
+	return s.db.Update(ctx, "add evidence key", func(tx *sql.Tx) error {
+		keys, err := sqldb.List(ctx, tx, func(row sqldb.Scanner) (Key, error) {
+			var k Key
+			return k, row.Scan(&k.N, &k.VKey, &k.Statement, sqldb.Moment{Into: &k.At})
 		}, sqlEvidenceKeys)
 		if err != nil {
 			return err
@@ -75,7 +75,7 @@ func (db *DB) AddEvidenceKey(ctx context.Context, k EvidenceKey, newAudit func()
 			return ErrKeyOrder
 		}
 		if _, err := tx.ExecContext(ctx, sqlInsertEvidenceKey, k.N, k.VKey, k.Statement, sqldb.Micros(k.At)); err != nil {
-			if duplicate(err) {
+			if sqldb.Duplicate(err) {
 				return ErrKeyOrder
 			}
 			return err
@@ -83,23 +83,23 @@ func (db *DB) AddEvidenceKey(ctx context.Context, k EvidenceKey, newAudit func()
 		if k.N == 1 {
 			return nil
 		}
-		return db.recordRotation(ctx, tx, keys[k.N-2].VKey, k, newAudit)
+		return s.recordRotation(ctx, tx, keys[k.N-2].VKey, k, newAudit)
 	})
 }
 
-func (db *DB) recordRotation(ctx context.Context, tx *sql.Tx, old string, k EvidenceKey, newAudit func() modelgate.Audit) error {
+func (s *Store) recordRotation(ctx context.Context, tx *sql.Tx, old string, k Key, newAudit func() modelgate.Audit) error {
 	change, err := json.Marshal(map[string]string{"old_vkey": old, "new_vkey": k.VKey, "statement": k.Statement})
 	if err != nil {
 		return err
 	}
-	clients, err := sqldb.List(ctx, tx, scanText, sqlAllClients)
+	clients, err := sqldb.List(ctx, tx, sqldb.ScanText, sqlAllClients)
 	if err != nil {
 		return err
 	}
 	for _, c := range clients {
 		a := newAudit()
 		a.Action, a.TargetType, a.TargetID, a.Change = "evidence.key_rotate", "evidence_key", k.VKey, change
-		if err := db.record(ctx, tx, modelgate.ClientID(c), a); err != nil {
+		if err := s.RecordAudit(ctx, tx, modelgate.ClientID(c), a); err != nil {
 			return err
 		}
 	}
@@ -118,10 +118,10 @@ type ExportTicket struct {
 
 // BeginExport takes the ticket and records the export in one transaction.
 // Errors: ErrExporting.
-func (db *DB) BeginExport(ctx context.Context, client modelgate.ClientID, d time.Duration, a modelgate.Audit) (ExportTicket, error) {
+func (s *Store) BeginExport(ctx context.Context, client modelgate.ClientID, d time.Duration, a modelgate.Audit) (ExportTicket, error) {
 	t := ExportTicket{client: client}
-	err := db.update(ctx, "begin export", func(tx *sql.Tx) error {
-		now := db.now()
+	err := s.db.Update(ctx, "begin export", func(tx *sql.Tx) error {
+		now := s.db.Now()
 		t.until = sqldb.Micros(now.Add(d))
 		r, err := tx.ExecContext(ctx, sqlBeginExport, string(client), sqldb.Micros(now), t.until)
 		if err != nil {
@@ -130,17 +130,17 @@ func (db *DB) BeginExport(ctx context.Context, client modelgate.ClientID, d time
 		if err := oneTicket(r); err != nil {
 			return err
 		}
-		return db.record(ctx, tx, client, a)
+		return s.RecordAudit(ctx, tx, client, a)
 	})
 	return t, err
 }
 
 // ExtendExport prolongs a ticket; with 0 it gives the ticket back.
-func (db *DB) ExtendExport(ctx context.Context, t *ExportTicket, d time.Duration) error {
-	return db.update(ctx, "extend export", func(tx *sql.Tx) error {
+func (s *Store) ExtendExport(ctx context.Context, t *ExportTicket, d time.Duration) error {
+	return s.db.Update(ctx, "extend export", func(tx *sql.Tx) error {
 		until := int64(0)
 		if d > 0 {
-			until = sqldb.Micros(db.now().Add(d))
+			until = sqldb.Micros(s.db.Now().Add(d))
 		}
 		r, err := tx.ExecContext(ctx, sqlMoveExport, string(t.client), t.until, until)
 		if err != nil {

@@ -1,4 +1,4 @@
-package store
+package billing
 
 import (
 	"context"
@@ -9,45 +9,45 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
-const sqlLanesDue = `SELECT EXISTS (
+const sqlQueuesDue = `SELECT EXISTS (
   SELECT 1
-  FROM processor_lane
+  FROM processor_queue
   WHERE next_at <= $1 AND claimed_until <= $1)
--- sqlLanesDue`
+-- sqlQueuesDue`
 
-const sqlClaimLanes = `UPDATE processor_lane
+const sqlClaimQueues = `UPDATE processor_queue
 SET claimed_until = $2, holder = $3
 WHERE next_at <= $1 AND claimed_until <= $1
   AND (client_id, customer_id) IN (
     SELECT client_id, customer_id
-    FROM processor_lane
+    FROM processor_queue
     WHERE next_at <= $1 AND claimed_until <= $1
     ORDER BY next_at
     LIMIT $4)
 RETURNING client_id, customer_id
--- sqlClaimLanes`
+-- sqlClaimQueues`
 
-const sqlFreeLanes = `UPDATE processor_lane
+const sqlFreeQueues = `UPDATE processor_queue
 SET claimed_until = 0
 WHERE holder = $1 AND claimed_until > 0
--- sqlFreeLanes`
+-- sqlFreeQueues`
 
-// sqlLockLane keeps whoever queues for a lane out until it has been looked
+// sqlLockQueue keeps whoever queues for a queue out until it has been looked
 // through, and finds out whether it is still the holder's.
-const sqlLockLane = `UPDATE processor_lane
+const sqlLockQueue = `UPDATE processor_queue
 SET holder = holder
 WHERE client_id = $1 AND customer_id = $2 AND holder = $3 AND claimed_until = $4
--- sqlLockLane`
+-- sqlLockQueue`
 
-const sqlNextInLane = `SELECT COALESCE(MIN(next_attempt_at), $3)
+const sqlNextInQueue = `SELECT COALESCE(MIN(next_attempt_at), $3)
 FROM processor_event
 WHERE client_id = $1 AND customer_id = $2 AND status = 'pending'
--- sqlNextInLane`
+-- sqlNextInQueue`
 
-const sqlFreeLane = `UPDATE processor_lane
+const sqlFreeQueue = `UPDATE processor_queue
 SET claimed_until = 0, next_at = $3
 WHERE client_id = $1 AND customer_id = $2
--- sqlFreeLane`
+-- sqlFreeQueue`
 
 // sqlPendingEvents walks processor_event_pending.
 const sqlPendingEvents = `SELECT usage_id, sub_account_id, value, created_at, attempts, unsure_at, generation
@@ -95,40 +95,40 @@ WHERE client_id = k.column1 AND created_at = k.column2 AND usage_id = k.column3 
 -- eventSettlements`
 }
 
-// Lane is a customer of an organization's processor, claimed by one instance:
+// Queue is a customer of an organization's processor, claimed by one instance:
 // as long as it is, nobody else sends to that customer.
-type Lane struct {
+type Queue struct {
 	ClientID   modelgate.ClientID
 	CustomerID string
 	Holder     string
 	Until      time.Time // when the claim ends by itself
 }
 
-// FreeLanes gives up what an earlier life of an instance has claimed.
-func (db *DB) FreeLanes(ctx context.Context, holder string) error {
-	_, err := db.write.ExecContext(ctx, sqlFreeLanes, holder)
-	return wrap("free lanes", err)
+// FreeQueues gives up what an earlier life of an instance has claimed.
+func (s *Store) FreeQueues(ctx context.Context, holder string) error {
+	_, err := s.db.Write.ExecContext(ctx, sqlFreeQueues, holder)
+	return sqldb.Wrap("free queues", err)
 }
 
-// ClaimLanes takes lanes in which something is due, those that have waited
+// ClaimQueues takes queues in which something is due, those that have waited
 // longest first.
-func (db *DB) ClaimLanes(ctx context.Context, holder string, most int, lease time.Duration) ([]Lane, error) {
-	now := db.now()
-	until := stored(now.Add(lease))
+func (s *Store) ClaimQueues(ctx context.Context, holder string, most int, lease time.Duration) ([]Queue, error) {
+	now := s.db.Now()
+	until := sqldb.Stored(now.Add(lease))
 	var due bool
-	if err := db.read.QueryRowContext(ctx, sqlLanesDue, sqldb.Micros(now)).Scan(&due); err != nil || !due {
-		return nil, wrap("look for lanes", err)
+	if err := s.db.Read.QueryRowContext(ctx, sqlQueuesDue, sqldb.Micros(now)).Scan(&due); err != nil || !due {
+		return nil, sqldb.Wrap("look for queues", err)
 	}
-	var lanes []Lane
-	err := db.update(ctx, "claim lanes", func(tx *sql.Tx) (err error) {
-		lanes, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (Lane, error) {
-			l := Lane{Holder: holder, Until: until}
-			err := s.Scan(&l.ClientID, &l.CustomerID)
+	var queues []Queue
+	err := s.db.Update(ctx, "claim queues", func(tx *sql.Tx) (err error) {
+		queues, err = sqldb.List(ctx, tx, func(row sqldb.Scanner) (Queue, error) {
+			l := Queue{Holder: holder, Until: until}
+			err := row.Scan(&l.ClientID, &l.CustomerID)
 			return l, err
-		}, sqlClaimLanes, sqldb.Micros(now), sqldb.Micros(until), holder, most)
+		}, sqlClaimQueues, sqldb.Micros(now), sqldb.Micros(until), holder, most)
 		return err
 	})
-	return lanes, err
+	return queues, err
 }
 
 // Sending is an event that is about to be sent.
@@ -161,18 +161,18 @@ const (
 	ReasonExpired   = "expired: the call is too old for the processor"
 )
 
-// BeginSending takes the events of a lane that are due, at most so many, and
+// BeginSending takes the events of a queue that are due, at most so many, and
 // notes that they are being tried with the key of this generation, before any
 // of them is sent: whatever happens from here on, an event that may have
 // reached the processor says so. Those that must not be sent any more have
 // failed with that; their number comes second.
-func (db *DB) BeginSending(ctx context.Context, l Lane, generation int64, most int) (out []Sending, failed int, err error) {
-	err = db.update(ctx, "begin sending", func(tx *sql.Tx) error {
+func (s *Store) BeginSending(ctx context.Context, l Queue, generation int64, most int) (out []Sending, failed int, err error) {
+	err = s.db.Update(ctx, "begin sending", func(tx *sql.Tx) error {
 		out, failed = nil, 0
-		if held, err := lockLane(ctx, tx, l); err != nil || !held {
+		if held, err := lockQueue(ctx, tx, l); err != nil || !held {
 			return err
 		}
-		now := db.now()
+		now := s.db.Now()
 		due, err := sqldb.List(ctx, tx, scanSending, sqlPendingEvents, l.ClientID, l.CustomerID, sqldb.Micros(now), most)
 		if err != nil {
 			return err
@@ -187,13 +187,13 @@ func (db *DB) BeginSending(ctx context.Context, l Lane, generation int64, most i
 			out = append(out, d.Sending)
 		}
 		failed = len(refused)
-		err = db.runMany(ctx, tx, sqldb.BatchExec{Text: eventTries, N: len(out), Args: func(dst []any, i int) []any {
+		err = s.db.Batch(ctx, tx, sqldb.BatchExec{Text: eventTries, N: len(out), Args: func(dst []any, i int) []any {
 			return append(dst, l.ClientID, sqldb.Micros(out[i].CreatedAt), string(out[i].UsageID), sqldb.Micros(now), generation)
 		}})
 		if err != nil {
 			return err
 		}
-		return db.settleEvents(ctx, tx, l, refused)
+		return s.settleEvents(ctx, tx, l, refused)
 	})
 	return out, failed, err
 }
@@ -206,7 +206,7 @@ type dueEvent struct {
 
 func scanSending(s sqldb.Scanner) (dueEvent, error) {
 	var d dueEvent
-	err := s.Scan(&d.UsageID, &d.SubAccountID, &d.Value, moment{&d.CreatedAt}, &d.Attempts, moment{&d.UnsureAt}, &d.generation)
+	err := s.Scan(&d.UsageID, &d.SubAccountID, &d.Value, sqldb.Moment{Into: &d.CreatedAt}, &d.Attempts, sqldb.Moment{Into: &d.UnsureAt}, &d.generation)
 	return d, err
 }
 
@@ -228,32 +228,32 @@ func (d *dueEvent) refuse(now time.Time, generation int64) string {
 // ahead, and nobody knows how long ago it was.
 func forgotten(unsure, now time.Time) bool {
 	age := now.Sub(unsure)
-	return !unsure.IsZero() && (age >= modelgate.ExportUnsure || age < -clockSlack)
+	return !unsure.IsZero() && (age >= modelgate.ExportUnsure || age < -ClockSlack)
 }
 
-// FinishSending notes what became of tries and frees the lane, in which
+// FinishSending notes what became of tries and frees the queue, in which
 // nothing is due before the given instant. Of a claim that was lost only what
-// was sent is noted: whoever has the lane now may be trying the rest, and what
+// was sent is noted: whoever has the queue now may be trying the rest, and what
 // this claim knows of them must not hide that they may be counted.
-func (db *DB) FinishSending(ctx context.Context, l Lane, settled []Settled, rest time.Time) error {
-	return db.update(ctx, "finish sending", func(tx *sql.Tx) error {
+func (s *Store) FinishSending(ctx context.Context, l Queue, settled []Settled, rest time.Time) error {
+	return s.db.Update(ctx, "finish sending", func(tx *sql.Tx) error {
 		// First, and in a statement of its own: what was queued meanwhile is
 		// seen by the ones that follow.
-		held, err := lockLane(ctx, tx, l)
+		held, err := lockQueue(ctx, tx, l)
 		if err != nil {
 			return err
 		}
 		if !held {
-			return db.settleEvents(ctx, tx, l, sentOf(settled))
+			return s.settleEvents(ctx, tx, l, sentOf(settled))
 		}
-		if err := db.settleEvents(ctx, tx, l, settled); err != nil {
+		if err := s.settleEvents(ctx, tx, l, settled); err != nil {
 			return err
 		}
 		var next int64
-		if err := tx.QueryRowContext(ctx, sqlNextInLane, l.ClientID, l.CustomerID, int64(never)).Scan(&next); err != nil {
+		if err := tx.QueryRowContext(ctx, sqlNextInQueue, l.ClientID, l.CustomerID, int64(sqldb.Never)).Scan(&next); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, sqlFreeLane, l.ClientID, l.CustomerID, max(next, sqldb.Micros(rest)))
+		_, err = tx.ExecContext(ctx, sqlFreeQueue, l.ClientID, l.CustomerID, max(next, sqldb.Micros(rest)))
 		return err
 	})
 }
@@ -267,9 +267,9 @@ func sentOf(settled []Settled) (sent []Settled) {
 	return sent
 }
 
-// lockLane locks a lane and reports whether the claim still stands.
-func lockLane(ctx context.Context, tx *sql.Tx, l Lane) (bool, error) {
-	r, err := tx.ExecContext(ctx, sqlLockLane, l.ClientID, l.CustomerID, l.Holder, sqldb.Micros(l.Until))
+// lockQueue locks a queue and reports whether the claim still stands.
+func lockQueue(ctx context.Context, tx *sql.Tx, l Queue) (bool, error) {
+	r, err := tx.ExecContext(ctx, sqlLockQueue, l.ClientID, l.CustomerID, l.Holder, sqldb.Micros(l.Until))
 	if err != nil {
 		return false, err
 	}
@@ -277,8 +277,8 @@ func lockLane(ctx context.Context, tx *sql.Tx, l Lane) (bool, error) {
 	return n > 0, err
 }
 
-func (db *DB) settleEvents(ctx context.Context, tx *sql.Tx, l Lane, settled []Settled) error {
-	return db.runMany(ctx, tx, sqldb.BatchExec{Text: eventSettlements, N: len(settled), Args: func(dst []any, i int) []any {
+func (s *Store) settleEvents(ctx context.Context, tx *sql.Tx, l Queue, settled []Settled) error {
+	return s.db.Batch(ctx, tx, sqldb.BatchExec{Text: eventSettlements, N: len(settled), Args: func(dst []any, i int) []any {
 		s := &settled[i]
 		var next, sent int64
 		switch s.Status {

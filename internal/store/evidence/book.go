@@ -1,4 +1,4 @@
-package store
+package evidence
 
 import (
 	"cmp"
@@ -9,7 +9,6 @@ import (
 
 	"modelgate"
 	records "modelgate/internal/evidence"
-	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 )
 
@@ -17,27 +16,27 @@ const evidenceBatchColumns = `id, records`
 
 const evidencePendingColumns = `batch_id, client_id, records, first_at, last_at`
 
-// evidenceOf are the records of what is booked, of each client in its order.
-func (db *DB) evidenceOf(b *booked) ([]evidence.Batch, error) {
-	page := evidence.NewCollector(db.pack, len(b.rows))
-	by := records.Origin{Instance: b.instance, Software: db.software}
-	loop := db.yielder.Loop()
-	for _, r := range byClient(b.rows) {
+// Note keeps the records of what one transaction of an instance books, until the
+// sequencer puts them into their chains: rows that are new and rows that have
+// become final.
+func (s *Store) Note(ctx context.Context, tx *sql.Tx, instance string, rows []*modelgate.UsageRow, finals []records.Final) error {
+	page := NewCollector(s.pack, len(rows))
+	by := records.Origin{Instance: instance, Software: s.software}
+	loop := s.yielder.Loop()
+	for _, r := range byClient(rows) {
 		loop.Step()
 		err := page.Add(r.ClientID, r.At, func(dst []byte) ([]byte, error) { return records.AppendUsage(dst, r, by), nil })
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errValue, err)
+			return fmt.Errorf("%w: %w", sqldb.ErrValue, err)
 		}
 	}
-	for i := range b.finals {
-		f := &b.finals[i]
-		record := records.Final{Row: f.row, Previous: f.row.Cost - f.change, At: db.now()}
-		err := page.Add(f.row.ClientID, record.At, func(dst []byte) ([]byte, error) { return records.AppendFinal(dst, record, by), nil })
+	for _, f := range finals {
+		err := page.Add(f.Row.ClientID, f.At, func(dst []byte) ([]byte, error) { return records.AppendFinal(dst, f, by), nil })
 		if err != nil {
-			return nil, fmt.Errorf("%w: %w", errValue, err)
+			return fmt.Errorf("%w: %w", sqldb.ErrValue, err)
 		}
 	}
-	return page.Batches(), nil
+	return s.pend(ctx, tx, page.Batches())
 }
 
 // byClient are rows with those of each client beside each other.
@@ -48,44 +47,34 @@ func byClient(rows []*modelgate.UsageRow) []*modelgate.UsageRow {
 	return slices.SortedStableFunc(slices.Values(rows), func(a, b *modelgate.UsageRow) int { return cmp.Compare(a.ClientID, b.ClientID) })
 }
 
-// noteEvidence keeps the records of what is booked until the sequencer puts
-// them into their chains.
-func (db *DB) noteEvidence(ctx context.Context, tx *sql.Tx, b *booked) error {
-	batches, err := db.evidenceOf(b)
-	if err != nil {
-		return err
-	}
-	return db.pend(ctx, tx, batches)
-}
-
 // pendAudit keeps the record of a change. One that is no client's is in no
 // chain.
-func (db *DB) pendAudit(ctx context.Context, tx *sql.Tx, a *modelgate.Audit) error {
+func (s *Store) pendAudit(ctx context.Context, tx *sql.Tx, a *modelgate.Audit) error {
 	if a.ClientID == "" {
 		return nil
 	}
-	page := evidence.NewCollector(db.pack, 0)
+	page := NewCollector(s.pack, 0)
 	if err := page.Add(a.ClientID, a.At, func(dst []byte) ([]byte, error) { return records.AppendAudit(dst, a) }); err != nil {
-		return fmt.Errorf("%w: %w", errValue, err)
+		return fmt.Errorf("%w: %w", sqldb.ErrValue, err)
 	}
-	return db.pend(ctx, tx, page.Batches())
+	return s.pend(ctx, tx, page.Batches())
 }
 
 // pend writes batches, each with a note that it is in no chain yet. Their ids
 // grow with time, so that the oldest is chained first.
-func (db *DB) pend(ctx context.Context, tx *sql.Tx, batches []evidence.Batch) error {
+func (s *Store) pend(ctx context.Context, tx *sql.Tx, batches []Batch) error {
 	ids := make([]string, len(batches))
 	for i := range ids {
-		ids[i] = db.ids.New().String()
+		ids[i] = s.ids.New().String()
 	}
-	err := db.runMany(ctx, tx, sqldb.BatchExec{
+	err := s.db.Batch(ctx, tx, sqldb.BatchExec{
 		Text: evidenceBatchInsert, N: len(batches),
 		Args: func(dst []any, i int) []any { return append(dst, ids[i], batches[i].Packed) },
 	})
 	if err != nil {
 		return err
 	}
-	return db.runMany(ctx, tx, sqldb.BatchExec{
+	return s.db.Batch(ctx, tx, sqldb.BatchExec{
 		Text: evidencePendingInsert, N: len(batches),
 		Args: func(dst []any, i int) []any {
 			b := &batches[i]

@@ -1,4 +1,4 @@
-package store
+package sqldb
 
 import (
 	"context"
@@ -13,15 +13,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"modelgate"
-	"modelgate/internal/store/sqlite"
 )
 
-// ErrBehind says that a batch lies before what its instance has booked
-// already; nothing of it was booked.
-var ErrBehind = errors.New("the spool position lies before the recorded progress")
-
-// errValue says that a row cannot be stored in any database.
-var errValue = errors.New("value cannot be stored")
+// ErrValue says that a row cannot be stored in any database.
+var ErrValue = errors.New("value cannot be stored")
 
 // Unreachable reports whether err means that the database did not answer or
 // cannot work at the moment: no connection, a time-out, a shutdown, a full
@@ -34,8 +29,8 @@ func Unreachable(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return unreachablePostgres(e.Code)
 	}
-	if code, ok := sqlite.Code(err); ok {
-		return sqlite.Unreachable(code)
+	if code, ok := sqliteCode(err); ok {
+		return sqliteUnreachable(code)
 	}
 	if _, ok := errors.AsType[net.Error](err); ok {
 		return true
@@ -71,61 +66,61 @@ func unreachablePostgres(code string) bool {
 }
 
 // Poisoned reports whether err means that some row of a batch can never be
-// stored: it violates a constraint or holds a value that has no place in its
+// Stored: it violates a constraint or holds a value that has no place in its
 // column. The shipper halves such a batch until it has the row alone.
 func Poisoned(err error) bool {
-	if errors.Is(err, errValue) {
+	if errors.Is(err, ErrValue) {
 		return true
 	}
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		class := e.Code[:min(2, len(e.Code))]
 		return class == "22" || class == "23" || class == "54" // data, integrity, program limit
 	}
-	code, ok := sqlite.Code(err)
-	return ok && sqlite.Poisoned(code)
+	code, ok := sqliteCode(err)
+	return ok && sqlitePoisoned(code)
 }
 
-// duplicate reports whether err is the violation of a unique constraint.
-func duplicate(err error) bool {
+// Duplicate reports whether err is the violation of a unique constraint.
+func Duplicate(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == "23505"
 	}
-	code, ok := sqlite.Code(err)
-	return ok && sqlite.Duplicate(code)
+	code, ok := sqliteCode(err)
+	return ok && sqliteDuplicate(code)
 }
 
-// dangling reports whether err is the violation of a foreign key.
-func dangling(err error) bool {
+// Dangling reports whether err is the violation of a foreign key.
+func Dangling(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == "23503"
 	}
-	code, ok := sqlite.Code(err)
-	return ok && sqlite.Dangling(code)
+	code, ok := sqliteCode(err)
+	return ok && sqliteDangling(code)
 }
 
-// lostRace reports whether the engine refused a transaction in favour of
+// LostRace reports whether the engine refused a transaction in favour of
 // another, so that it is to be run again.
-func lostRace(err error) bool {
+func LostRace(err error) bool {
 	if e, ok := errors.AsType[*pgconn.PgError](err); ok {
 		return e.Code == "40001" || e.Code == "40P01"
 	}
 	return false
 }
 
-// wrap leaves errors for clients as they are and names the operation of all
+// Wrap leaves errors for clients as they are and names the operation of all
 // others.
-func wrap(op string, err error) error {
+func Wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if _, ok := errors.AsType[*modelgate.Error](err); ok {
 		return err
 	}
-	return fmt.Errorf("%s: %w%s", op, err, advice(err))
+	return fmt.Errorf("%s: %w%s", op, err, Advice(err))
 }
 
-// advice is what the operator can do about an error, "" for nothing.
-func advice(err error) string {
+// Advice is what the operator can do about an error, "" for nothing.
+func Advice(err error) string {
 	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && (pg.Code == pgDuplicateStatement || pg.Code == pgNoSuchStatement) {
 		return " (behind a pooler in transaction mode, such as PgBouncer, set database.pooler: transaction)"
 	}
@@ -139,9 +134,18 @@ const (
 	pgNoSuchStatement    = "26000"
 )
 
-// missing turns "no rows" into not_found.
-func missing(err error, what string) error {
+// Missing turns "no rows" into not_found.
+func Missing(err error, what string) error {
 	if errors.Is(err, sql.ErrNoRows) {
+		return modelgate.Errorf(modelgate.NotFound, "%s not found", what)
+	}
+	return err
+}
+
+// OneRow is not_found where a change met no row.
+func OneRow(r sql.Result, what string) error {
+	n, err := r.RowsAffected()
+	if err == nil && n == 0 {
 		return modelgate.Errorf(modelgate.NotFound, "%s not found", what)
 	}
 	return err

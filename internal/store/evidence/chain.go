@@ -1,4 +1,4 @@
-package store
+package evidence
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 
 	"modelgate"
 	records "modelgate/internal/evidence"
-	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
 )
 
@@ -78,10 +77,10 @@ WHERE evidence_head.seq = excluded.from_seq AND evidence_head.hash = excluded.fr
 
 // EvidenceBacklog is the instant of the oldest record that is in no chain,
 // zero when all are.
-func (db *DB) EvidenceBacklog(ctx context.Context) (time.Time, error) {
+func (s *Store) EvidenceBacklog(ctx context.Context) (time.Time, error) {
 	var oldest sql.NullString
-	if err := db.read.QueryRowContext(ctx, sqlOldestEvidence).Scan(&oldest); err != nil || !oldest.Valid {
-		return time.Time{}, wrap("read evidence backlog", err)
+	if err := s.db.Read.QueryRowContext(ctx, sqlOldestEvidence).Scan(&oldest); err != nil || !oldest.Valid {
+		return time.Time{}, sqldb.Wrap("read evidence backlog", err)
 	}
 	id, ok := modelgate.ParseUUID(oldest.String)
 	if !ok {
@@ -91,18 +90,18 @@ func (db *DB) EvidenceBacklog(ctx context.Context) (time.Time, error) {
 }
 
 // EvidenceWaiting are the clients with records that are in no chain.
-func (db *DB) EvidenceWaiting(ctx context.Context) ([]modelgate.ClientID, error) {
-	clients, err := sqldb.List(ctx, db.read, scanClientID, sqlEvidenceWaiting)
-	return clients, wrap("list clients with pending evidence", err)
+func (s *Store) EvidenceWaiting(ctx context.Context) ([]modelgate.ClientID, error) {
+	clients, err := sqldb.List(ctx, s.db.Read, sqldb.ScanClientID, sqlEvidenceWaiting)
+	return clients, sqldb.Wrap("list clients with pending evidence", err)
 }
 
 // LeaseEvidence reports whether an instance is the one that extends the
 // chains for the given time. It spares the others work; what keeps a chain
 // whole when two do it all the same is the compare-and-swap.
-func (db *DB) LeaseEvidence(ctx context.Context, instance string, d time.Duration) (bool, error) {
+func (s *Store) LeaseEvidence(ctx context.Context, instance string, d time.Duration) (bool, error) {
 	var n int64
-	err := db.update(ctx, "lease evidence", func(tx *sql.Tx) error {
-		now := db.now()
+	err := s.db.Update(ctx, "lease evidence", func(tx *sql.Tx) error {
+		now := s.db.Now()
 		r, err := tx.ExecContext(ctx, sqlLeaseEvidence, instance, sqldb.Micros(now.Add(d)), sqldb.Micros(now))
 		if err != nil {
 			return err
@@ -135,10 +134,10 @@ var errOvertaken = errors.New("another sequencer was here")
 // same time, and each may die at any point: the transaction takes away the
 // notes of exactly the batches that it numbers and moves every head from
 // exactly where it found it, or does nothing.
-func (db *DB) ChainEvidence(ctx context.Context, client modelgate.ClientID) (records int, more bool, err error) {
-	pending, err := sqldb.List(ctx, db.read, scanPending, sqlEvidencePending, string(client), passBatches)
+func (s *Store) ChainEvidence(ctx context.Context, client modelgate.ClientID) (records int, more bool, err error) {
+	pending, err := sqldb.List(ctx, s.db.Read, scanPending, sqlEvidencePending, string(client), passBatches)
 	if err != nil || len(pending) == 0 {
-		return 0, false, wrap("read pending evidence", err)
+		return 0, false, sqldb.Wrap("read pending evidence", err)
 	}
 	more = len(pending) == passBatches
 	taken := 0
@@ -147,19 +146,19 @@ func (db *DB) ChainEvidence(ctx context.Context, client modelgate.ClientID) (rec
 		taken++
 	}
 	more = more || taken < len(pending)
-	pass := evidencePass{db: db, pending: pending[:taken], chains: make(map[string]*evidenceStep)}
+	pass := evidencePass{s: s, pending: pending[:taken], chains: make(map[string]*evidenceStep)}
 	if err := pass.prepare(ctx); err != nil {
 		if errors.Is(err, errOvertaken) {
 			return 0, true, nil
 		}
-		return 0, false, wrap("chain evidence", err)
+		return 0, false, sqldb.Wrap("chain evidence", err)
 	}
-	err = db.run(ctx, db.write, nil, func(tx *sql.Tx) error { return pass.commit(ctx, tx) })
-	if errors.Is(err, errOvertaken) || lostRace(err) {
+	err = s.db.UpdateOnce(ctx, func(tx *sql.Tx) error { return pass.commit(ctx, tx) })
+	if errors.Is(err, errOvertaken) || sqldb.LostRace(err) {
 		return 0, true, nil
 	}
 	if err != nil {
-		return 0, false, wrap("chain evidence", err)
+		return 0, false, sqldb.Wrap("chain evidence", err)
 	}
 	return records, more, nil
 }
@@ -168,7 +167,7 @@ func (db *DB) ChainEvidence(ctx context.Context, client modelgate.ClientID) (rec
 // before the transaction: batches never change, and a head that has moved
 // meanwhile makes the transaction fail.
 type evidencePass struct {
-	db      *DB
+	s       *Store
 	pending []*pendingEvidence
 	chains  map[string]*evidenceStep
 	chunks  [][]any // each the arguments of one row of evidenceChunkInsert
@@ -188,17 +187,17 @@ func (p *evidencePass) prepare(ctx context.Context) error {
 		return err
 	}
 	var buf []byte
-	loop := p.db.yielder.Loop()
+	loop := p.s.yielder.Loop()
 	for _, b := range p.pending {
 		var err error
-		if buf, err = p.db.pack.Unpack(buf, b.packed); err != nil {
+		if buf, err = p.s.pack.Unpack(buf, b.packed); err != nil {
 			return err
 		}
 		c := &p.chains[b.client].chain
 		first, prev := c.Seq+1, c.Hash
 		rest, record, ok := buf, []byte(nil), true
 		for {
-			if record, rest, ok = evidence.NextRecord(rest); !ok {
+			if record, rest, ok = NextRecord(rest); !ok {
 				break
 			}
 			c.Append(record)
@@ -222,9 +221,9 @@ func (p *evidencePass) readHeads(ctx context.Context) error {
 		}
 	}
 	for len(clients) > 0 {
-		part := clients[:sqldb.StatementRows(len(clients), insertRows)]
+		part := clients[:sqldb.StatementRows(len(clients), sqldb.MaxRows)]
 		clients = clients[len(part):]
-		heads, err := sqldb.List(ctx, p.db.read, scanHead, evidenceHeadSelect(len(part)), part...)
+		heads, err := sqldb.List(ctx, p.s.db.Read, scanHead, evidenceHeadSelect(len(part)), part...)
 		if err != nil {
 			return err
 		}
@@ -253,12 +252,12 @@ func (p *evidencePass) readBatches(ctx context.Context) error {
 		byID[b.id] = b
 	}
 	for len(ids) > 0 {
-		part := ids[:sqldb.StatementRows(len(ids), insertRows)]
+		part := ids[:sqldb.StatementRows(len(ids), sqldb.MaxRows)]
 		ids = ids[len(part):]
-		found, err := sqldb.List(ctx, p.db.read, func(s sqldb.Scanner) (*pendingEvidence, error) {
+		found, err := sqldb.List(ctx, p.s.db.Read, func(row sqldb.Scanner) (*pendingEvidence, error) {
 			var id string
 			var packed []byte
-			err := s.Scan(&id, &packed)
+			err := row.Scan(&id, &packed)
 			if b := byID[id]; b != nil {
 				b.packed = packed
 			}
@@ -277,9 +276,9 @@ func (p *evidencePass) readBatches(ctx context.Context) error {
 // gone says why a batch is not there: its note went before it, unless somebody
 // has changed the database.
 func (p *evidencePass) gone(ctx context.Context, part []any, byID map[string]*pendingEvidence) error {
-	_, err := sqldb.List(ctx, p.db.read, func(s sqldb.Scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, p.s.db.Read, func(row sqldb.Scanner) (struct{}, error) {
 		var id, client string
-		if err := s.Scan(&id, &client); err != nil {
+		if err := row.Scan(&id, &client); err != nil {
 			return struct{}{}, err
 		}
 		if b := byID[id]; b != nil && b.packed == nil {
@@ -306,7 +305,7 @@ func (p *evidencePass) ids() []any {
 func (p *evidencePass) commit(ctx context.Context, tx *sql.Tx) error {
 	ids := p.ids()
 	for len(ids) > 0 {
-		part := ids[:sqldb.StatementRows(len(ids), insertRows)]
+		part := ids[:sqldb.StatementRows(len(ids), sqldb.MaxRows)]
 		ids = ids[len(part):]
 		if err := exactly(tx.ExecContext(ctx, evidencePendingDelete(len(part)), part...))(len(part)); err != nil {
 			return err
@@ -317,13 +316,13 @@ func (p *evidencePass) commit(ctx context.Context, tx *sql.Tx) error {
 		heads = append(heads, string(c.from.ClientID), c.chain.Seq, c.chain.Hash[:], c.from.Seq, c.from.Hash[:])
 	}
 	for len(heads) > 0 {
-		n := sqldb.StatementRows(len(heads)/5, p.db.engine.rowsPerInsert)
+		n := sqldb.StatementRows(len(heads)/5, p.s.db.RowsPerInsert)
 		if err := exactly(tx.ExecContext(ctx, evidenceHeadMove(n), heads[:5*n]...))(n); err != nil {
 			return err
 		}
 		heads = heads[5*n:]
 	}
-	return p.db.runMany(ctx, tx, sqldb.BatchExec{
+	return p.s.db.Batch(ctx, tx, sqldb.BatchExec{
 		Text: evidenceChunkInsert, N: len(p.chunks),
 		Args: func(dst []any, i int) []any { return append(dst, p.chunks[i]...) },
 	})
@@ -366,4 +365,15 @@ func (h hashColumn) Scan(src any) error {
 	}
 	copy(h.into[:], b)
 	return nil
+}
+
+// Statements are the statements of so many rows, by their names: a test
+// prepares them.
+func Statements(rows int) map[string]string {
+	return map[string]string{
+		"evidenceBatchInsert": evidenceBatchInsert(rows), "evidencePendingInsert": evidencePendingInsert(rows),
+		"evidenceBatchSelect": evidenceBatchSelect(rows), "evidenceHeadSelect": evidenceHeadSelect(rows),
+		"evidencePendingDelete": evidencePendingDelete(rows), "evidenceChunkInsert": evidenceChunkInsert(rows),
+		"evidenceHeadMove": evidenceHeadMove(rows), "evidencePendingSelect": evidencePendingSelect(rows),
+	}
 }
