@@ -7,11 +7,12 @@ import (
 
 	"modelgate"
 	"modelgate/internal/provider"
+	"modelgate/internal/provider/target"
 )
 
 // proxyRoute finds the row of the provider's table for a request on its proxy
 // path, nil where there is none. HEAD may go where GET may.
-func proxyRoute(r *http.Request, p *provider.Provider) (path string, route *provider.Route, captures provider.Captures) {
+func proxyRoute(r *http.Request, p *provider.Provider) (path string, route *provider.Route, captures target.Captures) {
 	path = cmp.Or(strings.TrimPrefix(r.URL.EscapedPath(), "/"+p.Name()), "/")
 	route, captures = p.Route(r.Method, path)
 	if route == nil && r.Method == http.MethodHead {
@@ -22,7 +23,7 @@ func proxyRoute(r *http.Request, p *provider.Provider) (path string, route *prov
 
 // resolveProxy finds out which models a call on a provider's own path names.
 // Path, query and body go on as they came.
-func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, row *provider.Route, captures provider.Captures) error {
+func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, row *provider.Route, captures target.Captures) error {
 	if c.r.Header.Get("Upgrade") != "" {
 		return modelgate.Errorf(modelgate.BadRequest, "protocol upgrades (WebSocket, realtime) are not supported; use the HTTP endpoints")
 	}

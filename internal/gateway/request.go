@@ -13,6 +13,7 @@ import (
 	"modelgate/internal/provider"
 	"modelgate/internal/provider/costbound"
 	"modelgate/internal/provider/reqscan"
+	"modelgate/internal/provider/target"
 )
 
 // request is a client's body, taken apart once.
@@ -165,7 +166,7 @@ type wish bool
 const wanted wish = true
 
 // models are all models that a body names besides the first.
-func (q *request) models(sources []provider.ModelSource, path provider.Captures) (first string, others []string, err error) {
+func (q *request) models(sources []provider.ModelSource, path target.Captures) (first string, others []string, err error) {
 	q.Path = path
 	all, err := provider.Models(sources, &q.Request)
 	if err != nil || len(all) == 0 {

@@ -11,6 +11,7 @@ import (
 	"modelgate/internal/httpx"
 	"modelgate/internal/provider"
 	"modelgate/internal/provider/reqscan"
+	"modelgate/internal/provider/target"
 )
 
 // DoorPath begins the paths of a job on the door.
@@ -77,7 +78,7 @@ func (h *Handler) Door(q *Request) error {
 }
 
 // Proxy serves a request on a provider's own path for a job.
-func (h *Handler) Proxy(q *Request, p *provider.Provider, route *provider.Route, captures provider.Captures) (err error) {
+func (h *Handler) Proxy(q *Request, p *provider.Provider, route *provider.Route, captures target.Captures) (err error) {
 	_, template, _ := strings.Cut(route.Pattern, " ")
 	q.Surface, q.role = "/"+p.Name()+template, route.Async
 	if q.task, err = route.Job.Task(captures, q.R.URL.RawQuery); err != nil {

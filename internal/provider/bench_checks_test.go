@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"modelgate/internal/provider/reqscan"
+	"modelgate/internal/provider/target"
 )
 
 // BenchmarkChecks is what the judgement of one request costs before it
@@ -16,7 +17,7 @@ func BenchmarkChecks(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	const target = "/openai/v1/chat/completions"
+	const uri = "/openai/v1/chat/completions"
 	const path = "/v1/chat/completions"
 	body := []byte(`{"model":"gpt-5-mini","stream":true,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 190) + `"}]}`)
 	names := reqscan.NewNames(append(p.BodyNames(), "model", "stream", "stream_options")...)
@@ -25,7 +26,7 @@ func BenchmarkChecks(b *testing.B) {
 	b.Run("target", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if JudgeTarget(target) != nil {
+			if target.Judge(uri) != nil {
 				b.Fatal("refused")
 			}
 		}
@@ -68,7 +69,7 @@ func TestChecksAllocateNothing(t *testing.T) {
 	body := []byte(`{"model":"gpt-5-mini","stream":true,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 190) + `"}]}`)
 	for name, check := range map[string]func(){
 		"target": func() {
-			if JudgeTarget("/openai/v1/chat/completions") != nil {
+			if target.Judge("/openai/v1/chat/completions") != nil {
 				t.Fatal("refused")
 			}
 		},

@@ -11,6 +11,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/provider/reqscan"
+	"modelgate/internal/provider/target"
 )
 
 // maxModels is how many different models one request may name.
@@ -59,7 +60,7 @@ func BodyPath(path string) ModelSource {
 	return ModelSource{inBody, steps}
 }
 
-// PathCapture is what a PathPattern captured under name; several names are
+// PathCapture is what a target.Pattern captured under name; several names are
 // joined by slashes, for models written as /{owner}/{name}. It names no
 // model unless every capture is there.
 func PathCapture(names ...string) ModelSource { return ModelSource{inPath, names} }
@@ -86,7 +87,7 @@ func (s ModelSource) BodyName() string {
 type Request struct {
 	Fields reqscan.Fields
 	Form   reqscan.Form
-	Path   Captures
+	Path   target.Captures
 	// Query is the raw query string, without the question mark.
 	Query string
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"modelgate/internal/provider/reqscan"
+	"modelgate/internal/provider/target"
 )
 
 // scanRequest scans the body for what the sources read.
@@ -98,11 +99,11 @@ func TestModelsOutsideBody(t *testing.T) {
 		fail    string
 	}{
 		{Request{}, nil, ""},
-		{Request{Path: Captures{{"model", "p"}}}, []string{"p"}, ""},
-		{Request{Path: Captures{{"owner", "o"}, {"name", "n"}}}, []string{"o/n"}, ""},
-		{Request{Path: Captures{{"owner", "o"}}}, nil, ""},
-		{Request{Path: Captures{{"model", "p "}}}, nil, "white space"},
-		{Request{Path: Captures{{"model", "p"}}, Query: "x=1&model=q%2Fa", Form: form}, []string{"p", "q/a", "f/m"}, ""},
+		{Request{Path: target.Captures{{Name: "model", Value: "p"}}}, []string{"p"}, ""},
+		{Request{Path: target.Captures{{Name: "owner", Value: "o"}, {Name: "name", Value: "n"}}}, []string{"o/n"}, ""},
+		{Request{Path: target.Captures{{Name: "owner", Value: "o"}}}, nil, ""},
+		{Request{Path: target.Captures{{Name: "model", Value: "p "}}}, nil, "white space"},
+		{Request{Path: target.Captures{{Name: "model", Value: "p"}}, Query: "x=1&model=q%2Fa", Form: form}, []string{"p", "q/a", "f/m"}, ""},
 		{Request{Query: "x=1&y"}, nil, ""},
 		{Request{Query: "mod%65l=q"}, []string{"q"}, ""},
 		{Request{Query: "model="}, nil, "must not be empty"},

@@ -151,7 +151,7 @@ func (d *Door) Target(model string) (path, query string) {
 
 // Route is a path of the provider proxy that callers may use.
 type Route struct {
-	// Pattern is a method and a path; see PathPattern.
+	// Pattern is a method and a path; see target.Pattern.
 	Pattern string
 	// Open: it is not known what the path does, so calls need not name a model
 	// where the table has places for one.

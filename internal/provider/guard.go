@@ -2,11 +2,11 @@ package provider
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"net/textproto"
 
 	"modelgate/internal/httpfield"
+	"modelgate/internal/provider/target"
 )
 
 // ErrUnsendable says that a request holds what must not stand in its request line
@@ -22,9 +22,9 @@ func sendable(a *Attempt) error {
 	switch {
 	case !httpfield.IsToken(req.Method), req.Method == http.MethodConnect:
 		return unsendable("method")
-	case a.target[0] != '/' || judgeWhole(a.target) != nil:
+	case a.target[0] != '/' || target.JudgeRaw(a.target) != nil:
 		return unsendable("target")
-	case req.Host == "" || judgeWhole(req.Host) != nil:
+	case req.Host == "" || target.JudgeRaw(req.Host) != nil:
 		return unsendable("host")
 	}
 	for name, values := range req.Header {
@@ -40,7 +40,9 @@ func sendable(a *Attempt) error {
 	return nil
 }
 
-func unsendable(part string) error { return fmt.Errorf("%w: %s", ErrUnsendable, part) }
+func unsendable(part string) error {
+	return &Unreachable{Cause: "unsendable", Detail: ErrUnsendable.Error() + ": " + part, Err: ErrUnsendable}
+}
 
 // framesRequest reports whether a header says where a request goes or ends, or
 // concerns the connection: these the writer writes itself.

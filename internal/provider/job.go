@@ -2,6 +2,8 @@ package provider
 
 import (
 	"fmt"
+	"modelgate/internal/provider/target"
+	"modelgate/internal/provider/usage"
 	"net/url"
 	"slices"
 	"strings"
@@ -37,7 +39,7 @@ type JobProtocol struct {
 	Frames bool
 	// Life is how long a job is followed; 0 is DefaultLife.
 	Life time.Duration
-	StatusMapping
+	usage.JobStatus
 	Download
 }
 
@@ -87,7 +89,7 @@ func (w *JobProtocol) routes() []Route {
 
 // Task is the id of the job that a proxy call names: in its path, or as the
 // one query parameter task_id. "" is none.
-func (w *JobProtocol) Task(captures Captures, query string) (modelgate.TaskID, error) {
+func (w *JobProtocol) Task(captures target.Captures, query string) (modelgate.TaskID, error) {
 	id := captures.Get("id")
 	if id == "" {
 		text, _, err := queryValue(query, "task_id")
@@ -127,7 +129,7 @@ func (w *JobProtocol) Followable(id modelgate.TaskID) bool {
 	}
 	c, err := w.Call(AsyncPoll, &modelgate.Job{NewJob: modelgate.NewJob{TaskID: id}, Model: "owner/name"})
 	// Without what stands between model and id, the path is that of a model.
-	return err == nil && JudgeTarget(c.Path) == nil && strings.Contains(string(id), w.Stem[strings.LastIndexByte(w.Stem, '}')+1:])
+	return err == nil && target.Judge(c.Path) == nil && strings.Contains(string(id), w.Stem[strings.LastIndexByte(w.Stem, '}')+1:])
 }
 
 // Way finds a way of the provider's by its name; nil where there is none
@@ -174,6 +176,6 @@ func openAIJobs(path string) *JobProtocol {
 	return &JobProtocol{
 		Name: "videos", TaskID: "id", Query: []string{"variant"},
 		Poll: "GET " + path + "/{id}" + query, Content: "GET " + path + "/{id}/content" + query, Cancel: "DELETE " + path + "/{id}" + query,
-		StatusMapping: StatusMapping{State: []string{"status"}, Length: []string{"seconds"}, Size: "size"},
+		JobStatus: usage.JobStatus{State: []string{"status"}, Length: []string{"seconds"}, Size: "size"},
 	}
 }

@@ -11,6 +11,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/httpfield"
+	"modelgate/internal/provider/target"
 )
 
 // Download says where a job's result lies with providers that have no path of
@@ -41,13 +42,13 @@ type Location struct {
 
 // LookupCall is the request for the address of a file. Errors: ErrNoFile.
 func (w *JobProtocol) LookupCall(file string, j *modelgate.Job) (Call, error) {
-	method, target, _ := strings.Cut(w.Lookup, " ")
-	path, query, _ := strings.Cut(target, "?")
+	method, uri, _ := strings.Cut(w.Lookup, " ")
+	path, query, _ := strings.Cut(uri, "?")
 	call := Call{
 		Method: method, Path: strings.ReplaceAll(path, "{file}", url.PathEscape(file)),
 		Query: strings.ReplaceAll(query, "{file}", url.QueryEscape(file)), Credential: j.Credential, MadeAt: j.CreatedAt,
 	}
-	if JudgeTarget(call.Path) != nil {
+	if target.Judge(call.Path) != nil {
 		return Call{}, ErrNoFile
 	}
 	return call, nil
@@ -83,7 +84,7 @@ func (p *Provider) Locate(way *JobProtocol, address string) (Location, error) {
 	}
 	// Some addresses have spaces in their query, which browsers escape.
 	u.RawQuery = strings.ReplaceAll(u.RawQuery, " ", "%20")
-	if judgeWhole(u.RequestURI()) != nil {
+	if target.JudgeRaw(u.RequestURI()) != nil {
 		return Location{}, ErrNoFile
 	}
 	if u.Scheme != p.base.Scheme || u.Host != p.base.Host {
@@ -91,12 +92,12 @@ func (p *Provider) Locate(way *JobProtocol, address string) (Location, error) {
 	}
 	path, below := strings.CutPrefix(u.EscapedPath(), p.base.Path)
 	for _, text := range way.Own {
-		pattern, err := ParsePathPattern(text)
+		pattern, err := target.ParsePattern(text)
 		if err != nil {
 			return Location{}, err
 		}
 		method, _, _ := strings.Cut(text, " ")
-		if _, ok := pattern.Match(method, path); below && ok && JudgeTarget(path) == nil {
+		if _, ok := pattern.Match(method, path); below && ok && target.Judge(path) == nil {
 			return Location{Own: &Call{Method: method, Path: path, Query: u.RawQuery}}, nil
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/pricing"
+	"modelgate/internal/provider/target"
 	"modelgate/internal/provider/usage"
 )
 
@@ -102,7 +103,7 @@ func namesJob(t *testing.T, p *Provider, w *JobProtocol, id modelgate.TaskID) {
 			continue
 		}
 		call, err := w.Call(role, &modelgate.Job{NewJob: modelgate.NewJob{TaskID: id}, Model: "owner/name"})
-		if err != nil || JudgeTarget(call.Path) != nil {
+		if err != nil || target.Judge(call.Path) != nil {
 			t.Errorf("%s: job %q: %v, path %q", p.Name(), id, err, call.Path)
 			continue
 		}
@@ -131,7 +132,7 @@ func findsFile(t *testing.T, p *Provider, w *JobProtocol, status int, body strin
 	case errors.Is(err, ErrNoFile) || err != nil && status >= 400:
 	case err != nil:
 		t.Errorf("%s: file %q: %v", p.Name(), name, err)
-	case at.Own != nil && (len(w.Own) == 0 || !strings.Contains(at.Own.Path, "/files/") || JudgeTarget(at.Own.Path) != nil):
+	case at.Own != nil && (len(w.Own) == 0 || !strings.Contains(at.Own.Path, "/files/") || target.Judge(at.Own.Path) != nil):
 		t.Errorf("%s: %+v would be fetched with the credential", p.Name(), at.Own)
 	case at.Own == nil && !strings.HasPrefix(at.URL, "http"):
 		t.Errorf("%s: file at %q", p.Name(), at.URL)

@@ -11,6 +11,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/httpfield"
+	"modelgate/internal/provider/target"
 	"modelgate/internal/provider/usage"
 )
 
@@ -58,7 +59,7 @@ type Config struct {
 	// Paths sets a door's upstream path, by the door's path or name; {model}
 	// stands for the model id.
 	Paths map[string]string
-	// Allow are further proxy paths, as PathPattern texts.
+	// Allow are further proxy paths, as target.Pattern texts.
 	Allow        []string
 	Headers      map[string]string // set on every request
 	Timeouts     Timeouts
@@ -90,7 +91,7 @@ type Provider struct {
 }
 
 type compiledRoute struct {
-	pattern PathPattern
+	pattern target.Pattern
 	route   *Route
 }
 
@@ -179,7 +180,7 @@ func (p *Provider) compileDoors(paths map[string]string) error {
 		if !ok {
 			return fmt.Errorf("paths: unknown door %q", name)
 		}
-		if err := JudgeTarget(strings.ReplaceAll(path, "{model}", "m")); err != nil {
+		if err := target.Judge(strings.ReplaceAll(path, "{model}", "m")); err != nil {
 			return fmt.Errorf("paths: %s: %w", name, err)
 		}
 		door := serve(std.name, path)
@@ -246,7 +247,7 @@ func (p *Provider) compileRoutes(allow []string) error {
 	}
 	routes = append(jobs, routes...)
 	for i := range routes {
-		pattern, err := ParsePathPattern(routes[i].Pattern)
+		pattern, err := target.ParsePattern(routes[i].Pattern)
 		if err != nil {
 			return err
 		}
@@ -335,19 +336,19 @@ func (p *Provider) Door(path string) *Door { return p.doors[path] }
 // Route finds the route of a proxy path, escaped, below the base URL; nil
 // when callers may not share it, or when it would be another route with its
 // needless escapes resolved: servers take both spellings for one path.
-func (p *Provider) Route(method, escapedPath string) (*Route, Captures) {
+func (p *Provider) Route(method, escapedPath string) (*Route, target.Captures) {
 	route, captures := p.route(method, escapedPath)
 	if route == nil || !strings.Contains(escapedPath, "%") {
 		return route, captures
 	}
-	plain := url.URL{Path: unescapePath(escapedPath)}
+	plain := url.URL{Path: target.Unescape(escapedPath)}
 	if same, _ := p.route(method, plain.EscapedPath()); same != route {
 		return nil, nil
 	}
 	return route, captures
 }
 
-func (p *Provider) route(method, escapedPath string) (*Route, Captures) {
+func (p *Provider) route(method, escapedPath string) (*Route, target.Captures) {
 	for _, c := range p.routes {
 		if captures, ok := c.pattern.Match(method, escapedPath); ok {
 			if c.route.excepted {

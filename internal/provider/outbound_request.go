@@ -10,6 +10,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/httpfield"
+	"modelgate/internal/provider/target"
 )
 
 // keyMark begins every gateway key; nothing that holds it may leave in a
@@ -19,10 +20,10 @@ const keyMark = "gw_live_"
 // prepare makes the request without headers. Its body cannot be replayed:
 // without GetBody a call that reached the provider is never sent twice.
 func (p *Provider) prepare(ctx context.Context, a *Attempt, call *Call) error {
-	if err := JudgeTarget(call.Path); err != nil || strings.Contains(call.Path, "?") {
+	if err := target.Judge(call.Path); err != nil || strings.Contains(call.Path, "?") {
 		return modelgate.Errorf(modelgate.BadRequest, "request path cannot be sent to a provider")
 	}
-	if judgeWhole(call.Query) != nil {
+	if target.JudgeRaw(call.Query) != nil {
 		return modelgate.Errorf(modelgate.BadRequest, "query string cannot be sent to a provider: spaces, control characters and # must be percent-encoded")
 	}
 	escaped := p.base.Path + call.Path
@@ -218,8 +219,8 @@ func privateHeader(name string) bool {
 // location turns a redirect below the provider's base URL into the proxy path
 // of the same target. Any other would lead the client, and perhaps its key,
 // away from the gateway.
-func (p *Provider) location(target string) (string, bool) {
-	u, err := url.Parse(target)
+func (p *Provider) location(address string) (string, bool) {
+	u, err := url.Parse(address)
 	if err != nil || u.Opaque != "" || u.User != nil || !strings.HasPrefix(u.Path, "/") {
 		return "", false
 	}
@@ -227,7 +228,7 @@ func (p *Provider) location(target string) (string, bool) {
 		return "", false
 	}
 	rest, ok := strings.CutPrefix(u.EscapedPath(), p.base.Path)
-	if !ok || !strings.HasPrefix(rest, "/") || JudgeTarget(rest) != nil {
+	if !ok || !strings.HasPrefix(rest, "/") || target.Judge(rest) != nil {
 		return "", false
 	}
 	if u.RawQuery = stripQuery(u.RawQuery, isKey); u.RawQuery != "" {

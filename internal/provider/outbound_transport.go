@@ -18,7 +18,7 @@ import (
 	"modelgate/internal/provider/http1"
 )
 
-var errMetadata = errors.New("address of a cloud metadata service")
+var errMetadata = &Unreachable{Cause: "forbidden", Detail: "address of a cloud metadata service"}
 
 // transport makes round trips. Sent reports whether any byte of the request
 // may have left: a call that was sent is never sent again.
@@ -58,7 +58,7 @@ type pooled struct{ *http1.Pool }
 
 func newPooled(base *url.URL, dial func(ctx context.Context, network, address string) (net.Conn, error), config *tls.Config, t Timeouts) pooled {
 	return pooled{http1.NewPool(http1.Options{
-		Base: base, Dial: dial, TLS: config, Handshake: t.Connect, FirstByte: t.FirstByte, BodyError: unreachable,
+		Base: base, Dial: dial, TLS: config, Handshake: t.Connect, FirstByte: t.FirstByte,
 	})}
 }
 

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"modelgate/internal/provider/target"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -55,12 +56,12 @@ func FuzzPathModel(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, method, path string) {
-		if strings.Contains(path, "?") || JudgeTarget(path) != nil {
+		if strings.Contains(path, "?") || target.Judge(path) != nil {
 			return
 		}
 		decoded, err := url.PathUnescape(path)
 		if err != nil {
-			t.Fatalf("JudgeTarget(%q) = nil, but it cannot be decoded: %v", path, err)
+			t.Fatalf("target.Judge(%q) = nil, but it cannot be decoded: %v", path, err)
 		}
 		plain := (&url.URL{Path: decoded}).EscapedPath()
 		for _, p := range providers {

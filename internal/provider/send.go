@@ -15,6 +15,9 @@ import (
 	"modelgate/internal/provider/http1"
 )
 
+// Unreachable is the error of a call that got no reply, or not a whole one.
+type Unreachable = http1.Unreachable
+
 // Send makes the round trip: no redirects, no decompression, and never
 // twice. Sent reports whether any byte of the request left; where none did
 // because a kept connection had been closed meanwhile, another connection is
@@ -22,14 +25,14 @@ import (
 // of type *Unreachable, and so are those of reading the body but io.EOF.
 func (p *Provider) Send(a *Attempt) (resp *http.Response, sent bool, err error) {
 	if err := sendable(a); err != nil {
-		return nil, false, unreachable(err)
+		return nil, false, http1.Unreached(err)
 	}
 	resp, sent, err = p.transport.roundTrip(a)
 	if err != nil {
 		if ended := a.Request.Context().Err(); ended != nil {
 			err = fmt.Errorf("%w: %w", ended, err) // that is why
 		}
-		return nil, sent, unreachable(err)
+		return nil, sent, http1.Unreached(err)
 	}
 	p.secrets.note(a.used, resp)
 	return resp, sent, nil
@@ -129,4 +132,15 @@ func overNet(t *http.Transport, a *Attempt) (resp *http.Response, sent bool, err
 	}
 	resp.Body = safeBody{resp.Body}
 	return resp, true, nil
+}
+
+// safeBody is the body of a reply whose errors can be logged.
+type safeBody struct{ io.ReadCloser }
+
+func (b safeBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = http1.Unreached(err)
+	}
+	return n, err
 }

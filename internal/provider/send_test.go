@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -232,4 +234,33 @@ func (b *syncBuffer) String() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.text.String()
+}
+
+// TestErrorsDoNotQuoteReplies reads replies that break the rules: the errors, of
+// headers and of bodies, hold nothing of them.
+func TestErrorsDoNotQuoteReplies(t *testing.T) {
+	t.Parallel()
+	const words = "words-mark"
+	chunked := "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
+	for _, reply := range []string{
+		words + "\r\n\r\n", "HTTP/1.1 " + words + "\r\n\r\n", "HTTP/1.1 200 OK\r\n" + words + "\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: " + words + "\r\n\r\n",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: " + words + "\r\n\r\n", chunked + "\r\n" + words, chunked + "Trailer: X\r\n\r\n2\r\nab\r\n0\r\n" + words + "\r\n\r\n",
+		chunked + "\r\n2\r\nab\r\n0\r\n" + words + "\r\n\r\n", chunked + "Pragma: x\r\n\r\n" + words + "\r\n",
+	} {
+		u := http1test.NewPeer(t, func(conn net.Conn, r *http.Request) bool {
+			_, _ = io.Copy(io.Discard, r.Body)
+			_, _ = io.WriteString(conn, reply)
+			return false
+		})
+		own := peered(t, u, nil)
+		for name, p := range map[string]*Provider{"own": own, "net/http": {transport: viaNet(own, u), base: own.base, format: own.format}} {
+			p.secrets.now = own.secrets.now
+			p.secrets.optional = true
+			_, _, _, err := send(t.Context(), t, p, Call{Method: "POST", Path: "/x", Body: []byte("{}")})
+			var known *Unreachable
+			if !errors.As(err, &known) || strings.Contains(err.Error(), words) {
+				t.Errorf("%s: %q: %v, want an error in other words", name, reply, err)
+			}
+		}
+	}
 }

@@ -121,7 +121,7 @@ func geminiModels() []ModelSource {
 func geminiJobs(version string) *JobProtocol {
 	return &JobProtocol{
 		Name: "operations" + strings.ReplaceAll(version, "/", "-"), TaskID: "name", Stem: "models/{model}/operations/",
-		Poll: "GET " + version + "/{task}", StatusMapping: StatusMapping{Done: "done", Error: "error", Videos: "response.generateVideoResponse.generatedSamples.#"},
+		Poll: "GET " + version + "/{task}", JobStatus: usage.JobStatus{Done: "done", Error: "error", Videos: "response.generateVideoResponse.generatedSamples.#"},
 		Download: Download{
 			File: []string{"response.generateVideoResponse.generatedSamples.0.video.uri"},
 			Own:  []string{"GET /{version}/files/{file}", "GET /download/{version}/files/{file}"}, // the one redirects to the other

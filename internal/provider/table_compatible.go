@@ -50,7 +50,7 @@ func deepSeek() Format {
 func xAI() Format {
 	jobs := &JobProtocol{
 		Name: "videos", TaskID: "request_id", Poll: "GET /v1/videos/{id}",
-		StatusMapping: StatusMapping{State: []string{"status"}, Made: "video.url", Rejected: "video.respect_moderation",
+		JobStatus: usage.JobStatus{State: []string{"status"}, Made: "video.url", Rejected: "video.respect_moderation",
 			Seconds: []string{"video.duration"}, Ticks: "usage.cost_in_usd_ticks"},
 		Download: Download{File: []string{"video.url"}},
 	}
@@ -103,8 +103,8 @@ func together() Format {
 			serve("reranks", "/v1/rerank"),
 			serve("videos", "/v2/videos").made(&JobProtocol{
 				Name: "videos", TaskID: "id", Poll: "GET /v2/videos/{id}",
-				StatusMapping: StatusMapping{State: []string{"status"}, Length: []string{"seconds"}, Size: "size", USD: "outputs.cost"},
-				Download:      Download{File: []string{"outputs.video_url"}},
+				JobStatus: usage.JobStatus{State: []string{"status"}, Length: []string{"seconds"}, Size: "size", USD: "outputs.cost"},
+				Download:  Download{File: []string{"outputs.video_url"}},
 			}).orders(togetherFilms)),
 		Allow:        slashedModels("/v1/models"),
 		Costs:        []string{"outputs.cost"},
@@ -165,7 +165,7 @@ func zhipu() Format {
 			serve("images", "/api/paas/v4/images/generations").orders(zhipuPictures),
 			serve("reranks", "/api/paas/v4/rerank"),
 			serve("videos", "/api/paas/v4/videos/generations").made(&JobProtocol{
-				Name: "videos", TaskID: "id", Poll: "GET /api/paas/v4/async-result/{id}", StatusMapping: StatusMapping{State: []string{"task_status"}},
+				Name: "videos", TaskID: "id", Poll: "GET /api/paas/v4/async-result/{id}", JobStatus: usage.JobStatus{State: []string{"task_status"}},
 				Download: Download{File: []string{"video_result.0.url"}},
 			}).orders(zhipuFilms),
 			serve("messages", "/api/anthropic/v1/messages")),

@@ -18,7 +18,7 @@ func dashScope() Format {
 	const services = "/api/v1/services/"
 	tasks := &JobProtocol{
 		Name: "tasks", TaskID: "output.task_id", Poll: "GET /api/v1/tasks/{id}", Cancel: "POST /api/v1/tasks/{id}/cancel",
-		StatusMapping: StatusMapping{
+		JobStatus: usage.JobStatus{
 			State: []string{"output.task_status"}, Words: map[string]modelgate.JobEvent{"unknown": modelgate.JobLapses}, // the task is gone
 			Seconds: []string{"usage.output_video_duration", "usage.video_duration", "usage.duration"},
 			Images:  []string{"usage.image_count"}, Size: "usage.size",
@@ -61,7 +61,7 @@ func ark() Format {
 		Name: "tasks", TaskID: "id", Poll: "GET " + tasks + "/{id}", Cancel: "DELETE " + tasks + "/{id}",
 		Frames: true,
 		Life:   73 * time.Hour, // its own limit is 72 at most, and 48 unless asked
-		StatusMapping: StatusMapping{State: []string{"status"}, Output: []string{"usage.completion_tokens"},
+		JobStatus: usage.JobStatus{State: []string{"status"}, Output: []string{"usage.completion_tokens"},
 			Searches: []string{"usage.tool_usage.web_search"}, Length: []string{"duration"}, Size: "resolution", ServiceTier: "service_tier"},
 		Download: Download{File: []string{"content.video_url", "content.file_url"}},
 	}
@@ -83,14 +83,14 @@ func ark() Format {
 func miniMax() Format {
 	videos := serve("videos", "/v2/video_generation").made(&JobProtocol{
 		Name: "v2", TaskID: "task_id", Poll: "GET /v2/query/video_generation/{id}",
-		StatusMapping: StatusMapping{State: []string{"task.status"}, Seconds: []string{"task.usage.total_seconds", "task.usage.output_seconds"},
+		JobStatus: usage.JobStatus{State: []string{"task.status"}, Seconds: []string{"task.usage.total_seconds", "task.usage.output_seconds"},
 			Length: []string{"task.duration"}, Size: "task.resolution"},
 		Download: Download{File: []string{"task.content.url"}},
 	}).orders(miniMaxFilms)
 	older := &JobProtocol{
 		Name: "v1", TaskID: "task_id", Poll: "GET /v1/query/video_generation?task_id={id}",
-		StatusMapping: StatusMapping{State: []string{"status"}},
-		Download:      Download{File: []string{"file_id"}, Lookup: "GET /v1/files/retrieve?file_id={file}", At: "file.download_url"},
+		JobStatus: usage.JobStatus{State: []string{"status"}},
+		Download:  Download{File: []string{"file_id"}, Lookup: "GET /v1/files/retrieve?file_id={file}", At: "file.download_url"},
 	}
 	return Format{
 		Name:    "minimax",
@@ -154,7 +154,7 @@ func fal() Format {
 	jobs := &JobProtocol{
 		Name: "requests", TaskID: "request_id", Asks: true, Query: []string{"logs"},
 		Poll: "GET " + request + "/status", Result: "GET " + request, Cancel: "PUT " + request + "/cancel",
-		StatusMapping: StatusMapping{State: []string{"status"}, Seconds: []string{"video.duration", "audio.duration"}, Images: []string{"images.#"},
+		JobStatus: usage.JobStatus{State: []string{"status"}, Seconds: []string{"video.duration", "audio.duration"}, Images: []string{"images.#"},
 			Refusal: []string{"error_type", "detail.0.type"}, Units: "X-Fal-Billable-Units"},
 		Download: Download{File: []string{"video.url", "images.0.url", "image.url", "audio.url", "audio_file.url", "model_mesh.url"}},
 	}
@@ -174,7 +174,7 @@ func fal() Format {
 func replicate() Format {
 	jobs := &JobProtocol{
 		Name: "predictions", TaskID: "id", Poll: "GET /v1/predictions/{id}", Cancel: "POST /v1/predictions/{id}/cancel",
-		StatusMapping: StatusMapping{State: []string{"status"}, Seconds: []string{"metrics.predict_time"},
+		JobStatus: usage.JobStatus{State: []string{"status"}, Seconds: []string{"metrics.predict_time"},
 			Images: []string{"metrics.image_count"}, Output: []string{"metrics.output_token_count"}},
 		Download: Download{File: []string{"output", "output.0"}},
 	}

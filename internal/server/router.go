@@ -11,7 +11,7 @@ import (
 	"modelgate/internal/gateway"
 	"modelgate/internal/httpx"
 	"modelgate/internal/openapi"
-	"modelgate/internal/provider"
+	"modelgate/internal/provider/target"
 	"modelgate/internal/selfservice"
 )
 
@@ -32,8 +32,8 @@ type router struct {
 }
 
 func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if _, escaped := provider.EscapedSlug(r.RequestURI); !escaped {
-		if err := provider.JudgeTarget(r.RequestURI); err != nil {
+	if _, escaped := target.EscapedSlug(r.RequestURI); !escaped {
+		if err := target.Judge(r.RequestURI); err != nil {
 			rt.refuse(w, r, modelgate.Errorf(modelgate.BadRequest, "%s", err))
 			return
 		}

@@ -37,6 +37,7 @@ var floor = map[string]int{
 	"internal/provider/http1":     1,
 	"internal/provider/usage":     1,
 	"internal/provider/costbound": 1,
+	"internal/provider/target":    1,
 
 	"internal/pricing/pricefile": 1,
 

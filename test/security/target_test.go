@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"modelgate/internal/provider"
+	"modelgate/internal/provider/target"
 	"modelgate/test/testkit"
 )
 
@@ -140,9 +141,9 @@ func TestHostileRequestTargets(t *testing.T) {
 
 // wellBehaved reports whether a target stays below the corner and means the
 // same to every reader.
-func wellBehaved(target, corner string) bool {
-	path, _, _ := strings.Cut(target, "?")
-	return strings.HasPrefix(path, "/"+corner+"/") && provider.JudgeTarget(path) == nil && !strings.Contains(path, "..")
+func wellBehaved(uri, corner string) bool {
+	path, _, _ := strings.Cut(uri, "?")
+	return strings.HasPrefix(path, "/"+corner+"/") && target.Judge(path) == nil && !strings.Contains(path, "..")
 }
 
 // TestHostPoisoning names another host in every place where a server might

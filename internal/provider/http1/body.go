@@ -25,7 +25,8 @@ type Body struct {
 }
 
 // Read reads what has come, and waits for it outside of Attend. The error is io.EOF
-// at the end of the reply, and stays the same once there was one.
+// at the end of the reply, else an *Unreachable, and stays the same once there was
+// one.
 func (b *Body) Read(p []byte) (int, error) {
 	if b.err != nil {
 		return 0, b.err
@@ -39,8 +40,8 @@ func (b *Body) Read(p []byte) (int, error) {
 	}
 	if err != nil {
 		whole := err == io.EOF
-		if to := b.c.home.bodyError; !whole && to != nil {
-			err = to(err)
+		if !whole {
+			err = Unreached(err)
 		}
 		b.err = err
 		b.part(whole)

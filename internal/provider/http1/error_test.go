@@ -34,22 +34,23 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// TestBodyError: the errors of a body are the pool's to word, and its end is not.
+// TestBodyError: the errors of a body say why it did not come, and its end is none.
 func TestBodyError(t *testing.T) {
 	t.Parallel()
-	own := errors.New("other words")
-	for reply, want := range map[string]error{
-		http1test.Hello: nil,
-		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx": own,
-		"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhel":        own,
+	for reply, want := range map[string]string{
+		http1test.Hello: "",
+		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nx": "malformed",
+		"HTTP/1.0 200 OK\r\nContent-Length: 5\r\n\r\nhel":        "closed",
 	} {
 		u := http1test.NewPeer(t, func(conn net.Conn, _ *http.Request) bool {
 			_, _ = io.WriteString(conn, reply)
 			return false
 		})
-		p := newPool(t, Options{Base: parse(t, u.URL()), BodyError: func(error) error { return own }})
-		if _, _, _, err := send(t.Context(), t, p, call{method: "GET", path: "/x"}); err != want {
-			t.Errorf("%q: %v, want %v", reply, err, want)
+		p := newPool(t, Options{Base: parse(t, u.URL())})
+		_, _, _, err := send(t.Context(), t, p, call{method: "GET", path: "/x"})
+		known, ok := errors.AsType[*Unreachable](err)
+		if (err != nil) != (want != "") || want != "" && (!ok || known.Cause != want) {
+			t.Errorf("%q: %v, want %q", reply, err, want)
 		}
 	}
 }

@@ -37,9 +37,6 @@ type Options struct {
 	// Handshake bounds the TLS handshake, FirstByte the time from the request
 	// written to the header of its reply. Both must be set.
 	Handshake, FirstByte time.Duration
-	// BodyError turns the errors of reading a reply's body, io.EOF apart, into those
-	// that its reader gets; nil leaves them as they are.
-	BodyError func(error) error
 }
 
 // Request is a request that is ready to be written, once. Nothing of it is checked
@@ -67,8 +64,7 @@ type Pool struct {
 	dial      func(ctx context.Context, network, address string) (net.Conn, error)
 	handshake time.Duration
 	firstByte time.Duration
-	bodyError func(error) error // nil: as it is
-	heads     sync.Pool         // of *headBuffer
+	heads     sync.Pool // of *headBuffer
 
 	mu     sync.Mutex
 	idle   []*conn // the one used last at the end
@@ -78,7 +74,7 @@ type Pool struct {
 
 // NewPool makes a pool without connections.
 func NewPool(o Options) *Pool {
-	p := &Pool{dial: o.Dial, handshake: o.Handshake, firstByte: o.FirstByte, bodyError: o.BodyError}
+	p := &Pool{dial: o.Dial, handshake: o.Handshake, firstByte: o.FirstByte}
 	p.heads.New = newHeadBuffer
 	port := o.Base.Port()
 	if o.Base.Scheme == "https" {

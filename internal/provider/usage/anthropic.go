@@ -22,6 +22,14 @@ func messages(r *reading, doc *document) {
 	if !usage.IsObject() {
 		return
 	}
+	r.messageUsage(usage)
+	if list := usage.Get("iterations"); list.Exists() {
+		r.iterations(list)
+	}
+}
+
+// messageUsage reads a usage object, of a call or of an iteration.
+func (r *reading) messageUsage(usage gjson.Result) {
 	u := &r.usage
 	for name, v := range members(usage) {
 		switch name {
@@ -31,8 +39,6 @@ func messages(r *reading, doc *document) {
 			r.state(&r.output, v)
 		case "output_tokens_details":
 			r.set(&r.thinking, v.Get("thinking_tokens"))
-		case "iterations":
-			r.iterations(v)
 		case "cache_read_input_tokens":
 			r.set(&u.CachedInput, v)
 		case "cache_creation_input_tokens":
@@ -58,11 +64,18 @@ func messages(r *reading, doc *document) {
 // mostIterations is how many iterations of one call are looked at.
 const mostIterations = 64
 
+// apart is what iterations of a call used that its own figures leave out.
+type apart struct {
+	own     modelgate.Usage // of the call's model
+	advisor modelgate.Usage // of another
+	model   string          // that other; "" for none
+}
+
 // iterations reads what a call did in parts: those that the figures of the call
 // leave out are kept apart. What is neither known to be in them nor out of them
 // is not added, and flaws the reading.
 func (r *reading) iterations(list gjson.Result) {
-	r.apart = new(modelgate.Usage)
+	r.apart = new(apart)
 	seen := 0
 	for _, v := range members(list) {
 		if seen++; seen > mostIterations {
@@ -71,8 +84,8 @@ func (r *reading) iterations(list gjson.Result) {
 		}
 		switch text(v.Get("type")) {
 		case "message":
-		case "compaction":
-			r.compaction(v)
+		case "compaction": // it summed the conversation up
+			r.iteration(&r.apart.own, v)
 		case "advisor_message":
 			r.advice(v)
 		default:
@@ -81,72 +94,46 @@ func (r *reading) iterations(list gjson.Result) {
 	}
 }
 
-// compaction adds an iteration that summed the conversation up.
-func (r *reading) compaction(part gjson.Result) {
-	n := r.iteration(part)
-	a := r.apart
-	a.Input += n.Input
-	a.CachedInput += n.CachedInput
-	a.CacheWrite += n.CacheWrite
-	a.CacheWrite1h += n.CacheWrite1h
-	a.Output += n.Output
-}
-
 // advice adds an iteration of another model. Only one such model can be told
 // apart from the call's own.
 func (r *reading) advice(part gjson.Result) {
-	n := r.iteration(part)
-	a := r.apart
 	var model string
-	if word(&model, part.Get("model")); model == "" || a.AdvisorModel != "" && a.AdvisorModel != model {
+	if word(&model, part.Get("model")); model == "" || r.apart.model != "" && r.apart.model != model {
 		r.flawed = true
 		return
 	}
-	a.AdvisorModel = model
-	a.AdvisorInput += n.Input
-	a.AdvisorCachedInput += n.CachedInput
-	a.AdvisorCacheWrite += n.CacheWrite
-	a.AdvisorCacheWrite1h += n.CacheWrite1h
-	a.AdvisorOutput += n.Output
+	r.apart.model = model
+	r.iteration(&r.apart.advisor, part)
 }
 
-// iteration is what one iteration used.
-func (r *reading) iteration(part gjson.Result) (u modelgate.Usage) {
+// iteration adds what one iteration used.
+func (r *reading) iteration(to *modelgate.Usage, part gjson.Result) {
 	var one reading
-	for name, v := range members(part) {
-		switch name {
-		case "input_tokens":
-			one.set(&u.Input, v)
-		case "output_tokens":
-			one.set(&u.Output, v)
-		case "cache_read_input_tokens":
-			one.set(&u.CachedInput, v)
-		case "cache_creation_input_tokens":
-			one.set(&one.written, v)
-		case "cache_creation":
-			one.cacheCreation(v)
-		}
-	}
+	one.messageUsage(part)
 	r.flawed = r.flawed || one.flawed
-	u.CacheWrite1h = min(one.written1h, one.written)
-	u.CacheWrite = one.written - u.CacheWrite1h
-	return u
+	one.usage.Output = one.output
+	plus(to, &one.usage)
+}
+
+// plus adds the tokens of a model to others.
+func plus(to, u *modelgate.Usage) {
+	to.Input += u.Input
+	to.CachedInput += u.CachedInput
+	to.CacheWrite += u.CacheWrite
+	to.CacheWrite1h += u.CacheWrite1h
+	to.Output += u.Output
 }
 
 // add adds what is kept apart to the usage of the call.
 func (r *reading) add(u *modelgate.Usage) {
-	a := r.apart
-	if a == nil {
+	if r.apart == nil {
 		return
 	}
-	u.Input += a.Input
-	u.CachedInput += a.CachedInput
-	u.CacheWrite += a.CacheWrite
-	u.CacheWrite1h += a.CacheWrite1h
-	u.Output += a.Output
-	u.AdvisorModel = a.AdvisorModel
-	u.AdvisorInput, u.AdvisorCachedInput, u.AdvisorOutput = a.AdvisorInput, a.AdvisorCachedInput, a.AdvisorOutput
-	u.AdvisorCacheWrite, u.AdvisorCacheWrite1h = a.AdvisorCacheWrite, a.AdvisorCacheWrite1h
+	plus(u, &r.apart.own)
+	a := &r.apart.advisor
+	u.AdvisorModel = r.apart.model
+	u.AdvisorInput, u.AdvisorCachedInput, u.AdvisorOutput = a.Input, a.CachedInput, a.Output
+	u.AdvisorCacheWrite, u.AdvisorCacheWrite1h = a.CacheWrite, a.CacheWrite1h
 }
 
 // cacheCreation reads the split of the cache writes by their life. The parts

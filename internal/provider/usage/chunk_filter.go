@@ -109,7 +109,9 @@ func (f *ChunkFilter) scan(b []byte) (n int, complete bool) {
 // emit passes an event on, or, where it is the usage chunk, what of it is not
 // data: comments that happen to stand with it.
 func (f *ChunkFilter) emit(event []byte) {
-	if frameSize(event) > maxUsageFrame || !object(event, []byte(`"usage"`)) || !usageChunk(event) {
+	// An LF that completes the last CR may come in a piece of its own: it is not
+	// counted, so that the result does not depend on the pieces.
+	if len(bytes.TrimSuffix(event, []byte("\n"))) > maxUsageFrame || !object(event, []byte(`"usage"`)) || !usageChunk(event) {
 		f.out = append(f.out, event...)
 		return
 	}
@@ -125,16 +127,6 @@ func (f *ChunkFilter) emit(event []byte) {
 	} else {
 		f.afterCR = false // an LF that is still to come belongs to what stays
 	}
-}
-
-// frameSize is the length of an event without an LF that only completes its
-// last CR, which may come in a piece of its own. So it does not depend on the
-// pieces.
-func frameSize(event []byte) int {
-	if bytes.HasSuffix(event, []byte("\r\n")) {
-		return len(event) - 1
-	}
-	return len(event)
 }
 
 // eventLines yields the lines of an event with their ends.

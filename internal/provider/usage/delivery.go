@@ -234,10 +234,12 @@ func (d *delivery) step(b []byte) []byte {
 	case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 	case d.at == afterName && c == ':':
 		d.at, d.member = beforeValue, isFrame
-		if d.length <= longestDuty {
-			d.member = d.dutyOf(d.name[:d.length])
-			d.known = d.known || d.member != isFrame
+		if name := d.name[:d.length]; d.repeats != "" && string(name) == d.repeats {
+			d.member = isExtra
+		} else if d.length <= longestDuty {
+			d.member = dutyOf(name)
 		}
+		d.known = d.known || d.member != isFrame
 	case d.at == afterName:
 		d.at = betweenStrings
 		return b // it was a value, and this may begin the next
@@ -260,13 +262,6 @@ func (d *delivery) step(b []byte) []byte {
 		return b
 	}
 	return b[1:]
-}
-
-func (d *delivery) dutyOf(name []byte) duty {
-	if d.repeats != "" && string(name) == d.repeats {
-		return isExtra
-	}
-	return dutyOf(name)
 }
 
 // readText takes bytes of a string.

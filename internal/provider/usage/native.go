@@ -40,8 +40,8 @@ func billedUnits(r *reading, doc *document) {
 	if text(doc.get("event_type")) == "stream-end" { // of version 1, in lines or events without a name
 		r.ended = true
 	}
-	for _, path := range [...]string{"usage", "meta", "delta.usage", "response.meta"} {
-		if units := doc.get(path + ".billed_units"); units.IsObject() {
+	for _, path := range [...]string{"usage.billed_units", "meta.billed_units", "delta.usage.billed_units", "response.meta.billed_units"} {
+		if units := doc.get(path); units.IsObject() {
 			r.billed(units)
 			return
 		}

@@ -319,8 +319,7 @@ func heard(r *reading, asked RequestedUnits) {
 }
 
 func transcript(r *reading, doc *document) {
-	usage := doc.get("usage")
-	r.inclusive(usage, nil)
+	r.inclusive(doc.get("usage"), nil)
 	if r.usage.Seconds == 0 {
 		r.seconds(doc.get("duration"))
 	}

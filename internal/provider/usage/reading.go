@@ -33,7 +33,7 @@ type reading struct {
 	// apart is what comes on top of usage: iterations of the call that its own
 	// figures leave out; nil is none. A later statement replaces it, and never
 	// changes it in place: copies of a reading share it.
-	apart *modelgate.Usage
+	apart *apart
 	// passed are tool items that came one by one, and ids the fingerprints of
 	// what is counted once however often it is named. The slice is never
 	// changed in place: copies of a reading share it.
@@ -170,23 +170,4 @@ func quoted(names ...string) [][]byte {
 		list[i] = strconv.AppendQuote(nil, name)
 	}
 	return list
-}
-
-// Count is the whole number that a value of a valid document states; see
-// reading.count. The bool is false where there is none.
-func Count(v gjson.Result) (int64, bool) { return new(reading).count(v) }
-
-// Seconds is the duration that a value of a valid document states, in
-// millionths of a second.
-func Seconds(v gjson.Result) (n int64, ok bool) {
-	var r reading
-	r.seconds(v)
-	return r.usage.Seconds, r.read
-}
-
-// Word is the short modifier, such as a size, that a value of a valid document
-// states; "" where it is none.
-func Word(v gjson.Result) (text string) {
-	word(&text, v)
-	return text
 }

@@ -221,11 +221,7 @@ func (r *reading) event(reader *Reader, doc *document, name, data []byte) {
 // The type is the name of the event, else the member type of its data.
 func ends(reader *Reader, name, data []byte) string {
 	for _, end := range reader.ends {
-		if len(name) > 0 {
-			if string(name) == end {
-				return end
-			}
-		} else if bytes.Contains(data, []byte(end)) && gjson.GetBytes(data, "type").Str == end {
+		if string(name) == end || len(name) == 0 && bytes.Contains(data, []byte(end)) && gjson.GetBytes(data, "type").Str == end {
 			return end
 		}
 	}

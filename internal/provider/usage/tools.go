@@ -86,8 +86,7 @@ func (r *reading) items(doc *document) {
 // that there were any.
 func (r *reading) grounding(candidate gjson.Result) {
 	found := candidate.Get("groundingMetadata")
-	queries := found.Get("webSearchQueries")
-	for _, v := range members(queries) {
+	for _, v := range members(found.Get("webSearchQueries")) {
 		if v.Str != "" {
 			r.distinct(text(v), &r.usage.Searches)
 			r.usage.GroundedRequests = 1

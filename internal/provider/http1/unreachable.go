@@ -1,4 +1,4 @@
-package provider
+package http1
 
 import (
 	"context"
@@ -10,8 +10,6 @@ import (
 	"net/textproto"
 	"strings"
 	"syscall"
-
-	"modelgate/internal/provider/http1"
 )
 
 // Unreachable is the error of a call that got no reply, or not a whole one. Its
@@ -22,7 +20,7 @@ type Unreachable struct {
 	Cause string
 	// Detail says more, in words of the gateway's or of the system's; "" for none.
 	Detail string
-	err    error
+	Err    error // as it came; its text may quote the provider
 }
 
 // Error is the cause and the detail.
@@ -33,17 +31,17 @@ func (u *Unreachable) Error() string {
 	return u.Cause + ": " + u.Detail
 }
 
-// Unwrap is the error as it came, whose text may quote the provider.
-func (u *Unreachable) Unwrap() error { return u.err }
+// Unwrap is Err.
+func (u *Unreachable) Unwrap() error { return u.Err }
 
 // Timeout reports whether the provider took too long.
 func (u *Unreachable) Timeout() bool { return u.Cause == "timeout" }
 
-// unreachable is the error of a transport as its callers get it.
-func unreachable(err error) error {
-	var known *Unreachable
-	if errors.As(err, &known) {
-		return err
+// Unreached is the error of a transport as its callers get it: the *Unreachable in
+// it, or else one that says why.
+func Unreached(err error) *Unreachable {
+	if known, ok := errors.AsType[*Unreachable](err); ok {
+		return known
 	}
 	cause, detail := causeOf(err)
 	return &Unreachable{cause, detail, err}
@@ -55,10 +53,6 @@ func causeOf(err error) (cause, detail string) {
 	var wait net.Error
 	isOp := errors.As(err, &op)
 	switch {
-	case errors.Is(err, ErrUnsendable):
-		return "unsendable", err.Error()
-	case errors.Is(err, errMetadata):
-		return "forbidden", errMetadata.Error()
 	case isOp && (op.Op == "proxyconnect" || strings.HasPrefix(op.Op, "socks")):
 		return "proxy", ""
 	case errors.As(err, &name):
@@ -133,19 +127,8 @@ func replyFault(err error) (cause, detail string) {
 	switch {
 	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, net.ErrClosed):
 		return "closed", ""
-	case errors.Is(err, http1.ErrMalformed), errors.As(err, &protocol), strings.Contains(err.Error(), "malformed"):
+	case errors.Is(err, ErrMalformed), errors.As(err, &protocol), strings.Contains(err.Error(), "malformed"):
 		return "malformed", ""
 	}
 	return "other", ""
-}
-
-// safeBody is the body of a reply whose errors can be logged.
-type safeBody struct{ io.ReadCloser }
-
-func (b safeBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if err != nil && err != io.EOF {
-		err = unreachable(err)
-	}
-	return n, err
 }

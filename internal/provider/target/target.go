@@ -1,4 +1,6 @@
-package provider
+// Package target judges the paths and queries of requests, so that every server on
+// the way reads them alike, and matches paths with patterns.
+package target
 
 import (
 	"net/url"
@@ -11,7 +13,7 @@ import (
 // MaxPath is how many bytes the path of a request target may have.
 const MaxPath = 8 << 10
 
-// JudgeTarget reports whether a raw request target (request-line form, query
+// Judge reports whether a raw request target (request-line form, query
 // included) has a path that every server on the way reads alike. It refuses
 // with a *SyntaxError: any form but /path, a fragment, a control byte, and
 // in the path dot segments, empty segments before the last, bytes that
@@ -21,11 +23,11 @@ const MaxPath = 8 << 10
 //
 // The query string is judged only for control bytes, spaces and fragments.
 // One legitimate use of an escaped slash is recognised by EscapedSlug.
-func JudgeTarget(requestURI string) error {
+func Judge(requestURI string) error {
 	if !strings.HasPrefix(requestURI, "/") {
 		return targetErrorf("it must begin with /")
 	}
-	if err := judgeWhole(requestURI); err != nil {
+	if err := JudgeRaw(requestURI); err != nil {
 		return err
 	}
 	path, _, _ := strings.Cut(requestURI, "?")
@@ -42,8 +44,9 @@ func targetErrorf(format string, args ...any) error {
 	return reqscan.Errorf("request target is not acceptable: "+format, args...)
 }
 
-// judgeWhole refuses what may stand neither in a path nor in a query.
-func judgeWhole(requestURI string) error {
+// JudgeRaw refuses, with a *SyntaxError, what may stand neither in a path nor in a
+// query nor in a host.
+func JudgeRaw(requestURI string) error {
 	for i := range len(requestURI) {
 		if c := requestURI[i]; c <= 0x20 || c == 0x7f || c == '#' {
 			return targetErrorf("byte 0x%02x must be percent-encoded", c)
@@ -73,7 +76,7 @@ func judgeBytes(path string) error {
 		escaped = true
 		i += 2
 	}
-	if escaped && !utf8.ValidString(unescapePath(path)) {
+	if escaped && !utf8.ValidString(Unescape(path)) {
 		return targetErrorf("its path is not UTF-8")
 	}
 	return nil
@@ -102,23 +105,23 @@ func percentByte(s string) (byte, bool) {
 	return high<<4 | low, ok && ok2
 }
 
-// unescapePath resolves the percent escapes of a judged path. Broken ones
+// Unescape resolves the percent escapes of a judged path. Broken ones
 // stay as they are.
-func unescapePath(path string) string {
+func Unescape(path string) string {
 	if decoded, err := url.PathUnescape(path); err == nil {
 		return decoded
 	}
 	return path
 }
 
-// EscapedSlug reads the one target that JudgeTarget refuses although clients
+// EscapedSlug reads the one target that Judge refuses although clients
 // send it: a single catalog entry with its slug as one segment,
 // /v1/models/author%2Fmodel, as the OpenAI SDKs escape it. It reports false
 // for every other target and for a slug that could not be in a catalog.
 func EscapedSlug(requestURI string) (slug string, ok bool) {
 	path, _, _ := strings.Cut(requestURI, "?")
 	segment, ok := strings.CutPrefix(path, "/v1/models/")
-	if !ok || len(path) > MaxPath || strings.Contains(segment, "/") || judgeWhole(requestURI) != nil {
+	if !ok || len(path) > MaxPath || strings.Contains(segment, "/") || JudgeRaw(requestURI) != nil {
 		return "", false
 	}
 	slug, err := url.PathUnescape(segment)

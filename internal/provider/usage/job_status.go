@@ -1,4 +1,4 @@
-package provider
+package usage
 
 import (
 	"math"
@@ -10,12 +10,11 @@ import (
 	"github.com/tidwall/gjson"
 
 	"modelgate"
-	"modelgate/internal/provider/usage"
 )
 
-// StatusMapping is where the reply to a poll says what. Its texts are gjson paths; of
+// JobStatus is where the reply to a poll says what. Its texts are gjson paths; of
 // several the first that is there counts.
-type StatusMapping struct {
+type JobStatus struct {
 	// State holds the word for the job's state. Words says what it means,
 	// lower case, beside the usual ones.
 	State []string
@@ -64,7 +63,7 @@ func usualWords(word string) modelgate.JobEvent {
 
 // Read is what a reply about a job says. A reply without success, or that is
 // not JSON, says nothing.
-func (s *StatusMapping) Read(status int, body []byte) modelgate.JobNews {
+func (s *JobStatus) Read(status int, body []byte) modelgate.JobNews {
 	if status < 200 || status > 299 || !gjson.ValidBytes(body) {
 		return modelgate.JobNews{}
 	}
@@ -79,22 +78,25 @@ func (s *StatusMapping) Read(status int, body []byte) modelgate.JobNews {
 	if v := doc.Get(s.path(s.Rejected)); v.Type == gjson.False && n.Event == modelgate.JobSucceeds {
 		n.Event = modelgate.JobFails
 	}
-	n.Usage, n.Stated = s.usage(doc)
-	n.Length, _ = firstSeconds(doc, s.Length)
-	n.Videos, _ = usage.Count(doc.Get(s.path(s.Videos)))
+	var r, ordered reading
+	r.job(s, doc)
+	n.Usage, n.Stated = r.usage, r.read
+	ordered.firstSeconds(doc, s.Length)
+	n.Length = ordered.usage.Seconds
+	r.set(&n.Videos, doc.Get(s.path(s.Videos)))
 	n.Charge, n.Charged = s.charge(doc)
 	return n
 }
 
 // path is a gjson path that finds nothing for "".
-func (s *StatusMapping) path(p string) string {
+func (s *JobStatus) path(p string) string {
 	if p == "" {
 		return "\x00"
 	}
 	return p
 }
 
-func (s *StatusMapping) event(doc gjson.Result) modelgate.JobEvent {
+func (s *JobStatus) event(doc gjson.Result) modelgate.JobEvent {
 	if s.Done != "" {
 		switch failure := doc.Get(s.path(s.Error)); {
 		case !doc.Get(s.Done).Bool():
@@ -121,37 +123,36 @@ func (s *StatusMapping) event(doc gjson.Result) modelgate.JobEvent {
 	return modelgate.JobRuns
 }
 
-// firstSeconds is the first of the members that is a number or a text, in
-// millionths of a second.
-func firstSeconds(doc gjson.Result, paths []string) (n int64, stated bool) {
+// firstSeconds reads the first of the members that is a number or a text.
+func (r *reading) firstSeconds(doc gjson.Result, paths []string) {
 	for _, path := range paths {
 		if v := doc.Get(path); v.Type == gjson.Number || v.Type == gjson.String {
-			return usage.Seconds(v)
+			r.seconds(v)
+			return
 		}
 	}
-	return 0, false
 }
 
-// usage reads what a job used. Stated reports whether the reply has any figure.
-func (s *StatusMapping) usage(doc gjson.Result) (u modelgate.Usage, stated bool) {
-	u.Seconds, stated = firstSeconds(doc, s.Seconds)
+// job reads what a job used.
+func (r *reading) job(s *JobStatus, doc gjson.Result) {
+	r.firstSeconds(doc, s.Seconds)
 	for _, unit := range []struct {
 		to    *int64
 		paths []string
-	}{{&u.Images, s.Images}, {&u.Output, s.Output}, {&u.Searches, s.Searches}} {
+	}{{&r.usage.Images, s.Images}, {&r.usage.Output, s.Output}, {&r.usage.Searches, s.Searches}} {
 		for _, path := range unit.paths {
-			if n, ok := usage.Count(doc.Get(path)); ok {
-				*unit.to, stated = n, true
+			if r.set(unit.to, doc.Get(path)) {
+				r.read = true
 				break
 			}
 		}
 	}
-	u.Size, u.ServiceTier = usage.Word(doc.Get(s.path(s.Size))), usage.Word(doc.Get(s.path(s.ServiceTier)))
-	return u, stated
+	word(&r.usage.Size, doc.Get(s.path(s.Size)))
+	word(&r.usage.ServiceTier, doc.Get(s.path(s.ServiceTier)))
 }
 
 // charge is what the provider says it charged.
-func (s *StatusMapping) charge(doc gjson.Result) (modelgate.Nano, bool) {
+func (s *JobStatus) charge(doc gjson.Result) (modelgate.Nano, bool) {
 	if v := doc.Get(s.path(s.USD)); v.Type == gjson.Number || v.Type == gjson.String {
 		usd, err := modelgate.ParseUSD(v.String())
 		if err != nil && v.Type == gjson.Number && v.Num >= 0 && v.Num < 1e6 { // more decimals than nano-USD have
@@ -168,7 +169,7 @@ func (s *StatusMapping) charge(doc gjson.Result) (modelgate.Nano, bool) {
 // ReadResult is what the result of a job says that has succeeded as far as
 // its state tells: a refusal says that it has failed. False where the reply
 // says nothing of the job.
-func (s *StatusMapping) ReadResult(status int, header http.Header, body []byte) (modelgate.JobNews, bool) {
+func (s *JobStatus) ReadResult(status int, header http.Header, body []byte) (modelgate.JobNews, bool) {
 	switch {
 	case status == http.StatusAccepted:
 		return modelgate.JobNews{}, false
@@ -187,7 +188,7 @@ func (s *StatusMapping) ReadResult(status int, header http.Header, body []byte) 
 	return modelgate.JobNews{}, false
 }
 
-func (s *StatusMapping) refuses(body []byte) bool {
+func (s *JobStatus) refuses(body []byte) bool {
 	return gjson.ValidBytes(body) && slices.ContainsFunc(s.Refusal, func(path string) bool {
 		v := gjson.GetBytes(body, path)
 		return v.Type == gjson.String && v.Str != ""

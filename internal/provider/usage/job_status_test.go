@@ -1,4 +1,4 @@
-package provider
+package usage
 
 import (
 	"net/http"
@@ -10,7 +10,7 @@ import (
 // A result tells that a job has succeeded or failed, or nothing.
 func TestReadResult(t *testing.T) {
 	t.Parallel()
-	shape := StatusMapping{Refusal: []string{"error_type", "detail.0.type"}}
+	shape := JobStatus{Refusal: []string{"error_type", "detail.0.type"}}
 	for _, tt := range []struct {
 		status int
 		body   string

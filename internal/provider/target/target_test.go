@@ -1,4 +1,4 @@
-package provider
+package target
 
 import (
 	"net/url"
@@ -16,8 +16,8 @@ func TestJudgeTarget(t *testing.T) {
 		"/v1/tags/a%20b/%C3%A9%3A", "/v1/a+b,c=d@e!f$g&h'(i)*j~k", "/x?", "/x?a=\u00e9", "/?//",
 		"/" + strings.Repeat("a", MaxPath-1),
 	} {
-		if err := JudgeTarget(target); err != nil {
-			t.Errorf("JudgeTarget(%.60q) = %v, want no error", target, err)
+		if err := Judge(target); err != nil {
+			t.Errorf("Judge(%.60q) = %v, want no error", target, err)
 		}
 	}
 	for target, want := range map[string]string{
@@ -68,8 +68,8 @@ func TestJudgeTarget(t *testing.T) {
 		"/" + strings.Repeat("a", MaxPath):   "longer than 8192",
 		"/v1/models/openai%2fgpt-5/../..%2f": "escape %2f",
 	} {
-		if err := JudgeTarget(target); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("JudgeTarget(%.60q) = %v, want an error with %q", target, err, want)
+		if err := Judge(target); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Judge(%.60q) = %v, want an error with %q", target, err, want)
 		}
 	}
 }
@@ -106,13 +106,13 @@ func TestEscapedSlug(t *testing.T) {
 		if slug != want || ok != (want != "") {
 			t.Errorf("EscapedSlug(%q) = %q, %v, want %q", target, slug, ok, want)
 		}
-		if ok && JudgeTarget(target) == nil {
-			t.Errorf("JudgeTarget(%q) = nil: no exception is needed", target)
+		if ok && Judge(target) == nil {
+			t.Errorf("Judge(%q) = nil: no exception is needed", target)
 		}
 	}
 }
 
-func TestPathPatternMatch(t *testing.T) {
+func TestPatternMatch(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		pattern, method, path string
@@ -147,9 +147,9 @@ func TestPathPatternMatch(t *testing.T) {
 		{"* /**", "PATCH", "/", Captures{{"**", ""}}, true},
 		{"* /**", "PATCH", "", nil, false},
 	} {
-		pattern, err := ParsePathPattern(tt.pattern)
+		pattern, err := ParsePattern(tt.pattern)
 		if err != nil {
-			t.Errorf("ParsePathPattern(%q) = %v", tt.pattern, err)
+			t.Errorf("ParsePattern(%q) = %v", tt.pattern, err)
 			continue
 		}
 		got, ok := pattern.Match(tt.method, tt.path)
@@ -157,19 +157,19 @@ func TestPathPatternMatch(t *testing.T) {
 			t.Errorf("%q: Match(%s %s) = %v, %v, want %v, %v", tt.pattern, tt.method, tt.path, got, ok, tt.want, tt.ok)
 		}
 	}
-	if _, ok := (PathPattern{}).Match("", ""); ok {
-		t.Error("the zero PathPattern matches")
+	if _, ok := (Pattern{}).Match("", ""); ok {
+		t.Error("the zero Pattern matches")
 	}
 }
 
-func TestParsePathPatternRefuses(t *testing.T) {
+func TestParsePatternRefuses(t *testing.T) {
 	t.Parallel()
 	for _, pattern := range []string{
 		"", "/v1", "GET", "GET v1", "get /v1", "G*T /v1", " /v1", "GET /**/x", "GET /a**", "GET /v*", "GET /{}", "GET /{a",
 		"GET /a}", "GET /x{a}", "GET /{a}{b}", "GET /{a}/{a}", "GET /a//b", "GET /../x", "GET /a%2fb", "GET /a?b", "GET /a b",
 	} {
-		if p, err := ParsePathPattern(pattern); err == nil {
-			t.Errorf("ParsePathPattern(%q) = %v, want an error", pattern, p)
+		if p, err := ParsePattern(pattern); err == nil {
+			t.Errorf("ParsePattern(%q) = %v, want an error", pattern, p)
 		}
 	}
 }
@@ -181,9 +181,9 @@ func FuzzTarget(f *testing.F) {
 	} {
 		f.Add(seed)
 	}
-	patterns := make([]PathPattern, 0, 3)
+	patterns := make([]Pattern, 0, 3)
 	for _, text := range []string{"* /**", "GET /v1/models/{id}", "GET /v1/{model}:run/**"} {
-		p, err := ParsePathPattern(text)
+		p, err := ParsePattern(text)
 		if err != nil {
 			f.Fatal(err)
 		}
@@ -191,7 +191,7 @@ func FuzzTarget(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, target string) {
 		slug, isSlug := EscapedSlug(target)
-		if JudgeTarget(target) != nil {
+		if Judge(target) != nil {
 			if isSlug && strings.Contains("/"+slug+"/", "/../") {
 				t.Errorf("EscapedSlug(%q) = %q", target, slug)
 			}
@@ -208,7 +208,7 @@ func FuzzTarget(f *testing.F) {
 		for range 3 {
 			for segment := range strings.SplitSeq(strings.ReplaceAll(path, "\\", "/"), "/") {
 				if segment == "." || segment == ".." || strings.ContainsAny(segment, "\x00\r\n") {
-					t.Fatalf("JudgeTarget(%q) = nil, but it decodes to the segment %q", target, segment)
+					t.Fatalf("Judge(%q) = nil, but it decodes to the segment %q", target, segment)
 				}
 			}
 			if path, err = url.PathUnescape(path); err != nil {

@@ -1,6 +1,9 @@
-package provider
+package gateway
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // sdkProducts are the first words of the User-Agent of SDKs that do not name
 // their language after a slash as OpenAI's do.
@@ -17,27 +20,16 @@ func sdkLanguages() []string {
 	return []string{"JS ", "Python ", "Go ", "Java ", "Ruby ", "PHP ", "Kotlin ", "C# "}
 }
 
-// ViaSDK reports whether a call comes from a provider's or a well-known SDK,
+// viaSDK reports whether a call comes from a provider's or a well-known SDK,
 // judged by its User-Agent (spec: Usage row, via_sdk).
-func ViaSDK(userAgent string) bool {
+func viaSDK(userAgent string) bool {
 	class, rest, ok := strings.Cut(userAgent, "/")
-	if !ok {
-		return false
+	beginsWith := func(text string) func(string) bool {
+		return func(start string) bool { return strings.HasPrefix(text, start) }
 	}
-	for _, language := range sdkLanguages() {
-		if strings.HasPrefix(rest, language) && sdkClass(class) {
-			return true
-		}
-	}
-	if strings.HasPrefix(class, "OpenAI") && strings.Contains(userAgent, ".NET") {
-		return true
-	}
-	for _, product := range sdkProducts() {
-		if strings.HasPrefix(userAgent, product) {
-			return true
-		}
-	}
-	return false
+	return ok && (slices.ContainsFunc(sdkLanguages(), beginsWith(rest)) && sdkClass(class) ||
+		strings.HasPrefix(class, "OpenAI") && strings.Contains(userAgent, ".NET") ||
+		slices.ContainsFunc(sdkProducts(), beginsWith(userAgent)))
 }
 
 // sdkClass reports whether a class name is an SDK client's: users subclass

@@ -1,47 +1,14 @@
-package provider
+package reqscan
 
 import (
 	"bytes"
 	"encoding/binary"
-	"slices"
-	"strings"
-
-	"modelgate"
-	"modelgate/internal/provider/reqscan"
-	"modelgate/internal/provider/usage"
 )
 
-// recording is the length of the recordings in a form, in millionths of a
-// second; 0 where it cannot be told. It is an error, a *SyntaxError, where the
-// request asks for a reply that states no usage: nothing could be charged then.
-// A form without a recording has no length, and providers refuse it.
-func (r *Request) recording(reader *usage.Reader) (int64, error) {
-	length, known := int64(0), !r.Form.Remote() && !r.Fields.InJSON()
-	for file := range r.Form.Files() {
-		one, ok := audioLength(file)
-		length, known = length+one, known && ok
-	}
-	if known {
-		return min(length, modelgate.MaxQuantity), nil
-	}
-	format, _, inForm := r.Form.Get("response_format")
-	if value, ok := r.Fields.Get("response_format"); ok {
-		format, inForm = scalar(value), value.Kind() != reqscan.JSONNull
-	}
-	if !inForm {
-		format = "json"
-	}
-	if inJSON := r.Fields.InJSON(); inJSON && format == "json" || slices.Contains(reader.StatesIn(), format) {
-		return 0, nil // where no usage is stated, nobody takes a recording in JSON
-	}
-	return 0, reqscan.Errorf("replies in the response_format %s state no usage here, and the length of the recording cannot be told: "+
-		"use %s, or send WAV (PCM) or MP3", reqscan.QuoteName([]byte(format)), strings.Join(reader.StatesIn(), " or "))
-}
-
-// audioLength is the length of a WAV or MP3 file in millionths of a second, by
+// RecordingLength is the length of a WAV or MP3 file in millionths of a second, by
 // what its bytes hold and not by what its head says of them. It reports false
 // for any other file, and for one that readers could take for a longer one.
-func audioLength(file []byte) (int64, bool) {
+func RecordingLength(file []byte) (int64, bool) {
 	if bytes.HasPrefix(file, []byte("RIFF")) {
 		return waveLength(file)
 	}

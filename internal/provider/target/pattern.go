@@ -1,11 +1,11 @@
-package provider
+package target
 
 import (
 	"fmt"
 	"strings"
 )
 
-// PathPattern is one line of a path allow list: a method and a path, as in
+// Pattern is one line of a path allow list: a method and a path, as in
 //
 //	POST /v1/chat/completions
 //	GET  /v1/models/{id}
@@ -17,7 +17,7 @@ import (
 // path, empty or not; it is captured under the name **. The method * stands
 // for every method. Everything else is compared literally, letter case and
 // percent escapes included. Immutable; the zero value matches nothing.
-type PathPattern struct {
+type Pattern struct {
 	method   string
 	segments []patternSegment
 	open     bool
@@ -48,20 +48,20 @@ func (c Captures) Get(name string) string {
 	return ""
 }
 
-// ParsePathPattern compiles a pattern. The error names the pattern and is
+// ParsePattern compiles a pattern. The error names the pattern and is
 // meant for the operator.
-func ParsePathPattern(pattern string) (PathPattern, error) {
+func ParsePattern(pattern string) (Pattern, error) {
 	method, path, ok := strings.Cut(pattern, " ")
 	path = strings.TrimLeft(path, " ")
 	rest, rooted := strings.CutPrefix(path, "/")
 	if !ok || !rooted || !isMethod(method) {
-		return PathPattern{}, fmt.Errorf("path pattern %q: want a method, a space and a path that begins with /", pattern)
+		return Pattern{}, fmt.Errorf("path pattern %q: want a method, a space and a path that begins with /", pattern)
 	}
-	p := PathPattern{method: method}
+	p := Pattern{method: method}
 	names := map[string]bool{}
 	for text := range strings.SplitSeq(rest, "/") {
 		if p.open {
-			return PathPattern{}, fmt.Errorf("path pattern %q: ** must come last", pattern)
+			return Pattern{}, fmt.Errorf("path pattern %q: ** must come last", pattern)
 		}
 		if text == "**" {
 			p.open = true
@@ -69,13 +69,13 @@ func ParsePathPattern(pattern string) (PathPattern, error) {
 		}
 		segment, ok := parseSegment(text)
 		if !ok || names[segment.name] {
-			return PathPattern{}, fmt.Errorf("path pattern %q: segment %q is malformed or repeats a name", pattern, text)
+			return Pattern{}, fmt.Errorf("path pattern %q: segment %q is malformed or repeats a name", pattern, text)
 		}
 		names[segment.name] = segment.name != ""
 		p.segments = append(p.segments, segment)
 	}
-	if judged := strings.NewReplacer("{", "", "}", "").Replace(path); JudgeTarget(judged) != nil || strings.Contains(judged, "?") {
-		return PathPattern{}, fmt.Errorf("path pattern %q: no request could have this path", pattern)
+	if judged := strings.NewReplacer("{", "", "}", "").Replace(path); Judge(judged) != nil || strings.Contains(judged, "?") {
+		return Pattern{}, fmt.Errorf("path pattern %q: no request could have this path", pattern)
 	}
 	return p, nil
 }
@@ -101,9 +101,9 @@ func parseSegment(text string) (patternSegment, bool) {
 }
 
 // Match reports whether a call falls under the pattern, and what it
-// captures. escapedPath is the path as sent, accepted by JudgeTarget, without
+// captures. escapedPath is the path as sent, accepted by Judge, without
 // the query. The time is linear in its length.
-func (p PathPattern) Match(method, escapedPath string) (Captures, bool) {
+func (p Pattern) Match(method, escapedPath string) (Captures, bool) {
 	if p.method != method && p.method != "*" || p.method == "" {
 		return nil, false
 	}
@@ -128,10 +128,10 @@ func (p PathPattern) Match(method, escapedPath string) (Captures, bool) {
 		if !ends || value == "" {
 			return nil, false
 		}
-		captures = append(captures, Capture{segment.name, unescapePath(value)})
+		captures = append(captures, Capture{segment.name, Unescape(value)})
 	}
 	if p.open {
-		captures = append(captures, Capture{"**", unescapePath(rest)})
+		captures = append(captures, Capture{"**", Unescape(rest)})
 	}
 	return captures, ok || !p.open
 }
