@@ -86,14 +86,7 @@ func (d *documents) direct(chunk []byte) (rest []byte, ok bool) {
 
 // closes reports whether an object may end at the end of the chunk.
 func closes(chunk []byte) bool {
-	for i := len(chunk) - 1; i >= 0; i-- {
-		switch chunk[i] {
-		case ' ', '\t', '\r', '\n':
-		default:
-			return chunk[i] == '}'
-		}
-	}
-	return false
+	return bytes.HasSuffix(bytes.TrimRight(chunk, " \t\r\n"), []byte("}"))
 }
 
 // Result has of a body that was cut what it had stated before, as Some: a

@@ -289,12 +289,7 @@ func filmed(r *reading, asked RequestedUnits) {
 	if asked.Seconds == 0 || r.refused {
 		return
 	}
-	film := asked.Film()
-	r.usage.Seconds, r.read = film.Seconds, true
-	if film.Videos > 0 {
-		r.usage.Videos = film.Videos
-	}
-	r.usage.Size, r.usage.Quality = asked.Size, asked.Quality
+	r.usage, r.read = asked.Film(), true
 }
 
 func speech(r *reading, doc *document) {
