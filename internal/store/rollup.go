@@ -100,11 +100,6 @@ func (db *DB) DeltaClients(ctx context.Context) ([]modelgate.ClientID, error) {
 	return out, sqldb.Wrap("list waiting rollups", err)
 }
 
-func scanClientID(s sqldb.Scanner) (id modelgate.ClientID, err error) {
-	err = s.Scan(&id)
-	return id, err
-}
-
 // CompactRollups merges at most that many deltas of some clients into their
 // pages, in one transaction. It reports whether there may be more. Statistics
 // are the same before and after. Several instances may compact at once; they
