@@ -44,7 +44,7 @@ func (b *Body) Read(p []byte) (int, error) {
 			err = Unreached(err)
 		}
 		b.err = err
-		b.part(whole)
+		b.release(whole)
 	}
 	return n, err
 }
@@ -68,7 +68,7 @@ func (b *Body) attend(ready func() bool) (more bool) {
 	defer func() {
 		b.attended = false
 		if b.parted {
-			b.part(b.whole)
+			b.release(b.whole)
 		}
 	}()
 	return b.c.attend(ready)
@@ -76,13 +76,13 @@ func (b *Body) attend(ready func() bool) (more bool) {
 
 // Close gives up what has not been read. It comes from the goroutine that reads.
 func (b *Body) Close() error {
-	b.part(b.from == http.NoBody)
+	b.release(b.from == http.NoBody)
 	return nil
 }
 
-// part gives up the connection, and keeps it where the reply came whole and
-// nothing after it.
-func (b *Body) part(whole bool) {
+// release gives up the connection. It returns to the pool if the reply came whole and
+// nothing followed it.
+func (b *Body) release(whole bool) {
 	c := b.c
 	if c == nil {
 		return
