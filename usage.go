@@ -154,7 +154,7 @@ type CallBegin struct {
 	ClientID     ClientID
 	KeyID        KeyID
 	SubAccountID SubAccountID
-	Provider     string // route provider; see CallEnd.Route for fallbacks
+	Provider     string // route provider; see CallEnd.Provider for fallbacks
 	Model        string // the provider's own id
 	Slug         string // "" where the route is not catalogued
 	Author       string
@@ -184,7 +184,7 @@ type CallEnd struct {
 	PriceLabel  string // the rates the cost was computed with
 	LatencyMS   int64  // admission to the last byte
 	FirstByteMS int64  // admission to the provider's first byte; 0 when none came
-	// Route, Model and Region replace those of the begin when a fallback
+	// Provider, Model and Region replace those of the begin when a fallback
 	// route answered; all are empty otherwise.
 	Provider, Model, Region string
 	// Job is the asynchronous job that the call made; nil for none.
