@@ -284,8 +284,8 @@ func TestAdmitAgainstAnOracle(t *testing.T) {
 	c := catalog(t)
 	met := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		ceiling := modelgate.Ceiling{MaxScopes: modelgate.AllScopes(), Entitlements: drawCeiling(t)}
 		for range 200 { // enough to meet every rule in the fewer rounds of -short
+			ceiling := modelgate.Ceiling{MaxScopes: modelgate.AllScopes(), Entitlements: drawCeiling(t)}
 			requested := drawRequest(t, ceiling)
 			_, err := ceiling.Admit(nil, requested, c)
 			want := true
