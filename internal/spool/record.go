@@ -11,8 +11,9 @@ import (
 	"modelgate"
 )
 
-// recordVersion begins every payload. A change of the layout raises it and goes on
-// reading the older ones, because a segment may outlive an upgrade.
+// recordVersion begins every payload, and a payload of another version is refused.
+// From the first release on, a change of the layout must raise it and keep reading
+// the versions before, because a segment may outlive an upgrade.
 const recordVersion = 3
 
 // errRecord says that a payload with a good checksum cannot be understood:

@@ -19,8 +19,8 @@ type Body struct {
 	writing writing
 	last    bool // the connection serves no other call
 	err     error
-	// attended says that Attend has the socket: the connection is given up once
-	// it has not. parted and whole are what part was told meanwhile.
+	// attended says that Attend uses the socket; the connection is released after
+	// that. parted and whole hold what release was told meanwhile.
 	attended, parted, whole bool
 }
 
