@@ -118,14 +118,19 @@ func (u unpooled) roundTrip(a *Attempt) (*http.Response, bool, error) {
 
 // overNet makes a round trip through net/http, which itself takes another
 // connection where a kept one cannot be used. A request counts as sent once it has
-// a connection.
+// a connection, and no more once net/http looks for another: it does so only where
+// nothing was written.
 func overNet(t *http.Transport, a *Attempt) (resp *http.Response, sent bool, err error) {
-	ctx := httptrace.WithClientTrace(a.Request.Context(), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { sent = true }})
+	ctx := httptrace.WithClientTrace(a.Request.Context(), &httptrace.ClientTrace{
+		GetConn: func(string) { sent = false },
+		GotConn: func(httptrace.GotConnInfo) { sent = true },
+	})
 	req := a.Request.WithContext(ctx)
 	if len(a.body) > 0 {
 		a.held.Store(true) // for good: net/http may read it after its answer
 		// A body of this very type lets net/http write it with the header.
-		req.Body = io.NopCloser(bytes.NewReader(a.body))
+		req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(a.body)), nil }
+		req.Body, _ = req.GetBody()
 	}
 	if resp, err = t.RoundTrip(req); err != nil {
 		return nil, sent, err

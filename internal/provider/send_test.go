@@ -264,3 +264,51 @@ func TestErrorsDoNotQuoteReplies(t *testing.T) {
 		}
 	}
 }
+
+// failingConn fails every write once it is told to, before a byte has left.
+type failingConn struct {
+	net.Conn
+	failing *atomic.Bool
+}
+
+func (c failingConn) Write(b []byte) (int, error) {
+	if c.failing.Load() {
+		return 0, net.ErrClosed
+	}
+	return c.Conn.Write(b)
+}
+
+// TestNotSentOnAStaleConnection has net/http find that a kept connection takes no
+// byte and that no other can be made: the call has not left, and may go elsewhere.
+func TestNotSentOnAStaleConnection(t *testing.T) {
+	t.Parallel()
+	u := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer u.Close()
+	var failing atomic.Bool
+	transport := &http.Transport{DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+		if failing.Load() {
+			return nil, errors.New("no connection")
+		}
+		conn, err := new(net.Dialer).DialContext(ctx, network, address)
+		return failingConn{conn, &failing}, err
+	}}
+	defer transport.CloseIdleConnections()
+	call := func() (*http.Response, bool, error) {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, u.URL, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.ContentLength = 2
+		return overNet(transport, &Attempt{Request: req, body: []byte("{}")})
+	}
+	resp, sent, err := call()
+	if err != nil || !sent {
+		t.Fatalf("first call: sent %v, %v", sent, err)
+	}
+	_, _ = io.Copy(io.Discard, resp.Body)
+	resp.Body.Close()
+	failing.Store(true)
+	if _, sent, err := call(); err == nil || sent {
+		t.Errorf("call on a stale connection: sent %v, %v, want an error before anything was sent", sent, err)
+	}
+}
