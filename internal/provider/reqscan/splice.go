@@ -61,6 +61,36 @@ func SpliceOwned(body []byte, edits ...Edit) []byte {
 	return whole[:size-less]
 }
 
+// AppendWithoutNull appends text to dst. Where text is an object whose member
+// called name, spelt without escapes, is null, that is left out with the comma
+// that parts it from its neighbour. Every other byte is kept.
+func AppendWithoutNull(dst, text []byte, name string) []byte {
+	l := Lexer{Text: text}
+	at := l.Space(0)
+	if at == len(text) || text[at] != '{' {
+		return append(dst, text...)
+	}
+	at = l.Space(at + 1)
+	for before := at; ; {
+		m, err := l.Member(at, 1)
+		if err != nil {
+			return append(dst, text...)
+		}
+		next, last, err := l.NextMember(m.Value.End)
+		if err == nil && string(text[m.Name.Start:m.Name.End]) == name && string(text[m.Value.Start:m.Value.End]) == "null" {
+			cut := Span{at, next}
+			if last {
+				cut = Span{before, m.Value.End}
+			}
+			return Splice(dst, text, Edit{Span: cut})
+		}
+		if err != nil || last {
+			return append(dst, text...)
+		}
+		before, at = m.Value.End, next
+	}
+}
+
 // ModelValue is native as a JSON string, quotes included. Bytes that are not
 // UTF-8 become U+FFFD.
 func ModelValue(native string) []byte {

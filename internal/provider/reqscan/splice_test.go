@@ -240,3 +240,28 @@ func TestSpliceOwnedIsSplice(t *testing.T) {
 		t.Errorf("two edits = %s of %s", got, body)
 	}
 }
+
+func TestAppendWithoutNull(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`{"a":1,"x":null}`:            `{"a":1}`,
+		`{"a":1 , "x" : null }`:       `{"a":1 }`,
+		`{"a":1,"x":null,"b":2}`:      `{"a":1,"b":2}`,
+		` { "x":null , "b":2} `:       ` { "b":2} `,
+		`{"x":null}`:                  `{}`,
+		`{"a":{"x":null},"x":0}`:      `{"a":{"x":null},"x":0}`,
+		`{"a":"\"x\":null","y":null}`: `{"a":"\"x\":null","y":null}`,
+		`{"a":[{"x":null}],"x":null}`: `{"a":[{"x":null}]}`,
+		`{"a":1,"x":null`:             `{"a":1,"x":null`,
+		`{"a" 1,"x":null}`:            `{"a" 1,"x":null}`,
+		`{"a":1,"x":{}}`:              `{"a":1,"x":{}}`,
+		`[{"x":null}]`:                `[{"x":null}]`,
+		``:                            ``,
+		`{`:                           `{`,
+		`[DONE]`:                      `[DONE]`,
+	} {
+		if got := string(AppendWithoutNull([]byte("before "), []byte(text), "x")); got != "before "+want {
+			t.Errorf("%s became %s, want %s", text, got, want)
+		}
+	}
+}

@@ -4,18 +4,19 @@ import (
 	"bytes"
 
 	"github.com/tidwall/gjson"
+
+	"modelgate/internal/provider/reqscan"
 )
 
 // maxUsageFrame bounds the event that is taken for the usage chunk; real ones
 // are below a kilobyte.
 const maxUsageFrame = 64 << 10
 
-// ChunkFilter takes out of a chat stream the one chunk that the caller
-// did not ask for: the first that has no choices and a usage object. Every
-// other byte passes unchanged and in order. It holds back only the beginning
-// of an event whose end has not come, which a client cannot act on either;
-// one that outgrows any usage chunk is let go too. The zero value is ready.
-// It serves one stream and one goroutine.
+// ChunkFilter takes the usage out of a chat stream whose caller did not ask for
+// it: the one chunk that has no choices and a usage object, and "usage":null of
+// the chunks before it. Every other byte passes unchanged and in order. It holds
+// back only the beginning of an event whose end has not come; one that outgrows
+// any usage chunk is let go too. The zero value is ready. It serves one stream.
 type ChunkFilter struct {
 	held    []byte // the beginning of an event
 	out     []byte
@@ -111,8 +112,18 @@ func (f *ChunkFilter) scan(b []byte) (n int, complete bool) {
 func (f *ChunkFilter) emit(event []byte) {
 	// An LF that completes the last CR may come in a piece of its own: it is not
 	// counted, so that the result does not depend on the pieces.
-	if len(bytes.TrimSuffix(event, []byte("\n"))) > maxUsageFrame || !object(event, []byte(`"usage"`)) || !usageChunk(event) {
+	if len(bytes.TrimSuffix(event, []byte("\n"))) > maxUsageFrame || !bytes.Contains(event, []byte(`"usage"`)) {
 		f.out = append(f.out, event...)
+		return
+	}
+	if !object(event, []byte(`"usage"`)) || !usageChunk(event) {
+		for line := range eventLines(event) {
+			if data, ok := bytes.CutPrefix(line, []byte(dataField)); ok {
+				f.out = reqscan.AppendWithoutNull(append(f.out, dataField...), data, "usage")
+			} else {
+				f.out = append(f.out, line...)
+			}
+		}
 		return
 	}
 	f.done = true

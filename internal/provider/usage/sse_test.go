@@ -109,7 +109,15 @@ func TestUsageChunkFilter(t *testing.T) {
 		{"taken out", "data: {\"choices\":[{}]}\n\n" + usage + "\n\ndata: [DONE]\n\n", "data: {\"choices\":[{}]}\n\ndata: [DONE]\n\n"},
 		{"CRLF", usage + "\r\n\r\ndata: [DONE]\r\n\r\n", "data: [DONE]\r\n\r\n"},
 		{"only the first", usage + "\n\n" + usage + "\n\n", usage + "\n\n"},
-		{"no usage", "data: {\"choices\":[],\"prompt_filter_results\":[]}\n\ndata: {\"choices\":[],\"usage\":null}\n\n", "data: {\"choices\":[],\"prompt_filter_results\":[]}\n\ndata: {\"choices\":[],\"usage\":null}\n\n"},
+		{"no usage", "data: {\"choices\":[],\"prompt_filter_results\":[]}\n\n", "data: {\"choices\":[],\"prompt_filter_results\":[]}\n\n"},
+		{"null", "data: {\"choices\":[{}],\"usage\":null}\n\n", "data: {\"choices\":[{}]}\n\n"},
+		{"null before others", "data: {\"id\":\"c\" , \"usage\" : null , \"choices\":[{}]}\r\n\r\n", "data: {\"id\":\"c\" , \"choices\":[{}]}\r\n\r\n"},
+		{"null first", "data:{ \"usage\":null , \"choices\":[]}\n\n", "data:{ \"choices\":[]}\n\n"},
+		{"null alone", "data: {\"usage\":null}\n\n", "data: {}\n\n"},
+		{"null in each chunk", strings.Repeat("data: {\"choices\":[{}],\"usage\":null}\n\n", 3) + usage + "\n\n", strings.Repeat("data: {\"choices\":[{}]}\n\n", 3)},
+		{"null over lines", "data: {\"choices\":[]\ndata: ,\"usage\":null}\n\n", "data: {\"choices\":[]\ndata: ,\"usage\":null}\n\n"},
+		{"null further in", "data: {\"choices\":[{\"usage\":null}],\"x\":\"\\\"usage\\\":null\"}\n\n", "data: {\"choices\":[{\"usage\":null}],\"x\":\"\\\"usage\\\":null\"}\n\n"},
+		{"null in a comment", ": {\"usage\":null}\ndata: {\"choices\":[{}],\"usage\":null,\"x\":1}\n\n", ": {\"usage\":null}\ndata: {\"choices\":[{}],\"x\":1}\n\n"},
 		{"with choices", "data: {\"choices\":[{}],\"usage\":{\"prompt_tokens\":3}}\n\n", "data: {\"choices\":[{}],\"usage\":{\"prompt_tokens\":3}}\n\n"},
 		{"no choices member", "data: {\"usage\":{\"prompt_tokens\":3}}\n\n", "data: {\"usage\":{\"prompt_tokens\":3}}\n\n"},
 		{"comment kept", ": busy\n" + usage + "\n\n", ": busy\n\n"},
@@ -184,11 +192,15 @@ func FuzzSSE(f *testing.F) {
 func FuzzUsageChunkFilter(f *testing.F) {
 	f.Add("data: {\"choices\":[],\"usage\":{\"a\":1}}\n\ndata: [DONE]\n\n", uint8(4))
 	f.Add("data: a\r\n\r\ndata: {\"choices\":[{}]}\r\r", uint8(0))
+	f.Add("data: {\"choices\":[{}],\"usage\":null}\r\n\r\ndata: {\"usage\" : null}\n\n", uint8(2))
 	f.Fuzz(func(t *testing.T, stream string, size uint8) {
 		n := 1 + int(size)
 		got := filterAll(stream, n)
 		if !strings.Contains(stream, "usage") && got != stream {
 			t.Fatalf("a stream without usage changed: %q, want %q", got, stream)
+		}
+		if !strings.Contains(stream, "choices") && strings.ReplaceAll(stream, "null", "") == stream && got != stream {
+			t.Fatalf("a stream of other events changed: %q, want %q", got, stream)
 		}
 		if len(got) > len(stream) {
 			t.Fatalf("%d bytes became %d", len(stream), len(got))
@@ -216,13 +228,18 @@ func BenchmarkMeterStream(b *testing.B) {
 }
 
 func BenchmarkUsageChunkFilter(b *testing.B) {
-	chunk := []byte(`data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1790000000,"model":"m","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}],"usage":null}` + "\n\n")
-	b.ReportAllocs()
-	var f ChunkFilter
-	for b.Loop() {
-		if len(f.Filter(chunk)) != len(chunk) {
-			b.Fatal("changed")
-		}
+	const begin = `data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1790000000,"model":"m","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}]`
+	for name, end := range map[string]string{"without": "}\n\n", "null": ",\"usage\":null}\n\n"} {
+		b.Run(name, func(b *testing.B) {
+			chunk := []byte(begin + end)
+			b.ReportAllocs()
+			var f ChunkFilter
+			for b.Loop() {
+				if len(f.Filter(chunk)) != len(begin+"}\n\n") {
+					b.Fatal("changed")
+				}
+			}
+		})
 	}
 }
 
