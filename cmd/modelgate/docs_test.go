@@ -90,37 +90,3 @@ func (s snippet) command(t *testing.T, place string) *exec.Cmd {
 	}
 	return nil
 }
-
-// TestProviderPage checks every configuration that the page on providers
-// shows, and runs its commands.
-func TestProviderPage(t *testing.T) {
-	t.Parallel()
-	content, err := os.ReadFile("../../docs/providers.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := newBench(t, testkit.GatewayOptions{})
-	checked := 0
-	for i, s := range snippets(string(content)) {
-		if cmd := s.command(t, t.TempDir()); cmd != nil {
-			cmd.Env = append(os.Environ(), "MODELGATE_URL="+b.URL, "MODELGATE_KEY="+b.key)
-			if out, err := cmd.CombinedOutput(); err != nil {
-				t.Errorf("snippet %d: %v\n%s", i+1, err, out)
-			}
-		}
-		if s.language != "yaml" {
-			continue
-		}
-		checked++
-		file := filepath.Join(t.TempDir(), "modelgate.yaml")
-		if err := os.WriteFile(file, []byte(s.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if stdout, stderr, code := testkit.RunBinary(t, nil, "config", "check", "--config", file); code != 0 {
-			t.Errorf("snippet %d: exit %d\n%s%s", i+1, code, stdout, stderr)
-		}
-	}
-	if checked < 8 {
-		t.Errorf("%d configurations", checked)
-	}
-}

@@ -81,6 +81,7 @@ var floor = map[string]int{
 	"test/testkit":  testOnly,
 	"test/arch":     testOnly,
 	"test/e2e":      testOnly,
+	"test/docs":     testOnly,
 }
 
 // reserved names who alone may import a package: these, the packages below them,
