@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"database/sql"
 	"encoding/json"
 	"log/slog"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"modelgate"
 	"modelgate/internal/spool"
 	"modelgate/internal/store"
+	"modelgate/test/testkit"
 )
 
 // books is a database in a folder of its own, with one organization and key,
@@ -100,11 +100,7 @@ func TestReconcileCommand(t *testing.T) {
 		t.Errorf("reconcile of an unknown client prints %q", out)
 	}
 
-	raw, err := sql.Open("sqlite", filepath.Join(b.dir, "modelgate.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
+	raw := testkit.OpenSQLite(t, filepath.Join(b.dir, "modelgate.db"))
 	if _, err := raw.Exec("UPDATE spend SET settled = settled + 1 WHERE scope = 'key' AND period = 'day'"); err != nil {
 		t.Fatal(err)
 	}
@@ -170,13 +166,9 @@ func TestSpoolShipCommand(t *testing.T) {
 		t.Errorf("the second ship prints %q", out)
 	}
 	b.command(t, exitOK, nil, "reconcile")
-	raw, err := sql.Open("sqlite", filepath.Join(b.dir, "modelgate.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
+	raw := testkit.OpenSQLite(t, filepath.Join(b.dir, "modelgate.db"))
 	var exact, unknown int
-	err = raw.QueryRow("SELECT SUM(status_code = 200 AND cost = 11750), SUM(status_code = 502 AND parse_status = 'unknown') FROM usage_row").Scan(&exact, &unknown)
+	err := raw.QueryRow("SELECT SUM(status_code = 200 AND cost = 11750), SUM(status_code = 502 AND parse_status = 'unknown') FROM usage_row").Scan(&exact, &unknown)
 	if err != nil || exact != 300 || unknown != 1 {
 		t.Errorf("%d exact and %d interrupted rows, %v, want 300 and 1", exact, unknown, err)
 	}

@@ -27,11 +27,7 @@ func TestStrictBodies(t *testing.T) {
 	g := testkit.StartGateway(t, testkit.GatewayOptions{Dir: dir})
 	s := &strict{T: t, key: firstKey(g), url: g.URL}
 	writes := withBodies(t)
-	db, err := sql.Open("sqlite", filepath.Join(dir, "modelgate.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := testkit.OpenSQLite(t, filepath.Join(dir, "modelgate.db"))
 	before := tables(t, db)
 	for _, op := range writes {
 		s.operation(op)

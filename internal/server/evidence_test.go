@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -76,11 +75,7 @@ func TestRetentionPrunesEvidence(t *testing.T) {
 		clients[i] = client.ID
 	}
 	damaged, sound := clients[0], clients[1]
-	raw, err := sql.Open("sqlite", filepath.Join(cfg.Server.DataDir, "x.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer raw.Close()
+	raw := testkit.OpenSQLite(t, filepath.Join(cfg.Server.DataDir, "x.db"))
 	if _, err := raw.Exec("INSERT INTO evidence_chunk SELECT client_id, 2, 2, prev, hash, $1, $1, batch_id FROM evidence_chunk WHERE client_id = $2", time.Now().UnixMicro(), string(damaged)); err != nil {
 		t.Fatal(err)
 	}

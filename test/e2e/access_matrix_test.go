@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	_ "modernc.org/sqlite" // the driver
 
 	"modelgate"
 	"modelgate/internal/simulator"
@@ -246,11 +245,7 @@ func newBlock(t *testing.T) (*block, []caller) {
 	payer := testkit.NewProcessor(t, payerKey)
 	b := &block{T: t, ledger: upstream.Ledger, id: map[whose]ids{}, cursor: map[whose]string{}, holder: map[whose]string{}, filmed: map[whose]int{}}
 	b.gateway = testkit.StartGateway(t, testkit.GatewayOptions{Dir: dir, Upstream: upstream.URL, Catalog: matrixCatalog, More: matrixPrices + payer.Config(payerKey)})
-	db, err := sql.Open("sqlite", "file:"+filepath.Join(dir, "modelgate.db")+"?_busy_timeout=5000") // the gateway writes too
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
+	db := testkit.OpenSQLite(t, filepath.Join(dir, "modelgate.db"))
 	b.db = db
 
 	mine, theirs := b.gateway.NewClient("Own organization"), b.gateway.NewClient("Neighbour-Marker organization")

@@ -2,7 +2,6 @@ package security
 
 import (
 	"crypto/sha256"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -14,8 +13,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	_ "modernc.org/sqlite" // the driver
 
 	"modelgate"
 	"modelgate/test/testkit"
@@ -91,11 +88,7 @@ func TestKeysThatShareABeginning(t *testing.T) {
 	_, id := g.NewKey(other, "--scopes", "stats:read")
 	twin := first[:40] + strings.Repeat("7", 8)
 	twin = sum(twin)
-	db, err := sql.Open("sqlite", filepath.Join(dir, "modelgate.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
+	db := testkit.OpenSQLite(t, filepath.Join(dir, "modelgate.db"))
 	digest := sha256.Sum256([]byte(twin))
 	if _, err := db.Exec("UPDATE api_key SET digest = $1 WHERE id = $2", digest[:], string(id)); err != nil {
 		t.Fatal(err)
