@@ -8,7 +8,7 @@ import (
 // messages serves Anthropic's Messages API.
 func (c *call) messages() answer {
 	m := c.complete(c.fields.number("max_tokens"), 1)
-	t, stop := m.tokens, m.finish("end_turn", "max_tokens")
+	t, stop := m.tokens, m.finish("end_turn", "max_tokens", "tool_use")
 	usage := object{
 		"input_tokens": t.input, "output_tokens": t.output, "service_tier": cmp.Or(c.d.tier, "standard"),
 		"cache_read_input_tokens": t.cached, "cache_creation_input_tokens": t.cacheWrite + t.cacheWrite1h,
@@ -21,8 +21,17 @@ func (c *call) messages() answer {
 	if c.fields.flag("stream") {
 		return c.messageStream(m, reply, usage, stop)
 	}
-	reply["content"], reply["stop_reason"] = []object{{"type": "text", "text": m.text()}}, stop
+	block := object{"type": "text", "text": m.text()}
+	if m.call != nil {
+		block = c.toolUse(m, m.call.arguments)
+	}
+	reply["content"], reply["stop_reason"] = []object{block}, stop
 	return c.reply(reply, "usage", usage)
+}
+
+// toolUse is the block of a tool call.
+func (c *call) toolUse(m *completion, input object) object {
+	return object{"type": "tool_use", "id": c.id("toolu_"), "name": m.call.name, "input": input}
 }
 
 // messageStream states the usage twice, as Anthropic does: of the input with
@@ -38,10 +47,14 @@ func (c *call) messageStream(m *completion, reply, usage object, stop string) an
 	reply["content"], reply["stop_reason"] = []object{}, nil
 	c.addUsage(reply, "usage", first)
 	s.event("message_start", object{"message": reply})
-	s.event("content_block_start", object{"index": 0, "content_block": object{"type": "text", "text": ""}})
+	block, delta, member := object{"type": "text", "text": ""}, "text_delta", "text"
+	if m.call != nil {
+		block, delta, member = c.toolUse(m, object{}), "input_json_delta", "partial_json"
+	}
+	s.event("content_block_start", object{"index": 0, "content_block": block})
 	s.event("ping", object{})
 	for _, piece := range m.pieces {
-		s.event("content_block_delta", object{"index": 0, "delta": object{"type": "text_delta", "text": piece}})
+		s.event("content_block_delta", object{"index": 0, "delta": object{"type": delta, member: piece}})
 	}
 	s.event("content_block_stop", object{"index": 0})
 	end := object{"delta": object{"stop_reason": stop, "stop_sequence": nil}}

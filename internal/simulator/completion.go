@@ -8,20 +8,24 @@ import (
 // completion is a simulated text answer before one of the wire formats writes
 // it.
 type completion struct {
+	call    *toolCall // in place of text; nil for text
 	words   []string
-	pieces  []string // the texts of a stream's chunks; together they are the words
+	pieces  []string // the texts of a stream's chunks; together they are the text, or the call's arguments
 	cut     bool     // the limit of the request ended the answer
 	choices int      // how many times the answer is given
 	tokens  tokens
 }
 
-// text is the whole answer.
-func (m *completion) text() string { return strings.Join(m.words, " ") }
+// text is the whole answer, or the arguments of the call.
+func (m *completion) text() string { return strings.Join(m.pieces, "") }
 
-// finish is the format's name for why the answer ended: by itself, or at the
-// limit of the request.
-func (m *completion) finish(whole, cut string) string {
-	if m.cut {
+// finish is the format's name for why the answer ended: by itself, at the
+// limit of the request, or with a call of a tool.
+func (m *completion) finish(whole, cut, call string) string {
+	switch {
+	case m.call != nil:
+		return call
+	case m.cut:
 		return cut
 	}
 	return whole
@@ -36,7 +40,10 @@ const (
 // above 0, and as many choices as asked for, fewer where they would have more
 // than maxWords words together.
 func (c *call) complete(limit float64, choices int) *completion {
-	asked := strings.Fields(withoutDirectives(c.prompt.steer))
+	if call := c.callTool(); call != nil {
+		return c.completeCall(call, choices)
+	}
+	asked := strings.Fields(withoutDirectives(c.prompt.asked))
 	all := append([]string{"This", "is", "a", "simulated", "answer", "to:"}, asked[:min(len(asked), quotedWords)]...)
 	length := len(all)
 	if c.d.words >= 0 {
@@ -53,6 +60,14 @@ func (c *call) complete(limit float64, choices int) *completion {
 	m.pieces = c.pieces(m.words)
 	m.tokens = c.count(int64(m.choices * length))
 	return m
+}
+
+// completeCall has the call as the answer. No limit cuts it, as half a call is of
+// no use. Its tokens are the words of its arguments, and one for the name.
+func (c *call) completeCall(call *toolCall, choices int) *completion {
+	text := call.text()
+	bill := c.count(int64(choices * (1 + len(strings.Fields(text)))))
+	return &completion{call: call, choices: choices, pieces: strings.SplitAfter(text, ","), tokens: bill}
 }
 
 // pieces cuts the answer into as many texts as the directives say, by default

@@ -1,6 +1,7 @@
 package simulator
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -25,6 +26,7 @@ type directive struct {
 func (d *directives) list() []directive {
 	return []directive{
 		{"after", "duration", &d.after},                     // a job is done this long after its creation, in place of after some polls
+		{"arguments", "JSON object", &d.arguments},          // members of the arguments of a tool call; a list in it is not possible
 		{"cache_write", "tokens", &d.cacheWrite},            // tokens written to the cache (five minutes where there are two kinds)
 		{"cache_write_1h", "tokens", &d.cacheWrite1h},       // tokens written to the one-hour cache; a format with one kind of cache adds them to that
 		{"cached", "tokens", &d.cached},                     // tokens read from the cache
@@ -47,6 +49,7 @@ func (d *directives) list() []directive {
 		{"seconds", "number", &d.seconds},                   // the length of a transcribed file
 		{"status", "400..599", &d.status},                   // the provider's own error with this status
 		{"tier", "text", &d.tier},                           // the service tier the reply states
+		{"tool", "name", &d.tool},                           // call this tool where the request offers it; see callTool
 		{"usage_null", "", &d.usageNull},                    // usage is null
 		{"words", "count", &d.words},                        // the length of the answer
 	}
@@ -60,7 +63,8 @@ type directives struct {
 	chunks, cut, errorAt, hang       int
 	polls, retryAfter, status, words int
 	seconds                          float64
-	job, mark, redirect, tier        string
+	job, mark, redirect, tier, tool  string
+	arguments                        object // of a tool call
 	gzip, noUsage, usageNull         bool
 }
 
@@ -157,6 +161,8 @@ func assign(to any, value string) bool {
 	case *bool:
 		*to = true
 		return value == ""
+	case *object:
+		return json.Unmarshal([]byte(value), to) == nil && *to != nil
 	}
 	return false
 }

@@ -10,13 +10,21 @@
 // in the format of its path, whole or as a stream; send then applies the
 // directives about delays, cuts and faults, and records what was sent.
 //
+// A request that offers tools is answered with a call of one where its last turn
+// is the user's and names a tool that it offers: by [[tool=NAME]], or by mentioning
+// the name as a word. The arguments are the least that the tool's schema accepts,
+// with the members that [[arguments={…}]] gives. The result that comes back is
+// answered with text that repeats it. See callTool for the whole rule.
+//
 // An answer depends on the request alone, except for timestamps, request ids and
 // the ids of jobs. It can be billed by hand:
 //
 //   - Input tokens are the words (separated by white space) of all text in the
 //     request: messages, system text, instructions, prompt, query, documents.
 //     Directives are taken out first. A token array counts its elements.
-//   - Output tokens are the words of the answer, for each choice.
+//     What a tool returned is such text; what it is called with is none.
+//   - Output tokens are the words of the answer, for each choice. A call of a
+//     tool is one for its name and the words of its arguments as JSON.
 //   - Cached, cache-write and reasoning tokens are zero unless a directive asks
 //     for them; they come on top of the words, and each provider's format adds
 //     them to its totals or keeps them apart as the real one does.

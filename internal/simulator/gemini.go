@@ -16,7 +16,7 @@ func (c *call) gemini() answer {
 		if method == "streamGenerateContent" {
 			return c.geminiStream(m)
 		}
-		return c.reply(c.candidate(m.text(), m.finish("STOP", "MAX_TOKENS")), "usageMetadata", geminiUsage(m.tokens))
+		return c.reply(c.candidate(m.part(m.text()), m.finish("STOP", "MAX_TOKENS", "STOP")), "usageMetadata", geminiUsage(m.tokens))
 	case "embedContent":
 		c.bill(tokens{input: c.prompt.words()})
 		size := dimensions(c.fields.number("outputDimensionality"))
@@ -27,10 +27,18 @@ func (c *call) gemini() answer {
 	return c.fail(http.StatusNotFound, "the simulator does not know the method "+method)
 }
 
+// part is a text, or in its place the call of a tool, which comes in one piece.
+func (m *completion) part(text string) object {
+	if m.call != nil {
+		return object{"functionCall": object{"name": m.call.name, "args": m.call.arguments}}
+	}
+	return object{"text": text}
+}
+
 // candidate is a GenerateContentResponse; finish is "" in all but the last of a
 // stream.
-func (c *call) candidate(text, finish string) object {
-	candidate := object{"index": 0, "content": object{"role": "model", "parts": []object{{"text": text}}}}
+func (c *call) candidate(part object, finish string) object {
+	candidate := object{"index": 0, "content": object{"role": "model", "parts": []object{part}}}
 	if finish != "" {
 		candidate["finishReason"] = finish
 	}
@@ -56,7 +64,7 @@ func geminiUsage(t tokens) object {
 // stream is a JSON array.
 func (c *call) geminiStream(m *completion) answer {
 	pieces := m.pieces
-	if len(pieces) == 0 {
+	if len(pieces) == 0 || m.call != nil {
 		pieces = []string{""}
 	}
 	s := c.stream()
@@ -69,9 +77,9 @@ func (c *call) geminiStream(m *completion) answer {
 		written += int64(len(strings.Fields(piece)))
 		soFar.output = min(m.tokens.output, written+m.tokens.reasoning)
 		if i == len(pieces)-1 {
-			soFar, finish = m.tokens, m.finish("STOP", "MAX_TOKENS")
+			soFar, finish = m.tokens, m.finish("STOP", "MAX_TOKENS", "STOP")
 		}
-		reply := c.candidate(piece, finish)
+		reply := c.candidate(m.part(piece), finish)
 		s.stateUsage(c.addUsage(reply, "usageMetadata", geminiUsage(soFar)))
 		if array {
 			s.frames = append(s.frames, append([]byte(",\n"), encode(reply)...))

@@ -8,15 +8,30 @@ import (
 // chat serves chat completions.
 func (c *call) chat() answer {
 	m := c.complete(cmp.Or(c.fields.number("max_completion_tokens"), c.fields.number("max_tokens")), c.fields.count("n", maxChoices))
+	message := object{"role": "assistant", "content": m.text(), "refusal": nil}
 	chunks := []object{{"delta": object{"role": "assistant", "content": ""}}}
+	if m.call != nil {
+		message["content"], message["tool_calls"] = nil, []object{c.chatTool(m, m.text())}
+		begin := c.chatTool(m, "")
+		begin["index"] = 0
+		chunks[0] = object{"delta": object{"role": "assistant", "content": nil, "tool_calls": []object{begin}}}
+	}
 	for _, piece := range m.pieces {
-		chunks = append(chunks, object{"delta": object{"content": piece}})
+		delta := object{"content": piece}
+		if m.call != nil {
+			delta = object{"tool_calls": []object{{"index": 0, "function": object{"arguments": piece}}}}
+		}
+		chunks = append(chunks, object{"delta": delta})
 	}
 	return c.choices(m, choiceFormat{
 		prefix: "chatcmpl-", object: "chat.completion", chunk: "chat.completion.chunk",
-		whole:  object{"message": object{"role": "assistant", "content": m.text(), "refusal": nil}},
-		chunks: append(chunks, object{"delta": object{}}),
+		whole: object{"message": message}, chunks: append(chunks, object{"delta": object{}}),
 	})
+}
+
+// chatTool is a tool call with its arguments, as far as they have come.
+func (c *call) chatTool(m *completion, arguments string) object {
+	return object{"id": c.id("call_"), "type": "function", "function": object{"name": m.call.name, "arguments": arguments}}
 }
 
 // completions serves the older API, in which a choice is a text.
@@ -53,7 +68,7 @@ func (c *call) choices(m *completion, f choiceFormat) answer {
 		maps.Copy(o, content)
 		return o
 	}
-	finish := m.finish("stop", "length")
+	finish := m.finish("stop", "length", "tool_calls")
 	if !c.fields.flag("stream") {
 		var list []object
 		for i := range m.choices {

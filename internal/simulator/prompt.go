@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"mime"
 	"mime/multipart"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -50,8 +51,11 @@ func (f fields) flag(name string) bool {
 	return false
 }
 
-func (f fields) object(name string) fields {
-	o, _ := f[name].(map[string]any)
+func (f fields) object(name string) fields { return asFields(f[name]) }
+
+// asFields is the object v; nil where it is none.
+func asFields(v any) fields {
+	o, _ := v.(map[string]any)
 	return o
 }
 
@@ -104,9 +108,11 @@ func (c *call) decodeForm(boundary string) error {
 
 // prompt is the text of a request.
 type prompt struct {
-	texts  []string
-	steer  string // where directives are looked for
-	tokens int64  // elements of token arrays
+	texts     []string
+	steer     string // where directives are looked for
+	asked     string // what the answer repeats
+	usersTurn bool   // the last turn is the user's, and no result of a tool
+	tokens    int64  // elements of token arrays
 }
 
 func (p *prompt) add(v any) string {
@@ -136,13 +142,19 @@ func readTurns(f fields) prompt {
 	}
 	for _, name := range []string{"messages", "input", "contents", "content"} {
 		turns, ok := f[name].([]any)
-		if !ok {
+		if !ok && f[name] != nil {
 			turns = []any{f[name]}
 		}
 		for _, turn := range turns {
 			text := p.add(turn)
-			if isUser(turn) && text != "" {
-				p.steer = text
+			result := hasResult(turn)
+			p.usersTurn = isUser(turn) && !result
+			switch {
+			case text == "":
+			case result:
+				p.asked = text
+			case p.usersTurn:
+				p.steer, p.asked = text, lastText(turn)
 			}
 		}
 	}
@@ -153,12 +165,18 @@ func readTurns(f fields) prompt {
 }
 
 func isUser(turn any) bool {
-	o, ok := turn.(map[string]any)
-	if !ok {
+	role := asFields(turn).text("role")
+	return role == "" || role == "user"
+}
+
+// hasResult reports whether a turn holds what a tool returned, which is nobody's
+// to steer with.
+func hasResult(turn any) bool {
+	f := asFields(turn)
+	if f["functionResponse"] != nil || f.text("role") == "tool" || f.text("type") == "tool_result" || strings.HasSuffix(f.text("type"), "_output") {
 		return true
 	}
-	role := fields(o).text("role")
-	return role == "" || role == "user"
+	return slices.ContainsFunc(append(f.list("content"), f.list("parts")...), hasResult)
 }
 
 // readAll reads the formats whose text is not in turns.
@@ -168,6 +186,7 @@ func readAll(f fields) prompt {
 		p.add(f[name])
 	}
 	p.steer = strings.Join(p.texts, "\n")
+	p.asked = p.steer
 	return p
 }
 
@@ -186,9 +205,23 @@ func textOf(v any) string {
 		}
 		return strings.Join(texts, "\n")
 	case map[string]any:
-		return textOf([]any{v["text"], v["content"], v["parts"], v["prompt"]})
+		return textOf([]any{
+			v["text"], v["content"], v["parts"], v["prompt"], v["output"], v["functionResponse"], v["response"], v["result"],
+		})
 	}
 	return ""
+}
+
+// lastText is the last of the texts in a turn: agents put what they tell the
+// model of themselves before what the user says.
+func lastText(turn any) string {
+	parts := append(asFields(turn).list("content"), asFields(turn).list("parts")...)
+	for _, part := range slices.Backward(parts) {
+		if text := textOf(part); text != "" {
+			return text
+		}
+	}
+	return textOf(turn)
 }
 
 // numbersIn counts the elements of token arrays, which may be nested once.

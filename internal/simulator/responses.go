@@ -1,6 +1,9 @@
 package simulator
 
-import "maps"
+import (
+	"maps"
+	"strings"
+)
 
 // responses serves OpenAI's Responses API: one message, or its stream of
 // numbered events.
@@ -12,12 +15,12 @@ func (c *call) responses() answer {
 		"output": []any{}, "tools": []any{}, "tool_choice": "auto", "parallel_tool_calls": true, "metadata": object{},
 	}
 	done := maps.Clone(open)
-	done["status"] = m.finish("completed", "incomplete")
+	done["status"] = m.finish("completed", "incomplete", "completed")
 	if m.cut {
 		done["incomplete_details"] = object{"reason": "max_output_tokens"}
 	}
-	item := responseItem{c.id("msg_"), m.text()}
-	done["output"] = []any{item.object("completed", item.part(item.text))}
+	item := c.responseItem(m)
+	done["output"] = []any{item.whole}
 	delete(done, "usage")
 	t := m.tokens
 	usage := object{
@@ -40,32 +43,58 @@ func (c *call) responses() answer {
 	return s.answer
 }
 
-// responseItem is the message of a response.
-type responseItem struct{ id, text string }
-
-func (i responseItem) object(status string, content ...object) object {
-	if content == nil {
-		content = []object{}
-	}
-	return object{"id": i.id, "type": "message", "status": status, "role": "assistant", "content": content}
+// responseItem is the one item of a response, a message or a call of a tool,
+// and how a stream of it is written.
+type responseItem struct {
+	id           string
+	begun, whole object // at its announcement and at its end
+	part         object // of a message, without text; nil for a call
+	kind, member string // of the events that hold its text, and of the text in the last of them
+	extra        object // other members of those events
 }
 
-func (i responseItem) part(text string) object {
-	return object{"type": "output_text", "text": text, "annotations": []any{}, "logprobs": []any{}}
+func (c *call) responseItem(m *completion) responseItem {
+	if m.call != nil {
+		begun := object{
+			"id": c.id("fc_"), "type": "function_call", "status": "in_progress",
+			"call_id": c.id("call_"), "name": m.call.name, "arguments": "",
+		}
+		whole := with(begun, object{"status": "completed", "arguments": m.text()})
+		return responseItem{c.id("fc_"), begun, whole, nil, "function_call_arguments", "arguments", object{"name": m.call.name}}
+	}
+	begun := object{"id": c.id("msg_"), "type": "message", "status": "in_progress", "role": "assistant", "content": []object{}}
+	part := object{"type": "output_text", "text": "", "annotations": []any{}, "logprobs": []any{}}
+	whole := with(begun, object{"status": "completed", "content": []object{with(part, object{"text": m.text()})}})
+	return responseItem{c.id("msg_"), begun, whole, part, "output_text", "text", object{"logprobs": []any{}}}
+}
+
+// with is a copy of an object with other members.
+func with(o, members object) object {
+	o = maps.Clone(o)
+	maps.Copy(o, members)
+	return o
 }
 
 // stream adds the events of the item, from its announcement to its end.
 func (i responseItem) stream(s *stream, pieces []string) {
+	text := strings.Join(pieces, "")
 	at := func(name string, o object) {
-		o["item_id"], o["output_index"], o["content_index"] = i.id, 0, 0
+		o["item_id"], o["output_index"] = i.id, 0
+		if i.part != nil {
+			o["content_index"] = 0
+		}
 		s.event(name, o)
 	}
-	s.event("response.output_item.added", object{"output_index": 0, "item": i.object("in_progress")})
-	at("response.content_part.added", object{"part": i.part("")})
-	for _, piece := range pieces {
-		at("response.output_text.delta", object{"delta": piece, "logprobs": []any{}})
+	s.event("response.output_item.added", object{"output_index": 0, "item": i.begun})
+	if i.part != nil {
+		at("response.content_part.added", object{"part": i.part})
 	}
-	at("response.output_text.done", object{"text": i.text, "logprobs": []any{}})
-	at("response.content_part.done", object{"part": i.part(i.text)})
-	s.event("response.output_item.done", object{"output_index": 0, "item": i.object("completed", i.part(i.text))})
+	for _, piece := range pieces {
+		at("response."+i.kind+".delta", with(i.extra, object{"delta": piece}))
+	}
+	at("response."+i.kind+".done", with(i.extra, object{i.member: text}))
+	if i.part != nil {
+		at("response.content_part.done", object{"part": with(i.part, object{"text": text})})
+	}
+	s.event("response.output_item.done", object{"output_index": 0, "item": i.whole})
 }

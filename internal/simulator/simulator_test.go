@@ -202,7 +202,7 @@ func TestDirectives(t *testing.T) {
 		{"last wins", "", "[[status=503]] [[status=429]]", 429, "rate_limit_exceeded", "", false, false},
 		{"for another", "", "[[status@eu=503]]", 200, "chat.completion", "", false, true},
 		{"for this one", "", "[[status@here=503]]", 503, "server_error", "", false, false},
-		{"unknown", "", "[[nonsense]]", 400, "known: after, cache_write", "", false, false},
+		{"unknown", "", "[[nonsense]]", 400, "known: after, arguments, cache_write", "", false, false},
 		{"bad value", "", "[[status=200]]", 400, "status wants 400..599", "", false, false},
 		{"words", "", "x [[words=3]]", 200, `"This is a"`, "", false, true},
 		{"no usage", "", "[[no_usage]]", 200, "chat.completion", `"usage"`, false, false},
