@@ -60,6 +60,10 @@ func environment(t *testing.T, home string) []string {
 	if err := os.Symlink(testkit.Binary(t), filepath.Join(bin, "modelgate")); err != nil {
 		t.Fatal(err)
 	}
+	// Without a terminal curl would print a progress meter.
+	if err := os.WriteFile(filepath.Join(home, ".curlrc"), []byte("silent\nshow-error\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	postgres, err := filepath.Glob("/usr/lib/postgresql/*/bin")
 	if err != nil {
 		t.Fatal(err)
