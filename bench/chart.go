@@ -29,9 +29,9 @@ func (r *results) chart() []byte {
 		if l.Target != nameProxy && l.Target != nameNginx {
 			class = "own"
 		}
-		width := min(l.Ratios[0], chartMost) * chartUnit
+		width := min(l.Ratios[0].Median, chartMost) * chartUnit
 		fmt.Fprintf(&b, `<text x="%d" y="%d" class="n">%s</text><rect x="%d" y="%d" width="%.1f" height="%d" class="%s"/><text x="%.1f" y="%d">%.2f</text>`+"\n",
-			chartLeft-8, y+12, html.EscapeString(l.Target), chartLeft, y, width, chartBar-3, class, float64(chartLeft)+width+6, y+12, l.Ratios[0])
+			chartLeft-8, y+12, html.EscapeString(l.Target), chartLeft, y, width, chartBar-3, class, float64(chartLeft)+width+6, y+12, l.Ratios[0].Median)
 		y += chartBar
 	}
 	var out bytes.Buffer

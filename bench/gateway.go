@@ -12,23 +12,27 @@ import (
 )
 
 const gatewayConfig = `server: {listen: "127.0.0.1:0", admin_listen: %q, data_dir: %q%s}
-database: {url: "sqlite:modelgate.db"}
+database: {url: %q}
 limits: {requests_per_second: 0, concurrency: 0}
 enforcement: {budgets: true, balance: true}
 metering: {fsync: %s}
 log: {format: text}
 providers:
-  - {name: openai, format: openai, base_url: "http://%s", credential: sk-bench%s}
-  - {name: openai-tls, format: openai, base_url: "https://%[7]s", credential: sk-bench%[6]s}
+  - {name: openai, format: openai, base_url: "http://%s", credential: sk-bench%[7]s}
+  - {name: openai-tls, format: openai, base_url: "https://%[8]s", credential: sk-bench%[7]s}
+  - {name: openai-h2, format: openai, base_url: "https://%[9]s", credential: sk-bench, http2: true%[7]s}
 catalog:
-%[8]s`
+%[10]s`
 
 // gateway is how a Modelgate is to be started.
 type gateway struct {
 	name, binary, fsync string
 	dir                 string
-	upstream, secure    string // the provider's addresses, without TLS and with it
+	database            string // URL, empty for SQLite
+	providers           [len(links)]*target
 	server, provider    string // more of the configuration of the server and of each provider
+	front               bool   // clients call it over TLS
+	environment         []string
 	scale               scale
 }
 
@@ -37,7 +41,10 @@ func (g *gateway) start() (*target, error) {
 	if err := os.MkdirAll(g.dir, 0o700); err != nil {
 		return nil, err
 	}
-	keys, err := seed(g.dir, g.scale)
+	if g.database == "" {
+		g.database = "sqlite:modelgate.db"
+	}
+	keys, err := seed(g.database, g.dir, g.scale)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", g.name, err)
 	}
@@ -55,11 +62,13 @@ func (g *gateway) serve() (*target, error) {
 		return nil, err
 	}
 	file := filepath.Join(g.dir, "modelgate.yaml")
-	text := fmt.Sprintf(gatewayConfig, admin, g.dir, g.server, g.fsync, g.upstream, g.provider, g.secure, catalogOf(g.scale.models))
+	text := fmt.Sprintf(gatewayConfig, admin, g.dir, g.server, g.database, g.fsync, g.providers[overPlain].address, g.provider,
+		g.providers[overTLS].address, g.providers[overHTTP2].address, catalogOf(g.scale.models))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(g.binary, "serve", "--config", file)
+	cmd.Env = append(os.Environ(), g.environment...)
 	return started(&target{name: g.name, gateway: true, admin: admin, process: cmd})
 }
 

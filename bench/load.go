@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -18,21 +19,25 @@ type driven struct {
 	calls int
 }
 
-// drive keeps the scenario's connections busy for a while, one call after the
-// other on each. Every answer is read to its end; anything but a whole 200 is
-// a failure. Each connection makes a call, however late it gets to it.
-func drive(t *target, sc *scenario, d time.Duration) (driven, error) {
-	deadline := time.Now().Add(d)
+// drive loads the target for a while: in a closed loop, where each connection
+// makes one call after the other and at least one, or at a rate in calls per
+// second. Every answer is read to its end; anything but a whole 200 is a failure.
+func drive(t *target, sc *scenario, d time.Duration, rate int) (driven, error) {
 	results := make([][]time.Duration, sc.Connections)
 	failures := make([]error, sc.Connections)
 	failed := make([]int, sc.Connections)
 	var running sync.WaitGroup
 	began := time.Now()
+	starts := closedLoop(began.Add(d))
+	if rate > 0 {
+		starts = openLoop(d, rate)
+	}
 	for i := range sc.Connections {
 		request := t.request(sc, i)
 		running.Go(func() {
-			for begun := false; !begun || time.Now().Before(deadline); begun = true {
-				if err := session(t.address, request, deadline, &results[i]); err != nil {
+			next := starts()
+			for at, ok := next(); ok; at, ok = next() {
+				if err := t.session(request, at, next, &results[i]); err != nil {
 					failures[i] = err
 					failed[i]++
 					time.Sleep(10 * time.Millisecond)
@@ -58,17 +63,57 @@ func drive(t *target, sc *scenario, d time.Duration) (driven, error) {
 	return out, nil
 }
 
-// session makes calls on one connection until the deadline, at least one.
-func session(address string, request []byte, deadline time.Time, latencies *[]time.Duration) error {
-	conn, err := net.Dial("tcp", address)
+// A starter says when a connection's next call is to begin, and false when
+// there are no more.
+type starter func() (time.Time, bool)
+
+// closedLoop starts a connection's call as soon as the one before has ended,
+// the first in any case, until the deadline.
+func closedLoop(deadline time.Time) func() starter {
+	return func() starter {
+		first := true
+		return func() (time.Time, bool) {
+			now := time.Now()
+			more := first || now.Before(deadline)
+			first = false
+			return now, more
+		}
+	}
+}
+
+// openLoop starts calls at even intervals, whichever connection is free for
+// them. A call that no connection is free for waits, and has begun.
+func openLoop(d time.Duration, rate int) func() starter {
+	calls := int(d.Seconds() * float64(rate))
+	due := make(chan time.Time, calls)
+	go func() {
+		defer close(due)
+		began := time.Now()
+		for i := range calls {
+			at := began.Add(time.Duration(i) * time.Second / time.Duration(rate))
+			sleepUntil(at)
+			due <- at
+		}
+	}()
+	return func() starter {
+		return func() (time.Time, bool) {
+			at, ok := <-due
+			return at, ok
+		}
+	}
+}
+
+// session makes calls on one connection, the first of which began at the given
+// time, until there are no more.
+func (t *target) session(request []byte, began time.Time, next starter, latencies *[]time.Duration) error {
+	conn, err := t.dial()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	r := bufio.NewReaderSize(conn, 64<<10)
-	for {
-		began := time.Now()
-		if err := conn.SetDeadline(began.Add(30 * time.Second)); err != nil {
+	for more := true; more; began, more = next() {
+		if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 			return err
 		}
 		if _, err := conn.Write(request); err != nil {
@@ -77,12 +122,17 @@ func session(address string, request []byte, deadline time.Time, latencies *[]ti
 		if err := readAnswer(r); err != nil {
 			return err
 		}
-		ended := time.Now()
-		*latencies = append(*latencies, ended.Sub(began))
-		if !ended.Before(deadline) {
-			return nil
-		}
+		*latencies = append(*latencies, time.Since(began))
 	}
+	return nil
+}
+
+// dial opens a connection as clients do.
+func (t *target) dial() (net.Conn, error) {
+	if t.certified != nil {
+		return tls.Dial("tcp", t.address, t.certified)
+	}
+	return net.Dial("tcp", t.address)
 }
 
 // readAnswer reads one response to its end.

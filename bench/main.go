@@ -7,7 +7,7 @@
 // target's process, throughput, latency and memory, and the medians of the
 // per-round ratios; single figures depend on the machine, ratios hardly.
 //
-//	go run ./bench [-rounds 6] [-slice 1.5s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted] [-large] [-other NAME=FILE]
+//	go run ./bench [-rounds 6] [-slice 1.5s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted] [-large] [-postgres] [-other NAME=FILE]
 //	               [-write docs] [-profile FILE] [-spread]
 package main
 
@@ -35,6 +35,7 @@ func main() {
 	flag.BoolVar(&o.large, "large", false, "also a gateway with 1,000,000 keys, 1,000 tuples a key and 10,000 models")
 	flag.StringVar(&only, "only", "", "scenarios whose names match")
 	flag.StringVar(&targets, "targets", "", "targets whose names match, beside the bare proxy")
+	flag.BoolVar(&o.postgres, "postgres", false, "also a gateway on a PostgreSQL server that is started for it")
 	flag.StringVar(&o.write, "write", "", "folder for performance.md and performance.svg")
 	flag.StringVar(&o.profile, "profile", "", "write a CPU profile of the first gateway under the load of all scenarios to this file, and measure nothing")
 	flag.BoolVar(&o.ablate, "ablate", false, "only what each part costs or saves that can be switched off: the gateway with and without it, in the scenarios that decide")
@@ -72,6 +73,7 @@ type options struct {
 	binary         string
 	others         []gateway // beside the usual ones
 	only, targets  *regexp.Regexp
+	postgres       bool
 	write, profile string
 	unbudgeted     bool
 	ablate         bool
@@ -89,11 +91,12 @@ func (o *options) addOther(text string) error {
 }
 
 func run(o *options) error {
-	targets, stop, err := startTargets(o)
+	f, err := startTargets(o)
 	if err != nil {
 		return err
 	}
-	defer stop()
+	defer f.stop()
+	targets := f.targets
 	if o.profile != "" {
 		return profile(o, targets)
 	}
@@ -103,16 +106,20 @@ func run(o *options) error {
 			continue
 		}
 		fmt.Fprintln(os.Stderr, "bench:", sc.Name)
-		lines, err := measure(o, &sc, targets)
+		var able []*target
+		for _, t := range targets {
+			if t.takesPart(&sc) {
+				able = append(able, t)
+			}
+		}
+		lines, err := measure(o, &sc, able)
 		if err != nil {
 			return err
 		}
 		results.Lines = append(results.Lines, lines...)
 	}
 	if o.only.MatchString("footprint") {
-		if results.Footprint, err = footprint(o, targets); err != nil {
-			return err
-		}
+		results.Footprint, err = footprint(o, f.providers)
 	}
-	return results.report(o, os.Stdout)
+	return errors.Join(err, results.report(o, os.Stdout))
 }

@@ -27,26 +27,30 @@ type line struct {
 	Scenario string
 	Target   string
 	Turns    []turn
-	// Ratios are the medians over the rounds of CPU ÷ that of the targets in
-	// yardsticks; 0 where there is no such target.
-	Ratios [3]float64
+	// Ratios are CPU ÷ that of the targets in yardsticks, of the same round.
+	Ratios [len(yardsticks)]spread
 	RSS    int64 // bytes, the most while the scenario ran
 }
 
 // measure runs the rounds of one scenario.
 func measure(o *options, sc *scenario, targets []*target) ([]line, error) {
-	lines := make([]line, len(targets))
+	lines, rates := make([]line, len(targets)), make([]int, len(targets))
 	for i, t := range targets {
 		lines[i] = line{Scenario: sc.Name, Target: t.name}
-		if _, err := drive(t, sc, o.slice/3); err != nil { // pools fill
+		first, err := drive(t, sc, o.slice/3, 0) // pools fill
+		if err != nil {
 			return nil, fmt.Errorf("%s, %s: %w", sc.Name, t.name, err)
+		}
+		rates[i] = sc.Rate
+		if sc.Share > 0 {
+			rates[i] = int(first.Rate * sc.Share)
 		}
 		t.resetPeak()
 	}
 	for round := range o.rounds {
 		order := rand.New(rand.NewPCG(0, uint64(round))).Perm(len(targets)) // no target always follows the same one
 		for _, at := range order {
-			got, err := quietSlice(targets[at], sc, o.slice*time.Duration(max(sc.Long, 1)))
+			got, err := quietSlice(targets[at], sc, o.slice*time.Duration(max(sc.Long, 1)), rates[at])
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", sc.Name, targets[at].name, err)
 			}
@@ -74,11 +78,11 @@ const (
 )
 
 // quietSlice is the turn of a few that lost the least to the host.
-func quietSlice(t *target, sc *scenario, d time.Duration) (turn, error) {
-	best, err := slice(t, sc, d)
+func quietSlice(t *target, sc *scenario, d time.Duration, rate int) (turn, error) {
+	best, err := slice(t, sc, d, rate)
 	for repeats := 1; err == nil && best.Stolen > mostStolen && repeats <= mostRepeats; repeats++ {
 		var again turn
-		if again, err = slice(t, sc, d); again.Stolen < best.Stolen {
+		if again, err = slice(t, sc, d, rate); again.Stolen < best.Stolen {
 			best = again
 		}
 		best.Repeats = repeats
@@ -87,8 +91,8 @@ func quietSlice(t *target, sc *scenario, d time.Duration) (turn, error) {
 }
 
 // slice is one turn: a moment to warm up, then the measured time.
-func slice(t *target, sc *scenario, d time.Duration) (turn, error) {
-	if _, err := drive(t, sc, d/6); err != nil {
+func slice(t *target, sc *scenario, d time.Duration, rate int) (turn, error) {
+	if _, err := drive(t, sc, d/6, rate); err != nil {
 		return turn{}, err
 	}
 	if err := t.settle(); err != nil {
@@ -99,7 +103,7 @@ func slice(t *target, sc *scenario, d time.Duration) (turn, error) {
 		return turn{}, err
 	}
 	began, lost := time.Now(), stolen()
-	got, err := drive(t, sc, d)
+	got, err := drive(t, sc, d, rate)
 	if err != nil {
 		return turn{}, err
 	}
@@ -115,18 +119,21 @@ func slice(t *target, sc *scenario, d time.Duration) (turn, error) {
 	return got.turn, nil
 }
 
-// ratio is the median over the rounds of a target's CPU time over another's;
-// 0 where there is no such other.
-func ratio(lines []line, i int, other string) float64 {
+// spread is a figure over the rounds; all 0 where there is none.
+type spread struct{ Median, Least, Most float64 }
+
+// ratio is a target's CPU time over another's, round by round; none where
+// there is no such other.
+func ratio(lines []line, i int, other string) spread {
 	base := slices.IndexFunc(lines, func(l line) bool { return l.Target == other })
 	if base < 0 {
-		return 0
+		return spread{}
 	}
 	var ratios []float64
 	for r, t := range lines[i].Turns {
 		ratios = append(ratios, t.CPU/lines[base].Turns[r].CPU)
 	}
-	return median(ratios)
+	return spread{median(ratios), slices.Min(ratios), slices.Max(ratios)}
 }
 
 // median of an even number is the mean of the two in the middle.

@@ -104,3 +104,11 @@ func stolen() time.Duration {
 	}
 	return time.Duration(ticks) * time.Second / 100 // USER_HZ
 }
+
+// sleepUntil sleeps until a moment, to the microsecond: the timers of the
+// runtime are as coarse as a millisecond on an idle processor.
+func sleepUntil(at time.Time) {
+	if left := unix.NsecToTimespec(time.Until(at).Nanoseconds()); left.Nano() > 0 {
+		_ = unix.ClockNanosleep(unix.CLOCK_MONOTONIC, 0, &left, nil) // a signal only starts the call early
+	}
+}

@@ -31,3 +31,6 @@ func cpuOf(pid int) (time.Duration, error) {
 
 // stolen is not known here.
 func stolen() time.Duration { return 0 }
+
+// sleepUntil sleeps until a moment.
+func sleepUntil(at time.Time) { time.Sleep(time.Until(at)) }

@@ -36,7 +36,7 @@ func profile(o *options, targets []*target) error {
 	done := make(chan error, 1)
 	go func() { done <- record(t, seconds, o.profile, o.binary) }()
 	for i := range chosen {
-		if _, err := drive(t, &chosen[i], o.slice); err != nil {
+		if _, err := drive(t, &chosen[i], o.slice, chosen[i].Rate); err != nil {
 			return err
 		}
 	}

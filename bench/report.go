@@ -83,6 +83,14 @@ func (l *line) failures() int {
 	return n
 }
 
+// String is the median and, in brackets, from where to where the rounds reach.
+func (s spread) String() string {
+	if s.Median == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.2f (%.2f–%.2f)", s.Median, s.Least, s.Most)
+}
+
 // rows is the table, its heads first. Latency is what a target adds over the
 // direct call, of the medians over the rounds. A yardstick that did not take
 // part has no column.
@@ -90,7 +98,7 @@ func (r *results) rows() [][]string {
 	heads := []string{"scenario", "target", "CPU µs/call"}
 	var compared []int
 	for k, name := range yardsticks {
-		if slices.ContainsFunc(r.Lines, func(l line) bool { return l.Ratios[k] != 0 }) {
+		if slices.ContainsFunc(r.Lines, func(l line) bool { return l.Ratios[k].Median != 0 }) {
 			compared = append(compared, k)
 			heads = append(heads, "÷ "+strings.TrimPrefix(name, "modelgate, "))
 		}
@@ -103,7 +111,7 @@ func (r *results) rows() [][]string {
 		}
 		row := []string{l.Scenario, l.Target, fmt.Sprintf("%.1f", l.cpu())}
 		for _, k := range compared {
-			row = append(row, fmt.Sprintf("%.2f", l.Ratios[k]))
+			row = append(row, l.Ratios[k].String())
 		}
 		for _, figure := range []float64{l.rate(), l.p50() - direct.p50(), l.p99() - direct.p99(), float64(l.RSS) / 1e6, float64(l.failures())} {
 			row = append(row, fmt.Sprintf("%.0f", figure))
@@ -153,8 +161,11 @@ func (r *results) footnotes() string {
 	fmt.Fprintf(&b, "%d turns; %d more were made again because the host took more than %.0f %% of a processor from them; it took that from %d of those that count\n",
 		all, repeats, mostStolen*100, noisy)
 	if f := r.Footprint; f != nil {
-		fmt.Fprintf(&b, "binary %.1f MiB; ready on an existing database of 10,000 keys after %d ms; idle RSS %.1f MB; an idle stream %.1f KiB (%d open)\n",
-			float64(f.Binary)/(1<<20), f.Start.Milliseconds(), float64(f.Idle)/1e6, float64(f.IdleStream)/1024, idleStreams)
+		fmt.Fprintf(&b, "binary %.1f MiB; ready on an existing database of 10,000 keys after %d ms; idle RSS %.1f MB; an idle stream %.1f KiB (%d open); a connection between calls %.1f KiB (%d open)\n",
+			float64(f.Binary)/(1<<20), f.Start.Milliseconds(), float64(f.Idle)/1e6, float64(f.IdleStream)/1024, idleStreams, float64(f.IdleConn)/1024, idleConns)
+		if f.IdleLarge > 0 {
+			fmt.Fprintf(&b, "idle RSS with %d keys %.1f MB\n", hundredfold().keys, float64(f.IdleLarge)/1e6)
+		}
 	}
 	return b.String()
 }

@@ -12,7 +12,32 @@ const (
 	modelSlow  = "sim-slow"   // after 50 ms
 	modelBurst = "sim-burst"  // a stream, all at once
 	modelPaced = "sim-paced"  // a stream, 10 ms between its events
+	modelLate  = "sim-late"   // a stream, all at once after 200 ms
 	modelHeld  = "sim-silent" // a stream that stays open after its first event
+)
+
+// models are all of them.
+var models = [...]string{modelPlain, modelSlow, modelBurst, modelPaced, modelLate, modelHeld}
+
+// link is how a target reaches the provider.
+type link int
+
+const (
+	overPlain link = iota // HTTP/1.1 without TLS
+	overTLS               // HTTP/1.1 over TLS
+	overHTTP2             // HTTP/2 over TLS
+)
+
+// links are the names of the links in paths, slugs and provider names.
+var links = [...]string{overPlain: "", overTLS: "tls", overHTTP2: "h2"}
+
+// prompt is what a request asks.
+type prompt int
+
+const (
+	promptText    prompt = iota // one message of Body bytes
+	promptAgent                 // an agent's: tools, calls and results, Body bytes in all
+	promptPicture               // one message with a picture of Body bytes
 )
 
 // scenario is one kind of load.
@@ -20,20 +45,29 @@ type scenario struct {
 	Name        string
 	Connections int
 	Model       string // native id, one of the above
-	Body        int    // bytes of the prompt
+	Prompt      prompt
+	Body        int // bytes of the prompt
 	// Long is how many times as long as others its turns are, 0 for once: few
 	// calls need more time until batches of them are like each other.
 	Long int
+	// Rate is how many calls per second begin, whether or not those before
+	// them have ended; latency counts from when a call should have begun. 0
+	// for a closed loop: each connection makes its next call when the last has
+	// ended.
+	Rate int
+	// Share makes Rate that part of what the target manages in a closed loop.
+	Share float64
 	// Proxy calls the provider-prefixed route with the native id, not the
 	// door.
 	Proxy bool
-	// TLS has the provider called over TLS.
-	TLS bool
+	// Link is how the provider is called.
+	Link link
+	// Front has clients call over TLS. Only targets with a certificate take
+	// part.
+	Front bool
 }
 
-func (s *scenario) stream() bool {
-	return s.Model == modelBurst || s.Model == modelPaced || s.Model == modelHeld
-}
+func (s *scenario) stream() bool { return s.Model != modelPlain && s.Model != modelSlow }
 
 // scenarios are in the order of the report.
 func scenarios() []scenario {
@@ -42,14 +76,27 @@ func scenarios() []scenario {
 		{Name: "door, 1 KB, c=32", Connections: 32, Model: modelPlain, Body: 900},
 		{Name: "door, 1 KB, c=256", Connections: 256, Model: modelPlain, Body: 900},
 		{Name: "door, 1 KB, 50 ms upstream, c=256", Connections: 256, Model: modelSlow, Body: 900},
-		{Name: "door, 1 KB, TLS upstream, c=32", Connections: 32, Model: modelPlain, Body: 900, TLS: true},
-		{Name: "door, 1 KB, TLS upstream, 50 ms, c=256", Connections: 256, Model: modelSlow, Body: 900, TLS: true},
+		{Name: "door, 1 KB, TLS upstream, c=32", Connections: 32, Model: modelPlain, Body: 900, Link: overTLS},
+		{Name: "door, 1 KB, TLS upstream, 50 ms, c=256", Connections: 256, Model: modelSlow, Body: 900, Link: overTLS},
+		{Name: "door, 1 KB, TLS both sides, c=32", Connections: 32, Model: modelPlain, Body: 900, Link: overTLS, Front: true},
+		{Name: "door, 1 KB, HTTP/2 upstream, c=32", Connections: 32, Model: modelPlain, Body: 900, Link: overHTTP2},
+		{Name: "door, 1 KB, 500 calls/s", Connections: 64, Model: modelPlain, Body: 900, Rate: 500, Long: 2},
+		{Name: "door, 1 KB, 3,000 calls/s", Connections: 256, Model: modelPlain, Body: 900, Rate: 3000},
+		{Name: "door, 1 KB, 80 % of saturation", Connections: 256, Model: modelPlain, Body: 900, Share: 0.8},
 		{Name: "provider proxy, 1 KB, c=32", Connections: 32, Model: modelPlain, Body: 900, Proxy: true},
 		{Name: "stream of 40, paced, c=64", Connections: 64, Model: modelPaced, Body: 900, Long: 4},
 		{Name: "stream of 40, burst, c=64", Connections: 64, Model: modelBurst, Body: 900},
+		{Name: "stream of 40 after 200 ms, c=2000", Connections: 2000, Model: modelLate, Body: 900, Long: 2},
 		{Name: "door, 100 KB, c=8", Connections: 8, Model: modelPlain, Body: 100_000},
 		{Name: "door, 100 KB, c=64", Connections: 64, Model: modelPlain, Body: 100_000},
+		{Name: "agent, 60 KB with tools, TLS upstream, c=16", Connections: 16, Model: modelBurst, Prompt: promptAgent, Body: 60_000, Link: overTLS},
+		{Name: "picture, 1 MB, TLS upstream, c=8", Connections: 8, Model: modelPlain, Prompt: promptPicture, Body: 1_000_000, Link: overTLS, Long: 2},
 	}
+}
+
+// takesPart says whether a target can serve a scenario.
+func (t *target) takesPart(sc *scenario) bool {
+	return (t.certified != nil) == sc.Front && (sc.Link != overHTTP2 || !t.onlyHTTP1)
 }
 
 // request is the bytes of one call of the scenario, on the i-th connection.
@@ -58,20 +105,56 @@ func (t *target) request(sc *scenario, i int) []byte {
 	switch {
 	case t.gateway && sc.Proxy:
 		path = "/openai" + path
-	case t.gateway && sc.TLS:
-		model = "bench/tls-" + sc.Model
 	case t.gateway:
-		model = "bench/" + sc.Model
-	case t.name == nameProxy && sc.TLS:
-		path = overTLS + path
+		model = slugOf(sc.Link, sc.Model)
+	case t.forwards && sc.Link != overPlain:
+		path = "/" + links[sc.Link] + path
 	}
 	ask := ""
 	if sc.stream() {
 		ask = `"stream":true,"stream_options":{"include_usage":true},`
 	}
-	body := fmt.Sprintf(`{"model":%q,%s"messages":[{"role":"user","content":%q}]}`, model, ask, strings.Repeat("word ", sc.Body/5))
+	body := fmt.Sprintf(`{"model":%q,%s%s}`, model, ask, sc.messages())
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nContent-Type: application/json\r\nAccept: application/json\r\nUser-Agent: OpenAI/Go 3.95.0\r\nContent-Length: %d\r\n\r\n%s",
-		path, t.address, t.keys[i%len(t.keys)], len(body), body)
+	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n%sContent-Type: application/json\r\nAccept: application/json\r\nUser-Agent: OpenAI/Go 3.95.0\r\nContent-Length: %d\r\n\r\n%s",
+		path, t.address, t.keys[i%len(t.keys)], t.header, len(body), body)
 	return b.Bytes()
+}
+
+// slugOf is the catalog's slug of a model that is reached over a link.
+func slugOf(l link, model string) string {
+	if l == overPlain {
+		return "bench/" + model
+	}
+	return "bench/" + links[l] + "-" + model
+}
+
+// messages are the members of a request that hold its prompt.
+func (s *scenario) messages() string {
+	switch s.Prompt {
+	case promptAgent:
+		return agentMessages(s.Body)
+	case promptPicture:
+		return fmt.Sprintf(`"messages":[{"role":"user","content":[{"type":"text","text":"What is in this picture?"},{"type":"image_url","image_url":{"url":"data:image/png;base64,%s"}}]}]`,
+			strings.Repeat("iVBORw0KGgo/", s.Body/12))
+	}
+	return fmt.Sprintf(`"messages":[{"role":"user","content":%q}]`, strings.Repeat("word ", s.Body/5))
+}
+
+// agentMessages are what an agent sends in the middle of its work: a third of
+// the bytes are tools, the rest alternates calls and their results.
+func agentMessages(size int) string {
+	var tools, turns []string
+	for i, n := 0, 0; n < size/3; i++ {
+		tool := fmt.Sprintf(`{"type":"function","function":{"name":"tool_%d","description":%q,"parameters":{"type":"object","properties":{"path":{"type":"string","description":"An absolute path"},"lines":{"type":"array","items":{"type":"integer"}}},"required":["path"]}}}`,
+			i, strings.Repeat("Reads or writes part of a file. ", 20))
+		tools, n = append(tools, tool), n+len(tool)
+	}
+	turns = append(turns, `{"role":"system","content":"You are a careful engineer."},{"role":"user","content":"Find the failing test."}`)
+	for i, n := 0, 0; n < size*2/3; i++ {
+		turn := fmt.Sprintf(`{"role":"assistant","tool_calls":[{"id":"call_%d","type":"function","function":{"name":"tool_1","arguments":"{\"path\":\"/src/main.go\"}"}}]},{"role":"tool","tool_call_id":"call_%d","content":%q}`,
+			i, i, strings.Repeat("\tif err != nil {\n\t\treturn err // \"quoted\"\n\t}\n", 30))
+		turns, n = append(turns, turn), n+len(turn)
+	}
+	return fmt.Sprintf(`"tools":[%s],"messages":[%s]`, strings.Join(tools, ","), strings.Join(turns, ","))
 }

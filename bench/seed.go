@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
 	"modelgate"
@@ -30,14 +31,17 @@ func ordinary() scale { return scale{keys: 10_000, tuples: 5, models: 400} }
 // hundredfold is the scale that must cost a call no more.
 func hundredfold() scale { return scale{keys: 1_000_000, tuples: 1000, models: 10_000} }
 
+// providerNames are the gateway's names of the provider, by link.
+var providerNames = [...]string{overPlain: "openai", overTLS: "openai-tls", overHTTP2: "openai-h2"}
+
 // keysInUse is how many keys the load presents; each connection has one.
 const keysInUse = 256
 
 // seed fills a new database: an organization with a budget, a sub-account
 // with a budget, and keys with a budget each. It returns the keys to present.
-func seed(dir string, s scale) ([]string, error) {
+func seed(database, dir string, s scale) ([]string, error) {
 	ctx := context.Background()
-	db, err := store.Open(ctx, store.Options{URL: "sqlite:modelgate.db", DataDir: dir, Mode: store.Exclusive})
+	db, err := store.Open(ctx, store.Options{URL: database, DataDir: dir, Mode: store.Exclusive})
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +49,7 @@ func seed(dir string, s scale) ([]string, error) {
 	if err := errors.Join(err, db.Close()); err != nil {
 		return nil, err
 	}
-	return secrets, multiply(filepath.Join(dir, "modelgate.db"), template, s.keys)
+	return secrets, multiply(database, dir, template, s.keys)
 }
 
 // seedRows makes all that the load uses, and one more key for multiply to copy.
@@ -96,30 +100,36 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 	return secrets[:keysInUse], last, nil
 }
 
-// tuples are the n rules of a key; no other key has them, and the last two are
+// tuples are the n rules of a key; no other key has them, and the last are
 // the ones that allow the calls.
 func tuples(n, key int) []modelgate.Entitlement {
 	var list []modelgate.Entitlement
-	for i := range n - 2 {
+	for i := range n - len(providerNames) {
 		list = append(list, modelgate.Entitlement{Axis: modelgate.AxisProvider, Provider: fmt.Sprintf("other-%d-%d", key, i), ModelPattern: "model-*", Effect: modelgate.Allow})
 	}
-	for _, provider := range []string{"openai-tls", "openai"} {
+	for _, provider := range providerNames {
 		list = append(list, modelgate.Entitlement{Axis: modelgate.AxisProvider, Provider: provider, ModelPattern: "*", Effect: modelgate.Allow})
 	}
 	return list
 }
 
 // multiply makes n more keys like one there is, with digests of their own.
-func multiply(file string, template modelgate.KeyID, n int) error {
-	db, err := sql.Open("sqlite", file)
+func multiply(database, dir string, template modelgate.KeyID, n int) error {
+	driver, source := "sqlite", filepath.Join(dir, "modelgate.db")
+	id, digest := "printf('00000000-0000-7000-8000-%012x', n.i)", "randomblob(32)"
+	if strings.HasPrefix(database, "postgres") {
+		driver, source = "pgx", database
+		id, digest = "'00000000-0000-7000-8000-' || lpad(to_hex(n.i), 12, '0')", "sha256(n.i::text::bytea)"
+	}
+	db, err := sql.Open(driver, source)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
 	columns := "client_id, sub_account_id, prefix, status, scopes, entitlements, denies, backing, limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at"
-	_, err = db.Exec(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
-INSERT INTO api_key (id, digest, `+columns+`)
-SELECT printf('00000000-0000-7000-8000-%012x', n.i), randomblob(32), `+columns+` FROM n JOIN api_key ON api_key.id = ?`, n, string(template))
+	_, err = db.Exec(fmt.Sprintf(`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
+INSERT INTO api_key (id, digest, %s)
+SELECT %s, %s, %s FROM n JOIN api_key ON api_key.id = $1`, n, columns, id, digest, columns), string(template))
 	return err
 }
 
@@ -128,9 +138,9 @@ func catalogOf(n int) string {
 	var b strings.Builder
 	for i := range n {
 		if i == n/2 {
-			for _, m := range []string{modelPlain, modelSlow, modelBurst, modelPaced, modelHeld} {
-				for slug, provider := range map[string]string{"bench/": "openai", "bench/tls-": "openai-tls"} {
-					fmt.Fprintf(&b, "  - {slug: %s%s, kind: llm, context_length: 128000, max_output: 16000, routes: [{provider: %s, model: %s}], price: {input: 1, cached_input: 0.1, output: 2}}\n", slug, m, provider, m)
+			for _, m := range models {
+				for l, provider := range providerNames {
+					fmt.Fprintf(&b, "  - {slug: %s, kind: llm, context_length: 400000, max_output: 16000, routes: [{provider: %s, model: %s}], price: {input: 1, cached_input: 0.1, output: 2}}\n", slugOf(link(l), m), provider, m)
 				}
 			}
 		}

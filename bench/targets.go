@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"net/http"
@@ -13,14 +14,18 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"modelgate/test/testkit"
 )
 
 // Names of targets that others are compared with.
 const (
-	nameDirect = "direct"
-	nameProxy  = "bare proxy"
-	nameNginx  = "nginx"
-	nameAlways = "modelgate, always"
+	nameDirect   = "direct"
+	nameProxy    = "bare proxy"
+	nameNginx    = "nginx"
+	nameAlways   = "modelgate, always"
+	nameInterval = "modelgate, interval"
+	namePostgres = "modelgate, PostgreSQL"
 	// nameUnbudgeted is a gateway whose organization has no budgets.
 	nameUnbudgeted = "modelgate, no budgets"
 	// nameLarge is one with a hundred times as much of everything.
@@ -31,10 +36,16 @@ const (
 type target struct {
 	name    string
 	gateway bool
-	address string
-	admin   string   // where a gateway serves profiles
-	keys    []string // to present; each connection has one
-	process *exec.Cmd
+	// forwards: a path names the link, as in /tls/v1/chat/completions.
+	forwards bool
+	// onlyHTTP1: it cannot call a provider over HTTP/2.
+	onlyHTTP1 bool
+	address   string
+	certified *tls.Config // how clients call it over TLS, nil without TLS
+	header    string      // lines that it wants in the header of each call
+	admin     string      // where a gateway serves profiles
+	keys      []string    // to present; each connection has one
+	process   *exec.Cmd
 }
 
 // cpu is the processor time that the target's process has used so far.
@@ -64,66 +75,77 @@ func (t *target) resetPeak() {
 	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", t.process.Process.Pid), []byte("5"), 0)
 }
 
+// end ends the target's process.
+func (t *target) end() {
+	_ = t.process.Process.Signal(syscall.SIGTERM) // it may have ended by itself
+	_ = t.process.Wait()
+}
+
 // fleet is what has been started.
 type fleet struct {
-	dir     string
-	secure  *target // the provider over TLS; nobody calls it directly
-	targets []*target
+	dir       string
+	providers [len(links)]*target // by the link over which they are called
+	trust     *tls.Config         // of the certificate that all have
+	ends      []func()            // of what is no target
+	targets   []*target
 }
 
 func (f *fleet) stop() {
-	all := f.targets
-	if f.secure != nil {
-		all = append(all, f.secure)
+	for _, t := range append(f.targets, f.providers[:]...) {
+		if t == nil {
+			continue
+		}
+		t.end()
 	}
-	for _, t := range all {
-		_ = t.process.Process.Signal(syscall.SIGTERM) // it may have ended by itself
-		_ = t.process.Wait()
+	for _, end := range f.ends {
+		end()
 	}
 	_ = os.RemoveAll(f.dir)
 }
 
 // startTargets starts all that take turns: the provider, the bare proxy,
 // nginx where there is one, and the gateway in all its ways.
-func startTargets(o *options) ([]*target, func(), error) {
+func startTargets(o *options) (*fleet, error) {
 	dir, err := os.MkdirTemp("", "modelgate-bench-")
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	f := &fleet{dir: dir}
 	if err := f.startAll(o); err != nil {
 		f.stop()
-		return nil, nil, err
+		return nil, err
 	}
-	return f.targets, f.stop, nil
+	return f, nil
 }
 
 func (f *fleet) startAll(o *options) error {
-	if err := trustProvider(f.dir); err != nil {
+	var err error
+	if f.trust, err = makeCertificate(f.dir); err != nil {
 		return err
 	}
-	if err := f.add(startSelf(nameDirect, "upstream")); err != nil {
-		return err
-	}
-	secure, err := startSelf(nameDirect, "TLS upstream")
-	if err != nil {
-		return err
-	}
-	f.secure = secure
-	upstream := f.targets[0].address
-	if err := f.add(startSelf(nameProxy, "proxy", upstreamVariable+"="+upstream, tlsVariable+"="+secure.address)); err != nil {
-		return err
-	}
-	if path, err := exec.LookPath("nginx"); err == nil && o.targets.MatchString(nameNginx) {
-		if err := f.add(startNginx(path, f.dir, upstream)); err != nil {
+	for l, role := range [...]string{overPlain: "upstream", overTLS: "TLS upstream", overHTTP2: "HTTP/2 upstream"} {
+		if f.providers[l], err = startSelf(nameDirect, role); err != nil {
 			return err
 		}
 	}
+	f.targets = append(f.targets, f.providers[overPlain], f.overTLS(*f.providers[overTLS]))
+	if err := f.startProxies(o); err != nil {
+		return err
+	}
 	gateways := []gateway{
-		{name: "modelgate, interval", binary: o.binary, fsync: "interval"},
+		{name: nameInterval, binary: o.binary, fsync: "interval"},
 		{name: nameAlways, binary: o.binary, fsync: "always"},
+		{name: nameInterval, binary: o.binary, fsync: "interval", front: true},
 		{name: nameUnbudgeted, binary: o.binary, fsync: "interval"},
 		{name: nameLarge, binary: o.binary, fsync: "interval"},
+	}
+	if o.postgres && o.targets.MatchString(namePostgres) {
+		database, end, err := testkit.StartPostgres()
+		if err != nil {
+			return err
+		}
+		f.ends = append(f.ends, end)
+		gateways = append(gateways, gateway{name: namePostgres, binary: o.binary, fsync: "interval", database: database})
 	}
 	if o.ablate {
 		const server, provider = ", http: standard", ", transport: standard"
@@ -133,23 +155,62 @@ func (f *fleet) startAll(o *options) error {
 			gateway{name: "modelgate, standard both", binary: o.binary, fsync: "interval", server: server, provider: provider})
 	}
 	for _, g := range append(gateways, o.others...) {
-		if g.name == nameUnbudgeted && !o.unbudgeted || g.name == nameLarge && !o.large {
+		if g.name == nameUnbudgeted && !o.unbudgeted || g.name == nameLarge && !o.large || !o.targets.MatchString(g.name) {
 			continue
 		}
-		if !o.targets.MatchString(g.name) {
-			continue
-		}
-		g.scale, g.upstream, g.secure = ordinary(), upstream, secure.address
-		if g.name == nameLarge {
-			g.scale = hundredfold()
-		}
-		g.scale.unlimited = g.name == nameUnbudgeted
-		g.dir = filepath.Join(f.dir, strings.ReplaceAll(g.name, " ", "-"))
-		if err := f.add(g.start()); err != nil {
+		if err := f.startGateway(g); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// overTLS is a target that clients call over TLS.
+func (f *fleet) overTLS(t target) *target {
+	t.certified = f.trust
+	return &t
+}
+
+// startProxies starts what only forwards.
+func (f *fleet) startProxies(o *options) error {
+	var env []string
+	for l, provider := range f.providers {
+		env = append(env, upstreamVariable+strings.ToUpper(links[l])+"="+provider.address)
+	}
+	for _, role := range []string{"proxy", "TLS proxy"} {
+		t, err := startSelf(nameProxy, role, env...)
+		if err != nil {
+			return err
+		}
+		t.forwards = true
+		if role == "TLS proxy" {
+			t = f.overTLS(*t)
+		}
+		f.targets = append(f.targets, t)
+	}
+	path, err := exec.LookPath("nginx")
+	if err != nil || !o.targets.MatchString(nameNginx) {
+		return nil
+	}
+	return f.add(startNginx(path, f.dir, f.providers))
+}
+
+// startGateway starts a gateway on a database of its own.
+func (f *fleet) startGateway(g gateway) error {
+	g.scale, g.providers = ordinary(), f.providers
+	if g.name == nameLarge {
+		g.scale = hundredfold()
+	}
+	g.scale.unlimited = g.name == nameUnbudgeted
+	g.dir = filepath.Join(f.dir, fmt.Sprintf("%s-%d", strings.ReplaceAll(g.name, " ", "-"), len(f.targets)))
+	if g.front {
+		g.server += fmt.Sprintf(", tls: {cert_file: %q, key_file: %q}", filepath.Join(f.dir, certificateFile), filepath.Join(f.dir, certificateKeyFile))
+	}
+	t, err := g.start()
+	if err == nil && g.front {
+		t = f.overTLS(*t)
+	}
+	return f.add(t, err)
 }
 
 func (f *fleet) add(t *target, err error) error {
@@ -217,13 +278,15 @@ events { worker_connections 8192; }
 http {
   access_log off; client_body_temp_path %[1]s/body; proxy_temp_path %[1]s/proxy;
   fastcgi_temp_path %[1]s/f; uwsgi_temp_path %[1]s/u; scgi_temp_path %[1]s/s;
-  client_body_buffer_size 256k; client_max_body_size 20m; keepalive_requests 100000000;
-  upstream provider { server %[3]s; keepalive 1024; keepalive_requests 100000000; }
-  server { listen %[2]s; location / { proxy_pass http://provider; proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; proxy_read_timeout 600s; } }
+  client_body_buffer_size 2m; client_max_body_size 20m; keepalive_requests 100000000;
+  proxy_http_version 1.1; proxy_set_header Connection ""; proxy_buffering off; proxy_read_timeout 600s;
+  upstream plain { server %[3]s; keepalive 1024; keepalive_requests 100000000; }
+  upstream secure { server %[4]s; keepalive 1024; keepalive_requests 100000000; }
+  server { listen %[2]s; location / { proxy_pass http://plain; } location /tls/ { proxy_pass https://secure/; } }
 }
 `
 
-func startNginx(path, dir, upstream string) (*target, error) {
+func startNginx(path, dir string, providers [len(links)]*target) (*target, error) {
 	dir = filepath.Join(dir, "nginx")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -233,11 +296,11 @@ func startNginx(path, dir, upstream string) (*target, error) {
 		return nil, err
 	}
 	file := filepath.Join(dir, "nginx.conf")
-	if err := os.WriteFile(file, fmt.Appendf(nil, nginxConfig, dir, addr, upstream), 0o600); err != nil {
+	if err := os.WriteFile(file, fmt.Appendf(nil, nginxConfig, dir, addr, providers[overPlain].address, providers[overTLS].address), 0o600); err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(path, "-p", dir, "-c", file, "-e", filepath.Join(dir, "error.log"))
-	t := &target{name: nameNginx, address: addr, keys: []string{"sk-bench"}, process: cmd}
+	t := &target{name: nameNginx, forwards: true, onlyHTTP1: true, address: addr, keys: []string{"sk-bench"}, process: cmd}
 	if err := startMeasured(cmd); err != nil {
 		return nil, err
 	}

@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +43,10 @@ func answer(conn net.Conn, model string, whole []byte, stream [][]byte) error {
 	switch model {
 	case modelSlow:
 		time.Sleep(50 * time.Millisecond)
+	case modelLate:
+		time.Sleep(200 * time.Millisecond)
+		_, err := conn.Write(bytes.Join(stream, nil))
+		return err
 	case modelBurst:
 		_, err := conn.Write(bytes.Join(stream, nil))
 		return err
@@ -86,14 +92,32 @@ func readRequest(r *bufio.Reader) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	model := modelPlain
-	for _, m := range [...]string{modelSlow, modelBurst, modelPaced, modelHeld} {
+	_, err = r.Discard(length)
+	return modelIn(start), err
+}
+
+// modelIn is the model that the first bytes of a body name.
+func modelIn(start []byte) string {
+	for _, m := range models {
 		if bytes.Contains(start, []byte(`"`+m+`"`)) {
-			model = m
+			return m
 		}
 	}
-	_, err = r.Discard(length)
-	return model, err
+	return modelPlain
+}
+
+// serveHTTP2 is the provider over HTTP/2. It answers every
+// model at once.
+func serveHTTP2(l net.Listener) error {
+	_, whole, _ := bytes.Cut(cannedAnswer(), []byte("\r\n\r\n"))
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(whole) // the caller may be gone
+	})}
+	return server.Serve(l)
 }
 
 func cannedAnswer() []byte {

@@ -68,6 +68,17 @@ func NewPostgresCluster(t testing.TB) *PostgresCluster {
 	return c
 }
 
+// StartPostgres starts a cluster for a program that is not a test and returns
+// the URL of its empty database. End stops and removes it, as the end of the
+// program does.
+func StartPostgres() (address string, end func(), err error) {
+	c, err := startCluster()
+	if err != nil {
+		return "", nil, err
+	}
+	return c.url(), c.dog.stop, nil
+}
+
 // Database is the URL of a fresh, empty database; it goes with the cluster.
 func (c *PostgresCluster) Database(t testing.TB) string {
 	t.Helper()
