@@ -3,45 +3,12 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
 
-	"github.com/alecthomas/kong"
+	"modelgate/internal/cli"
 )
-
-// commands is the command line, one field a command.
-type commands struct {
-	Dev       devCommand       `cmd:"" help:"Try Modelgate: embedded database, simulated providers, one organization."`
-	Serve     serveCommand     `cmd:"" help:"Run the gateway."`
-	Config    configCommand    `cmd:"" help:"Check the configuration file or print its schema."`
-	Client    clientCommand    `cmd:"" help:"Organizations: create, list, set."`
-	Ceiling   ceilingCommand   `cmd:"" help:"What an organization's keys can at most be issued with."`
-	Key       keyCommand       `cmd:"" help:"Keys: issue, revoke, limits."`
-	Evidence  evidenceCommand  `cmd:"" help:"Evidence: verify a file, the keys that sign."`
-	Reconcile reconcileCommand `cmd:"" help:"Recompute the books from the usage rows; fail on any difference."`
-	Spool     spoolCommand     `cmd:"" help:"Book what a lost instance left."`
-	Budget    budgetCommand    `cmd:"" help:"Budgets: list, remove."`
-	Balance   balanceCommand   `cmd:"" help:"Prepaid balances: credit, show."`
-	Catalog   catalogCommand   `cmd:"" help:"The catalog: import."`
-	DB        dbCommand        `cmd:"" help:"Databases: copy."`
-	Export    exportCommand    `cmd:"" help:"Billing events: resend."`
-	MasterKey masterKeyCommand `cmd:"" name:"master-key" help:"The key that stored secrets are sealed under: rotate."`
-	Version   versionCommand   `cmd:"" help:"Print the version."`
-}
-
-// environment is the outside world a command sees, so that a test can run the
-// whole program in its own process.
-type environment struct {
-	ctx    context.Context
-	stdout io.Writer
-	stderr io.Writer
-	lookup func(string) (string, bool)
-}
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "serve" {
@@ -52,98 +19,6 @@ func main() {
 	// From the first signal on the next one ends the process as if it had not
 	// been asked for: what is booked is in the spool, and the rest is replayed.
 	context.AfterFunc(ctx, stop)
-	env := &environment{ctx: ctx, stdout: os.Stdout, stderr: os.Stderr, lookup: os.LookupEnv}
-	os.Exit(run(env, os.Args[1:]))
-}
-
-// The exit codes of every command.
-const (
-	exitOK    = 0
-	exitError = 1
-	exitUsage = 2
-)
-
-// errQuiet ends a command with exitError when it has already said why.
-var errQuiet = errors.New("already reported")
-
-// run parses the arguments and runs the command; it returns the exit code.
-func run(env *environment, args []string) int {
-	var cli commands
-	exited := -1
-	parser, err := kong.New(&cli,
-		kong.Name("modelgate"),
-		kong.Description("A self-hosted gateway between clients and model providers."),
-		kong.Writers(env.stdout, env.stderr),
-		kong.Exit(func(code int) { exited = code }),
-		kong.UsageOnError(),
-	)
-	if err != nil {
-		fmt.Fprintln(env.stderr, "modelgate:", err)
-		return exitError
-	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	command, err := parser.Parse(args)
-	if exited >= 0 {
-		return exited
-	}
-	if err != nil {
-		fmt.Fprintln(env.stderr, "modelgate:", err)
-		if len(args) > 1 && args[0] == "evidence" && args[1] == "verify" {
-			return exitVerifyUsage
-		}
-		return exitUsage
-	}
-	if err := command.Run(env); err != nil {
-		if code, ok := errors.AsType[exitWith](err); ok {
-			return int(code)
-		}
-		if !errors.Is(err, errQuiet) {
-			fmt.Fprintln(env.stderr, "modelgate:", err)
-		}
-		return exitError
-	}
-	return exitOK
-}
-
-// versionCommand is `modelgate version`.
-type versionCommand struct {
-	JSON bool `name:"json" help:"Print JSON."`
-}
-
-// Run prints the version.
-func (c *versionCommand) Run(env *environment) error {
-	out := output{env.stdout, c.JSON}
-	return out.value(struct {
-		Version string `json:"version"`
-		Go      string `json:"go"`
-	}{buildVersion(), goVersion()}, func(w io.Writer) {
-		fmt.Fprintln(w, "modelgate", buildVersion(), goVersion())
-	})
-}
-
-// buildVersion is the module's version or, built from a checkout, the
-// revision.
-func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "devel-" + s.Value[:12]
-		}
-	}
-	return "devel"
-}
-
-func goVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.GoVersion
-	}
-	return "go"
+	env := &cli.Environment{Context: ctx, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv}
+	os.Exit(cli.Run(env, os.Args[1:]))
 }

@@ -1,6 +1,6 @@
 // Package server puts a gateway together and runs it: listeners, router,
-// probes, metrics, reload of the configuration, shutdown. Package
-// cmd/modelgate is the command line in front of it.
+// probes, metrics, reload of the configuration, shutdown. Package cli is the
+// command line in front of it.
 package server
 
 import (

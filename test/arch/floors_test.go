@@ -72,7 +72,8 @@ var floor = map[string]int{
 
 	"internal/server": 5,
 
-	"cmd/modelgate": 6,
+	"internal/cli":  6,
+	"cmd/modelgate": 7,
 
 	"internal/provider/http1/http1test": testOnly,
 
@@ -89,7 +90,7 @@ var floor = map[string]int{
 var reserved = map[string][]string{
 	"database/sql":              {"internal/store"},
 	"database/sql/driver":       {"internal/store"},
-	module + "/internal/config": {"cmd/modelgate", "internal/server"},
+	module + "/internal/config": {"internal/cli", "internal/server"},
 }
 
 func TestFloors(t *testing.T) {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"encoding/json"
@@ -24,11 +24,11 @@ type operatorFlags struct {
 	JSON       bool   `name:"json" help:"Print one JSON value and nothing else."`
 }
 
-func (f *operatorFlags) output(env *environment) output { return output{env.stdout, f.JSON} }
+func (f *operatorFlags) output(env *Environment) output { return output{env.Stdout, f.JSON} }
 
 // open loads the configuration and opens the database beside a running
 // service.
-func (f *operatorFlags) open(env *environment) (*config.Config, *store.DB, error) {
+func (f *operatorFlags) open(env *Environment) (*config.Config, *store.DB, error) {
 	cfg, err := env.loadConfig(f.ConfigFile)
 	if err != nil {
 		return nil, nil, err
@@ -38,7 +38,7 @@ func (f *operatorFlags) open(env *environment) (*config.Config, *store.DB, error
 }
 
 // withDB runs do on the database beside a running service.
-func (f *operatorFlags) withDB(env *environment, do func(*config.Config, *store.DB) error) error {
+func (f *operatorFlags) withDB(env *Environment, do func(*config.Config, *store.DB) error) error {
 	cfg, db, err := f.open(env)
 	if err != nil {
 		return err
@@ -49,9 +49,9 @@ func (f *operatorFlags) withDB(env *environment, do func(*config.Config, *store.
 
 // openStore opens the database of a configuration, or the one at o.URL, for a
 // command.
-func (e *environment) openStore(cfg *config.Config, o store.Options) (*store.DB, error) {
-	o.Log, o.Software = slog.New(slog.NewTextHandler(e.stderr, nil)), buildVersion()
-	return server.OpenStore(e.ctx, cfg, o)
+func (e *Environment) openStore(cfg *config.Config, o store.Options) (*store.DB, error) {
+	o.Log, o.Software = slog.New(slog.NewTextHandler(e.Stderr, nil)), buildVersion()
+	return server.OpenStore(e.Context, cfg, o)
 }
 
 // audit begins the record of a change made by a command.
@@ -109,14 +109,14 @@ type clientCreate struct {
 }
 
 // Run is `modelgate client create`.
-func (c *clientCreate) Run(env *environment) error {
+func (c *clientCreate) Run(env *Environment) error {
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
 		client := newClient(c.Name, time.Now())
 		if err := c.apply(&client); err != nil {
 			return err
 		}
 		record := audit("client create", "client.create", "client", string(client.ID), client)
-		if err := db.CreateClient(env.ctx, client, record); err != nil {
+		if err := db.CreateClient(env.Context, client, record); err != nil {
 			return err
 		}
 		return c.show(env, []modelgate.Client{client}, client)
@@ -137,7 +137,7 @@ func newClient(name string, now time.Time) modelgate.Client {
 }
 
 // show prints organizations as a table, or value as JSON.
-func (f *operatorFlags) show(env *environment, clients []modelgate.Client, value any) error {
+func (f *operatorFlags) show(env *Environment, clients []modelgate.Client, value any) error {
 	return f.output(env).table(value, "ID\tNAME\tROUTING\tBILLING\tMAX KEYS\tCREATED", func(row func(...any)) {
 		for _, c := range clients {
 			row(c.ID, c.Name, c.RoutingPolicy, c.Billing, c.MaxKeys, c.CreatedAt.Format(time.RFC3339))
@@ -148,9 +148,9 @@ func (f *operatorFlags) show(env *environment, clients []modelgate.Client, value
 type clientList struct{ operatorFlags }
 
 // Run is `modelgate client list`.
-func (c *clientList) Run(env *environment) error {
+func (c *clientList) Run(env *Environment) error {
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
-		clients, err := db.Clients(env.ctx)
+		clients, err := db.Clients(env.Context)
 		if err != nil {
 			return err
 		}
@@ -167,11 +167,11 @@ type clientSet struct {
 }
 
 // Run is `modelgate client set`.
-func (c *clientSet) Run(env *environment) error {
+func (c *clientSet) Run(env *Environment) error {
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
 		change := map[string]any{"name": c.Name, "max_keys": c.MaxKeys, "routing_policy": c.RoutingPolicy, "billing": c.Billing, "limits": c.limits()}
 		var changed modelgate.Client
-		err := db.UpdateClient(env.ctx, modelgate.ClientID(c.ID), func(client *modelgate.Client) error {
+		err := db.UpdateClient(env.Context, modelgate.ClientID(c.ID), func(client *modelgate.Client) error {
 			if c.Name != nil {
 				client.Name = strings.TrimSpace(*c.Name)
 			}
@@ -199,7 +199,7 @@ type ceilingSet struct {
 }
 
 // Run is `modelgate ceiling set`.
-func (c *ceilingSet) Run(env *environment) error {
+func (c *ceilingSet) Run(env *Environment) error {
 	text, err := os.ReadFile(c.File)
 	if err != nil {
 		return err
@@ -219,7 +219,7 @@ func (c *ceilingSet) Run(env *environment) error {
 		return fmt.Errorf("%s: %w", c.File, err)
 	}
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
-		err = db.UpdateClient(env.ctx, modelgate.ClientID(c.Client), func(client *modelgate.Client) error {
+		err = db.UpdateClient(env.Context, modelgate.ClientID(c.Client), func(client *modelgate.Client) error {
 			client.Ceiling = ceiling
 			return nil
 		}, audit("ceiling set", "ceiling.change", "client", c.Client, ceiling))
@@ -251,7 +251,7 @@ type keyIssue struct {
 }
 
 // Run is `modelgate key issue`.
-func (c *keyIssue) Run(env *environment) error {
+func (c *keyIssue) Run(env *Environment) error {
 	return c.withDB(env, func(cfg *config.Config, db *store.DB) error {
 		catalog, err := cfg.NewCatalog()
 		if err != nil {
@@ -272,7 +272,7 @@ func (c *keyIssue) Run(env *environment) error {
 				return fmt.Errorf("--entitlements: %w", err)
 			}
 		}
-		issued, err := issueKey(env.ctx, db, modelgate.ClientID(c.Client), wish, catalog)
+		issued, err := issueKey(env.Context, db, modelgate.ClientID(c.Client), wish, catalog)
 		if err != nil {
 			return err
 		}
@@ -289,9 +289,9 @@ type keyRevoke struct {
 }
 
 // Run is `modelgate key revoke`.
-func (c *keyRevoke) Run(env *environment) error {
+func (c *keyRevoke) Run(env *Environment) error {
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
-		key, err := db.FindKey(env.ctx, modelgate.KeyID(c.ID))
+		key, err := db.FindKey(env.Context, modelgate.KeyID(c.ID))
 		if err != nil {
 			return err
 		}
@@ -300,7 +300,7 @@ func (c *keyRevoke) Run(env *environment) error {
 			revoke, set = db.RevokeKeyAlone, map[string]string{"children": "keep"}
 		}
 		record := audit("key revoke", "key.revoke", "key", c.ID, set)
-		if _, err := revoke(env.ctx, key.ClientID, store.KeyScope{}, key.ID, record); err != nil {
+		if _, err := revoke(env.Context, key.ClientID, store.KeyScope{}, key.ID, record); err != nil {
 			return err
 		}
 		key.Status = modelgate.KeyRevoked
@@ -309,7 +309,7 @@ func (c *keyRevoke) Run(env *environment) error {
 }
 
 // showKey prints a key.
-func (f *operatorFlags) showKey(env *environment, key modelgate.Key) error {
+func (f *operatorFlags) showKey(env *Environment, key modelgate.Key) error {
 	value := struct {
 		modelgate.Key
 		ClientID modelgate.ClientID `json:"client_id"`
@@ -327,12 +327,12 @@ type keyLimits struct {
 }
 
 // Run is `modelgate key limits`.
-func (c *keyLimits) Run(env *environment) error {
+func (c *keyLimits) Run(env *Environment) error {
 	if c.limits() == (modelgate.Limits{}) {
 		return errors.New("name at least one of --rps, --burst and --concurrency")
 	}
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
-		key, err := db.FindKey(env.ctx, modelgate.KeyID(c.ID))
+		key, err := db.FindKey(env.Context, modelgate.KeyID(c.ID))
 		if err != nil {
 			return err
 		}
@@ -341,7 +341,7 @@ func (c *keyLimits) Run(env *environment) error {
 			return err
 		}
 		record := audit("key limits", "key.limits", "key", c.ID, key.Limits)
-		if err := db.SetKeyLimits(env.ctx, key.ClientID, key.ID, key.Limits, record); err != nil {
+		if err := db.SetKeyLimits(env.Context, key.ClientID, key.ID, key.Limits, record); err != nil {
 			return err
 		}
 		return c.showKey(env, key)

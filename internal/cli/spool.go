@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -34,7 +34,7 @@ type shipped struct {
 
 // Run is `modelgate spool ship`. It may be run any number of times. What the
 // instance held of budgets is free once its calls are booked.
-func (c *spoolShip) Run(env *environment) (err error) {
+func (c *spoolShip) Run(env *Environment) (err error) {
 	// Opening a spool makes its directory, which would hide a wrong name.
 	if info, err := os.Stat(c.Dir); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (c *spoolShip) Run(env *environment) (err error) {
 		return err
 	}
 	defer db.Close()
-	log := server.NewLog(env.stderr, cfg, new(slog.LevelVar))
+	log := server.NewLog(env.Stderr, cfg, new(slog.LevelVar))
 	left, err := spool.Open(spool.Options{FS: spool.Dir(c.Dir), Log: log, ReadOnly: true})
 	if errors.Is(err, spool.ErrLocked) {
 		return fmt.Errorf("%s is in use: an instance is running on it and books it by itself", c.Dir)
@@ -56,10 +56,10 @@ func (c *spoolShip) Run(env *environment) (err error) {
 	}
 	defer func() { err = errors.Join(err, left.Close()) }()
 	shipper := worker.NewShipper(left, db, log, nil)
-	if err := shipper.Recover(env.ctx); err != nil {
+	if err := shipper.Recover(env.Context); err != nil {
 		return err
 	}
-	if err := db.EndSlices(env.ctx, left.Instance()); err != nil {
+	if err := db.EndSlices(env.Context, left.Instance()); err != nil {
 		return err
 	}
 	done := shipped{left.Instance(), shipper.Stats().Rows, left.Stats().Quarantined + shipper.Stats().Quarantined}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -34,9 +34,9 @@ type budgetRow struct {
 }
 
 // Run is `modelgate budget list`.
-func (c *budgetList) Run(env *environment) error {
+func (c *budgetList) Run(env *Environment) error {
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
-		found, err := db.Budgets(env.ctx, modelgate.ClientID(c.Client), store.BudgetList{})
+		found, err := db.Budgets(env.Context, modelgate.ClientID(c.Client), store.BudgetList{})
 		if err != nil {
 			return err
 		}
@@ -86,7 +86,7 @@ type budgetSet struct {
 }
 
 // Run is `modelgate budget set`.
-func (c *budgetSet) Run(env *environment) error {
+func (c *budgetSet) Run(env *Environment) error {
 	b, err := c.budget(modelgate.OwnerOperator)
 	if err != nil {
 		return err
@@ -96,7 +96,7 @@ func (c *budgetSet) Run(env *environment) error {
 	}
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
 		record := audit("budget set", "budget.put", c.Scope, b.ID, map[string]any{"period": c.Period, "limit_usd": b.Limit})
-		if err := db.PutBudget(env.ctx, modelgate.ClientID(c.Client), store.KeyScope{}, b, record); err != nil {
+		if err := db.PutBudget(env.Context, modelgate.ClientID(c.Client), store.KeyScope{}, b, record); err != nil {
 			return err
 		}
 		return c.print(c.output(env), &b)
@@ -110,14 +110,14 @@ type budgetRemove struct {
 }
 
 // Run is `modelgate budget remove`.
-func (c *budgetRemove) Run(env *environment) error {
+func (c *budgetRemove) Run(env *Environment) error {
 	b, err := c.budget(modelgate.Owner(c.Owner))
 	if err != nil {
 		return err
 	}
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
 		record := audit("budget remove", "budget.delete", c.Scope, b.ID, map[string]any{"period": c.Period, "owner": c.Owner})
-		if err := db.DeleteBudget(env.ctx, modelgate.ClientID(c.Client), store.KeyScope{}, b, record); err != nil {
+		if err := db.DeleteBudget(env.Context, modelgate.ClientID(c.Client), store.KeyScope{}, b, record); err != nil {
 			return err
 		}
 		return c.print(c.output(env), &b)
@@ -138,7 +138,7 @@ type balanceCredit struct {
 }
 
 // Run is `modelgate balance credit`.
-func (c *balanceCredit) Run(env *environment) error {
+func (c *balanceCredit) Run(env *Environment) error {
 	amount, err := modelgate.ParseUSD(c.USD)
 	if err != nil {
 		return fmt.Errorf("--usd: %w", err)
@@ -146,7 +146,7 @@ func (c *balanceCredit) Run(env *environment) error {
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
 		client := modelgate.ClientID(c.Client)
 		entry := store.BalanceEntry{ID: modelgate.NewIDs(time.Now).New().String(), At: time.Now().UTC(), Amount: amount, Note: c.Note}
-		if err := db.Credit(env.ctx, client, entry, audit("balance credit", "balance.credit", "client", c.Client, entry)); err != nil {
+		if err := db.Credit(env.Context, client, entry, audit("balance credit", "balance.credit", "client", c.Client, entry)); err != nil {
 			return err
 		}
 		return c.showBalance(env, db, client)
@@ -159,7 +159,7 @@ type balanceShow struct {
 }
 
 // Run is `modelgate balance show`.
-func (c *balanceShow) Run(env *environment) error {
+func (c *balanceShow) Run(env *Environment) error {
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
 		return c.showBalance(env, db, modelgate.ClientID(c.Client))
 	})
@@ -169,8 +169,8 @@ func (c *balanceShow) Run(env *environment) error {
 const balanceEntries = 20
 
 // showBalance prints a balance.
-func (f *operatorFlags) showBalance(env *environment, db *store.DB, client modelgate.ClientID) error {
-	b, entries, err := db.Balance(env.ctx, client, balanceEntries)
+func (f *operatorFlags) showBalance(env *Environment, db *store.DB, client modelgate.ClientID) error {
+	b, entries, err := db.Balance(env.Context, client, balanceEntries)
 	if err != nil {
 		return err
 	}

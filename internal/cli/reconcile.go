@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -17,16 +17,16 @@ type reconcileCommand struct {
 
 // Run recomputes what is kept beside the usage rows and prints every
 // difference. Any difference makes the command fail.
-func (c *reconcileCommand) Run(env *environment) error {
+func (c *reconcileCommand) Run(env *Environment) error {
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
 		client := modelgate.ClientID(c.Client)
-		found, err := db.Reconcile(env.ctx, client)
+		found, err := db.Reconcile(env.Context, client)
 		if err != nil {
 			return err
 		}
 		if len(found) == 0 {
 			if client != "" {
-				if _, err := db.Client(env.ctx, client); err != nil {
+				if _, err := db.Client(env.Context, client); err != nil {
 					return err // nothing differs because nothing is there
 				}
 			}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -16,28 +16,28 @@ type serveCommand struct {
 }
 
 // Run serves until a signal ends the process.
-func (c *serveCommand) Run(env *environment) error {
+func (c *serveCommand) Run(env *Environment) error {
 	cfg, err := env.loadConfig(c.ConfigFile)
 	if err != nil {
 		return err
 	}
-	s, err := server.New(env.ctx, env.serverOptions(cfg, c.ConfigFile))
+	s, err := server.New(env.Context, env.serverOptions(cfg, c.ConfigFile))
 	if err != nil {
 		return err
 	}
-	return s.Run(env.ctx, func(net.Addr) {})
+	return s.Run(env.Context, func(net.Addr) {})
 }
 
 // serverOptions are those of an instance that this process runs.
-func (e *environment) serverOptions(cfg *config.Config, file string) server.Options {
+func (e *Environment) serverOptions(cfg *config.Config, file string) server.Options {
 	return server.Options{
-		Config: cfg, ConfigFile: file, Version: buildVersion(), Stderr: e.stderr, Lookup: e.lookup,
+		Config: cfg, ConfigFile: file, Version: buildVersion(), Stderr: e.Stderr, Lookup: e.Lookup,
 		Exit: func() { os.Exit(exitError) },
 	}
 }
 
-func (e *environment) loadConfig(file string) (*config.Config, error) {
-	return server.LoadConfig(file, e.lookup, e.stderr)
+func (e *Environment) loadConfig(file string) (*config.Config, error) {
+	return server.LoadConfig(file, e.Lookup, e.Stderr)
 }
 
 // configCommand groups the commands on the configuration file.
@@ -52,10 +52,10 @@ type configCheck struct {
 }
 
 // Run is `modelgate config check`.
-func (c *configCheck) Run(env *environment) error {
-	faults, warnings := config.Check(c.ConfigFile, env.lookup)
+func (c *configCheck) Run(env *Environment) error {
+	faults, warnings := config.Check(c.ConfigFile, env.Lookup)
 	if len(faults) == 0 {
-		if cfg, err := config.Load(c.ConfigFile, env.lookup); err != nil {
+		if cfg, err := config.Load(c.ConfigFile, env.Lookup); err != nil {
 			return err
 		} else if _, err := server.NewSnapshot(cfg); err != nil {
 			faults = append(faults, config.Fault{File: c.ConfigFile, Message: err.Error()})
@@ -66,7 +66,7 @@ func (c *configCheck) Run(env *environment) error {
 		Faults   []config.Fault `json:"faults"`
 		Warnings []config.Fault `json:"warnings"`
 	}{len(faults) == 0, append([]config.Fault{}, faults...), append([]config.Fault{}, warnings...)}
-	err := output{env.stdout, c.JSON}.value(report, func(w io.Writer) {
+	err := output{env.Stdout, c.JSON}.value(report, func(w io.Writer) {
 		for _, f := range faults {
 			fmt.Fprintln(w, "error:", f)
 		}
@@ -86,7 +86,7 @@ func (c *configCheck) Run(env *environment) error {
 type configSchema struct{}
 
 // Run is `modelgate config schema`.
-func (configSchema) Run(env *environment) error {
-	_, err := env.stdout.Write(append(config.Schema(), '\n'))
+func (configSchema) Run(env *Environment) error {
+	_, err := env.Stdout.Write(append(config.Schema(), '\n'))
 	return err
 }

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"cmp"
@@ -35,7 +35,7 @@ type rotation struct {
 // any moment: a secret is under the one key or the other, and both open it as
 // long as both are in the configuration. A secret that cannot be opened stays
 // as it is and keeps no other from moving.
-func (c *masterKeyRotate) Run(env *environment) error {
+func (c *masterKeyRotate) Run(env *Environment) error {
 	cfg, db, err := c.open(env)
 	if err != nil {
 		return err
@@ -51,7 +51,7 @@ func (c *masterKeyRotate) Run(env *environment) error {
 	out := rotation{KeyID: keys.Primary(), Unreadable: []string{}}
 	var unreadable error
 	for after := ""; ; {
-		old, err := db.SecretsNotUnder(env.ctx, keys.Primary(), after, rotateBatch)
+		old, err := db.SecretsNotUnder(env.Context, keys.Primary(), after, rotateBatch)
 		if err != nil {
 			return err
 		}
@@ -69,13 +69,13 @@ func (c *masterKeyRotate) Run(env *environment) error {
 			continue
 		}
 		record := audit("master-key rotate", "master_key.rotate", "master_key", keys.Primary(), map[string]any{"secrets": len(r.fresh)})
-		n, err := db.ReplaceSecrets(env.ctx, r.old, r.fresh, record)
+		n, err := db.ReplaceSecrets(env.Context, r.old, r.fresh, record)
 		if err != nil {
 			return err
 		}
 		out.Rotated += n
 	}
-	if out.Secrets, err = db.CountSecrets(env.ctx); err != nil {
+	if out.Secrets, err = db.CountSecrets(env.Context); err != nil {
 		return err
 	}
 	if err := c.output(env).value(out, out.print); err != nil || unreadable == nil {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -43,7 +43,7 @@ var simulatedProviders = [...]struct{ name, format string }{
 }
 
 // Run serves until a signal ends the process.
-func (c *devCommand) Run(env *environment) error {
+func (c *devCommand) Run(env *Environment) error {
 	if err := os.MkdirAll(c.Data, 0o700); err != nil {
 		return err
 	}
@@ -56,15 +56,15 @@ func (c *devCommand) Run(env *environment) error {
 	if err != nil {
 		return err
 	}
-	s, err := server.New(env.ctx, env.serverOptions(cfg, ""))
+	s, err := server.New(env.Context, env.serverOptions(cfg, ""))
 	if err != nil {
 		return err
 	}
-	key, err := demo(env.ctx, s.Store(), s.Catalog())
+	key, err := demo(env.Context, s.Store(), s.Catalog())
 	if err != nil {
 		return errors.Join(err, s.Close())
 	}
-	return s.Run(env.ctx, func(addr net.Addr) { c.greet(env.stdout, addr, key, len(cfg.Catalog)) })
+	return s.Run(env.Context, func(addr net.Addr) { c.greet(env.Stdout, addr, key, len(cfg.Catalog)) })
 }
 
 // startSimulator serves the simulated providers on a free loopback port, each
@@ -86,7 +86,7 @@ func startSimulator() (url string, stop func(), err error) {
 
 // config is the configuration of dev: the simulated providers and their
 // models, and the real ones whose keys are in the environment.
-func (c *devCommand) config(env *environment, simulator string) (*config.Config, error) {
+func (c *devCommand) config(env *Environment, simulator string) (*config.Config, error) {
 	cfg := config.Default()
 	cfg.Server.Listen, cfg.Server.DataDir, cfg.Server.DrainDelay = c.Listen, c.Data, 0
 	cfg.Database.URL = config.NewSecret("sqlite:modelgate.db")
@@ -106,7 +106,7 @@ func (c *devCommand) config(env *environment, simulator string) (*config.Config,
 	cfg.Catalog = models
 	real := make(map[string]bool)
 	for _, p := range realProviders {
-		credential, ok := env.lookup(p.variable)
+		credential, ok := env.Lookup(p.variable)
 		if !ok || credential == "" {
 			continue
 		}

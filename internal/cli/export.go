@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -22,14 +22,14 @@ type exportResend struct {
 }
 
 // Run is `modelgate export resend`.
-func (c *exportResend) Run(env *environment) error {
+func (c *exportResend) Run(env *Environment) error {
 	id, ok := modelgate.ParseUUID(c.ID)
 	if !ok {
 		return fmt.Errorf("%q is not the id of a usage row", c.ID)
 	}
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
 		record := audit("export resend", "processor.event.resend", "usage_row", id.String(), nil)
-		if err := db.ResendEvent(env.ctx, id, record); err != nil {
+		if err := db.ResendEvent(env.Context, id, record); err != nil {
 			return err
 		}
 		queued := struct {
@@ -47,9 +47,9 @@ type exportDoubt struct {
 }
 
 // Run is `modelgate export doubt`.
-func (c *exportDoubt) Run(env *environment) error {
+func (c *exportDoubt) Run(env *Environment) error {
 	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
-		doubted, err := db.DoubtEvents(env.ctx, audit("export doubt", "processor.event.doubt", "", "", nil))
+		doubted, err := db.DoubtEvents(env.Context, audit("export doubt", "processor.event.doubt", "", "", nil))
 		if err != nil {
 			return err
 		}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"errors"
@@ -37,22 +37,22 @@ type evidenceVerify struct {
 
 // Run is `modelgate evidence verify`. It needs no database, no configuration
 // and no network.
-func (c *evidenceVerify) Run(env *environment) error {
+func (c *evidenceVerify) Run(env *Environment) error {
 	report, err := c.verify()
 	if err != nil {
-		fmt.Fprintln(env.stderr, "modelgate:", err)
+		fmt.Fprintln(env.Stderr, "modelgate:", err)
 		return exitWith(exitVerifyUsage)
 	}
 	if report.Class == evidence.OK && c.State != "" {
 		if err := evidence.NewState(&report).Write(c.State); err != nil {
-			fmt.Fprintln(env.stderr, "modelgate:", err)
+			fmt.Fprintln(env.Stderr, "modelgate:", err)
 			return exitWith(exitVerifyUsage)
 		}
 	}
 	if report.Class == evidence.OK && !report.Trusted {
-		fmt.Fprintf(env.stderr, "modelgate: without --vkey this proves that the file is whole, and not whose it is; it says it was signed with %s\n", report.Key)
+		fmt.Fprintf(env.Stderr, "modelgate: without --vkey this proves that the file is whole, and not whose it is; it says it was signed with %s\n", report.Key)
 	}
-	err = output{env.stdout, c.JSON}.value(struct {
+	err = output{env.Stdout, c.JSON}.value(struct {
 		evidence.Report
 		OK   bool `json:"ok"`
 		Exit int  `json:"exit"`
@@ -105,20 +105,20 @@ type evidenceKeyShow struct{ operatorFlags }
 
 // Run is `modelgate evidence key`. Where there is no key yet it makes the
 // first, as serve does.
-func (c *evidenceKeyShow) Run(env *environment) error {
+func (c *evidenceKeyShow) Run(env *Environment) error {
 	keys, db, err := c.openSigning(env)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	if _, err := keys.Signer(env.ctx); err != nil {
+	if _, err := keys.Signer(env.Context); err != nil {
 		return err
 	}
 	return c.showSigning(env, db)
 }
 
 // openSigning opens what knows the signing keys.
-func (f *operatorFlags) openSigning(env *environment) (*signing.Signing, *store.DB, error) {
+func (f *operatorFlags) openSigning(env *Environment) (*signing.Signing, *store.DB, error) {
 	cfg, db, err := f.open(env)
 	if err != nil {
 		return nil, nil, err
@@ -134,8 +134,8 @@ func (f *operatorFlags) openSigning(env *environment) (*signing.Signing, *store.
 	return keys, db, nil
 }
 
-func (f *operatorFlags) showSigning(env *environment, db *store.DB) error {
-	keys, err := db.EvidenceKeys(env.ctx)
+func (f *operatorFlags) showSigning(env *Environment, db *store.DB) error {
+	keys, err := db.EvidenceKeys(env.Context)
 	if err != nil {
 		return err
 	}
@@ -159,12 +159,12 @@ type evidenceKeyNew struct {
 }
 
 // Run is `modelgate evidence key new`.
-func (c *evidenceKeyNew) Run(env *environment) error {
+func (c *evidenceKeyNew) Run(env *Environment) error {
 	key, err := evidence.NewKey(c.Name)
 	if err != nil {
 		return err
 	}
-	return output{env.stdout, c.JSON}.value(struct {
+	return output{env.Stdout, c.JSON}.value(struct {
 		SigningKey string `json:"signing_key"`
 		VKey       string `json:"vkey"`
 	}{key.Reveal(), key.VKey()}, func(w io.Writer) {
@@ -179,7 +179,7 @@ type evidenceKeyRotate struct {
 
 // Run is `modelgate evidence key rotate`. A running service signs with the
 // new key from its next export on.
-func (c *evidenceKeyRotate) Run(env *environment) error {
+func (c *evidenceKeyRotate) Run(env *Environment) error {
 	keys, db, err := c.openSigning(env)
 	if err != nil {
 		return err
@@ -189,7 +189,7 @@ func (c *evidenceKeyRotate) Run(env *environment) error {
 	if c.Lost {
 		how = signing.LostKey
 	}
-	if err := keys.Rotate(env.ctx, how); err != nil {
+	if err := keys.Rotate(env.Context, how); err != nil {
 		return err
 	}
 	return c.showSigning(env, db)

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -39,7 +39,7 @@ type imported struct {
 
 // Run is `modelgate catalog import`. Models that another file of the
 // configuration has are left alone.
-func (c *catalogImport) Run(env *environment) error {
+func (c *catalogImport) Run(env *Environment) error {
 	cfg, err := env.loadConfig(c.ConfigFile)
 	if err != nil {
 		return err
@@ -137,14 +137,14 @@ func (c *catalogImport) providers(cfg *config.Config, entries []pricefile.Entry)
 
 // replace writes the file, and takes that back where the configuration as a
 // whole is no longer right.
-func (c *catalogImport) replace(env *environment, path string, before, after []byte) error {
+func (c *catalogImport) replace(env *Environment, path string, before, after []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	if err := replaceFile(path, after); err != nil {
 		return err
 	}
-	faults, _ := config.Check(c.ConfigFile, env.lookup)
+	faults, _ := config.Check(c.ConfigFile, env.Lookup)
 	if len(faults) == 0 {
 		return nil
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"bytes"
@@ -50,8 +50,8 @@ func (b *books) command(t *testing.T, code int, into any, args ...string) string
 		args = append(args, "--json")
 	}
 	var stdout, stderr bytes.Buffer
-	env := &environment{ctx: t.Context(), stdout: &stdout, stderr: &stderr, lookup: os.LookupEnv}
-	if got := run(env, args); got != code {
+	env := &Environment{Context: t.Context(), Stdout: &stdout, Stderr: &stderr, Lookup: os.LookupEnv}
+	if got := Run(env, args); got != code {
 		t.Fatalf("modelgate %s: exit %d, want %d\n%s%s", strings.Join(args, " "), got, code, &stdout, &stderr)
 	}
 	if into == nil {

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -18,7 +18,7 @@ type dbCopy struct {
 
 // Run is `modelgate db copy`. The service must be stopped: with SQLite that
 // is checked. All arrives or nothing, and it is compared before it stays.
-func (c *dbCopy) Run(env *environment) error {
+func (c *dbCopy) Run(env *Environment) error {
 	cfg, err := env.loadConfig(c.ConfigFile)
 	if err != nil {
 		return err
@@ -33,16 +33,16 @@ func (c *dbCopy) Run(env *environment) error {
 		return err
 	}
 	defer to.Close()
-	copied, err := from.Copy(env.ctx, to)
+	copied, err := from.Copy(env.Context, to)
 	if err != nil {
 		return err
 	}
-	differences, err := to.Reconcile(env.ctx, "")
+	differences, err := to.Reconcile(env.Context, "")
 	if err != nil {
 		return fmt.Errorf("everything is copied, but could not be reconciled: %w", err)
 	}
 	if len(differences) > 0 {
-		fmt.Fprintf(env.stderr, "warning: %d differences in the books, in the old database as in the new one; modelgate reconcile lists them\n", len(differences))
+		fmt.Fprintf(env.Stderr, "warning: %d differences in the books, in the old database as in the new one; modelgate reconcile lists them\n", len(differences))
 	}
 	return c.output(env).table(copied, "TABLE\tROWS", func(row func(...any)) {
 		for _, t := range copied {
