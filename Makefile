@@ -1,11 +1,11 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-full generate check bench bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized check-deploy release check-release clean
+.PHONY: help run test test-short test-full generate check bench bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized man check-deploy release check-release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
 
 run: pages ## start a gateway with simulated providers on this machine
-	go run -pgo=off ./cmd/modelgate dev
+	@scripts/run
 
 test: ## install what tests need, and run what a change needs (eight minutes)
 	scripts/test
@@ -78,6 +78,9 @@ build: pages ## make bin/modelgate, one static binary
 
 build-optimized: pages ## make bin/modelgate as it is released, compiled under its profile (a minute)
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/modelgate ./cmd/modelgate
+
+man: ## write the manual pages and shell completions into dist/man
+	go run ./internal/cli/man dist/man devel
 
 check-deploy: ## read compose file, chart, alert rules and dashboard with their own libraries
 	cd test/deploy && go test -count=1 ./...

@@ -38,7 +38,8 @@
 // adapters (provider/http1, store/sqlite and others); the adapters (config, store,
 // spool, auth, ratelimit, provider, http1server, httpx); the surfaces and loops
 // (gateway, selfservice, worker, simulator); internal/server, which puts them
-// together; cli and cmd/modelgate, the command line. A test in test/arch holds the program
+// together; cli and cmd/modelgate, the command line, whose text internal/terminal
+// lays out. A test in test/arch holds the program
 // to it.
 //
 // Where to add things: a provider is a row in internal/provider, a door a row

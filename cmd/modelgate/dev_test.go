@@ -49,7 +49,7 @@ func startDev(t *testing.T, data string, env ...string) (printed string, stop fu
 	lines := bufio.NewScanner(stdout)
 	for lines.Scan() {
 		b.WriteString(lines.Text() + "\n")
-		if strings.HasPrefix(lines.Text(), "  client.messages.create(") || strings.Contains(lines.Text(), "modelgate key issue") {
+		if strings.Contains(lines.Text(), " key issue --config ") {
 			break
 		}
 	}
@@ -70,8 +70,12 @@ func TestNewcomer(t *testing.T) {
 	if len(calls) != 2 {
 		t.Fatalf("%d curl calls in\n%s", len(calls), first)
 	}
+	export := regexp.MustCompile(`(?m)^  (export MODELGATE_KEY=gw_live_[0-9a-f]{48})$`).FindStringSubmatch(first)
+	if export == nil {
+		t.Fatalf("nothing exports the key in\n%s", first)
+	}
 	for i, want := range []string{"Hello, gateway", `"model_slug":"simulated/chat"`} {
-		out, err := exec.Command("sh", "-c", strings.Replace(calls[i][1], "curl ", "curl -sS ", 1)).CombinedOutput()
+		out, err := exec.Command("sh", "-c", export[1]+"\n"+strings.Replace(calls[i][1], "curl ", "curl -sS ", 1)).CombinedOutput()
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Fatalf("%s\n%v: %s", calls[i][1], err, out)
 		}
@@ -94,7 +98,7 @@ func TestNewcomer(t *testing.T) {
 	stop()
 
 	second, _ := startDev(t, data)
-	if strings.Contains(second, "gw_live_") || !strings.Contains(second, "modelgate key issue --config") {
+	if strings.Contains(second, "gw_live_") || !strings.Contains(second, " key issue --config") {
 		t.Errorf("the second start printed\n%s", second)
 	}
 	base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(second)

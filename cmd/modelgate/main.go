@@ -19,6 +19,6 @@ func main() {
 	// From the first signal on the next one ends the process as if it had not
 	// been asked for: what is booked is in the spool, and the rest is replayed.
 	context.AfterFunc(ctx, stop)
-	env := &cli.Environment{Context: ctx, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv}
+	env := &cli.Environment{Context: ctx, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Lookup: os.LookupEnv, Program: os.Args[0]}
 	os.Exit(cli.Run(env, os.Args[1:]))
 }

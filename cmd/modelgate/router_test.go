@@ -18,8 +18,8 @@ func TestHome(t *testing.T) {
 		method, accept, location string
 		status                   int
 	}{
-		{"GET", "text/html,application/xhtml+xml,*/*;q=0.8", "/dashboard", 302},
-		{"HEAD", "text/html", "/dashboard", 302},
+		{"GET", "text/html,application/xhtml+xml,*/*;q=0.8", "/dashboard", 303},
+		{"HEAD", "text/html", "/dashboard", 303},
 		{"GET", "*/*", "", 404},
 		{"GET", "", "", 404},
 		{"POST", "text/html", "", 404},
@@ -34,7 +34,7 @@ func TestHome(t *testing.T) {
 			t.Fatal(err)
 		}
 		resp.Body.Close()
-		if resp.StatusCode != c.status || resp.Header.Get("Location") != c.location || resp.Header.Get("Vary") != "Accept" || resp.Header.Get("X-Gateway-Request-Id") == "" {
+		if resp.StatusCode != c.status || resp.Header.Get("Location") != c.location || resp.Header.Get("Vary") != "Accept, Sec-Fetch-Mode" || resp.Header.Get("X-Gateway-Request-Id") == "" {
 			t.Errorf("%s / with Accept %q = %d, %v, want %d", c.method, c.accept, resp.StatusCode, resp.Header, c.status)
 		}
 	}

@@ -10,22 +10,39 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/spf13/cobra"
+
 	"modelgate/internal/atomicfile"
 	"modelgate/internal/config"
 	"modelgate/internal/pricing/pricefile"
 )
 
-// catalogCommand groups the commands on catalog files.
-type catalogCommand struct {
-	Import catalogImport `cmd:"" help:"Show what a public price list would change in a catalog file, and with --write change it."`
+// catalog groups the commands on catalog files.
+func (a *app) catalog() *cobra.Command {
+	return a.group("catalog", "The catalog of models", a.catalogImport())
 }
 
-type catalogImport struct {
-	operatorFlags
-	From     string   `name:"from" required:"" placeholder:"FILE" help:"models.dev's api.json or LiteLLM's model_prices_and_context_window.json."`
-	Into     string   `name:"into" placeholder:"FILE" default:"catalog.d/imported.yaml" help:"The catalog file, relative to the configuration file's directory; it must be named in catalog_files."`
-	Provider []string `name:"provider" placeholder:"NAME[=SOURCE]" help:"A configured provider, and what the list calls it; default all."`
-	Write    bool     `name:"write" help:"Write the file. Without it nothing is changed."`
+// importFlags are those of `modelgate catalog import`.
+type importFlags struct {
+	from, into string
+	providers  []string
+	write      bool
+}
+
+func (a *app) catalogImport() *cobra.Command {
+	f := importFlags{into: "catalog.d/imported.yaml"}
+	short := "Show what a public price list would change in a catalog file, and with --write change it"
+	cmd := a.configured("import", short, func(op *operation) error { return op.importCatalog(&f) })
+	flags := cmd.Flags()
+	flags.StringVar(&f.from, "from", "", "models.dev's api.json or LiteLLM's model_prices_and_context_window.json: a `FILE or URL`")
+	flags.StringVar(&f.into, "into", f.into, "the catalog `FILE`, relative to the configuration file's directory; it must be named in catalog_files")
+	flags.StringSliceVar(&f.providers, "provider", nil, "a configured provider, and what the list calls it: `NAME[=SOURCE]`; default all")
+	flags.BoolVar(&f.write, "write", false, "write the file; without it nothing is changed")
+	_ = cmd.RegisterFlagCompletionFunc("provider", a.completeProviders) // the flags are there
+	_ = cmd.MarkFlagFilename("from", "json")
+	_ = cmd.MarkFlagFilename("into", "yaml", "yml")
+	required(cmd, "from")
+	return cmd
 }
 
 // imported is what `modelgate catalog import` has found.
@@ -37,14 +54,10 @@ type imported struct {
 	Refused []pricefile.Refused `json:"refused"`
 }
 
-// Run is `modelgate catalog import`. Models that another file of the
+// importCatalog shows or makes the change. Models that another file of the
 // configuration has are left alone.
-func (c *catalogImport) Run(env *Environment) error {
-	cfg, err := env.loadConfig(c.ConfigFile)
-	if err != nil {
-		return err
-	}
-	list, err := os.ReadFile(c.From)
+func (op *operation) importCatalog(f *importFlags) error {
+	list, err := op.app.readList(op.ctx, f.from)
 	if err != nil {
 		return err
 	}
@@ -52,18 +65,18 @@ func (c *catalogImport) Run(env *Environment) error {
 	if err != nil {
 		return err
 	}
-	providers, err := c.providers(cfg, entries)
+	providers, err := f.matching(op.cfg, entries)
 	if err != nil {
 		return err
 	}
-	out := imported{File: c.Into, Refused: slices.DeleteFunc(refused, func(r pricefile.Refused) bool {
+	out := imported{File: f.into, Refused: slices.DeleteFunc(refused, func(r pricefile.Refused) bool {
 		return !slices.ContainsFunc(providers, func(p pricefile.Provider) bool { return p.Source == r.Source })
 	})}
 	if out.Refused == nil {
 		out.Refused = []pricefile.Refused{}
 	}
 	if !filepath.IsAbs(out.File) {
-		out.File = filepath.Join(filepath.Dir(c.ConfigFile), out.File)
+		out.File = filepath.Join(filepath.Dir(op.file), out.File)
 	}
 	before, err := os.ReadFile(out.File)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -73,20 +86,20 @@ func (c *catalogImport) Run(env *Environment) error {
 		return fmt.Errorf("%s was not written by this command; name another file with --into", out.File)
 	}
 	elsewhere := map[string]bool{}
-	for _, m := range cfg.Catalog {
+	for _, m := range op.cfg.Catalog {
 		if !bytes.Contains(before, []byte("\n- slug: "+m.Slug+"\n")) {
 			elsewhere[strings.ToLower(m.Slug)] = true
 		}
 	}
 	after := pricefile.Catalog(entries, providers, func(slug string) bool { return elsewhere[slug] })
 	out.Diff = pricefile.Diff(before, after)
-	if c.Write && out.Diff != "" {
-		if err := c.replace(env, out.File, before, after); err != nil {
+	if f.write && out.Diff != "" {
+		if err := op.replaceCatalog(out.File, before, after); err != nil {
 			return err
 		}
 		out.Written = true
 	}
-	return c.output(env).value(out, out.text)
+	return op.out.value(out, out.text)
 }
 
 func (i imported) text(w io.Writer) {
@@ -104,13 +117,13 @@ func (i imported) text(w io.Writer) {
 	}
 }
 
-// providers are those asked for, or all, as far as the list has them.
-func (c *catalogImport) providers(cfg *config.Config, entries []pricefile.Entry) ([]pricefile.Provider, error) {
+// matching are the providers asked for, or all, as far as the list has them.
+func (f *importFlags) matching(cfg *config.Config, entries []pricefile.Entry) ([]pricefile.Provider, error) {
 	known := func(source string) bool {
 		return slices.ContainsFunc(entries, func(e pricefile.Entry) bool { return e.Source == source })
 	}
 	var out []pricefile.Provider
-	asked := c.Provider
+	asked := f.providers
 	if len(asked) == 0 {
 		for i := range cfg.Providers {
 			asked = append(asked, cfg.Providers[i].Name)
@@ -128,23 +141,23 @@ func (c *catalogImport) providers(cfg *config.Config, entries []pricefile.Entry)
 		}
 		if at := slices.IndexFunc(sources, known); at >= 0 {
 			out = append(out, pricefile.Provider{Name: name, Source: sources[at], Author: author})
-		} else if len(c.Provider) > 0 {
+		} else if len(f.providers) > 0 {
 			return nil, fmt.Errorf("the price list knows nothing of %s; write --provider %s=NAME-IN-THE-LIST", strings.Join(sources, " or "), name)
 		}
 	}
 	return out, nil
 }
 
-// replace writes the file, and takes that back where the configuration as a
+// replaceCatalog writes the file, and takes that back where the configuration as a
 // whole is no longer right.
-func (c *catalogImport) replace(env *Environment, path string, before, after []byte) error {
+func (op *operation) replaceCatalog(path string, before, after []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err
 	}
 	if err := replaceFile(path, after); err != nil {
 		return err
 	}
-	faults, _ := config.Check(c.ConfigFile, env.Lookup)
+	faults, _ := config.Check(op.file, op.app.Lookup)
 	if len(faults) == 0 {
 		return nil
 	}

@@ -7,40 +7,26 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"runtime/debug"
+	"strings"
 
-	"github.com/alecthomas/kong"
+	"github.com/spf13/cobra"
+
+	"modelgate/internal/terminal"
 )
-
-// commands is the command line, one field a command.
-type commands struct {
-	Dev       devCommand       `cmd:"" help:"Try Modelgate: embedded database, simulated providers, one organization."`
-	Serve     serveCommand     `cmd:"" help:"Run the gateway."`
-	Config    configCommand    `cmd:"" help:"Check the configuration file or print its schema."`
-	Client    clientCommand    `cmd:"" help:"Organizations: create, list, set."`
-	Ceiling   ceilingCommand   `cmd:"" help:"What an organization's keys can at most be issued with."`
-	Key       keyCommand       `cmd:"" help:"Keys: issue, revoke, limits."`
-	Evidence  evidenceCommand  `cmd:"" help:"Evidence: verify a file, the keys that sign."`
-	Reconcile reconcileCommand `cmd:"" help:"Recompute the books from the usage rows; fail on any difference."`
-	Spool     spoolCommand     `cmd:"" help:"Book what a lost instance left."`
-	Budget    budgetCommand    `cmd:"" help:"Budgets: list, remove."`
-	Balance   balanceCommand   `cmd:"" help:"Prepaid balances: credit, show."`
-	Catalog   catalogCommand   `cmd:"" help:"The catalog: import."`
-	DB        dbCommand        `cmd:"" help:"Databases: copy."`
-	Export    exportCommand    `cmd:"" help:"Billing events: resend."`
-	MasterKey masterKeyCommand `cmd:"" name:"master-key" help:"The key that stored secrets are sealed under: rotate."`
-	Version   versionCommand   `cmd:"" help:"Print the version."`
-}
 
 // Environment is the outside world a command sees, so that a test can run the
 // whole program in its own process.
 type Environment struct {
 	// Context ends the command.
 	Context context.Context
+	Stdin   io.Reader
 	Stdout  io.Writer
 	Stderr  io.Writer
 	// Lookup reads the environment, as os.LookupEnv does.
 	Lookup func(string) (string, bool)
+	// Program is what the program was called as, such as bin/modelgate. Commands
+	// that a command prints begin with it, so that they work when pasted.
+	Program string
 }
 
 // The exit codes of every command.
@@ -53,84 +39,136 @@ const (
 // errQuiet ends a command with exitError when it has already said why.
 var errQuiet = errors.New("already reported")
 
+// exitWith ends a command, which has said why, with a code of its own.
+type exitWith int
+
+func (e exitWith) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// usageError is a command line that cannot be run.
+type usageError string
+
+func (e usageError) Error() string { return string(e) }
+
+// app is one run of the program.
+type app struct {
+	*Environment
+	json, noColour bool
+	// started says that a command runs: cobra's errors before that are about the
+	// command line.
+	started bool
+}
+
 // Run parses the arguments and runs the command; it returns the exit code.
 func Run(env *Environment, args []string) int {
-	var cli commands
-	exited := -1
-	parser, err := kong.New(&cli,
-		kong.Name("modelgate"),
-		kong.Description("A self-hosted gateway between clients and model providers."),
-		kong.Writers(env.Stdout, env.Stderr),
-		kong.Exit(func(code int) { exited = code }),
-		kong.UsageOnError(),
+	a := &app{Environment: env}
+	root := a.root()
+	root.SetArgs(append([]string{}, args...)) // nil would mean os.Args
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
+	cmd, err := root.ExecuteContextC(env.Context)
+	if err == nil {
+		return exitOK
+	}
+	if code, ok := errors.AsType[exitWith](err); ok {
+		return int(code)
+	}
+	if errors.Is(err, errQuiet) {
+		return exitError
+	}
+	fmt.Fprintln(env.Stderr, "modelgate:", err)
+	if advice := hint(err); advice != "" && !strings.Contains(err.Error(), "\n") {
+		fmt.Fprintln(env.Stderr, advice)
+	}
+	if _, usage := errors.AsType[usageError](err); a.started && !usage {
+		return exitError
+	}
+	fmt.Fprintf(env.Stderr, "%s --help says how it is used.\n", cmd.CommandPath())
+	if cmd.CommandPath() == verifyPath {
+		return exitVerifyUsage
+	}
+	return exitUsage
+}
+
+// Root is the whole command line, for tools that describe it.
+func Root() *cobra.Command {
+	nothing := func(string) (string, bool) { return "", false }
+	root := (&app{Environment: &Environment{Context: context.Background(), Stdout: io.Discard, Stderr: io.Discard, Lookup: nothing}}).root()
+	root.InitDefaultCompletionCmd()
+	return root
+}
+
+// The groups of the commands in the help.
+const (
+	groupRun    = "run"
+	groupManage = "manage"
+	groupBooks  = "books"
+	groupOther  = "other"
+)
+
+// root makes the command line, each time anew: flags hold the values of one run.
+func (a *app) root() *cobra.Command {
+	root := a.group("modelgate", "A self-hosted gateway between clients and model providers")
+	root.Version = buildVersion()
+	root.SetVersionTemplate("modelgate {{.Version}} " + goVersion() + "\n")
+	root.SilenceErrors, root.SilenceUsage = true, true
+	root.AddGroup(
+		&cobra.Group{ID: groupRun, Title: "Run the gateway:"},
+		&cobra.Group{ID: groupManage, Title: "Organizations, keys and money:"},
+		&cobra.Group{ID: groupBooks, Title: "Books, evidence and databases:"},
+		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
-	if err != nil {
-		fmt.Fprintln(env.Stderr, "modelgate:", err)
-		return exitError
-	}
-	if len(args) == 0 {
-		args = []string{"--help"}
-	}
-	command, err := parser.Parse(args)
-	if exited >= 0 {
-		return exited
-	}
-	if err != nil {
-		fmt.Fprintln(env.Stderr, "modelgate:", err)
-		if len(args) > 1 && args[0] == "evidence" && args[1] == "verify" {
-			return exitVerifyUsage
+	root.SetHelpCommandGroupID(groupOther)
+	root.SetCompletionCommandGroupID(groupOther)
+	flags := root.PersistentFlags()
+	flags.BoolVar(&a.json, "json", false, "print one JSON value and nothing else")
+	flags.BoolVar(&a.noColour, "no-color", false, "print no colours")
+	add := func(group string, commands ...*cobra.Command) {
+		for _, c := range commands {
+			c.GroupID = group
+			root.AddCommand(c)
 		}
-		return exitUsage
 	}
-	if err := command.Run(env); err != nil {
-		if code, ok := errors.AsType[exitWith](err); ok {
-			return int(code)
-		}
-		if !errors.Is(err, errQuiet) {
-			fmt.Fprintln(env.Stderr, "modelgate:", err)
-		}
-		return exitError
-	}
-	return exitOK
+	add(groupRun, a.dev(), a.serve(), a.config())
+	add(groupManage, a.client(), a.ceiling(), a.key(), a.subAccount(), a.budget(), a.balance(), a.job(), a.catalog(), a.export())
+	add(groupBooks, a.audit(), a.evidence(), a.reconcile(), a.spool(), a.database(), a.masterKey())
+	add(groupOther, a.version())
+	return root
 }
 
-// versionCommand is `modelgate version`.
-type versionCommand struct {
-	JSON bool `name:"json" help:"Print JSON."`
-}
-
-// Run prints the version.
-func (c *versionCommand) Run(env *Environment) error {
-	out := output{env.Stdout, c.JSON}
-	return out.value(struct {
-		Version string `json:"version"`
-		Go      string `json:"go"`
-	}{buildVersion(), goVersion()}, func(w io.Writer) {
-		fmt.Fprintln(w, "modelgate", buildVersion(), goVersion())
+// group makes a command that only holds others.
+func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: cobra.ArbitraryArgs, RunE: func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) > 0:
+			return unknownCommand(cmd, args[0])
+		case cmd.HasParent():
+			return usageError("a command is missing after " + cmd.CommandPath())
+		}
+		return cmd.Help()
+	}}
+	// An unknown command is the fault to name, and not a flag that it would have.
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if args := cmd.Flags().Args(); cmd.HasAvailableSubCommands() && len(args) > 0 {
+			return unknownCommand(cmd, args[0])
+		}
+		return err
 	})
+	cmd.AddCommand(commands...)
+	return cmd
 }
 
-// buildVersion is the module's version or, built from a checkout, the
-// revision.
-func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "devel-" + s.Value[:12]
+func unknownCommand(cmd *cobra.Command, name string) error {
+	text := fmt.Sprintf("unknown command %q for %q", name, cmd.CommandPath())
+	cmd.SuggestionsMinimumDistance = 2
+	for i, near := range cmd.SuggestionsFor(name) {
+		if i == 0 {
+			text += "; did you mean " + near
+		} else {
+			text += " or " + near
 		}
 	}
-	return "devel"
+	return usageError(text)
 }
 
-func goVersion() string {
-	if info, ok := debug.ReadBuildInfo(); ok {
-		return info.GoVersion
-	}
-	return "go"
-}
+// terminal is how a writer shows text for people.
+func (a *app) terminal(w io.Writer) terminal.Terminal { return terminal.New(w, a.Lookup, a.noColour) }

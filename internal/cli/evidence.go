@@ -1,58 +1,67 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"time"
+
+	"github.com/spf13/cobra"
 
 	"modelgate/internal/evidence"
-	"modelgate/internal/server"
-	"modelgate/internal/signing"
-	"modelgate/internal/store"
 )
 
 // exitVerifyUsage is for `evidence verify` what exitUsage is for the others,
 // because 2 says something about the file there.
 const exitVerifyUsage = 64
 
-// exitWith ends a command, which has said why, with a code of its own.
-type exitWith int
+// verifyPath is that command.
+const verifyPath = "modelgate evidence verify"
 
-func (e exitWith) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
-
-// evidenceCommand groups the commands on evidence.
-type evidenceCommand struct {
-	Verify evidenceVerify     `cmd:"" help:"Verify an exported file: 0 ok, 1 tampered, 2 truncated, gap or stale, 3 unknown key or bad signature, 64 usage."`
-	Key    evidenceKeyCommand `cmd:"" help:"The keys that sign evidence: list, new, rotate."`
+// evidence groups the commands on evidence.
+func (a *app) evidence() *cobra.Command {
+	return a.group("evidence", "Evidence: files, and the keys that sign them", a.evidenceVerify(), a.evidenceKey())
 }
 
-type evidenceVerify struct {
-	VKey  []string `name:"vkey" placeholder:"KEY" help:"A verifier key that is trusted, as the gateway's operator published it. May be repeated."`
-	State string   `name:"state" placeholder:"FILE" help:"Where the last good file left the chain; made and kept up to date."`
-	JSON  bool     `name:"json" help:"Print one JSON value and nothing else."`
-	File  string   `arg:"" placeholder:"FILE" help:"The file, or - for standard input."`
+// verification is `modelgate evidence verify`. It needs no database, no
+// configuration and no network.
+type verification struct {
+	app   *app
+	vkeys []string
+	state string
+	file  string
 }
 
-// Run is `modelgate evidence verify`. It needs no database, no configuration
-// and no network.
-func (c *evidenceVerify) Run(env *Environment) error {
-	report, err := c.verify()
+func (a *app) evidenceVerify() *cobra.Command {
+	v := &verification{app: a}
+	cmd := a.command("verify FILE", "Verify an exported file, or - for standard input", func(args []string) error {
+		v.file = args[0]
+		return v.run()
+	})
+	cmd.Long = "Verify an exported file, or - for standard input.\n\n" +
+		"Exit codes: 0 ok, 1 tampered, 2 truncated, gap or stale, 3 unknown key or bad signature, 64 usage."
+	cmd.ValidArgsFunction = nil // files
+	cmd.Flags().StringArrayVar(&v.vkeys, "vkey", nil, "a verifier `KEY` that is trusted, as the gateway's operator published it; may be repeated")
+	cmd.Flags().StringVar(&v.state, "state", "", "`FILE` that holds where the last good file left the chain; made and kept up to date")
+	return cmd
+}
+
+func (v *verification) run() error {
+	stderr := v.app.Stderr
+	report, err := v.verify()
 	if err != nil {
-		fmt.Fprintln(env.Stderr, "modelgate:", err)
+		fmt.Fprintln(stderr, "modelgate:", err)
 		return exitWith(exitVerifyUsage)
 	}
-	if report.Class == evidence.OK && c.State != "" {
-		if err := evidence.NewState(&report).Write(c.State); err != nil {
-			fmt.Fprintln(env.Stderr, "modelgate:", err)
+	if report.Class == evidence.OK && v.state != "" {
+		if err := evidence.NewState(&report).Write(v.state); err != nil {
+			fmt.Fprintln(stderr, "modelgate:", err)
 			return exitWith(exitVerifyUsage)
 		}
 	}
 	if report.Class == evidence.OK && !report.Trusted {
-		fmt.Fprintf(env.Stderr, "modelgate: without --vkey this proves that the file is whole, and not whose it is; it says it was signed with %s\n", report.Key)
+		fmt.Fprintf(stderr, "modelgate: without --vkey this proves that the file is whole, and not whose it is; it says it was signed with %s\n", report.Key)
 	}
-	err = output{env.Stdout, c.JSON}.value(struct {
+	err = (&output{app: v.app}).value(struct {
 		evidence.Report
 		OK   bool `json:"ok"`
 		Exit int  `json:"exit"`
@@ -63,23 +72,28 @@ func (c *evidenceVerify) Run(env *Environment) error {
 	return err
 }
 
-func (c *evidenceVerify) verify() (evidence.Report, error) {
-	options := evidence.Options{VKeys: c.VKey}
-	if c.State != "" {
+func (v *verification) verify() (evidence.Report, error) {
+	options := evidence.Options{VKeys: v.vkeys}
+	if v.state != "" {
 		var err error
-		if options.State, err = evidence.ReadState(c.State); err != nil {
+		if options.State, err = evidence.ReadState(v.state); err != nil {
 			return evidence.Report{}, err
 		}
 	}
-	if c.File == "-" {
-		return evidence.Verify(os.Stdin, options)
+	in := &counted{r: v.app.Stdin, part: "verify"}
+	if v.file != "-" {
+		f, err := os.Open(v.file)
+		if err != nil {
+			return evidence.Report{}, err
+		}
+		defer f.Close()
+		in.r = f
+		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
+			in.total = info.Size()
+		}
 	}
-	f, err := os.Open(c.File)
-	if err != nil {
-		return evidence.Report{}, err
-	}
-	defer f.Close()
-	return evidence.Verify(f, options)
+	defer v.app.terminal(v.app.Stderr).Watch("bytes", in.sample)()
+	return evidence.Verify(in, options)
 }
 
 // describe says what was found in words.
@@ -92,105 +106,4 @@ func describe(w io.Writer, r *evidence.Report) {
 	fmt.Fprintf(w, "organization %s\nsigned with   %s\n", r.Org, r.Key)
 	fmt.Fprintf(w, "%d calls, %d final costs, %d changes, %d others; %s USD\n", r.Usage, r.Finals, r.Audit, r.Other, r.Cost)
 	fmt.Fprintf(w, "head %d %s\n", r.To, r.Hash)
-}
-
-// evidenceKeyCommand groups the commands on signing keys.
-type evidenceKeyCommand struct {
-	Show   evidenceKeyShow   `cmd:"" default:"withargs" help:"Print the verifier keys; the last one signs."`
-	New    evidenceKeyNew    `cmd:"" help:"Print a new signing key for the configuration. It changes nothing."`
-	Rotate evidenceKeyRotate `cmd:"" help:"Let a new key follow the one that signs."`
-}
-
-type evidenceKeyShow struct{ operatorFlags }
-
-// Run is `modelgate evidence key`. Where there is no key yet it makes the
-// first, as serve does.
-func (c *evidenceKeyShow) Run(env *Environment) error {
-	keys, db, err := c.openSigning(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	if _, err := keys.Signer(env.Context); err != nil {
-		return err
-	}
-	return c.showSigning(env, db)
-}
-
-// openSigning opens what knows the signing keys.
-func (f *operatorFlags) openSigning(env *Environment) (*signing.Signing, *store.DB, error) {
-	cfg, db, err := f.open(env)
-	if err != nil {
-		return nil, nil, err
-	}
-	master, err := server.MasterKeys(cfg)
-	if err != nil {
-		return nil, nil, errors.Join(err, db.Close())
-	}
-	keys, err := server.NewSigning(cfg, db, master)
-	if err != nil {
-		return nil, nil, errors.Join(err, db.Close())
-	}
-	return keys, db, nil
-}
-
-func (f *operatorFlags) showSigning(env *Environment, db *store.DB) error {
-	keys, err := db.EvidenceKeys(env.Context)
-	if err != nil {
-		return err
-	}
-	return f.output(env).table(keys, "VERIFIER KEY\tSINCE\tSTATE", func(row func(...any)) {
-		for i, k := range keys {
-			state := "signed before"
-			if i == len(keys)-1 {
-				state = "signs"
-			}
-			if i > 0 && k.Statement == "" {
-				state += ", follows a lost key"
-			}
-			row(k.VKey, k.At.Format(time.RFC3339), state)
-		}
-	})
-}
-
-type evidenceKeyNew struct {
-	Name string `name:"name" default:"modelgate/evidence" help:"Whose key it is, such as gate.example.com/evidence."`
-	JSON bool   `name:"json" help:"Print one JSON value and nothing else."`
-}
-
-// Run is `modelgate evidence key new`.
-func (c *evidenceKeyNew) Run(env *Environment) error {
-	key, err := evidence.NewKey(c.Name)
-	if err != nil {
-		return err
-	}
-	return output{env.Stdout, c.JSON}.value(struct {
-		SigningKey string `json:"signing_key"`
-		VKey       string `json:"vkey"`
-	}{key.Reveal(), key.VKey()}, func(w io.Writer) {
-		fmt.Fprintf(w, "signing key, secret: %s\nverifier key, public: %s\n", key.Reveal(), key.VKey())
-	})
-}
-
-type evidenceKeyRotate struct {
-	operatorFlags
-	Lost bool `name:"lost" help:"The key that signs is lost: let the new one follow without its statement. Every verifier has to be told the new key."`
-}
-
-// Run is `modelgate evidence key rotate`. A running service signs with the
-// new key from its next export on.
-func (c *evidenceKeyRotate) Run(env *Environment) error {
-	keys, db, err := c.openSigning(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	how := signing.HandOver
-	if c.Lost {
-		how = signing.LostKey
-	}
-	if err := keys.Rotate(env.Context, how); err != nil {
-		return err
-	}
-	return c.showSigning(env, db)
 }

@@ -5,58 +5,47 @@ import (
 	"io"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"modelgate"
-	"modelgate/internal/config"
-	"modelgate/internal/store"
 )
 
-// exportCommand groups the commands on billing events.
-type exportCommand struct {
-	Resend exportResend `cmd:"" help:"Send a failed billing event again, even one that may have been counted."`
-	Doubt  exportDoubt  `cmd:"" help:"After a backup was restored: take every event that is not sent for one that may have been counted."`
+// export groups the commands on billing events.
+func (a *app) export() *cobra.Command {
+	return a.group("export", "Billing events", a.exportResend(), a.exportDoubt())
 }
 
-type exportResend struct {
-	operatorFlags
-	ID string `arg:"" help:"The usage row's id."`
-}
-
-// Run is `modelgate export resend`.
-func (c *exportResend) Run(env *Environment) error {
-	id, ok := modelgate.ParseUUID(c.ID)
-	if !ok {
-		return fmt.Errorf("%q is not the id of a usage row", c.ID)
-	}
-	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
+func (a *app) exportResend() *cobra.Command {
+	return a.operator("resend ROW", "Send a failed billing event again, even one that may have been counted; ROW is the usage row's id", func(op *operation) error {
+		id, ok := modelgate.ParseUUID(op.args[0])
+		if !ok {
+			return fmt.Errorf("%q is not the id of a usage row", op.args[0])
+		}
 		record := audit("export resend", "processor.event.resend", "usage_row", id.String(), nil)
-		if err := db.ResendEvent(env.Context, id, record); err != nil {
+		if err := op.db.ResendEvent(op.ctx, id, record); err != nil {
 			return err
 		}
 		queued := struct {
 			ID       string    `json:"usage_record_id"`
 			QueuedAt time.Time `json:"queued_at"`
 		}{id.String(), time.Now().UTC()}
-		return c.output(env).value(queued, func(w io.Writer) {
+		return op.out.value(queued, func(w io.Writer) {
 			fmt.Fprintf(w, "%s is queued. Where the processor has counted it more than a day ago, it is counted twice.\n", queued.ID)
 		})
 	})
 }
 
-type exportDoubt struct {
-	operatorFlags
-}
-
-// Run is `modelgate export doubt`.
-func (c *exportDoubt) Run(env *Environment) error {
-	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
-		doubted, err := db.DoubtEvents(env.Context, audit("export doubt", "processor.event.doubt", "", "", nil))
+func (a *app) exportDoubt() *cobra.Command {
+	short := "After a backup was restored: take every event that is not sent for one that may have been counted"
+	return a.operator("doubt", short, func(op *operation) error {
+		doubted, err := op.db.DoubtEvents(op.ctx, audit("export doubt", "processor.event.doubt", "", "", nil))
 		if err != nil {
 			return err
 		}
 		value := struct {
 			Doubted int64 `json:"doubted"`
 		}{doubted}
-		return c.output(env).value(value, func(w io.Writer) {
+		return op.out.value(value, func(w io.Writer) {
 			fmt.Fprintf(w, "%d events may have been counted: those of calls of the last 23 hours are sent, the others fail as ambiguous.\n", doubted)
 		})
 	})

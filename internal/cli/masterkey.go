@@ -6,18 +6,17 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"modelgate/internal/secrets"
 	"modelgate/internal/server"
 	"modelgate/internal/store"
 )
 
-// masterKeyCommand groups the commands on the master key.
-type masterKeyCommand struct {
-	Rotate masterKeyRotate `cmd:"" help:"Seal every stored secret under the master key of the configuration."`
-}
-
-type masterKeyRotate struct {
-	operatorFlags
+// masterKey groups the commands on the master key.
+func (a *app) masterKey() *cobra.Command {
+	return a.group("master-key", "The key that stored secrets are sealed under",
+		a.operator("rotate", "Seal every stored secret under the master key of the configuration", (*operation).rotate))
 }
 
 // rotateBatch is how many secrets move in one transaction.
@@ -31,17 +30,13 @@ type rotation struct {
 	Secrets    []store.SecretCount `json:"secrets"`    // by master key
 }
 
-// Run is `modelgate master-key rotate`. It can be stopped and begun again at
+// rotate can be stopped and begun again at
 // any moment: a secret is under the one key or the other, and both open it as
 // long as both are in the configuration. A secret that cannot be opened stays
 // as it is and keeps no other from moving.
-func (c *masterKeyRotate) Run(env *Environment) error {
-	cfg, db, err := c.open(env)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	keys, err := server.MasterKeys(cfg)
+func (op *operation) rotate() error {
+	db := op.db
+	keys, err := server.MasterKeys(op.cfg)
 	if err != nil {
 		return err
 	}
@@ -51,7 +46,7 @@ func (c *masterKeyRotate) Run(env *Environment) error {
 	out := rotation{KeyID: keys.Primary(), Unreadable: []string{}}
 	var unreadable error
 	for after := ""; ; {
-		old, err := db.SecretsNotUnder(env.Context, keys.Primary(), after, rotateBatch)
+		old, err := db.SecretsNotUnder(op.ctx, keys.Primary(), after, rotateBatch)
 		if err != nil {
 			return err
 		}
@@ -69,16 +64,16 @@ func (c *masterKeyRotate) Run(env *Environment) error {
 			continue
 		}
 		record := audit("master-key rotate", "master_key.rotate", "master_key", keys.Primary(), map[string]any{"secrets": len(r.fresh)})
-		n, err := db.ReplaceSecrets(env.Context, r.old, r.fresh, record)
+		n, err := db.ReplaceSecrets(op.ctx, r.old, r.fresh, record)
 		if err != nil {
 			return err
 		}
 		out.Rotated += n
 	}
-	if out.Secrets, err = db.CountSecrets(env.Context); err != nil {
+	if out.Secrets, err = db.CountSecrets(op.ctx); err != nil {
 		return err
 	}
-	if err := c.output(env).value(out, out.print); err != nil || unreadable == nil {
+	if err := op.out.value(out, out.print); err != nil || unreadable == nil {
 		return err
 	}
 	return fmt.Errorf("%d secrets cannot be opened and stay as they are: %w", len(out.Unreadable), unreadable)

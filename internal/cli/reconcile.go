@@ -4,44 +4,56 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/spf13/cobra"
+
 	"modelgate"
-	"modelgate/internal/config"
 	"modelgate/internal/store"
+	"modelgate/internal/terminal"
 )
 
-// reconcileCommand is `modelgate reconcile`.
-type reconcileCommand struct {
-	operatorFlags
-	Client string `name:"client" placeholder:"ID" help:"One organization only."`
+func (a *app) reconcile() *cobra.Command {
+	var client string
+	var meter terminal.Meter
+	asCSV := false
+	cmd := a.configured("reconcile", "Recompute the books from the usage rows; fail on any difference", func(op *operation) (err error) {
+		op.out.csv = asCSV
+		if op.db, err = op.open(store.Options{Mode: store.Shared, Progress: meter.Set}); err != nil {
+			return err
+		}
+		defer op.db.Close()
+		var id modelgate.ClientID
+		if client != "" {
+			if id, err = op.client(client); err != nil {
+				return err
+			}
+		}
+		stop := a.terminal(a.Stderr).Watch("organizations", meter.Sample)
+		found, err := op.db.Reconcile(op.ctx, id)
+		stop()
+		if err != nil {
+			return err
+		}
+		return op.printDifferences(found)
+	})
+	a.clientFlag(cmd, &client, "one organization only: its `ID or name`")
+	csvFlag(cmd, &asCSV)
+	return cmd
 }
 
-// Run recomputes what is kept beside the usage rows and prints every
-// difference. Any difference makes the command fail.
-func (c *reconcileCommand) Run(env *Environment) error {
-	return c.withDB(env, func(_ *config.Config, db *store.DB) error {
-		client := modelgate.ClientID(c.Client)
-		found, err := db.Reconcile(env.Context, client)
-		if err != nil {
-			return err
-		}
-		if len(found) == 0 {
-			if client != "" {
-				if _, err := db.Client(env.Context, client); err != nil {
-					return err // nothing differs because nothing is there
-				}
-			}
-			return c.output(env).value(found, func(w io.Writer) {
-				fmt.Fprintln(w, "No differences: every counter is the sum of its usage rows.")
-			})
-		}
-		err = c.output(env).table(found, "CLIENT\tWHAT\tWHERE\tWANT\tHAVE", func(row func(...any)) {
-			for _, d := range found {
-				row(d.ClientID, d.What, d.Key, d.Want, d.Have)
-			}
+// printDifferences prints every difference. Any makes the command fail.
+func (op *operation) printDifferences(found []store.Difference) error {
+	if len(found) == 0 {
+		return op.out.value(found, func(w io.Writer) {
+			fmt.Fprintln(w, "No differences: every counter is the sum of its usage rows.")
 		})
-		if err != nil {
-			return err
+	}
+	err := op.out.table(found, "CLIENT\tWHAT\tWHERE\tWANT\tHAVE", func(row func(...any)) {
+		for _, d := range found {
+			row(d.ClientID, d.What, d.Key, d.Want, d.Have)
 		}
-		return errQuiet
 	})
+	if err != nil {
+		return err
+	}
+	return errQuiet
 }

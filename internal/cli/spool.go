@@ -8,19 +8,29 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
+
 	"modelgate/internal/server"
 	"modelgate/internal/spool"
+	"modelgate/internal/store"
+	"modelgate/internal/terminal"
 	"modelgate/internal/worker"
 )
 
-// spoolCommand groups the commands on spool directories.
-type spoolCommand struct {
-	Ship spoolShip `cmd:"" help:"Book what a lost instance left in its spool directory."`
+// spool groups the commands on spool directories.
+func (a *app) spool() *cobra.Command {
+	return a.group("spool", "Spool directories", a.spoolShip())
 }
 
-type spoolShip struct {
-	operatorFlags
-	Dir string `arg:"" placeholder:"DIR" help:"The spool directory: spool in the instance's data_dir, or a copy of it."`
+func (a *app) spoolShip() *cobra.Command {
+	cmd := a.configured("ship DIR", "Book what a lost instance left in its spool directory", func(op *operation) error {
+		return op.ship(op.args[0])
+	})
+	cmd.Long = "Book what a lost instance left in its spool directory: spool in its data_dir, or a copy of it."
+	cmd.ValidArgsFunction = func(*cobra.Command, []string, string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		return nil, cobra.ShellCompDirectiveFilterDirs
+	}
+	return cmd
 }
 
 // shipped is what `modelgate spool ship` has done.
@@ -32,41 +42,50 @@ type shipped struct {
 	Quarantined int64 `json:"quarantined"`
 }
 
-// Run is `modelgate spool ship`. It may be run any number of times. What the
-// instance held of budgets is free once its calls are booked.
-func (c *spoolShip) Run(env *Environment) (err error) {
+// ship may be run any number of times. What the instance held of budgets is free
+// once its calls are booked.
+func (op *operation) ship(dir string) (err error) {
 	// Opening a spool makes its directory, which would hide a wrong name.
-	if info, err := os.Stat(c.Dir); err != nil {
+	if info, err := os.Stat(dir); err != nil {
 		return err
 	} else if !info.IsDir() {
-		return fmt.Errorf("%s is not a directory", c.Dir)
+		return fmt.Errorf("%s is not a directory", dir)
 	}
-	cfg, db, err := c.open(env)
+	db, err := op.open(store.Options{Mode: store.Shared})
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	log := server.NewLog(env.Stderr, cfg, new(slog.LevelVar))
-	left, err := spool.Open(spool.Options{FS: spool.Dir(c.Dir), Log: log, ReadOnly: true})
+	log := server.NewLog(op.app.Stderr, op.cfg, new(slog.LevelVar))
+	left, err := spool.Open(spool.Options{FS: spool.Dir(dir), Log: log, ReadOnly: true})
 	if errors.Is(err, spool.ErrLocked) {
-		return fmt.Errorf("%s is in use: an instance is running on it and books it by itself", c.Dir)
+		return fmt.Errorf("%s is in use: an instance is running on it and books it by itself", dir)
 	}
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, left.Close()) }()
 	shipper := worker.NewShipper(left, db, log, nil)
-	if err := shipper.Recover(env.Context); err != nil {
+	if err := op.recoverSpool(shipper); err != nil {
 		return err
 	}
-	if err := db.EndSlices(env.Context, left.Instance()); err != nil {
+	if err := db.EndSlices(op.ctx, left.Instance()); err != nil {
 		return err
 	}
 	done := shipped{left.Instance(), shipper.Stats().Rows, left.Stats().Quarantined + shipper.Stats().Quarantined}
-	return c.output(env).value(done, func(w io.Writer) {
+	return op.out.value(done, func(w io.Writer) {
 		fmt.Fprintf(w, "Booked %d usage rows of instance %s.\n", done.Rows, done.Instance)
 		if done.Quarantined > 0 {
-			fmt.Fprintf(w, "%d damaged places or entries were kept aside in %s.\n", done.Quarantined, filepath.Join(c.Dir, "quarantine"))
+			fmt.Fprintf(w, "%d damaged places or entries were kept aside in %s.\n", done.Quarantined, filepath.Join(dir, "quarantine"))
 		}
 	})
+}
+
+// recoverSpool books what is left, and shows how far that is.
+func (op *operation) recoverSpool(s *worker.Shipper) error {
+	total := s.Backlog()
+	defer op.app.terminal(op.app.Stderr).Watch("bytes", func() terminal.Sample {
+		return terminal.Sample{Part: "book", Done: max(total-s.Backlog(), 0), Total: total}
+	})()
+	return s.Recover(op.ctx)
 }

@@ -1,7 +1,9 @@
 package config
 
 import (
+	"bytes"
 	"net/textproto"
+	"os"
 	"slices"
 	"strings"
 
@@ -69,6 +71,11 @@ func (p *Provider) checkCredentials(d *document, path string) {
 	}
 	for key, s := range keysOf(path+".credential", p.Credential, path+".previous_credentials", p.PreviousCredentials) {
 		checkSecret(d, key, s)
+	}
+	if file := p.CredentialFile; file != "" {
+		if text, err := os.ReadFile(file); err != nil || len(bytes.TrimSpace(text)) == 0 {
+			d.warn(path+".credential_file", "%s holds no key that can be read; calls will fail with 500 until it does", file)
+		}
 	}
 	unneeded := p.Auth != nil && *p.Auth == Auth{} || slices.Contains(keyless, p.Format)
 	if !unneeded && p.CredentialFile == "" && len(p.keys()) == 0 {

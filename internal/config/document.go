@@ -77,6 +77,9 @@ func (l *loader) open(path string) *document {
 
 func readFile(path string) ([]byte, error) {
 	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, errors.New("cannot be opened: permission denied; give the user that runs modelgate the right to read it")
+	}
 	if cause, ok := errors.AsType[*fs.PathError](err); ok {
 		return nil, fmt.Errorf("cannot be opened: %w", cause.Err)
 	}
@@ -156,7 +159,13 @@ func syntaxFault(file string, text []byte, err error) Fault {
 	at := syntax.GetToken().Position
 	fault := Fault{file, at.Line, at.Column, "is not valid YAML: " + syntax.GetMessage()}
 	lines := strings.Split(string(text), "\n")
-	if at.Line >= 1 && at.Line <= len(lines) && strings.Contains(lines[at.Line-1], "${") {
+	if at.Line < 1 || at.Line > len(lines) {
+		return fault
+	}
+	line := lines[at.Line-1]
+	if indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]; strings.Contains(indent, "\t") {
+		fault.Message = "is indented with a tab; YAML wants spaces"
+	} else if strings.Contains(line, "${") {
 		fault.Message += `; between { } or [ ], put quotes around "${NAME}"`
 	}
 	return fault

@@ -32,7 +32,7 @@ func TestFaults(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, text, want string }{
 		{"syntax", "server: [\n", "1:9: is not valid YAML: sequence end token ']' not found"},
-		{"tab", "server:\n\tlisten: x\n", "2:1: is not valid YAML: found character '\t' that cannot start any token"},
+		{"tab", "server:\n\tlisten: x\n", "2:1: is indented with a tab; YAML wants spaces"},
 		{"variable between braces", "a: 1\nredis: {url: ${SET}}\n", `2:15: is not valid YAML: ',' or '}' must be specified; between { } or [ ], put quotes around "${NAME}"`},
 		{"list at the top", "- server\n", "1:1: want keys and values, not a list"},
 		{"text at the top", "server\n", "1:1: want keys and values, not a single value"},

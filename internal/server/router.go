@@ -78,14 +78,17 @@ func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // home redirects a browser that opens the gateway's address to the dashboard. It
 // reports false for any other request.
 func (rt *router) home(w http.ResponseWriter, r *http.Request) bool {
-	h := w.Header()
-	h.Set("Vary", "Accept")
-	if r.Method != http.MethodGet && r.Method != http.MethodHead || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+	w.Header().Set("Vary", "Accept, Sec-Fetch-Mode")
+	navigates := strings.Contains(r.Header.Get("Accept"), "text/html")
+	if mode := r.Header.Get("Sec-Fetch-Mode"); mode != "" {
+		navigates = mode == "navigate"
+	}
+	if !navigates || r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
 	}
-	h.Set("Location", "/dashboard")
-	h.Set("Content-Length", "0")
-	w.WriteHeader(http.StatusFound)
+	w.Header().Set("Location", "/dashboard")
+	w.Header().Set("Content-Length", "0")
+	w.WriteHeader(http.StatusSeeOther)
 	return true
 }
 

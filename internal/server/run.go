@@ -21,8 +21,9 @@ const (
 
 // Run serves until the context ends, then drains: it takes new calls for
 // drain_delay, waits for open ones for streamGrace, and books what is left.
-// It calls ready once the listener is open, and Close at the end.
-func (s *Server) Run(ctx context.Context, ready func(addr net.Addr)) error {
+// It calls ready once the listener is open, and ends if that fails. It calls Close
+// at the end.
+func (s *Server) Run(ctx context.Context, ready func(addr net.Addr) error) error {
 	cfg := s.Config
 	listener, err := net.Listen("tcp", cfg.Server.Listen)
 	if err != nil {
@@ -37,13 +38,15 @@ func (s *Server) Run(ctx context.Context, ready func(addr net.Addr)) error {
 	if s.admin != nil {
 		go func() { failed <- s.admin.ListenAndServe() }()
 	}
-	ready(listener.Addr())
+	err = ready(listener.Addr())
 	s.log.Info("listening", "addr", listener.Addr().String(), "base_url", BaseURL(cfg, listener.Addr().String()), "version", s.Version,
 		"providers", len(cfg.Providers), "models", len(cfg.Catalog))
 	s.memory.tuneCollector(s.Lookup)
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
+	if err == nil {
+		select {
+		case <-ctx.Done():
+		case err = <-failed:
+		}
 	}
 	s.drain(cfg)
 	stop()

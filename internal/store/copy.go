@@ -81,7 +81,7 @@ func (db *DB) Copy(ctx context.Context, to *DB) (copied []CopiedTable, err error
 				return err
 			}
 			for _, name := range names {
-				n, err := to.copyTable(ctx, from, into, name)
+				n, err := to.copyTable(ctx, from, into, name, db.progress)
 				if err != nil {
 					return fmt.Errorf("table %s: %w", name, err)
 				}
@@ -147,9 +147,13 @@ func emptyAll(ctx context.Context, tx *sql.Tx, names []string) error {
 }
 
 // copyTable carries one table over, reads it back and compares.
-func (db *DB) copyTable(ctx context.Context, from, into *sql.Tx, name string) (int64, error) {
+func (db *DB) copyTable(ctx context.Context, from, into *sql.Tx, name string, progress func(part string, done, total int64)) (int64, error) {
 	columns, kinds, err := shape(ctx, into, name)
 	if err != nil {
+		return 0, err
+	}
+	var rows, total int64
+	if err := from.QueryRowContext(ctx, "SELECT COUNT(*) FROM "+name).Scan(&total); err != nil {
 		return 0, err
 	}
 	text := "SELECT " + strings.Join(columns, ", ") + " FROM " + name
@@ -164,6 +168,8 @@ func (db *DB) copyTable(ctx context.Context, from, into *sql.Tx, name string) (i
 		return err
 	}
 	sent, err := walk(ctx, from, text, len(columns), func(row []any) error {
+		rows++
+		progress("copy "+name, rows, total)
 		for i, v := range row {
 			pending = append(pending, converted(v, kinds[i]))
 		}
@@ -178,6 +184,7 @@ func (db *DB) copyTable(ctx context.Context, from, into *sql.Tx, name string) (i
 	if err != nil {
 		return 0, err
 	}
+	progress("compare "+name, 0, total)
 	arrived, err := walk(ctx, into, text, len(columns), func([]any) error { return nil })
 	if err == nil && arrived != sent {
 		err = fmt.Errorf("what has arrived differs: %d rows of %d, or their values", arrived.rows, sent.rows)

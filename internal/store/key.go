@@ -29,6 +29,11 @@ FROM api_key
 WHERE id = $1
 -- sqlFindKey`
 
+const sqlFindKeyByDigest = `SELECT ` + keyColumns + `
+FROM api_key
+WHERE digest = $1
+-- sqlFindKeyByDigest`
+
 const sqlRevokeKey = `UPDATE api_key
 SET status = 'revoked'
 WHERE client_id = $1 AND id = $2 AND ($3 = '' OR sub_account_id = $3) AND (NOT $4 OR self_issued) AND status = 'active'
@@ -169,6 +174,13 @@ func scanDigest(s sqldb.Scanner) (d modelgate.Digest, err error) {
 func (db *DB) FindKey(ctx context.Context, id modelgate.KeyID) (modelgate.Key, error) {
 	k, err := scanKey(db.read.QueryRowContext(ctx, sqlFindKey, id))
 	return k, sqldb.Wrap("find key", sqldb.Missing(err, "key"))
+}
+
+// FindKeyByDigest returns the key with a secret, of whatever organization, or
+// not_found. It is the operator's look-up.
+func (db *DB) FindKeyByDigest(ctx context.Context, d modelgate.Digest) (modelgate.Key, error) {
+	k, err := scanKey(db.read.QueryRowContext(ctx, sqlFindKeyByDigest, d[:]))
+	return k, sqldb.Wrap("find key by digest", sqldb.Missing(err, "key"))
 }
 
 // SetKeyLimits replaces all limits of a key; nil fields fall back to the

@@ -34,7 +34,7 @@ func tables() []string {
 
 // migrate applies what is missing, each migration in one transaction with its
 // note in versionTable, so that a crash leaves the schema at a whole version.
-func (db *DB) migrate(ctx context.Context) error {
+func (db *DB) migrate(ctx context.Context, m Mode) error {
 	files, err := fs.Sub(migrationFiles, "migrations/"+db.engine.folder)
 	if err != nil {
 		return err
@@ -45,6 +45,9 @@ func (db *DB) migrate(ctx context.Context) error {
 		return err
 	}
 	if !db.current(ctx, p) {
+		if m == ReadOnly {
+			return errors.New("the schema is not this program's")
+		}
 		if err := db.apply(ctx, p); err != nil {
 			return err
 		}

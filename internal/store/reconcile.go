@@ -98,7 +98,8 @@ func (db *DB) Reconcile(ctx context.Context, client modelgate.ClientID) ([]Diffe
 		if err != nil {
 			return err
 		}
-		for _, c := range clients {
+		for i, c := range clients {
+			db.progress("reconcile", int64(i), int64(len(clients)))
 			found, err := db.reconcileClient(ctx, tx, modelgate.ClientID(c))
 			if err != nil {
 				return err

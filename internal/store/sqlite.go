@@ -33,6 +33,9 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.Mode == ReadOnly {
+		return readSQLite(path)
+	}
 	if err := sqlite.Touch(path); err != nil {
 		return nil, err
 	}
@@ -62,6 +65,19 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	return db, nil
+}
+
+// readSQLite opens a file that is there for one reader.
+func readSQLite(path string) (*DB, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, err
+	}
+	db := &DB{engine: sqliteEngine(path)}
+	db.handle.Long, db.handle.RowsPerInsert = sqldb.NewSemaphore(1), 1
+	var err error
+	db.read, err = sqlite.OpenPool(path, 1, nil, url.Values{"_query_only": {"1"}})
+	db.write = db.read
+	return db, err
 }
 
 func sqliteEngine(path string) engine {

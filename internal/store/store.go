@@ -25,6 +25,7 @@ import (
 	"modelgate/internal/store/billing"
 	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/sqldb"
+	"modelgate/internal/store/sqlite"
 	"modelgate/internal/yield"
 )
 
@@ -37,6 +38,9 @@ type Mode string
 const (
 	Shared    Mode = ""
 	Exclusive Mode = "exclusive"
+	// ReadOnly makes and changes nothing: the database must be there, with the
+	// schema of this program. PostgreSQL honours the latter alone.
+	ReadOnly Mode = "read only"
 )
 
 // Options say which database to open and how.
@@ -63,6 +67,9 @@ type Options struct {
 	// Yielder lets calls run during long work: with SQLite the database's work is
 	// this process's. nil where no calls are served.
 	Yielder *yield.Yielder
+	// Progress, if not nil, is told how far Copy and Reconcile are: what they are
+	// at, and how much of it is done of how much there is.
+	Progress func(part string, done, total int64)
 }
 
 // The methods of the stores below are DB's too.
@@ -94,11 +101,23 @@ type DB struct {
 	pedigree pedigree
 	watch    watch
 	yielder  *yield.Yielder // Options.Yielder
-	lock     *os.File       // held while open in Exclusive mode; nil otherwise
+	progress func(part string, done, total int64)
+	lock     *os.File // held while open in Exclusive mode; nil otherwise
 }
 
 // ErrInUse says that another server has the SQLite file open.
 var ErrInUse = errors.New("another server is using this database")
+
+// ErrDamaged says that the SQLite file is no database, or a damaged one.
+var ErrDamaged = errors.New("the database file is damaged, or is no database")
+
+// fault names what failed, the file where that is damaged, and what is to be done.
+func (o *Options) fault(op string, err error) error {
+	if path, pathErr := sqlite.Path(o.URL, o.DataDir); pathErr == nil && sqldb.Damaged(err) {
+		return fmt.Errorf("%s: %s: %w: %w", op, path, ErrDamaged, err)
+	}
+	return fmt.Errorf("%s: %w%s", op, err, sqldb.Advice(err))
+}
 
 // Open connects, brings the schema up to date and checks that it is whole. It
 // fails on a schema that a newer version made. The context bounds all of it.
@@ -108,6 +127,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Progress == nil {
+		o.Progress = func(string, int64, int64) {}
 	}
 	var db *DB
 	var err error
@@ -120,9 +142,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		err = errors.New("database url must begin with sqlite: or postgres://")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("open database: %w%s", err, sqldb.Advice(err))
+		return nil, o.fault("open database", err)
 	}
-	db.now, db.yielder = o.Now, o.Yielder
+	db.now, db.yielder, db.progress = o.Now, o.Yielder, o.Progress
 	h := &db.handle
 	h.Write, h.Read = db.write, db.read
 	h.Now = func() time.Time { return db.now() } // tests change it
@@ -130,8 +152,8 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	db.billingStore = billing.NewStore(h, db.record)
-	if err := db.migrate(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("migrate database: %w%s", err, sqldb.Advice(err)), db.Close())
+	if err := db.migrate(ctx, o.Mode); err != nil {
+		return nil, errors.Join(o.fault("migrate database", err), db.Close())
 	}
 	return db, nil
 }

@@ -59,6 +59,7 @@ var floor = map[string]int{
 	"internal/openapi":     2,
 	"internal/tracing":     2,
 	"internal/http1server": 2,
+	"internal/terminal":    2,
 
 	"internal/jobs":        3,
 	"internal/selfservice": 3,
@@ -72,8 +73,9 @@ var floor = map[string]int{
 
 	"internal/server": 5,
 
-	"internal/cli":  6,
-	"cmd/modelgate": 7,
+	"internal/cli":     6,
+	"internal/cli/man": 7,
+	"cmd/modelgate":    7,
 
 	"internal/provider/http1/http1test": testOnly,
 

@@ -98,6 +98,12 @@ func Dangling(err error) bool {
 	return ok && sqliteDangling(code)
 }
 
+// Damaged reports whether err means that a SQLite file cannot be read as one.
+func Damaged(err error) bool {
+	code, ok := sqliteCode(err)
+	return ok && sqliteDamaged(code)
+}
+
 // LostRace reports whether the engine refused a transaction in favour of
 // another, so that it is to be run again.
 func LostRace(err error) bool {

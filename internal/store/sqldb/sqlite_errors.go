@@ -44,3 +44,8 @@ func sqliteDuplicate(code int) bool {
 
 // Dangling reports the violation of a foreign key.
 func sqliteDangling(code int) bool { return code == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY }
+
+// Damaged reports a file that cannot be read as a database.
+func sqliteDamaged(code int) bool {
+	return code&0xff == sqlite3.SQLITE_CORRUPT || code&0xff == sqlite3.SQLITE_NOTADB
+}

@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/config"
+	"modelgate/internal/simulator"
+)
+
+// realProvider is a provider that dev adds when its key is in the
+// environment.
+type realProvider struct{ name, format, baseURL, variable string }
+
+var realProviders = [...]realProvider{
+	{"openai", "openai", "https://api.openai.com", "OPENAI_API_KEY"},
+	{"anthropic", "anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY"},
+	{"gemini", "gemini", "https://generativelanguage.googleapis.com", "GEMINI_API_KEY"},
+}
+
+// simulatedProviders are the simulated providers' names and formats.
+var simulatedProviders = [...]struct{ name, format string }{
+	{"sim-openai", "openai"}, {"sim-anthropic", "anthropic"}, {"sim-gemini", "gemini"}, {"sim-cohere", "cohere"},
+}
+
+// startSimulator serves the simulated providers on a free loopback port, each
+// under its own name.
+func startSimulator() (url string, stop func(), err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, err
+	}
+	mux := http.NewServeMux()
+	for _, p := range simulatedProviders {
+		handler := simulator.New(simulator.Options{Name: p.name, Now: time.Now})
+		mux.Handle("/"+p.name+"/", http.StripPrefix("/"+p.name, handler))
+	}
+	s := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = s.Serve(listener) }() // ends with Close
+	return "http://" + listener.Addr().String(), func() { _ = s.Close() }, nil
+}
+
+// config is the configuration of dev: the simulated providers and their
+// models, and the real ones whose keys are in the environment.
+func (d *dev) config(simulator string) (*config.Config, error) {
+	cfg := config.Default()
+	cfg.Server.Listen, cfg.Server.DataDir, cfg.Server.DrainDelay = d.listen, d.data, 0
+	cfg.Database.URL = config.NewSecret("sqlite:modelgate.db")
+	if err := keepMasterKey(cfg); err != nil {
+		return nil, err
+	}
+	for _, p := range simulatedProviders {
+		cfg.Providers = append(cfg.Providers, config.Provider{
+			Name: p.name, Format: p.format, BaseURL: simulator + "/" + p.name, Region: "eu-simulated",
+			Credential: config.NewSecret("simulated"),
+		})
+	}
+	models, err := simulatedModels()
+	if err != nil {
+		return nil, err
+	}
+	cfg.Catalog = models
+	real := make(map[string]bool)
+	for _, p := range realProviders {
+		credential, ok := d.app.Lookup(p.variable)
+		if !ok || credential == "" {
+			continue
+		}
+		cfg.Providers = append(cfg.Providers, config.Provider{
+			Name: p.name, Format: p.format, BaseURL: p.baseURL, Region: "us", Credential: config.NewSecret(credential),
+		})
+		real[p.name] = true
+	}
+	starter, err := config.Starter(func(provider string) bool { return real[provider] })
+	if err != nil {
+		return nil, err
+	}
+	cfg.Catalog = append(cfg.Catalog, starter...)
+	return cfg, d.leaveConfig()
+}
+
+// simulatedModel is a model that costs round figures, so that a bill can be
+// checked by hand.
+type simulatedModel struct {
+	slug, provider, native string
+	kind                   modelgate.ModelKind
+	prices                 map[modelgate.Unit]string
+}
+
+// simulatedModels are the models of the simulated providers.
+func simulatedModels() ([]*modelgate.Model, error) {
+	tokens := map[modelgate.Unit]string{modelgate.UnitInput: "1", modelgate.UnitCachedInput: "0.1", modelgate.UnitOutput: "2"}
+	list := []simulatedModel{
+		{"simulated/chat", "sim-openai", "sim-chat", modelgate.LLM, tokens},
+		{"simulated/claude", "sim-anthropic", "sim-claude", modelgate.LLM, tokens},
+		{"simulated/gemini", "sim-gemini", "sim-gemini", modelgate.LLM, tokens},
+		{"simulated/embedding", "sim-openai", "sim-embedding", modelgate.Embedding, tokens},
+		{"simulated/image", "sim-openai", "gpt-image-sim", modelgate.Image, map[modelgate.Unit]string{modelgate.UnitImage: "0.04"}},
+		{"simulated/video", "sim-openai", "sim-video", modelgate.Video, map[modelgate.Unit]string{modelgate.UnitSecond: "0.1"}},
+		{"simulated/rerank", "sim-cohere", "sim-rerank", modelgate.Rerank, map[modelgate.Unit]string{modelgate.UnitSearch: "2"}},
+		{"simulated/speech", "sim-openai", "sim-tts", modelgate.Audio, map[modelgate.Unit]string{modelgate.UnitCharacters: "15"}},
+		{"simulated/transcribe", "sim-openai", "sim-transcribe", modelgate.Audio, map[modelgate.Unit]string{modelgate.UnitSecond: "0.0001", modelgate.UnitInput: "1", modelgate.UnitOutput: "2", modelgate.UnitAudioInput: "1"}},
+	}
+	var models []*modelgate.Model
+	for _, m := range list {
+		price := new(modelgate.Price)
+		for unit, usd := range m.prices {
+			amount, err := modelgate.ParseUSD(usd)
+			if err == nil {
+				err = price.Base.Set(unit, amount)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", m.slug, err)
+			}
+		}
+		model := &modelgate.Model{
+			Slug: m.slug, DisplayName: "Simulated " + strings.TrimPrefix(m.slug, "simulated/"), Kind: m.kind,
+			Routes: []modelgate.Route{{Provider: m.provider, Model: m.native}}, Price: price,
+		}
+		if m.kind == modelgate.LLM {
+			model.ContextLength, model.MaxOutput = 128_000, 16_000
+		}
+		models = append(models, model)
+	}
+	return models, nil
+}

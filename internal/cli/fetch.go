@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"modelgate/internal/terminal"
+)
+
+const (
+	fetchTimeout = 2 * time.Minute
+	// maxList bounds a price list, in bytes: today's have about five million.
+	maxList = 64 << 20
+)
+
+// readList reads a price list from a file or from an address.
+func (a *app) readList(ctx context.Context, from string) ([]byte, error) {
+	if !strings.HasPrefix(from, "https://") && !strings.HasPrefix(from, "http://") {
+		return os.ReadFile(from)
+	}
+	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%w; or download the list by other means and name the file", err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("%s answered %s", from, resp.Status)
+	}
+	body := &counted{r: resp.Body, part: "download", total: resp.ContentLength}
+	defer a.terminal(a.Stderr).Watch("bytes", body.sample)()
+	text, err := io.ReadAll(io.LimitReader(body, maxList+1))
+	if err == nil && len(text) > maxList {
+		err = fmt.Errorf("%s is larger than %d bytes", from, maxList)
+	}
+	return text, err
+}
+
+// counted counts what is read.
+type counted struct {
+	r     io.Reader
+	part  string
+	total int64 // bytes; 0 or less: unknown
+	done  atomic.Int64
+}
+
+// Read reads on.
+func (c *counted) Read(b []byte) (int, error) {
+	n, err := c.r.Read(b)
+	c.done.Add(int64(n))
+	return n, err
+}
+
+func (c *counted) sample() terminal.Sample {
+	return terminal.Sample{Part: c.part, Done: c.done.Load(), Total: max(c.total, 0)}
+}

@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"modelgate"
+	"modelgate/internal/store"
+	"modelgate/internal/terminal"
+)
+
+// keyRow is a key as the operator sees it: as in GET /gw/keys, with its owner.
+type keyRow struct {
+	modelgate.Key
+	ClientID     modelgate.ClientID      `json:"client_id"`
+	SubAccountID *modelgate.SubAccountID `json:"sub_account_id"`
+	LastUsedAt   *time.Time              `json:"last_used_at"`
+	ExpiresAt    *time.Time              `json:"expires_at"`
+	Limits       modelgate.Limits        `json:"limits"`
+}
+
+func rowOfKey(k *modelgate.Key) keyRow {
+	return keyRow{
+		Key: *k, ClientID: k.ClientID, SubAccountID: orNull(k.SubAccountID), LastUsedAt: orNull(k.LastUsedAt),
+		ExpiresAt: orNull(k.ExpiresAt), Limits: k.Limits,
+	}
+}
+
+// orNull is nil for the zero value.
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// state is whether a key can be used now.
+func (k *keyRow) state(now time.Time) terminal.State {
+	if k.ExpiresAt != nil && k.Status == modelgate.KeyActive && !now.Before(*k.ExpiresAt) {
+		return "expired"
+	}
+	return terminal.State(k.Status)
+}
+
+// orDash is what a pointer points to, or a dash.
+func orDash[T any](p *T, text func(T) string) string {
+	if p == nil {
+		return "-"
+	}
+	return text(*p)
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+func (op *operation) printKeys(rows []keyRow) error {
+	now := time.Now()
+	return op.out.table(rows, "ID\tPREFIX\tSTATUS\tCLIENT\tSUB ACCOUNT\tCREATED\tLAST USED\tEXPIRES", func(row func(...any)) {
+		for i := range rows {
+			k := &rows[i]
+			account := orDash(k.SubAccountID, func(id modelgate.SubAccountID) string { return string(id) })
+			row(k.ID, k.Prefix, k.state(now), k.ClientID, account, stamp(k.CreatedAt), orDash(k.LastUsedAt, stamp), orDash(k.ExpiresAt, stamp))
+		}
+	})
+}
+
+func (a *app) keyList() *cobra.Command {
+	var client, subAccount, status string
+	cmd := a.list("list", "List keys, the newest first", func(op *operation) error {
+		clients, err := op.clients(client)
+		if err != nil {
+			return err
+		}
+		rows, now := []keyRow{}, time.Now()
+		for _, c := range clients {
+			keys, _, err := op.db.Keys(op.ctx, c.ID, store.KeyList{SubAccountID: modelgate.SubAccountID(subAccount)})
+			if err != nil {
+				return err
+			}
+			for i := range keys {
+				if k := rowOfKey(&keys[i]); status == "" || string(k.state(now)) == status {
+					rows = append(rows, k)
+				}
+			}
+		}
+		return op.printKeys(rows)
+	})
+	a.clientFlag(cmd, &client, "one organization only: its `ID or name`")
+	cmd.Flags().StringVar(&subAccount, "sub-account", "", "keys of the sub-account with this `ID` only")
+	a.completeFlag(cmd, "sub-account", subAccountWords)
+	choiceFlag(cmd, &status, "status", "keys in this state only", "active", "expired", "revoked")
+	return cmd
+}
+
+func (a *app) keyFind() *cobra.Command {
+	var id, prefix string
+	cmd := a.list("find", "Find the key with a secret, an id or a prefix", func(op *operation) error {
+		if id != "" && prefix != "" {
+			return usageError("--id and --prefix exclude each other")
+		}
+		rows, err := op.findKeys(id, prefix)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return errors.New("no key found")
+		}
+		return op.printKeys(rows)
+	})
+	cmd.Long = "Find the key with a secret, an id or a prefix.\n\n" +
+		"Without --id and --prefix the secret is asked for, or read from standard input where that is\n" +
+		"no terminal. It is hashed here, and is neither shown nor sent anywhere."
+	cmd.Flags().StringVar(&id, "id", "", "the key's `ID`")
+	cmd.Flags().StringVar(&prefix, "prefix", "", "the first characters of the secret, as lists show them")
+	a.completeFlag(cmd, "id", keyWords)
+	return cmd
+}
+
+// findKeys finds a key by its id, keys by their prefix, or the key of a secret that
+// is asked for.
+func (op *operation) findKeys(id, prefix string) ([]keyRow, error) {
+	switch {
+	case id != "":
+		key, err := op.db.FindKey(op.ctx, modelgate.KeyID(id))
+		return []keyRow{rowOfKey(&key)}, err
+	case prefix != "":
+		return op.keysByPrefix(prefix)
+	}
+	secret, err := op.app.readSecret("Key (not shown): ")
+	if err != nil {
+		return nil, err
+	}
+	if !modelgate.WellFormed(secret) {
+		return nil, errors.New("this is no gateway key, or it has a typing error: keys are gw_live_ and 48 hex digits, the last 8 a checksum")
+	}
+	key, err := op.db.FindKeyByDigest(op.ctx, modelgate.DigestOf(secret))
+	return []keyRow{rowOfKey(&key)}, err
+}
+
+// keysByPrefix goes through the keys of every organization.
+func (op *operation) keysByPrefix(prefix string) ([]keyRow, error) {
+	clients, err := op.db.Clients(op.ctx)
+	rows := []keyRow{}
+	for _, c := range clients {
+		keys, _, err := op.db.Keys(op.ctx, c.ID, store.KeyList{})
+		if err != nil {
+			return nil, err
+		}
+		for i := range keys {
+			if strings.HasPrefix(keys[i].Prefix, prefix) {
+				rows = append(rows, rowOfKey(&keys[i]))
+			}
+		}
+	}
+	return rows, err
+}
+
+// readSecret asks for a secret without showing it, or reads a line where standard
+// input is no terminal.
+func (a *app) readSecret(prompt string) (string, error) {
+	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		fmt.Fprint(a.Stderr, prompt)
+		text, err := term.ReadPassword(int(f.Fd()))
+		fmt.Fprintln(a.Stderr)
+		return strings.TrimSpace(string(text)), err
+	}
+	if a.Stdin == nil {
+		return "", errors.New("no secret on standard input")
+	}
+	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
+	if errors.Is(err, io.EOF) && line != "" {
+		err = nil
+	}
+	return strings.TrimSpace(line), err
+}
