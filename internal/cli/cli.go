@@ -82,7 +82,7 @@ func Run(env *Environment, args []string) int {
 	if _, usage := errors.AsType[usageError](err); a.started && !usage {
 		return exitError
 	}
-	fmt.Fprintf(env.Stderr, "%s --help says how it is used.\n", cmd.CommandPath())
+	fmt.Fprintf(env.Stderr, "Run '%s --help' for usage.\n", cmd.CommandPath())
 	if cmd.CommandPath() == verifyPath {
 		return exitVerifyUsage
 	}
@@ -117,6 +117,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupBooks, Title: "Books, evidence and databases:"},
 		&cobra.Group{ID: groupOther, Title: "Other:"},
 	)
+	root.SetHelpCommand(a.help())
 	root.SetHelpCommandGroupID(groupOther)
 	root.SetCompletionCommandGroupID(groupOther)
 	flags := root.PersistentFlags()
@@ -155,6 +156,33 @@ func (a *app) group(use, short string, commands ...*cobra.Command) *cobra.Comman
 	})
 	cmd.AddCommand(commands...)
 	return cmd
+}
+
+// help is `modelgate help`. Cobra's own succeeds for a command that there is not.
+func (a *app) help() *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND...]", Short: "Print the help of a command",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, rest, err := cmd.Root().Find(args)
+			if err != nil {
+				return err
+			}
+			if len(rest) > 0 {
+				return unknownCommand(found, rest[0])
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+			var names []cobra.Completion
+			if found, rest, err := cmd.Root().Find(args); err == nil && len(rest) == 0 {
+				for _, c := range found.Commands() {
+					names = append(names, cobra.CompletionWithDesc(c.Name(), c.Short))
+				}
+			}
+			return names, cobra.ShellCompDirectiveNoFileComp
+		},
+	}
 }
 
 func unknownCommand(cmd *cobra.Command, name string) error {

@@ -139,7 +139,7 @@ func (op *operation) findKeys(id, prefix string) ([]keyRow, error) {
 		return nil, err
 	}
 	if !modelgate.WellFormed(secret) {
-		return nil, errors.New("this is no gateway key, or it has a typing error: keys are gw_live_ and 48 hex digits, the last 8 a checksum")
+		return nil, errors.New("not a gateway key, or mistyped: keys are gw_live_ and 48 hex digits, of which the last 8 are a checksum")
 	}
 	key, err := op.db.FindKeyByDigest(op.ctx, modelgate.DigestOf(secret))
 	return []keyRow{rowOfKey(&key)}, err
@@ -172,12 +172,15 @@ func (a *app) readSecret(prompt string) (string, error) {
 		fmt.Fprintln(a.Stderr)
 		return strings.TrimSpace(string(text)), err
 	}
-	if a.Stdin == nil {
-		return "", errors.New("no secret on standard input")
+	line := ""
+	if a.Stdin != nil {
+		var err error
+		if line, err = bufio.NewReader(a.Stdin).ReadString('\n'); err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
 	}
-	line, err := bufio.NewReader(a.Stdin).ReadString('\n')
-	if errors.Is(err, io.EOF) && line != "" {
-		err = nil
+	if line = strings.TrimSpace(line); line == "" {
+		return "", errors.New("no key on standard input; pipe one in, or use --id or --prefix")
 	}
-	return strings.TrimSpace(line), err
+	return line, nil
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -47,10 +46,7 @@ func (a *app) subAccountList() *cobra.Command {
 
 func (a *app) subAccountSet() *cobra.Command {
 	var client, status string
-	cmd := a.operator("set SUBACCOUNT", "Suspend a sub-account, or have it go on", func(op *operation) error {
-		if status == "" {
-			return errors.New("name what to set: --status")
-		}
+	cmd := a.operator("set SUBACCOUNT", "Suspend or reactivate a sub-account", func(op *operation) error {
 		owner, err := op.client(client)
 		if err != nil {
 			return err
@@ -68,8 +64,8 @@ func (a *app) subAccountSet() *cobra.Command {
 	})
 	cmd.ValidArgsFunction = a.complete(subAccountWords)
 	a.clientFlag(cmd, &client, whichClient)
-	required(cmd, "client")
 	choiceFlag(cmd, &status, "status", "a suspended sub-account's keys are refused", string(modelgate.SubAccountActive), string(modelgate.SubAccountSuspended))
+	required(cmd, "client", "status")
 	return cmd
 }
 
