@@ -24,6 +24,24 @@ const (
 // Kinds lists all kinds.
 func Kinds() []ModelKind { return []ModelKind{LLM, Image, Video, ThreeD, Embedding, Rerank, Audio} }
 
+// Modalities are what goes into a model and what comes out, such as text and
+// image.
+type Modalities struct {
+	Input, Output []string
+}
+
+// Modalities are those usual for the kind.
+func (k ModelKind) Modalities() Modalities {
+	output := string(k)
+	switch k {
+	case LLM:
+		output = "text"
+	case Embedding:
+		output = "embeddings"
+	}
+	return Modalities{[]string{"text"}, []string{output}}
+}
+
 // Model is one entry of the catalog. It is never changed once in a Catalog.
 type Model struct {
 	// Slug is author/model; the author is what precedes the first slash.
@@ -34,6 +52,10 @@ type Model struct {
 	// bounds the reservation of a strict budget.
 	ContextLength, MaxOutput int64
 	Created                  time.Time // zero is unknown
+	// The rest of a model's description is for lists of models only.
+	Description         string     // "" is none
+	Modalities          Modalities // a side that is nil is as usual for the kind
+	SupportedParameters []string   // of a request's body; nil is unknown
 	// Routes are tried in order; the first is the current inference route.
 	Routes []Route
 	Price  *Price // nil: no known price

@@ -62,7 +62,7 @@ func appendFixed(b []byte, v int64, scale int) []byte {
 	}
 	b = append(b, '.')
 	start := len(b)
-	b = append(b, "000000000"[:scale]...)
+	b = append(b, strings.Repeat("0", scale)...)
 	for i := len(b) - 1; i >= start; i-- {
 		b[i] = byte('0' + rest%10)
 		rest /= 10

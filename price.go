@@ -154,6 +154,22 @@ func (r Rates) String() string {
 	return string(b)
 }
 
+// Decimal is the price of one token, character, search, picture and so on in
+// USD, as a decimal number; "" where the unit has no price of its own. With a
+// markup it is the billed price, rounded half to even: at 15 decimals where the
+// unit is quoted by the thousand or million, which 15 decimals hold exactly, else
+// at 9, as in a usage row.
+func (r *Rates) Decimal(u Unit, m Markup) string {
+	if !r.Has(u) {
+		return ""
+	}
+	scale := 15
+	if units[u].per == 1 {
+		scale = 9
+	}
+	return string(appendFixed(nil, int64(Nano(r.nano[u]).Billed(m)), scale))
+}
+
 // Rate is the price of one unit, as it is quoted.
 type Rate struct {
 	Unit Unit

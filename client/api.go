@@ -428,8 +428,32 @@ type Model struct {
 	Slug string `json:"slug"`
 }
 
+// ModelArchitecture defines model for ModelArchitecture.
+type ModelArchitecture struct {
+	// InputModalities What the model reads, such as `text` and `image`.
+	InputModalities []string `json:"input_modalities"`
+
+	// Modality Both lists in one text, such as `text+image->text`.
+	Modality string `json:"modality"`
+
+	// OutputModalities What the model makes.
+	OutputModalities []string `json:"output_modalities"`
+}
+
 // ModelKind What a model makes.
 type ModelKind string
+
+// ModelLimits defines model for ModelLimits.
+type ModelLimits struct {
+	// ContextLength Tokens; null where unknown.
+	ContextLength *int `json:"context_length"`
+
+	// IsModerated Always false: the gateway does not look at what is said.
+	IsModerated bool `json:"is_moderated"`
+
+	// MaxCompletionTokens Tokens that one answer has at most; null where unknown.
+	MaxCompletionTokens *int `json:"max_completion_tokens"`
+}
 
 // ModelList defines model for ModelList.
 type ModelList struct {
@@ -447,6 +471,37 @@ type ModelPrices struct {
 
 	// Varies Whether a call can cost more or less: by the length of its prompt, the time of day, or what its reply says it was.
 	Varies bool `json:"varies"`
+}
+
+// ModelPricing What a call costs now, at its base price, on the route that it takes; for a key that is bound to a sub-account, what it is billed.
+// Exact decimals in USD for one token, request or search. A unit without a price of its own is left out. `GET /gw/prices` has every unit.
+type ModelPricing struct {
+	// Audio An audio token in.
+	Audio *string `json:"audio,omitempty"`
+
+	// AudioOutput An audio token out.
+	AudioOutput *string `json:"audio_output,omitempty"`
+
+	// Completion An output token; `-1` where no price is known.
+	Completion string `json:"completion"`
+
+	// InputCacheRead A token read from a prompt cache.
+	InputCacheRead *string `json:"input_cache_read,omitempty"`
+
+	// InputCacheWrite A token written to it for five minutes.
+	InputCacheWrite *string `json:"input_cache_write,omitempty"`
+
+	// InputCacheWrite1H A token written to it for an hour.
+	InputCacheWrite1H *string `json:"input_cache_write_1h,omitempty"`
+
+	// Prompt An input token; `-1` where no price is known.
+	Prompt string `json:"prompt"`
+
+	// Request A call.
+	Request *string `json:"request,omitempty"`
+
+	// WebSearch A search of the web.
+	WebSearch *string `json:"web_search,omitempty"`
 }
 
 // NewBranding defines model for NewBranding.
@@ -533,15 +588,53 @@ type NewSubAccount struct {
 
 // OpenModel defines model for OpenModel.
 type OpenModel struct {
+	Architecture ModelArchitecture `json:"architecture"`
+
+	// CanonicalSlug The slug.
+	CanonicalSlug string `json:"canonical_slug"`
+
+	// ContextLength Tokens; null where unknown, and for every kind but `llm`.
+	ContextLength *int `json:"context_length"`
+
 	// Created Seconds since 1970; 0 where unknown.
 	Created int `json:"created"`
 
+	// DefaultParameters Unknown.
+	DefaultParameters any `json:"default_parameters"`
+
+	// Description What the model is for; absent where the catalog does not say.
+	Description *string `json:"description,omitempty"`
+
 	// ID The slug.
-	ID     string          `json:"id"`
+	ID string `json:"id"`
+
+	// Kind What a model makes.
+	Kind  ModelKind `json:"kind"`
+	Links struct {
+		// Details Path of this model.
+		Details string `json:"details"`
+	} `json:"links"`
+
+	// Name What people call the model.
+	Name   string          `json:"name"`
 	Object OpenModelObject `json:"object"`
 
 	// OwnedBy The author.
 	OwnedBy string `json:"owned_by"`
+
+	// PerRequestLimits Unknown.
+	PerRequestLimits any `json:"per_request_limits"`
+
+	// Pricing What a call costs now, at its base price, on the route that it takes; for a key that is bound to a sub-account, what it is billed.
+	// Exact decimals in USD for one token, request or search. A unit without a price of its own is left out. `GET /gw/prices` has every unit.
+	Pricing ModelPricing `json:"pricing"`
+
+	// SupportedParameters Members of a request's body that the model follows; empty where the catalog does not say.
+	SupportedParameters []string `json:"supported_parameters"`
+
+	// SupportedVoices Unknown.
+	SupportedVoices any         `json:"supported_voices"`
+	TopProvider     ModelLimits `json:"top_provider"`
 }
 
 // OpenModelObject defines model for OpenModel.Object.
@@ -549,8 +642,15 @@ type OpenModelObject string
 
 // OpenModelList defines model for OpenModelList.
 type OpenModelList struct {
-	Data   []OpenModel         `json:"data"`
+	Data  []OpenModel `json:"data"`
+	Links struct {
+		// Next The list is whole.
+		Next any `json:"next"`
+	} `json:"links"`
 	Object OpenModelListObject `json:"object"`
+
+	// TotalCount How many models `data` has.
+	TotalCount int `json:"total_count"`
 }
 
 // OpenModelListObject defines model for OpenModelList.Object.
@@ -839,6 +939,12 @@ type UsageParams struct {
 
 	// Cursor Where the list goes on, taken from the page before. Keep the other parameters as they were.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// OpenModelsParams defines parameters for OpenModels.
+type OpenModelsParams struct {
+	// Allowed `true` leaves out models that this key may not call.
+	Allowed *bool `form:"allowed,omitempty" json:"allowed,omitempty"`
 }
 
 // CheckoutJSONRequestBody defines body for Checkout for application/json ContentType.
@@ -1262,14 +1368,18 @@ type ClientInterface interface {
 	// Corresponds with GET /gw/usage (the `Usage` operationId).
 	Usage(ctx context.Context, params *UsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// OpenModels The catalog, in the shape of OpenAI's model list
+	// OpenModels The catalog, in the shape of OpenAI's or Anthropic's model list
+	//
+	// OpenAI's members come first, then those that clients of OpenRouter read. To a request with the header `anthropic-version`, as
+	// Anthropic's SDKs send it, the answer is a page of Anthropic's list: the models that `/v1/messages` serves, newest first.
+	// Other parameters are ignored.
 	//
 	// Corresponds with GET /v1/models (the `OpenModels` operationId).
-	OpenModels(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	OpenModels(ctx context.Context, params *OpenModelsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// OpenModel One model of the catalog
 	//
-	// The slug may also come as one escaped segment, `author%2Fmodel`.
+	// The slug may also come as one escaped segment, `author%2Fmodel`. The header `anthropic-version` asks for Anthropic's shape.
 	//
 	// Corresponds with GET /v1/models/{author}/{model} (the `OpenModel` operationId).
 	OpenModel(ctx context.Context, author string, model string, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -1975,11 +2085,15 @@ func (c *Client) Usage(ctx context.Context, params *UsageParams, reqEditors ...R
 	return c.Client.Do(req)
 }
 
-// OpenModels The catalog, in the shape of OpenAI's model list
+// OpenModels The catalog, in the shape of OpenAI's or Anthropic's model list
+//
+// OpenAI's members come first, then those that clients of OpenRouter read. To a request with the header `anthropic-version`, as
+// Anthropic's SDKs send it, the answer is a page of Anthropic's list: the models that `/v1/messages` serves, newest first.
+// Other parameters are ignored.
 //
 // Corresponds with GET /v1/models (the `OpenModels` operationId).
-func (c *Client) OpenModels(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewOpenModelsRequest(c.Server)
+func (c *Client) OpenModels(ctx context.Context, params *OpenModelsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewOpenModelsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -1992,7 +2106,7 @@ func (c *Client) OpenModels(ctx context.Context, reqEditors ...RequestEditorFn) 
 
 // OpenModel One model of the catalog
 //
-// The slug may also come as one escaped segment, `author%2Fmodel`.
+// The slug may also come as one escaped segment, `author%2Fmodel`. The header `anthropic-version` asks for Anthropic's shape.
 //
 // Corresponds with GET /v1/models/{author}/{model} (the `OpenModel` operationId).
 func (c *Client) OpenModel(ctx context.Context, author string, model string, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3490,7 +3604,7 @@ func NewUsageRequest(server string, params *UsageParams) (*http.Request, error) 
 }
 
 // NewOpenModelsRequest constructs an http.Request for the OpenModels method
-func NewOpenModelsRequest(server string) (*http.Request, error) {
+func NewOpenModelsRequest(server string, params *OpenModelsParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -3506,6 +3620,33 @@ func NewOpenModelsRequest(server string) (*http.Request, error) {
 	queryURL, err := serverURL.Parse(operationPath)
 	if err != nil {
 		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Allowed != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "allowed", *params.Allowed, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "boolean", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
@@ -3961,16 +4102,20 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /gw/usage (the `Usage` operationId).
 	UsageWithResponse(ctx context.Context, params *UsageParams, reqEditors ...RequestEditorFn) (*UsageResponse, error)
 
-	// OpenModelsWithResponse The catalog, in the shape of OpenAI's model list
+	// OpenModelsWithResponse The catalog, in the shape of OpenAI's or Anthropic's model list
+	//
+	// OpenAI's members come first, then those that clients of OpenRouter read. To a request with the header `anthropic-version`, as
+	// Anthropic's SDKs send it, the answer is a page of Anthropic's list: the models that `/v1/messages` serves, newest first.
+	// Other parameters are ignored.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /v1/models (the `OpenModels` operationId).
-	OpenModelsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*OpenModelsResponse, error)
+	OpenModelsWithResponse(ctx context.Context, params *OpenModelsParams, reqEditors ...RequestEditorFn) (*OpenModelsResponse, error)
 
 	// OpenModelWithResponse One model of the catalog
 	//
-	// The slug may also come as one escaped segment, `author%2Fmodel`.
+	// The slug may also come as one escaped segment, `author%2Fmodel`. The header `anthropic-version` asks for Anthropic's shape.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -5261,13 +5406,17 @@ func (c *ClientWithResponses) UsageWithResponse(ctx context.Context, params *Usa
 	return ParseUsageResponse(rsp)
 }
 
-// OpenModelsWithResponse The catalog, in the shape of OpenAI's model list
+// OpenModelsWithResponse The catalog, in the shape of OpenAI's or Anthropic's model list
+//
+// OpenAI's members come first, then those that clients of OpenRouter read. To a request with the header `anthropic-version`, as
+// Anthropic's SDKs send it, the answer is a page of Anthropic's list: the models that `/v1/messages` serves, newest first.
+// Other parameters are ignored.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /v1/models (the `OpenModels` operationId).
-func (c *ClientWithResponses) OpenModelsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*OpenModelsResponse, error) {
-	rsp, err := c.OpenModels(ctx, reqEditors...)
+func (c *ClientWithResponses) OpenModelsWithResponse(ctx context.Context, params *OpenModelsParams, reqEditors ...RequestEditorFn) (*OpenModelsResponse, error) {
+	rsp, err := c.OpenModels(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
@@ -5276,7 +5425,7 @@ func (c *ClientWithResponses) OpenModelsWithResponse(ctx context.Context, reqEdi
 
 // OpenModelWithResponse One model of the catalog
 //
-// The slug may also come as one escaped segment, `author%2Fmodel`.
+// The slug may also come as one escaped segment, `author%2Fmodel`. The header `anthropic-version` asks for Anthropic's shape.
 //
 // Returns a wrapper object for the known response body format(s).
 //

@@ -34,6 +34,16 @@ type model struct {
 	// When the model was published, for lists of models. Default: unknown.
 	Created time.Time `yaml:"created"`
 
+	// What the model is for, for lists of models. Default: none.
+	Description string `yaml:"description"`
+
+	// What goes into the model and what comes out, for lists of models.
+	Modalities modalities `yaml:"modalities"`
+
+	// Members of a request's body that the model follows, such as `[tools,
+	// temperature]`, for lists of models. Default: unknown, an empty list.
+	SupportedParameters []string `yaml:"supported_parameters"`
+
 	// Where the model runs. The first is where calls go; the rest are tried in
 	// order when it fails. At least one. A route to a provider that is not
 	// configured is a warning: the model is listed, and calls that come to the
@@ -43,6 +53,16 @@ type model struct {
 	// What the model costs. Default: no known price; calls are recorded at
 	// cost 0 and marked partial, and refused where a budget applies.
 	Price *price `yaml:"price"`
+}
+
+// modalities are what goes into a model and what comes out.
+type modalities struct {
+	// What the model reads, such as `[text, image]`. Default: text.
+	Input []string `yaml:"input"`
+
+	// What the model makes, such as `[text]`. Default: by its kind: text,
+	// image, video, 3d, embeddings, rerank or audio.
+	Output []string `yaml:"output"`
 }
 
 // route is one place where a model runs.
@@ -105,6 +125,9 @@ func (m *model) check(d *document, path string) {
 	d.faultIf(m.Kind != "" && !slices.Contains(modelgate.Kinds(), m.Kind), path+".kind", "want one of %s", joined(modelgate.Kinds()))
 	notNegative(d, path+".context_length", m.ContextLength)
 	notNegative(d, path+".max_output", m.MaxOutput)
+	checkWords(d, path+".modalities.input", m.Modalities.Input)
+	checkWords(d, path+".modalities.output", m.Modalities.Output)
+	checkWords(d, path+".supported_parameters", m.SupportedParameters)
 	d.faultIf(len(m.Routes) == 0, path+".routes", "is missing; a model needs at least one route")
 	seen := make(map[[2]string]bool)
 	for i, r := range m.Routes {
@@ -124,6 +147,7 @@ func (m *model) resolve(d *document, path string) *modelgate.Model {
 	made := &modelgate.Model{
 		Slug: m.Slug, DisplayName: m.DisplayName, Kind: m.Kind, ContextLength: m.ContextLength,
 		MaxOutput: m.MaxOutput, Created: m.Created, Price: m.Price.resolve(d, path+".price"),
+		Description: m.Description, Modalities: modelgate.Modalities(m.Modalities), SupportedParameters: m.SupportedParameters,
 	}
 	if made.DisplayName == "" {
 		made.DisplayName = made.Name()
@@ -144,6 +168,18 @@ func (p *listPrice) resolve(d *document, path string, providers []Provider) mode
 		warnProvider(d, path+".provider", p.Provider, providers)
 	}
 	return modelgate.ProxyPrice{Provider: p.Provider, Model: p.Model, Price: p.Price.resolve(d, path+".price")}
+}
+
+// checkWords refuses lists of anything but different words of lower-case letters,
+// digits and underscores.
+func checkWords(d *document, key string, list []string) {
+	seen := make(map[string]bool)
+	for i, word := range list {
+		place := element(key, i)
+		d.faultIf(word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789_") != "", place, "want a word of a-z, 0-9 and _")
+		d.faultIf(seen[word], place, "is given twice")
+		seen[word] = true
+	}
 }
 
 // checkGlob refuses globs that can match no model id.

@@ -141,20 +141,30 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	return a, err
 }
 
-// DoorOf is the path of the first door that serves a model now, "" for none.
-// Safe for concurrent use.
-func (g *Gateway) DoorOf(m *modelgate.Model) string { return g.Live().doorOf(m) }
+// DoorsOf are the paths of the doors that serve a model now, in the order in
+// which they are preferred; aliases are left out. Safe for concurrent use.
+func (g *Gateway) DoorsOf(m *modelgate.Model) []string { return g.Live().doorsOf(m) }
 
-func (l *Snapshot) doorOf(m *modelgate.Model) string {
+func (l *Snapshot) doorsOf(m *modelgate.Model) []string {
+	var paths []string
 	for i := range doors {
 		if doors[i].kind != m.Kind || doors[i].as != "" {
 			continue
 		}
 		for _, r := range m.Routes {
 			if p := l.Providers[r.Provider]; p != nil && p.Door(doors[i].path) != nil {
-				return doors[i].path
+				paths = append(paths, doors[i].path)
+				break
 			}
 		}
+	}
+	return paths
+}
+
+// doorOf is the path of the first door that serves a model, "" for none.
+func (l *Snapshot) doorOf(m *modelgate.Model) string {
+	if paths := l.doorsOf(m); len(paths) > 0 {
+		return paths[0]
 	}
 	return ""
 }

@@ -107,6 +107,13 @@ func shape(s *openapi3.SchemaRef, link func(name string) string) string {
 	if s.Ref != "" {
 		return link(s.Ref[strings.LastIndexByte(s.Ref, '/')+1:])
 	}
+	if len(s.Value.OneOf) > 0 {
+		var kinds []string
+		for _, kind := range s.Value.OneOf {
+			kinds = append(kinds, shape(kind, link))
+		}
+		return strings.Join(kinds, " or ")
+	}
 	text := "any"
 	for _, t := range s.Value.Type.Slice() {
 		if t != "null" {

@@ -114,15 +114,16 @@ func TestModels(t *testing.T) {
 		`{"slug":"meta/llama/big","display_name":"META/LLAMA/BIG","author":"meta","kind":"llm","allowed":false,"context_length":1000},`+
 		`{"slug":"openai/gpt-5-mini","display_name":"OPENAI/GPT-5-MINI","author":"openai","kind":"llm","allowed":true,"context_length":1000}]}`)
 	b := g.do(key, "GET /v1/models", "").want(200, `{"object":"list","data":[`+
-		`{"id":"black-forest/flux","object":"model","created":0,"owned_by":"black-forest"},`+
-		`{"id":"meta/llama/big","object":"model","created":0,"owned_by":"meta"},`+
-		`{"id":"openai/gpt-5-mini","object":"model","created":1768435200,"owned_by":"openai"}]}`)
+		openModel(`"id":"black-forest/flux","object":"model","created":0,"owned_by":"black-forest"`, "black-forest/flux", "image", "null", "image")+`,`+
+		openModel(`"id":"meta/llama/big","object":"model","created":0,"owned_by":"meta"`, "meta/llama/big", "llm", "1000", "text")+`,`+
+		openModel(`"id":"openai/gpt-5-mini","object":"model","created":1768435200,"owned_by":"openai"`, "openai/gpt-5-mini", "llm", "1000", "text")+
+		`],"total_count":3,"links":{"next":null}}`)
 	for _, route := range []string{"azure-eu", "deployment-7", "fal", "together"} {
 		if strings.Contains(a.body+b.body, `"`+route) {
 			t.Errorf("the route %s is shown", route)
 		}
 	}
-	one := `{"id":"openai/gpt-5-mini","object":"model","created":1768435200,"owned_by":"openai"}`
+	one := openModel(`"id":"openai/gpt-5-mini","object":"model","created":1768435200,"owned_by":"openai"`, "openai/gpt-5-mini", "llm", "1000", "text")
 	g.do(key, "GET /v1/models/openai/gpt-5-mini", "").want(200, one)
 	g.do(key, "GET /v1/models/openai%2Fgpt-5-mini", "").want(200, one)
 	g.do(key, "GET /v1/models/openai%2fgpt-5-mini", "").want(200, one)
@@ -130,6 +131,16 @@ func TestModels(t *testing.T) {
 	for path, slug := range map[string]string{"openai/none": "openai/none", "gpt-5-mini": "gpt-5-mini", "openai%2Fgpt-5-mini/x": "openai/gpt-5-mini/x"} {
 		g.do(key, "GET /v1/models/"+path, "").refused(404, "not_found", `model "`+slug+`" not found in catalog (see GET /v1/models)`)
 	}
+}
+
+// openModel is a model without a price in the list for OpenAI's clients: their
+// members first, then those of OpenRouter's.
+func openModel(openai, slug, kind, context, output string) string {
+	return `{` + openai + `,"name":"` + strings.ToUpper(slug) + `","canonical_slug":"` + slug + `","kind":"` + kind +
+		`","context_length":` + context + `,"architecture":{"modality":"text->` + output + `","input_modalities":["text"],"output_modalities":["` + output +
+		`"]},"pricing":{"prompt":"-1","completion":"-1"},"top_provider":{"context_length":` + context +
+		`,"max_completion_tokens":null,"is_moderated":false},"supported_parameters":[],"supported_voices":null,"default_parameters":null,` +
+		`"per_request_limits":null,"links":{"details":"/v1/models/` + slug + `"}}`
 }
 
 // TestBoundKeyIsConfined gives a key of an end customer every right there is

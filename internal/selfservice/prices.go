@@ -33,8 +33,8 @@ func (a *API) prices(_ context.Context, by actor, _ nothing) ([]priceView, error
 	list := make([]priceView, 0, len(models))
 	for _, m := range models {
 		view := priceView{Slug: m.Slug, Prices: []rateView{}}
-		if a.Door != nil {
-			view.Door = a.Door(m)
+		if doors := a.doors(m); len(doors) > 0 {
+			view.Door = doors[0]
 		}
 		route, _ := bounds.Route(m)
 		if p := m.PriceOn(route); p != nil {
@@ -46,4 +46,12 @@ func (a *API) prices(_ context.Context, by actor, _ nothing) ([]priceView, error
 		list = append(list, view)
 	}
 	return list, nil
+}
+
+// doors are the paths of the doors that serve a model.
+func (a *API) doors(m *modelgate.Model) []string {
+	if a.Doors == nil {
+		return nil
+	}
+	return a.Doors(m)
 }

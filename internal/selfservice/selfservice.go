@@ -26,9 +26,9 @@ type Options struct {
 	Limiter ratelimit.Limiter
 	// Catalog is the catalog of the running configuration.
 	Catalog func() *modelgate.Catalog
-	// Door is the path of the first door that serves a model, "" for none. nil
-	// is the same as none for every model.
-	Door func(*modelgate.Model) string
+	// Doors are the paths of the doors that serve a model, the preferred one
+	// first. nil is the same as none for every model.
+	Doors func(*modelgate.Model) []string
 	// Flushed waits until the calls that this instance has booked can be
 	// read from the database, or until the context ends.
 	Flushed func(context.Context) error

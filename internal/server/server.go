@@ -207,7 +207,7 @@ func (s *Server) mount(cfg *config.Config) error {
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: s.Catalog,
 		Flushed: s.shipper.Flush, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
 		MaxBody: maxBody, Memory: quota, Processor: client, Master: s.master, Checkout: checkout, Signer: s.signing.Signer,
-		Door: s.gateway.DoorOf,
+		Doors: s.gateway.DoorsOf,
 	})
 	s.registerMetrics()
 	s.health = newHealth(s.keys.LastRead, s.metrics.Registry)

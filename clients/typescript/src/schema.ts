@@ -68,7 +68,12 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The catalog, in the shape of OpenAI's model list */
+        /**
+         * The catalog, in the shape of OpenAI's or Anthropic's model list
+         * @description OpenAI's members come first, then those that clients of OpenRouter read. To a request with the header `anthropic-version`, as
+         *     Anthropic's SDKs send it, the answer is a page of Anthropic's list: the models that `/v1/messages` serves, newest first.
+         *     Other parameters are ignored.
+         */
         get: operations["openModels"];
         put?: never;
         post?: never;
@@ -87,7 +92,7 @@ export interface paths {
         };
         /**
          * One model of the catalog
-         * @description The slug may also come as one escaped segment, `author%2Fmodel`.
+         * @description The slug may also come as one escaped segment, `author%2Fmodel`. The header `anthropic-version` asks for Anthropic's shape.
          */
         get: operations["openModel"];
         put?: never;
@@ -1082,11 +1087,116 @@ export interface components {
             created: number;
             /** @description The author. */
             owned_by: string;
+            /** @description What people call the model. */
+            name: string;
+            /** @description The slug. */
+            canonical_slug: string;
+            /** @description What the model is for; absent where the catalog does not say. */
+            description?: string;
+            kind: components["schemas"]["ModelKind"];
+            /** @description Tokens; null where unknown, and for every kind but `llm`. */
+            context_length: number | null;
+            architecture: components["schemas"]["ModelArchitecture"];
+            pricing: components["schemas"]["ModelPricing"];
+            top_provider: components["schemas"]["ModelLimits"];
+            /** @description Members of a request's body that the model follows; empty where the catalog does not say. */
+            supported_parameters: string[];
+            /** @description Unknown. */
+            supported_voices: null;
+            /** @description Unknown. */
+            default_parameters: null;
+            /** @description Unknown. */
+            per_request_limits: null;
+            links: {
+                /** @description Path of this model. */
+                details: string;
+            };
+        };
+        ModelArchitecture: {
+            /** @description Both lists in one text, such as `text+image->text`. */
+            modality: string;
+            /** @description What the model reads, such as `text` and `image`. */
+            input_modalities: string[];
+            /** @description What the model makes. */
+            output_modalities: string[];
+        };
+        /**
+         * @description What a call costs now, at its base price, on the route that it takes; for a key that is bound to a sub-account, what it is billed.
+         *     Exact decimals in USD for one token, request or search. A unit without a price of its own is left out. `GET /gw/prices` has every unit.
+         */
+        ModelPricing: {
+            /** @description An input token; `-1` where no price is known. */
+            prompt: string;
+            /** @description An output token; `-1` where no price is known. */
+            completion: string;
+            /** @description A token read from a prompt cache. */
+            input_cache_read?: string;
+            /** @description A token written to it for five minutes. */
+            input_cache_write?: string;
+            /** @description A token written to it for an hour. */
+            input_cache_write_1h?: string;
+            /** @description An audio token in. */
+            audio?: string;
+            /** @description An audio token out. */
+            audio_output?: string;
+            /** @description A call. */
+            request?: string;
+            /** @description A search of the web. */
+            web_search?: string;
+        };
+        ModelLimits: {
+            /** @description Tokens; null where unknown. */
+            context_length: number | null;
+            /** @description Tokens that one answer has at most; null where unknown. */
+            max_completion_tokens: number | null;
+            /** @description Always false: the gateway does not look at what is said. */
+            is_moderated: boolean;
         };
         OpenModelList: {
             /** @constant */
             object: "list";
             data: components["schemas"]["OpenModel"][];
+            /** @description How many models `data` has. */
+            total_count: number;
+            links: {
+                /** @description The list is whole. */
+                next: null;
+            };
+        };
+        AnthropicModel: {
+            /** @constant */
+            type: "model";
+            /** @description The slug. */
+            id: string;
+            display_name: string;
+            /**
+             * Format: date-time
+             * @description 1970-01-01T00:00:00Z where unknown.
+             */
+            created_at: string;
+            /** @description The context length; null where unknown. */
+            max_input_tokens: number | null;
+            /** @description Tokens that one answer has at most; null where unknown. */
+            max_tokens: number | null;
+            /** @description Unknown. */
+            capabilities: null;
+            /** @constant */
+            lifecycle: "active";
+            /** @description Unknown. */
+            line: null;
+            /** @description Unknown. */
+            deprecated_at: null;
+            /** @description Unknown. */
+            retires_at: null;
+        };
+        AnthropicModelList: {
+            data: components["schemas"]["AnthropicModel"][];
+            /** @description Whether models follow; with `before_id`, whether models precede. */
+            has_more: boolean;
+            /** @description The first model of the page; null for an empty page. */
+            first_id: string | null;
+            /** @description The last model of the page; null for an empty page. */
+            last_id: string | null;
         };
         Ceiling: {
             max_scopes: components["schemas"]["Scope"][];
@@ -1542,6 +1652,8 @@ export interface components {
         };
     };
     parameters: {
+        /** @description Any value asks for Anthropic's shape. */
+        AnthropicVersion: string;
         /** @description Where the list goes on, taken from the page before. Keep the other parameters as they were. */
         Cursor: string;
         /** @description The provider's id of the task, as its creation was answered; slashes stand as they are. */
@@ -1644,21 +1756,33 @@ export interface operations {
     };
     openModels: {
         parameters: {
-            query?: never;
-            header?: never;
+            query?: {
+                /** @description `true` leaves out models that this key may not call. */
+                allowed?: boolean;
+                /** @description Models on a page of Anthropic's list. */
+                limit?: number;
+                /** @description Anthropic's list: the page begins behind this model. */
+                after_id?: string;
+                /** @description Anthropic's list: the page ends before this model. */
+                before_id?: string;
+            };
+            header?: {
+                /** @description Any value asks for Anthropic's shape. */
+                "anthropic-version"?: components["parameters"]["AnthropicVersion"];
+            };
             path?: never;
             cookie?: never;
         };
         requestBody?: never;
         responses: {
-            /** @description All models. */
+            /** @description All models, or a page of Anthropic's list. */
             200: {
                 headers: {
                     "X-Gateway-Request-Id": components["headers"]["RequestID"];
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OpenModelList"];
+                    "application/json": components["schemas"]["OpenModelList"] | components["schemas"]["AnthropicModelList"];
                 };
             };
             default: components["responses"]["Error"];
@@ -1667,7 +1791,10 @@ export interface operations {
     openModel: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description Any value asks for Anthropic's shape. */
+                "anthropic-version"?: components["parameters"]["AnthropicVersion"];
+            };
             path: {
                 author: string;
                 model: string;
@@ -1683,7 +1810,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["OpenModel"];
+                    "application/json": components["schemas"]["OpenModel"] | components["schemas"]["AnthropicModel"];
                 };
             };
             default: components["responses"]["Error"];
