@@ -21,8 +21,8 @@ type ChunkFilter struct {
 	held    []byte // the beginning of an event
 	out     []byte
 	passing bool // inside an event too large to be the usage chunk
-	afterCR bool // the last byte was a CR; an LF would belong to it
-	column  bool // the line under way is not empty
+	lines   lineScanner
+	inLine  bool // the line under way is not empty
 	done    bool // the chunk was taken out
 }
 
@@ -30,11 +30,7 @@ type ChunkFilter struct {
 // is good until the next call and as long as chunk is.
 func (f *ChunkFilter) Filter(chunk []byte) []byte {
 	if f.done {
-		if f.afterCR && len(chunk) > 0 {
-			f.afterCR = false
-			chunk = bytes.TrimPrefix(chunk, []byte("\n")) // of the chunk that was taken out
-		}
-		return chunk
+		return f.lines.skipLF(chunk) // that of the chunk that was taken out
 	}
 	f.out = f.out[:0]
 	for len(chunk) > 0 && !f.done {
@@ -75,36 +71,19 @@ func (f *ChunkFilter) Rest() []byte {
 // it, and whether it is complete. An LF that the cut separated from its CR is
 // an event of its own, so that it does not wait.
 func (f *ChunkFilter) scan(b []byte) (n int, complete bool) {
-	if f.afterCR {
-		f.afterCR = false
-		if b[0] == '\n' {
-			return 1, !f.passing && len(f.held) == 0
+	rest := f.lines.skipLF(b)
+	if len(rest) < len(b) && !f.passing && len(f.held) == 0 {
+		return 1, true
+	}
+	for len(rest) > 0 {
+		text, next, ended := f.lines.next(rest)
+		blank := ended && len(text) == 0 && !f.inLine
+		f.inLine, rest = !ended, next
+		if blank {
+			return len(b) - len(rest), true
 		}
 	}
-	for n < len(b) {
-		end := bytes.IndexByte(b[n:], '\n')
-		if cr := bytes.IndexByte(b[n:n+until(end, len(b)-n)], '\r'); cr >= 0 {
-			end = cr
-		}
-		if end < 0 {
-			f.column = true
-			return len(b), false
-		}
-		empty := end == 0 && !f.column
-		n += end + 1
-		f.column = false
-		if b[n-1] == '\r' {
-			if n == len(b) {
-				f.afterCR = true
-			} else if b[n] == '\n' {
-				n++
-			}
-		}
-		if empty {
-			return n, true
-		}
-	}
-	return n, false
+	return len(b), false
 }
 
 // emit passes an event on, or, where it is the usage chunk, what of it is not
@@ -116,46 +95,28 @@ func (f *ChunkFilter) emit(event []byte) {
 		f.out = append(f.out, event...)
 		return
 	}
-	if !object(event, []byte(`"usage"`)) || !usageChunk(event) {
-		for line := range eventLines(event) {
-			if data, ok := bytes.CutPrefix(line, []byte(dataField)); ok {
-				f.out = reqscan.AppendWithoutNull(append(f.out, dataField...), data, "usage")
-			} else {
-				f.out = append(f.out, line...)
-			}
-		}
-		return
-	}
-	f.done = true
+	f.done = object(event, []byte(`"usage"`)) && usageChunk(event)
 	start := len(f.out)
-	for line := range eventLines(event) {
-		if key, _, _ := bytes.Cut(bytes.TrimRight(line, "\r\n"), []byte(":")); string(key) != "data" {
+	var lines lineScanner
+	for len(event) > 0 {
+		text, rest, _ := lines.next(event)
+		line := event[:len(event)-len(rest)]
+		name, _, colon := bytes.Cut(text, []byte(":"))
+		switch data := string(name) == "data"; {
+		case data && f.done:
+		case data && colon:
+			f.out = reqscan.AppendWithoutNull(append(f.out, dataField...), line[len(dataField):], "usage")
+		default:
 			f.out = append(f.out, line...)
 		}
+		event = rest
 	}
-	if len(bytes.Trim(f.out[start:], "\r\n")) == 0 {
+	switch {
+	case !f.done:
+	case len(bytes.Trim(f.out[start:], "\r\n")) == 0:
 		f.out = f.out[:start]
-	} else {
-		f.afterCR = false // an LF that is still to come belongs to what stays
-	}
-}
-
-// eventLines yields the lines of an event with their ends.
-func eventLines(event []byte) func(yield func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		for len(event) > 0 {
-			n := bytes.IndexAny(event, "\r\n") + 1
-			if n == 0 {
-				n = len(event)
-			}
-			if event[n-1] == '\r' && n < len(event) && event[n] == '\n' {
-				n++
-			}
-			if !yield(event[:n]) {
-				return
-			}
-			event = event[n:]
-		}
+	default:
+		f.lines.afterCR = false // an LF that is still to come belongs to what stays
 	}
 }
 

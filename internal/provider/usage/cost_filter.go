@@ -16,16 +16,15 @@ import (
 type CostFilter struct {
 	members CostMembers
 	framing costFraming
-	line    costLine
-	afterCR bool // an LF belongs to the CR before it
-	prefix  int  // bytes of the line so far, up to those of dataField
+	lines   lineScanner
+	prefix  int // bytes of dataField that the line under way begins with; notData
 
 	at      costState
 	open    []costObject // objects that a path leads through
 	under   *costNode    // the member under way; nil where no path leads to it
 	deep    int          // open brackets of a value that none leads through
-	text    bool         // inside a string
-	escaped bool
+	inText  bool         // inside a string of it
+	str     stringScanner
 	key     []byte // raw, of the member under way; as long as one can be that counts
 	skip    bool   // the member under way is taken out
 	holding bool
@@ -45,19 +44,13 @@ type costObject struct {
 type costFraming uint8
 
 const (
-	costSniffs costFraming = iota // the first byte tells
+	costUnknown costFraming = iota // the first byte tells
 	costJSON
 	costEvents
 )
 
-// costLine is what the line under way of an event is.
-type costLine uint8
-
-const (
-	costLineBegins costLine = iota
-	costLineData
-	costLineOther
-)
+// notData is the prefix of a line of an event that is not data.
+const notData = -1
 
 // costState is where in an object of open the filter stands.
 type costState uint8
@@ -154,30 +147,36 @@ func (f *CostFilter) Filter(chunk []byte) []byte {
 		return chunk
 	}
 	f.out = append(f.out[:0], chunk[:n]...)
-	for b := chunk[n:]; len(b) > 0; {
-		if n := f.plain(b); n > 0 {
-			f.out = append(f.out, b[:n]...)
-			b = b[n:]
-			continue
-		}
-		c := b[0]
-		b = b[1:]
-		switch f.framing {
-		case costEvents:
-			f.frame(c)
-		case costJSON:
-			f.step(c)
-		default:
-			f.sniff(c)
-		}
+	chunk = chunk[n:]
+	if f.framing == costUnknown {
+		start := bytes.TrimLeft(chunk, " \t\r\n")
+		f.out = append(f.out, chunk[:len(chunk)-len(start)]...)
+		chunk = start
+		f.framing = framingOf(chunk)
+	}
+	if f.framing == costEvents {
+		f.stream(chunk)
+	} else {
+		f.json(chunk)
 	}
 	return f.out
+}
+
+// framingOf is how a reply is framed that begins with text.
+func framingOf(text []byte) costFraming {
+	switch {
+	case len(text) == 0:
+		return costUnknown
+	case text[0] == '{' || text[0] == '[':
+		return costJSON
+	}
+	return costEvents
 }
 
 // events is the length of whole events at the beginning of a chunk in which no
 // member can stand.
 func (f *CostFilter) events(chunk []byte) int {
-	if f.framing != costEvents || f.line != costLineBegins || f.prefix > 0 || f.at != costTop || f.holding || f.skip || f.afterCR {
+	if f.framing != costEvents || f.prefix != 0 || f.at != costTop || f.holding || f.skip || f.lines.afterCR {
 		return 0
 	}
 	const blankLine = "\n\n"
@@ -188,25 +187,6 @@ func (f *CostFilter) events(chunk []byte) int {
 	return end
 }
 
-// plain is how many of the next bytes pass because they lie within a text, or
-// between the texts of a value that no path leads through.
-func (f *CostFilter) plain(b []byte) int {
-	if f.skip || f.holding || f.at != costInside || f.escaped || f.framing == costEvents && f.line != costLineData {
-		return 0
-	}
-	for i, c := range b {
-		switch c {
-		case '"', '\\', '\r', '\n':
-			return i
-		case '{', '}', '[', ']':
-			if !f.text {
-				return i
-			}
-		}
-	}
-	return len(b)
-}
-
 // Rest returns what was held back when the reply came to its end.
 func (f *CostFilter) Rest() []byte {
 	rest := f.held
@@ -214,73 +194,65 @@ func (f *CostFilter) Rest() []byte {
 	return rest
 }
 
-func (f *CostFilter) sniff(c byte) {
-	switch c {
-	case ' ', '\t', '\r', '\n':
-		f.out = append(f.out, c)
-	case '{', '[':
-		f.framing = costJSON
-		f.step(c)
-	default:
-		f.framing = costEvents
-		f.frame(c)
+// stream takes bytes of a stream of events. What is not data is kept where it
+// is; within a member that is taken out, it goes with that.
+func (f *CostFilter) stream(b []byte) {
+	for len(b) > 0 {
+		line := f.lines.skipLF(b)
+		f.fill(b[:len(b)-len(line)]...)
+		text, rest, ended := f.lines.next(line)
+		if ended && f.prefix == 0 && len(text) == 0 {
+			f.restart()
+		}
+		f.field(text)
+		if ended {
+			f.fill(line[len(text) : len(line)-len(rest)]...)
+			f.prefix = 0
+		}
+		b = rest
 	}
 }
 
-// frame takes a byte of a stream of events. What is not data is kept where it
-// is; within a member that is taken out, it goes with that.
-func (f *CostFilter) frame(c byte) {
-	if c == '\n' && f.afterCR {
-		f.afterCR = false
-		f.fill(c)
-		return
-	}
-	f.afterCR = c == '\r'
-	if c == '\r' || c == '\n' {
-		if f.line == costLineBegins && f.prefix == 0 {
-			f.restart()
-		}
-		f.fill(c)
-		f.line, f.prefix = costLineBegins, 0
-		return
-	}
-	switch f.line {
-	case costLineData:
-		f.step(c)
-		return
-	case costLineBegins:
-		if c != dataField[f.prefix] {
-			f.line = costLineOther
-		} else if f.prefix++; f.prefix == len(dataField) {
-			f.line = costLineData
+// field takes what has come of a line.
+func (f *CostFilter) field(text []byte) {
+	n := 0
+	for ; n < len(text) && f.prefix >= 0 && f.prefix < len(dataField); n++ {
+		if f.prefix++; text[n] != dataField[f.prefix-1] {
+			f.prefix = notData
 		}
 	}
-	f.fill(c)
+	f.fill(text[:n]...)
+	if f.prefix == notData {
+		f.fill(text[n:]...)
+	} else {
+		f.json(text[n:])
+	}
 }
 
 // restart is before the next event, whatever the last one was.
 func (f *CostFilter) restart() {
 	f.skip = false
 	f.release()
-	f.at, f.open, f.deep, f.text, f.escaped = costTop, f.open[:0], 0, false, false
+	f.at, f.open, f.deep, f.inText, f.str = costTop, f.open[:0], 0, false, stringScanner{}
 }
 
-func (f *CostFilter) emit(c byte) {
+func (f *CostFilter) emit(b ...byte) {
 	switch {
 	case f.skip:
 	case f.holding:
-		f.held = append(f.held, c)
+		f.held = append(f.held, b...)
 	default:
-		f.out = append(f.out, c)
+		f.out = append(f.out, b...)
 	}
 }
 
 // fill takes what is no part of a member. Of what has no end, as white space may
 // have none, no more is kept than is held at most.
-func (f *CostFilter) fill(c byte) {
-	if len(f.held) < mostHeld {
-		f.emit(c)
+func (f *CostFilter) fill(b ...byte) {
+	if f.holding {
+		b = b[:min(len(b), max(mostHeld-len(f.held), 0))]
 	}
+	f.emit(b...)
 }
 
 // release lets go of what was held.
@@ -291,30 +263,27 @@ func (f *CostFilter) release() {
 
 func (f *CostFilter) hold(on bool) { f.holding, f.held, f.comma = on, f.held[:0], 0 }
 
-// step takes a byte of JSON.
-func (f *CostFilter) step(c byte) {
-	switch f.at {
-	case costTop:
-		if f.emit(c); c == '{' {
-			f.enter(&f.members.root)
+// json takes bytes of JSON.
+func (f *CostFilter) json(b []byte) {
+	for len(b) > 0 {
+		n := 1
+		switch f.at {
+		case costTop:
+			if f.emit(b[0]); b[0] == '{' {
+				f.enter(&f.members.root)
+			}
+		case costBetween:
+			f.between(b[0])
+		case costInKey:
+			n = f.name(b)
+		case costBeforeValue:
+			f.value(b[0])
+		case costInScalar:
+			n = f.scalar(b)
+		case costInside:
+			n = f.inside(b)
 		}
-	case costBetween:
-		f.between(c)
-	case costInKey:
-		f.name(c)
-	case costBeforeValue:
-		f.value(c)
-	case costInScalar:
-		switch c {
-		case ',', '}', ' ', '\t', '\r', '\n':
-			f.leave()
-			f.between(c)
-		default:
-			f.emit(c)
-		}
-	case costInside:
-		f.emit(c)
-		f.inside(c)
+		b = b[n:]
 	}
 }
 
@@ -336,23 +305,19 @@ func (f *CostFilter) between(c byte) {
 	}
 }
 
-// name takes a byte of a member's name.
-func (f *CostFilter) name(c byte) {
-	f.emit(c)
-	if len(f.key) <= longestCostKey {
-		f.key = append(f.key, c)
-	} else if f.holding {
+// name takes bytes of a member's name.
+func (f *CostFilter) name(b []byte) int {
+	n, closed, _ := f.str.next(b)
+	f.emit(b[:n]...)
+	f.key = append(f.key, b[:min(n, longestCostKey+1-len(f.key))]...)
+	if len(f.key) > longestCostKey && f.holding {
 		f.keep()
 	}
-	switch {
-	case f.escaped:
-		f.escaped = false
-	case c == '\\':
-		f.escaped = true
-	case c == '"':
+	if closed {
 		f.at = costBeforeValue
 		f.judge()
 	}
+	return n
 }
 
 // keep passes on what stood before a member, without a comma that has nothing
@@ -392,7 +357,7 @@ func (f *CostFilter) value(c byte) {
 	switch c {
 	case ':', ' ', '\t', '\r', '\n':
 	case '"':
-		f.at, f.text = costInside, true
+		f.at, f.inText = costInside, true
 	case '{':
 		if f.under != nil && f.under.members != nil && !f.skip {
 			f.enter(f.under)
@@ -406,24 +371,41 @@ func (f *CostFilter) value(c byte) {
 	}
 }
 
-// inside takes a byte of a text, or of a value that no path leads through.
-func (f *CostFilter) inside(c byte) {
-	switch {
-	case f.escaped:
-		f.escaped = false
-	case f.text:
-		f.escaped = c == '\\'
-		f.text = c != '"'
-	case c == '"':
-		f.text = true
-	case c == '{' || c == '[':
-		f.deep++
-	case c == '}' || c == ']':
-		f.deep--
-	}
-	if !f.text && f.deep == 0 {
+// scalar takes bytes of a number or literal.
+func (f *CostFilter) scalar(b []byte) int {
+	end := bytes.IndexAny(b, ",} \t\r\n")
+	n := until(end, len(b))
+	f.emit(b[:n]...)
+	if end >= 0 {
 		f.leave()
 	}
+	return n
+}
+
+// inside takes bytes of a text, or of a value that no path leads through.
+func (f *CostFilter) inside(b []byte) (n int) {
+	for ended := false; n < len(b) && !ended; ended = !f.inText && f.deep == 0 {
+		if f.inText {
+			size, closed, _ := f.str.next(b[n:])
+			f.inText = !closed
+			n += size
+			continue
+		}
+		switch b[n] {
+		case '"':
+			f.inText = true
+		case '{', '[':
+			f.deep++
+		case '}', ']':
+			f.deep--
+		}
+		n++
+	}
+	f.emit(b[:n]...)
+	if !f.inText && f.deep == 0 {
+		f.leave()
+	}
+	return n
 }
 
 // enter begins an object that a path leads through.

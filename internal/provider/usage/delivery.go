@@ -1,10 +1,6 @@
 package usage
 
-import (
-	"bytes"
-
-	"modelgate/internal/provider/reqscan"
-)
+import "bytes"
 
 // delivery counts the text that a reply's JSON has delivered so far: answers,
 // arguments of tools and visible reasoning, in bytes of UTF-8 and without the
@@ -31,7 +27,7 @@ type delivery struct {
 	member duty                  // of the value under way
 	depth  int                   // open brackets of a container that counts or is passed over
 	count  bool                  // the container counts
-	escape escape
+	str    stringScanner
 
 	textFrom, textTo int // what was left of a piece where the last text that counts began and ended
 	texts            int // how many began
@@ -145,7 +141,9 @@ func (d *delivery) bytes() int64 {
 func (d *delivery) covered() { d.tracks = [tracks]int64{} }
 
 // restart begins a new JSON value, wherever the last one stopped.
-func (d *delivery) restart() { d.at, d.depth, d.escape, d.fresh = betweenStrings, 0, escape{}, true }
+func (d *delivery) restart() {
+	d.at, d.depth, d.str, d.fresh = betweenStrings, 0, stringScanner{}, true
+}
 
 // feed takes the next bytes.
 func (d *delivery) feed(b []byte) {
@@ -186,7 +184,7 @@ func (d *delivery) value(b []byte) {
 		return
 	}
 	head, text, tail := b[:len(b)-d.textFrom], b[len(b)-d.textFrom:len(b)-d.textTo], b[len(b)-d.textTo:]
-	_, _, size := new(escape).text(text)
+	_, _, size := new(stringScanner).next(text)
 	before.tracks[d.textTrack] += size
 	other := d.tracks[otherTrack] - before.tracks[otherTrack]
 	before.tracks[otherTrack] += other
@@ -204,7 +202,7 @@ func (d *delivery) alike(b []byte) bool {
 		return false
 	}
 	text := b[len(last.head):]
-	n, closed, size := new(escape).text(text)
+	n, closed, size := new(stringScanner).next(text)
 	if !closed || !bytes.Equal(text[n:], last.tail) {
 		return false
 	}
@@ -215,7 +213,7 @@ func (d *delivery) alike(b []byte) bool {
 
 // readName takes bytes of a string that may be a name.
 func (d *delivery) readName(b []byte) []byte {
-	n, closed, _ := d.escape.text(b)
+	n, closed, _ := d.str.next(b)
 	part := b[:n]
 	if closed {
 		part = b[:n-1]
@@ -266,7 +264,7 @@ func (d *delivery) step(b []byte) []byte {
 
 // readText takes bytes of a string.
 func (d *delivery) readText(b []byte) []byte {
-	n, closed, size := d.escape.text(b)
+	n, closed, size := d.str.next(b)
 	if d.depth == 0 && d.track != otherTrack {
 		d.textTo = len(b) - n
 	}
@@ -307,61 +305,4 @@ func (d *delivery) walk(b []byte) []byte {
 		}
 	}
 	return nil
-}
-
-// escape follows the escapes of a JSON string that comes in pieces.
-type escape struct {
-	open  bool   // after a backslash
-	digit uint8  // the hexadecimal digits that are missing of \u
-	code  uint16 // of those that have come
-}
-
-// text takes bytes of a string up to its end, its quote included, and counts what
-// they say in UTF-8.
-func (e *escape) text(b []byte) (n int, closed bool, size int64) {
-	for n < len(b) {
-		if e.open || e.digit > 0 {
-			size += e.resolve(b[n])
-			n++
-			continue
-		}
-		i := bytes.IndexByte(b[n:], '"')
-		j := bytes.IndexByte(b[n:n+until(i, len(b)-n)], '\\')
-		switch {
-		case j >= 0:
-			e.open = true
-			size += int64(j)
-			n += j + 1
-		case i < 0:
-			return len(b), false, size + int64(len(b)-n)
-		default:
-			return n + i + 1, true, size + int64(i)
-		}
-	}
-	return n, false, size
-}
-
-// resolve takes a byte of an escape and returns the size of what it says once
-// it is complete. Each half of a surrogate pair counts as half of it.
-func (e *escape) resolve(c byte) int64 {
-	if e.open {
-		e.open = false
-		if c != 'u' {
-			return 1
-		}
-		e.digit, e.code = 4, 0
-		return 0
-	}
-	e.digit--
-	v, _ := reqscan.HexDigit(c)
-	e.code = e.code<<4 | uint16(v)
-	switch {
-	case e.digit > 0:
-		return 0
-	case e.code < 0x80:
-		return 1
-	case e.code < 0x800, e.code >= 0xd800 && e.code < 0xe000:
-		return 2
-	}
-	return 3
 }

@@ -75,7 +75,7 @@ func (s *JobStatus) Read(status int, body []byte) modelgate.JobNews {
 		}
 		return modelgate.JobNews{}
 	}
-	if v := doc.Get(s.path(s.Rejected)); v.Type == gjson.False && n.Event == modelgate.JobSucceeds {
+	if v := get(doc, s.Rejected); v.Type == gjson.False && n.Event == modelgate.JobSucceeds {
 		n.Event = modelgate.JobFails
 	}
 	var r, ordered reading
@@ -83,22 +83,22 @@ func (s *JobStatus) Read(status int, body []byte) modelgate.JobNews {
 	n.Usage, n.Stated = r.usage, r.read
 	ordered.firstSeconds(doc, s.Length)
 	n.Length = ordered.usage.Seconds
-	r.set(&n.Videos, doc.Get(s.path(s.Videos)))
+	r.set(&n.Videos, get(doc, s.Videos))
 	n.Charge, n.Charged = s.charge(doc)
 	return n
 }
 
-// path is a gjson path that finds nothing for "".
-func (s *JobStatus) path(p string) string {
-	if p == "" {
-		return "\x00"
+// get is what stands at a gjson path; nothing at "".
+func get(doc gjson.Result, path string) gjson.Result {
+	if path == "" {
+		return gjson.Result{}
 	}
-	return p
+	return doc.Get(path)
 }
 
 func (s *JobStatus) event(doc gjson.Result) modelgate.JobEvent {
 	if s.Done != "" {
-		switch failure := doc.Get(s.path(s.Error)); {
+		switch failure := get(doc, s.Error); {
 		case !doc.Get(s.Done).Bool():
 			return modelgate.JobRuns
 		case failure.Exists() && failure.Type != gjson.Null:
@@ -117,7 +117,7 @@ func (s *JobStatus) event(doc gjson.Result) modelgate.JobEvent {
 		}
 		return usualWords(word)
 	}
-	if s.Made != "" && doc.Get(s.Made).Exists() {
+	if get(doc, s.Made).Exists() {
 		return modelgate.JobSucceeds
 	}
 	return modelgate.JobRuns
@@ -147,20 +147,20 @@ func (r *reading) job(s *JobStatus, doc gjson.Result) {
 			}
 		}
 	}
-	word(&r.usage.Size, doc.Get(s.path(s.Size)))
-	word(&r.usage.ServiceTier, doc.Get(s.path(s.ServiceTier)))
+	word(&r.usage.Size, get(doc, s.Size))
+	word(&r.usage.ServiceTier, get(doc, s.ServiceTier))
 }
 
 // charge is what the provider says it charged.
 func (s *JobStatus) charge(doc gjson.Result) (modelgate.Nano, bool) {
-	if v := doc.Get(s.path(s.USD)); v.Type == gjson.Number || v.Type == gjson.String {
+	if v := get(doc, s.USD); v.Type == gjson.Number || v.Type == gjson.String {
 		usd, err := modelgate.ParseUSD(v.String())
 		if err != nil && v.Type == gjson.Number && v.Num >= 0 && v.Num < 1e6 { // more decimals than nano-USD have
 			usd, err = modelgate.Nano(math.Round(v.Num*1e9)), nil
 		}
 		return usd, err == nil && usd >= 0
 	}
-	if v := doc.Get(s.path(s.Ticks)); v.Type == gjson.Number && v.Num >= 0 && v.Num < 1e16 {
+	if v := get(doc, s.Ticks); v.Type == gjson.Number && v.Num >= 0 && v.Num < 1e16 {
 		return modelgate.Nano(math.RoundToEven(v.Num / 10)), true
 	}
 	return 0, false

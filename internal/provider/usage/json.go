@@ -102,12 +102,7 @@ func (d *documents) Result() (modelgate.Usage, Seen) {
 	return usage, seen
 }
 
-func (d *documents) Unstated() int64 {
-	if r := d.look(); r.covers(d.progress()) {
-		return 0
-	}
-	return d.delivery.bytes()
-}
+func (d *documents) Unstated() int64 { return d.unstated(d.look()) }
 
 // look reads what has come of a document that lacks its end too.
 func (d *documents) look() *reading {
@@ -130,7 +125,7 @@ type skimmer struct {
 	base     int    // 1 inside an array of documents, else 0
 	depth    int    // open brackets
 	inString bool
-	escaped  bool // the next byte of the string is taken as it is
+	str      stringScanner
 	length   int  // bytes of the string so far
 	key      int  // where in out the key of the member under way begins
 	isKey    bool // the next string at the top of the document is a key
@@ -230,38 +225,12 @@ func (s *skimmer) quote() {
 // text takes bytes of a string, its closing quote included, and returns how
 // many.
 func (s *skimmer) text(b []byte) int {
-	n := 0
-	for n < len(b) {
-		if s.escaped {
-			s.escaped = false
-			n++
-			continue
-		}
-		i := bytes.IndexByte(b[n:], '"')
-		if j := bytes.IndexByte(b[n:n+until(i, len(b)-n)], '\\'); j >= 0 {
-			s.escaped = true
-			n += j + 1
-			continue
-		}
-		if i < 0 {
-			n = len(b)
-			break
-		}
-		n += i + 1
-		s.inString = false
-		break
-	}
+	n, closed, _ := s.str.next(b)
+	s.inString = !closed
 	if s.keeps() {
 		s.keepText(b[:n])
 	}
 	return n
-}
-
-func until(i, end int) int {
-	if i < 0 {
-		return end
-	}
-	return i
 }
 
 // keepText copies the beginning of a string. A text that is longer than

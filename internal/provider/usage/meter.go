@@ -154,6 +154,15 @@ func (c *counter) Output() int64 {
 	return c.ownOutput() + since
 }
 
+// unstated is the text, in bytes, that a reading of all that has come leaves
+// uncovered.
+func (c *counter) unstated(r *reading) int64 {
+	if r.covers(c.progress()) {
+		return 0
+	}
+	return c.delivery.bytes()
+}
+
 func (r *Reader) plain(reply Reply) Meter {
 	c := counter{reader: r, asked: reply.Asked, good: reply.Status < 300, delivery: delivery{any: r.anyText}}
 	switch media(reply.ContentType) {

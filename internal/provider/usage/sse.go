@@ -17,15 +17,15 @@ const maxEvent = 8 << 20
 // lines end with LF, CR or both, an empty line ends an event. Its result does
 // not depend on how the stream is cut.
 type events struct {
-	line []byte // the beginning of a line whose end has not come
-	name []byte // of the event under way
+	lines lineScanner
+	line  []byte // the beginning of a line whose end has not come
+	name  []byte // of the event under way
 	// data of the event under way: borrowed from the piece at hand while it
 	// is one line of it, else collected in own.
-	data  []byte
-	own   []byte
-	has   bool // there was a data line, perhaps an empty one
-	begun bool // not the first line any more: no byte order mark to expect
-	afterCR,
+	data     []byte
+	own      []byte
+	has      bool // there was a data line, perhaps an empty one
+	begun    bool // not the first line any more: no byte order mark to expect
 	skipping bool // the rest of a line that is too long
 	overlong bool // something was passed over
 	// text is told of the data as it comes; nil for nobody. Told is how much of
@@ -38,24 +38,13 @@ type events struct {
 // The arguments are good until event returns.
 func (e *events) push(chunk []byte, event func(name, data []byte)) {
 	for len(chunk) > 0 {
-		if e.afterCR {
-			e.afterCR = false
-			if chunk[0] == '\n' {
-				chunk = chunk[1:]
-				continue
-			}
-		}
-		end := bytes.IndexByte(chunk, '\n')
-		if cr := bytes.IndexByte(chunk[:until(end, len(chunk))], '\r'); cr >= 0 {
-			end = cr
-			e.afterCR = true
-		}
-		if end < 0 {
-			e.hold(chunk)
+		text, rest, ended := e.lines.next(chunk)
+		if !ended {
+			e.hold(text)
 			break
 		}
-		e.complete(chunk[:end], event)
-		chunk = chunk[end+1:]
+		e.complete(text, event)
+		chunk = rest
 	}
 	if e.has && len(e.own) == 0 && len(e.data) > 0 {
 		e.own = append(e.own[:0], e.data...)
@@ -240,12 +229,7 @@ func (s *stream) Result() (modelgate.Usage, Seen) {
 	return usage, seen
 }
 
-func (s *stream) Unstated() int64 {
-	if r := s.look(); r.covers(s.progress()) {
-		return 0
-	}
-	return s.delivery.bytes()
-}
+func (s *stream) Unstated() int64 { return s.unstated(s.look()) }
 
 // look reads what has come of an event that lacks its end too.
 func (s *stream) look() *reading {
