@@ -125,7 +125,7 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	if row.Job != nil {
 		c.makes = jobKind(c.model, d.kind)
 	}
-	if a.asked, err = row.Ask(&q.Request, c.makes); err != nil {
+	if a.asked, err = row.RequestedUnits(&q.Request, c.makes); err != nil {
 		return a, badRequest(err)
 	}
 	a.out = provider.Call{Method: http.MethodPost, Header: c.r.Header, Auth: row.Auth, Set: row.Header}

@@ -37,7 +37,7 @@ func (g *Gateway) passCreation(c *call, resp *http.Response) {
 	}
 	c.meter.Feed(raw)
 	c.status, c.whole, c.replied = resp.StatusCode, true, int64(len(raw))
-	task, usage := a.protocol.Made(resp.StatusCode, plain, a.asked, c.makes)
+	task, usage := a.protocol.ReadCreated(resp.StatusCode, plain, a.asked, c.makes)
 	if task == "" {
 		g.Log.Warn("the reply to the creation of a job names none that can be followed", "request_id", c.id.String(), "provider", a.name)
 	} else {

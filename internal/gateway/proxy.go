@@ -67,7 +67,7 @@ func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, row *
 	if a.protocol != nil {
 		c.makes = jobKind(c.model, row.Kind)
 	}
-	if a.asked, err = row.Ask(&q.Request, c.makes); err != nil {
+	if a.asked, err = row.RequestedUnits(&q.Request, c.makes); err != nil {
 		return badRequest(err)
 	}
 	a.out = provider.Call{Method: c.r.Method, Path: path, Query: p.ClientQuery(c.r.URL.RawQuery), Header: c.r.Header, Auth: row.Auth}

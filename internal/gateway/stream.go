@@ -49,7 +49,7 @@ func (g *Gateway) streamReply(c *call, resp *http.Response) {
 	a := &c.attempts[c.tried]
 	c.meter = a.reader.Meter(usage.Reply{
 		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"),
-		ContentEncoding: resp.Header.Get("Content-Encoding"), Asked: a.asked,
+		ContentEncoding: resp.Header.Get("Content-Encoding"), Requested: a.asked,
 	})
 	if a.protocol != nil && resp.StatusCode < 300 {
 		g.passCreation(c, resp)

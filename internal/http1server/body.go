@@ -7,7 +7,7 @@ import (
 
 // body is the body of a request: what came with its head, and what comes after.
 type body struct {
-	x      *exchange
+	t      *transaction
 	left   int64 // bytes that have not been read
 	closed bool
 }
@@ -21,7 +21,7 @@ func (b *body) Read(p []byte) (int, error) {
 }
 
 func (b *body) read(p []byte) (n int, err error) {
-	c := b.x.c
+	c := b.t.c
 	if b.left == 0 {
 		return 0, io.EOF
 	}
@@ -34,7 +34,7 @@ func (b *body) read(p []byte) (n int, err error) {
 	}
 	b.left -= int64(n)
 	if b.left == 0 {
-		b.x.c.watch.start(b.x)
+		b.t.c.watch.start(b.t)
 		return n, io.EOF
 	}
 	return n, err
@@ -48,7 +48,7 @@ func (b *body) Close() error {
 
 // Whole reports whether all of it has come, so that reading it waits for
 // nobody.
-func (b *body) Whole() bool { return b.left == 0 || b.left <= int64(b.x.c.to-b.x.c.from) }
+func (b *body) Whole() bool { return b.left == 0 || b.left <= int64(b.t.c.to-b.t.c.from) }
 
 // discard reads what is left of a body that nobody wanted, so that the next
 // request can be read. It is false where the connection cannot go on.

@@ -59,7 +59,7 @@ func (c *conn) serve() {
 		if !ok {
 			return
 		}
-		if !c.exchange(&h).serve() || !c.again() {
+		if !c.transaction(&h).serve() || !c.again() {
 			c.end()
 			return
 		}

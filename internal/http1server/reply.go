@@ -23,11 +23,11 @@ type output struct {
 	held []byte // of a body of which it is not known yet how it will be framed
 }
 
-// reply is the http.ResponseWriter of an exchange. It does what that of
+// reply is the http.ResponseWriter of a transaction. It does what that of
 // net/http does, but for trailers and taking over the connection: no handler
 // of the gateway wants those.
 type reply struct {
-	x      *exchange
+	t      *transaction
 	out    *output // nil while there is nothing to send, and once it is over
 	header http.Header
 	status int   // 0 before WriteHeader
@@ -37,7 +37,7 @@ type reply struct {
 	framed  bool // the head is complete, in out or on its way
 	chunked bool
 	last    bool // the connection ends with this answer
-	past    bool // the exchange is over
+	past    bool // the transaction is over
 	err     error
 
 	mu    sync.Mutex // for what may come from other goroutines
@@ -47,13 +47,13 @@ type reply struct {
 var errOver = errors.New("the request has been answered")
 
 // begin makes sure of memory to gather the answer in, and reports whether the
-// exchange goes on.
+// transaction goes on.
 func (w *reply) begin() bool {
 	if w.past {
 		return false
 	}
 	if w.out == nil {
-		w.out = w.x.c.s.outs.Get().(*output)
+		w.out = w.t.c.s.outs.Get().(*output)
 	}
 	return true
 }
@@ -67,7 +67,7 @@ func (w *reply) releaseOutput() {
 	}
 	out.b, out.held = out.b[:0], out.held[:0]
 	if cap(out.b) <= 2*outputSize {
-		w.x.c.s.outs.Put(out)
+		w.t.c.s.outs.Put(out)
 	}
 }
 
@@ -176,7 +176,7 @@ func (w *reply) FlushError() error {
 		w.frame(w.out.held)
 		w.release()
 	}
-	w.x.c.s.batcher.BeforeChunk()
+	w.t.c.s.batcher.BeforeChunk()
 	w.send()
 	w.releaseOutput()
 	return w.err
@@ -207,12 +207,12 @@ func (w *reply) finish() bool {
 	if w.chunked {
 		w.out.b = append(w.out.b, "0\r\n\r\n"...)
 	}
-	w.x.c.s.batcher.BeforeWrite()
+	w.t.c.s.batcher.BeforeWrite()
 	w.send()
 	cut := w.length != unknown && bodyAllowed(w.status) && w.wrote < w.length
 	// The answer does not wait for a body that nobody wanted. The connection
 	// does: closed before, it would be reset, and the answer lost with it.
-	return w.err == nil && w.x.body.discard() && !w.last && !cut
+	return w.err == nil && w.t.body.discard() && !w.last && !cut
 }
 
 // over ends what others can do with the answer.
@@ -226,14 +226,14 @@ func (w *reply) over() {
 
 func (w *reply) send() {
 	if w.err == nil && len(w.out.b) > 0 {
-		_, w.err = w.x.c.raw.Write(w.out.b)
+		_, w.err = w.t.c.raw.Write(w.out.b)
 	}
 	w.out.b = w.out.b[:0]
 }
 
 func (w *reply) sendPiece(p []byte) {
 	if w.err == nil {
-		_, w.err = w.x.c.raw.Write(p)
+		_, w.err = w.t.c.raw.Write(p)
 	}
 }
 
@@ -244,7 +244,7 @@ func (w *reply) SetReadDeadline(t time.Time) error {
 	if w.ended {
 		return errOver
 	}
-	w.x.deadline(t)
+	w.t.deadline(t)
 	return nil
 }
 
@@ -257,7 +257,7 @@ func (w *reply) SetWriteDeadline(t time.Time) error {
 	if w.ended {
 		return errOver
 	}
-	w.x.c.writeUntil(t)
+	w.t.c.writeUntil(t)
 	return nil
 }
 
@@ -265,14 +265,14 @@ func (w *reply) SetWriteDeadline(t time.Time) error {
 func (w *reply) WriteDeadline() time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.x.c.writeBy
+	return w.t.c.writeBy
 }
 
 // frame ends the head: now it is known how the body, which begins with first,
 // will come.
 func (w *reply) frame(first []byte) {
 	w.framed = true
-	if w.x.c.s.closing.Load() || hasToken(w.header["Connection"], "close") {
+	if w.t.c.s.closing.Load() || hasToken(w.header["Connection"], "close") {
 		w.last = true
 	}
 	b := w.out.b

@@ -16,19 +16,19 @@ const watchAfter = 250 * time.Millisecond
 // nothing.
 type watch struct {
 	mu      sync.Mutex
-	timer   *time.Timer // made once, for look
-	call    *exchange   // nil while there is none to watch
+	timer   *time.Timer  // made once, for look
+	call    *transaction // nil while there is none to watch
 	reading bool
 	stopped chan struct{} // made by who waits for the reading to end
 }
 
 // start watches over a call whose body has been read.
-func (w *watch) start(x *exchange) {
+func (w *watch) start(t *transaction) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.call = x
+	w.call = t
 	if w.timer == nil {
-		w.timer = time.AfterFunc(watchAfter, func() { w.look(x.c) })
+		w.timer = time.AfterFunc(watchAfter, func() { w.look(t.c) })
 	} else {
 		w.timer.Reset(watchAfter)
 	}
@@ -38,8 +38,8 @@ func (w *watch) start(x *exchange) {
 // after the next.
 func (w *watch) look(c *conn) {
 	w.mu.Lock()
-	x := w.call
-	if x == nil || w.reading || c.to == len(c.buf) {
+	t := w.call
+	if t == nil || w.reading || c.to == len(c.buf) {
 		w.mu.Unlock()
 		return
 	}
@@ -58,7 +58,7 @@ func (w *watch) look(c *conn) {
 		return
 	}
 	if err != nil {
-		x.life.Cancel(context.Canceled)
+		t.life.Cancel(context.Canceled)
 	}
 }
 

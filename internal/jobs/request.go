@@ -160,7 +160,7 @@ func (q *Request) permit() error {
 	if err := q.Caller.RefuseRegion(p.Region()); err != nil {
 		return err
 	}
-	if q.protocol = p.Way(q.job.Way); q.protocol == nil {
+	if q.protocol = p.JobProtocol(q.job.Way); q.protocol == nil {
 		return errNotConfigured
 	}
 	q.provider = Client{p}

@@ -12,7 +12,7 @@ import (
 // million members in objects that are looked into.
 func BenchmarkCrowdedObjects(b *testing.B) {
 	crowd := strings.Repeat(`"a":1,`, 1_000_000) + `"b":1`
-	names := reqscan.NewNames(append(OrderNames(), "model")...)
+	names := reqscan.NewNames(append(UnitFieldNames(), "model")...)
 	for name, body := range map[string]string{
 		"plain":      `{"model":"m","input":"` + strings.Repeat("x", len(crowd)) + `"}`,
 		"members":    `{"model":"m","other":{` + crowd + `}}`,
@@ -27,7 +27,7 @@ func BenchmarkCrowdedObjects(b *testing.B) {
 					b.Fatal(err)
 				}
 				r := Request{Fields: fields}
-				if _, err := dashScopeFilms.read(&r, modelgate.Video); err != nil {
+				if _, err := dashScopeVideos.read(&r, modelgate.Video); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -63,7 +63,7 @@ func BenchmarkSendStream(b *testing.B) {
 }
 
 func benchmarkSend(b *testing.B, size int, multiplexed bool, secure *httptest.Server) {
-	reply := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 1260\r\n\r\n%s", strings.Repeat("x", 1260))
+	reply := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-DefaultSeconds: 1260\r\n\r\n%s", strings.Repeat("x", 1260))
 	cfg := Config{Format: "openai", BaseURL: answering(b, []byte(reply), size, secure), Credentials: []string{"sk-0123456789"}, HTTP2: multiplexed}
 	if secure != nil {
 		cfg.CAFile = caFile(b, secure)

@@ -58,7 +58,7 @@ type Format struct {
 	// where there is none.
 	DeferHeader string
 	// IncludeUsage: streamed chat states usage only when asked to, and the
-	// provider accepts being asked.
+	// provider accepts being requested.
 	IncludeUsage bool
 	// Costs are the members of replies that state what a call costs, as paths
 	// of names from the top: keys bound to a sub-account do not see them.
@@ -108,9 +108,9 @@ type Endpoint struct {
 	Deferred []string
 	// Reader reads the usage out of replies; nil: there is none.
 	Reader *usage.Reader
-	// Order is where requests say what is to be made; nil: the usual one of the
+	// UnitFields is where requests say what is to be made; nil: the usual one of the
 	// reader.
-	Order *Order
+	Units *UnitFields
 	Auth  *Auth // nil: the format's
 	// Free: calls cost nothing, as lists and token counts.
 	Free bool
@@ -141,11 +141,7 @@ func (d *Door) Target(model string) (path, query string) {
 	if !strings.Contains(d.Upstream, "{model}") {
 		return path, query
 	}
-	segments := strings.Split(model, "/")
-	for i, s := range segments {
-		segments[i] = url.PathEscape(s)
-	}
-	return strings.ReplaceAll(path, "{model}", strings.Join(segments, "/")),
+	return strings.ReplaceAll(path, "{model}", escapeSegments(model)),
 		strings.ReplaceAll(query, "{model}", url.QueryEscape(model))
 }
 
@@ -219,17 +215,17 @@ func serve(name, upstream string) Door {
 	return d
 }
 
-// made is the door with another way to follow its jobs.
-func (d Door) made(w *JobProtocol) Door { d.Job = w; return d }
+// withJobs is the door with a protocol for the jobs that it creates.
+func (d Door) withJobs(j *JobProtocol) Door { d.Job = j; return d }
 
 // deferring is the door with members that put its answer off.
 func (d Door) deferring(members ...string) Door { d.Deferred = members; return d }
 
-// by is the door with another reader.
-func (d Door) by(r *usage.Reader) Door { d.Reader = r; return d }
+// withReader is the door with another reader.
+func (d Door) withReader(r *usage.Reader) Door { d.Reader = r; return d }
 
-// orders is the door whose requests say otherwise what is to be made.
-func (d Door) orders(o *Order) Door { d.Order = o; return d }
+// withUnits is the door whose requests state otherwise how much is to be made.
+func (d Door) withUnits(u *UnitFields) Door { d.Units = u; return d }
 
 // compatible serves doors under their own paths, /v1 replaced by the prefix.
 func compatible(prefix string, names ...string) []Door {
@@ -282,17 +278,17 @@ func free(paths ...string) []Route {
 }
 
 // creates is a POST path that makes a job of the kind.
-func creates(w *JobProtocol, kind modelgate.ModelKind, models []ModelSource, path string) Route {
+func creates(jobs *JobProtocol, kind modelgate.ModelKind, models []ModelSource, path string) Route {
 	r := call(path, models, usage.Video)
-	r.Async, r.Job, r.Kind = AsyncCreate, w, kind
+	r.Async, r.Job, r.Kind = AsyncCreate, jobs, kind
 	return r
 }
 
-// by is the route with another reader.
-func (r Route) by(reader *usage.Reader) Route { r.Reader = reader; return r }
+// withReader is the route with another reader.
+func (r Route) withReader(reader *usage.Reader) Route { r.Reader = reader; return r }
 
-// orders is the route whose requests say otherwise what is to be made.
-func (r Route) orders(o *Order) Route { r.Order = o; return r }
+// withUnits is the route whose requests state otherwise how much is to be made.
+func (r Route) withUnits(u *UnitFields) Route { r.Units = u; return r }
 
 func bodyModel() []ModelSource { return []ModelSource{BodyField("model"), FormField("model")} }
 

@@ -12,10 +12,10 @@ import (
 	"modelgate"
 )
 
-// JobProtocol is how a format follows the jobs that some of its paths make. A way is
-// data; Shape says how a job's state is read.
+// JobProtocol is how the jobs that some paths of a format create are polled,
+// downloaded and cancelled. JobStatus says how the reply to a poll is read.
 type JobProtocol struct {
-	// Name tells the ways of a format apart. The ledger keeps it.
+	// Name tells the protocols of a format apart. The ledger keeps it.
 	Name string
 	// TaskID is where the reply to the creation holds the job's id, as a gjson
 	// path.
@@ -34,8 +34,8 @@ type JobProtocol struct {
 	Stem string
 	// Asks: an accepted Cancel is a wish that may come too late.
 	Asks bool
-	// Frames: the provider counts a film in output tokens, one for so many
-	// pixels of its pictures; see Tokens.
+	// Frames: the provider counts a video in output tokens, one for so many
+	// pixels of its images; see Tokens.
 	Frames bool
 	// Life is how long a job is followed; 0 is DefaultLife.
 	Life time.Duration
@@ -43,74 +43,74 @@ type JobProtocol struct {
 	Download
 }
 
-// DefaultLife is how long a job is followed where its way says nothing else.
+// DefaultLife is how long a job is followed where its protocol says nothing else.
 const DefaultLife = 24 * time.Hour
 
 // Deadline is when a job made at the instant is given up.
-func (w *JobProtocol) Deadline(made time.Time) time.Time {
-	if w.Life > 0 {
-		return made.Add(w.Life)
+func (j *JobProtocol) Deadline(made time.Time) time.Time {
+	if j.Life > 0 {
+		return made.Add(j.Life)
 	}
 	return made.Add(DefaultLife)
 }
 
-// path is the path for a role; "" where the way has none.
-func (w *JobProtocol) path(role Role) string {
+// path is the path for a role; "" where the protocol has none.
+func (j *JobProtocol) path(role Role) string {
 	switch role {
 	case AsyncPoll:
-		return w.Poll
+		return j.Poll
 	case AsyncResult:
-		return w.Result
+		return j.Result
 	case AsyncContent:
-		return w.Content
+		return j.Content
 	case AsyncCancel:
-		return w.Cancel
+		return j.Cancel
 	}
 	return ""
 }
 
-// Has reports whether the way has a path for the role.
-func (w *JobProtocol) Has(role Role) bool { return w.path(role) != "" }
+// Has reports whether the protocol has a path for the role.
+func (j *JobProtocol) Has(role Role) bool { return j.path(role) != "" }
 
-// routes are the proxy paths of the way's jobs. All of them are judged by
+// routes are the proxy paths of the protocol's jobs. All of them are judged by
 // whose the job is.
-func (w *JobProtocol) routes() []Route {
+func (j *JobProtocol) routes() []Route {
 	var routes []Route
 	for _, role := range []Role{AsyncPoll, AsyncResult, AsyncContent, AsyncCancel} {
-		if !w.Has(role) {
+		if !j.Has(role) {
 			continue
 		}
-		pattern, query, _ := strings.Cut(w.path(role), "?")
-		pattern = strings.NewReplacer("{app}", "{owner}/{alias}", "{task}", w.Stem+"{id}").Replace(pattern)
-		routes = append(routes, Route{Pattern: pattern, Async: role, Endpoint: Endpoint{Free: true, Job: w, Query: append(parameterNames(query), w.Query...)}})
+		pattern, query, _ := strings.Cut(j.path(role), "?")
+		pattern = strings.NewReplacer("{app}", "{owner}/{alias}", "{task}", j.Stem+"{id}").Replace(pattern)
+		routes = append(routes, Route{Pattern: pattern, Async: role, Endpoint: Endpoint{Free: true, Job: j, Query: append(parameterNames(query), j.Query...)}})
 	}
 	return routes
 }
 
 // Task is the id of the job that a proxy call names: in its path, or as the
 // one query parameter task_id. "" is none.
-func (w *JobProtocol) Task(captures target.Captures, query string) (modelgate.TaskID, error) {
+func (j *JobProtocol) Task(captures target.Captures, query string) (modelgate.TaskID, error) {
 	id := captures.Get("id")
 	if id == "" {
 		text, _, err := queryValue(query, "task_id")
 		return modelgate.TaskID(text), err
 	}
-	return modelgate.TaskID(strings.ReplaceAll(w.Stem, "{model}", captures.Get("model")) + id), nil
+	return modelgate.TaskID(strings.ReplaceAll(j.Stem, "{model}", captures.Get("model")) + id), nil
 }
 
 // Call is the request for a role on a job, without header and body. Errors:
-// the way has no such path.
-func (w *JobProtocol) Call(role Role, j *modelgate.Job) (Call, error) {
-	method, path, ok := strings.Cut(w.path(role), " ")
+// the protocol has no such path.
+func (j *JobProtocol) Call(role Role, job *modelgate.Job) (Call, error) {
+	method, path, ok := strings.Cut(j.path(role), " ")
 	if !ok {
-		return Call{}, fmt.Errorf("jobs of provider %s have no way to %s", j.Provider, role)
+		return Call{}, fmt.Errorf("jobs of provider %s have no way to %s", job.Provider, role)
 	}
 	path, query, _ := strings.Cut(path, "?")
-	app := strings.SplitN(j.Model, "/", 3)
-	path = strings.NewReplacer("{id}", url.PathEscape(string(j.TaskID)), "{task}", escapeSegments(string(j.TaskID)),
-		"{model}", escapeSegments(j.Model), "{app}", escapeSegments(strings.Join(app[:min(len(app), 2)], "/"))).Replace(path)
-	query = strings.ReplaceAll(query, "{id}", url.QueryEscape(string(j.TaskID)))
-	return Call{Method: method, Path: path, Query: query, Credential: j.Credential, MadeAt: j.CreatedAt}, nil
+	app := strings.SplitN(job.Model, "/", 3)
+	path = strings.NewReplacer("{id}", url.PathEscape(string(job.TaskID)), "{task}", escapeSegments(string(job.TaskID)),
+		"{model}", escapeSegments(job.Model), "{app}", escapeSegments(strings.Join(app[:min(len(app), 2)], "/"))).Replace(path)
+	query = strings.ReplaceAll(query, "{id}", url.QueryEscape(string(job.TaskID)))
+	return Call{Method: method, Path: path, Query: query, Credential: job.Credential, MadeAt: job.CreatedAt}, nil
 }
 
 func escapeSegments(path string) string {
@@ -123,51 +123,51 @@ func escapeSegments(path string) string {
 
 // Followable reports whether a job of the id can be asked for: its paths are
 // such as every server reads alike.
-func (w *JobProtocol) Followable(id modelgate.TaskID) bool {
+func (j *JobProtocol) Followable(id modelgate.TaskID) bool {
 	if id == "" || len(id) > modelgate.MaxTaskID || strings.ContainsFunc(string(id), isHidden) {
 		return false
 	}
-	c, err := w.Call(AsyncPoll, &modelgate.Job{NewJob: modelgate.NewJob{TaskID: id}, Model: "owner/name"})
+	c, err := j.Call(AsyncPoll, &modelgate.Job{NewJob: modelgate.NewJob{TaskID: id}, Model: "owner/name"})
 	// Without what stands between model and id, the path is that of a model.
-	return err == nil && target.Judge(c.Path) == nil && strings.Contains(string(id), w.Stem[strings.LastIndexByte(w.Stem, '}')+1:])
+	return err == nil && target.Judge(c.Path) == nil && strings.Contains(string(id), j.Stem[strings.LastIndexByte(j.Stem, '}')+1:])
 }
 
-// Way finds a way of the provider's by its name; nil where there is none
+// JobProtocol is the provider's protocol of the name; nil where there is none
 // (any more).
-func (p *Provider) Way(name string) *JobProtocol {
-	i := slices.IndexFunc(p.ways, func(w *JobProtocol) bool { return w.Name == name })
+func (p *Provider) JobProtocol(name string) *JobProtocol {
+	i := slices.IndexFunc(p.protocols, func(j *JobProtocol) bool { return j.Name == name })
 	if i < 0 {
 		return nil
 	}
-	return p.ways[i]
+	return p.protocols[i]
 }
 
-// addWay keeps a way, once.
-func (p *Provider) addWay(w *JobProtocol) {
-	if w != nil && p.Way(w.Name) == nil {
-		p.ways = append(p.ways, w)
+// addProtocol keeps a protocol, once.
+func (p *Provider) addProtocol(j *JobProtocol) {
+	if j != nil && p.JobProtocol(j.Name) == nil {
+		p.protocols = append(p.protocols, j)
 	}
 }
 
-// moved is the way of jobs that are made at another path than usual: those
-// that are followed below the usual one are followed below that.
-func (w *JobProtocol) moved(from, to string) *JobProtocol {
-	if w == nil || w.Poll != openAIJobs(from).Poll {
-		return w
+// moved is the protocol for jobs that are created at another path: jobs that are
+// followed below the usual path are followed below that one.
+func (j *JobProtocol) moved(from, to string) *JobProtocol {
+	if j == nil || j.Poll != openAIJobs(from).Poll {
+		return j
 	}
-	there, at := openAIJobs(to), *w
+	there, at := openAIJobs(to), *j
 	at.Poll = there.Poll
-	if w.Content != "" {
+	if j.Content != "" {
 		at.Content = there.Content
 	}
-	if w.Cancel != "" {
+	if j.Cancel != "" {
 		at.Cancel = there.Cancel
 	}
 	return &at
 }
 
-// openAIJobs follows jobs in OpenAI's shape, made with POST at the path, whose
-// query goes along.
+// openAIJobs follows jobs in OpenAI's format, created with POST at the path. The
+// query of the path is sent on every call.
 func openAIJobs(path string) *JobProtocol {
 	path, query, found := strings.Cut(path, "?")
 	if found {

@@ -41,12 +41,12 @@ type Location struct {
 }
 
 // LookupCall is the request for the address of a file. Errors: ErrNoFile.
-func (w *JobProtocol) LookupCall(file string, j *modelgate.Job) (Call, error) {
-	method, uri, _ := strings.Cut(w.Lookup, " ")
+func (j *JobProtocol) LookupCall(file string, job *modelgate.Job) (Call, error) {
+	method, uri, _ := strings.Cut(j.Lookup, " ")
 	path, query, _ := strings.Cut(uri, "?")
 	call := Call{
 		Method: method, Path: strings.ReplaceAll(path, "{file}", url.PathEscape(file)),
-		Query: strings.ReplaceAll(query, "{file}", url.QueryEscape(file)), Credential: j.Credential, MadeAt: j.CreatedAt,
+		Query: strings.ReplaceAll(query, "{file}", url.QueryEscape(file)), Credential: job.Credential, MadeAt: job.CreatedAt,
 	}
 	if target.Judge(call.Path) != nil {
 		return Call{}, ErrNoFile
@@ -74,7 +74,7 @@ func ReadAddress(status int, body []byte, members ...string) (string, error) {
 
 // Locate judges the address of a result that the provider has named. Errors:
 // ErrNoFile.
-func (p *Provider) Locate(way *JobProtocol, address string) (Location, error) {
+func (p *Provider) Locate(jobs *JobProtocol, address string) (Location, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || !httpfield.IsValue(address) {
 		return Location{}, ErrNoFile
@@ -91,7 +91,7 @@ func (p *Provider) Locate(way *JobProtocol, address string) (Location, error) {
 		return Location{URL: u.String()}, nil
 	}
 	path, below := strings.CutPrefix(u.EscapedPath(), p.base.Path)
-	for _, text := range way.Own {
+	for _, text := range jobs.Own {
 		pattern, err := target.ParsePattern(text)
 		if err != nil {
 			return Location{}, err
@@ -106,7 +106,7 @@ func (p *Provider) Locate(way *JobProtocol, address string) (Location, error) {
 
 // Redirected is where a reply to the download of a result leads that only the
 // credential opens; nil where it leads elsewhere or nowhere.
-func (p *Provider) Redirected(way *JobProtocol, resp *http.Response) *Call {
+func (p *Provider) Redirected(jobs *JobProtocol, resp *http.Response) *Call {
 	to, err := resp.Location()
 	if resp.StatusCode < 300 || resp.StatusCode > 399 || err != nil {
 		return nil
@@ -114,7 +114,7 @@ func (p *Provider) Redirected(way *JobProtocol, resp *http.Response) *Call {
 	if to.Host == "" {
 		to.Scheme, to.Host = p.base.Scheme, p.base.Host
 	}
-	at, err := p.Locate(way, to.String())
+	at, err := p.Locate(jobs, to.String())
 	if err != nil {
 		return nil
 	}

@@ -49,7 +49,7 @@ func FuzzJobReply(f *testing.F) {
 		if err != nil {
 			f.Fatal(err)
 		}
-		for _, w := range p.ways {
+		for _, w := range p.protocols {
 			all = append(all, follower{p, w})
 		}
 	}
@@ -69,7 +69,7 @@ func FuzzJobReply(f *testing.F) {
 			t.Errorf("%s: a result is %q", p.Name(), news.Event)
 		}
 		readJob(t, news)
-		id, usage := w.Made(status, []byte(body), usage.RequestedUnits{}, modelgate.Video)
+		id, usage := w.ReadCreated(status, []byte(body), usage.RequestedUnits{}, modelgate.Video)
 		if usage.Seconds < 0 || usage.Images < 0 {
 			t.Errorf("%s: a job will use %+v", p.Name(), usage)
 		}
@@ -149,12 +149,12 @@ func TestJobReplies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, w := range p.ways {
+		for _, w := range p.protocols {
 			for _, body := range jobReplies() {
 				if n := w.Read(200, []byte(body)); n.Event != modelgate.JobRuns {
 					ends++
 				}
-				if id, _ := w.Made(200, []byte(body), usage.RequestedUnits{}, modelgate.Video); id != "" {
+				if id, _ := w.ReadCreated(200, []byte(body), usage.RequestedUnits{}, modelgate.Video); id != "" {
 					made++
 				}
 				if name, err := ReadAddress(200, []byte(body), w.File...); err == nil && name != "" {

@@ -78,7 +78,7 @@ type Provider struct {
 	auth         *Auth
 	doors        map[string]*Door
 	routes       []compiledRoute
-	ways         []*JobProtocol
+	protocols    []*JobProtocol
 	stored       bool
 	allowQuery   []string
 	allowed      map[string]bool // canonical header names
@@ -185,7 +185,7 @@ func (p *Provider) compileDoors(paths map[string]string) error {
 		}
 		door := serve(std.name, path)
 		if known := p.doors[std.path]; known != nil {
-			door.Reader, door.Auth, door.Header, door.Order = known.Reader, known.Auth, known.Header, known.Order
+			door.Reader, door.Auth, door.Header, door.Units = known.Reader, known.Auth, known.Header, known.Units
 			door.Job = known.Job.moved(known.Upstream, path)
 		}
 		add(door)
@@ -238,11 +238,11 @@ func (p *Provider) compileRoutes(allow []string) error {
 	}
 	routes = append(routes, rest...)
 	for _, r := range routes {
-		p.addWay(r.Job)
+		p.addProtocol(r.Job)
 	}
 	// Whatever else is allowed: a job's paths are its owner's.
 	var jobs []Route
-	for _, w := range p.ways {
+	for _, w := range p.protocols {
 		jobs = append(jobs, w.routes()...)
 	}
 	routes = append(jobs, routes...)

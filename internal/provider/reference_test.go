@@ -148,11 +148,11 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.ways) == 0 {
+	if len(p.protocols) == 0 {
 		return
 	}
 	b.WriteString("\n| path of a job, for who made it | query parameters | does |\n|---|---|---|\n")
-	for _, w := range p.ways {
+	for _, w := range p.protocols {
 		for _, r := range w.routes() {
 			fmt.Fprintf(b, "| `%s` | %s | %s |\n", r.Pattern, codes(r.Query), r.Async)
 		}

@@ -34,10 +34,10 @@ func openAI() Format {
 		Name:    "openai",
 		BaseURL: "https://api.openai.com", // proxy path /v1/…
 		Auth:    bearer(),
-		Doors: standardPictures(compatible("/v1", "chat", "completions", "responses", "images", "image_edits", "videos",
+		Doors: standardImages(compatible("/v1", "chat", "completions", "responses", "images", "image_edits", "videos",
 			"embeddings", "speech", "transcriptions", "translations")),
 		Allow: slices.Concat(
-			[]Route{calls(usage.Images, "/v1/images/variations")[0].orders(openAIPictures)},
+			[]Route{calls(usage.Images, "/v1/images/variations")[0].withUnits(openAIImages)},
 			calls(usage.Responses, "/v1/responses/compact"),
 			free("/v1/responses/input_tokens", "/v1/moderations"),
 			modelLists("/v1/models")),
@@ -67,14 +67,14 @@ func anthropic() Format {
 func geminiAPI() Format {
 	key := bearer() // the OpenAI-compatible paths take the same key this way
 	doors := []Door{
-		serve("chat", "/v1beta/openai/chat/completions").by(usage.ChatThinkingInTotal),
+		serve("chat", "/v1beta/openai/chat/completions").withReader(usage.ChatThinkingInTotal),
 		serve("embeddings", "/v1beta/openai/embeddings"),
 		serve("images", "/v1beta/openai/images/generations"),
 	}
 	for i := range doors {
 		doors[i].Auth = &key
 	}
-	videos := serve("videos", "/v1beta/models/{model}:predictLongRunning").made(geminiJobs("/v1beta")).orders(geminiFilms)
+	videos := serve("videos", "/v1beta/models/{model}:predictLongRunning").withJobs(geminiJobs("/v1beta")).withUnits(geminiVideos)
 	videos.Same = geminiModels()
 	doors = append(doors, videos)
 	f := Format{
@@ -94,8 +94,8 @@ func geminiAPI() Format {
 			call(path+"embedContent", model, usage.Gemini),
 			call(path+"batchEmbedContents", model, usage.Gemini),
 			call(path+"countTokens", model, nil),
-			call(path+"predict", model, usage.Predictions).orders(geminiPictures),
-			creates(geminiJobs(version), modelgate.Video, model, path+"predictLongRunning").orders(geminiFilms),
+			call(path+"predict", model, usage.Predictions).withUnits(geminiImages),
+			creates(geminiJobs(version), modelgate.Video, model, path+"predictLongRunning").withUnits(geminiVideos),
 		}
 		for i := range routes {
 			// Google's other system parameters leave parts of the reply out.
@@ -117,7 +117,7 @@ func geminiModels() []ModelSource {
 }
 
 // geminiJobs follows long-running operations, whose ids are paths. They state
-// how many films there are; as to their length, what was asked for is charged.
+// how many videos there are; as to their length, what was asked for is charged.
 func geminiJobs(version string) *JobProtocol {
 	return &JobProtocol{
 		Name: "operations" + strings.ReplaceAll(version, "/", "-"), TaskID: "name", Stem: "models/{model}/operations/",
@@ -135,7 +135,7 @@ func azureOpenAI() Format {
 		GenAI:   "azure.ai.openai",
 		BaseURL: "https://RESOURCE.openai.azure.com", // proxy path /openai/v1/… or /openai/deployments/…
 		Auth:    header("Api-Key"),
-		Doors: standardPictures(compatible("/openai/v1", "chat", "completions", "responses", "images", "image_edits", "videos",
+		Doors: standardImages(compatible("/openai/v1", "chat", "completions", "responses", "images", "image_edits", "videos",
 			"embeddings", "speech", "transcriptions", "translations")),
 		Allow:        modelLists("/openai/v1/models"),
 		Stored:       []string{"previous_response_id", "conversation", "data_sources"},
@@ -145,20 +145,20 @@ func azureOpenAI() Format {
 	}
 	// Under a deployment the path decides the model; SDKs leave one in the body.
 	for _, name := range []string{"chat", "completions", "embeddings", "images", "image_edits", "speech", "transcriptions", "translations"} {
-		door := standardPictures(compatible("/openai/deployments/{model}", name))[0]
-		route := call(door.Upstream, append([]ModelSource{PathCapture("model")}, bodyModel()...), door.Reader).orders(door.Order)
+		door := standardImages(compatible("/openai/deployments/{model}", name))[0]
+		route := call(door.Upstream, append([]ModelSource{PathCapture("model")}, bodyModel()...), door.Reader).withUnits(door.Units)
 		route.IncludeUsage = name == "chat" || name == "completions"
 		f.Allow = append(f.Allow, route)
 	}
 	return f
 }
 
-// standardPictures are OpenAI's doors for pictures, whose usual size and quality
+// standardImages are OpenAI's doors for images, whose usual size and quality
 // other servers of the shape do not share.
-func standardPictures(doors []Door) []Door {
+func standardImages(doors []Door) []Door {
 	for i := range doors {
 		if doors[i].Reader == usage.Images {
-			doors[i].Order = openAIPictures
+			doors[i].Units = openAIImages
 		}
 	}
 	return doors

@@ -50,7 +50,7 @@ func deepSeek() Format {
 func xAI() Format {
 	jobs := &JobProtocol{
 		Name: "videos", TaskID: "request_id", Poll: "GET /v1/videos/{id}",
-		JobStatus: usage.JobStatus{State: []string{"status"}, Made: "video.url", Rejected: "video.respect_moderation",
+		JobStatus: usage.JobStatus{State: []string{"status"}, ResultField: "video.url", Rejected: "video.respect_moderation",
 			Seconds: []string{"video.duration"}, Ticks: "usage.cost_in_usd_ticks"},
 		Download: Download{File: []string{"video.url"}},
 	}
@@ -60,15 +60,15 @@ func xAI() Format {
 		BaseURL: "https://api.x.ai", // proxy path /v1/…
 		Auth:    bearer(),
 		Doors: append(compatible("/v1", "responses", "embeddings"),
-			serve("images", "/v1/images/generations").orders(xAIPictures),
-			serve("image_edits", "/v1/images/edits").orders(xAIPictures),
-			serve("chat", "/v1/chat/completions").by(usage.ChatReasoningApart).deferring("deferred"),
-			serve("completions", "/v1/completions").by(usage.ChatReasoningApart),
-			serve("videos", "/v1/videos/generations").made(jobs).orders(xAIFilms)),
+			serve("images", "/v1/images/generations").withUnits(xAIImages),
+			serve("image_edits", "/v1/images/edits").withUnits(xAIImages),
+			serve("chat", "/v1/chat/completions").withReader(usage.ChatReasoningApart).deferring("deferred"),
+			serve("completions", "/v1/completions").withReader(usage.ChatReasoningApart),
+			serve("videos", "/v1/videos/generations").withJobs(jobs).withUnits(xAIVideos)),
 		Allow: slices.Concat(
 			[]Route{
-				creates(jobs, modelgate.Video, bodyModel(), "/v1/videos/edits").orders(xAIEdits),
-				creates(jobs, modelgate.Video, bodyModel(), "/v1/videos/extensions").orders(xAIFilms),
+				creates(jobs, modelgate.Video, bodyModel(), "/v1/videos/edits").withUnits(xAIEdits),
+				creates(jobs, modelgate.Video, bodyModel(), "/v1/videos/extensions").withUnits(xAIVideos),
 			},
 			modelLists("/v1/models"), modelLists("/v1/language-models"), modelLists("/v1/image-generation-models")),
 		Stored:       []string{"previous_response_id", "conversation"},
@@ -84,8 +84,8 @@ func groq() Format {
 		BaseURL: "https://api.groq.com", // proxy path /openai/v1/…
 		Auth:    bearer(),
 		Doors: append(compatible("/openai/v1", "chat", "responses", "speech"),
-			serve("transcriptions", "/openai/v1/audio/transcriptions").by(usage.Recording),
-			serve("translations", "/openai/v1/audio/translations").by(usage.Recording)),
+			serve("transcriptions", "/openai/v1/audio/transcriptions").withReader(usage.Recording),
+			serve("translations", "/openai/v1/audio/translations").withReader(usage.Recording)),
 		Allow:  slashedModels("/openai/v1/models"),
 		Stored: []string{"previous_response_id"},
 	}
@@ -97,15 +97,15 @@ func together() Format {
 		BaseURL: "https://api.together.xyz", // proxy path /v1/…, videos /v2/…
 		Auth:    bearer(),
 		Doors: append(compatible("/v1", "chat", "completions", "embeddings", "speech"),
-			serve("transcriptions", "/v1/audio/transcriptions").by(usage.Recording),
-			serve("translations", "/v1/audio/translations").by(usage.Recording),
-			serve("images", "/v1/images/generations").orders(togetherPictures),
+			serve("transcriptions", "/v1/audio/transcriptions").withReader(usage.Recording),
+			serve("translations", "/v1/audio/translations").withReader(usage.Recording),
+			serve("images", "/v1/images/generations").withUnits(togetherImages),
 			serve("reranks", "/v1/rerank"),
-			serve("videos", "/v2/videos").made(&JobProtocol{
+			serve("videos", "/v2/videos").withJobs(&JobProtocol{
 				Name: "videos", TaskID: "id", Poll: "GET /v2/videos/{id}",
 				JobStatus: usage.JobStatus{State: []string{"status"}, Length: []string{"seconds"}, Size: "size", USD: "outputs.cost"},
 				Download:  Download{File: []string{"outputs.video_url"}},
-			}).orders(togetherFilms)),
+			}).withUnits(togetherVideos)),
 		Allow:        slashedModels("/v1/models"),
 		Costs:        []string{"outputs.cost"},
 		IncludeUsage: true,
@@ -127,7 +127,7 @@ func fireworks() Format {
 
 // openRouter states usage in every stream. A request may name fallbacks.
 func openRouter() Format {
-	videos := serve("videos", "/api/v1/videos").orders(openRouterFilms)
+	videos := serve("videos", "/api/v1/videos").withUnits(openRouterVideos)
 	videos.Job.Cancel, videos.Job.USD = "", "usage.cost"
 	return Format{
 		Name:    "openrouter",
@@ -162,12 +162,12 @@ func zhipu() Format {
 		BaseURL: "https://api.z.ai", // proxy path /api/paas/v4/…, /api/anthropic/…
 		Auth:    bearer(),
 		Doors: append(compatible("/api/paas/v4", "chat", "embeddings", "speech", "transcriptions"),
-			serve("images", "/api/paas/v4/images/generations").orders(zhipuPictures),
+			serve("images", "/api/paas/v4/images/generations").withUnits(zhipuImages),
 			serve("reranks", "/api/paas/v4/rerank"),
-			serve("videos", "/api/paas/v4/videos/generations").made(&JobProtocol{
+			serve("videos", "/api/paas/v4/videos/generations").withJobs(&JobProtocol{
 				Name: "videos", TaskID: "id", Poll: "GET /api/paas/v4/async-result/{id}", JobStatus: usage.JobStatus{State: []string{"task_status"}},
 				Download: Download{File: []string{"video_result.0.url"}},
-			}).orders(zhipuFilms),
+			}).withUnits(zhipuVideos),
 			serve("messages", "/api/anthropic/v1/messages")),
 		Allow: modelLists("/api/paas/v4/models"),
 	}

@@ -25,7 +25,7 @@ func dashScope() Format {
 		},
 		Download: Download{File: []string{"output.video_url", "output.results.0.url", "output.results.0.transcription_url"}},
 	}
-	videos := serve("videos", services+"aigc/video-generation/video-synthesis").made(tasks).orders(dashScopeFilms)
+	videos := serve("videos", services+"aigc/video-generation/video-synthesis").withJobs(tasks).withUnits(dashScopeVideos)
 	videos.Header = map[string]string{"X-Dashscope-Async": "enable"} // jobs are refused without it
 	return Format{
 		Name:    "dashscope",
@@ -41,11 +41,11 @@ func dashScope() Format {
 				services+"embeddings/multimodal-embedding/multimodal-embedding",
 				services+"rerank/text-rerank/text-rerank"),
 			[]Route{
-				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/text2image/image-synthesis").orders(dashScopePictures),
-				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/image2image/image-synthesis").orders(dashScopePictures),
-				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/image-generation/generation").orders(dashScopePictures),
-				creates(tasks, modelgate.Video, bodyModel(), services+"aigc/image2video/video-synthesis").orders(dashScopeFilms),
-				creates(tasks, modelgate.Audio, bodyModel(), services+"audio/asr/transcription").orders(transcribed),
+				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/text2image/image-synthesis").withUnits(dashScopeImages),
+				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/image2image/image-synthesis").withUnits(dashScopeImages),
+				creates(tasks, modelgate.Image, bodyModel(), services+"aigc/image-generation/generation").withUnits(dashScopeImages),
+				creates(tasks, modelgate.Video, bodyModel(), services+"aigc/image2video/video-synthesis").withUnits(dashScopeVideos),
+				creates(tasks, modelgate.Audio, bodyModel(), services+"audio/asr/transcription").withUnits(transcribed),
 			},
 			modelLists("/compatible-mode/v1/models")),
 		DeferHeader:   "X-Dashscope-Async",
@@ -70,8 +70,8 @@ func ark() Format {
 		BaseURL: "https://ark.ap-southeast.bytepluses.com", // proxy path /api/v3/…
 		Auth:    bearer(),
 		Doors: append(compatible("/api/v3", "chat", "responses", "embeddings"),
-			serve("images", "/api/v3/images/generations").orders(arkPictures),
-			serve("videos", tasks).made(jobs).orders(arkFilms)),
+			serve("images", "/api/v3/images/generations").withUnits(arkImages),
+			serve("videos", tasks).withJobs(jobs).withUnits(arkVideos)),
 		Allow: slices.Concat(
 			calls(usage.Chat, "/api/v3/embeddings/multimodal"),
 			free("/api/v3/tokenization")),
@@ -81,12 +81,12 @@ func ark() Format {
 }
 
 func miniMax() Format {
-	videos := serve("videos", "/v2/video_generation").made(&JobProtocol{
+	videos := serve("videos", "/v2/video_generation").withJobs(&JobProtocol{
 		Name: "v2", TaskID: "task_id", Poll: "GET /v2/query/video_generation/{id}",
 		JobStatus: usage.JobStatus{State: []string{"task.status"}, Seconds: []string{"task.usage.total_seconds", "task.usage.output_seconds"},
 			Length: []string{"task.duration"}, Size: "task.resolution"},
 		Download: Download{File: []string{"task.content.url"}},
-	}).orders(miniMaxFilms)
+	}).withUnits(miniMaxVideos)
 	older := &JobProtocol{
 		Name: "v1", TaskID: "task_id", Poll: "GET /v1/query/video_generation?task_id={id}",
 		JobStatus: usage.JobStatus{State: []string{"status"}},
@@ -101,9 +101,9 @@ func miniMax() Format {
 		Allow: slices.Concat(
 			calls(usage.Chat, "/v1/text/chatcompletion_v2"),
 			[]Route{
-				calls(usage.Speech, "/v1/t2a_v2")[0].orders(spokenText),
-				calls(usage.Images, "/v1/image_generation")[0].orders(miniMaxPictures),
-				creates(older, modelgate.Video, bodyModel(), "/v1/video_generation").orders(miniMaxFilms),
+				calls(usage.Speech, "/v1/t2a_v2")[0].withUnits(speechText),
+				calls(usage.Images, "/v1/image_generation")[0].withUnits(miniMaxImages),
+				creates(older, modelgate.Video, bodyModel(), "/v1/video_generation").withUnits(miniMaxVideos),
 			}),
 		Stored:        []string{"previous_response_id"},
 		StoredSchemes: []string{"mm_file://"},
@@ -117,7 +117,7 @@ func cohere() Format {
 		BaseURL: "https://api.cohere.com", // proxy path /v2/…, /v1/…, /compatibility/v1/…
 		Auth:    bearer(),
 		Doors: append(compatible("/compatibility/v1", "chat", "embeddings"),
-			serve("reranks", "/v2/rerank").by(usage.Billed)),
+			serve("reranks", "/v2/rerank").withReader(usage.Billed)),
 		Allow: slices.Concat(
 			calls(usage.Billed, "/v2/chat", "/v1/chat", "/v2/embed", "/v1/embed", "/v1/rerank", "/v1/classify", "/v1/summarize"),
 			free("/v1/tokenize", "/v1/detokenize"),
@@ -162,8 +162,8 @@ func fal() Format {
 		Name:    "fal",
 		BaseURL: "https://queue.fal.run", // proxy path /{app}
 		Auth:    Auth{Header: "Authorization", Prefix: "Key "},
-		Doors:   []Door{serve("videos", "/{model}").made(jobs).orders(falOrders)},
-		Allow:   []Route{creates(jobs, "", []ModelSource{PathCapture("**")}, "/**").by(usage.Images).orders(falOrders)},
+		Doors:   []Door{serve("videos", "/{model}").withJobs(jobs).withUnits(falUnits)},
+		Allow:   []Route{creates(jobs, "", []ModelSource{PathCapture("**")}, "/**").withReader(usage.Images).withUnits(falUnits)},
 		Query:   []string{"fal_webhook"},
 		// What is below a request is its maker's.
 		Except:  []string{"POST /{owner}/{alias}/requests/**", "POST /{namespace}/{owner}/{alias}/requests/**"},
@@ -184,10 +184,10 @@ func replicate() Format {
 		Name:    "replicate",
 		BaseURL: "https://api.replicate.com", // proxy path /v1/…
 		Auth:    bearer(),
-		Doors:   []Door{serve("videos", "/v1/models/{model}/predictions").made(jobs).by(usage.Prediction)},
+		Doors:   []Door{serve("videos", "/v1/models/{model}/predictions").withJobs(jobs).withReader(usage.Prediction)},
 		Allow: append([]Route{
-			creates(jobs, "", []ModelSource{PathCapture("owner", "name")}, "/v1/models/{owner}/{name}/predictions").by(usage.Prediction),
-			creates(jobs, "", []ModelSource{BodyField("version")}, "/v1/predictions").by(usage.Prediction),
+			creates(jobs, "", []ModelSource{PathCapture("owner", "name")}, "/v1/models/{owner}/{name}/predictions").withReader(usage.Prediction),
+			creates(jobs, "", []ModelSource{BodyField("version")}, "/v1/predictions").withReader(usage.Prediction),
 		}, models...),
 		Headers: []string{"prefer", "cancel-after"},
 	}

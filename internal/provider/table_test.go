@@ -209,7 +209,7 @@ func TestOperatorVideoPath(t *testing.T) {
 	} {
 		p := setup(t, Config{Format: tt.format, Paths: map[string]string{"videos": tt.path}})
 		way := p.Door("/v1/videos").Job
-		if p.Way(way.Name) != way {
+		if p.JobProtocol(way.Name) != way {
 			t.Errorf("%s: jobs of the door are followed as another way", tt.format)
 		}
 		poll, err := way.Call(AsyncPoll, j)

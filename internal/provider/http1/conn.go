@@ -208,9 +208,9 @@ func (c *conn) await(now time.Time) error {
 // wait for a write under way.
 func (c *conn) end() { _ = c.tcp.Close() }
 
-// exchange sends the request and reads the reply up to its body, which gives
+// roundTrip sends the request and reads the reply up to its body, which gives
 // the connection back.
-func (c *conn) exchange(req Request) (*http.Response, bool, error) {
+func (c *conn) roundTrip(req Request) (*http.Response, bool, error) {
 	stop := cancelctx.AfterFunc(req.Request.Context(), c.cut)
 	r := &connReply{body: Body{c: c, stop: stop}}
 	if err := c.write(req, &r.body.writing); err != nil {

@@ -114,7 +114,7 @@ func (p *Pool) RoundTrip(r Request) (resp *http.Response, sent bool, err error) 
 				return nil, false, err
 			}
 		}
-		resp, sent, err = c.exchange(r)
+		resp, sent, err = c.roundTrip(r)
 		if err == nil || sent || !reused || ctx.Err() != nil {
 			return resp, sent, err
 		}

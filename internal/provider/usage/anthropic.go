@@ -9,7 +9,7 @@ import (
 // Messages reads the Messages API. Its figures are exclusive: the input
 // leaves out both cache counts. In a stream they are running totals, begun by
 // message_start; the last non-null value of each counts.
-var Messages = &Reader{name: "messages", repeats: "content", members: quoted("usage"), read: messages,
+var Messages = &Reader{name: "messages", repeats: "content", members: quoted("usage"), whole: quoted("usage"), read: messages,
 	ends: []string{"message_stop", "error"}}
 
 func messages(r *reading, doc *document) {

@@ -16,22 +16,22 @@ type delivery struct {
 	any     bool // where no member is known, every text counts
 	known   bool // a member was
 
-	fresh  bool // nothing of the value under way has come
-	tracks [tracks]int64
-	images int64 // pictures begun
+	fresh    bool // nothing of the value under way has come
+	channels [channels]int64
+	images   int64 // images begun
 
-	at     spot
-	name   [longestDuty + 1]byte // of the string under way or just read, as far as it fits
-	length int                   // of the name; more than longestDuty: it is none
-	track  track                 // where the string under way counts
-	member duty                  // of the value under way
-	depth  int                   // open brackets of a container that counts or is passed over
-	count  bool                  // the container counts
-	str    stringScanner
+	at      deliveryState
+	name    [longestMemberName + 1]byte // of the string under way or just read, as far as it fits
+	length  int                         // of the name; more than longestMemberName: it is none
+	channel channel                     // where the string under way counts
+	member  memberKind                  // of the value under way
+	depth   int                         // open brackets of a container that counts or is passed over
+	count   bool                        // the container counts
+	str     stringScanner
 
 	textFrom, textTo int // what was left of a piece where the last text that counts began and ended
 	texts            int // how many began
-	textTrack        track
+	textChannel      channel
 	last             shape
 }
 
@@ -40,105 +40,107 @@ type delivery struct {
 // else is read.
 type shape struct {
 	head, tail []byte // around the text; the tail begins after its closing quote
-	track      track
-	other      int64 // what it has of otherTrack
+	channel    channel
+	other      int64 // what it has of otherChannel
 }
 
 // longestShape bounds what is kept of a value.
 const longestShape = 1 << 10
 
-// spot is where in the JSON a delivery stands.
-type spot uint8
+// deliveryState is where in the JSON a delivery stands.
+type deliveryState uint8
 
 const (
-	betweenStrings spot = iota
-	inName              // in a string that may name a member
-	afterName           // a colon makes it one
+	betweenStrings deliveryState = iota
+	inName                       // in a string that may name a member
+	afterName                    // a colon makes it one
 	beforeValue
 	inString
 	inContainer // that counts or is passed over; outside its strings
 )
 
-// track is a way to say the same: of several the longest counts.
-type track uint8
+// channel is where a text counts. Formats may send the same text on several
+// channels: of those the longest counts.
+type channel uint8
 
 const (
-	otherTrack  track = iota // texts of members that deliver nothing
-	answerTrack              // on top of the longest reasoning
-	thoughtTrack
-	thoughtTooTrack
-	deltaTrack // of a format that later repeats each text in full
-	tracks
+	otherChannel  channel = iota // texts of members that deliver nothing
+	answerChannel                // on top of the longest reasoning
+	reasoningChannel
+	reasoningChannel2
+	deltaChannel // of a format that later repeats each text in full
+	channels
 )
 
-// duty is what a member of the name has to do with what a reply delivers.
-type duty uint8
+// memberKind says how the value of a member counts as delivered text.
+type memberKind uint8
 
 const (
-	isFrame      duty = iota // nothing
-	isText                   // a string counts
-	isThought                // a string counts, unless isThoughtToo says more
-	isThoughtToo             // a string counts, unless isThought says more
-	isDelta                  // a string counts, unless the others say more
-	isArguments              // a string counts, and so does all of an object or array
-	isReplay                 // a string counts; an object or array is passed over
-	isExtra                  // an object or array is passed over: no output, or told elsewhere
-	isPicture                // a string is a picture, or where it lies
+	isOther      memberKind = iota // nothing
+	isText                         // a string counts
+	isReasoning                    // a string counts, unless isReasoning2 says more
+	isReasoning2                   // a string counts, unless isReasoning says more
+	isDelta                        // a string counts, unless the others say more
+	isArguments                    // a string counts, and so does all of an object or array
+	isRepeated                     // a string counts; an object or array is passed over
+	isSkipped                      // an object or array is passed over: no output, or told elsewhere
+	isImage                        // a string is an image, or where it lies
 )
 
-// longestDuty is the length of the longest name below.
-const longestDuty = len("bytesBase64Encoded")
+// longestMemberName is the length of the longest name below.
+const longestMemberName = len("bytesBase64Encoded")
 
-// dutyOf knows the names by which the formats of the table deliver.
-func dutyOf(name []byte) duty {
+// memberKindOf is one list for all formats, because they imitate each other: a
+// name that delivers text in one of them does so wherever it occurs.
+func memberKindOf(name []byte) memberKind {
 	switch string(name) {
 	case "content", "text", "thinking", "partial_json", "refusal", "transcript", "tool_plan", "generated_text", "code":
 		return isText
 	case "reasoning_content":
-		return isThought
+		return isReasoning
 	case "reasoning":
-		return isThoughtToo
+		return isReasoning2
 	case "delta":
 		return isDelta
 	case "arguments", "args", "input", "parameters":
 		return isArguments
 	case "response":
-		return isReplay
+		return isRepeated
 	case "reasoning_details", "thinking_blocks", "annotations", "citations", "citation", "documents", "web_search", "search_results",
 		"chat_history", "part", "item", "tools", "segments", "words", "groundingMetadata", "citationMetadata", "logprobs":
-		return isExtra
+		return isSkipped
 	case "b64_json", "url", "bytesBase64Encoded":
-		return isPicture
+		return isImage
 	}
-	return isFrame
+	return isOther
 }
 
-// track is where a string counts that is the value of a member with the duty.
-func (m duty) track() track {
+// channel is where a string counts that is the value of a member of the kind.
+func (m memberKind) channel() channel {
 	switch m {
-	case isText, isArguments, isReplay:
-		return answerTrack
-	case isThought:
-		return thoughtTrack
-	case isThoughtToo:
-		return thoughtTooTrack
+	case isText, isArguments, isRepeated:
+		return answerChannel
+	case isReasoning:
+		return reasoningChannel
+	case isReasoning2:
+		return reasoningChannel2
 	case isDelta:
-		return deltaTrack
+		return deltaChannel
 	}
-	return otherTrack
+	return otherChannel
 }
 
 // bytes is how much text there was.
 func (d *delivery) bytes() int64 {
-	n := max(d.tracks[answerTrack]+max(d.tracks[thoughtTrack], d.tracks[thoughtTooTrack]), d.tracks[deltaTrack])
+	n := max(d.channels[answerChannel]+max(d.channels[reasoningChannel], d.channels[reasoningChannel2]), d.channels[deltaChannel])
 	if !d.known && d.any {
-		return d.tracks[otherTrack]
+		return d.channels[otherChannel]
 	}
 	return n
 }
 
 // covered forgets the text: the provider has stated its tokens.
-func (d *delivery) covered() { d.tracks = [tracks]int64{} }
+func (d *delivery) covered() { d.channels = [channels]int64{} }
 
 // restart begins a new JSON value, wherever the last one stopped.
 func (d *delivery) restart() {
@@ -185,12 +187,12 @@ func (d *delivery) value(b []byte) {
 	}
 	head, text, tail := b[:len(b)-d.textFrom], b[len(b)-d.textFrom:len(b)-d.textTo], b[len(b)-d.textTo:]
 	_, _, size := new(stringScanner).next(text)
-	before.tracks[d.textTrack] += size
-	other := d.tracks[otherTrack] - before.tracks[otherTrack]
-	before.tracks[otherTrack] += other
-	if before.tracks == d.tracks { // nothing but the text has been counted
+	before.channels[d.textChannel] += size
+	other := d.channels[otherChannel] - before.channels[otherChannel]
+	before.channels[otherChannel] += other
+	if before.channels == d.channels { // nothing but the text has been counted
 		d.last.head, d.last.tail = append(d.last.head[:0], head...), append(d.last.tail[:0], tail...)
-		d.last.track, d.last.other = d.textTrack, other
+		d.last.channel, d.last.other = d.textChannel, other
 	}
 }
 
@@ -206,8 +208,8 @@ func (d *delivery) alike(b []byte) bool {
 	if !closed || !bytes.Equal(text[n:], last.tail) {
 		return false
 	}
-	d.tracks[last.track] += size
-	d.tracks[otherTrack] += last.other
+	d.channels[last.channel] += size
+	d.channels[otherChannel] += last.other
 	return true
 }
 
@@ -219,7 +221,7 @@ func (d *delivery) readName(b []byte) []byte {
 		part = b[:n-1]
 		d.at = afterName
 	}
-	if d.length <= longestDuty {
+	if d.length <= longestMemberName {
 		d.length += copy(d.name[d.length:], part)
 	}
 	return b[n:]
@@ -231,29 +233,29 @@ func (d *delivery) step(b []byte) []byte {
 	switch {
 	case c == ' ' || c == '\t' || c == '\n' || c == '\r':
 	case d.at == afterName && c == ':':
-		d.at, d.member = beforeValue, isFrame
+		d.at, d.member = beforeValue, isOther
 		if name := d.name[:d.length]; d.repeats != "" && string(name) == d.repeats {
-			d.member = isExtra
-		} else if d.length <= longestDuty {
-			d.member = dutyOf(name)
+			d.member = isSkipped
+		} else if d.length <= longestMemberName {
+			d.member = memberKindOf(name)
 		}
-		d.known = d.known || d.member != isFrame
+		d.known = d.known || d.member != isOther
 	case d.at == afterName:
 		d.at = betweenStrings
 		return b // it was a value, and this may begin the next
 	case c == '"':
-		d.at, d.track = inString, d.member.track()
-		if d.member == isPicture {
+		d.at, d.channel = inString, d.member.channel()
+		if d.member == isImage {
 			d.images++
 		}
-		if d.track != otherTrack {
+		if d.channel != otherChannel {
 			d.texts++
-			d.textFrom, d.textTrack = len(b)-1, d.track
+			d.textFrom, d.textChannel = len(b)-1, d.channel
 		}
-	case (c == '{' || c == '[') && (d.member == isArguments || d.member == isExtra || d.member == isReplay):
+	case (c == '{' || c == '[') && (d.member == isArguments || d.member == isSkipped || d.member == isRepeated):
 		d.at, d.depth, d.count = inContainer, 1, d.member == isArguments
 		if d.count {
-			d.tracks[answerTrack]++
+			d.channels[answerChannel]++
 		}
 	default:
 		d.at = betweenStrings
@@ -265,10 +267,10 @@ func (d *delivery) step(b []byte) []byte {
 // readText takes bytes of a string.
 func (d *delivery) readText(b []byte) []byte {
 	n, closed, size := d.str.next(b)
-	if d.depth == 0 && d.track != otherTrack {
+	if d.depth == 0 && d.channel != otherChannel {
 		d.textTo = len(b) - n
 	}
-	d.tracks[d.track] += size
+	d.channels[d.channel] += size
 	switch {
 	case closed && d.depth > 0:
 		d.at = inContainer
@@ -289,13 +291,13 @@ func (d *delivery) walk(b []byte) []byte {
 		case '}', ']':
 			d.depth--
 		case '"':
-			d.at, d.track = inString, otherTrack
+			d.at, d.channel = inString, otherChannel
 			if d.count {
-				d.track = answerTrack
+				d.channel = answerChannel
 			}
 		}
 		if d.count {
-			d.tracks[answerTrack]++
+			d.channels[answerChannel]++
 		}
 		if d.depth == 0 {
 			d.at = betweenStrings

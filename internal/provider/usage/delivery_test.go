@@ -85,8 +85,8 @@ func FuzzDeliveryShapes(f *testing.F) {
 				plain.feed([]byte(value))
 				shaped.restart()
 				plain.restart()
-				if shaped.bytes() != plain.bytes() || shaped.images != plain.images || shaped.tracks != plain.tracks {
-					t.Fatalf("value %d, %q: %d bytes of %v, want %d of %v", i, value, shaped.bytes(), shaped.tracks, plain.bytes(), plain.tracks)
+				if shaped.bytes() != plain.bytes() || shaped.images != plain.images || shaped.channels != plain.channels {
+					t.Fatalf("value %d, %q: %d bytes of %v, want %d of %v", i, value, shaped.bytes(), shaped.channels, plain.bytes(), plain.channels)
 				}
 			}
 		}

@@ -16,8 +16,8 @@ import (
 // filled again and again, and good until then and as long as the bytes are.
 type document struct {
 	text    []byte
-	short   bool // texts and containers count as a skimmer would leave them
-	deep    bool // so do lists of items
+	short   bool     // texts and containers count as a skimmer would leave them
+	whole   [][]byte // as in skimmer
 	members []placed
 	few     [16]placed // first home of members: most need no other
 }
@@ -89,7 +89,7 @@ func (d *document) get(path string) gjson.Result {
 		}
 		raw := d.text[m.value:m.valueEnd]
 		v := gjson.Parse(unsafe.String(&raw[0], len(raw))) // not copied: replies can be large
-		folded := d.short && (v.IsObject() || v.IsArray()) && !figures(quoted) && !(d.deep && itemized(quoted))
+		folded := d.short && (v.IsObject() || v.IsArray()) && !keeps(d.whole, quoted)
 		switch {
 		case folded && !nested:
 			return gjson.Result{Type: gjson.Number, Raw: v.Raw} // see length

@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -60,12 +61,13 @@ func sameDocument(t *testing.T, text []byte) {
 			t.Fatalf("%q: %s is %s (%v), want %s (%v)", text, path, got.Raw, got.Type, want.Raw, want.Type)
 		}
 	}
-	var direct, skimmed document
+	kept := slices.Concat(Any.whole, Images.whole)
+	direct, skimmed := document{whole: kept}, document{whole: kept}
 	end, ok := direct.skim(text)
 	if !ok || len(text) > maxProjection {
 		return
 	}
-	var s skimmer
+	s := skimmer{whole: kept}
 	if rest, complete := s.next(text); !complete || len(text)-len(rest) != end || s.overflow || !skimmed.read(s.out) {
 		t.Fatalf("%q: ends at %d; %v, %d bytes left and %q of a skimmer", text, end, complete, len(rest), s.out)
 	}

@@ -119,17 +119,17 @@ func (f fixture) meter(t testing.TB, r *usage.Reader) usage.Meter {
 	for name, value := range pairs(t, f.head["asked"]) {
 		switch name {
 		case "characters":
-			reply.Asked.Characters = number(t, value)
+			reply.Requested.Characters = number(t, value)
 		case "size":
-			reply.Asked.Size = value
+			reply.Requested.Size = value
 		case "quality":
-			reply.Asked.Quality = value
+			reply.Requested.Quality = value
 		case "seconds":
-			reply.Asked.Seconds = number(t, value)
+			reply.Requested.Seconds = number(t, value)
 		case "count":
-			reply.Asked.Count = number(t, value)
+			reply.Requested.Count = number(t, value)
 		case "search":
-			reply.Asked.Search = true
+			reply.Requested.Search = true
 		default:
 			t.Fatalf("%s: asked %s", f.name, name)
 		}

@@ -5,10 +5,10 @@ import "github.com/tidwall/gjson"
 // Gemini reads generateContent and its kin, streamed as events or as an
 // array. The prompt counts cached tokens; thoughts and tool prompts stand
 // beside the sums. Every chunk may carry running totals.
-var Gemini = &Reader{name: "generate content", members: quoted("usageMetadata", "usage", "groundingMetadata"), read: gemini, deep: true}
+var Gemini = &Reader{name: "generate content", members: quoted("usageMetadata", "usage", "groundingMetadata"), whole: quoted("usageMetadata", "candidates"), read: gemini}
 
-// Predictions counts the pictures of a predict call.
-var Predictions = &Reader{name: "predictions", members: quoted("usageMetadata"), read: images, finish: shown, begun: paint}
+// Predictions counts the images of a predict call.
+var Predictions = &Reader{name: "predictions", members: quoted("usageMetadata"), whole: quoted("usage", "metadata", "base_resp", "svg_usage"), read: images, finish: addImageSize, begun: countStartedImages}
 
 func gemini(r *reading, doc *document) {
 	meta, list := doc.get("usageMetadata"), doc.get("candidates")
@@ -43,7 +43,7 @@ func gemini(r *reading, doc *document) {
 		prompt: prompt + tools, completion: candidates + thoughts, reasoning: thoughts,
 		cached: cached, audioIn: audioIn, cachedAudio: audioCached, audioOut: audioOut,
 	})
-	if !doc.deep { // a stream, which has no other end
+	if doc.whole == nil { // an event of a stream, which has no other end
 		r.candidates(list)
 	}
 }

@@ -22,17 +22,17 @@ type JobStatus struct {
 	// Done is a boolean in place of a word; then Error tells failure from
 	// success.
 	Done, Error string
-	// Made is a member whose presence alone says that the job has succeeded.
-	Made string
+	// ResultField is a member whose presence alone says that the job has succeeded.
+	ResultField string
 	// Rejected is false where the result is withheld: the job has failed, and
 	// is charged all the same.
 	Rejected string
 	// What the job used, also one that has failed.
 	Seconds, Images, Output, Searches []string
-	// Length is the length in seconds that was ordered, which a failed job has
-	// too: it says what a success used whose order did not.
+	// Length is the requested length in seconds, which a failed job has too: it
+	// is what a success used whose request named none.
 	Length []string
-	// Videos is how many films there are.
+	// Videos is how many videos there are.
 	Videos            string
 	Size, ServiceTier string
 	// USD is what the provider charged in USD, Ticks in units of 1e-10 USD.
@@ -45,8 +45,8 @@ type JobStatus struct {
 	Units string
 }
 
-// usualWords mean the same wherever they are said; a word that nobody knows
-// says that the job still runs.
+// usualWords are the words for states that all formats share; a row adds its own
+// in Words. An unknown word means that the job still runs.
 func usualWords(word string) modelgate.JobEvent {
 	switch word {
 	case "succeeded", "success", "succeed", "completed", "complete", "done", "ready":
@@ -78,11 +78,11 @@ func (s *JobStatus) Read(status int, body []byte) modelgate.JobNews {
 	if v := get(doc, s.Rejected); v.Type == gjson.False && n.Event == modelgate.JobSucceeds {
 		n.Event = modelgate.JobFails
 	}
-	var r, ordered reading
+	var r, requested reading
 	r.job(s, doc)
 	n.Usage, n.Stated = r.usage, r.read
-	ordered.firstSeconds(doc, s.Length)
-	n.Length = ordered.usage.Seconds
+	requested.firstSeconds(doc, s.Length)
+	n.Length = requested.usage.Seconds
 	r.set(&n.Videos, get(doc, s.Videos))
 	n.Charge, n.Charged = s.charge(doc)
 	return n
@@ -117,7 +117,7 @@ func (s *JobStatus) event(doc gjson.Result) modelgate.JobEvent {
 		}
 		return usualWords(word)
 	}
-	if get(doc, s.Made).Exists() {
+	if get(doc, s.ResultField).Exists() {
 		return modelgate.JobSucceeds
 	}
 	return modelgate.JobRuns

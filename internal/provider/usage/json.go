@@ -2,6 +2,7 @@ package usage
 
 import (
 	"bytes"
+	"slices"
 	"strconv"
 
 	"modelgate"
@@ -34,7 +35,7 @@ type documents struct {
 
 func newDocuments(c counter, f framing) *documents {
 	d := &documents{counter: c, framing: f}
-	d.skim.deep, d.doc.deep = c.reader.deep, c.reader.deep
+	d.skim.whole, d.doc.whole = c.reader.whole, c.reader.whole
 	return d
 }
 
@@ -136,10 +137,10 @@ type skimmer struct {
 	closed   bool // the outermost value is complete
 	overflow bool // the projection grew too large: it is not to be read
 
-	deep  bool // lists of items are kept too: see itemized
-	start int  // where in out the value of the member under way begins
-	cut   bool // it grew too large: nothing is left of it
-	lost  bool // so did some member of the document
+	whole [][]byte // members that are kept down to the level deepest, quoted
+	start int      // where in out the value of the member under way begins
+	cut   bool     // it grew too large: nothing is left of it
+	lost  bool     // so did some member of the document
 }
 
 // next takes bytes up to the end of a document; it reports whether one was
@@ -266,7 +267,7 @@ func (s *skimmer) open(c byte) {
 		return
 	case 2:
 		name, named := bytes.CutSuffix(s.out[min(s.key, len(s.out)):], []byte(":"))
-		s.kept = !s.overflow && named && (figures(name) || s.deep && itemized(name))
+		s.kept = !s.overflow && named && keeps(s.whole, name)
 		s.start = len(s.out)
 		s.elements, s.filled = 0, false
 	default:
@@ -328,16 +329,7 @@ func (s *skimmer) other(c byte) {
 	}
 }
 
-// figures reports whether a key, with its quotes, names an object
-// that holds figures.
-func figures(key []byte) bool {
-	switch string(key) {
-	case `"usage"`, `"usageMetadata"`, `"meta"`, `"metadata"`, `"x_groq"`, `"metrics"`, `"extra_info"`, `"svg_usage"`, `"usage_info"`, `"base_resp"`, `"response"`:
-		return true
-	}
-	return false
+// keeps reports whether a key, with its quotes, names a member that is kept whole.
+func keeps(whole [][]byte, key []byte) bool {
+	return slices.ContainsFunc(whole, func(name []byte) bool { return bytes.Equal(name, key) })
 }
-
-// itemized reports whether a key, with its quotes, names a list whose items say
-// what tools of the provider's did.
-func itemized(key []byte) bool { return string(key) == `"output"` || string(key) == `"candidates"` }

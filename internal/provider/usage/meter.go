@@ -47,7 +47,7 @@ type Reply struct {
 	Status          int
 	ContentType     string // with or without parameters
 	ContentEncoding string // "" and identity are plain
-	Asked           RequestedUnits
+	Requested       RequestedUnits
 }
 
 // Reader knows the shape in which a family of replies states usage, both as
@@ -68,9 +68,13 @@ type Reader struct {
 	// finish completes the usage of a successful reply from what was asked;
 	// nil does nothing.
 	finish func(*reading, RequestedUnits)
+	// whole are quoted names of members at the top of a document, objects that
+	// hold figures and lists of what tools of the provider's did: these are read
+	// with all that is in them. Of any other array only the length is.
+	whole [][]byte
 	// items: events named response.output_item.done hold what a tool of the
-	// provider's did. deep: so may documents, in output or candidates.
-	items, deep bool
+	// provider's did.
+	items bool
 	// repeats is a member of a stream's events that says again what other
 	// events have said; "" for none.
 	repeats string
@@ -109,9 +113,9 @@ func (r *Reader) Meter(reply Reply) Meter {
 
 // counter is the part that the meters of all framings share.
 type counter struct {
-	reader *Reader
-	asked  RequestedUnits
-	good   bool // the status says success
+	reader    *Reader
+	requested RequestedUnits
+	good      bool // the status says success
 	reading
 	outlook  *reading // what look and result make of it; nil until they need one
 	delivery delivery
@@ -164,14 +168,14 @@ func (c *counter) unstated(r *reading) int64 {
 }
 
 func (r *Reader) plain(reply Reply) Meter {
-	c := counter{reader: r, asked: reply.Asked, good: reply.Status < 300, delivery: delivery{any: r.anyText}}
+	c := counter{reader: r, requested: reply.Requested, good: reply.Status < 300, delivery: delivery{any: r.anyText}}
 	switch media(reply.ContentType) {
 	case "text/event-stream":
 		return newStream(c)
 	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/jsonlines", "application/stream+json":
 		return newDocuments(c, lines)
 	case "", "text/plain":
-		return &sniffer{Meter: &opaque{counter: c}, counter: c}
+		return &framingDetector{Meter: &opaque{counter: c}, counter: c}
 	case "application/json", "text/json":
 		return newDocuments(c, single)
 	}
@@ -209,7 +213,7 @@ func (c *counter) result(from *reading, whole bool) (modelgate.Usage, Seen) {
 	}
 	if c.good && c.reader.finish != nil && (whole || r.read) {
 		r = c.copyOf(r)
-		c.reader.finish(r, c.asked)
+		c.reader.finish(r, c.requested)
 	}
 	u := r.usage
 	r.add(&u)
@@ -257,15 +261,15 @@ func (o *opaque) Result() (modelgate.Usage, Seen) { return o.result(&o.reading, 
 func (o *opaque) Output() int64                   { return EstimateTokens(o.size) }
 func (o *opaque) Unstated() int64                 { return o.size }
 
-// sniffer chooses the framing by the first byte that is not white space, for
+// framingDetector chooses the framing by the first byte that is not white space, for
 // replies whose Content-Type does not tell.
-type sniffer struct {
+type framingDetector struct {
 	Meter   // an opaque one without text until it is chosen
 	counter counter
 	chosen  bool
 }
 
-func (s *sniffer) Feed(chunk []byte) bool {
+func (s *framingDetector) Feed(chunk []byte) bool {
 	if s.chosen {
 		return s.Meter.Feed(chunk)
 	}

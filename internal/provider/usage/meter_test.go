@@ -59,7 +59,7 @@ func TestSkimmer(t *testing.T) {
 	}
 	for _, test := range tests {
 		for n := 1; n <= len(test.doc); n++ {
-			var s skimmer
+			s := skimmer{whole: quoted("usage")}
 			for at := 0; at < len(test.doc); at += n {
 				for rest, done := []byte(test.doc[at:min(at+n, len(test.doc))]), false; len(rest) > 0; {
 					if rest, done = s.next(rest); done {

@@ -4,20 +4,21 @@ import "github.com/tidwall/gjson"
 
 // Readers of providers with a reply format of their own.
 var (
-	// Billed reads billed_units: tokens, search units, pictures embedded.
-	Billed = &Reader{name: "billed units", members: quoted("usage", "billed_units"), read: billedUnits,
+	// Billed reads billed_units: tokens, search units, images embedded.
+	Billed = &Reader{name: "billed units", members: quoted("usage", "billed_units"), whole: quoted("usage", "meta", "response"), read: billedUnits,
 		ends: []string{"message-end", "stream-end"}}
 	// NativeOutput reads usage with running totals beside an output object.
-	NativeOutput = &Reader{name: "native output", members: quoted("usage"), read: nativeOutput, finish: shown, again: true}
+	NativeOutput = &Reader{name: "native output", members: quoted("usage"), whole: quoted("usage"), read: nativeOutput, finish: addImageSize, again: true}
 	// EvalCounts reads prompt_eval_count and eval_count of the last line.
 	EvalCounts = &Reader{name: "eval counts", members: nil, read: evalCounts}
 	// Prediction reads the seconds a prediction ran.
-	Prediction = &Reader{name: "prediction", members: quoted("metrics"), read: prediction, ends: []string{"done", "error"}, finish: foreseen}
+	Prediction = &Reader{name: "prediction", members: quoted("metrics"), whole: quoted("metrics"), read: prediction, ends: []string{"done", "error"}, finish: estimateRuntime}
 	// Any reads replies of a provider whose format nobody described: the
 	// shape of the reply decides.
 	Any = &Reader{name: "any", members: quoted("usage", "usageMetadata", "billed_units"), read: anyShape,
-		ends: []string{"message_stop", "response.completed", "response.incomplete", "response.failed"}, finish: asAsked,
-		anyText: true, items: true, deep: true}
+		whole: quoted("usage", "usageMetadata", "meta", "x_groq", "response", "output", "candidates"),
+		ends:  []string{"message_stop", "response.completed", "response.incomplete", "response.failed"}, finish: addWithoutUsage,
+		anyText: true, items: true}
 )
 
 func (r *reading) billed(units gjson.Result) {
@@ -84,11 +85,11 @@ func prediction(r *reading, doc *document) {
 	r.state(&r.usage.Images, metrics.Get("image_count"))
 }
 
-// foreseen takes the seconds that were asked for while nothing says how long
+// estimateRuntime takes the seconds that were asked for while nothing says how long
 // the prediction ran.
-func foreseen(r *reading, asked RequestedUnits) {
+func estimateRuntime(r *reading, requested RequestedUnits) {
 	if !r.read {
-		filmed(r, asked)
+		addRequestedVideo(r, requested)
 		r.flawed = true
 	}
 }
@@ -115,9 +116,9 @@ func anyShape(r *reading, doc *document) {
 	}
 }
 
-// asAsked takes what the request alone decides where the reply says nothing.
-func asAsked(r *reading, asked RequestedUnits) {
+// addWithoutUsage takes what the request alone decides where the reply says nothing.
+func addWithoutUsage(r *reading, requested RequestedUnits) {
 	if !r.read {
-		spoken(r, asked)
+		addRequestedCharacters(r, requested)
 	}
 }

@@ -8,33 +8,37 @@ import "github.com/tidwall/gjson"
 var (
 	// Chat reads chat, text completions, embeddings and rerankings:
 	// prompt_tokens and completion_tokens, or total_tokens alone.
-	Chat = &Reader{name: "chat", repeats: "message", members: quoted("usage"), read: chat(nil), finish: searched}
+	Chat = &Reader{name: "chat", repeats: "message", members: quoted("usage"), whole: chatFigures(), read: chat(nil), finish: addRequestedSearch}
 	// ChatReasoningApart is Chat where completion_tokens leaves reasoning out.
-	ChatReasoningApart = &Reader{name: "chat, reasoning apart", repeats: "message", members: quoted("usage"), read: chat(reasoningApart), finish: searched}
+	ChatReasoningApart = &Reader{name: "chat, reasoning apart", repeats: "message", members: quoted("usage"), whole: chatFigures(), read: chat(reasoningApart), finish: addRequestedSearch}
 	// ChatThinkingInTotal is Chat where thinking shows in total_tokens only.
-	ChatThinkingInTotal = &Reader{name: "chat, thinking in total", repeats: "message", members: quoted("usage"), read: chat(restIsOutput), finish: searched}
+	ChatThinkingInTotal = &Reader{name: "chat, thinking in total", repeats: "message", members: quoted("usage"), whole: chatFigures(), read: chat(restIsOutput), finish: addRequestedSearch}
 	// Responses reads the Responses API.
-	Responses = &Reader{name: "responses", members: quoted("usage"), read: responses, items: true, deep: true,
+	Responses = &Reader{name: "responses", members: quoted("usage"), whole: quoted("usage", "response", "output"), read: responses, items: true,
 		ends: []string{"response.completed", "response.incomplete", "response.failed", "error"}}
-	// Images reads pictures: tokens where they are stated, and their number.
-	Images = &Reader{name: "images", members: quoted("usage"), read: images, finish: pictures, begun: paint,
+	// Images reads images: tokens where they are stated, and their number.
+	Images = &Reader{name: "images", members: quoted("usage"), whole: quoted("usage", "metadata", "base_resp", "svg_usage"), read: images, finish: addRequestedImages, begun: countStartedImages,
 		ends: []string{"image_generation.completed", "image_edit.completed", "error"}}
 	// Speech reads speech, which is binary and priced by the request's
 	// characters, or a stream that ends with tokens.
-	Speech = &Reader{name: "speech", members: quoted("usage", "extra_info"), read: speech, finish: spoken, begun: sounded,
+	Speech = &Reader{name: "speech", members: quoted("usage", "extra_info"), whole: quoted("usage", "extra_info"), read: speech, finish: addRequestedCharacters, begun: markStartedAudio,
 		ends: []string{"speech.audio.done", "error"}}
 	// Video takes what a new job will cost from the request: no provider
 	// states it with the job's id.
-	Video = &Reader{name: "video", members: quoted("usage"), read: created, finish: filmed}
+	Video = &Reader{name: "video", members: quoted("usage"), whole: quoted("base_resp"), read: videoJob, finish: addRequestedVideo}
 	// Transcript reads transcriptions and translations: tokens or seconds,
 	// where the reply states none those of the recording.
-	Transcript = &Reader{name: "transcript", members: quoted("usage"), read: transcript, finish: heard,
+	Transcript = &Reader{name: "transcript", members: quoted("usage"), whole: quoted("usage"), read: transcript, finish: addRecordingLength,
 		ends: []string{"transcript.text.done", "error"}, states: []string{"json", "verbose_json", "diarized_json"}}
 	// Recording reads those that state a duration in verbose_json, and
 	// elsewhere nothing.
-	Recording = &Reader{name: "recording", members: quoted("usage"), read: transcript, finish: heard,
+	Recording = &Reader{name: "recording", members: quoted("usage"), whole: quoted("usage"), read: transcript, finish: addRecordingLength,
 		ends: []string{"transcript.text.done", "error"}, states: []string{"verbose_json"}}
 )
+
+// chatFigures are the objects that may state the usage of a chat: OpenAI's,
+// Groq's and Cohere's.
+func chatFigures() [][]byte { return quoted("usage", "x_groq", "meta") }
 
 // sums are the figures of an inclusive usage object before they are split.
 type sums struct {
@@ -256,40 +260,40 @@ func refused(doc *document) bool {
 	return failure.Exists() && failure.Type != gjson.Null && failure.Type != gjson.False
 }
 
-// pictures takes as many pictures as were asked for where a successful reply
+// addRequestedImages takes as many images as were asked for where a successful reply
 // has a form that nobody knows. That is a guess, so it flaws the reading.
-func pictures(r *reading, asked RequestedUnits) {
-	if !r.read && !r.refused && asked.Count > 0 && asked.Seconds == 0 {
-		r.usage.Images, r.read, r.flawed = asked.Count, true, true
+func addRequestedImages(r *reading, requested RequestedUnits) {
+	if !r.read && !r.refused && requested.Count > 0 && requested.Seconds == 0 {
+		r.usage.Images, r.read, r.flawed = requested.Count, true, true
 	}
-	asked.Picture(&r.usage)
+	requested.ImageUsage(&r.usage)
 }
 
-// shown is for pictures of which the reply says how many there are.
-func shown(r *reading, asked RequestedUnits) { asked.Picture(&r.usage) }
+// addImageSize is for images of which the reply says how many there are.
+func addImageSize(r *reading, requested RequestedUnits) { requested.ImageUsage(&r.usage) }
 
-// paint counts the pictures that a reply had begun to deliver.
-func paint(r *reading, d *delivery) {
+// countStartedImages counts the images that a reply had begun to deliver.
+func countStartedImages(r *reading, d *delivery) {
 	if d.images > 0 {
 		r.usage.Images, r.read, r.flawed = d.images, true, true
 	}
 }
 
-// sounded takes a reply that has begun for one that was charged.
-func sounded(r *reading, d *delivery) {
-	if d.tracks[otherTrack] > 0 {
+// markStartedAudio takes a reply that has begun for one that was charged.
+func markStartedAudio(r *reading, d *delivery) {
+	if d.channels[otherChannel] > 0 {
 		r.read, r.flawed = true, true
 	}
 }
 
-func created(r *reading, doc *document) { r.refused = r.refused || refused(doc) }
+func videoJob(r *reading, doc *document) { r.refused = r.refused || refused(doc) }
 
-// filmed takes the seconds that were asked for.
-func filmed(r *reading, asked RequestedUnits) {
-	if asked.Seconds == 0 || r.refused {
+// addRequestedVideo takes the seconds that were asked for.
+func addRequestedVideo(r *reading, requested RequestedUnits) {
+	if requested.Seconds == 0 || r.refused {
 		return
 	}
-	r.usage, r.read = asked.Film(), true
+	r.usage, r.read = requested.VideoUsage(), true
 }
 
 func speech(r *reading, doc *document) {
@@ -299,17 +303,17 @@ func speech(r *reading, doc *document) {
 	r.state(&r.usage.Characters, doc.get("extra_info.usage_characters"))
 }
 
-// spoken counts the characters that were asked to be read aloud.
-func spoken(r *reading, asked RequestedUnits) {
-	if r.usage.Characters == 0 && asked.Characters > 0 {
-		r.usage.Characters, r.read = asked.Characters, true
+// addRequestedCharacters counts the characters that were asked to be read aloud.
+func addRequestedCharacters(r *reading, requested RequestedUnits) {
+	if r.usage.Characters == 0 && requested.Characters > 0 {
+		r.usage.Characters, r.read = requested.Characters, true
 	}
 }
 
-// heard takes the length of the recording.
-func heard(r *reading, asked RequestedUnits) {
-	if !r.read && asked.Seconds > 0 {
-		r.usage.Seconds, r.read = asked.Seconds, true
+// addRecordingLength takes the length of the recording.
+func addRecordingLength(r *reading, requested RequestedUnits) {
+	if !r.read && requested.Seconds > 0 {
+		r.usage.Seconds, r.read = requested.Seconds, true
 	}
 }
 

@@ -12,19 +12,19 @@ import (
 type RequestedUnits struct {
 	// Characters are the Unicode code points of a speech request's input.
 	Characters int64
-	// Size and Quality of a picture or video.
+	// Size and Quality of an image or video.
 	Size, Quality string
 	// Seconds of one video, in millionths.
 	Seconds int64
-	// Count is how many pictures or videos; 0 only where the request is not read for them.
+	// Count is how many images or videos; 0 only where the request is not read for them.
 	Count int64
 	// Search: the provider searches once, because the request has it do so.
 	Search bool
 }
 
-// Film is what films of the requested length use: all zero where the length is
+// VideoUsage is what videos of the requested length use: all zero where the length is
 // not known.
-func (a RequestedUnits) Film() (u modelgate.Usage) {
+func (a RequestedUnits) VideoUsage() (u modelgate.Usage) {
 	if a.Seconds == 0 {
 		return u
 	}
@@ -38,9 +38,9 @@ func (a RequestedUnits) Film() (u modelgate.Usage) {
 	return u
 }
 
-// Picture completes the usage of pictures by the requested size and quality, and
+// ImageUsage completes the usage of images by the requested size and quality, and
 // measures the pixels where the size tells them.
-func (a RequestedUnits) Picture(u *modelgate.Usage) {
+func (a RequestedUnits) ImageUsage(u *modelgate.Usage) {
 	u.Size, u.Quality = cmp.Or(u.Size, a.Size), cmp.Or(u.Quality, a.Quality)
 	if w, h, ok := Dimensions(u.Size); ok {
 		u.Megapixels = w * h * min(u.Images, 1000)

@@ -97,9 +97,9 @@ func (r *reading) grounding(candidate gjson.Result) {
 	}
 }
 
-// searched counts the search that a request has every answer begin with.
-func searched(r *reading, asked RequestedUnits) {
-	if asked.Search && r.read {
+// addRequestedSearch counts the search that a request has every answer begin with.
+func addRequestedSearch(r *reading, requested RequestedUnits) {
+	if requested.Search && r.read {
 		r.usage.Searches = max(r.usage.Searches, 1)
 	}
 }

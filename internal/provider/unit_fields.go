@@ -12,56 +12,58 @@ import (
 	"modelgate/internal/provider/usage"
 )
 
-// Order is where the requests to a path say what is to be made, and what the
-// provider makes of a request that does not say it. A place is the name of a
-// top-level member or form part, or a member of a top-level object, such as
-// parameters.duration; "" is none. No other member of a request has a say. The
-// zero value says nothing. An Order is immutable.
-type Order struct {
-	// Text is read aloud: its characters are counted.
+// UnitFields names the members of a request that say how much is to be made, and
+// the provider's defaults for a request that leaves them out. A member is one at
+// the top of the body, a form part, or a member of a top-level object, such as
+// parameters.duration; "" is none. The zero value reads nothing. Immutable.
+type UnitFields struct {
+	// Text is the text to be spoken: its characters are counted.
 	Text string
-	// Seconds is the length of a film, and Length how many seconds it has
-	// where the request leaves that open; 0 is unknown.
-	Seconds string
-	Length  int64
-	// Open is a value of Seconds with which the provider chooses the length,
-	// Longest seconds at most; "" is none.
-	Open    string
-	Longest int64
-	// Frames is the length in pictures, 24 a second, and goes before Seconds.
+	// Seconds is the length of a video. DefaultSeconds is its length where the
+	// request names none; 0 is unknown.
+	Seconds        string
+	DefaultSeconds int64
+	// AutoSeconds is the value of Seconds with which the provider chooses the
+	// length, MaxSeconds at most; "" is none.
+	AutoSeconds string
+	MaxSeconds  int64
+	// Frames is the length in frames, 24 a second. It takes precedence over
+	// Seconds.
 	Frames string
-	// Count is how many films or pictures, and Pieces how many there are where
-	// the request leaves that open; 0 is one.
-	Count  string
-	Pieces int64
-	// Size holds the size or resolution, the first place that is in use, and
-	// Plain is what it is where the request leaves it open. Quality and
-	// Ordinary are the same of a picture's quality.
-	Size          []string
-	Plain         string
-	Quality       string
-	Ordinary      string
-	Width, Height string // in pixels, where they stand for the size
-	Search        string // a member whose presence has the provider search once
-	// Own: every model has a schema of its own, so a length that cannot be read
-	// is no fault of the request, and Length stands for it.
-	Own bool
+	// Count is the number of videos or images. DefaultCount is their number where
+	// the request names none; 0 means 1.
+	Count        string
+	DefaultCount int64
+	// Size lists members for the size or resolution; the first that is present
+	// counts. DefaultSize, such as 1024x1024 or 720p, and DefaultQuality hold
+	// where the request names none.
+	Size           []string
+	DefaultSize    string
+	Quality        string
+	DefaultQuality string
+	// Width and Height, in pixels, replace the size.
+	Width, Height string
+	// Search is a member whose presence makes the provider search once.
+	Search string
+	// PerModel: every model has a schema of its own, so a length that cannot be
+	// read is not refused, and DefaultSeconds stands for it.
+	PerModel bool
 }
 
 const (
-	// mostSeconds and mostPieces are more than any provider makes at once.
-	mostSeconds = 3600
-	mostPieces  = 1000
-	// leastSide and mostSide bound the sides of a picture.
-	leastSide, mostSide = 64, 16384
+	// maxSeconds and maxCount are more than any provider makes at once.
+	maxSeconds = 3600
+	maxCount   = 1000
+	// minSide and maxSide bound the sides of an image, in pixels.
+	minSide, maxSide = 64, 16384
 )
 
-// OrderNames are the top-level members and form parts at which orders are
-// read. A scan must look for them.
-func OrderNames() []string {
+// UnitFieldNames are the top-level members and form parts that UnitFields name. A
+// scan must look for them.
+func UnitFieldNames() []string {
 	names := []string{"response_format"} // see Request.recording
-	add := func(o *Order) {
-		for _, place := range o.places() {
+	add := func(u *UnitFields) {
+		for _, place := range u.places() {
 			if name, _, _ := strings.Cut(place, "."); name != "" && !slices.Contains(names, name) {
 				names = append(names, name)
 			}
@@ -69,75 +71,76 @@ func OrderNames() []string {
 	}
 	for _, f := range Formats() {
 		for _, d := range f.Doors {
-			add(d.order())
+			add(d.units())
 		}
 		for _, r := range f.Allow {
-			add(r.order())
+			add(r.units())
 		}
 	}
 	for _, d := range standardDoors() {
-		add(usualOrder(d.Reader))
+		add(usualUnits(d.Reader))
 	}
 	return names
 }
 
-func (o *Order) places() []string {
-	if o == nil {
+func (u *UnitFields) places() []string {
+	if u == nil {
 		return nil
 	}
-	return append([]string{o.Text, o.Seconds, o.Frames, o.Count, o.Quality, o.Width, o.Height, o.Search}, o.Size...)
+	return append([]string{u.Text, u.Seconds, u.Frames, u.Count, u.Quality, u.Width, u.Height, u.Search}, u.Size...)
 }
 
-// order is what requests are read by; nil is nothing.
-func (e *Endpoint) order() *Order {
-	if e.Order != nil {
-		return e.Order
+// units are the fields that are read of requests; nil for none.
+func (e *Endpoint) units() *UnitFields {
+	if e.Units != nil {
+		return e.Units
 	}
-	return usualOrder(e.Reader)
+	return usualUnits(e.Reader)
 }
 
-// Ask reads what a request orders: of one for a transcript the length of the
-// recording, of any other what Order.read says. Kind is what the call makes.
-func (e *Endpoint) Ask(r *Request, kind modelgate.ModelKind) (a usage.RequestedUnits, err error) {
+// RequestedUnits reads how much a request asks for: the length of the recording of
+// a request for a transcript, else what UnitFields.read finds. Kind is what the
+// call makes.
+func (e *Endpoint) RequestedUnits(r *Request, kind modelgate.ModelKind) (a usage.RequestedUnits, err error) {
 	if e.Reader.Transcribes() {
 		a.Seconds, err = r.recording(e.Reader)
 		return a, err
 	}
-	return e.order().read(r, kind)
+	return e.units().read(r, kind)
 }
 
-// read reads what a request orders. Kind is what the call makes; only a film
+// read reads how much a request asks for. Kind is what the call makes; only a video
 // has a length where the request names none. A quantity that no provider can
 // make, or that is given twice, is a *SyntaxError that names the member.
-func (o *Order) read(r *Request, kind modelgate.ModelKind) (usage.RequestedUnits, error) {
-	if o == nil {
+func (u *UnitFields) read(r *Request, kind modelgate.ModelKind) (usage.RequestedUnits, error) {
+	if u == nil {
 		return usage.RequestedUnits{}, nil
 	}
-	a := usage.RequestedUnits{Count: max(o.Pieces, 1), Size: o.Plain, Quality: o.Ordinary}
-	if o.Search != "" {
-		value, ok := r.Fields.Get(o.Search)
+	a := usage.RequestedUnits{Count: max(u.DefaultCount, 1), Size: u.DefaultSize, Quality: u.DefaultQuality}
+	if u.Search != "" {
+		value, ok := r.Fields.Get(u.Search)
 		return usage.RequestedUnits{Search: ok && value.Kind() != reqscan.JSONNull && !value.IsFalse()}, nil
 	}
-	if text, _, ok := r.Form.Get(o.Text); ok {
+	if text, _, ok := r.Form.Get(u.Text); ok {
 		a.Characters = int64(utf8.RuneCountInString(text))
-	} else if value, ok := r.Fields.Get(o.Text); ok {
+	} else if value, ok := r.Fields.Get(u.Text); ok {
 		a.Characters = value.CodePoints()
 	}
 	if kind == modelgate.Video {
-		a.Seconds = o.Length * 1e6
+		a.Seconds = u.DefaultSeconds * 1e6
 	}
 	q := placeReader{request: r}
-	o.length(&q, &a)
-	o.count(&q, &a)
-	o.looks(&q, &a)
-	o.sides(&q, kind, &a)
+	u.length(&q, &a)
+	u.count(&q, &a)
+	u.looks(&q, &a)
+	u.sides(&q, kind, &a)
 	if q.err != nil {
 		return usage.RequestedUnits{}, q.err
 	}
 	return a, nil
 }
 
-// placeReader reads the places of an order until the first error.
+// placeReader reads the members that UnitFields name until the first error.
 type placeReader struct {
 	request *Request
 	err     error
@@ -193,64 +196,64 @@ func scalar(v reqscan.Value) string {
 	return ""
 }
 
-// length reads the seconds of a film, in whole seconds: part of one counts as
+// length reads the seconds of a video, in whole seconds: part of one counts as
 // one.
-func (o *Order) length(q *placeReader, a *usage.RequestedUnits) {
-	if n, present := q.whole(o.Frames, "of pictures ", 1, mostSeconds*frameRate); present {
+func (u *UnitFields) length(q *placeReader, a *usage.RequestedUnits) {
+	if n, present := q.whole(u.Frames, "of pictures ", 1, maxSeconds*frameRate); present {
 		a.Seconds = (n + frameRate - 1) / frameRate * 1e6
 		return
 	}
-	text, present := q.text(o.Seconds)
+	text, present := q.text(u.Seconds)
 	if !present {
 		return
 	}
-	if o.Open != "" && text == o.Open {
-		a.Seconds = o.Longest * 1e6
+	if u.AutoSeconds != "" && text == u.AutoSeconds {
+		a.Seconds = u.MaxSeconds * 1e6
 		return
 	}
-	if o.Own {
+	if u.PerModel {
 		text = strings.TrimSuffix(text, "s")
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	switch {
-	case err == nil && f >= 1 && f <= mostSeconds:
+	case err == nil && f >= 1 && f <= maxSeconds:
 		a.Seconds = int64(math.Ceil(f)) * 1e6
-	case !o.Own:
-		q.err = reqscan.Errorf("%q must be a number of seconds from 1 to %d", o.Seconds, mostSeconds)
+	case !u.PerModel:
+		q.err = reqscan.Errorf("%q must be a number of seconds from 1 to %d", u.Seconds, maxSeconds)
 	}
 }
 
-func (o *Order) count(q *placeReader, a *usage.RequestedUnits) {
-	if n, present := q.whole(o.Count, "", 1, mostPieces); present {
+func (u *UnitFields) count(q *placeReader, a *usage.RequestedUnits) {
+	if n, present := q.whole(u.Count, "", 1, maxCount); present {
 		a.Count = n
 	}
 }
 
 // looks reads size and quality. What they say is for the price to know.
-func (o *Order) looks(q *placeReader, a *usage.RequestedUnits) {
-	for _, place := range o.Size {
+func (u *UnitFields) looks(q *placeReader, a *usage.RequestedUnits) {
+	for _, place := range u.Size {
 		if text, present := q.text(place); present {
 			a.Size = text
 			break
 		}
 	}
-	if text, present := q.text(o.Quality); present {
+	if text, present := q.text(u.Quality); present {
 		a.Quality = text
 	}
 }
 
 // sides reads a size that is given as width and height.
-func (o *Order) sides(q *placeReader, kind modelgate.ModelKind, a *usage.RequestedUnits) {
+func (u *UnitFields) sides(q *placeReader, kind modelgate.ModelKind, a *usage.RequestedUnits) {
 	width, height, ok := usage.Dimensions(a.Size)
 	if !ok {
-		width, height, ok = usage.Dimensions(o.Plain)
+		width, height, ok = usage.Dimensions(u.DefaultSize)
 	}
-	if o.Own && kind == modelgate.Image && !ok {
+	if u.PerModel && kind == modelgate.Image && !ok {
 		width, height = 1024, 1024 // the largest of the sizes that have names
 		a.Size = "1024x1024"
 	}
-	w, wide := q.whole(o.Width, "of pixels ", leastSide, mostSide)
-	h, high := q.whole(o.Height, "of pixels ", leastSide, mostSide)
+	w, wide := q.whole(u.Width, "of pixels ", minSide, maxSide)
+	h, high := q.whole(u.Height, "of pixels ", minSide, maxSide)
 	if wide {
 		width = w
 	}

@@ -11,13 +11,13 @@ import (
 	"modelgate/internal/cancelctx"
 )
 
-// abortLinger is how long the body of an aborted exchange is read on.
+// abortLinger is how long the body of an aborted transaction is read on.
 const abortLinger = time.Second
 
-// exchange is one request and its answer. Everything about it is one
+// transaction is one request and its answer. Everything about it is one
 // allocation, which may outlive it in the hands of who was told of it: what
 // comes late finds it over.
-type exchange struct {
+type transaction struct {
 	c     *conn
 	r     *http.Request
 	url   url.URL
@@ -26,60 +26,60 @@ type exchange struct {
 	reply reply
 }
 
-// exchange makes a plain request one of net/http.
-func (c *conn) exchange(h *head) *exchange {
-	x := &exchange{c: c, url: *c.parsed}
-	x.body = body{x: x, left: h.length}
-	x.reply = reply{x: x, header: make(http.Header), length: unknown}
-	r := c.base.WithContext(&x.life)
-	r.URL, r.RequestURI, r.Host, r.Header = &x.url, h.target, h.host, h.header
-	r.ContentLength, r.Body = h.length, &x.body
+// transaction makes a plain request one of net/http.
+func (c *conn) transaction(h *head) *transaction {
+	t := &transaction{c: c, url: *c.parsed}
+	t.body = body{t: t, left: h.length}
+	t.reply = reply{t: t, header: make(http.Header), length: unknown}
+	r := c.base.WithContext(&t.life)
+	r.URL, r.RequestURI, r.Host, r.Header = &t.url, h.target, h.host, h.header
+	r.ContentLength, r.Body = h.length, &t.body
 	if h.length == 0 {
 		r.Body = http.NoBody
 	}
-	x.r = r
-	return x
+	t.r = r
+	return t
 }
 
 // serve has the request answered and reports whether the connection can go
 // on.
-func (x *exchange) serve() (again bool) {
-	c := x.c
-	if x.body.left == 0 {
-		c.watch.start(x)
+func (t *transaction) serve() (again bool) {
+	c := t.c
+	if t.body.left == 0 {
+		c.watch.start(t)
 	}
-	whole := x.handle()
+	whole := t.handle()
 	if whole {
-		again = x.reply.finish()
+		again = t.reply.finish()
 	} else {
-		x.abort()
+		t.abort()
 	}
-	x.life.Cancel(context.Canceled)
+	t.life.Cancel(context.Canceled)
 	c.watch.stop(c)
-	x.reply.over()
+	t.reply.over()
 	return again
 }
 
 // handle calls the handler. It is false where the handler panicked: what has
 // been sent of the answer is all of it.
-func (x *exchange) handle() (whole bool) {
+func (t *transaction) handle() (whole bool) {
 	defer func() {
 		if reason := recover(); reason != nil && !whole {
 			if err, ok := reason.(error); !ok || !errors.Is(err, http.ErrAbortHandler) {
-				x.c.s.logf("panic in a handler: %v\n%s", reason, debug.Stack())
+				t.c.s.logf("panic in a handler: %v\n%s", reason, debug.Stack())
 			}
 		}
 	}()
-	x.c.s.standard.Handler.ServeHTTP(&x.reply, x.r)
+	t.c.s.standard.Handler.ServeHTTP(&t.reply, t.r)
 	return true
 }
 
 // abort takes what is still coming of the body for a moment: a connection that is
 // closed before is reset, and what has been sent of the answer is lost with it.
-func (x *exchange) abort() {
-	if x.body.left > 0 {
-		x.c.readUntil(time.Now().Add(abortLinger))
-		x.body.discard()
+func (t *transaction) abort() {
+	if t.body.left > 0 {
+		t.c.readUntil(time.Now().Add(abortLinger))
+		t.body.discard()
 	}
 }
 
@@ -91,8 +91,8 @@ func (s *Server) logf(format string, args ...any) {
 
 // deadline sets when reading the request must have come to an end. What has
 // come already has no end to wait for.
-func (x *exchange) deadline(t time.Time) {
-	if !x.body.Whole() {
-		x.c.readUntil(t)
+func (t *transaction) deadline(at time.Time) {
+	if !t.body.Whole() {
+		t.c.readUntil(at)
 	}
 }
