@@ -14,6 +14,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/store"
+	"modelgate/internal/store/access"
 )
 
 // scale is how much there is beside what the load uses.
@@ -73,7 +74,7 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 		if s.unlimited {
 			return nil
 		}
-		return db.PutBudget(ctx, client.ID, store.KeyScope{}, modelgate.Budget{Level: level, ID: id, Period: modelgate.Month, Limit: modelgate.MaxBudget}, audit())
+		return db.PutBudget(ctx, client.ID, "", modelgate.Budget{Level: level, ID: id, Period: modelgate.Month, Limit: modelgate.MaxBudget}, audit())
 	}
 	if err := errors.Join(limit(modelgate.LevelClient, string(client.ID)), limit(modelgate.LevelSubAccount, string(sub.ID))); err != nil {
 		return nil, "", err
@@ -86,7 +87,7 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 			rules = ordinary().tuples // a million copies of more would be a test of the disk
 		}
 		secret := modelgate.NewSecret()
-		key, err := db.IssueKey(ctx, client.ID, store.IssueRequest{SubAccountID: sub.ID, Admit: func(modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
+		key, err := db.IssueKey(ctx, client.ID, access.IssueRequest{SubAccountID: sub.ID, Admit: func(modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
 			return modelgate.Key{
 				ID: modelgate.KeyID(ids.New().String()), Prefix: secret.Prefix(), Scopes: modelgate.AllScopes(),
 				Entitlements: tuples(rules, i), CreatedAt: now,

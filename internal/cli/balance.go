@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"modelgate"
-	"modelgate/internal/store"
+	"modelgate/internal/store/spend"
 )
 
 // balance groups the commands on prepaid balances.
@@ -26,7 +26,7 @@ func (a *app) balanceCredit() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		entry := store.BalanceEntry{ID: modelgate.NewIDs(time.Now).New().String(), At: time.Now().UTC(), Amount: amount, Note: note}
+		entry := spend.BalanceEntry{ID: modelgate.NewIDs(time.Now).New().String(), At: time.Now().UTC(), Amount: amount, Note: note}
 		if err := op.db.Credit(op.ctx, id, entry, audit("balance credit", "balance.credit", "client", string(id), entry)); err != nil {
 			return err
 		}
@@ -68,7 +68,7 @@ func (op *operation) showBalance(client modelgate.ClientID) error {
 		Credited modelgate.Nano       `json:"credited_usd"`
 		Spent    modelgate.Nano       `json:"spent_usd"`
 		Held     modelgate.Nano       `json:"held_usd"`
-		Entries  []store.BalanceEntry `json:"entries"`
+		Entries  []spend.BalanceEntry `json:"entries"`
 	}{client, b.Left(), b.Credited, b.Spent, b.Held, entries}
 	return op.out.table(value, "BALANCE USD\tCREDITED\tSPENT\tRESERVED", func(row func(...any)) {
 		row(b.Left(), b.Credited, b.Spent, b.Held)

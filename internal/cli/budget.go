@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"modelgate"
-	"modelgate/internal/store"
+	"modelgate/internal/store/spend"
 )
 
 // budget groups the commands on budgets.
@@ -36,7 +36,7 @@ func (a *app) budgetList() *cobra.Command {
 				return err
 			}
 		}
-		found, err := op.db.Budgets(op.ctx, id, store.BudgetList{})
+		found, err := op.db.Budgets(op.ctx, id, spend.BudgetList{})
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (a *app) budgetSet() *cobra.Command {
 		}
 		b.Limit = limit
 		record := audit("budget set", "budget.put", f.scope, b.ID, map[string]any{"period": f.period, "limit_usd": b.Limit})
-		if err := op.db.PutBudget(op.ctx, client, store.KeyScope{}, b, record); err != nil {
+		if err := op.db.PutBudget(op.ctx, client, "", b, record); err != nil {
 			return err
 		}
 		return op.printBudget(client, &b)
@@ -123,7 +123,7 @@ func (a *app) budgetRemove() *cobra.Command {
 			return err
 		}
 		record := audit("budget remove", "budget.delete", f.scope, b.ID, map[string]any{"period": f.period, "owner": owner})
-		if err := op.db.DeleteBudget(op.ctx, client, store.KeyScope{}, b, record); err != nil {
+		if err := op.db.DeleteBudget(op.ctx, client, "", b, record); err != nil {
 			return err
 		}
 		return op.printBudget(client, &b)

@@ -11,6 +11,7 @@ import (
 	"modelgate/internal/config"
 	"modelgate/internal/server"
 	"modelgate/internal/store"
+	"modelgate/internal/store/access"
 )
 
 const (
@@ -108,7 +109,7 @@ func keyWords(ctx context.Context, cmd *cobra.Command, db *store.DB) ([]cobra.Co
 	clients, err := clientsOf(ctx, cmd, db)
 	var words []cobra.Completion
 	for _, c := range clients {
-		keys, _, err := db.Keys(ctx, c.ID, store.KeyList{Limit: completeMost})
+		keys, _, err := db.Keys(ctx, c.ID, access.KeyList{Limit: completeMost})
 		if err != nil {
 			return nil, err
 		}

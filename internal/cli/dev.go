@@ -18,6 +18,7 @@ import (
 	"modelgate/internal/secrets"
 	"modelgate/internal/server"
 	"modelgate/internal/store"
+	"modelgate/internal/store/access"
 )
 
 // dev is `modelgate dev`.
@@ -128,7 +129,7 @@ func demo(ctx context.Context, db *store.DB, catalog *modelgate.Catalog) (secret
 	client := newClient(demoName, time.Now())
 	if i := slices.IndexFunc(clients, func(c modelgate.Client) bool { return c.Name == demoName }); i >= 0 {
 		client = clients[i]
-		if keys, _, err := db.Keys(ctx, client.ID, store.KeyList{Limit: 1}); err != nil || len(keys) > 0 {
+		if keys, _, err := db.Keys(ctx, client.ID, access.KeyList{Limit: 1}); err != nil || len(keys) > 0 {
 			return "", err
 		}
 	} else if err := db.CreateClient(ctx, client, audit("dev", "client.create", "client", string(client.ID), client)); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/store"
+	"modelgate/internal/store/access"
 	"modelgate/internal/terminal"
 )
 
@@ -75,7 +76,7 @@ func scopeList(text string) []modelgate.Scope {
 func issueKey(ctx context.Context, db *store.DB, client modelgate.ClientID, wish modelgate.KeyRequest, catalog *modelgate.Catalog) (modelgate.IssuedKey, error) {
 	id := modelgate.NewIDs(time.Now).New()
 	var secret modelgate.Secret
-	request := store.IssueRequest{
+	request := access.IssueRequest{
 		SubAccountID: wish.SubAccountID,
 		Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
 			w := wish
@@ -110,7 +111,7 @@ func (a *app) keyRevoke() *cobra.Command {
 			revoke, set = op.db.RevokeKeyAlone, map[string]string{"children": "keep"}
 		}
 		record := audit("key revoke", "key.revoke", "key", string(key.ID), set)
-		if _, err := revoke(op.ctx, key.ClientID, store.KeyScope{}, key.ID, record); err != nil {
+		if _, err := revoke(op.ctx, key.ClientID, access.KeyScope{}, key.ID, record); err != nil {
 			return err
 		}
 		key.Status = modelgate.KeyRevoked

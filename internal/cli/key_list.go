@@ -13,7 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"modelgate"
-	"modelgate/internal/store"
+	"modelgate/internal/store/access"
 	"modelgate/internal/terminal"
 )
 
@@ -81,7 +81,7 @@ func (a *app) keyList() *cobra.Command {
 		}
 		rows, now := []keyRow{}, time.Now()
 		for _, c := range clients {
-			keys, _, err := op.db.Keys(op.ctx, c.ID, store.KeyList{SubAccountID: modelgate.SubAccountID(subAccount)})
+			keys, _, err := op.db.Keys(op.ctx, c.ID, access.KeyList{SubAccountID: modelgate.SubAccountID(subAccount)})
 			if err != nil {
 				return err
 			}
@@ -150,7 +150,7 @@ func (op *operation) keysByPrefix(prefix string) ([]keyRow, error) {
 	clients, err := op.db.Clients(op.ctx)
 	rows := []keyRow{}
 	for _, c := range clients {
-		keys, _, err := op.db.Keys(op.ctx, c.ID, store.KeyList{})
+		keys, _, err := op.db.Keys(op.ctx, c.ID, access.KeyList{})
 		if err != nil {
 			return nil, err
 		}

@@ -21,7 +21,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/auth"
-	"modelgate/internal/store"
+	"modelgate/internal/store/spend"
 )
 
 // nobody has no keys and one portal.
@@ -60,8 +60,8 @@ func (nobody) Client(context.Context, modelgate.ClientID) (modelgate.Client, err
 	return modelgate.Client{}, nil
 }
 
-func (nobody) Balance(context.Context, modelgate.ClientID, int) (store.Balance, []store.BalanceEntry, error) {
-	return store.Balance{}, nil, nil
+func (nobody) Balance(context.Context, modelgate.ClientID, int) (spend.Balance, []spend.BalanceEntry, error) {
+	return spend.Balance{}, nil, nil
 }
 
 func (nobody) SubAccount(context.Context, modelgate.ClientID, modelgate.SubAccountID) (modelgate.SubAccount, error) {

@@ -21,7 +21,7 @@ import (
 	"modelgate/internal/auth"
 	"modelgate/internal/httpx"
 	"modelgate/internal/ratelimit"
-	"modelgate/internal/store"
+	"modelgate/internal/store/spend"
 )
 
 // Visit is a request of a signed-in page.
@@ -51,7 +51,7 @@ type Store interface {
 	EndSessionsOfKey(ctx context.Context, id modelgate.KeyID) error
 	BrandingBySlug(ctx context.Context, slug string) (modelgate.Branding, error)
 	Client(ctx context.Context, id modelgate.ClientID) (modelgate.Client, error)
-	Balance(ctx context.Context, id modelgate.ClientID, entries int) (store.Balance, []store.BalanceEntry, error)
+	Balance(ctx context.Context, id modelgate.ClientID, entries int) (spend.Balance, []spend.BalanceEntry, error)
 	SubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID) (modelgate.SubAccount, error)
 }
 

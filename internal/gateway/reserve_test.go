@@ -15,6 +15,8 @@ import (
 	"modelgate"
 	"modelgate/internal/budget"
 	"modelgate/internal/store"
+	"modelgate/internal/store/access"
+	"modelgate/internal/store/spend"
 )
 
 // till is an organization with budgets in a real database.
@@ -57,19 +59,19 @@ func newTill(t *testing.T, m money) *till {
 	s := modelgate.SubAccount{ID: modelgate.SubAccountID(ids.New().String()), ClientID: c.ID, Name: "s", Slug: "s", Status: modelgate.SubAccountActive, CreatedAt: time.Now()}
 	must(db.CreateSubAccount(ctx, s, record()))
 	secret := modelgate.NewSecret()
-	key, err := db.IssueKey(ctx, c.ID, store.IssueRequest{SubAccountID: s.ID, Admit: func(modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
+	key, err := db.IssueKey(ctx, c.ID, access.IssueRequest{SubAccountID: s.ID, Admit: func(modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
 		return modelgate.Key{ID: modelgate.KeyID(ids.New().String()), Prefix: secret.Prefix(), Scopes: modelgate.AllScopes(),
 			Entitlements: modelgate.OpenEntitlements(), CreatedAt: time.Now()}, secret.Digest(), nil
 	}}, record())
 	must(err)
 	if m.balance > 0 {
-		must(db.Credit(ctx, c.ID, store.BalanceEntry{ID: ids.New().String(), At: time.Now(), Amount: m.balance}, record()))
+		must(db.Credit(ctx, c.ID, spend.BalanceEntry{ID: ids.New().String(), At: time.Now(), Amount: m.balance}, record()))
 	}
 	for _, b := range []modelgate.Budget{
 		{Level: modelgate.LevelClient, ID: string(c.ID), Limit: m.client}, {Level: modelgate.LevelSubAccount, ID: string(s.ID), Limit: m.sub}, {Level: modelgate.LevelKey, ID: string(key.ID), Limit: m.key},
 	} {
 		if b.Period = modelgate.Month; b.Limit > 0 {
-			must(db.PutBudget(ctx, c.ID, store.KeyScope{}, b, record()))
+			must(db.PutBudget(ctx, c.ID, "", b, record()))
 		}
 	}
 	caller, err := db.Caller(ctx, secret.Digest(), nil)
@@ -85,7 +87,7 @@ func newTill(t *testing.T, m money) *till {
 // held is what is reserved of the key's budget.
 func (x *till) held() modelgate.Nano {
 	x.Helper()
-	list, err := x.db.Budgets(context.WithoutCancel(x.Context()), x.caller.ClientID, store.BudgetList{})
+	list, err := x.db.Budgets(context.WithoutCancel(x.Context()), x.caller.ClientID, spend.BudgetList{})
 	if err != nil {
 		x.Error(err)
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"modelgate"
-	"modelgate/internal/store"
+	"modelgate/internal/store/spend"
 )
 
 // budgetView is a budget in a list (spec: Budget).
@@ -35,11 +35,11 @@ func (by actor) owner() modelgate.Owner {
 // does not reveal the markup.
 func (a *API) budgets(ctx context.Context, by actor, _ nothing) ([]budgetView, error) {
 	a.settle(ctx)
-	list, err := a.Store.Budgets(ctx, by.ClientID, store.BudgetList{SubAccountID: by.SubAccountID, At: a.Now()})
+	list, err := a.Store.Budgets(ctx, by.ClientID, spend.BudgetList{SubAccountID: by.SubAccountID, At: a.Now()})
 	if err != nil {
 		return nil, err
 	}
-	return views(list, func(found *store.BudgetSpend) budgetView {
+	return views(list, func(found *spend.BudgetSpend) budgetView {
 		v := budgetView{found.Level, found.ID, found.Period, found.Limit, found.Spend, ""}
 		if found.Level == modelgate.LevelClient {
 			v.ID = ""
@@ -95,7 +95,7 @@ func (a *API) putBudget(ctx context.Context, by actor, in newBudget) error {
 		Period modelgate.Period `json:"period"`
 		Limit  modelgate.Nano   `json:"limit_usd"`
 	}{target.Period, target.Limit})
-	if err := a.Store.PutBudget(ctx, by.ClientID, store.KeyScope{SubAccountID: by.SubAccountID}, target, record); err != nil {
+	if err := a.Store.PutBudget(ctx, by.ClientID, by.SubAccountID, target, record); err != nil {
 		return err
 	}
 	a.Keys.ForgetClient(by.ClientID) // before the response, so that it takes effect at once on this instance
@@ -167,7 +167,7 @@ func (a *API) deleteBudget(ctx context.Context, by actor, in budgetName) error {
 		Period modelgate.Period `json:"period"`
 		Owner  modelgate.Owner  `json:"owner,omitempty"`
 	}{target.Period, whose})
-	err = a.Store.DeleteBudget(ctx, by.ClientID, store.KeyScope{SubAccountID: by.SubAccountID}, target, record)
+	err = a.Store.DeleteBudget(ctx, by.ClientID, by.SubAccountID, target, record)
 	if in.customers && errors.Is(err, modelgate.ErrResellersBudget) {
 		err = modelgate.Errorf(modelgate.NotFound, "budget not found") // of the customer's
 	}

@@ -8,7 +8,7 @@ import (
 	"modelgate"
 	"modelgate/internal/httpx"
 	"modelgate/internal/processor"
-	"modelgate/internal/store"
+	"modelgate/internal/store/spend"
 )
 
 // Checkout is how organizations pay into their prepaid balance; the zero value
@@ -66,7 +66,7 @@ func (a *API) checkout(ctx context.Context, by actor, in newCheckout) (checkoutV
 		return checkoutView{}, modelgate.Errorf(modelgate.Unavailable, "this gateway takes no payments; ask its operator")
 	}
 	now := a.Now()
-	o := store.Order{ID: a.IDs.New().String(), ClientID: by.ClientID, Amount: in.Amount, CreatedAt: now}
+	o := spend.Order{ID: a.IDs.New().String(), ClientID: by.ClientID, Amount: in.Amount, CreatedAt: now}
 	if err := a.Store.CreateOrder(ctx, o, a.audit(by, "checkout.create", "order", o.ID, in)); err != nil {
 		return checkoutView{}, err
 	}
@@ -136,7 +136,7 @@ func (a *API) receive(ctx context.Context, n processor.Notice) (reason string, e
 		return "no such order", nil
 	case err != nil:
 		return "", err
-	case o.Status == store.OrderPaid:
+	case o.Status == spend.OrderPaid:
 		return "", nil // delivered before
 	case o.SessionID != "" && o.SessionID != n.SessionID:
 		return anothers, nil
@@ -157,7 +157,7 @@ func (a *API) receive(ctx context.Context, n processor.Notice) (reason string, e
 		"order_id": o.ID, "payment_id": s.PaymentID, "amount_usd": o.Amount,
 	})
 	record.Actor = modelgate.Actor{System: true}
-	_, err = a.Store.PayOrder(ctx, store.Payment{OrderID: o.ID, SessionID: s.ID, PaymentID: s.PaymentID}, record)
+	_, err = a.Store.PayOrder(ctx, spend.Payment{OrderID: o.ID, SessionID: s.ID, PaymentID: s.PaymentID}, record)
 	if modelgate.KindOf(err) == modelgate.Conflict {
 		return "the payment has paid another order", nil
 	}
@@ -167,7 +167,7 @@ func (a *API) receive(ctx context.Context, n processor.Notice) (reason string, e
 const anothers = "the payment is another order's"
 
 // mismatch is how a payment differs from its order, "" where it does not.
-func (a *API) mismatch(o *store.Order, s *processor.Session, n *processor.Notice) string {
+func (a *API) mismatch(o *spend.Order, s *processor.Session, n *processor.Notice) string {
 	live, known := processor.Live(a.Checkout.Key)
 	switch {
 	case s.ID != n.SessionID || s.OrderID != o.ID:

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/store"
+	"modelgate/internal/store/access"
 )
 
 // keyView is a key in a list (spec: Key).
@@ -43,7 +43,7 @@ func (q *keyQuery) read(x *exchange) error {
 }
 
 func (a *API) listKeys(ctx context.Context, by actor, q keyQuery) (page[keyView], error) {
-	list := store.KeyList{SubAccountID: by.SubAccountID, Limit: q.limit}
+	list := access.KeyList{SubAccountID: by.SubAccountID, Limit: q.limit}
 	var err error
 	if list.SelfIssued, err = a.ownKeysOnly(ctx, by); err != nil {
 		return page[keyView]{}, err
@@ -101,7 +101,7 @@ func (a *API) issueKey(ctx context.Context, by actor, in newKey) (modelgate.Issu
 	}
 	catalog := a.Catalog()
 	var secret modelgate.Secret
-	key, err := a.Store.IssueKey(ctx, by.ClientID, store.IssueRequest{
+	key, err := a.Store.IssueKey(ctx, by.ClientID, access.IssueRequest{
 		SubAccountID: subAccount,
 		Issuer:       by.KeyID,
 		MaxKeys:      most,
@@ -183,7 +183,7 @@ func (v *revocation) read(x *exchange) error {
 }
 
 func (a *API) revokeKey(ctx context.Context, by actor, in revocation) error {
-	scope := store.KeyScope{SubAccountID: by.SubAccountID}
+	scope := access.KeyScope{SubAccountID: by.SubAccountID}
 	if by.portal {
 		if err := a.portalIssues(ctx, by); err != nil {
 			return err

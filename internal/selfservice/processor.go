@@ -13,6 +13,7 @@ import (
 	"modelgate/internal/processor"
 	"modelgate/internal/secrets"
 	"modelgate/internal/store"
+	"modelgate/internal/store/billing"
 )
 
 // processorView is GET /gw/processor/config.
@@ -56,7 +57,7 @@ func (a *API) putProcessor(ctx context.Context, by actor, in newProcessor) error
 		Enabled bool `json:"enabled"`
 		KeySet  bool `json:"key_set"`
 	}{*in.Enabled, in.APIKey != nil})
-	to := store.Switch(*in.Enabled)
+	to := billing.Switch(*in.Enabled)
 	if in.APIKey == nil {
 		return a.Store.SwitchProcessor(ctx, by.ClientID, to, record)
 	}
@@ -68,7 +69,7 @@ func (a *API) putProcessor(ctx context.Context, by actor, in newProcessor) error
 	if err != nil {
 		return err
 	}
-	key := store.ProcessorKey{Secret: store.Secret{KeyID: a.Master.Primary(), Value: sealed}, Generation: same}
+	key := billing.ProcessorKey{KeyID: a.Master.Primary(), Value: sealed, Generation: same}
 	return a.Store.PutProcessorKey(ctx, by.ClientID, key, to, record)
 }
 
@@ -90,7 +91,7 @@ func (a *API) generation(ctx context.Context, client modelgate.ClientID, key str
 
 // ProcessorPlace is where an organization's processor key is stored.
 func ProcessorPlace(client modelgate.ClientID) secrets.Place {
-	return secrets.Place{Table: store.SecretTable, Row: store.ProcessorSecret(client), Column: store.SecretColumn}
+	return secrets.Place{Table: store.SecretTable, Row: billing.ProcessorSecret(client), Column: store.SecretColumn}
 }
 
 // newMapping is the body of PUT /gw/processor/mappings/{sub_account_id}.

@@ -22,6 +22,7 @@ import (
 	"modelgate/internal/ratelimit"
 	"modelgate/internal/selfservice"
 	"modelgate/internal/store"
+	"modelgate/internal/store/access"
 	"modelgate/test/testkit"
 )
 
@@ -161,7 +162,7 @@ func (g *gate) key(client modelgate.ClientID, change func(*modelgate.Key)) strin
 	k := modelgate.Key{ID: modelgate.KeyID(g.ids.New().String()), Prefix: secret.Prefix(), Scopes: modelgate.AllScopes(),
 		Entitlements: modelgate.OpenEntitlements(), CreatedAt: time.Now()}
 	change(&k)
-	_, err := g.db.IssueKey(g.Context(), client, store.IssueRequest{
+	_, err := g.db.IssueKey(g.Context(), client, access.IssueRequest{
 		SubAccountID: k.SubAccountID,
 		Admit: func(modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
 			return k, secret.Digest(), nil

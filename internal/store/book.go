@@ -7,6 +7,8 @@ import (
 
 	"modelgate"
 	records "modelgate/internal/evidence"
+	"modelgate/internal/store/spend"
+	"modelgate/internal/store/stats"
 )
 
 // booked is what one transaction changes about the usage rows.
@@ -40,41 +42,37 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 	if err := db.addRollups(ctx, tx, b); err != nil {
 		return err
 	}
-	charged, counted := charges{}, latencyCounts{}
+	charged, counted := spend.Charges{}, stats.LatencyCounts{}
 	for _, r := range b.rows {
-		a := amount{settled: r.Cost, held: -r.Cost, sliced: r.Cost}
+		a := spend.Amount{Settled: r.Cost, Held: -r.Cost, Sliced: r.Cost}
 		if r.Job != nil {
-			a.sliced += r.Job.Reserve // it stays held, by the job
+			a.Sliced += r.Job.Reserve // it stays held, by the job
 		}
-		if err := charged.add(r, a); err != nil {
+		if err := charged.Add(r, a); err != nil {
 			return err
 		}
-		counted.add(r)
+		counted.Add(r)
 	}
 	for _, r := range b.unfollowed {
-		if err := charged.add(r, amount{held: -r.Job.Reserve, sliced: r.Job.Reserve}); err != nil {
+		if err := charged.Add(r, spend.Amount{Held: -r.Job.Reserve, Sliced: r.Job.Reserve}); err != nil {
 			return err
 		}
 	}
 	for i := range b.finals {
 		f := &b.finals[i]
-		if err := charged.add(f.row, amount{settled: f.change, held: -f.reserve}); err != nil {
+		if err := charged.Add(f.row, spend.Amount{Settled: f.change, Held: -f.reserve}); err != nil {
 			return err
 		}
-		counted.addFinal(f)
+		counted.AddChange(f.row, f.tokens, f.change)
 	}
-	above, err := db.lineagesOf(ctx, tx, charged)
+	above, err := db.Lineages(ctx, tx, charged.Keys())
 	if err != nil {
 		return err
 	}
-	spent, err := charged.amounts(above)
-	if err != nil {
+	if err := counted.Save(ctx, tx, &db.handle); err != nil {
 		return err
 	}
-	if err := db.addLatencies(ctx, tx, counted); err != nil {
-		return err
-	}
-	if err := db.settle(ctx, tx, b.instance, spent); err != nil {
+	if err := db.Settle(ctx, tx, b.instance, charged, above); err != nil {
 		return err
 	}
 	billed := slices.Clone(b.rows)
@@ -82,9 +80,6 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 		billed = append(billed, f.row)
 	}
 	if err := db.QueueEvents(ctx, tx, billed); err != nil {
-		return err
-	}
-	if err := db.noteAlerts(ctx, tx, spent); err != nil {
 		return err
 	}
 	finals := make([]records.Final, len(b.finals))

@@ -18,7 +18,7 @@ func fillAll(t *testing.T, db *DB) modelgate.ClientID {
 	client := createClient(t, db, 1)
 	sub := createSubAccount(t, db, client, 2)
 	key := issue(t, db, client, sub.ID, 3)
-	must(t, db.PutBudget(t.Context(), client, KeyScope{}, modelgate.Budget{Level: modelgate.LevelKey, ID: string(key.ID), Period: modelgate.Month, Limit: modelgate.USD}, audit("budget.put")))
+	must(t, db.PutBudget(t.Context(), client, "", modelgate.Budget{Level: modelgate.LevelKey, ID: string(key.ID), Period: modelgate.Month, Limit: modelgate.USD}, audit("budget.put")))
 	must(t, db.StartSession(t.Context(), session(key, 4), digest(4)))
 	rows := make([]modelgate.UsageRow, 300) // more than one statement
 	for i := range rows {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
 
 // TestDeadlockIsTriedAgain has two transactions take two rows in opposite
@@ -15,20 +16,21 @@ func TestDeadlockIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	db := open(t, options(t, "postgres"))
 	a, b := createClient(t, db, 1), createClient(t, db, 2)
+	const lock = "UPDATE client SET max_keys = max_keys WHERE id = $1"
 	var both, done sync.WaitGroup // both: each transaction holds its first row
 	both.Add(2)
 	for _, order := range [][2]modelgate.ClientID{{a, b}, {b, a}} {
 		done.Go(func() {
 			arrive := sync.OnceFunc(func() { both.Done(); both.Wait() })
 			err := db.update(t.Context(), "cross", func(tx *sql.Tx) error {
-				if _, err := lockClient(t.Context(), tx, order[0]); err != nil {
+				if _, err := tx.ExecContext(t.Context(), lock, order[0]); err != nil {
 					return err
 				}
 				arrive()
-				if _, err := lockClient(t.Context(), tx, order[1]); err != nil {
+				if _, err := tx.ExecContext(t.Context(), lock, order[1]); err != nil {
 					return err
 				}
-				return raiseControl(t.Context(), tx)
+				return sqldb.RaiseControl(t.Context(), tx)
 			})
 			if err != nil {
 				t.Errorf("update = %v", err)

@@ -99,7 +99,7 @@ func TestEvidenceFailsWithItsTransaction(t *testing.T) {
 		if !Poisoned(err) {
 			t.Fatalf("Record = %v, want poisoned", err)
 		}
-		wantKind(t, "DeleteBudget", db.PutBudget(t.Context(), client, KeyScope{}, modelgate.Budget{
+		wantKind(t, "DeleteBudget", db.PutBudget(t.Context(), client, "", modelgate.Budget{
 			Level: modelgate.LevelKey, ID: id(9), Period: modelgate.Day, Limit: 1}, audit("budget.put")), modelgate.NotFound)
 		if got := chainAll(t, db); got != 1 {
 			t.Errorf("%d records, want that of the client alone", got)

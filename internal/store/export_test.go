@@ -10,6 +10,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/store/billing"
+	"modelgate/internal/store/spend"
 	"modelgate/internal/store/sqldb"
 )
 
@@ -31,14 +32,14 @@ func newBilling(t *testing.T, db *DB) *biller {
 	db.now = func() time.Time { return b.at }
 	b.client = createClient(t, db, 1)
 	b.sub, b.other = createSubAccount(t, db, b.client, 2).ID, createSubAccount(t, db, b.client, 3).ID
-	b.putKey(On)
+	b.putKey(billing.On)
 	b.mapTo("cus_1")
 	return b
 }
 
-func (b *biller) putKey(to Switch) {
+func (b *biller) putKey(to billing.Switch) {
 	b.Helper()
-	must(b, b.PutProcessorKey(b.Context(), b.client, ProcessorKey{Secret: Secret{KeyID: "k", Value: []byte("sealed")}}, to, audit("processor.config.put")))
+	must(b, b.PutProcessorKey(b.Context(), b.client, billing.ProcessorKey{KeyID: "k", Value: []byte("sealed")}, to, audit("processor.config.put")))
 }
 
 func (b *biller) mapTo(customer string) {
@@ -165,9 +166,9 @@ func TestWhatIsQueuedStays(t *testing.T) {
 		suspended := modelgate.SubAccountSuspended
 		must(b, b.PatchSubAccount(b.Context(), b.client, b.sub, modelgate.SubAccountPatch{Status: &suspended}, audit("x")))
 		b.book(1000) // a call that was under way
-		must(b, b.SwitchProcessor(b.Context(), b.client, Off, audit("x")))
+		must(b, b.SwitchProcessor(b.Context(), b.client, billing.Off, audit("x")))
 		b.book(1000)
-		must(b, b.SwitchProcessor(b.Context(), b.client, On, audit("x")))
+		must(b, b.SwitchProcessor(b.Context(), b.client, billing.On, audit("x")))
 		must(b, b.DeleteMapping(b.Context(), b.client, b.sub, audit("x")))
 		b.book(1000)
 		if got := fmt.Sprint(b.values()); got != "[1 2 2]" {
@@ -348,7 +349,7 @@ func TestRestoredEventsAreDoubted(t *testing.T) {
 		sending, _ := b.begin(l, 1)
 		b.finish(l, billing.Settled{Sending: sending[0], Status: modelgate.ExportFailed, LastError: "no such customer"})
 		b.book(1000)
-		b.putKey(On)                    // generation 2
+		b.putKey(billing.On)            // generation 2
 		b.at = b.at.Add(10 * time.Hour) // 22 hours after the calls
 		b.book(1000)                    // once more, from a spool
 		for _, want := range []int64{3, 0} {
@@ -460,14 +461,14 @@ func TestProcessorConfig(t *testing.T) {
 		if c, err := db.ProcessorConfig(t.Context(), client); err != nil || c.Enabled || c.Configured() || len(c.Mappings) > 0 {
 			t.Errorf("unset: %+v, %v", c, err)
 		}
-		must(t, db.SwitchProcessor(t.Context(), client, Off, audit("x")))
-		wantKind(t, "enabling without a key", db.SwitchProcessor(t.Context(), client, On, audit("x")), modelgate.BadRequest)
+		must(t, db.SwitchProcessor(t.Context(), client, billing.Off, audit("x")))
+		wantKind(t, "enabling without a key", db.SwitchProcessor(t.Context(), client, billing.On, audit("x")), modelgate.BadRequest)
 		_, err := db.ProcessorKey(t.Context(), client)
 		wantKind(t, "no key", err, modelgate.BadRequest)
 		// The second is another key, the third the second's sealed anew, and the
 		// last one's own is no longer there.
 		for i, same := range []int64{0, 0, 2, 1} {
-			key := ProcessorKey{Secret{KeyID: fmt.Sprint("k", i), Value: []byte{1, 0, byte(i)}}, same}
+			key := billing.ProcessorKey{KeyID: fmt.Sprint("k", i), Value: []byte{1, 0, byte(i)}, Generation: same}
 			must(t, db.PutProcessorKey(t.Context(), client, key, i > 0, audit("x")))
 			want := []int64{1, 2, 2, 3}[i]
 			if k, err := db.ProcessorKey(t.Context(), client); err != nil || k.Generation != want || k.KeyID != key.KeyID {
@@ -475,8 +476,11 @@ func TestProcessorConfig(t *testing.T) {
 			}
 		}
 		k, err := db.ProcessorKey(t.Context(), client)
-		if err != nil || k.KeyID != "k3" || len(k.Value) != 3 || k.Name != ProcessorSecret(client) {
+		if err != nil || k.KeyID != "k3" || len(k.Value) != 3 {
 			t.Errorf("key %+v, %v", k, err)
+		}
+		if kept, err := db.Secret(t.Context(), billing.ProcessorSecret(client)); err != nil || kept.KeyID != "k3" {
+			t.Errorf("the secret of the key %+v, %v", kept, err)
 		}
 		wantKind(t, "foreign sub-account", db.PutMapping(t.Context(), stranger, modelgate.Mapping{SubAccountID: sub, CustomerID: "c"}, audit("x")), modelgate.NotFound)
 		wantKind(t, "nothing to unmap", db.DeleteMapping(t.Context(), client, sub, audit("x")), modelgate.NotFound)
@@ -527,32 +531,32 @@ func TestOrders(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 1)
-		o := Order{ID: id(50), ClientID: client, Amount: 25 * 1e9, CreatedAt: noon}
+		o := spend.Order{ID: id(50), ClientID: client, Amount: 25 * 1e9, CreatedAt: noon}
 		wantKind(t, "order of an invoiced client", db.CreateOrder(t.Context(), o, audit("x")), modelgate.BadRequest)
 		must(t, db.UpdateClient(t.Context(), client, func(c *modelgate.Client) error { c.Billing = modelgate.Manual; return nil }, audit("x")))
 		must(t, db.CreateOrder(t.Context(), o, audit("checkout.create")))
 		must(t, db.SetOrderSession(t.Context(), o.ID, "cs_1"))
 		must(t, db.SetOrderSession(t.Context(), o.ID, "cs_2"))
-		if got, err := db.Order(t.Context(), o.ID); err != nil || got.SessionID != "cs_1" || got.Status != OrderOpen || got.Amount != o.Amount {
+		if got, err := db.Order(t.Context(), o.ID); err != nil || got.SessionID != "cs_1" || got.Status != spend.OrderOpen || got.Amount != o.Amount {
 			t.Errorf("order %+v, %v", got, err)
 		}
 		_, err := db.Order(t.Context(), id(51))
 		wantKind(t, "no order", err, modelgate.NotFound)
-		pay := func(p Payment) bool {
+		pay := func(p spend.Payment) bool {
 			t.Helper()
 			paid, err := db.PayOrder(t.Context(), p, audit("balance.topup"))
 			must(t, err)
 			return paid
 		}
-		if pay(Payment{o.ID, "cs_2", "pi_1"}) || pay(Payment{id(51), "cs_1", "pi_1"}) {
+		if pay(spend.Payment{OrderID: o.ID, SessionID: "cs_2", PaymentID: "pi_1"}) || pay(spend.Payment{OrderID: id(51), SessionID: "cs_1", PaymentID: "pi_1"}) {
 			t.Error("another session or order was paid")
 		}
-		if !pay(Payment{o.ID, "cs_1", "pi_1"}) || pay(Payment{o.ID, "cs_1", "pi_1"}) {
+		if !pay(spend.Payment{OrderID: o.ID, SessionID: "cs_1", PaymentID: "pi_1"}) || pay(spend.Payment{OrderID: o.ID, SessionID: "cs_1", PaymentID: "pi_1"}) {
 			t.Error("an order is paid once")
 		}
-		second := Order{ID: id(52), ClientID: client, Amount: 5 * 1e9, CreatedAt: noon}
+		second := spend.Order{ID: id(52), ClientID: client, Amount: 5 * 1e9, CreatedAt: noon}
 		must(t, db.CreateOrder(t.Context(), second, audit("x")))
-		_, err = db.PayOrder(t.Context(), Payment{second.ID, "cs_3", "pi_1"}, audit("x"))
+		_, err = db.PayOrder(t.Context(), spend.Payment{OrderID: second.ID, SessionID: "cs_3", PaymentID: "pi_1"}, audit("x"))
 		wantKind(t, "a payment for two orders", err, modelgate.Conflict)
 		b, entries, err := db.Balance(t.Context(), client, 0)
 		if err != nil || b.Credited != o.Amount || len(entries) != 1 || entries[0].ID != o.ID {
@@ -569,8 +573,8 @@ func TestReconcileExports(t *testing.T) {
 	eachBilling(t, func(b *biller) {
 		b.at = noon.Add(-24 * time.Hour) // so that mapping and export are older than the calls
 		must(b, b.DeleteMapping(b.Context(), b.client, b.sub, audit("x")))
-		must(b, b.SwitchProcessor(b.Context(), b.client, Off, audit("x")))
-		must(b, b.SwitchProcessor(b.Context(), b.client, On, audit("x")))
+		must(b, b.SwitchProcessor(b.Context(), b.client, billing.Off, audit("x")))
+		must(b, b.SwitchProcessor(b.Context(), b.client, billing.On, audit("x")))
 		b.mapTo("cus_1")
 		b.at = noon
 		b.book(1500, 1500, 700)

@@ -10,6 +10,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/pricing"
+	"modelgate/internal/store/spend"
 	"modelgate/internal/store/sqldb"
 )
 
@@ -93,7 +94,7 @@ func TestJobOfTheSameNameHoldsNothing(t *testing.T) {
 	each(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 900)
 		b := modelgate.Budget{Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Day, Limit: 20 * modelgate.USD}
-		must(t, db.PutBudget(t.Context(), client, KeyScope{}, b, audit("budget.put")))
+		must(t, db.PutBudget(t.Context(), client, "", b, audit("budget.put")))
 		k := b.Counter(client, uuid(1).Time())
 		_, err := db.Hold(t.Context(), "i", []modelgate.Ask{{Counter: k, Least: 9 * modelgate.USD, Most: 9 * modelgate.USD, Room: 9 * modelgate.USD, Seq: 1}})
 		must(t, err)
@@ -168,7 +169,7 @@ func TestFinishJobsOnce(t *testing.T) {
 		for _, cost := range ended {
 			sum += cost
 		}
-		spent, err := db.Spend(t.Context(), client, modelgate.LevelClient, string(client), SpendPeriod{modelgate.Day, modelgate.Day.Start(noon)})
+		spent, err := db.Spend(t.Context(), client, modelgate.LevelClient, string(client), spend.Period{Period: modelgate.Day, Start: modelgate.Day.Start(noon)})
 		must(t, err)
 		if len(ended) != jobs || spent != sum {
 			t.Errorf("%d jobs have ended, spend %s, want %s", len(ended), spent, sum)
@@ -232,7 +233,7 @@ func TestJobHolds(t *testing.T) {
 	each(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 900)
 		b := modelgate.Budget{Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Day, Limit: 10 * modelgate.USD}
-		must(t, db.PutBudget(t.Context(), client, KeyScope{}, b, audit("budget.put")))
+		must(t, db.PutBudget(t.Context(), client, "", b, audit("budget.put")))
 		k := b.Counter(client, uuid(1).Time())
 		ask := func(seq int64, least modelgate.Nano) modelgate.Held {
 			t.Helper()

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"modelgate"
+	"modelgate/internal/store/stats"
 )
 
 // TestLatencyHistograms holds what is counted against the rows it was counted from.
@@ -38,7 +39,7 @@ func TestLatencyHistograms(t *testing.T) {
 			"of a sub-account":  {Step: time.Hour, SubAccountID: "s"},
 			"of an unknown one": {Step: time.Hour, SubAccountID: "x"},
 		} {
-			want := map[time.Time]Tally{}
+			want := map[time.Time]stats.LatencySums{}
 			for _, r := range rows {
 				at := r.At.Truncate(q.Step)
 				if at.Before(q.Since.Truncate(q.Step)) || q.SubAccountID != "" && r.SubAccountID != q.SubAccountID {
@@ -48,11 +49,13 @@ func TestLatencyHistograms(t *testing.T) {
 				if r.StatusCode >= 400 {
 					failed = 1
 				}
-				want[at] = want[at].plus(Tally{1, failed, r.Usage.TotalTokens(), r.Cost, r.LatencyMS})
+				sum := want[at]
+				want[at] = stats.LatencySums{Requests: sum.Requests + 1, Errors: sum.Errors + failed, TotalTokens: sum.TotalTokens + r.Usage.TotalTokens(),
+					Cost: sum.Cost + r.Cost, LatencyMS: sum.LatencyMS + r.LatencyMS}
 			}
 			spans, err := db.LatencyHistograms(t.Context(), client, q)
 			must(t, err)
-			got := map[time.Time]Tally{}
+			got := map[time.Time]stats.LatencySums{}
 			for i, p := range spans {
 				var calls int64
 				for _, n := range p.Classes {
@@ -61,7 +64,7 @@ func TestLatencyHistograms(t *testing.T) {
 				if i > 0 && !spans[i-1].At.Before(p.At) || calls != p.Requests {
 					t.Errorf("%s: span %d: %+v", name, i, p)
 				}
-				got[p.At] = p.Tally
+				got[p.At] = p.LatencySums
 			}
 			if d := cmp.Diff(want, got); d != "" {
 				t.Errorf("%s (-want +got):\n%s", name, d)
@@ -88,7 +91,7 @@ func TestReconcileFindsWrongLatencyHistograms(t *testing.T) {
 			must(t, err)
 			_, err = tx.ExecContext(t.Context(), change)
 			must(t, err)
-			found, err := checkLatencies(t.Context(), tx, client, 0)
+			found, err := stats.CheckLatencies(t.Context(), tx, client, 0)
 			must(t, err)
 			must(t, tx.Rollback())
 			ok := false

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"modelgate"
+	"modelgate/internal/store/access"
 )
 
 func ptr[T any](v T) *T { return &v }
@@ -159,7 +160,7 @@ func TestControlVersion(t *testing.T) {
 			return func() error { return db.PatchSubAccount(ctx, client, sub, p, audit("sub_account.patch")) }
 		}
 		revoke := func() error {
-			_, err := db.RevokeKey(ctx, client, KeyScope{}, key, audit("key.revoke"))
+			_, err := db.RevokeKey(ctx, client, access.KeyScope{}, key, audit("key.revoke"))
 			return err
 		}
 		for _, c := range []struct {
@@ -179,7 +180,7 @@ func TestControlVersion(t *testing.T) {
 			{"markup", true, patch(modelgate.SubAccountPatch{Markup: ptr(modelgate.Markup(1))})},
 			{"rename", false, patch(modelgate.SubAccountPatch{Name: ptr("n")})},
 			{"issue", false, func() error {
-				_, err := db.IssueKey(ctx, client, IssueRequest{Admit: admit(22)}, audit("key.issue"))
+				_, err := db.IssueKey(ctx, client, access.IssueRequest{Admit: admit(22)}, audit("key.issue"))
 				return err
 			}},
 			{"key limits", true, func() error {
@@ -216,7 +217,7 @@ func TestAuditIsPartOfTheChange(t *testing.T) {
 		key := issue(t, db, client, "", 21)
 		broken := audit("key.revoke")
 		broken.ID = ""
-		if _, err := db.RevokeKey(ctx, client, KeyScope{}, key.ID, broken); err == nil {
+		if _, err := db.RevokeKey(ctx, client, access.KeyScope{}, key.ID, broken); err == nil {
 			t.Fatal("RevokeKey without an audit id succeeded")
 		}
 		if k, _ := db.FindKey(ctx, key.ID); k.Status != modelgate.KeyActive {
@@ -245,7 +246,7 @@ func TestNoSecretInTheDatabase(t *testing.T) {
 	each(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 1)
 		secret := modelgate.NewSecret()
-		r := IssueRequest{Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
+		r := access.IssueRequest{Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
 			k, _, err := admit(21)(c)
 			k.Prefix = secret.Prefix()
 			return k, secret.Digest(), err

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
+	"modelgate/internal/store/spend"
 )
 
 // clientDay is the counter of a client's day.
@@ -25,7 +26,7 @@ func clientDay(c modelgate.ClientID) modelgate.Counter {
 func putBudget(t testing.TB, db *DB, c modelgate.ClientID, limit modelgate.Nano) {
 	t.Helper()
 	b := modelgate.Budget{Level: modelgate.LevelClient, ID: string(c), Period: modelgate.Day, Limit: limit}
-	must(t, db.PutBudget(t.Context(), c, KeyScope{}, b, audit("budget.put")))
+	must(t, db.PutBudget(t.Context(), c, "", b, audit("budget.put")))
 }
 
 func TestHoldGrantsTheMostThenTheLeast(t *testing.T) {
@@ -80,7 +81,7 @@ func TestHoldIsAllOrNothing(t *testing.T) {
 		key := issue(t, db, client, "", 2)
 		putBudget(t, db, client, 100)
 		small := modelgate.Budget{Level: modelgate.LevelKey, ID: string(key.ID), Period: modelgate.Month, Limit: 5}
-		must(t, db.PutBudget(t.Context(), client, KeyScope{}, small, audit("budget.put")))
+		must(t, db.PutBudget(t.Context(), client, "", small, audit("budget.put")))
 		got, err := db.Hold(t.Context(), "i", []modelgate.Ask{
 			{Counter: small.Counter(client, noon), Least: 6, Most: 6, Seq: 1, Room: 6},
 			{Counter: clientDay(client), Least: 6, Most: 6, Seq: 1, Room: 6},
@@ -252,7 +253,7 @@ func (l *ledger) hold(r *rapid.T, db *DB, instance string, a modelgate.Ask) {
 	}
 }
 
-// Only an instance that has been silent for SliceLife loses what it holds,
+// Only an instance that has been silent for spend.SliceLife loses what it holds,
 // however far apart the clocks are of those that look.
 func TestExpiredSlicesAreFreed(t *testing.T) {
 	t.Parallel()
@@ -292,12 +293,12 @@ func TestExpiredSlicesAreFreed(t *testing.T) {
 					t.Errorf("held %d after half an hour, want 80", held())
 				}
 				// An observer that restarts goes on from what was noted.
-				observer.watch = watch{}
-				look(observer, SliceLife-time.Minute)
+				observer.spendStore = spend.NewStore(&observer.handle, observer.RecordAudit)
+				look(observer, spend.SliceLife-time.Minute)
 				if held() != 80 {
 					t.Errorf("held %d a minute before the life of a slice is over, want 80", held())
 				}
-				look(observer, SliceLife+time.Minute)
+				look(observer, spend.SliceLife+time.Minute)
 				if held() != 40 {
 					t.Errorf("held %d, want the 40 of the instance that lives", held())
 				}
@@ -319,17 +320,23 @@ func TestGivenUpInstanceComesBack(t *testing.T) {
 		putBudget(t, db, client, 100)
 		_, err := db.RenewSlices(ctx, "i")
 		must(t, err)
-		late := holder{instance: "i", beat: 1} // as somebody saw it
-		_, err = db.RenewSlices(ctx, "i")
-		must(t, err)
 		_, err = db.Hold(ctx, "i", []modelgate.Ask{{Counter: clientDay(client), Least: 40, Most: 40, Seq: 1, Room: 40}})
 		must(t, err)
-		must(t, db.giveUp(ctx, &late))
+		must(t, db.EndExpiredSlices(ctx)) // sees the instance for the first time
+		late := noon.Add(spend.SliceLife)
+		db.now = func() time.Time { // is asked once the instances are read
+			_, err := db.RenewSlices(ctx, "i")
+			must(t, err)
+			return late
+		}
+		must(t, db.EndExpiredSlices(ctx))
 		if n := number(t, db, "SELECT SUM(held) FROM spend"); n != 40 {
 			t.Errorf("held %d, want 40: the instance lives", n)
 		}
-		late.beat = 2
-		must(t, db.giveUp(ctx, &late))
+		for _, after := range []time.Duration{0, spend.SliceLife} {
+			db.now = func() time.Time { return late.Add(after) }
+			must(t, db.EndExpiredSlices(ctx))
+		}
 		if n := number(t, db, "SELECT SUM(held) + (SELECT COUNT(*) FROM slice_holder) FROM spend"); n != 0 {
 			t.Errorf("held %d, want nothing and no holder", n)
 		}
@@ -344,39 +351,39 @@ func TestBudgets(t *testing.T) {
 		sub := createSubAccount(t, db, client, 11)
 		bound, free := issue(t, db, client, sub.ID, 21), issue(t, db, client, "", 22)
 		foreign := issue(t, db, other, "", 23)
-		put := func(s KeyScope, l modelgate.Level, id string, p modelgate.Period, limit modelgate.Nano) error {
+		put := func(s modelgate.SubAccountID, l modelgate.Level, id string, p modelgate.Period, limit modelgate.Nano) error {
 			return db.PutBudget(ctx, client, s, modelgate.Budget{Level: l, ID: id, Period: p, Limit: limit}, audit("budget.put"))
 		}
-		own := KeyScope{SubAccountID: sub.ID}
+		own := sub.ID
 		for _, c := range []struct {
 			what  string
-			scope KeyScope
+			scope modelgate.SubAccountID
 			level modelgate.Level
 			id    string
 			limit modelgate.Nano
 			want  modelgate.Kind
 		}{
-			{"client", KeyScope{}, modelgate.LevelClient, string(client), 1, ""},
-			{"another client", KeyScope{}, modelgate.LevelClient, string(other), 1, modelgate.NotFound},
-			{"sub-account", KeyScope{}, modelgate.LevelSubAccount, string(sub.ID), 2, ""},
-			{"no sub-account", KeyScope{}, modelgate.LevelSubAccount, id(99), 2, modelgate.NotFound},
-			{"key", KeyScope{}, modelgate.LevelKey, string(free.ID), 3, ""},
-			{"another client's key", KeyScope{}, modelgate.LevelKey, string(foreign.ID), 3, modelgate.NotFound},
+			{"client", "", modelgate.LevelClient, string(client), 1, ""},
+			{"another client", "", modelgate.LevelClient, string(other), 1, modelgate.NotFound},
+			{"sub-account", "", modelgate.LevelSubAccount, string(sub.ID), 2, ""},
+			{"no sub-account", "", modelgate.LevelSubAccount, id(99), 2, modelgate.NotFound},
+			{"key", "", modelgate.LevelKey, string(free.ID), 3, ""},
+			{"another client's key", "", modelgate.LevelKey, string(foreign.ID), 3, modelgate.NotFound},
 			{"own key", own, modelgate.LevelKey, string(bound.ID), 4, ""},
 			{"not its own key", own, modelgate.LevelKey, string(free.ID), 4, modelgate.NotFound},
 			{"its client", own, modelgate.LevelClient, string(client), 4, modelgate.NotFound},
-			{"nothing", KeyScope{}, modelgate.LevelClient, string(client), 0, modelgate.BadRequest},
-			{"too much", KeyScope{}, modelgate.LevelClient, string(client), modelgate.MaxBudget + 1, modelgate.BadRequest},
+			{"nothing", "", modelgate.LevelClient, string(client), 0, modelgate.BadRequest},
+			{"too much", "", modelgate.LevelClient, string(client), modelgate.MaxBudget + 1, modelgate.BadRequest},
 		} {
 			wantKind(t, c.what, put(c.scope, c.level, c.id, modelgate.Month, c.limit), c.want)
 		}
-		must(t, put(KeyScope{}, modelgate.LevelClient, string(client), modelgate.Day, 9))
-		must(t, put(KeyScope{}, modelgate.LevelClient, string(client), modelgate.Month, 8)) // in place of 1
+		must(t, put("", modelgate.LevelClient, string(client), modelgate.Day, 9))
+		must(t, put("", modelgate.LevelClient, string(client), modelgate.Month, 8)) // in place of 1
 		r := row(client, 1)
 		r.KeyID, r.SubAccountID = bound.ID, sub.ID
 		book(t, db, "i", r)
 
-		show := func(l BudgetList) (out []string) {
+		show := func(l spend.BudgetList) (out []string) {
 			list, err := db.Budgets(ctx, client, l)
 			must(t, err)
 			for _, b := range list {
@@ -386,13 +393,13 @@ func TestBudgets(t *testing.T) {
 			return out
 		}
 		all := []string{"client/day 1000 of 9", "client/month 1000 of 8", "key/month 0 of 3", "key/month 1000 of 4", "sub_account/month 1000 of 2"}
-		if d := gocmp.Diff(all, show(BudgetList{})); d != "" {
+		if d := gocmp.Diff(all, show(spend.BudgetList{})); d != "" {
 			t.Errorf("Budgets (-want +got):\n%s", d)
 		}
-		if d := gocmp.Diff([]string{"key/month 1000 of 4", "sub_account/month 1000 of 2"}, show(BudgetList{SubAccountID: sub.ID})); d != "" {
+		if d := gocmp.Diff([]string{"key/month 1000 of 4", "sub_account/month 1000 of 2"}, show(spend.BudgetList{SubAccountID: sub.ID})); d != "" {
 			t.Errorf("Budgets of a sub-account (-want +got):\n%s", d)
 		}
-		if got := show(BudgetList{At: noon.Add(24 * time.Hour)}); got[0] != "client/day 0 of 9" || got[1] != "client/month 0 of 8" {
+		if got := show(spend.BudgetList{At: noon.Add(24 * time.Hour)}); got[0] != "client/day 0 of 9" || got[1] != "client/month 0 of 8" {
 			t.Errorf("the first of the next month shows %v", got[:2])
 		}
 
@@ -409,13 +416,13 @@ func TestBudgets(t *testing.T) {
 			t.Errorf("revisions %d and %d do not grow", a, b)
 		}
 
-		del := func(s KeyScope, l modelgate.Level, id string) error {
+		del := func(s modelgate.SubAccountID, l modelgate.Level, id string) error {
 			return db.DeleteBudget(ctx, client, s, modelgate.Budget{Level: l, ID: id, Period: modelgate.Month}, audit("budget.delete"))
 		}
-		wantKind(t, "delete", del(KeyScope{}, modelgate.LevelKey, string(free.ID)), "")
-		wantKind(t, "delete again", del(KeyScope{}, modelgate.LevelKey, string(free.ID)), modelgate.NotFound)
+		wantKind(t, "delete", del("", modelgate.LevelKey, string(free.ID)), "")
+		wantKind(t, "delete again", del("", modelgate.LevelKey, string(free.ID)), modelgate.NotFound)
 		wantKind(t, "delete one that is not its own", del(own, modelgate.LevelSubAccount, string(sub.ID)), "")
-		wantKind(t, "delete a foreign one", db.DeleteBudget(ctx, other, KeyScope{}, modelgate.Budget{Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Day}, audit("budget.delete")), modelgate.NotFound)
+		wantKind(t, "delete a foreign one", db.DeleteBudget(ctx, other, "", modelgate.Budget{Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Day}, audit("budget.delete")), modelgate.NotFound)
 	})
 }
 
@@ -427,13 +434,13 @@ func TestBalance(t *testing.T) {
 		must(t, db.UpdateClient(ctx, client, func(c *modelgate.Client) error { c.Billing = modelgate.Manual; return nil }, audit("client.set")))
 		issue(t, db, client, "", 21)
 		credit := func(n int, amount modelgate.Nano) error {
-			return db.Credit(ctx, client, BalanceEntry{ID: id(n), At: noon.Add(time.Duration(n) * time.Second), Amount: amount, Note: "top-up"}, audit("balance.credit"))
+			return db.Credit(ctx, client, spend.BalanceEntry{ID: id(n), At: noon.Add(time.Duration(n) * time.Second), Amount: amount, Note: "top-up"}, audit("balance.credit"))
 		}
 		must(t, credit(1, 5000))
 		must(t, credit(2, -500))
 		wantKind(t, "the same entry", credit(2, 1), modelgate.Conflict)
 		wantKind(t, "nothing", credit(3, 0), modelgate.BadRequest)
-		wantKind(t, "nobody", db.Credit(ctx, "ghost", BalanceEntry{ID: id(4), Amount: 1}, audit("balance.credit")), modelgate.NotFound)
+		wantKind(t, "nobody", db.Credit(ctx, "ghost", spend.BalanceEntry{ID: id(4), Amount: 1}, audit("balance.credit")), modelgate.NotFound)
 		r := row(client, 1)
 		r.KeyID = modelgate.KeyID(id(21))
 		book(t, db, "i", r)
@@ -486,7 +493,7 @@ func TestAlerts(t *testing.T) {
 		claim := func() (out []int) {
 			list, err := db.ClaimAlerts(ctx, 10, time.Minute)
 			must(t, err)
-			slices.SortFunc(list, func(a, b Alert) int { return cmp.Compare(a.Percent, b.Percent) })
+			slices.SortFunc(list, func(a, b spend.Alert) int { return cmp.Compare(a.Percent, b.Percent) })
 			for _, a := range list {
 				out = append(out, a.Percent)
 				if a.ClientID != client || a.Limit != 3001 || !a.Start.Equal(modelgate.Day.Start(noon)) || a.Tries != 1 {
@@ -519,7 +526,7 @@ func TestAlertsOfALoweredLimit(t *testing.T) {
 		key, other := issue(t, db, client, "", 21), issue(t, db, client, "", 22)
 		put := func(l modelgate.Level, id string, p modelgate.Period, limit modelgate.Nano) {
 			t.Helper()
-			must(t, db.PutBudget(ctx, client, KeyScope{}, modelgate.Budget{Level: l, ID: id, Period: p, Limit: limit}, audit("budget.put")))
+			must(t, db.PutBudget(ctx, client, "", modelgate.Budget{Level: l, ID: id, Period: p, Limit: limit}, audit("budget.put")))
 		}
 		claim := func() (out []string) {
 			t.Helper()

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
+	"modelgate/internal/store/spend"
 	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/stats"
 )
@@ -67,7 +68,7 @@ func TestPrune(t *testing.T) {
 		if n, _, err := db.Prune(t.Context(), other, before, 25); n != 0 || err != nil {
 			t.Errorf("Prune of what is young = %d, %v", n, err)
 		}
-		ever, err := db.Spend(t.Context(), client, modelgate.LevelClient, string(client), SpendPeriod{Period: modelgate.Total})
+		ever, err := db.Spend(t.Context(), client, modelgate.LevelClient, string(client), spend.Period{Period: modelgate.Total})
 		must(t, err)
 		if ever != 120*1000 {
 			t.Errorf("what was ever spent = %v after pruning", ever)

@@ -16,8 +16,10 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/access"
 	"modelgate/internal/store/billing"
 	"modelgate/internal/store/evidence"
+	"modelgate/internal/store/spend"
 	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/stats"
 )
@@ -27,7 +29,7 @@ import (
 func queries(t *testing.T) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
-	for _, dir := range []string{".", "billing", "evidence", "sqlite", "stats"} {
+	for _, dir := range []string{".", "access", "billing", "evidence", "spend", "sqldb", "sqlite", "stats"} {
 		found := queriesIn(t, dir)
 		if len(found) == 0 {
 			t.Errorf("found no queries in %s", dir)
@@ -87,12 +89,11 @@ func TestEveryQueryPrepares(t *testing.T) {
 		}
 	}
 	each(t, func(t *testing.T, db *DB) {
-		texts := map[string]string{"usageInsert": usageInsert(sqldb.MaxRows), "spendInsert": spendInsert(sqldb.MaxRows), "alertInsert": alertInsert(sqldb.MaxRows), "sliceSpend": sliceSpend(sqldb.MaxRows),
-			"latencyInsert": latencyInsert(sqldb.MaxRows), "headInsert": headInsert(sqldb.MaxRows)}
-		maps.Copy(texts, stats.Statements(sqldb.MaxRows))
+		texts := map[string]string{"usageInsert": usageInsert(sqldb.MaxRows), "headInsert": headInsert(sqldb.MaxRows)}
 		texts["usageFiltered"], texts["usageFiltered, shown"] = usageFiltered(false, 2, 3), usageFiltered(true, 2, 3)
-		maps.Copy(texts, evidence.Statements(sqldb.MaxRows))
-		maps.Copy(texts, billing.Statements(sqldb.MaxRows))
+		for _, statements := range []func(int) map[string]string{access.Statements, billing.Statements, evidence.Statements, spend.Statements, stats.Statements} {
+			maps.Copy(texts, statements(sqldb.MaxRows))
+		}
 		for name, query := range all {
 			own := strings.HasPrefix(name, "sqlSQLite") || strings.HasPrefix(name, "sqlPostgres")
 			if !own || strings.HasPrefix(strings.ToLower(name), "sql"+db.engine.folder) {
@@ -136,7 +137,8 @@ func TestRulesOfAKeyStay(t *testing.T) {
 // for a table of some size.
 func TestHotQueriesUseTheirIndexes(t *testing.T) {
 	t.Parallel()
-	rollups := queries(t)["sqlRollups"]
+	all := queries(t)
+	rollups := all["sqlRollups"]
 	each(t, func(t *testing.T, db *DB) {
 		client := fill(t, db, 6000)
 		compactAll(t, db)
@@ -170,11 +172,11 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 			{"rollup pages", stats.Statements(4)["rollupSelect"], pages, "sqlite_autoindex_rollup_1", "rollup_pkey"},
 			{"old rollups", sqlOldestRollup, []any{string(client), day}, "rollup_old", "rollup_old"},
 			{"by id", sqlUsageByID, []any{string(client), sqldb.Micros(uuid(9).Time()), id(9)}, "PRIMARY KEY", "usage_row_pkey"},
-			{"caller", sqlCaller, []any{d[:], ""}, "sqlite_autoindex_api_key_2", "api_key_digest_key"},
-			{"caller's budgets", sqlCaller, []any{d[:], ""}, "b USING PRIMARY KEY (client_id=? AND scope=? AND scope_id=?)", "budget_pkey"},
-			{"cap", sqlCountLiveKeys, []any{string(client), sqldb.Micros(noon)}, "api_key_live", "api_key_live"},
-			{"keys", sqlKeys, []any{string(client), "", at, last, 101, false}, "api_key_newest", "api_key_newest"},
-			{"spend", sqlSpend, []any{string(client), "client", string(client), "day", day}, "USING PRIMARY KEY", "spend_pkey"},
+			{"caller", all["sqlCaller"], []any{d[:], ""}, "sqlite_autoindex_api_key_2", "api_key_digest_key"},
+			{"caller's budgets", all["sqlCaller"], []any{d[:], ""}, "b USING PRIMARY KEY (client_id=? AND scope=? AND scope_id=?)", "budget_pkey"},
+			{"cap", all["sqlCountLiveKeys"], []any{string(client), sqldb.Micros(noon)}, "api_key_live", "api_key_live"},
+			{"keys", all["sqlKeys"], []any{string(client), "", at, last, 101, false}, "api_key_newest", "api_key_newest"},
+			{"spend", all["sqlSpend"], []any{string(client), "client", string(client), "day", day}, "USING PRIMARY KEY", "spend_pkey"},
 		} {
 			want, explain := c.sqlite, "EXPLAIN QUERY PLAN "
 			if db.engine.folder == "postgres" {
@@ -281,13 +283,14 @@ func fill(t testing.TB, db *DB, n int) modelgate.ClientID {
 	tx, err := db.write.Begin()
 	must(t, err)
 	for i := range 2000 {
-		k, d, err := admit(i)(newClient(1))
-		must(t, err)
-		k.ClientID, k.Status = clients[i%4], modelgate.KeyActive
-		_, err = insertKey(t.Context(), tx, k, d)
+		client, key := clients[i%4], id(i)
+		d := digest(i)
+		_, err := tx.Exec(`INSERT INTO api_key (id, client_id, digest, prefix, status, scopes, entitlements, denies, backing, created_at, last_used_at, expires_at, self_issued)
+VALUES ($1, $2, $3, 'gw_live_01234567', 'active', '[]', '[]', '[]', '[]', $4, 0, $5, false)`,
+			key, string(client), d[:], sqldb.Micros(noon.Add(time.Duration(i)*time.Second)), int64(sqldb.Never))
 		must(t, err)
 		_, err = tx.Exec("INSERT INTO budget (client_id, scope, scope_id, period, amount, revision) VALUES ($1, $2, $3, $4, $5, $6)",
-			string(k.ClientID), "key", string(k.ID), "day", 1, 1)
+			string(client), "key", key, "day", 1, 1)
 		must(t, err)
 	}
 	must(t, tx.Commit())

@@ -4,13 +4,14 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"maps"
 	"slices"
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/access"
 	"modelgate/internal/store/billing"
 	"modelgate/internal/store/evidence"
+	"modelgate/internal/store/spend"
 	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/stats"
 )
@@ -38,32 +39,16 @@ WHERE client_id = $1
 GROUP BY sub_account_id, key_id, created_at - created_at % 86400000000
 -- sqlDailyCost`
 
-const sqlSpendOfClient = `SELECT scope, scope_id, period, period_start, settled, held
-FROM spend
-WHERE client_id = $1
--- sqlSpendOfClient`
-
-const sqlSlicesOfClient = `SELECT scope, scope_id, period, period_start, granted
-FROM slice
-WHERE client_id = $1
--- sqlSlicesOfClient`
-
-// sqlCredits is the sum of the balance entries, and what it is kept as.
-const sqlCredits = `SELECT
-  (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM balance_entry WHERE client_id = $1),
-  (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM budget WHERE client_id = $1 AND period = 'total')
--- sqlCredits`
+const sqlKnownClient = `SELECT EXISTS (
+  SELECT 1
+  FROM client
+  WHERE id = $1)
+-- sqlKnownClient`
 
 const sqlKeyOwners = `SELECT id, COALESCE(sub_account_id, '')
 FROM api_key
 WHERE client_id = $1
 -- sqlKeyOwners`
-
-// sqlReserves is what the pending jobs hold.
-const sqlReserves = `SELECT sub_account_id, key_id, created_at, holds, reserve
-FROM async_job
-WHERE client_id = $1 AND status = 'pending' AND reserve > 0
--- sqlReserves`
 
 // sqlWrongJobs compares jobs with rows in both directions.
 const sqlWrongJobs = `SELECT j.id, COALESCE(u.cost, 0),
@@ -114,17 +99,10 @@ func (db *DB) Reconcile(ctx context.Context, client modelgate.ClientID) ([]Diffe
 	return out, nil
 }
 
-// dailyCost is what one key spent on one day.
-type dailyCost struct {
-	call  call
-	cost  modelgate.Nano
-	calls int64
-}
-
 func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]Difference, error) {
-	days, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (dailyCost, error) {
-		d := dailyCost{call: call{client: client}}
-		err := s.Scan(&d.call.subAccount, &d.call.key, &d.call.day, &d.cost, &d.calls)
+	days, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (spend.DayCost, error) {
+		var d spend.DayCost
+		err := s.Scan(&d.SubAccountID, &d.KeyID, &d.Day, &d.Cost, &d.Calls)
 		return d, err
 	}, sqlDailyCost, string(client))
 	if err != nil {
@@ -134,36 +112,17 @@ func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.
 	if err != nil {
 		return nil, err
 	}
-	want := amounts{}
-	if h.prunedCost > 0 {
-		ever := modelgate.Counter{ClientID: client, Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Total}
-		want[counter{ever}] = amount{settled: h.prunedCost}
-	}
-	above := lineages{}
-	if _, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) { return struct{}{}, above.add(s) }, sqlLineagesOfClient, client); err != nil {
+	above, err := access.LineagesOfClient(ctx, tx, client)
+	if err != nil {
 		return nil, err
 	}
-	for _, d := range days {
-		if err := want.add(d.call, amount{settled: d.cost}, above[d.call.key]); err != nil {
-			return nil, err
-		}
-	}
-	if err := readSlices(ctx, tx, client, want); err != nil {
-		return nil, err
-	}
-	if err := readReserves(ctx, tx, client, want, above); err != nil {
-		return nil, err
-	}
-	have := amounts{}
-	if err := readSpend(ctx, tx, client, have); err != nil {
-		return nil, err
-	}
+	books := spend.Books{ClientID: client, Days: days, Lineages: above, PrunedCost: h.prunedCost, PrunedBefore: h.prunedBefore}
 	var out []Difference
 	for _, check := range [...]func() ([]Difference, error){
 		func() ([]Difference, error) { return ownership(ctx, tx, client, days) },
-		func() ([]Difference, error) { return checkBalance(ctx, tx, client) },
+		func() ([]Difference, error) { return books.Check(ctx, tx) },
 		func() ([]Difference, error) { return billing.CheckEvents(ctx, tx, client) },
-		func() ([]Difference, error) { return checkLatencies(ctx, tx, client, h.prunedBefore) },
+		func() ([]Difference, error) { return stats.CheckLatencies(ctx, tx, client, h.prunedBefore) },
 		func() ([]Difference, error) { return rollupDifferences(ctx, tx, client, h) },
 		func() ([]Difference, error) { return checkJobs(ctx, tx, client) },
 		func() ([]Difference, error) { return db.CheckEvidence(ctx, tx, client, evidenceDays(days)) },
@@ -174,8 +133,6 @@ func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.
 		}
 		out = append(out, found...)
 	}
-	forgetPruned(want, have, h.prunedBefore)
-	out = append(compareSpend(want, have), out...)
 	slices.SortStableFunc(out, func(a, b Difference) int { return cmp.Compare(a.What, b.What) })
 	return out, nil
 }
@@ -197,94 +154,18 @@ func checkJobs(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]Di
 	}, sqlWrongJobs, string(client))
 }
 
-// forgetPruned leaves out the counters of days and months of which rows are
-// pruned.
-func forgetPruned(want, have amounts, before int64) {
-	gone := func(k counter, _ amount) bool { return k.Period != modelgate.Total && k.Start < before }
-	maps.DeleteFunc(want, gone)
-	maps.DeleteFunc(have, gone)
-}
-
-// readSlices adds what the instances hold to the counters.
-func readSlices(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
-	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
-		k := counter{modelgate.Counter{ClientID: client}}
-		var granted modelgate.Nano
-		err := s.Scan(&k.Level, &k.ID, &k.Period, &k.Start, &granted)
-		sum := into[k]
-		sum.held += max(granted, 0)
-		into[k] = sum
-		return struct{}{}, err
-	}, sqlSlicesOfClient, string(client))
-	return err
-}
-
-// readReserves adds what the pending jobs hold to the counters.
-func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts, above lineages) error {
-	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
-		c := call{client: client}
-		var at, holds, reserve int64
-		if err := s.Scan(&c.subAccount, &c.key, &at, &holds, &reserve); err != nil {
-			return struct{}{}, err
-		}
-		c.day, c.holds = stats.Day.Floor(at), modelgate.Holds(holds)
-		return struct{}{}, into.add(c, amount{held: modelgate.Nano(reserve)}, above[c.key])
-	}, sqlReserves, string(client))
-	return err
-}
-
-// checkBalance compares the limit of a client's balance with its entries.
-func checkBalance(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]Difference, error) {
-	var want, have int64
-	if err := tx.QueryRowContext(ctx, sqlCredits, string(client)).Scan(&want, &have); err != nil {
-		return nil, err
-	}
-	if want == have {
-		return nil, nil
-	}
-	return []Difference{{ClientID: client, What: "balance", Key: string(client), Want: want, Have: have}}, nil
-}
-
-func readSpend(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
-	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
-		k := modelgate.Counter{ClientID: client}
-		var sum amount
-		err := s.Scan(&k.Level, &k.ID, &k.Period, &k.Start, &sum.settled, &sum.held)
-		into[counter{k}] = sum
-		return struct{}{}, err
-	}, sqlSpendOfClient, string(client))
-	return err
-}
-
-// compareSpend reports every counter that differs; a missing one is zero.
-func compareSpend(want, have amounts) []Difference {
-	var out []Difference
-	all := maps.Clone(want)
-	maps.Copy(all, have)
-	for _, k := range slices.SortedFunc(maps.Keys(all), counter.compare) {
-		w, h := want[k], have[k]
-		if w.settled != h.settled {
-			out = append(out, Difference{ClientID: k.ClientID, What: "spend", Key: k.String(), Want: int64(w.settled), Have: int64(h.settled)})
-		}
-		if w.held != h.held {
-			out = append(out, Difference{ClientID: k.ClientID, What: "held", Key: k.String(), Want: int64(w.held), Have: int64(h.held)})
-		}
-	}
-	return out
-}
-
 // ownership reports rows that name a client, key or sub-account that they
 // cannot belong to. Keys are never deleted nor moved.
-func ownership(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, days []dailyCost) ([]Difference, error) {
+func ownership(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, days []spend.DayCost) ([]Difference, error) {
 	if len(days) == 0 {
 		return nil, nil
 	}
-	clients, err := sqldb.List(ctx, tx, scanClient, sqlClient, client)
-	if err != nil {
+	var known bool
+	if err := tx.QueryRowContext(ctx, sqlKnownClient, client).Scan(&known); err != nil {
 		return nil, err
 	}
 	owner := make(map[modelgate.KeyID]modelgate.SubAccountID)
-	_, err = sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		var k modelgate.KeyID
 		var sub modelgate.SubAccountID
 		err := s.Scan(&k, &sub)
@@ -296,14 +177,14 @@ func ownership(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, days 
 	}
 	wrong := make(map[[2]string]int64) // What and Key → rows
 	for _, d := range days {
-		sub, known := owner[d.call.key]
+		sub, issued := owner[d.KeyID]
 		switch {
-		case len(clients) == 0:
-			wrong[[2]string{"unknown_client", string(client)}] += d.calls
 		case !known:
-			wrong[[2]string{"unknown_key", string(d.call.key)}] += d.calls
-		case sub != d.call.subAccount:
-			wrong[[2]string{"wrong_sub_account", string(d.call.key)}] += d.calls
+			wrong[[2]string{"unknown_client", string(client)}] += d.Calls
+		case !issued:
+			wrong[[2]string{"unknown_key", string(d.KeyID)}] += d.Calls
+		case sub != d.SubAccountID:
+			wrong[[2]string{"wrong_sub_account", string(d.KeyID)}] += d.Calls
 		}
 	}
 	var out []Difference
@@ -317,10 +198,10 @@ func ownership(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, days 
 }
 
 // evidenceDays are the calls and costs of days, as the records should say them.
-func evidenceDays(rows []dailyCost) evidence.Days {
+func evidenceDays(rows []spend.DayCost) evidence.Days {
 	days := make(evidence.Days)
 	for _, r := range rows {
-		days.Add(time.UnixMicro(r.call.day), r.calls, int64(r.cost))
+		days.Add(time.UnixMicro(r.Day), r.Calls, int64(r.Cost))
 	}
 	return days
 }

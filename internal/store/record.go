@@ -68,6 +68,12 @@ func (db *DB) Record(ctx context.Context, b Batch) (inserted int, err error) {
 // each of them.
 type usageInsertion func(ctx context.Context, tx *sql.Tx, rows []modelgate.UsageRow, inserted func(*modelgate.UsageRow)) error
 
+// usageInsert inserts rows and returns the ids of those that were new.
+func usageInsert(rows int) string {
+	return sqldb.Tuples("INSERT INTO usage_row ("+usageColumns+")\nVALUES ", rows, usageColumnCount, 1) +
+		"\nON CONFLICT (client_id, created_at, id) DO NOTHING\nRETURNING id\n-- usageInsert"
+}
+
 func (db *DB) recordBy(ctx context.Context, b Batch, insert usageInsertion) (inserted int, err error) {
 	err = db.update(ctx, "record usage", func(tx *sql.Tx) error {
 		inserted = 0

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"modelgate"
+	"modelgate/internal/store/spend"
 )
 
 func TestRecordSpend(t *testing.T) {
@@ -30,12 +31,12 @@ func TestRecordSpend(t *testing.T) {
 			t.Errorf("Record = %d, want 3", n)
 		}
 		book(t, db, "i", row(client, 4))
-		day, next := SpendPeriod{modelgate.Day, modelgate.Day.Start(noon)}, SpendPeriod{modelgate.Day, modelgate.Day.Start(tomorrow.At)}
-		month := SpendPeriod{modelgate.Month, modelgate.Month.Start(noon)}
+		day, next := spend.Period{Period: modelgate.Day, Start: modelgate.Day.Start(noon)}, spend.Period{Period: modelgate.Day, Start: modelgate.Day.Start(tomorrow.At)}
+		month := spend.Period{Period: modelgate.Month, Start: modelgate.Month.Start(noon)}
 		for _, c := range []struct {
 			scope  modelgate.Level
 			id     string
-			period SpendPeriod
+			period spend.Period
 			want   modelgate.Nano
 		}{
 			{modelgate.LevelClient, string(client), day, 2000},
@@ -97,7 +98,7 @@ func TestRecordTwiceAddsNothing(t *testing.T) {
 		if n := book(t, db, "j", rows...); n != 0 {
 			t.Errorf("another instance booked %d rows again", n)
 		}
-		got, err := db.Spend(ctx, client, modelgate.LevelClient, string(client), SpendPeriod{modelgate.Day, modelgate.Day.Start(noon)})
+		got, err := db.Spend(ctx, client, modelgate.LevelClient, string(client), spend.Period{Period: modelgate.Day, Start: modelgate.Day.Start(noon)})
 		if err != nil || got != 150_000 || want != 150 {
 			t.Errorf("%d rows and spend %d, %v, want 150 and 150000", want, got, err)
 		}

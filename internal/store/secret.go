@@ -13,12 +13,6 @@ FROM secret
 WHERE name = $1
 -- sqlSecret`
 
-const sqlPutSecret = `INSERT INTO secret (name, key_id, value, updated_at)
-VALUES ($1, $2, $3, $4)
-ON CONFLICT (name) DO UPDATE
-SET key_id = excluded.key_id, value = excluded.value, updated_at = excluded.updated_at
--- sqlPutSecret`
-
 const sqlAddSecret = `INSERT INTO secret (name, key_id, value, updated_at)
 VALUES ($1, $2, $3, $4)
 ON CONFLICT (name) DO NOTHING
@@ -110,7 +104,7 @@ func (db *DB) ReplaceSecrets(ctx context.Context, old, new []Secret, a modelgate
 			}
 			replaced += int(n)
 		}
-		return db.record(ctx, tx, "", a)
+		return db.RecordAudit(ctx, tx, "", a)
 	})
 	return replaced, err
 }

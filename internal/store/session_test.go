@@ -79,6 +79,7 @@ func TestSessions(t *testing.T) {
 // those that have expired go when others begin.
 func TestSessionsAreBounded(t *testing.T) {
 	t.Parallel()
+	const sessionsPerKey = 100
 	each(t, func(t *testing.T, db *DB) {
 		ctx := t.Context()
 		client := createClient(t, db, 1)

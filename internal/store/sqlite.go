@@ -53,6 +53,7 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	common := url.Values{"_busy_timeout": {fmt.Sprint(sqliteBusy.Milliseconds())}, "_foreign_keys": {"1"}}
 	var failed error
 	db.feed = newUsageFeed(o.Yielder)
+	h.Feed = db.feed.tuples.Run
 	db.write, err = sqlite.OpenPool(path, 1, db.feed.modules(), common, url.Values{
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
 		"_pragma": {fmt.Sprintf("page_size(%d)", sqlitePage)},

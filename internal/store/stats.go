@@ -35,7 +35,10 @@ func (db *DB) Stats(ctx context.Context, client modelgate.ClientID, q StatsQuery
 type (
 	StatsQuery = stats.Query
 	StatsSpan  = stats.Span
-	Weight     = stats.Weight
+	// LatencyQuery and LatencyHistogram are of calls by their latency.
+	LatencyQuery     = stats.LatencyQuery
+	LatencyHistogram = stats.LatencyHistogram
+	Weight           = stats.Weight
 )
 
 // The weights.
@@ -67,4 +70,9 @@ func (db *DB) StatsSpans(ctx context.Context, client modelgate.ClientID, q SpanQ
 		return nil, err
 	}
 	return s.Spans(q.Weight, q.Most), nil
+}
+
+// LatencyHistograms is stats.LatencyHistograms.
+func (db *DB) LatencyHistograms(ctx context.Context, client modelgate.ClientID, q LatencyQuery) ([]LatencyHistogram, error) {
+	return stats.LatencyHistograms(ctx, &db.handle, client, q)
 }

@@ -1,5 +1,7 @@
 // Package store keeps what the gateway must not forget, in SQLite or
-// PostgreSQL. It is the only package that knows SQL, with those below it.
+// PostgreSQL. It is the only package that knows SQL, with those below it, whose
+// methods are DB's too: access (who may call), spend (counters, budgets and
+// balances), evidence and billing.
 //
 // Both engines run the same query texts; what differs between them is listed
 // in engine.go. A public method is one transaction. Every method on a
@@ -22,8 +24,10 @@ import (
 	"strings"
 	"time"
 
+	"modelgate/internal/store/access"
 	"modelgate/internal/store/billing"
 	"modelgate/internal/store/evidence"
+	"modelgate/internal/store/spend"
 	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/sqlite"
 	"modelgate/internal/yield"
@@ -74,6 +78,8 @@ type Options struct {
 
 // The methods of the stores below are DB's too.
 type (
+	accessStore   = access.Store
+	spendStore    = spend.Store
 	evidenceStore = evidence.Store
 	billingStore  = billing.Store
 )
@@ -92,14 +98,11 @@ type DB struct {
 	now    func() time.Time
 	// handle is the same database for the packages below.
 	handle sqldb.DB
+	*accessStore
+	*spendStore
 	*evidenceStore
 	*billingStore
-	feed  *usageFeed // nil on PostgreSQL
-	rules rules      // of callers
-	// pedigree remembers the lineages of keys, and watch how long instances
-	// have been silent.
-	pedigree pedigree
-	watch    watch
+	feed     *usageFeed     // nil on PostgreSQL
 	yielder  *yield.Yielder // Options.Yielder
 	progress func(part string, done, total int64)
 	lock     *os.File // held while open in Exclusive mode; nil otherwise
@@ -151,7 +154,9 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	if db.evidenceStore, err = evidence.NewStore(h, o.Software, o.Yielder); err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	db.billingStore = billing.NewStore(h, db.record)
+	db.spendStore = spend.NewStore(h, db.RecordAudit)
+	db.accessStore = access.NewStore(h, db.RecordAudit, db.SwitchBilling)
+	db.billingStore = billing.NewStore(h, db.RecordAudit)
 	if err := db.migrate(ctx, o.Mode); err != nil {
 		return nil, errors.Join(o.fault("migrate database", err), db.Close())
 	}
@@ -176,7 +181,7 @@ func (db *DB) Close() error {
 	return errors.Join(errs...)
 }
 
-// update, snapshot and runMany are those of sqldb.DB.
+// update and snapshot are those of sqldb.DB.
 func (db *DB) update(ctx context.Context, op string, fn func(*sql.Tx) error) error {
 	return db.handle.Update(ctx, op, fn)
 }

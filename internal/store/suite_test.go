@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/store/access"
 	"modelgate/internal/yield"
 	"modelgate/test/testkit"
 )
@@ -147,7 +148,7 @@ func digest(n int) modelgate.Digest { return modelgate.DigestOf(id(n)) }
 
 func issue(t testing.TB, db *DB, client modelgate.ClientID, sub modelgate.SubAccountID, n int) modelgate.Key {
 	t.Helper()
-	k, err := db.IssueKey(t.Context(), client, IssueRequest{SubAccountID: sub, Admit: admit(n)}, audit("key.issue"))
+	k, err := db.IssueKey(t.Context(), client, access.IssueRequest{SubAccountID: sub, Admit: admit(n)}, audit("key.issue"))
 	must(t, err)
 	return k
 }

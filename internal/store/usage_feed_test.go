@@ -106,18 +106,21 @@ func TestFeedCountsWhatSingleStatementsCount(t *testing.T) {
 	stored := func(feed bool) (lines []string) {
 		db := open(t, options(t, "sqlite"))
 		if !feed {
-			db.feed = nil
+			db.feed, db.handle.Feed = nil, nil
 		}
 		rows := odd("c")
 		rows[3].KeyID, rows[5].KeyID = "nul\x00", "bad\xff"
 		must(t, db.update(t.Context(), "slices", func(tx *sql.Tx) error {
 			for i, id := range []string{"c", "k"} {
 				level := []modelgate.Level{modelgate.LevelClient, modelgate.LevelKey}[i]
-				k := counter{modelgate.Counter{ClientID: "c", Level: level, ID: id, Period: modelgate.Total}}
-				if _, err := tx.ExecContext(t.Context(), sqlNewSpend, k.args(nil)...); err != nil {
+				_, err := tx.ExecContext(t.Context(), `INSERT INTO spend (client_id, scope, scope_id, period, period_start, settled, held)
+VALUES ('c', $1, $2, 'total', 0, 0, 1000)`, level, id)
+				if err != nil {
 					return err
 				}
-				if _, err := changeSlice(t.Context(), tx, k, "i", 1000, 1); err != nil {
+				_, err = tx.ExecContext(t.Context(), `INSERT INTO slice (client_id, scope, scope_id, period, period_start, instance, granted, seq, amount)
+VALUES ('c', $1, $2, 'total', 0, 'i', 1000, 1, 1000)`, level, id)
+				if err != nil {
 					return err
 				}
 			}
@@ -130,8 +133,8 @@ func TestFeedCountsWhatSingleStatementsCount(t *testing.T) {
 			book(t, db, "i", part...)
 		}
 		for _, query := range []string{
-			"SELECT concat_ws('|', " + spendColumns + ") FROM spend ORDER BY 1",
-			"SELECT concat_ws('|', " + latencyColumns + ", typeof(client_id), typeof(hour)) FROM latency_histogram ORDER BY 1",
+			"SELECT concat_ws('|', client_id, scope, scope_id, period, period_start, settled, held) FROM spend ORDER BY 1",
+			"SELECT concat_ws('|', client_id, scope, scope_id, hour, latency_class, requests, errors, total_tokens, cost, latency_ms, typeof(client_id), typeof(hour)) FROM latency_histogram ORDER BY 1",
 			"SELECT concat_ws('|', client_id, scope, scope_id, period, period_start, instance, granted, seq, amount) FROM slice ORDER BY 1",
 		} {
 			some, err := sqldb.List(t.Context(), db.read, sqldb.ScanText, query)
@@ -156,7 +159,7 @@ func TestFeedFindsSlicesByTheirKey(t *testing.T) {
 		var id, parent, unused int
 		err = s.Scan(&id, &parent, &unused, &line)
 		return line, err
-	}, "EXPLAIN QUERY PLAN "+sqlSQLiteSliceSpend)
+	}, "EXPLAIN QUERY PLAN "+queries(t)["sqlSQLiteSliceSpend"])
 	must(t, err)
 	if text := strings.Join(plan, "\n"); !strings.Contains(text, "SEARCH slice USING PRIMARY KEY (client_id=?") {
 		t.Errorf("the plan is\n%s", text)

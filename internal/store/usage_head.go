@@ -36,7 +36,7 @@ func readHead(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) (usage
 // counters.
 func (db *DB) lockHeads(ctx context.Context, tx *sql.Tx, clients []modelgate.ClientID) error {
 	names := slices.Compact(slices.Sorted(slices.Values(clients)))
-	return db.runMany(ctx, tx, sqldb.BatchExec{
+	return db.handle.Batch(ctx, tx, sqldb.BatchExec{
 		Text: headInsert,
 		N:    len(names),
 		Args: func(dst []any, i int) []any { return append(dst, string(names[i]), 0, 0, 0) },

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/store"
+	"modelgate/internal/store/spend"
 )
 
 const (
@@ -34,8 +34,8 @@ const (
 
 // AlertLedger is where alerts are noted; *store.DB is one.
 type AlertLedger interface {
-	ClaimAlerts(ctx context.Context, most int, lease time.Duration) ([]store.Alert, error)
-	FinishAlert(context.Context, store.Alert) error
+	ClaimAlerts(ctx context.Context, most int, lease time.Duration) ([]spend.Alert, error)
+	FinishAlert(context.Context, spend.Alert) error
 }
 
 // Alerter tells about budgets that are used up by 50, 80 and 100 percent: a
@@ -74,7 +74,7 @@ func (a *Alerter) deliver(ctx context.Context) error {
 
 // deliverBatch tells of all the alerts before it sends the first: a claim is
 // noted already, and nobody else would tell of it.
-func (a *Alerter) deliverBatch(ctx context.Context, due []store.Alert) error {
+func (a *Alerter) deliverBatch(ctx context.Context, due []spend.Alert) error {
 	for _, alert := range due {
 		if alert.Tries == 1 {
 			a.Count(alert.Percent)
@@ -115,7 +115,7 @@ type alertData struct {
 }
 
 // send posts an alert; anything but a 2xx is a failure.
-func (a *Alerter) send(ctx context.Context, alert *store.Alert) error {
+func (a *Alerter) send(ctx context.Context, alert *spend.Alert) error {
 	if a.URL == "" {
 		return nil
 	}
@@ -158,7 +158,7 @@ func (a *Alerter) client() *http.Client {
 }
 
 // alertID is the same for every try.
-func alertID(a *store.Alert) string {
+func alertID(a *spend.Alert) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%s/%d/%d", a.ClientID, a.Level, a.ID, a.Period, a.Start.Unix(), a.Percent))
 	return "alert_" + hex.EncodeToString(sum[:16])
 }

@@ -21,18 +21,18 @@ import (
 	"time"
 
 	"modelgate"
-	"modelgate/internal/store"
+	"modelgate/internal/store/spend"
 )
 
 // alerts is a ledger in which time passes by hand.
 type alerts struct {
 	mu       sync.Mutex
-	open     []store.Alert
-	finished []store.Alert
+	open     []spend.Alert
+	finished []spend.Alert
 	lost     error // what FinishAlert fails with
 }
 
-func (a *alerts) ClaimAlerts(context.Context, int, time.Duration) ([]store.Alert, error) {
+func (a *alerts) ClaimAlerts(context.Context, int, time.Duration) ([]spend.Alert, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range a.open {
@@ -41,14 +41,14 @@ func (a *alerts) ClaimAlerts(context.Context, int, time.Duration) ([]store.Alert
 	return slices.Clone(a.open), nil
 }
 
-func (a *alerts) FinishAlert(_ context.Context, done store.Alert) error {
+func (a *alerts) FinishAlert(_ context.Context, done spend.Alert) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.lost != nil {
 		return a.lost
 	}
 	a.finished = append(a.finished, done)
-	a.open = slices.DeleteFunc(a.open, func(o store.Alert) bool { return alertID(&o) == alertID(&done) })
+	a.open = slices.DeleteFunc(a.open, func(o spend.Alert) bool { return alertID(&o) == alertID(&done) })
 	return nil
 }
 
@@ -82,8 +82,8 @@ func newReceiver(t *testing.T, statuses ...int) *receiver {
 
 var alertDay = time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
 
-func alertOf(percent int) store.Alert {
-	return store.Alert{
+func alertOf(percent int) spend.Alert {
+	return spend.Alert{
 		ClientID: "c", Level: modelgate.LevelKey, ID: "k", Period: modelgate.Day, Start: alertDay, Percent: percent,
 		Limit: 10 * modelgate.USD, Spend: modelgate.Nano(percent) * modelgate.USD / 10, At: alertDay.Add(12 * time.Hour),
 	}
@@ -101,7 +101,7 @@ func newAlerter(ledger AlertLedger, url string) (*Alerter, *bytes.Buffer, map[in
 func TestAlertsAreToldOnce(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, 204)
-	ledger := &alerts{open: []store.Alert{alertOf(50), alertOf(80), alertOf(100)}}
+	ledger := &alerts{open: []spend.Alert{alertOf(50), alertOf(80), alertOf(100)}}
 	a, log, counts := newAlerter(ledger, r.URL)
 	for range 3 {
 		if err := a.deliver(t.Context()); err != nil {
@@ -134,7 +134,7 @@ func TestAlertsAreToldOnce(t *testing.T) {
 // queue hands each alert out once.
 type queue struct{ alerts }
 
-func (q *queue) ClaimAlerts(_ context.Context, most int, _ time.Duration) ([]store.Alert, error) {
+func (q *queue) ClaimAlerts(_ context.Context, most int, _ time.Duration) ([]spend.Alert, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	out := slices.Clone(q.open[:min(most, len(q.open))])
@@ -152,7 +152,7 @@ func TestManyAlertsAtOnce(t *testing.T) {
 	var told, atFirst atomic.Int64
 	r := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { atFirst.CompareAndSwap(0, told.Load()) }))
 	t.Cleanup(r.Close)
-	var all []store.Alert
+	var all []spend.Alert
 	for i := range 3*alertBatch + 1 {
 		all = append(all, alertOf(50))
 		all[i].ID = fmt.Sprint(i)
@@ -173,7 +173,7 @@ func TestManyAlertsAtOnce(t *testing.T) {
 func TestAlertsAreTriedAgain(t *testing.T) {
 	t.Parallel()
 	r := newReceiver(t, 500, 302, 200)
-	ledger := &alerts{open: []store.Alert{alertOf(80)}}
+	ledger := &alerts{open: []spend.Alert{alertOf(80)}}
 	log, counted := "", 0
 	for range 5 {
 		a, said, counts := newAlerter(ledger, r.URL) // a restart each time
@@ -197,7 +197,7 @@ func TestAlertsEnd(t *testing.T) {
 	t.Parallel()
 	given := alertOf(100)
 	given.Tries = alertTries - 2
-	ledger := &alerts{open: []store.Alert{given}}
+	ledger := &alerts{open: []spend.Alert{given}}
 	a, log, _ := newAlerter(ledger, "http://127.0.0.1:1")
 	for range 4 {
 		if err := a.deliver(t.Context()); err != nil {
@@ -208,7 +208,7 @@ func TestAlertsEnd(t *testing.T) {
 		t.Errorf("%d tries, %d finished, want 2 and 1", n, len(ledger.finished))
 	}
 
-	ledger = &alerts{open: []store.Alert{alertOf(50)}, lost: errors.New("away")}
+	ledger = &alerts{open: []spend.Alert{alertOf(50)}, lost: errors.New("away")}
 	a, _, counts := newAlerter(ledger, "") // no address: the log and the count are all
 	if err := a.deliver(t.Context()); err == nil || counts[50] != 1 {
 		t.Errorf("with the database away: %v, %v", err, counts)
@@ -225,7 +225,7 @@ func TestAlertOfAClient(t *testing.T) {
 	r := newReceiver(t, 200)
 	of := alertOf(50)
 	of.Level, of.ID, of.Period = modelgate.LevelClient, "c", modelgate.Month
-	a, _, _ := newAlerter(&alerts{open: []store.Alert{of}}, r.URL)
+	a, _, _ := newAlerter(&alerts{open: []spend.Alert{of}}, r.URL)
 	a.Secret = "plain"
 	if err := a.deliver(t.Context()); err != nil {
 		t.Fatal(err)

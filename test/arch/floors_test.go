@@ -41,8 +41,10 @@ var floor = map[string]int{
 
 	"internal/pricing/pricefile": 1,
 
+	"internal/store/access":   1,
 	"internal/store/billing":  1,
 	"internal/store/evidence": 1,
+	"internal/store/spend":    1,
 	"internal/store/sqlite":   1,
 	"internal/store/stats":    1,
 

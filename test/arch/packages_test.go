@@ -15,12 +15,6 @@ import (
 // person should be able to hold it in mind.
 const maxPackageLines = 3500
 
-// larger lists packages that are still to be split, with what they may have at
-// most. Lower the figure with every part that moves out.
-var larger = map[string]int{
-	"internal/store": 6400,
-}
-
 // retired are package names that said nothing to a reader from the field, and
 // what they are called now.
 var retired = map[string]string{
@@ -121,14 +115,8 @@ func checkPackage(p *source) (problems []string) {
 			lines += f.lines
 		}
 	}
-	bound, listed := larger[p.name]
-	switch {
-	case !listed && lines > maxPackageLines:
+	if lines > maxPackageLines {
 		problems = append(problems, fmt.Sprintf("%s has %d lines, more than %d: split it", p.name, lines, maxPackageLines))
-	case listed && lines > bound:
-		problems = append(problems, fmt.Sprintf("%s has %d lines, more than the %d that it may have until it is split", p.name, lines, bound))
-	case listed && lines <= maxPackageLines:
-		problems = append(problems, fmt.Sprintf("%s is listed as large and has %d lines: take it off the list", p.name, lines))
 	}
 	if name, ok := retired[path.Base(p.name)]; ok {
 		problems = append(problems, fmt.Sprintf("%s: a package of this name is %s", p.name, name))
@@ -146,8 +134,7 @@ func TestPackageRules(t *testing.T) {
 	}{
 		{sized("internal/x", maxPackageLines), 0},
 		{sized("internal/x", maxPackageLines+1), 1},
-		{sized("internal/store", larger["internal/store"]+1), 1},
-		{sized("internal/store", 10), 1},
+		{sized("internal/store", 10), 0},
 		{sized("internal/purse", 10), 1},
 	} {
 		if got := checkPackage(c.p); len(got) != c.want {

@@ -14,6 +14,7 @@ import (
 	"modelgate"
 	"modelgate/internal/processor"
 	"modelgate/internal/store"
+	"modelgate/internal/store/access"
 	"modelgate/internal/store/billing"
 	"modelgate/internal/worker"
 	"modelgate/test/testkit"
@@ -140,7 +141,7 @@ func fillSeller(t *testing.T, db *store.DB, ids *modelgate.IDs, customers int) (
 	client := modelgate.ClientID(ids.New().String())
 	must(db.CreateClient(t.Context(), modelgate.Client{ID: client, Name: "seller", RoutingPolicy: modelgate.RouteAny,
 		Billing: modelgate.Invoiced, MaxKeys: 1000, Ceiling: modelgate.OpenCeiling()}, record()))
-	must(db.PutProcessorKey(t.Context(), client, store.ProcessorKey{Secret: store.Secret{KeyID: "k", Value: []byte("sealed")}}, store.On, record()))
+	must(db.PutProcessorKey(t.Context(), client, billing.ProcessorKey{KeyID: "k", Value: []byte("sealed")}, billing.On, record()))
 	var subs []endCustomer
 	for i := range customers {
 		e := endCustomer{sub: ids.New().String(), customer: fmt.Sprint("cus_", i)}
@@ -148,7 +149,7 @@ func fillSeller(t *testing.T, db *store.DB, ids *modelgate.IDs, customers int) (
 		must(db.CreateSubAccount(t.Context(), modelgate.SubAccount{ID: id, ClientID: client, Name: e.customer, Slug: fmt.Sprint("s", i),
 			Status: modelgate.SubAccountActive}, record()))
 		must(db.PutMapping(t.Context(), client, modelgate.Mapping{SubAccountID: id, CustomerID: e.customer}, record()))
-		key, err := db.IssueKey(t.Context(), client, store.IssueRequest{SubAccountID: id, Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
+		key, err := db.IssueKey(t.Context(), client, access.IssueRequest{SubAccountID: id, Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
 			k := modelgate.Key{ID: modelgate.KeyID(ids.New().String()), Prefix: "gw_live_00000000", Scopes: []modelgate.Scope{modelgate.InferenceUse}, Entitlements: c.Ceiling.Entitlements}
 			return k, modelgate.DigestOf(string(k.ID)), nil
 		}}, record())

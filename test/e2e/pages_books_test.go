@@ -8,6 +8,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/store"
+	"modelgate/internal/store/access"
 )
 
 // shopBooks writes a history straight into the database.
@@ -64,7 +65,7 @@ func (b *shopBooks) key(scopes []modelgate.Scope, sub modelgate.SubAccountID) st
 	catalog, err := modelgate.NewCatalog(nil, nil)
 	b.must(err)
 	var secret modelgate.Secret
-	k, err := b.db.IssueKey(b.Context(), b.client.ID, store.IssueRequest{
+	k, err := b.db.IssueKey(b.Context(), b.client.ID, access.IssueRequest{
 		SubAccountID: sub,
 		Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
 			wish := modelgate.KeyRequest{Scopes: scopes, SubAccountID: sub}

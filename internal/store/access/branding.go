@@ -1,4 +1,4 @@
-package store
+package access
 
 import (
 	"context"
@@ -39,15 +39,15 @@ func scanBranding(s sqldb.Scanner) (modelgate.Branding, error) {
 
 // Branding returns the organization's branding, not_found while there is
 // none. (spec: GET /gw/branding)
-func (db *DB) Branding(ctx context.Context, client modelgate.ClientID) (modelgate.Branding, error) {
-	b, err := scanBranding(db.read.QueryRowContext(ctx, sqlBranding, client))
+func (s *Store) Branding(ctx context.Context, client modelgate.ClientID) (modelgate.Branding, error) {
+	b, err := scanBranding(s.db.Read.QueryRowContext(ctx, sqlBranding, client))
 	return b, sqldb.Wrap("read branding", sqldb.Missing(err, "branding"))
 }
 
 // BrandingBySlug finds the portal of any organization, for visitors who have
 // not signed in yet. Errors: not_found.
-func (db *DB) BrandingBySlug(ctx context.Context, slug string) (modelgate.Branding, error) {
-	b, err := scanBranding(db.read.QueryRowContext(ctx, sqlBrandingBySlug, slug))
+func (s *Store) BrandingBySlug(ctx context.Context, slug string) (modelgate.Branding, error) {
+	b, err := scanBranding(s.db.Read.QueryRowContext(ctx, sqlBrandingBySlug, slug))
 	return b, sqldb.Wrap("find portal", sqldb.Missing(err, "portal"))
 }
 
@@ -55,12 +55,12 @@ func (db *DB) BrandingBySlug(ctx context.Context, slug string) (modelgate.Brandi
 // time of creation stays, the time of the update is now. Errors: conflict
 // when another organization has the portal slug, not_found for the client.
 // (spec: PUT /gw/branding)
-func (db *DB) PutBranding(ctx context.Context, b modelgate.Branding, a modelgate.Audit) (modelgate.Branding, error) {
+func (s *Store) PutBranding(ctx context.Context, b modelgate.Branding, a modelgate.Audit) (modelgate.Branding, error) {
 	var out modelgate.Branding
-	err := db.update(ctx, "put branding", func(tx *sql.Tx) error {
+	err := s.db.Update(ctx, "put branding", func(tx *sql.Tx) error {
 		var err error
 		out, err = scanBranding(tx.QueryRowContext(ctx, sqlPutBranding, b.ClientID, b.PortalSlug, b.ProductName,
-			b.LogoURL, b.AccentColor, b.AllowSelfIssue, sqldb.Micros(db.now())))
+			b.LogoURL, b.AccentColor, b.AllowSelfIssue, sqldb.Micros(s.db.Now())))
 		switch {
 		case sqldb.Duplicate(err):
 			return modelgate.Errorf(modelgate.Conflict, "portal_slug %q is taken", b.PortalSlug)
@@ -69,7 +69,7 @@ func (db *DB) PutBranding(ctx context.Context, b modelgate.Branding, a modelgate
 		case err != nil:
 			return err
 		}
-		return db.record(ctx, tx, b.ClientID, a)
+		return s.record(ctx, tx, b.ClientID, a)
 	})
 	if err != nil {
 		return modelgate.Branding{}, err

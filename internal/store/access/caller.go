@@ -1,4 +1,4 @@
-package store
+package access
 
 import (
 	"context"
@@ -34,7 +34,7 @@ WHERE k.digest = $1
 //
 // seen is what was found before, nil for nothing. The rules of a key never
 // change and can be thousands: they are taken from there.
-func (db *DB) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (modelgate.Caller, error) {
+func (s *Store) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (modelgate.Caller, error) {
 	var c modelgate.Caller
 	var with modelgate.KeyID // "" is no key's
 	if seen != nil {
@@ -50,9 +50,9 @@ func (db *DB) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Ca
 		&c.RoutingPolicy, &c.Billing, &client.RequestsPerSecond, &client.Burst, &client.Concurrency, sqldb.Document{Into: &c.Ceiling},
 	}
 	constant := len(into)
-	found, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (modelgate.Budget, error) {
+	found, err := sqldb.List(ctx, s.db.Read, func(row sqldb.Scanner) (modelgate.Budget, error) {
 		var b modelgate.Budget
-		err := s.Scan(append(into[:constant], ruleColumn{&db.rules, &c.Entitlements}, ruleColumn{&db.rules, &c.Denies},
+		err := row.Scan(append(into[:constant], ruleColumn{&s.rules, &c.Entitlements}, ruleColumn{&s.rules, &c.Denies},
 			&b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision)...)
 		for i := range constant {
 			into[i] = ignored{} // the same in every row
@@ -70,7 +70,7 @@ func (db *DB) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Ca
 	}
 	c.Limits, c.ExpiresAt = own.Or(client), sqldb.Expires(expiresAt)
 	if issuedBy != "" {
-		above, err := db.inherit(ctx, &c, client)
+		above, err := s.inherit(ctx, &c, client)
 		if err != nil {
 			return modelgate.Caller{}, sqldb.Wrap("look up ancestors", err)
 		}

@@ -1,4 +1,4 @@
-package store
+package access
 
 import (
 	"context"
@@ -49,7 +49,7 @@ func scanClient(s sqldb.Scanner) (modelgate.Client, error) {
 
 // CreateClient adds an organization. Its fields are checked as
 // Client.Validate does.
-func (db *DB) CreateClient(ctx context.Context, c modelgate.Client, a modelgate.Audit) error {
+func (s *Store) CreateClient(ctx context.Context, c modelgate.Client, a modelgate.Audit) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (db *DB) CreateClient(ctx context.Context, c modelgate.Client, a modelgate.
 	if err != nil {
 		return err
 	}
-	return db.update(ctx, "create client", func(tx *sql.Tx) error {
+	return s.db.Update(ctx, "create client", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, sqlInsertClient, c.ID, c.Name, c.RoutingPolicy, c.Billing, c.MaxKeys,
 			c.Limits.RequestsPerSecond, c.Limits.Burst, c.Limits.Concurrency, ceiling, sqldb.Micros(c.CreatedAt))
 		if sqldb.Duplicate(err) {
@@ -66,19 +66,19 @@ func (db *DB) CreateClient(ctx context.Context, c modelgate.Client, a modelgate.
 		if err != nil {
 			return err
 		}
-		return db.record(ctx, tx, c.ID, a)
+		return s.record(ctx, tx, c.ID, a)
 	})
 }
 
 // Client returns one organization or not_found.
-func (db *DB) Client(ctx context.Context, id modelgate.ClientID) (modelgate.Client, error) {
-	c, err := scanClient(db.read.QueryRowContext(ctx, sqlClient, id))
+func (s *Store) Client(ctx context.Context, id modelgate.ClientID) (modelgate.Client, error) {
+	c, err := scanClient(s.db.Read.QueryRowContext(ctx, sqlClient, id))
 	return c, sqldb.Wrap("read client", sqldb.Missing(err, "client"))
 }
 
 // Clients lists all organizations, the oldest first.
-func (db *DB) Clients(ctx context.Context) ([]modelgate.Client, error) {
-	cs, err := sqldb.List(ctx, db.read, scanClient, sqlClients)
+func (s *Store) Clients(ctx context.Context) ([]modelgate.Client, error) {
+	cs, err := sqldb.List(ctx, s.db.Read, scanClient, sqlClients)
 	return cs, sqldb.Wrap("list clients", err)
 }
 
@@ -86,8 +86,8 @@ func (db *DB) Clients(ctx context.Context) ([]modelgate.Client, error) {
 // change or issuance comes between. The id and the time of creation stay. It
 // raises the control version. Errors: not_found, what fn returns, and those
 // of Client.Validate. fn may be called more than once.
-func (db *DB) UpdateClient(ctx context.Context, id modelgate.ClientID, fn func(*modelgate.Client) error, a modelgate.Audit) error {
-	return db.update(ctx, "update client", func(tx *sql.Tx) error {
+func (s *Store) UpdateClient(ctx context.Context, id modelgate.ClientID, fn func(*modelgate.Client) error, a modelgate.Audit) error {
+	return s.db.Update(ctx, "update client", func(tx *sql.Tx) error {
 		c, err := lockClient(ctx, tx, id)
 		if err != nil {
 			return err
@@ -108,13 +108,13 @@ func (db *DB) UpdateClient(ctx context.Context, id modelgate.ClientID, fn func(*
 		if err != nil {
 			return err
 		}
-		if err := db.record(ctx, tx, id, a); err != nil {
+		if err := s.record(ctx, tx, id, a); err != nil {
 			return err
 		}
 		if c.Billing != billing {
-			return db.switchBilling(ctx, tx, id, c.Billing, a)
+			return s.switchBilling(ctx, tx, id, c.Billing, a)
 		}
-		return raiseControl(ctx, tx)
+		return sqldb.RaiseControl(ctx, tx)
 	})
 }
 

@@ -1,4 +1,4 @@
-package store
+package access
 
 import (
 	"context"
@@ -54,9 +54,9 @@ var errSubAccount = &modelgate.Error{Kind: modelgate.Forbidden, Message: "sub-ac
 // modelgate.ErrOutlives, modelgate.ErrKeyCap,
 // modelgate.ErrSelfIssueCap.
 // (spec: POST /gw/keys)
-func (db *DB) IssueKey(ctx context.Context, client modelgate.ClientID, r IssueRequest, a modelgate.Audit) (modelgate.Key, error) {
+func (s *Store) IssueKey(ctx context.Context, client modelgate.ClientID, r IssueRequest, a modelgate.Audit) (modelgate.Key, error) {
 	var key modelgate.Key
-	err := db.update(ctx, "issue key", func(tx *sql.Tx) error {
+	err := s.db.Update(ctx, "issue key", func(tx *sql.Tx) error {
 		c, err := lockClient(ctx, tx, client)
 		if err != nil {
 			return err
@@ -78,7 +78,7 @@ func (db *DB) IssueKey(ctx context.Context, client modelgate.ClientID, r IssueRe
 		if err := from.bind(&k); err != nil {
 			return err
 		}
-		if err := db.underCap(ctx, tx, c, r, boundCap(&sub, &from)); err != nil {
+		if err := s.underCap(ctx, tx, c, r, boundCap(&sub, &from)); err != nil {
 			return err
 		}
 		k.ClientID, k.SubAccountID, k.Status = client, r.SubAccountID, modelgate.KeyActive
@@ -92,7 +92,7 @@ func (db *DB) IssueKey(ctx context.Context, client modelgate.ClientID, r IssueRe
 		if a.Change, err = json.Marshal(key.Issuance()); err != nil {
 			return err
 		}
-		return db.record(ctx, tx, client, a)
+		return s.record(ctx, tx, client, a)
 	})
 	if err != nil {
 		return modelgate.Key{}, err
@@ -157,8 +157,8 @@ func activeSubAccount(ctx context.Context, tx *sql.Tx, client modelgate.ClientID
 
 // underCap counts the live keys of the client, and those of the sub-account
 // where it or the request bounds them.
-func (db *DB) underCap(ctx context.Context, tx *sql.Tx, c modelgate.Client, r IssueRequest, bound int) error {
-	now := sqldb.Micros(db.now())
+func (s *Store) underCap(ctx context.Context, tx *sql.Tx, c modelgate.Client, r IssueRequest, bound int) error {
+	now := sqldb.Micros(s.db.Now())
 	var live int
 	if err := tx.QueryRowContext(ctx, sqlCountLiveKeys, c.ID, now).Scan(&live); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package store
+package access
 
 import (
 	"context"
@@ -97,9 +97,9 @@ type KeyList struct {
 
 // Keys lists keys of every state, the newest first, and reports whether more
 // follow. (spec: GET /gw/keys)
-func (db *DB) Keys(ctx context.Context, client modelgate.ClientID, l KeyList) ([]modelgate.Key, bool, error) {
+func (s *Store) Keys(ctx context.Context, client modelgate.ClientID, l KeyList) ([]modelgate.Key, bool, error) {
 	at, id := l.After.Bound()
-	rows, err := sqldb.List(ctx, db.read, scanKey, sqlKeys, client, string(l.SubAccountID), at, id, sqldb.Fetch(l.Limit), l.SelfIssued)
+	rows, err := sqldb.List(ctx, s.db.Read, scanKey, sqlKeys, client, string(l.SubAccountID), at, id, sqldb.Fetch(l.Limit), l.SelfIssued)
 	rows, more := sqldb.Page(rows, l.Limit)
 	return rows, more, sqldb.Wrap("list keys", err)
 }
@@ -114,16 +114,16 @@ type KeyScope struct {
 // and returns their digests, so that caches can drop them; the key's own comes
 // first. Revoking a revoked key changes nothing. It raises the control version.
 // Errors: not_found. (spec: DELETE /gw/keys/{id})
-func (db *DB) RevokeKey(ctx context.Context, client modelgate.ClientID, s KeyScope, id modelgate.KeyID, a modelgate.Audit) ([]modelgate.Digest, error) {
-	return db.revokeKey(ctx, client, s, id, a, func(tx *sql.Tx) ([]modelgate.Digest, error) {
+func (s *Store) RevokeKey(ctx context.Context, client modelgate.ClientID, in KeyScope, id modelgate.KeyID, a modelgate.Audit) ([]modelgate.Digest, error) {
+	return s.revokeKey(ctx, client, in, id, a, func(tx *sql.Tx) ([]modelgate.Digest, error) {
 		return sqldb.List(ctx, tx, scanDigest, sqlRevokeDescendants, client, id)
 	})
 }
 
 // RevokeKeyAlone is RevokeKey but for the keys that were issued below it: they
 // go on below its own ancestors, and what was set on it binds them no more.
-func (db *DB) RevokeKeyAlone(ctx context.Context, client modelgate.ClientID, s KeyScope, id modelgate.KeyID, a modelgate.Audit) ([]modelgate.Digest, error) {
-	return db.revokeKey(ctx, client, s, id, a, func(tx *sql.Tx) ([]modelgate.Digest, error) {
+func (s *Store) RevokeKeyAlone(ctx context.Context, client modelgate.ClientID, in KeyScope, id modelgate.KeyID, a modelgate.Audit) ([]modelgate.Digest, error) {
+	return s.revokeKey(ctx, client, in, id, a, func(tx *sql.Tx) ([]modelgate.Digest, error) {
 		_, err := tx.ExecContext(ctx, sqlHandOn, client, id)
 		return nil, err
 	})
@@ -131,20 +131,20 @@ func (db *DB) RevokeKeyAlone(ctx context.Context, client modelgate.ClientID, s K
 
 // revokeKey locks the client, so that no key is issued below the revoked one
 // meanwhile.
-func (db *DB) revokeKey(ctx context.Context, client modelgate.ClientID, s KeyScope, id modelgate.KeyID, a modelgate.Audit,
+func (s *Store) revokeKey(ctx context.Context, client modelgate.ClientID, in KeyScope, id modelgate.KeyID, a modelgate.Audit,
 	below func(*sql.Tx) ([]modelgate.Digest, error)) (digests []modelgate.Digest, err error) {
-	err = db.update(ctx, "revoke key", func(tx *sql.Tx) error {
+	err = s.db.Update(ctx, "revoke key", func(tx *sql.Tx) error {
 		if _, err := lockClient(ctx, tx, client); err != nil {
 			return sqldb.Missing(err, "key")
 		}
-		own, err := scanDigest(tx.QueryRowContext(ctx, sqlRevokeKey, client, id, string(s.SubAccountID), s.SelfIssued))
+		own, err := scanDigest(tx.QueryRowContext(ctx, sqlRevokeKey, client, id, string(in.SubAccountID), in.SelfIssued))
 		if errors.Is(err, sql.ErrNoRows) {
-			own, err = scanDigest(tx.QueryRowContext(ctx, sqlKeyDigest, client, id, string(s.SubAccountID), s.SelfIssued))
+			own, err = scanDigest(tx.QueryRowContext(ctx, sqlKeyDigest, client, id, string(in.SubAccountID), in.SelfIssued))
 			if err != nil {
 				return sqldb.Missing(err, "key")
 			}
 			digests = []modelgate.Digest{own}
-			return db.record(ctx, tx, client, a)
+			return s.record(ctx, tx, client, a)
 		}
 		if err != nil {
 			return err
@@ -154,10 +154,10 @@ func (db *DB) revokeKey(ctx context.Context, client modelgate.ClientID, s KeySco
 			return err
 		}
 		digests = append([]modelgate.Digest{own}, others...)
-		if err := db.record(ctx, tx, client, a); err != nil {
+		if err := s.record(ctx, tx, client, a); err != nil {
 			return err
 		}
-		return raiseControl(ctx, tx)
+		return sqldb.RaiseControl(ctx, tx)
 	})
 	return digests, err
 }
@@ -171,25 +171,25 @@ func scanDigest(s sqldb.Scanner) (d modelgate.Digest, err error) {
 
 // FindKey returns any organization's key or not_found. It is for the operator
 // alone, who names keys without saying whose they are.
-func (db *DB) FindKey(ctx context.Context, id modelgate.KeyID) (modelgate.Key, error) {
-	k, err := scanKey(db.read.QueryRowContext(ctx, sqlFindKey, id))
+func (s *Store) FindKey(ctx context.Context, id modelgate.KeyID) (modelgate.Key, error) {
+	k, err := scanKey(s.db.Read.QueryRowContext(ctx, sqlFindKey, id))
 	return k, sqldb.Wrap("find key", sqldb.Missing(err, "key"))
 }
 
 // FindKeyByDigest returns the key with a secret, of whatever organization, or
 // not_found. It is the operator's look-up.
-func (db *DB) FindKeyByDigest(ctx context.Context, d modelgate.Digest) (modelgate.Key, error) {
-	k, err := scanKey(db.read.QueryRowContext(ctx, sqlFindKeyByDigest, d[:]))
+func (s *Store) FindKeyByDigest(ctx context.Context, d modelgate.Digest) (modelgate.Key, error) {
+	k, err := scanKey(s.db.Read.QueryRowContext(ctx, sqlFindKeyByDigest, d[:]))
 	return k, sqldb.Wrap("find key by digest", sqldb.Missing(err, "key"))
 }
 
 // SetKeyLimits replaces all limits of a key; nil fields fall back to the
 // client's. It raises the control version. Errors: not_found, bad_request.
-func (db *DB) SetKeyLimits(ctx context.Context, client modelgate.ClientID, id modelgate.KeyID, l modelgate.Limits, a modelgate.Audit) error {
+func (s *Store) SetKeyLimits(ctx context.Context, client modelgate.ClientID, id modelgate.KeyID, l modelgate.Limits, a modelgate.Audit) error {
 	if err := l.Validate(); err != nil {
 		return err
 	}
-	return db.update(ctx, "set key limits", func(tx *sql.Tx) error {
+	return s.db.Update(ctx, "set key limits", func(tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, sqlSetKeyLimits, client, id, l.RequestsPerSecond, l.Burst, l.Concurrency)
 		if err != nil {
 			return err
@@ -197,15 +197,15 @@ func (db *DB) SetKeyLimits(ctx context.Context, client modelgate.ClientID, id mo
 		if err := sqldb.OneRow(r, "key"); err != nil {
 			return err
 		}
-		if err := db.record(ctx, tx, client, a); err != nil {
+		if err := s.record(ctx, tx, client, a); err != nil {
 			return err
 		}
-		return raiseControl(ctx, tx)
+		return sqldb.RaiseControl(ctx, tx)
 	})
 }
 
 // TouchKeys notes when keys were last used. A time never moves back, and an
 // unknown key is ignored.
-func (db *DB) TouchKeys(ctx context.Context, used map[modelgate.KeyID]time.Time) error {
-	return noteUses(ctx, db, "touch keys", sqlTouchKey, used)
+func (s *Store) TouchKeys(ctx context.Context, used map[modelgate.KeyID]time.Time) error {
+	return noteUses(ctx, s.db, "touch keys", sqlTouchKey, used)
 }

@@ -1,4 +1,4 @@
-package store
+package access
 
 import (
 	"context"
@@ -47,6 +47,13 @@ WHERE k.client_id = $1
 ORDER BY l.key_id, l.generation
 -- sqlLineagesOfClient`
 
+// LineagesOfClient are the lineages of all keys of a client.
+func LineagesOfClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) (map[modelgate.KeyID][]modelgate.KeyID, error) {
+	all := lineages{}
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) { return struct{}{}, all.add(s) }, sqlLineagesOfClient, client)
+	return all, err
+}
+
 // lineageSelect reads the lineages of keys.
 func lineageSelect(keys int) string {
 	return sqldb.Tuples("SELECT key_id, ancestor_id\nFROM key_lineage\nWHERE key_id IN ", 1, keys, 1) +
@@ -74,41 +81,38 @@ type pedigree struct {
 	known lineages
 }
 
-// lineagesOf are the lineages of the keys that made some calls. Only keys of
-// sub-accounts have any.
-func (db *DB) lineagesOf(ctx context.Context, tx *sql.Tx, calls charges) (lineages, error) {
-	var out lineages
+// Lineages are the ancestors of some keys, the issuer first, as they were when
+// each key was issued. A key without any is left out.
+func (s *Store) Lineages(ctx context.Context, tx *sql.Tx, keys []modelgate.KeyID) (map[modelgate.KeyID][]modelgate.KeyID, error) {
+	if len(keys) == 0 {
+		return nil, nil
+	}
+	out := make(lineages)
 	var unknown []modelgate.KeyID
 	read := make(lineages)
-	db.pedigree.mu.Lock()
-	for c := range calls {
-		if c.subAccount == "" {
-			continue
-		}
-		if out == nil {
-			out = make(lineages)
-		}
-		ancestors, known := db.pedigree.known[c.key]
-		if _, asked := read[c.key]; !known && !asked {
-			unknown, read[c.key] = append(unknown, c.key), nil
+	s.pedigree.mu.Lock()
+	for _, key := range keys {
+		ancestors, known := s.pedigree.known[key]
+		if _, asked := read[key]; !known && !asked {
+			unknown, read[key] = append(unknown, key), nil
 		} else if len(ancestors) > 0 {
-			out[c.key] = ancestors
+			out[key] = ancestors
 		}
 	}
-	db.pedigree.mu.Unlock()
-	err := db.runMany(ctx, tx, sqldb.BatchExec{Text: lineageSelect, N: len(unknown), Scan: read.add, Args: func(dst []any, i int) []any {
+	s.pedigree.mu.Unlock()
+	err := s.db.Batch(ctx, tx, sqldb.BatchExec{Text: lineageSelect, N: len(unknown), Scan: read.add, Args: func(dst []any, i int) []any {
 		return append(dst, sqldb.Clean(string(unknown[i])))
 	}})
 	if err != nil || len(unknown) == 0 {
 		return out, err
 	}
-	db.pedigree.mu.Lock()
-	defer db.pedigree.mu.Unlock()
-	if db.pedigree.known == nil || len(db.pedigree.known) > knownLineages {
-		db.pedigree.known = make(lineages)
+	s.pedigree.mu.Lock()
+	defer s.pedigree.mu.Unlock()
+	if s.pedigree.known == nil || len(s.pedigree.known) > knownLineages {
+		s.pedigree.known = make(lineages)
 	}
 	for key, ancestors := range read {
-		db.pedigree.known[key] = ancestors
+		s.pedigree.known[key] = ancestors
 		if len(ancestors) > 0 {
 			out[key] = ancestors
 		}
@@ -144,8 +148,8 @@ func issuer(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, id model
 }
 
 // inherit adds what binds a caller through its ancestors.
-func (db *DB) inherit(ctx context.Context, c *modelgate.Caller, client modelgate.Limits) ([]modelgate.Budget, error) {
-	found, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (modelgate.Budget, error) {
+func (s *Store) inherit(ctx context.Context, c *modelgate.Caller, client modelgate.Limits) ([]modelgate.Budget, error) {
+	found, err := sqldb.List(ctx, s.db.Read, func(s sqldb.Scanner) (modelgate.Budget, error) {
 		b := modelgate.Budget{Level: modelgate.LevelKey}
 		var own modelgate.Limits
 		err := s.Scan(&b.Generation, &b.ID, &own.RequestsPerSecond, &own.Burst, &own.Concurrency, &b.Period, &b.Limit, &b.Revision)

@@ -1,4 +1,4 @@
-package store
+package access
 
 import (
 	"context"
@@ -66,64 +66,64 @@ const (
 
 // SessionVersion is a number that grows whenever sessions are ended before
 // their time. Reading it is cheap enough to be done every second.
-func (db *DB) SessionVersion(ctx context.Context) (int64, error) {
+func (s *Store) SessionVersion(ctx context.Context) (int64, error) {
 	var v int64
-	err := db.read.QueryRowContext(ctx, sqlSessionVersion).Scan(&v)
+	err := s.db.Read.QueryRowContext(ctx, sqlSessionVersion).Scan(&v)
 	return v, sqldb.Wrap("read session version", err)
 }
 
 // StartSession keeps a new session under the digest of its cookie. The key's
 // oldest sessions end where it has more than a hundred, and sessions that have
 // expired are swept out.
-func (db *DB) StartSession(ctx context.Context, s modelgate.Session, cookie modelgate.Digest) error {
-	return db.update(ctx, "start session", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, sqlInsertSession, string(s.ID), cookie[:], string(s.Kind), s.Place, string(s.ClientID), string(s.KeyID),
-			sqldb.Micros(s.CreatedAt), sqldb.Micros(s.LastSeenAt), sqldb.Micros(s.ExpiresAt))
+func (s *Store) StartSession(ctx context.Context, n modelgate.Session, cookie modelgate.Digest) error {
+	return s.db.Update(ctx, "start session", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, sqlInsertSession, string(n.ID), cookie[:], string(n.Kind), n.Place, string(n.ClientID), string(n.KeyID),
+			sqldb.Micros(n.CreatedAt), sqldb.Micros(n.LastSeenAt), sqldb.Micros(n.ExpiresAt))
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, sqlSweepSessions, sqldb.Micros(db.now()), sweptSessions); err != nil {
+		if _, err := tx.ExecContext(ctx, sqlSweepSessions, sqldb.Micros(s.db.Now()), sweptSessions); err != nil {
 			return err
 		}
-		return endSessions(ctx, tx, sqlEndOldSessions, string(s.KeyID), sessionsPerKey)
+		return endSessions(ctx, tx, sqlEndOldSessions, string(n.KeyID), sessionsPerKey)
 	})
 }
 
 // Session is the session with the digest of a cookie, ended by time or not.
 // Errors: modelgate.ErrUnauthorized where there is none.
-func (db *DB) Session(ctx context.Context, cookie modelgate.Digest) (modelgate.Session, error) {
-	var s modelgate.Session
+func (s *Store) Session(ctx context.Context, cookie modelgate.Digest) (modelgate.Session, error) {
+	var found modelgate.Session
 	var key []byte
-	err := db.read.QueryRowContext(ctx, sqlSession, cookie[:]).Scan(&s.ID, &s.Kind, &s.Place, &s.ClientID, &s.KeyID, &key,
-		sqldb.Moment{Into: &s.CreatedAt}, sqldb.Moment{Into: &s.LastSeenAt}, sqldb.Moment{Into: &s.ExpiresAt})
+	err := s.db.Read.QueryRowContext(ctx, sqlSession, cookie[:]).Scan(&found.ID, &found.Kind, &found.Place, &found.ClientID, &found.KeyID, &key,
+		sqldb.Moment{Into: &found.CreatedAt}, sqldb.Moment{Into: &found.LastSeenAt}, sqldb.Moment{Into: &found.ExpiresAt})
 	if errors.Is(err, sql.ErrNoRows) {
-		return s, modelgate.ErrUnauthorized
+		return found, modelgate.ErrUnauthorized
 	}
-	copy(s.Key[:], key)
-	return s, sqldb.Wrap("look up session", err)
+	copy(found.Key[:], key)
+	return found, sqldb.Wrap("look up session", err)
 }
 
 // EndSession ends the session with the digest of a cookie for good, if it was
 // opened in a place. To end one that is not there changes nothing, and costs a
 // read: anybody may ask for it.
-func (db *DB) EndSession(ctx context.Context, cookie modelgate.Digest, place string) error {
-	found, err := db.Session(ctx, cookie)
+func (s *Store) EndSession(ctx context.Context, cookie modelgate.Digest, place string) error {
+	found, err := s.Session(ctx, cookie)
 	if modelgate.KindOf(err) == modelgate.Unauthorized || err == nil && found.Place != place {
 		return nil
 	}
 	// Where the read failed the change is tried all the same: it is repeated on
 	// a new connection.
-	return db.update(ctx, "end session", func(tx *sql.Tx) error { return endSessions(ctx, tx, sqlEndSession, cookie[:], place) })
+	return s.db.Update(ctx, "end session", func(tx *sql.Tx) error { return endSessions(ctx, tx, sqlEndSession, cookie[:], place) })
 }
 
 // EndSessionsOfKey ends every session that was opened with a key.
-func (db *DB) EndSessionsOfKey(ctx context.Context, id modelgate.KeyID) error {
-	return db.update(ctx, "end sessions", func(tx *sql.Tx) error { return endSessions(ctx, tx, sqlEndSessionsOfKey, string(id)) })
+func (s *Store) EndSessionsOfKey(ctx context.Context, id modelgate.KeyID) error {
+	return s.db.Update(ctx, "end sessions", func(tx *sql.Tx) error { return endSessions(ctx, tx, sqlEndSessionsOfKey, string(id)) })
 }
 
 // endSessions deletes sessions and, where there were any, raises the version
-// that tells other instances. It comes last in a transaction, as raiseControl
-// does.
+// that tells other instances. It comes last in a transaction, as
+// sqldb.RaiseControl does.
 func endSessions(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
 	r, err := tx.ExecContext(ctx, query, args...)
 	if err != nil {
@@ -138,18 +138,18 @@ func endSessions(ctx context.Context, tx *sql.Tx, query string, args ...any) err
 
 // TouchSessions notes when sessions were last used. A time never moves back,
 // and an unknown session is ignored.
-func (db *DB) TouchSessions(ctx context.Context, used map[modelgate.SessionID]time.Time) error {
-	return noteUses(ctx, db, "touch sessions", sqlTouchSession, used)
+func (s *Store) TouchSessions(ctx context.Context, used map[modelgate.SessionID]time.Time) error {
+	return noteUses(ctx, s.db, "touch sessions", sqlTouchSession, used)
 }
 
 // touchesPerTx keeps the transactions of noteUses short.
 const touchesPerTx = 100
 
 // noteUses notes last uses with a query that takes an id and an instant.
-func noteUses[ID ~string](ctx context.Context, db *DB, what, query string, used map[ID]time.Time) error {
+func noteUses[ID ~string](ctx context.Context, db *sqldb.DB, what, query string, used map[ID]time.Time) error {
 	ids := slices.Sorted(maps.Keys(used)) // one order for all instances: no deadlocks
 	for part := range slices.Chunk(ids, touchesPerTx) {
-		err := db.update(ctx, what, func(tx *sql.Tx) error {
+		err := db.Update(ctx, what, func(tx *sql.Tx) error {
 			for _, id := range part {
 				if _, err := tx.ExecContext(ctx, query, string(id), sqldb.Micros(used[id])); err != nil {
 					return err

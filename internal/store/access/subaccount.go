@@ -1,4 +1,4 @@
-package store
+package access
 
 import (
 	"context"
@@ -37,41 +37,41 @@ func scanSubAccount(s sqldb.Scanner) (modelgate.SubAccount, error) {
 }
 
 // SubAccounts lists the sub-accounts of an organization, the oldest first.
-func (db *DB) SubAccounts(ctx context.Context, client modelgate.ClientID) ([]modelgate.SubAccount, error) {
-	rows, err := sqldb.List(ctx, db.read, scanSubAccount, sqlSubAccounts, client)
+func (s *Store) SubAccounts(ctx context.Context, client modelgate.ClientID) ([]modelgate.SubAccount, error) {
+	rows, err := sqldb.List(ctx, s.db.Read, scanSubAccount, sqlSubAccounts, client)
 	return rows, sqldb.Wrap("list sub-accounts", err)
 }
 
 // SubAccount returns one sub-account of the organization or not_found.
-func (db *DB) SubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID) (modelgate.SubAccount, error) {
-	s, err := scanSubAccount(db.read.QueryRowContext(ctx, sqlSubAccount, client, id))
-	return s, sqldb.Wrap("read sub-account", sqldb.Missing(err, "sub-account"))
+func (s *Store) SubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID) (modelgate.SubAccount, error) {
+	found, err := scanSubAccount(s.db.Read.QueryRowContext(ctx, sqlSubAccount, client, id))
+	return found, sqldb.Wrap("read sub-account", sqldb.Missing(err, "sub-account"))
 }
 
 // CreateSubAccount adds a sub-account. Errors: conflict when the organization
 // has one with this slug, not_found for the client.
 // (spec: POST /gw/subaccounts)
-func (db *DB) CreateSubAccount(ctx context.Context, s modelgate.SubAccount, a modelgate.Audit) error {
-	return db.update(ctx, "create sub-account", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, sqlInsertSubAccount, s.ID, s.ClientID, s.Name, s.Slug, s.Status, int64(s.Markup), s.MaxKeys,
-			sqldb.Micros(s.CreatedAt))
+func (s *Store) CreateSubAccount(ctx context.Context, n modelgate.SubAccount, a modelgate.Audit) error {
+	return s.db.Update(ctx, "create sub-account", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, sqlInsertSubAccount, n.ID, n.ClientID, n.Name, n.Slug, n.Status, int64(n.Markup), n.MaxKeys,
+			sqldb.Micros(n.CreatedAt))
 		switch {
 		case sqldb.Duplicate(err):
-			return modelgate.Errorf(modelgate.Conflict, "a sub-account with the slug %q exists already", s.Slug)
+			return modelgate.Errorf(modelgate.Conflict, "a sub-account with the slug %q exists already", n.Slug)
 		case sqldb.Dangling(err):
 			return modelgate.Errorf(modelgate.NotFound, "client not found")
 		case err != nil:
 			return err
 		}
-		return db.record(ctx, tx, s.ClientID, a)
+		return s.record(ctx, tx, n.ClientID, a)
 	})
 }
 
 // PatchSubAccount changes the fields that are set, all or none. A new status
 // or markup raises the control version. Errors: not_found.
 // (spec: PATCH /gw/subaccounts/{id})
-func (db *DB) PatchSubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID, p modelgate.SubAccountPatch, a modelgate.Audit) error {
-	return db.update(ctx, "patch sub-account", func(tx *sql.Tx) error {
+func (s *Store) PatchSubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID, p modelgate.SubAccountPatch, a modelgate.Audit) error {
+	return s.db.Update(ctx, "patch sub-account", func(tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, sqlPatchSubAccount, client, id, p.Status, p.Name, p.Markup, p.MaxKeys)
 		if err != nil {
 			return err
@@ -79,12 +79,12 @@ func (db *DB) PatchSubAccount(ctx context.Context, client modelgate.ClientID, id
 		if err := sqldb.OneRow(r, "sub-account"); err != nil {
 			return err
 		}
-		if err := db.record(ctx, tx, client, a); err != nil {
+		if err := s.record(ctx, tx, client, a); err != nil {
 			return err
 		}
 		if p.Status == nil && p.Markup == nil {
 			return nil
 		}
-		return raiseControl(ctx, tx)
+		return sqldb.RaiseControl(ctx, tx)
 	})
 }

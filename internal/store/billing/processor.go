@@ -1,4 +1,4 @@
-package store
+package billing
 
 import (
 	"context"
@@ -30,6 +30,12 @@ const sqlToggleProcessor = `UPDATE processor_config
 SET enabled_at = CASE WHEN enabled THEN enabled_at ELSE $3 END, enabled = $2, updated_at = $3
 WHERE client_id = $1
 -- sqlToggleProcessor`
+
+const sqlPutProcessorSecret = `INSERT INTO secret (name, key_id, value, updated_at)
+VALUES ($1, $2, $3, $4)
+ON CONFLICT (name) DO UPDATE
+SET key_id = excluded.key_id, value = excluded.value, updated_at = excluded.updated_at
+-- sqlPutProcessorSecret`
 
 const sqlMappings = `SELECT sub_account_id, customer_id
 FROM processor_mapping
@@ -64,9 +70,9 @@ func ProcessorSecret(client modelgate.ClientID) string { return "processor/" + s
 
 // ProcessorConfig reads an organization's billing export; one that has never
 // set any has the zero value.
-func (db *DB) ProcessorConfig(ctx context.Context, client modelgate.ClientID) (ProcessorConfig, error) {
+func (s *Store) ProcessorConfig(ctx context.Context, client modelgate.ClientID) (ProcessorConfig, error) {
 	var c ProcessorConfig
-	err := db.snapshot(ctx, "read processor configuration", func(tx *sql.Tx) error {
+	err := s.db.Snapshot(ctx, "read processor configuration", func(tx *sql.Tx) error {
 		err := tx.QueryRowContext(ctx, sqlProcessorConfig, client).Scan(&c.Enabled, &c.Generation)
 		if err != nil {
 			return err
@@ -85,10 +91,9 @@ func (db *DB) ProcessorConfig(ctx context.Context, client modelgate.ClientID) (P
 // enables or disables the export. Generation is that of the key with the same
 // text, 0 where there is none: what was tried with that one may be tried with
 // this one. Errors: not_found for the client. (spec: PUT /gw/processor/config)
-func (db *DB) PutProcessorKey(ctx context.Context, client modelgate.ClientID, key ProcessorKey, enabled Switch, a modelgate.Audit) error {
-	key.Name = ProcessorSecret(client)
-	return db.update(ctx, "put processor key", func(tx *sql.Tx) error {
-		now := sqldb.Micros(db.now())
+func (s *Store) PutProcessorKey(ctx context.Context, client modelgate.ClientID, key ProcessorKey, enabled Switch, a modelgate.Audit) error {
+	return s.db.Update(ctx, "put processor key", func(tx *sql.Tx) error {
+		now := sqldb.Micros(s.db.Now())
 		_, err := tx.ExecContext(ctx, sqlPutProcessorKey, client, bool(enabled), now, key.Generation)
 		if sqldb.Dangling(err) {
 			return modelgate.Errorf(modelgate.NotFound, "client not found")
@@ -96,10 +101,10 @@ func (db *DB) PutProcessorKey(ctx context.Context, client modelgate.ClientID, ke
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, sqlPutSecret, key.Name, key.KeyID, key.Value, now); err != nil {
+		if _, err := tx.ExecContext(ctx, sqlPutProcessorSecret, ProcessorSecret(client), key.KeyID, key.Value, now); err != nil {
 			return err
 		}
-		return db.record(ctx, tx, client, a)
+		return s.record(ctx, tx, client, a)
 	})
 }
 
@@ -115,9 +120,9 @@ const (
 // SwitchProcessor enables or disables the export. Without a key the former is
 // a bad_request and the latter changes nothing.
 // (spec: PUT /gw/processor/config)
-func (db *DB) SwitchProcessor(ctx context.Context, client modelgate.ClientID, to Switch, a modelgate.Audit) error {
-	return db.update(ctx, "switch processor", func(tx *sql.Tx) error {
-		r, err := tx.ExecContext(ctx, sqlToggleProcessor, client, bool(to), sqldb.Micros(db.now()))
+func (s *Store) SwitchProcessor(ctx context.Context, client modelgate.ClientID, to Switch, a modelgate.Audit) error {
+	return s.db.Update(ctx, "switch processor", func(tx *sql.Tx) error {
+		r, err := tx.ExecContext(ctx, sqlToggleProcessor, client, bool(to), sqldb.Micros(s.db.Now()))
 		if err != nil {
 			return err
 		}
@@ -126,7 +131,7 @@ func (db *DB) SwitchProcessor(ctx context.Context, client modelgate.ClientID, to
 		case err != nil:
 			return err
 		case n > 0:
-			return db.record(ctx, tx, client, a)
+			return s.record(ctx, tx, client, a)
 		case to == On:
 			return modelgate.Errorf(modelgate.BadRequest, "no processor key is configured; send api_key with enabled")
 		}
@@ -136,11 +141,12 @@ func (db *DB) SwitchProcessor(ctx context.Context, client modelgate.ClientID, to
 
 // ProcessorKey is the sealed key of an organization and its generation.
 type ProcessorKey struct {
-	Secret
+	KeyID      string // of the master key
+	Value      []byte // sealed
 	Generation int64
 }
 
-const sqlProcessorKey = `SELECT s.name, s.key_id, s.value, c.generation
+const sqlProcessorKey = `SELECT s.key_id, s.value, c.generation
 FROM processor_config c
 JOIN secret s ON s.name = $2
 WHERE c.client_id = $1
@@ -148,9 +154,9 @@ WHERE c.client_id = $1
 
 // ProcessorKey reads an organization's key. Errors: bad_request while it has
 // left none.
-func (db *DB) ProcessorKey(ctx context.Context, client modelgate.ClientID) (ProcessorKey, error) {
+func (s *Store) ProcessorKey(ctx context.Context, client modelgate.ClientID) (ProcessorKey, error) {
 	var k ProcessorKey
-	err := db.read.QueryRowContext(ctx, sqlProcessorKey, client, ProcessorSecret(client)).Scan(&k.Name, &k.KeyID, &k.Value, &k.Generation)
+	err := s.db.Read.QueryRowContext(ctx, sqlProcessorKey, client, ProcessorSecret(client)).Scan(&k.KeyID, &k.Value, &k.Generation)
 	if errors.Is(err, sql.ErrNoRows) {
 		return k, modelgate.Errorf(modelgate.BadRequest, "no processor key is configured")
 	}
@@ -160,23 +166,23 @@ func (db *DB) ProcessorKey(ctx context.Context, client modelgate.ClientID) (Proc
 // PutMapping maps a sub-account to a customer of the processor, in the place
 // of the one before. Errors: not_found for a sub-account that is not the
 // organization's. (spec: PUT /gw/processor/mappings/{sub_account_id})
-func (db *DB) PutMapping(ctx context.Context, client modelgate.ClientID, m modelgate.Mapping, a modelgate.Audit) error {
-	return db.update(ctx, "put mapping", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, sqlPutMapping, client, m.SubAccountID, m.CustomerID, sqldb.Micros(db.now()))
+func (s *Store) PutMapping(ctx context.Context, client modelgate.ClientID, m modelgate.Mapping, a modelgate.Audit) error {
+	return s.db.Update(ctx, "put mapping", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, sqlPutMapping, client, m.SubAccountID, m.CustomerID, sqldb.Micros(s.db.Now()))
 		if sqldb.Dangling(err) {
 			return modelgate.Errorf(modelgate.NotFound, "sub-account not found")
 		}
 		if err != nil {
 			return err
 		}
-		return db.record(ctx, tx, client, a)
+		return s.record(ctx, tx, client, a)
 	})
 }
 
 // DeleteMapping unmaps a sub-account: what is queued is still sent. Errors:
 // not_found. (spec: DELETE /gw/processor/mappings/{sub_account_id})
-func (db *DB) DeleteMapping(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID, a modelgate.Audit) error {
-	return db.update(ctx, "delete mapping", func(tx *sql.Tx) error {
+func (s *Store) DeleteMapping(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID, a modelgate.Audit) error {
+	return s.db.Update(ctx, "delete mapping", func(tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, sqlDeleteMapping, client, id)
 		if err != nil {
 			return err
@@ -184,6 +190,6 @@ func (db *DB) DeleteMapping(ctx context.Context, client modelgate.ClientID, id m
 		if err := sqldb.OneRow(r, "processor mapping"); err != nil {
 			return err
 		}
-		return db.record(ctx, tx, client, a)
+		return s.record(ctx, tx, client, a)
 	})
 }

@@ -1,4 +1,4 @@
-package store
+package spend
 
 import (
 	"cmp"
@@ -73,7 +73,7 @@ WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period
 
 // noteAlerts looks at the budgets whose counters were just raised. Their rows
 // are locked, so that two transactions never note the same.
-func (db *DB) noteAlerts(ctx context.Context, tx *sql.Tx, spent amounts) error {
+func (s *Store) noteAlerts(ctx context.Context, tx *sql.Tx, spent amounts) error {
 	byDay := make(map[int64][]counter)
 	for k := range spent {
 		if k.Period == modelgate.Day {
@@ -85,7 +85,7 @@ func (db *DB) noteAlerts(ctx context.Context, tx *sql.Tx, spent amounts) error {
 		for len(targets) > 0 {
 			part := targets[:sqldb.StatementRows(len(targets), sqldb.MaxRows)]
 			targets = targets[len(part):]
-			if err := db.noteAlertsOf(ctx, tx, sqldb.Instant(day), part); err != nil {
+			if err := s.noteAlertsOf(ctx, tx, sqldb.Instant(day), part); err != nil {
 				return err
 			}
 		}
@@ -95,8 +95,8 @@ func (db *DB) noteAlerts(ctx context.Context, tx *sql.Tx, spent amounts) error {
 
 // noteAlertsOf looks at the budgets of some targets in the day and the month
 // that hold an instant.
-func (db *DB) noteAlertsOf(ctx context.Context, tx *sql.Tx, at time.Time, targets []counter) error {
-	args := []any{modelgate.Day.Start(at).UnixMicro(), modelgate.Month.Start(at).UnixMicro(), sqldb.Micros(db.now())}
+func (s *Store) noteAlertsOf(ctx context.Context, tx *sql.Tx, at time.Time, targets []counter) error {
+	args := []any{modelgate.Day.Start(at).UnixMicro(), modelgate.Month.Start(at).UnixMicro(), sqldb.Micros(s.db.Now())}
 	for _, k := range targets {
 		args = append(args, k.args(nil)[:3]...)
 	}
@@ -106,14 +106,14 @@ func (db *DB) noteAlertsOf(ctx context.Context, tx *sql.Tx, at time.Time, target
 
 // ClaimAlerts takes alerts that nobody has delivered, for lease: after that
 // another may take them.
-func (db *DB) ClaimAlerts(ctx context.Context, most int, lease time.Duration) ([]Alert, error) {
+func (s *Store) ClaimAlerts(ctx context.Context, most int, lease time.Duration) ([]Alert, error) {
 	var out []Alert
-	now := db.now()
+	now := s.db.Now()
 	var due bool
-	if err := db.read.QueryRowContext(ctx, sqlAlertsDue, sqldb.Micros(now)).Scan(&due); err != nil || !due {
+	if err := s.db.Read.QueryRowContext(ctx, sqlAlertsDue, sqldb.Micros(now)).Scan(&due); err != nil || !due {
 		return nil, sqldb.Wrap("look for alerts", err)
 	}
-	err := db.update(ctx, "claim alerts", func(tx *sql.Tx) (err error) {
+	err := s.db.Update(ctx, "claim alerts", func(tx *sql.Tx) (err error) {
 		out, err = sqldb.List(ctx, tx, scanAlert, sqlClaimAlerts, sqldb.Micros(now), sqldb.Micros(now.Add(lease)), most)
 		return err
 	})
@@ -128,7 +128,7 @@ func scanAlert(s sqldb.Scanner) (Alert, error) {
 }
 
 // FinishAlert notes that an alert is delivered, or given up.
-func (db *DB) FinishAlert(ctx context.Context, a Alert) error {
-	_, err := db.write.ExecContext(ctx, sqlFinishAlert, string(a.ClientID), string(a.Level), a.ID, string(a.Period), sqldb.Micros(a.Start), a.Percent, int64(sqldb.Never))
+func (s *Store) FinishAlert(ctx context.Context, a Alert) error {
+	_, err := s.db.Write.ExecContext(ctx, sqlFinishAlert, string(a.ClientID), string(a.Level), a.ID, string(a.Period), sqldb.Micros(a.Start), a.Percent, int64(sqldb.Never))
 	return sqldb.Wrap("finish alert", err)
 }

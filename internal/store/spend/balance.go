@@ -1,4 +1,4 @@
-package store
+package spend
 
 import (
 	"context"
@@ -9,6 +9,12 @@ import (
 	"modelgate"
 	"modelgate/internal/store/sqldb"
 )
+
+const sqlHasClient = `SELECT EXISTS (
+  SELECT 1
+  FROM client
+  WHERE id = $1)
+-- sqlHasClient`
 
 const sqlInsertEntry = `INSERT INTO balance_entry (id, client_id, at, amount, note)
 VALUES ($1, $2, $3, $4, $5)
@@ -60,17 +66,17 @@ func (b Balance) Left() modelgate.Nano { return b.Credited - b.Spent }
 // Credit adds an entry to a client's balance. It raises the control version.
 // Errors: not_found; conflict for an entry that is there already; bad_request
 // for an amount of 0, or a sum that Nano cannot hold.
-func (db *DB) Credit(ctx context.Context, client modelgate.ClientID, e BalanceEntry, a modelgate.Audit) error {
+func (s *Store) Credit(ctx context.Context, client modelgate.ClientID, e BalanceEntry, a modelgate.Audit) error {
 	if e.Amount == 0 || e.Amount > modelgate.MaxBudget || e.Amount < -modelgate.MaxBudget {
 		return modelgate.Errorf(modelgate.BadRequest, "the amount must not be 0 and at most %s", modelgate.MaxBudget)
 	}
-	return db.update(ctx, "credit balance", func(tx *sql.Tx) error { return db.credit(ctx, tx, client, e, a) })
+	return s.db.Update(ctx, "credit balance", func(tx *sql.Tx) error { return s.credit(ctx, tx, client, e, a) })
 }
 
 // credit is Credit in a transaction.
-func (db *DB) credit(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, e BalanceEntry, a modelgate.Audit) error {
-	if _, err := scanClient(tx.QueryRowContext(ctx, sqlClient, client)); err != nil {
-		return sqldb.Missing(err, "client")
+func (s *Store) credit(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, e BalanceEntry, a modelgate.Audit) error {
+	if err := hasClient(ctx, tx, client); err != nil {
+		return err
 	}
 	_, err := tx.ExecContext(ctx, sqlInsertEntry, e.ID, string(client), sqldb.Micros(e.At), int64(e.Amount), sqldb.Clean(e.Note))
 	if sqldb.Duplicate(err) {
@@ -79,10 +85,10 @@ func (db *DB) credit(ctx context.Context, tx *sql.Tx, client modelgate.ClientID,
 	if err != nil {
 		return err
 	}
-	if err := db.record(ctx, tx, client, a); err != nil {
+	if err := s.record(ctx, tx, client, a); err != nil {
 		return err
 	}
-	revision, err := nextControl(ctx, tx)
+	revision, err := sqldb.NextControl(ctx, tx)
 	if err != nil {
 		return err
 	}
@@ -94,6 +100,16 @@ func (db *DB) credit(ctx context.Context, tx *sql.Tx, client modelgate.ClientID,
 		return modelgate.Errorf(modelgate.BadRequest, "the balance would be out of range")
 	}
 	return nil
+}
+
+// hasClient answers not_found where there is no such client.
+func hasClient(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) error {
+	var found bool
+	err := tx.QueryRowContext(ctx, sqlHasClient, client).Scan(&found)
+	if err == nil && !found {
+		return modelgate.Errorf(modelgate.NotFound, "client not found")
+	}
+	return err
 }
 
 const sqlBecomeInvoiced = `UPDATE client
@@ -108,25 +124,25 @@ FROM client
 WHERE id = $1
 -- sqlSpentInvoiced`
 
-// switchBilling keeps what a client spends while it is invoiced out of its
+// SwitchBilling keeps what a client spends while it is invoiced out of its
 // balance: when it becomes a manual one that is credited. It raises the
 // control version.
-func (db *DB) switchBilling(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, to modelgate.Billing, a modelgate.Audit) error {
+func (s *Store) SwitchBilling(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, to modelgate.Billing, a modelgate.Audit) error {
 	if to == modelgate.Invoiced {
 		if _, err := tx.ExecContext(ctx, sqlBecomeInvoiced, string(client)); err != nil {
 			return err
 		}
-		return raiseControl(ctx, tx)
+		return sqldb.RaiseControl(ctx, tx)
 	}
 	var spent int64
 	if err := tx.QueryRowContext(ctx, sqlSpentInvoiced, string(client)).Scan(&spent); err != nil {
 		return err
 	}
-	revision, err := nextControl(ctx, tx)
+	revision, err := sqldb.NextControl(ctx, tx)
 	if err != nil || spent == 0 {
 		return err
 	}
-	_, err = tx.ExecContext(ctx, sqlInsertEntry, a.ID, string(client), sqldb.Micros(db.now()), spent, "spent while invoiced")
+	_, err = tx.ExecContext(ctx, sqlInsertEntry, a.ID, string(client), sqldb.Micros(s.db.Now()), spent, "spent while invoiced")
 	if err != nil {
 		return err
 	}
@@ -136,12 +152,12 @@ func (db *DB) switchBilling(ctx context.Context, tx *sql.Tx, client modelgate.Cl
 
 // Balance reads a client's balance and its newest entries, at most limit; 0
 // means all. Errors: not_found.
-func (db *DB) Balance(ctx context.Context, client modelgate.ClientID, limit int) (Balance, []BalanceEntry, error) {
+func (s *Store) Balance(ctx context.Context, client modelgate.ClientID, limit int) (Balance, []BalanceEntry, error) {
 	var b Balance
 	var entries []BalanceEntry
-	err := db.snapshot(ctx, "read balance", func(tx *sql.Tx) error {
-		if _, err := scanClient(tx.QueryRowContext(ctx, sqlClient, client)); err != nil {
-			return sqldb.Missing(err, "client")
+	err := s.db.Snapshot(ctx, "read balance", func(tx *sql.Tx) error {
+		if err := hasClient(ctx, tx, client); err != nil {
+			return err
 		}
 		err := tx.QueryRowContext(ctx, sqlBalance, string(client)).Scan(&b.Credited, &b.Spent, &b.Held)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {

@@ -1,4 +1,4 @@
-package store
+package spend
 
 import (
 	"cmp"
@@ -85,14 +85,6 @@ const sqlBudgetTarget = `SELECT
   + (SELECT COUNT(*) FROM api_key WHERE $2 = 'key' AND client_id = $1 AND id = $3 AND ($4 = '' OR sub_account_id = $4))
 -- sqlBudgetTarget`
 
-// sqlNextControl raises the control version and takes it as the revision of
-// a budget.
-const sqlNextControl = `UPDATE control
-SET version = version + 1
-WHERE id = 1
-RETURNING version
--- sqlNextControl`
-
 // BudgetSpend is a budget and what is spent of it.
 type BudgetSpend struct {
 	modelgate.Budget
@@ -110,15 +102,15 @@ type BudgetList struct {
 
 // Budgets lists the budgets of an organization, or with "" of all, with what
 // is spent of them. (spec: GET /gw/budgets)
-func (db *DB) Budgets(ctx context.Context, client modelgate.ClientID, l BudgetList) ([]BudgetSpend, error) {
+func (s *Store) Budgets(ctx context.Context, client modelgate.ClientID, l BudgetList) ([]BudgetSpend, error) {
 	if l.At.IsZero() {
-		l.At = db.now()
+		l.At = s.db.Now()
 	}
 	last := string(client)
 	if client == "" {
 		last = "~" // behind every id
 	}
-	out, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (BudgetSpend, error) {
+	out, err := sqldb.List(ctx, s.db.Read, func(s sqldb.Scanner) (BudgetSpend, error) {
 		var b BudgetSpend
 		err := s.Scan(&b.ClientID, &b.Level, &b.ID, &b.Period, &b.Owner, &b.Limit, &b.Spend, &b.Held)
 		return b, err
@@ -128,14 +120,14 @@ func (db *DB) Budgets(ctx context.Context, client modelgate.ClientID, l BudgetLi
 }
 
 // PutBudget sets a budget, in place of one of the same owner, target and
-// period. A key or sub-account outside the scope is not_found. It raises the
-// control version, and notes alerts where the limit lies below what is spent:
+// period. Where within names a sub-account, a target that is not that one or a
+// key of it is not_found. It raises the control version, and notes alerts where the limit lies below what is spent:
 // there may be no call any more that would. (spec: PUT /gw/budgets)
-func (db *DB) PutBudget(ctx context.Context, client modelgate.ClientID, s KeyScope, b modelgate.Budget, a modelgate.Audit) error {
+func (s *Store) PutBudget(ctx context.Context, client modelgate.ClientID, within modelgate.SubAccountID, b modelgate.Budget, a modelgate.Audit) error {
 	if err := b.Validate(); err != nil {
 		return err
 	}
-	return db.changeBudget(ctx, "put budget", client, s, &b, a, func(tx *sql.Tx, name []any) error {
+	return s.changeBudget(ctx, "put budget", client, within, &b, a, func(tx *sql.Tx, name []any) error {
 		_, err := tx.ExecContext(ctx, sqlPutOwned, append(name, ownerOf(&b), int64(b.Limit))...)
 		return err
 	})
@@ -145,13 +137,14 @@ func (db *DB) PutBudget(ctx context.Context, client modelgate.ClientID, s KeySco
 func ownerOf(b *modelgate.Budget) string { return string(cmp.Or(b.Owner, modelgate.OwnerOrganization)) }
 
 // DeleteBudget removes a budget of its owner. What is spent goes on being
-// counted. It raises the control version. Errors: not_found; forbidden where
+// counted. It raises the control version. Within is as for PutBudget. Errors:
+// not_found; forbidden where
 // only somebody above the owner has set one.
-func (db *DB) DeleteBudget(ctx context.Context, client modelgate.ClientID, s KeyScope, b modelgate.Budget, a modelgate.Audit) error {
+func (s *Store) DeleteBudget(ctx context.Context, client modelgate.ClientID, within modelgate.SubAccountID, b modelgate.Budget, a modelgate.Audit) error {
 	if b.IsBalance() {
 		return modelgate.Errorf(modelgate.NotFound, "budget not found")
 	}
-	return db.changeBudget(ctx, "delete budget", client, s, &b, a, func(tx *sql.Tx, name []any) error {
+	return s.changeBudget(ctx, "delete budget", client, within, &b, a, func(tx *sql.Tx, name []any) error {
 		r, err := tx.ExecContext(ctx, sqlDeleteOwned, append(name, ownerOf(&b))...)
 		if err != nil {
 			return err
@@ -165,16 +158,16 @@ func (db *DB) DeleteBudget(ctx context.Context, client modelgate.ClientID, s Key
 
 // changeBudget changes what an owner has set and then what binds. The control
 // version's row keeps two changes apart.
-func (db *DB) changeBudget(ctx context.Context, op string, client modelgate.ClientID, s KeyScope, b *modelgate.Budget, a modelgate.Audit,
+func (s *Store) changeBudget(ctx context.Context, op string, client modelgate.ClientID, within modelgate.SubAccountID, b *modelgate.Budget, a modelgate.Audit,
 	change func(tx *sql.Tx, name []any) error) error {
-	return db.update(ctx, op, func(tx *sql.Tx) error {
-		if err := budgetTarget(ctx, tx, client, s, b); err != nil {
+	return s.db.Update(ctx, op, func(tx *sql.Tx) error {
+		if err := budgetTarget(ctx, tx, client, within, b); err != nil {
 			return err
 		}
-		if err := db.record(ctx, tx, client, a); err != nil {
+		if err := s.record(ctx, tx, client, a); err != nil {
 			return err
 		}
-		revision, err := nextControl(ctx, tx)
+		revision, err := sqldb.NextControl(ctx, tx)
 		if err != nil {
 			return err
 		}
@@ -193,7 +186,7 @@ func (db *DB) changeBudget(ctx context.Context, op string, client modelgate.Clie
 			return err
 		}
 		target := counter{modelgate.Counter{ClientID: client, Level: b.Level, ID: b.ID}}
-		return db.noteAlertsOf(ctx, tx, db.now(), []counter{target})
+		return s.noteAlertsOf(ctx, tx, s.db.Now(), []counter{target})
 	})
 }
 
@@ -217,16 +210,11 @@ func notOwn(ctx context.Context, tx *sql.Tx, name []any, owner string) error {
 	return modelgate.Errorf(modelgate.NotFound, "budget not found")
 }
 
-func budgetTarget(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, s KeyScope, b *modelgate.Budget) error {
+func budgetTarget(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, within modelgate.SubAccountID, b *modelgate.Budget) error {
 	var found int
-	err := tx.QueryRowContext(ctx, sqlBudgetTarget, string(client), string(b.Level), b.ID, string(s.SubAccountID)).Scan(&found)
+	err := tx.QueryRowContext(ctx, sqlBudgetTarget, string(client), string(b.Level), b.ID, string(within)).Scan(&found)
 	if err == nil && found == 0 {
 		return modelgate.Errorf(modelgate.NotFound, "budget target not found")
 	}
 	return err
-}
-
-func nextControl(ctx context.Context, tx *sql.Tx) (version int64, err error) {
-	err = tx.QueryRowContext(ctx, sqlNextControl).Scan(&version)
-	return version, err
 }

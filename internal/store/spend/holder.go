@@ -1,4 +1,4 @@
-package store
+package spend
 
 import (
 	"context"
@@ -106,17 +106,17 @@ func (w *watch) look(holders []holder, now time.Time) []time.Duration {
 
 // RenewSlices says that an instance lives: it keeps what it holds for another
 // SliceLife. It reports whether the instance had kept it until now.
-func (db *DB) RenewSlices(ctx context.Context, instance string) (kept bool, err error) {
+func (s *Store) RenewSlices(ctx context.Context, instance string) (kept bool, err error) {
 	var beat int64
-	err = db.write.QueryRowContext(ctx, sqlRenewSlices, instance).Scan(&beat)
+	err = s.db.Write.QueryRowContext(ctx, sqlRenewSlices, instance).Scan(&beat)
 	return beat > 1, sqldb.Wrap("renew slices", err)
 }
 
 // EndExpiredSlices frees what instances hold that this process knows to have
 // been silent for SliceLife. It is called every now and then, and learns from
 // each time.
-func (db *DB) EndExpiredSlices(ctx context.Context) error {
-	holders, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (holder, error) {
+func (s *Store) EndExpiredSlices(ctx context.Context) error {
+	holders, err := sqldb.List(ctx, s.db.Read, func(s sqldb.Scanner) (holder, error) {
 		var h holder
 		var silent int64
 		err := s.Scan(&h.instance, &h.beat, &silent)
@@ -126,13 +126,13 @@ func (db *DB) EndExpiredSlices(ctx context.Context) error {
 	if err != nil {
 		return sqldb.Wrap("list holders of slices", err)
 	}
-	for i, silence := range db.watch.look(holders, db.now()) {
+	for i, silence := range s.watch.look(holders, s.db.Now()) {
 		h := &holders[i]
 		switch {
 		case silence >= SliceLife || h.beat == -1:
-			err = db.giveUp(ctx, h)
+			err = s.giveUp(ctx, h)
 		case silence >= noteSilence && h.beat > 0:
-			_, err = db.write.ExecContext(ctx, sqlNoteSilence, h.instance, h.beat, silence.Microseconds())
+			_, err = s.db.Write.ExecContext(ctx, sqlNoteSilence, h.instance, h.beat, silence.Microseconds())
 		}
 		if err != nil {
 			return sqldb.Wrap("end expired slices", err)
@@ -142,7 +142,7 @@ func (db *DB) EndExpiredSlices(ctx context.Context) error {
 }
 
 // giveUp frees what a silent instance holds, unless it shows itself meanwhile.
-func (db *DB) giveUp(ctx context.Context, h *holder) error {
+func (s *Store) giveUp(ctx context.Context, h *holder) error {
 	lives := false
 	alive := func(tx *sql.Tx) (bool, error) {
 		r, err := tx.ExecContext(ctx, sqlGiveUpHolder, h.instance, h.beat)
@@ -153,10 +153,10 @@ func (db *DB) giveUp(ctx context.Context, h *holder) error {
 		lives = n == 0
 		return lives, err
 	}
-	if err := db.endSlices(ctx, "end expired slices", h.instance, alive); err != nil || lives {
+	if err := s.endSlices(ctx, "end expired slices", h.instance, alive); err != nil || lives {
 		return err
 	}
-	return db.update(ctx, "forget a holder", func(tx *sql.Tx) error {
+	return s.db.Update(ctx, "forget a holder", func(tx *sql.Tx) error {
 		if lives, err := alive(tx); err != nil || lives {
 			return err
 		}

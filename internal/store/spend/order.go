@@ -1,4 +1,4 @@
-package store
+package spend
 
 import (
 	"context"
@@ -56,8 +56,8 @@ type Order struct {
 
 // CreateOrder notes that a payment is about to begin. Errors: bad_request for
 // an organization without a prepaid balance.
-func (db *DB) CreateOrder(ctx context.Context, o Order, a modelgate.Audit) error {
-	return db.update(ctx, "create order", func(tx *sql.Tx) error {
+func (s *Store) CreateOrder(ctx context.Context, o Order, a modelgate.Audit) error {
+	return s.db.Update(ctx, "create order", func(tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, sqlInsertOrder, o.ID, o.ClientID, int64(o.Amount), sqldb.Micros(o.CreatedAt))
 		if err != nil {
 			return err
@@ -67,20 +67,20 @@ func (db *DB) CreateOrder(ctx context.Context, o Order, a modelgate.Audit) error
 		} else if n == 0 {
 			return modelgate.Errorf(modelgate.BadRequest, "this organization is invoiced; only prepaid balances are topped up")
 		}
-		return db.record(ctx, tx, o.ClientID, a)
+		return s.record(ctx, tx, o.ClientID, a)
 	})
 }
 
 // SetOrderSession notes the processor's session of an order, once.
-func (db *DB) SetOrderSession(ctx context.Context, id, session string) error {
-	_, err := db.write.ExecContext(ctx, sqlSetSession, id, session)
+func (s *Store) SetOrderSession(ctx context.Context, id, session string) error {
+	_, err := s.db.Write.ExecContext(ctx, sqlSetSession, id, session)
 	return sqldb.Wrap("set order's session", err)
 }
 
 // Order reads an order. Errors: not_found.
-func (db *DB) Order(ctx context.Context, id string) (Order, error) {
+func (s *Store) Order(ctx context.Context, id string) (Order, error) {
 	var o Order
-	err := db.read.QueryRowContext(ctx, sqlOrder, id).Scan(&o.ID, &o.ClientID, &o.Amount, &o.Status, &o.SessionID, &o.PaymentID,
+	err := s.db.Read.QueryRowContext(ctx, sqlOrder, id).Scan(&o.ID, &o.ClientID, &o.Amount, &o.Status, &o.SessionID, &o.PaymentID,
 		sqldb.Moment{Into: &o.CreatedAt}, sqldb.Moment{Into: &o.PaidAt})
 	return o, sqldb.Wrap("read order", sqldb.Missing(err, "order"))
 }
@@ -96,10 +96,10 @@ type Payment struct {
 // from open to paid in the transaction that adds the entry. It reports whether
 // this call did it. A payment that has paid another order already is a
 // conflict.
-func (db *DB) PayOrder(ctx context.Context, p Payment, a modelgate.Audit) (paid bool, err error) {
-	err = db.update(ctx, "pay order", func(tx *sql.Tx) error {
+func (s *Store) PayOrder(ctx context.Context, p Payment, a modelgate.Audit) (paid bool, err error) {
+	err = s.db.Update(ctx, "pay order", func(tx *sql.Tx) error {
 		paid = false
-		now := db.now()
+		now := s.db.Now()
 		var client modelgate.ClientID
 		e := BalanceEntry{ID: p.OrderID, At: now, Note: "checkout"}
 		found, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
@@ -112,7 +112,7 @@ func (db *DB) PayOrder(ctx context.Context, p Payment, a modelgate.Audit) (paid 
 			return err
 		}
 		paid = true
-		return db.credit(ctx, tx, client, e, a)
+		return s.credit(ctx, tx, client, e, a)
 	})
 	return paid && err == nil, err
 }

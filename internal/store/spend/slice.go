@@ -1,4 +1,4 @@
-package store
+package spend
 
 import (
 	"context"
@@ -82,10 +82,10 @@ var errRefused = errors.New("a budget is used up")
 // Hold reserves money for an instance on several counters, on all of them or
 // on none: where one answer is a refusal, nothing was granted. The answers are
 // in the order of the asks.
-func (db *DB) Hold(ctx context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error) {
+func (s *Store) Hold(ctx context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error) {
 	var answers []modelgate.Held
 	order := inOrder(asks, func(a *modelgate.Ask) counter { return counter{a.Counter} })
-	err := db.update(ctx, "hold budgets", func(tx *sql.Tx) error {
+	err := s.db.Update(ctx, "hold budgets", func(tx *sql.Tx) error {
 		answers = make([]modelgate.Held, len(asks))
 		refused := false
 		for _, i := range order {
@@ -212,13 +212,13 @@ func correct(ctx context.Context, tx *sql.Tx, k counter, amount modelgate.Nano) 
 // unhold takes what was settled off the slices it was reserved from. The rows
 // of spend are locked and have it taken off held; where the slice is gone, or
 // has not as much, held gets the rest back.
-func (db *DB) unhold(ctx context.Context, tx *sql.Tx, instance string, keys []counter, a amounts) error {
-	sliced := slices.DeleteFunc(slices.Clone(keys), func(k counter) bool { return a[k].sliced == 0 })
+func (s *Store) unhold(ctx context.Context, tx *sql.Tx, instance string, keys []counter, a amounts) error {
+	sliced := slices.DeleteFunc(slices.Clone(keys), func(k counter) bool { return a[k].Sliced == 0 })
 	left := make(map[counter]modelgate.Nano, len(sliced)) // of the slices that are there
-	err := db.runMany(ctx, tx, sqldb.BatchExec{
+	err := s.db.Batch(ctx, tx, sqldb.BatchExec{
 		Text: sliceSpend, Fed: sqlSQLiteSliceSpend, N: len(sliced),
 		Args: func(dst []any, i int) []any {
-			return append(sliced[i].args(dst), instance, int64(a[sliced[i]].sliced))
+			return append(sliced[i].args(dst), instance, int64(a[sliced[i]].Sliced))
 		},
 		Scan: func(s sqldb.Scanner) error {
 			var k counter
@@ -232,7 +232,7 @@ func (db *DB) unhold(ctx context.Context, tx *sql.Tx, instance string, keys []co
 		return err
 	}
 	for _, k := range sliced {
-		spent, taken := a[k].sliced, modelgate.Nano(0)
+		spent, taken := a[k].Sliced, modelgate.Nano(0)
 		if now, ok := left[k]; ok {
 			taken = max(now+spent, 0) - max(now, 0)
 		}
@@ -244,9 +244,9 @@ func (db *DB) unhold(ctx context.Context, tx *sql.Tx, instance string, keys []co
 }
 
 // GiveBack returns money that an instance holds and does not need.
-func (db *DB) GiveBack(ctx context.Context, instance string, returns []modelgate.Return) error {
+func (s *Store) GiveBack(ctx context.Context, instance string, returns []modelgate.Return) error {
 	order := inOrder(returns, func(r *modelgate.Return) counter { return counter{r.Counter} })
-	return db.update(ctx, "give back budgets", func(tx *sql.Tx) error {
+	return s.db.Update(ctx, "give back budgets", func(tx *sql.Tx) error {
 		for _, i := range order {
 			r := &returns[i]
 			var err error
@@ -296,8 +296,8 @@ func endSlice(ctx context.Context, tx *sql.Tx, k counter, instance string) error
 // EndSlices frees everything that an instance holds. It is for an instance
 // that has nothing under way: at its start once its spool is booked, and at
 // its end.
-func (db *DB) EndSlices(ctx context.Context, instance string) error {
-	return db.endSlices(ctx, "end slices", instance, func(*sql.Tx) (bool, error) { return false, nil })
+func (s *Store) EndSlices(ctx context.Context, instance string) error {
+	return s.endSlices(ctx, "end slices", instance, func(*sql.Tx) (bool, error) { return false, nil })
 }
 
 // slicesPerTx keeps transactions that end slices short.
@@ -305,8 +305,8 @@ const slicesPerTx = 100
 
 // endSlices frees what an instance holds. A transaction that alive says true
 // in changes nothing and is the last.
-func (db *DB) endSlices(ctx context.Context, op, instance string, alive func(*sql.Tx) (bool, error)) error {
-	found, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (counter, error) {
+func (s *Store) endSlices(ctx context.Context, op, instance string, alive func(*sql.Tx) (bool, error)) error {
+	found, err := sqldb.List(ctx, s.db.Read, func(s sqldb.Scanner) (counter, error) {
 		var k counter
 		err := s.Scan(&k.ClientID, &k.Level, &k.ID, &k.Period, &k.Start)
 		return k, err
@@ -317,7 +317,7 @@ func (db *DB) endSlices(ctx context.Context, op, instance string, alive func(*sq
 	slices.SortFunc(found, counter.compare)
 	for part := range slices.Chunk(found, slicesPerTx) {
 		lives := false
-		err := db.update(ctx, op, func(tx *sql.Tx) (err error) {
+		err := s.db.Update(ctx, op, func(tx *sql.Tx) (err error) {
 			if lives, err = alive(tx); err != nil || lives {
 				return err
 			}

@@ -1,4 +1,4 @@
-package store
+package spend
 
 import (
 	"cmp"
@@ -12,7 +12,6 @@ import (
 
 	"modelgate"
 	"modelgate/internal/store/sqldb"
-	"modelgate/internal/store/stats"
 )
 
 const spendColumns = `client_id, scope, scope_id, period, period_start, settled, held`
@@ -27,17 +26,17 @@ WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period
 // Spend is the settled cost of the period that begins at start (see
 // Period.Start): exactly the sum of the costs of its rows. The id of the
 // level client is the client's own.
-func (db *DB) Spend(ctx context.Context, client modelgate.ClientID, level modelgate.Level, id string, p SpendPeriod) (modelgate.Nano, error) {
+func (s *Store) Spend(ctx context.Context, client modelgate.ClientID, level modelgate.Level, id string, p Period) (modelgate.Nano, error) {
 	var n modelgate.Nano
-	err := db.read.QueryRowContext(ctx, sqlSpend, client, level, id, p.Period, sqldb.Micros(p.Start)).Scan(&n)
+	err := s.db.Read.QueryRowContext(ctx, sqlSpend, client, level, id, p.Period, sqldb.Micros(p.Start)).Scan(&n)
 	if errors.Is(err, sql.ErrNoRows) {
 		return 0, nil
 	}
 	return n, sqldb.Wrap("read spend", err)
 }
 
-// SpendPeriod is one period: its length and its first instant.
-type SpendPeriod struct {
+// Period is one period: its length and its first instant.
+type Period struct {
 	Period modelgate.Period
 	Start  time.Time
 }
@@ -74,32 +73,37 @@ type call struct {
 }
 
 func callOf(r *modelgate.UsageRow) call {
-	return call{r.ClientID, r.SubAccountID, r.KeyID, stats.Day.Floor(sqldb.Micros(r.At)), r.Holds}
+	return call{r.ClientID, r.SubAccountID, r.KeyID, dayOf(sqldb.Micros(r.At)), r.Holds}
 }
 
-// amount is what is to be added to a counter.
-type amount struct {
-	settled modelgate.Nano
-	// held is what is reserved: minus the part of a cost that was, once that
+// dayOf is the beginning of the day that an instant lies in, both in µs.
+func dayOf(us int64) int64 { return modelgate.Day.Start(time.UnixMicro(us)).UnixMicro() }
+
+// Amount is what is to be added to a counter.
+type Amount struct {
+	Settled modelgate.Nano
+	// Held is what is reserved: minus the part of a cost that was, once that
 	// is settled. It counts where the call has reserved something only.
-	held modelgate.Nano
-	// sliced is how much of what was reserved leaves the instance's slice.
-	sliced modelgate.Nano
+	Held modelgate.Nano
+	// Sliced is how much of what was reserved leaves the instance's slice.
+	Sliced modelgate.Nano
 }
 
 // plus fails, as Poisoned knows, where the sum is more than a counter holds.
-func (a amount) plus(n amount) (amount, error) {
-	sum := amount{a.settled + n.settled, a.held + n.held, a.sliced + n.sliced}
-	if n.settled > 0 && sum.settled < a.settled {
+func (a Amount) plus(n Amount) (Amount, error) {
+	sum := Amount{a.Settled + n.Settled, a.Held + n.Held, a.Sliced + n.Sliced}
+	if n.Settled > 0 && sum.Settled < a.Settled {
 		return sum, fmt.Errorf("%w: overflow", sqldb.ErrValue)
 	}
 	return sum, nil
 }
 
-// charges collects what calls are to be charged.
-type charges map[call]amount
+// Charges collects what calls are to be charged.
+type Charges map[call]Amount
 
-func (c charges) add(r *modelgate.UsageRow, n amount) error {
+// Add adds an Amount to the charges of the call of a usage row. It fails where
+// the sum is more than a counter holds, as sqldb.Poisoned knows.
+func (c Charges) Add(r *modelgate.UsageRow, n Amount) error {
 	of := callOf(r)
 	sum, err := c[of].plus(n)
 	if err != nil {
@@ -109,8 +113,23 @@ func (c charges) add(r *modelgate.UsageRow, n amount) error {
 	return nil
 }
 
+// Keys are the keys that may have ancestors: those of sub-accounts. One may come
+// several times.
+func (c Charges) Keys() []modelgate.KeyID {
+	var keys []modelgate.KeyID
+	for of := range c {
+		if of.subAccount != "" {
+			keys = append(keys, of.key)
+		}
+	}
+	return keys
+}
+
+// Lineages are the ancestors of keys, the issuer first.
+type Lineages = map[modelgate.KeyID][]modelgate.KeyID
+
 // amounts are what the charges add to each counter.
-func (c charges) amounts(above lineages) (amounts, error) {
+func (c Charges) amounts(above Lineages) (amounts, error) {
 	all := make(amounts, 2*len(c)+5)
 	for of, n := range c {
 		if err := all.add(of, n, above[of.key]); err != nil {
@@ -121,12 +140,12 @@ func (c charges) amounts(above lineages) (amounts, error) {
 }
 
 // amounts collects what is to be added to each counter.
-type amounts map[counter]amount
+type amounts map[counter]Amount
 
 // add adds what the call is to be charged to every counter that it counts
 // towards; above are the ancestors of its key.
-func (a amounts) add(c call, n amount, above []modelgate.KeyID) error {
-	if n == (amount{}) {
+func (a amounts) add(c call, n Amount, above []modelgate.KeyID) error {
+	if n == (Amount{}) {
 		return nil
 	}
 	for i, ancestor := range above {
@@ -158,10 +177,10 @@ func (a amounts) add(c call, n amount, above []modelgate.KeyID) error {
 	return nil
 }
 
-// plus adds an amount to one counter, of which something is reserved or not.
-func (a amounts) plus(k modelgate.Counter, n amount, reserved bool) error {
+// plus adds an Amount to one counter, of which something is reserved or not.
+func (a amounts) plus(k modelgate.Counter, n Amount, reserved bool) error {
 	if !reserved {
-		n.held, n.sliced = 0, 0
+		n.Held, n.Sliced = 0, 0
 	}
 	sum, err := a[counter{k}].plus(n)
 	if err != nil {
@@ -171,20 +190,29 @@ func (a amounts) plus(k modelgate.Counter, n amount, reserved bool) error {
 	return nil
 }
 
-// settle adds the amounts to the counters. All transactions take the rows in
-// the same order, so that they never wait for each other in a circle.
-func (db *DB) settle(ctx context.Context, tx *sql.Tx, instance string, a amounts) error {
+// Settle charges calls of an instance to the counters that they count towards,
+// takes what they had reserved off its slices, and notes alerts. above are the
+// lineages of the keys of the charges. All transactions take the rows in the
+// same order, so that they never wait for each other in a circle.
+func (s *Store) Settle(ctx context.Context, tx *sql.Tx, instance string, c Charges, above Lineages) error {
+	a, err := c.amounts(above)
+	if err != nil {
+		return err
+	}
 	keys := slices.SortedFunc(maps.Keys(a), counter.compare)
-	err := db.runMany(ctx, tx, sqldb.BatchExec{Text: spendInsert, Fed: sqlSQLiteSpend, N: len(keys), Args: func(dst []any, i int) []any {
+	err = s.db.Batch(ctx, tx, sqldb.BatchExec{Text: spendInsert, Fed: sqlSQLiteSpend, N: len(keys), Args: func(dst []any, i int) []any {
 		return keys[i].values(dst, a[keys[i]])
 	}})
 	if err != nil {
 		return err
 	}
-	return db.unhold(ctx, tx, instance, keys, a)
+	if err := s.unhold(ctx, tx, instance, keys, a); err != nil {
+		return err
+	}
+	return s.noteAlerts(ctx, tx, a)
 }
 
-// values appends the columns of the counter with an amount.
-func (c counter) values(dst []any, a amount) []any {
-	return append(c.args(dst), int64(a.settled), int64(a.held))
+// values appends the columns of the counter with an Amount.
+func (c counter) values(dst []any, a Amount) []any {
+	return append(c.args(dst), int64(a.Settled), int64(a.Held))
 }

@@ -28,6 +28,8 @@ type DB struct {
 	// milliseconds as its argument; "" for nothing.
 	Begun     string
 	IdleBound time.Duration
+	// Feed runs a BatchExec that has a Fed statement; nil on PostgreSQL.
+	Feed func(context.Context, *sql.Tx, *BatchExec) error
 	// Long bounds the readings that InTurn does at once.
 	Long *Semaphore
 }
@@ -84,8 +86,12 @@ func (d *DB) run(ctx context.Context, pool *sql.DB, opts *sql.TxOptions, fn func
 	return tx.Commit()
 }
 
-// Batch runs a statement for many tuples, in their order.
+// Batch runs a statement for many tuples, in their order: with as many at once
+// as the engine likes.
 func (d *DB) Batch(ctx context.Context, tx *sql.Tx, m BatchExec) error {
+	if m.Fed != "" && d.Feed != nil && m.N > 0 {
+		return d.Feed(ctx, tx, &m)
+	}
 	return m.Run(ctx, tx, d.RowsPerInsert)
 }
 

@@ -1,10 +1,13 @@
 package sqlite
 
 import (
+	"context"
+	"database/sql"
 	"database/sql/driver"
 
 	"modernc.org/sqlite/vtab"
 
+	"modelgate/internal/store/sqldb"
 	"modelgate/internal/yield"
 )
 
@@ -38,8 +41,8 @@ func (t *Tuples) Module() Module {
 	return Module{Name: tupleModule, Module: tupleMaker{t}, Tables: []string{sqlSQLiteFeedTuples}}
 }
 
-// Fill takes in n tuples, in their order; args appends the columns of the i-th.
-func (t *Tuples) Fill(n int, args func(dst []any, i int) []any) error {
+// fill takes in n tuples, in their order; args appends the columns of the i-th.
+func (t *Tuples) fill(n int, args func(dst []any, i int) []any) error {
 	for i := range n {
 		start := len(t.values)
 		t.values = args(t.values, i)
@@ -55,8 +58,19 @@ func (t *Tuples) Fill(n int, args func(dst []any, i int) []any) error {
 	return nil
 }
 
-// Clear forgets what was handed over, also after a Fill that failed.
-func (t *Tuples) Clear() { *t = Tuples{yielder: t.yielder} }
+// clear forgets what was handed over, also after a fill that failed.
+func (t *Tuples) clear() { *t = Tuples{yielder: t.yielder} }
+
+// Run runs a statement once for all its tuples: by its Fed.
+func (t *Tuples) Run(ctx context.Context, tx *sql.Tx, m *sqldb.BatchExec) error {
+	defer t.clear()
+	if err := t.fill(m.N, m.Args); err != nil {
+		return err
+	}
+	exec := func(ctx context.Context, args ...any) (sql.Result, error) { return tx.ExecContext(ctx, m.Fed, args...) }
+	query := func(ctx context.Context, args ...any) (*sql.Rows, error) { return tx.QueryContext(ctx, m.Fed, args...) }
+	return m.RunWith(ctx, exec, query, nil)
+}
 
 // tupleMaker makes the table in a connection.
 type tupleMaker struct{ tuples *Tuples }

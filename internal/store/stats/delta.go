@@ -147,5 +147,6 @@ func Statements(rows int) map[string]string {
 	return map[string]string{
 		"rollupInsert": rollupInsert(rows), "rollupSelect": rollupSelect(rows),
 		"deltaInsert": deltaInsert(rows), "deltaDelete": deltaDelete(rows),
+		"latencyInsert": latencyInsert(rows),
 	}
 }

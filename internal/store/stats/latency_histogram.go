@@ -1,4 +1,4 @@
-package store
+package stats
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 
 	"modelgate"
 	"modelgate/internal/store/sqldb"
-	"modelgate/internal/store/stats"
 )
 
 const latencyColumns = `client_id, scope, scope_id, hour, latency_class, requests, errors, total_tokens, cost, latency_ms`
@@ -41,6 +40,15 @@ SET requests = latency_histogram.requests + excluded.requests, errors = latency_
   total_tokens = latency_histogram.total_tokens + excluded.total_tokens, cost = latency_histogram.cost + excluded.cost,
   latency_ms = latency_histogram.latency_ms + excluded.latency_ms`
 
+// sqlSQLiteLatencies reads the tuples of a feed in place of VALUES. OR FAIL spares
+// the copy of every page that it changes: who runs it takes back the transaction
+// if it fails.
+const sqlSQLiteLatencies = `INSERT OR FAIL INTO latency_histogram (` + latencyColumns + `)
+SELECT column1, column2, column3, column4, column5, column6, column7, column8, column9, column10
+FROM temp.feed_tuple
+WHERE true` + latencyConflict + `
+-- sqlSQLiteLatencies`
+
 // latencyKey is the key of a row of latency_histogram.
 type latencyKey struct {
 	client modelgate.ClientID
@@ -55,38 +63,38 @@ func (k latencyKey) compare(o latencyKey) int {
 		cmp.Compare(k.hour, o.hour), cmp.Compare(k.class, o.class))
 }
 
-// latencyCounts are to be added to latency_histogram.
-type latencyCounts map[latencyKey]Tally
+// LatencyCounts are to be added to latency_histogram.
+type LatencyCounts map[latencyKey]LatencySums
 
-// Tally counts calls.
-type Tally struct {
+// LatencySums count calls.
+type LatencySums struct {
 	Requests, Errors, TotalTokens int64
 	Cost                          modelgate.Nano
 	LatencyMS                     int64 // the sum over the calls
 }
 
-func (t Tally) plus(o Tally) Tally {
-	return Tally{t.Requests + o.Requests, t.Errors + o.Errors, t.TotalTokens + o.TotalTokens, t.Cost.Add(o.Cost), t.LatencyMS + o.LatencyMS}
+func (t LatencySums) plus(o LatencySums) LatencySums {
+	return LatencySums{t.Requests + o.Requests, t.Errors + o.Errors, t.TotalTokens + o.TotalTokens, t.Cost.Add(o.Cost), t.LatencyMS + o.LatencyMS}
 }
 
-// add counts a new row.
-func (c latencyCounts) add(r *modelgate.UsageRow) {
-	one := Tally{Requests: 1, TotalTokens: r.Usage.TotalTokens(), Cost: r.Cost, LatencyMS: r.LatencyMS}
+// Add counts a new row.
+func (c LatencyCounts) Add(r *modelgate.UsageRow) {
+	one := LatencySums{Requests: 1, TotalTokens: r.Usage.TotalTokens(), Cost: r.Cost, LatencyMS: r.LatencyMS}
 	if r.StatusCode >= 400 {
 		one.Errors = 1
 	}
 	c.plus(r, one)
 }
 
-// addFinal adds the changes that the end of a job makes. Status and latency of
-// the call that created the job stay.
-func (c latencyCounts) addFinal(f *final) {
-	c.plus(f.row, Tally{TotalTokens: f.tokens, Cost: f.change})
+// AddChange adds what the end of a job changes about its row. Status and latency
+// of the call that created the job stay.
+func (c LatencyCounts) AddChange(r *modelgate.UsageRow, tokens int64, cost modelgate.Nano) {
+	c.plus(r, LatencySums{TotalTokens: tokens, Cost: cost})
 }
 
 // plus adds to the counts of a row's organization and sub-account.
-func (c latencyCounts) plus(r *modelgate.UsageRow, t Tally) {
-	hour := stats.Hour.Floor(sqldb.Micros(r.At))
+func (c LatencyCounts) plus(r *modelgate.UsageRow, t LatencySums) {
+	hour := Hour.Floor(sqldb.Micros(r.At))
 	k := latencyKey{r.ClientID, modelgate.LevelClient, string(r.ClientID), hour, modelgate.LatencyClass(r.LatencyMS)}
 	c[k] = c[k].plus(t)
 	if r.SubAccountID != "" {
@@ -95,10 +103,10 @@ func (c latencyCounts) plus(r *modelgate.UsageRow, t Tally) {
 	}
 }
 
-// addLatencies adds to latency_histogram, in the same order on all instances.
-func (db *DB) addLatencies(ctx context.Context, tx *sql.Tx, c latencyCounts) error {
+// Save adds the counts to latency_histogram, in the same order on all instances.
+func (c LatencyCounts) Save(ctx context.Context, tx *sql.Tx, db *sqldb.DB) error {
 	keys := slices.SortedFunc(maps.Keys(c), latencyKey.compare)
-	err := db.runMany(ctx, tx, sqldb.BatchExec{Text: latencyInsert, Fed: sqlSQLiteLatencies, N: len(keys), Args: func(dst []any, i int) []any {
+	err := db.Batch(ctx, tx, sqldb.BatchExec{Text: latencyInsert, Fed: sqlSQLiteLatencies, N: len(keys), Args: func(dst []any, i int) []any {
 		k := keys[i]
 		t := c[k]
 		return append(dst, sqldb.Clean(string(k.client)), string(k.level), sqldb.Clean(k.id), k.hour, int64(k.class),
@@ -113,7 +121,7 @@ func (db *DB) addLatencies(ctx context.Context, tx *sql.Tx, c latencyCounts) err
 // LatencyHistogram is the calls of one span of time by latency.
 type LatencyHistogram struct {
 	At time.Time // where the span begins
-	Tally
+	LatencySums
 	Classes map[int]int64 // calls by modelgate.LatencyClass
 }
 
@@ -126,7 +134,7 @@ type LatencyQuery struct {
 
 // LatencyHistograms lists the calls since an instant span by span, the oldest
 // first. A span without calls is left out.
-func (db *DB) LatencyHistograms(ctx context.Context, client modelgate.ClientID, q LatencyQuery) ([]LatencyHistogram, error) {
+func LatencyHistograms(ctx context.Context, db *sqldb.DB, client modelgate.ClientID, q LatencyQuery) ([]LatencyHistogram, error) {
 	level, id := modelgate.LevelClient, string(client)
 	if q.SubAccountID != "" {
 		level, id = modelgate.LevelSubAccount, string(q.SubAccountID)
@@ -134,9 +142,9 @@ func (db *DB) LatencyHistograms(ctx context.Context, client modelgate.ClientID, 
 	step := q.Step.Microseconds()
 	since := sqldb.Micros(q.Since)
 	var out []LatencyHistogram
-	_, err := sqldb.List(ctx, db.read, func(s sqldb.Scanner) (struct{}, error) {
+	_, err := sqldb.List(ctx, db.Read, func(s sqldb.Scanner) (struct{}, error) {
 		var at, class int64
-		var t Tally
+		var t LatencySums
 		if err := s.Scan(&at, &class, &t.Requests, &t.Errors, &t.TotalTokens, &t.Cost, &t.LatencyMS); err != nil {
 			return struct{}{}, err
 		}
@@ -144,7 +152,7 @@ func (db *DB) LatencyHistograms(ctx context.Context, client modelgate.ClientID, 
 			out = append(out, LatencyHistogram{At: time.UnixMicro(at).UTC(), Classes: make(map[int]int64)})
 		}
 		h := &out[len(out)-1]
-		h.Tally = h.plus(t)
+		h.LatencySums = h.plus(t)
 		h.Classes[int(class)] += t.Requests
 		return struct{}{}, nil
 	}, sqlLatencies, string(client), string(level), id, since-since%step, step)

@@ -1,4 +1,4 @@
-package store
+package stats
 
 import (
 	"context"
@@ -34,10 +34,10 @@ HAVING SUM(requests) <> 0 OR SUM(errors) <> 0 OR SUM(total_tokens) <> 0 OR SUM(c
 ORDER BY scope, scope_id, hour
 -- sqlLatencySurplus`
 
-// checkLatencies finds the counts that are not the sums of their rows, from an
+// CheckLatencies finds the counts that are not the sums of their rows, from an
 // instant on.
-func checkLatencies(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, from int64) ([]Difference, error) {
-	var out []Difference
+func CheckLatencies(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, from int64) ([]sqldb.Difference, error) {
+	var out []sqldb.Difference
 	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		var scope, id string
 		var hour time.Time
@@ -48,7 +48,7 @@ func checkLatencies(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, 
 				continue
 			}
 			key := fmt.Sprintf("%s/%s/%s/%s", scope, id, hour.Format("2006-01-02T15"), name)
-			out = append(out, Difference{ClientID: client, What: "latency_histogram", Key: key, Have: surplus[i]})
+			out = append(out, sqldb.Difference{ClientID: client, What: "latency_histogram", Key: key, Have: surplus[i]})
 		}
 		return struct{}{}, err
 	}, sqlLatencySurplus, string(client), from)

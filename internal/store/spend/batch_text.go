@@ -1,27 +1,10 @@
-package store
+package spend
 
 import (
-	"context"
-	"database/sql"
 	"fmt"
 
 	"modelgate/internal/store/sqldb"
 )
-
-// runMany runs a statement for many tuples, in their order: with as many at
-// once as the engine likes.
-func (db *DB) runMany(ctx context.Context, tx *sql.Tx, m sqldb.BatchExec) error {
-	if m.Fed != "" && db.feed != nil && m.N > 0 {
-		return db.feed.runFed(ctx, tx, &m)
-	}
-	return m.Run(ctx, tx, db.handle.RowsPerInsert)
-}
-
-// usageInsert inserts rows and returns the ids of those that were new.
-func usageInsert(rows int) string {
-	return sqldb.Tuples("INSERT INTO usage_row ("+usageColumns+")\nVALUES ", rows, usageColumnCount, 1) +
-		"\nON CONFLICT (client_id, created_at, id) DO NOTHING\nRETURNING id\n-- usageInsert"
-}
 
 // spendInsert adds amounts to counters, in the order of the rows.
 func spendInsert(rows int) string {
@@ -49,3 +32,26 @@ func sliceSpend(rows int) string {
 const sliceSpendRow = `slice.client_id = v.column1 AND slice.scope = v.column2 AND slice.scope_id = v.column3
   AND slice.period = v.column4 AND slice.period_start = v.column5 AND slice.instance = v.column6
 RETURNING slice.client_id, slice.scope, slice.scope_id, slice.period, slice.period_start, slice.granted`
+
+// Statements that read the tuples of a feed in place of VALUES. OR FAIL spares
+// the copy of every page that it changes: who runs it takes back the
+// transaction if it fails.
+const (
+	sqlSQLiteSpend = `INSERT OR FAIL INTO spend (` + spendColumns + `)
+SELECT column1, column2, column3, column4, column5, column6, column7
+FROM temp.feed_tuple
+WHERE true` + spendConflict + `
+-- sqlSQLiteSpend`
+
+	sqlSQLiteSliceSpend = `UPDATE OR FAIL slice
+SET granted = slice.granted - v.column7
+FROM temp.feed_tuple AS v
+WHERE ` + sliceSpendRow + `
+-- sqlSQLiteSliceSpend`
+)
+
+// Statements are the statements of so many rows, by their names: a test
+// prepares them.
+func Statements(rows int) map[string]string {
+	return map[string]string{"spendInsert": spendInsert(rows), "sliceSpend": sliceSpend(rows), "alertInsert": alertInsert(rows)}
+}

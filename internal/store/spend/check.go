@@ -1,0 +1,170 @@
+package spend
+
+import (
+	"context"
+	"database/sql"
+	"maps"
+	"slices"
+
+	"modelgate"
+	"modelgate/internal/store/sqldb"
+)
+
+const sqlSpendOfClient = `SELECT scope, scope_id, period, period_start, settled, held
+FROM spend
+WHERE client_id = $1
+-- sqlSpendOfClient`
+
+const sqlSlicesOfClient = `SELECT scope, scope_id, period, period_start, granted
+FROM slice
+WHERE client_id = $1
+-- sqlSlicesOfClient`
+
+// sqlCredits is the sum of the balance entries, and what it is kept as.
+const sqlCredits = `SELECT
+  (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM balance_entry WHERE client_id = $1),
+  (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM budget WHERE client_id = $1 AND period = 'total')
+-- sqlCredits`
+
+// sqlReserves is what the pending jobs hold.
+const sqlReserves = `SELECT sub_account_id, key_id, created_at, holds, reserve
+FROM async_job
+WHERE client_id = $1 AND status = 'pending' AND reserve > 0
+-- sqlReserves`
+
+// DayCost is what one key spent on one day.
+type DayCost struct {
+	SubAccountID modelgate.SubAccountID
+	KeyID        modelgate.KeyID
+	Day          int64 // µs, the beginning
+	Cost         modelgate.Nano
+	Calls        int64
+}
+
+// Books are what the usage rows say that one client has spent.
+type Books struct {
+	ClientID modelgate.ClientID
+	Days     []DayCost
+	Lineages Lineages // of all keys of the client
+	// PrunedCost is the cost of the rows that are pruned. They are from before
+	// PrunedBefore, in µs.
+	PrunedCost   modelgate.Nano
+	PrunedBefore int64
+}
+
+// Check finds the counters that are not the sums of the rows, of what instances
+// and pending jobs hold, and the balance that is not the sum of its entries.
+func (b *Books) Check(ctx context.Context, tx *sql.Tx) ([]sqldb.Difference, error) {
+	want, err := b.settled()
+	if err != nil {
+		return nil, err
+	}
+	if err := readSlices(ctx, tx, b.ClientID, want); err != nil {
+		return nil, err
+	}
+	if err := readReserves(ctx, tx, b.ClientID, want, b.Lineages); err != nil {
+		return nil, err
+	}
+	have := amounts{}
+	if err := readSpend(ctx, tx, b.ClientID, have); err != nil {
+		return nil, err
+	}
+	balance, err := checkBalance(ctx, tx, b.ClientID)
+	if err != nil {
+		return nil, err
+	}
+	forgetPruned(want, have, b.PrunedBefore)
+	return append(compareSpend(want, have), balance...), nil
+}
+
+// settled are the counters as the rows make them.
+func (b *Books) settled() (amounts, error) {
+	want := amounts{}
+	if b.PrunedCost > 0 {
+		ever := modelgate.Counter{ClientID: b.ClientID, Level: modelgate.LevelClient, ID: string(b.ClientID), Period: modelgate.Total}
+		want[counter{ever}] = Amount{Settled: b.PrunedCost}
+	}
+	for _, d := range b.Days {
+		c := call{client: b.ClientID, subAccount: d.SubAccountID, key: d.KeyID, day: d.Day}
+		if err := want.add(c, Amount{Settled: d.Cost}, b.Lineages[d.KeyID]); err != nil {
+			return nil, err
+		}
+	}
+	return want, nil
+}
+
+// forgetPruned leaves out the counters of days and months of which rows are
+// pruned.
+func forgetPruned(want, have amounts, before int64) {
+	gone := func(k counter, _ Amount) bool { return k.Period != modelgate.Total && k.Start < before }
+	maps.DeleteFunc(want, gone)
+	maps.DeleteFunc(have, gone)
+}
+
+// readSlices adds what the instances hold to the counters.
+func readSlices(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
+		k := counter{modelgate.Counter{ClientID: client}}
+		var granted modelgate.Nano
+		err := s.Scan(&k.Level, &k.ID, &k.Period, &k.Start, &granted)
+		sum := into[k]
+		sum.Held += max(granted, 0)
+		into[k] = sum
+		return struct{}{}, err
+	}, sqlSlicesOfClient, string(client))
+	return err
+}
+
+// readReserves adds what the pending jobs hold to the counters.
+func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts, above Lineages) error {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
+		c := call{client: client}
+		var at, holds, reserve int64
+		if err := s.Scan(&c.subAccount, &c.key, &at, &holds, &reserve); err != nil {
+			return struct{}{}, err
+		}
+		c.day, c.holds = dayOf(at), modelgate.Holds(holds)
+		return struct{}{}, into.add(c, Amount{Held: modelgate.Nano(reserve)}, above[c.key])
+	}, sqlReserves, string(client))
+	return err
+}
+
+// checkBalance compares the limit of a client's balance with its entries.
+func checkBalance(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([]sqldb.Difference, error) {
+	var want, have int64
+	if err := tx.QueryRowContext(ctx, sqlCredits, string(client)).Scan(&want, &have); err != nil {
+		return nil, err
+	}
+	if want == have {
+		return nil, nil
+	}
+	return []sqldb.Difference{{ClientID: client, What: "balance", Key: string(client), Want: want, Have: have}}, nil
+}
+
+func readSpend(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
+		k := modelgate.Counter{ClientID: client}
+		var sum Amount
+		err := s.Scan(&k.Level, &k.ID, &k.Period, &k.Start, &sum.Settled, &sum.Held)
+		into[counter{k}] = sum
+		return struct{}{}, err
+	}, sqlSpendOfClient, string(client))
+	return err
+}
+
+// compareSpend reports every counter that differs; a missing one is zero.
+func compareSpend(want, have amounts) []sqldb.Difference {
+	var out []sqldb.Difference
+	all := maps.Clone(want)
+	maps.Copy(all, have)
+	for _, k := range slices.SortedFunc(maps.Keys(all), counter.compare) {
+		w, h := want[k], have[k]
+		if w.Settled != h.Settled {
+			out = append(out, sqldb.Difference{ClientID: k.ClientID, What: "spend", Key: k.String(), Want: int64(w.Settled), Have: int64(h.Settled)})
+		}
+		if w.Held != h.Held {
+			out = append(out, sqldb.Difference{ClientID: k.ClientID, What: "held", Key: k.String(), Want: int64(w.Held), Have: int64(h.Held)})
+		}
+	}
+	return out
+}
