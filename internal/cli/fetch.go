@@ -32,7 +32,7 @@ func (a *app) readList(ctx context.Context, from string) ([]byte, error) {
 	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("%w; or download the list by other means and name the file", err)
+		return nil, fmt.Errorf("%w; download the list by other means and name the file", err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
