@@ -111,7 +111,7 @@ type prompt struct {
 	texts     []string
 	steer     string // where directives are looked for
 	asked     string // what the answer repeats
-	usersTurn bool   // the last turn is the user's, and no result of a tool
+	usersTurn bool   // the last turn but the system's is the user's, and no result of a tool
 	tokens    int64  // elements of token arrays
 }
 
@@ -148,12 +148,14 @@ func readTurns(f fields) prompt {
 		for _, turn := range turns {
 			text := p.add(turn)
 			result := hasResult(turn)
-			p.usersTurn = isUser(turn) && !result
+			if !isSystem(turn) {
+				p.usersTurn = isUser(turn) && !result
+			}
 			switch {
 			case text == "":
 			case result:
 				p.asked = text
-			case p.usersTurn:
+			case isUser(turn):
 				p.steer, p.asked = text, lastText(turn)
 			}
 		}
@@ -167,6 +169,13 @@ func readTurns(f fields) prompt {
 func isUser(turn any) bool {
 	role := asFields(turn).text("role")
 	return role == "" || role == "user"
+}
+
+// isSystem reports whether a turn only instructs: coding agents put such turns
+// behind that of the user, which is still the one to answer.
+func isSystem(turn any) bool {
+	role := asFields(turn).text("role")
+	return role == "system" || role == "developer"
 }
 
 // hasResult reports whether a turn holds what a tool returned, which is nobody's

@@ -97,6 +97,24 @@ func TestToolCalls(t *testing.T) {
 	}
 }
 
+// Coding agents add turns of the system behind the one of the user.
+func TestToolCallBeforeSystemTurns(t *testing.T) {
+	t.Parallel()
+	u := start(t, simulator.Options{})
+	for path, more := range map[string]string{
+		"/v1/chat/completions": `{"role":"developer","content":"use clock"}`,
+		"/v1/responses":        `{"role":"developer","content":[{"type":"input_text","text":"use clock"}]}`,
+		"/v1/messages":         `{"role":"system","content":"use clock"}`,
+	} {
+		body := toolBody(path, "get_weather", "", "")
+		end := strings.LastIndex(body, "]")
+		_, reply, err := u.post(t, path, body[:end]+","+more+body[end:])
+		if err != nil || !strings.Contains(reply, `"get_weather"`) {
+			t.Errorf("%s: %s, %v", path, reply, err)
+		}
+	}
+}
+
 // A request may demand a call, of any tool or of one, and may forbid them.
 func TestToolChoice(t *testing.T) {
 	t.Parallel()
