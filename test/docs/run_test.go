@@ -127,8 +127,17 @@ func (w *world) script(t *testing.T) string {
 			s.WriteString(text)
 		}
 	}
+	if w.needsGateway() {
+		s.WriteString(countsAll)
+	}
 	return s.String()
 }
+
+// countsAll fails a page on which the gateway did not find the usage of a call.
+const countsAll = `exec >&2
+curl --fail "$MODELGATE_URL/gw/usage?limit=100" -H "Authorization: Bearer $MODELGATE_KEY" >usage.json
+! grep -F '"parse_status":"unknown"' usage.json || exit 1
+`
 
 // inNewTerminal starts a gateway beside the commands that follow, waits until
 // it is ready, and exports its address and the key that it prints.
