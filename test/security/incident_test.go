@@ -18,7 +18,7 @@ import (
 )
 
 // What has happened to other gateways, each so that it cannot happen here
-// unnoticed. The longer proofs are named in SECURITY.md.
+// unnoticed. The longer proofs are named in docs/reference/threats.md.
 
 // TestIncidentInjectionBeforeAuthentication: a key that went into the text of
 // a statement let anyone read the database (CVE-2026-42208).

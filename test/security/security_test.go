@@ -15,11 +15,11 @@ func hash(text string) string {
 	return hex.EncodeToString(digest[:])
 }
 
-// TestSecurityTable finds every test that SECURITY.md names, and every test
-// of this package in SECURITY.md.
+// TestSecurityTable finds every test that docs/reference/threats.md names, and
+// every test of this package in it.
 func TestSecurityTable(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../SECURITY.md")
+	text, err := os.ReadFile("../../docs/reference/threats.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,12 +49,12 @@ func TestSecurityTable(t *testing.T) {
 	named := map[string]bool{}
 	for _, name := range regexp.MustCompile(`\b(?:Test|Fuzz)[A-Z]\w*`).FindAllString(string(text), -1) {
 		if named[name] = true; !defined[name] {
-			t.Errorf("SECURITY.md names %s, which does not exist", name)
+			t.Errorf("threats.md names %s, which does not exist", name)
 		}
 	}
 	for name := range here {
 		if !named[name] && name != "TestMain" && name != "TestSecurityTable" {
-			t.Errorf("SECURITY.md does not name %s", name)
+			t.Errorf("threats.md does not name %s", name)
 		}
 	}
 	if len(named) < 50 || len(here) < 40 {
