@@ -157,6 +157,14 @@ func about(description string, s *openapi3.Schema) string {
 	return strings.ReplaceAll(strings.Join(facts, " "), "\n", " ")
 }
 
+// own are the parameters of an operation less the labels, which all calls of
+// models take; the description of their group says so.
+func own(all openapi3.Parameters) openapi3.Parameters {
+	return slices.DeleteFunc(slices.Clone(all), func(p *openapi3.ParameterRef) bool {
+		return p.Value.Name == "X-Gateway-Attribution"
+	})
+}
+
 // prose is Markdown's paragraphs and code as HTML; the contract uses no more
 // of it.
 func prose(text string) htmltemplate.HTML {
@@ -185,7 +193,7 @@ func markdownLink(name string) string {
 func TestReference(t *testing.T) {
 	t.Parallel()
 	funcs := map[string]any{
-		"members": members, "about": about, "prose": prose, "trim": strings.TrimSpace,
+		"members": members, "own": own, "about": about, "prose": prose, "trim": strings.TrimSpace,
 		"cell":     func(text string) string { return strings.ReplaceAll(text, "|", `\|`) },
 		"shape":    func(s *openapi3.SchemaRef) string { return shape(s, markdownLink) },
 		"htmlType": func(s *openapi3.SchemaRef) htmltemplate.HTML { return htmltemplate.HTML(shape(s, htmlLink)) },
