@@ -15,29 +15,29 @@ import (
 
 var update = flag.Bool("update", false, "write the reference of providers")
 
-const referenceIntro = `# Providers
+const referenceIntro = `# Provider formats
 
-What each wire format (` + "`format`" + ` of a provider in the configuration) serves. This page is made from the provider table by
-` + "`go test ./internal/provider -run Reference -update`" + `; how to configure a provider is in [providers](../providers.md).
+This reference lists what each wire format (` + "`format`" + ` of a provider in the configuration) serves. It is generated from the provider table by
+` + "`go test ./internal/provider -run Reference -update`" + `. [Connect a provider](../providers.md) shows how to configure one.
 
 - **Doors** take a catalog slug and are the same for every provider: ` + "`POST {gateway}/v1/…`" + `.
-- **Proxy paths** are the provider's own, below ` + "`{gateway}/{name}`" + `, with the provider's own model names. Any path that is not
-  listed is answered with 403 ` + "`path not permitted for this provider`" + `, because all organizations share the provider account; the
-  operator adds paths with ` + "`allow`" + `.
-- **Free** paths cost nothing and still make a usage row. **Jobs** are asynchronous: paths that make one are booked at a provisional
-  cost, which becomes final when the job ends; paths of a job that exists serve whoever's it is, cost nothing and make no row.
-- **Query parameters** are those that the official SDKs send for a path; any other is answered with 400 that names it, because
-  a parameter can have a provider leave the usage out of its reply. ` + "`alt=json|sse`" + ` stands for the values that pass. The operator
-  adds names with ` + "`allow_query`" + `. A parameter in which a client's key may travel, such as ` + "`key`" + `, passes and is taken out.
-- **Members refused** are top-level members of a body that refer to objects kept at the provider, which organizations
-  could reach across, on the door responses also ` + "`prompt`" + `; ` + "`allow_stored_objects`" + ` lets them pass. The same holds for
-  references deeper in a body: items of earlier answers by their id (` + "`item_reference`" + `), ` + "`file_id`, `vector_store_ids`, `container`" + ` of a tool,
-  file search stores, ids of spoken answers, and addresses of files at the provider. Public addresses pass.
-- A request whose **model** stands in none of the places for it is answered with 403 ` + "`model not permitted for this client`" + `, or 400 where it
-  would make a job; free paths may name none. Where the path names the model, the body may repeat it.
-- **Recordings** whose transcript states no usage (` + "`text`, `srt` and `vtt`" + `; where the table says ` + "`recording`" + `, ` + "`json`" + ` too) are charged by their
-  length, which the gateway reads from WAV (PCM) and MP3 files; for other files, and for addresses of files, such calls are 400.
-- Members that have a provider answer later (` + "`background`" + ` of responses, ` + "`deferred`" + ` of xAI's chat) are answered with 400.
+- **Proxy paths** are the provider's own, below ` + "`{gateway}/{name}`" + `, with the provider's model names. Other paths get
+  403 ` + "`path not permitted for this provider`" + `, because all organizations share the provider account. ` + "`allow`" + ` adds paths.
+- **Free** paths cost nothing but make a usage row.
+- **Jobs** are asynchronous. A path that creates one is booked at a provisional cost, which becomes final when the job ends: by the reply to
+  a poll, otherwise by what was requested. Paths of a job serve its owner only, cost nothing and make no row.
+- **Query parameters** that the official SDKs send for a path are listed. Others get 400, because a parameter can make a provider
+  omit the usage. ` + "`alt=json|sse`" + ` lists the allowed values. ` + "`allow_query`" + ` adds names. A parameter that can carry a client's key, such as ` + "`key`" + `,
+  is accepted and removed.
+- **Refused members** refer to objects that are stored at the provider, which other organizations could reach. On the door responses
+  ` + "`prompt`" + ` is one too. ` + "`allow_stored_objects`" + ` allows them. The same holds for references deeper in a body: ` + "`item_reference`, `file_id`, `vector_store_ids`, `container`" + ` of
+  a tool, file search stores, ids of spoken answers, and addresses of files at the provider. Public addresses are allowed.
+- **Usage in streams.** Where it says so, the gateway asks for the usage, and removes it for callers that did not ask.
+- **Model.** A request without a model in the expected place gets 403 ` + "`model not permitted for this client`" + `, or 400 if it would create a job.
+  Free paths need no model. If the path names the model, the body may repeat it.
+- **Recordings** whose transcript states no usage (` + "`text`, `srt` and `vtt`" + `; with ` + "`recording`" + ` in the table also ` + "`json`" + `) are charged by their
+  length, which the gateway reads from WAV (PCM) and MP3 files. With other files, or addresses of files, such calls get 400.
+- Members that make a provider answer later (` + "`background`" + ` of responses, ` + "`deferred`" + ` of xAI's chat) get 400.
 
 ## Doors by format
 
@@ -112,22 +112,22 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 	}
 	fmt.Fprintf(b, "- Credential: %s", authText(f.Auth))
 	if f.OptionalCredential {
-		b.WriteString(", may be missing")
+		b.WriteString(", optional")
 	}
 	if f.Older != nil {
 		fmt.Fprintf(b, "; %s where the client's `%s` is before %s", authText(f.Older.Auth), f.Older.Header, f.Older.Before)
 	}
 	b.WriteString("\n")
 	if f.IncludeUsage {
-		b.WriteString("- Streams are asked for their usage; callers who did not ask do not see it\n")
+		b.WriteString("- The gateway asks for usage in streams\n")
 	}
 	if f.AnyQuery {
 		b.WriteString("- Query parameters: any\n")
 	}
 	list(b, "Query parameters on every path", f.Query)
-	list(b, "Members refused", f.Stored)
-	list(b, "Addresses refused", f.StoredSchemes)
-	list(b, "Request headers passed on beside the common ones", f.Headers)
+	list(b, "Refused members", f.Stored)
+	list(b, "Refused addresses", f.StoredSchemes)
+	list(b, "Additional request headers", f.Headers)
 	if len(f.Doors) > 0 {
 		b.WriteString("\n| door | upstream path | query parameters | metered by |\n|---|---|---|---|\n")
 		for _, d := range f.Doors {
@@ -141,7 +141,7 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 			fmt.Fprintf(b, "| `%s` | %s | %s |\n", r.Pattern, codes(r.Query), metered(r.Reader, r.Free, r.Job))
 		}
 		for _, pattern := range f.Except {
-			fmt.Fprintf(b, "| `%s` | | no: refused |\n", pattern)
+			fmt.Fprintf(b, "| `%s` | | refused |\n", pattern)
 		}
 	}
 	p, err := New(Config{Name: "p", Format: f.Name, BaseURL: "http://localhost"})
@@ -151,7 +151,7 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 	if len(p.protocols) == 0 {
 		return
 	}
-	b.WriteString("\n| path of a job, for who made it | query parameters | does |\n|---|---|---|\n")
+	b.WriteString("\n| path of a job | query parameters | does |\n|---|---|---|\n")
 	for _, w := range p.protocols {
 		for _, r := range w.routes() {
 			fmt.Fprintf(b, "| `%s` | %s | %s |\n", r.Pattern, codes(r.Query), r.Async)
@@ -159,9 +159,9 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 		switch {
 		case w.Has(AsyncContent):
 		case len(w.Own) > 0:
-			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | | passes on what lies at the address in a poll |\n", w.Poll)
+			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | | content, from the address in a poll |\n", w.Poll)
 		case len(w.File) > 0:
-			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | | redirects to the address of the result |\n", w.Poll)
+			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | | redirect to the result |\n", w.Poll)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func authText(a Auth) string {
 func metered(r *usage.Reader, free bool, w *JobProtocol) string {
 	switch {
 	case w != nil:
-		return "job, by its reply to a poll and what was asked for"
+		return "job"
 	case free:
 		return "free"
 	}
