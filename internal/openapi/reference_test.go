@@ -194,7 +194,6 @@ func TestReference(t *testing.T) {
 	t.Parallel()
 	funcs := map[string]any{
 		"members": members, "own": own, "about": about, "prose": prose, "trim": strings.TrimSpace,
-		"cell":     func(text string) string { return strings.ReplaceAll(text, "|", `\|`) },
 		"shape":    func(s *openapi3.SchemaRef) string { return shape(s, markdownLink) },
 		"htmlType": func(s *openapi3.SchemaRef) htmltemplate.HTML { return htmltemplate.HTML(shape(s, htmlLink)) },
 	}
