@@ -128,41 +128,52 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 	list(b, "Refused members", f.Stored)
 	list(b, "Refused addresses", f.StoredSchemes)
 	list(b, "Additional request headers", f.Headers)
-	if len(f.Doors) > 0 {
-		b.WriteString("\n| door | upstream path | query parameters | metered by |\n|---|---|---|---|\n")
-		for _, d := range f.Doors {
-			std, _ := doorNamed(d.Path)
-			fmt.Fprintf(b, "| %s | `%s` | %s | %s |\n", std.name, d.Upstream, codes(d.Query), metered(d.Reader, d.Free, d.Job))
-		}
+	var doors, paths, jobs [][]string
+	for _, d := range f.Doors {
+		std, _ := doorNamed(d.Path)
+		doors = append(doors, []string{std.name, "`" + d.Upstream + "`", metered(d.Reader, d.Free, d.Job), codes(d.Query)})
 	}
-	if len(f.Allow) > 0 {
-		b.WriteString("\n| further proxy path | query parameters | metered by |\n|---|---|---|\n")
-		for _, r := range f.Allow {
-			fmt.Fprintf(b, "| `%s` | %s | %s |\n", r.Pattern, codes(r.Query), metered(r.Reader, r.Free, r.Job))
-		}
-		for _, pattern := range f.Except {
-			fmt.Fprintf(b, "| `%s` | | refused |\n", pattern)
-		}
+	for _, r := range f.Allow {
+		paths = append(paths, []string{"`" + r.Pattern + "`", metered(r.Reader, r.Free, r.Job), codes(r.Query)})
+	}
+	for _, pattern := range f.Except {
+		paths = append(paths, []string{"`" + pattern + "`", "refused", ""})
 	}
 	p, err := New(Config{Name: "p", Format: f.Name, BaseURL: "http://localhost"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(p.protocols) == 0 {
-		return
-	}
-	b.WriteString("\n| path of a job | query parameters | does |\n|---|---|---|\n")
 	for _, w := range p.protocols {
 		for _, r := range w.routes() {
-			fmt.Fprintf(b, "| `%s` | %s | %s |\n", r.Pattern, codes(r.Query), r.Async)
+			jobs = append(jobs, []string{"`" + r.Pattern + "`", string(r.Async), codes(r.Query)})
 		}
+		content := fmt.Sprintf("`GET /v1/videos/{id}/content`, the door, for `%s`", w.Poll)
 		switch {
 		case w.Has(AsyncContent):
 		case len(w.Own) > 0:
-			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | | content, from the address in a poll |\n", w.Poll)
+			jobs = append(jobs, []string{content, "content, from the address in a poll", ""})
 		case len(w.File) > 0:
-			fmt.Fprintf(b, "| `GET /v1/videos/{id}/content`, the door, for `%s` | | redirect to the result |\n", w.Poll)
+			jobs = append(jobs, []string{content, "redirect to the result", ""})
 		}
+	}
+	table(b, doors, "door", "upstream path", "metered by", "query parameters")
+	table(b, paths, "further proxy path", "metered by", "query parameters")
+	table(b, jobs, "path of a job", "does", "query parameters")
+}
+
+// table writes the rows, if there are any. The last column is left out where
+// all of it is empty.
+func table(b *strings.Builder, rows [][]string, titles ...string) {
+	if len(rows) == 0 {
+		return
+	}
+	last := len(titles) - 1
+	if !slices.ContainsFunc(rows, func(row []string) bool { return row[last] != "" }) {
+		last--
+	}
+	fmt.Fprintf(b, "\n| %s |\n|%s\n", strings.Join(titles[:last+1], " | "), strings.Repeat("---|", last+1))
+	for _, row := range rows {
+		fmt.Fprintf(b, "| %s |\n", strings.Join(row[:last+1], " | "))
 	}
 }
 
