@@ -3,7 +3,6 @@ package http1server
 import (
 	"bytes"
 	"net/http"
-	"net/textproto"
 	"strings"
 
 	"modelgate/internal/httpfield"
@@ -18,8 +17,6 @@ const (
 	maxBody = 256 << 10
 	// maxDigits of a Content-Length that is in question.
 	maxDigits = 6
-	// fewHeaders is how many headers most requests have at most.
-	fewHeaders = 16
 )
 
 // head is the head of a plain request. Its texts stand in one allocation.
@@ -103,54 +100,31 @@ func parseHead(text string) (h head, plain bool) {
 	if !plain || !visible(h.target) {
 		return h, false
 	}
-	lines := strings.Count(text, lineEnd) - 1
-	h.header = make(http.Header, lines)
 	h.length = -1
-	room := make([]string, min(lines, fewHeaders)) // for the values, of which each has a list of its own
-	for text != lineEnd {
-		line, text, _ = strings.Cut(text, lineEnd)
-		name, value, found := strings.Cut(line, ":")
-		value = strings.Trim(value, " \t")
-		if !found || !httpfield.IsToken(name) || !httpfield.IsValue(value) || !h.keep(textproto.CanonicalMIMEHeaderKey(name), value, &room) {
-			return h, false
-		}
-	}
-	return h, h.host != "" && h.length >= 0
+	h.header, plain = httpfield.Parse(text, h.take)
+	return h, plain && h.host != "" && h.length >= 0
 }
 
-// keep takes a header, and is false where it makes the request one that is not
-// plain.
-func (h *head) keep(name, value string, room *[]string) bool {
+// take takes a field. It says whether the field stays in the header, and whether
+// the request is still a plain one.
+func (h *head) take(name, value string) (keep, plain bool) {
 	switch name {
 	case "Host":
 		once := h.host == ""
 		h.host = value
-		return once && ordinaryHost(value)
+		return false, once && ordinaryHost(value)
 	case "Content-Length":
 		if h.length >= 0 {
-			return false
+			return false, false
 		}
 		h.length = length(value)
-		return h.length >= 0
+		return false, h.length >= 0
 	case "Connection":
-		if !strings.EqualFold(value, "keep-alive") {
-			return false
-		}
+		return true, strings.EqualFold(value, "keep-alive")
 	case "Transfer-Encoding", "Trailer", "Upgrade", "Expect", "Pragma": // net/http does something about these
-		return false
+		return false, false
 	}
-	if have, again := h.header[name]; again {
-		h.header[name] = append(have, value)
-		return true
-	}
-	if len(*room) == 0 {
-		*room = make([]string, 1)
-	}
-	list := (*room)[:1:1]
-	*room = (*room)[1:]
-	list[0] = value
-	h.header[name] = list
-	return true
+	return true, true
 }
 
 // length is what a Content-Length says, -1 for what is not plain.

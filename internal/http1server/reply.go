@@ -272,7 +272,7 @@ func (w *reply) WriteDeadline() time.Time {
 // will come.
 func (w *reply) frame(first []byte) {
 	w.framed = true
-	if w.t.c.s.closing.Load() || hasToken(w.header["Connection"], "close") {
+	if w.t.c.s.closing.Load() || asksToClose(w.header["Connection"]) {
 		w.last = true
 	}
 	b := w.out.b
@@ -346,12 +346,11 @@ func bodyAllowed(status int) bool {
 	return status >= 200 && status != http.StatusNoContent && status != http.StatusNotModified
 }
 
-func hasToken(values []string, token string) bool {
-	for _, v := range values {
-		for part := range strings.SplitSeq(v, ",") {
-			if strings.EqualFold(strings.TrimSpace(part), token) {
-				return true
-			}
+// asksToClose reports whether a Connection field ends the connection.
+func asksToClose(connection []string) bool {
+	for option := range httpfield.Elements(connection) {
+		if strings.EqualFold(option, "close") {
+			return true
 		}
 	}
 	return false

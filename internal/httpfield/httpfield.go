@@ -1,7 +1,12 @@
-// Package httpfield judges the names and values of header fields.
+// Package httpfield judges and parses header fields.
 package httpfield
 
-import "strings"
+import (
+	"iter"
+	"net/http"
+	"net/textproto"
+	"strings"
+)
 
 // IsToken reports whether a text is a token (RFC 9110, 5.6.2), as methods and the
 // names of fields are.
@@ -28,4 +33,50 @@ func IsValue(text string) bool {
 		}
 	}
 	return true
+}
+
+// Parse reads the lines of a header, the empty one at its end included. It passes
+// each field, its name canonical, to take, which says whether the field is kept in
+// the header and whether the header is acceptable. Parse reports false for a line
+// that is not a field, and where take does. The values share memory.
+func Parse(lines string, take func(name, value string) (keep, ok bool)) (http.Header, bool) {
+	n := max(strings.Count(lines, "\n")-1, 0)
+	values := make([]string, n)
+	header := make(http.Header, n)
+	for i := range n {
+		line, rest, _ := strings.Cut(lines, "\r\n")
+		lines = rest
+		name, value, found := strings.Cut(line, ":")
+		value = strings.Trim(value, " \t")
+		if !found || !IsToken(name) || !IsValue(value) {
+			return nil, false
+		}
+		name = textproto.CanonicalMIMEHeaderKey(name)
+		values[i] = value
+		keep, ok := take(name, value)
+		switch list := header[name]; {
+		case !ok:
+			return nil, false
+		case !keep:
+		case list != nil:
+			header[name] = append(list, value)
+		default:
+			header[name] = values[i : i+1 : i+1]
+		}
+	}
+	return header, lines == "\r\n"
+}
+
+// Elements yields the elements of a field that is a list (RFC 9110, 5.6.1), without
+// the white space around them. Empty ones are left out.
+func Elements(values []string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, value := range values {
+			for element := range strings.SplitSeq(value, ",") {
+				if element = strings.Trim(element, " \t"); element != "" && !yield(element) {
+					return
+				}
+			}
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"modelgate"
+	"modelgate/internal/httpfield"
 )
 
 // firstRead is the most memory that a body gets before any of it has arrived: a
@@ -59,12 +60,9 @@ func ReadBody(r *http.Request, limit int64, memory *Reservation) ([]byte, error)
 // checkEncoding refuses a compressed body: the gateway must check the bytes that
 // it forwards, and a small body must not expand to a large one.
 func checkEncoding(h http.Header) error {
-	for _, line := range h["Content-Encoding"] {
-		for coding := range strings.SplitSeq(line, ",") {
-			coding = strings.TrimSpace(coding)
-			if coding != "" && !strings.EqualFold(coding, "identity") {
-				return modelgate.Errorf(modelgate.BadRequest, "Content-Encoding is not supported; send the body uncompressed")
-			}
+	for coding := range httpfield.Elements(h["Content-Encoding"]) {
+		if !strings.EqualFold(coding, "identity") {
+			return modelgate.Errorf(modelgate.BadRequest, "Content-Encoding is not supported; send the body uncompressed")
 		}
 	}
 	return nil

@@ -152,16 +152,14 @@ func (p *Provider) passes(name string) bool {
 // they concern one hop only. Nil for none.
 func connectionTokens(h http.Header) map[string]bool {
 	var named map[string]bool
-	for _, value := range h["Connection"] {
-		for token := range strings.SplitSeq(value, ",") {
-			if token = textproto.TrimString(token); token == "" || strings.EqualFold(token, "close") || strings.EqualFold(token, "keep-alive") {
-				continue
-			}
-			if named == nil {
-				named = make(map[string]bool)
-			}
-			named[textproto.CanonicalMIMEHeaderKey(token)] = true
+	for token := range httpfield.Elements(h["Connection"]) {
+		if strings.EqualFold(token, "close") || strings.EqualFold(token, "keep-alive") {
+			continue
 		}
+		if named == nil {
+			named = make(map[string]bool)
+		}
+		named[textproto.CanonicalMIMEHeaderKey(token)] = true
 	}
 	return named
 }

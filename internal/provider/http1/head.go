@@ -3,7 +3,6 @@ package http1
 import (
 	"bytes"
 	"net/http"
-	"net/textproto"
 	"strconv"
 	"strings"
 
@@ -84,35 +83,12 @@ func (h *plainHeader) status(text string, resp *http.Response) (rest string, ok 
 	return rest, true
 }
 
-// fields reads the lines up to the empty one. The values of all share memory.
-func (h *plainHeader) fields(lines string) bool {
-	n := strings.Count(lines, "\n") - 1
-	values := make([]string, n)
-	h.header = make(http.Header, n)
-	for i := range n {
-		line, rest, _ := strings.Cut(lines, "\r\n")
-		lines = rest
-		name, value, ok := strings.Cut(line, ":")
-		if !ok || !httpfield.IsToken(name) {
-			return false
-		}
-		value = strings.Trim(value, " \t")
-		if !httpfield.IsValue(value) {
-			return false
-		}
-		name = textproto.CanonicalMIMEHeaderKey(name)
-		values[i] = value
-		switch list := h.header[name]; {
-		case !h.framing(name, value):
-			return false
-		case name == "Transfer-Encoding":
-		case list != nil:
-			h.header[name] = append(list, value)
-		default:
-			h.header[name] = values[i : i+1 : i+1]
-		}
-	}
-	return lines == "\r\n"
+// fields reads the lines up to the empty one.
+func (h *plainHeader) fields(lines string) (ok bool) {
+	h.header, ok = httpfield.Parse(lines, func(name, value string) (keep, ok bool) {
+		return name != "Transfer-Encoding", h.framing(name, value)
+	})
+	return ok
 }
 
 // framing takes what says where the reply ends. It reports false for what is
