@@ -37,7 +37,7 @@ microbench: ## run the benchmarks of every package
 fuzz: ## search with every fuzz target for half a minute (an hour)
 	scripts/fuzz
 
-prove-books: ## lose nothing and book nothing twice, at full size (an hour)
+prove-books: ## lose nothing and book nothing twice, at full size (half an hour)
 	go test -count=1 -v -timeout 2h -run 'TestBooks' ./test/e2e -full
 
 prove-access: ## who may do what, and how fast a revocation holds, at full size (ten minutes)
@@ -52,7 +52,7 @@ prove-money: build ## budgets that hold at every moment, at full size, and what 
 prove-scale: ## three instances at 1,000 calls a second lose nothing while everything restarts (two minutes)
 	go test -count=1 -v -timeout 30m -run 'TestScale' ./test/e2e -full
 
-prove-billing: ## bill every call once, credit every payment once, at full size (an hour)
+prove-billing: ## bill every call once, credit every payment once, at full size (half an hour)
 	go test -count=1 -v -timeout 2h -run 'TestBilling' ./test/e2e -full
 
 prove-pages: ## every look of every page, and each interactive within a second however much it shows (two minutes)
