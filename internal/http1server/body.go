@@ -26,9 +26,9 @@ func (b *body) read(p []byte) (n int, err error) {
 		return 0, io.EOF
 	}
 	p = p[:min(int64(len(p)), b.left)]
-	if c.from < c.to {
-		n = copy(p, c.buf[c.from:c.to])
-		c.from += n
+	if !c.in.empty() {
+		n = copy(p, c.in.unread())
+		c.in.skip(n)
 	} else if n, err = c.raw.Read(p); err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
@@ -48,7 +48,7 @@ func (b *body) Close() error {
 
 // Whole reports whether all of it has come, so that reading it waits for
 // nobody.
-func (b *body) Whole() bool { return b.left == 0 || b.left <= int64(b.t.c.to-b.t.c.from) }
+func (b *body) Whole() bool { return b.left == 0 || b.left <= int64(len(b.t.c.in.unread())) }
 
 // discard reads what is left of a body that nobody wanted, so that the next
 // request can be read. It is false where the connection cannot go on.

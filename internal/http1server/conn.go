@@ -27,8 +27,7 @@ type conn struct {
 	since time.Time
 	state atomic.Int32
 
-	buf      [maxHead]byte
-	from, to int // what has been read into buf and not used
+	in input
 
 	// The deadlines that are set, zero for none.
 	readBy, writeBy time.Time
@@ -43,6 +42,7 @@ type conn struct {
 
 func newConn(s *Server, raw net.Conn) *conn {
 	c := &conn{s: s, raw: raw, since: time.Now()}
+	c.in.open(raw, &s.buffers)
 	c.base = http.Request{Method: http.MethodPost, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1}
 	if a := raw.RemoteAddr(); a != nil {
 		c.base.RemoteAddr = a.String()
@@ -53,6 +53,7 @@ func newConn(s *Server, raw net.Conn) *conn {
 // serve is the goroutine of the connection.
 func (c *conn) serve() {
 	defer c.s.forget(c)
+	defer c.in.release()
 	c.readUntil(c.since.Add(c.s.standard.ReadHeaderTimeout))
 	for {
 		h, ok := c.request()
@@ -69,30 +70,29 @@ func (c *conn) serve() {
 // request waits for the next request and reads its head. It is false where the
 // connection is not the server's any more: it is closed, or handed off.
 func (c *conn) request() (h head, ok bool) {
-	c.from, c.to = 0, copy(c.buf[:], c.buf[c.from:c.to])
+	c.watch.giveBack(&c.in)
 	for begun := false; ; {
-		if c.to > 0 && !c.wake() {
+		read := c.in.unread()
+		if len(read) > 0 && !c.wake() {
 			return h, false
 		}
-		if end := endOfHead(c.buf[:c.to]); end > 0 {
-			if h, ok = c.head(c.buf[:end]); ok {
-				c.from = end
+		if end := endOfHead(read); end > 0 {
+			if h, ok = c.head(read[:end]); ok {
+				c.in.skip(end)
 				return h, true
 			}
 			c.handOff()
 			return h, false
 		}
-		if c.to == len(c.buf) {
+		if len(read) == maxHead {
 			c.handOff()
 			return h, false
 		}
-		if c.to > 0 && !begun {
+		if len(read) > 0 && !begun {
 			begun = true
 			c.readUntil(time.Now().Add(c.s.standard.ReadHeaderTimeout))
 		}
-		n, err := c.raw.Read(c.buf[c.to:])
-		c.to += n
-		if err != nil {
+		if err := c.in.fill(); err != nil {
 			c.broken(err)
 			return h, false
 		}
@@ -130,7 +130,7 @@ func (c *conn) parse(target string) bool {
 // broken ends a connection that gave no whole head. net/http has an answer to
 // a head that breaks off.
 func (c *conn) broken(err error) {
-	if c.to == 0 || errors.Is(err, os.ErrDeadlineExceeded) || !c.wake() {
+	if c.in.empty() || errors.Is(err, os.ErrDeadlineExceeded) || !c.wake() {
 		c.end()
 		return
 	}
@@ -142,7 +142,7 @@ func (c *conn) handOff() {
 	c.readUntil(time.Time{})
 	c.writeUntil(time.Time{})
 	select {
-	case c.s.handoffs <- &handoffConn{Conn: c.raw, read: bytes.Clone(c.buf[c.from:c.to])}:
+	case c.s.handoffs <- &handoffConn{Conn: c.raw, read: bytes.Clone(c.in.unread())}:
 	case <-c.s.done:
 		c.end()
 	}

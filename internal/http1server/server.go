@@ -38,6 +38,7 @@ type Server struct {
 	handoffs chan net.Conn // to standard
 	batcher  *yield.WriteBatcher
 	outs     sync.Pool // of *output
+	buffers  sync.Pool // of *[maxHead]byte
 
 	mu       sync.Mutex
 	conns    map[*conn]struct{}
@@ -52,6 +53,7 @@ type Server struct {
 func New(standard *http.Server, batcher *yield.WriteBatcher) *Server {
 	s := &Server{standard: standard, batcher: batcher, handoffs: make(chan net.Conn), conns: make(map[*conn]struct{}), done: make(chan struct{})}
 	s.outs.New = func() any { return new(output) }
+	s.buffers.New = func() any { return new([maxHead]byte) }
 	return s
 }
 

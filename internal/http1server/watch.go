@@ -19,6 +19,8 @@ type watch struct {
 	timer   *time.Timer  // made once, for look
 	call    *transaction // nil while there is none to watch
 	reading bool
+	early   [1]byte       // of the next request
+	came    bool          // early has been read
 	stopped chan struct{} // made by who waits for the reading to end
 }
 
@@ -39,7 +41,7 @@ func (w *watch) start(t *transaction) {
 func (w *watch) look(c *conn) {
 	w.mu.Lock()
 	t := w.call
-	if t == nil || w.reading || c.to == len(c.buf) {
+	if t == nil || w.reading || w.came || c.in.full() {
 		w.mu.Unlock()
 		return
 	}
@@ -47,12 +49,12 @@ func (w *watch) look(c *conn) {
 	c.readUntil(time.Time{})
 	w.mu.Unlock()
 
-	n, err := c.raw.Read(c.buf[c.to : c.to+1])
+	n, err := c.raw.Read(w.early[:])
 
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.reading = false
-	c.to += n
+	w.came = n > 0
 	if w.stopped != nil {
 		close(w.stopped)
 		return
@@ -84,4 +86,13 @@ func (w *watch) stop(c *conn) {
 	defer w.mu.Unlock()
 	w.stopped = nil
 	c.readUntil(time.Time{})
+}
+
+// giveBack adds to the connection's input what was read while it was watched.
+// The watch must have stopped.
+func (w *watch) giveBack(in *input) {
+	if w.came {
+		w.came = false
+		in.push(w.early[0])
+	}
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"net"
 	"net/netip"
 	"sync"
@@ -104,6 +105,14 @@ type boundConn struct {
 func (c *boundConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()
+}
+
+// SyscallConn implements syscall.Conn, for a server that waits without a buffer.
+func (c *boundConn) SyscallConn() (syscall.RawConn, error) {
+	if raw, ok := c.Conn.(syscall.Conn); ok {
+		return raw.SyscallConn()
+	}
+	return nil, errors.ErrUnsupported
 }
 
 // CloseWrite ends what is written, by which the server lets a client read the
