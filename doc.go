@@ -25,6 +25,7 @@
 //	internal/processor    the client of the payment processor
 //	internal/secrets      what is kept encrypted; internal/signing  which key signs evidence
 //	internal/evidence     records, chain and verifier of evidence; internal/pricing  costs
+//	internal/cloud        credentials of the operator's own AWS, Google Cloud and Azure; internal/cloudhost  their host names
 //	internal/tracing      OpenTelemetry traces
 //	internal/cancelctx    contexts and calls under way; internal/yield, internal/atomicfile, internal/httpfield  helpers
 //	internal/simulator    the simulated providers of `modelgate dev` and of tests

@@ -134,6 +134,9 @@ func (c *credentials) shows(text string) bool {
 	defer c.mu.Unlock()
 	for _, list := range [][]*credential{c.list, c.previous} {
 		for _, known := range list {
+			if known.value == "" { // of an identity
+				continue
+			}
 			if strings.Contains(text, known.value) || strings.Contains(text, url.QueryEscape(known.value)) {
 				return true
 			}

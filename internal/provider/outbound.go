@@ -44,6 +44,7 @@ type Config struct {
 	Credentials         []string
 	CredentialFile      string
 	PreviousCredentials []string // only for jobs that were made with them
+	Identity            Identity // in place of credentials; nil for none
 	CAFile              string   // PEM, beside the system's
 	// HTTP2 lets calls share connections where the provider speaks HTTP/2. By
 	// default each has one of its own for its time, which costs less.
@@ -85,6 +86,7 @@ type Provider struct {
 	prefixes     []string
 	headers      map[string][]string
 	secrets      credentials
+	identity     Identity
 	transport    transport
 	timeouts     Timeouts
 	onDisconnect Disconnect
@@ -274,6 +276,12 @@ func (p *Provider) operatorRoute(pattern string) Route {
 func (p *Provider) takeCredentials(cfg Config) error {
 	if len(cfg.Credentials) > 0 && cfg.CredentialFile != "" {
 		return errors.New("give credentials or a credential file, not both")
+	}
+	if cfg.Identity != nil && (len(cfg.Credentials) > 0 || cfg.CredentialFile != "") {
+		return errors.New("give credentials or an identity, not both")
+	}
+	if p.identity = cfg.Identity; p.identity != nil {
+		p.secrets.list = []*credential{{fingerprint: p.identity.Fingerprint()}}
 	}
 	p.secrets.now = cfg.Now
 	if cfg.Now == nil {

@@ -88,6 +88,9 @@ func (p *Provider) authenticate(a *Attempt, call *Call) error {
 	if req.URL.Scheme != p.base.Scheme || req.URL.Host != p.base.Host {
 		return fmt.Errorf("provider %s: request to a host that is not its own", p.name)
 	}
+	if p.identity != nil {
+		return p.identity.Authorize(req.Context(), req, a.body)
+	}
 	if a.used == nil {
 		return nil
 	}

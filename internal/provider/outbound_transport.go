@@ -32,7 +32,7 @@ type transport interface {
 // gateway's own, or, where the environment names a proxy for it or the operator
 // wants that or HTTP/2, through net/http.
 func newTransportTo(base *url.URL, cfg *Config, t Timeouts) (transport, error) {
-	config, err := tlsConfig(cfg.CAFile)
+	config, err := TLSConfig(cfg.CAFile)
 	if err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ func (p pooled) roundTrip(a *Attempt) (*http.Response, bool, error) {
 	return p.RoundTrip(http1.Request{Request: a.Request, Target: a.target, Body: a.body, Held: &a.held})
 }
 
-// tlsConfig trusts the system's authorities, and those of a file.
-func tlsConfig(caFile string) (*tls.Config, error) {
+// TLSConfig trusts the system's authorities, and those of a file.
+func TLSConfig(caFile string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if caFile == "" {
 		return config, nil

@@ -20,6 +20,7 @@ var floor = map[string]int{
 	"":                    -1, // the glossary
 	"internal/atomicfile": -1,
 	"internal/httpfield":  -1,
+	"internal/cloudhost":  -1,
 
 	// What the nouns of the glossary come to.
 	"internal/evidence": 0,
@@ -71,6 +72,9 @@ var floor = map[string]int{
 
 	"internal/signing": 3,
 
+	// The vendors' libraries are here, and nowhere on the way of a call.
+	"internal/cloud": 3,
+
 	"internal/gateway": 4,
 
 	"internal/server": 5,
@@ -84,9 +88,12 @@ var floor = map[string]int{
 	"bench":         testOnly,
 	"test/security": testOnly,
 	"test/testkit":  testOnly,
-	"test/arch":     testOnly,
-	"test/e2e":      testOnly,
-	"test/docs":     testOnly,
+
+	"test/testkit/cloud": testOnly,
+
+	"test/arch": testOnly,
+	"test/e2e":  testOnly,
+	"test/docs": testOnly,
 }
 
 // reserved names who alone may import a package: these, the packages below them,
@@ -95,7 +102,13 @@ var reserved = map[string][]string{
 	"database/sql":              {"internal/store"},
 	"database/sql/driver":       {"internal/store"},
 	module + "/internal/config": {"internal/cli", "internal/server"},
+	module + "/internal/cloud":  {"internal/server"},
 }
+
+// vendors are the modules of the clouds' vendors, which only one package may
+// import: their libraries bring much along, and none of it belongs on the way of a
+// call.
+var vendors = []string{"github.com/aws/", "github.com/Azure/", "golang.org/x/oauth2", "cloud.google.com/"}
 
 func TestFloors(t *testing.T) {
 	t.Parallel()
@@ -118,6 +131,9 @@ func checkImports(p *source) (problems []string) {
 		owns := func(owner string) bool { return p.name == owner || strings.HasPrefix(p.name, owner+"/") }
 		if owners, ok := reserved[path]; ok && !slices.ContainsFunc(owners, owns) {
 			problems = append(problems, fmt.Sprintf("%s imports %s, which is for %s", p.name, path, strings.Join(owners, " and ")))
+		}
+		if p.name != "internal/cloud" && slices.ContainsFunc(vendors, func(v string) bool { return strings.HasPrefix(path, v) }) {
+			problems = append(problems, fmt.Sprintf("%s imports %s, which is for internal/cloud", p.name, path))
 		}
 		if p.name == "" && (thirdParty(path) || path == "net/http" || strings.HasPrefix(path, "net/http/")) {
 			problems = append(problems, fmt.Sprintf("the root imports %s; it is for the standard library without net/http", path))

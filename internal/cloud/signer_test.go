@@ -1,0 +1,179 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"modelgate/internal/provider"
+	stand "modelgate/test/testkit/cloud"
+)
+
+// judged is a provider that verifies every signature over the bytes that came.
+func judged(t testing.TB, j *stand.Judge) *httptest.Server {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err == nil {
+			err = j.Verify(r, r.RequestURI, body)
+		}
+		if err != nil {
+			w.Header().Set("X-Amzn-Errortype", "InvalidSignatureException")
+			http.Error(w, err.Error(), http.StatusForbidden)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server
+}
+
+func signing(c Config) Config {
+	c.AWS = &AWS{Region: "eu-central-1", Service: "bedrock", AccessKeyID: "AKID", SecretAccessKey: "canary-secret", Duration: time.Hour}
+	return c
+}
+
+// What leaves is what was signed, whatever stands in its path and query, and
+// whatever a client tries to add.
+func TestSignedCalls(t *testing.T) {
+	t.Parallel()
+	server := judged(t, &stand.Judge{Secrets: map[string]string{"AKID": "canary-secret"}, Region: "eu-central-1", Service: "bedrock"})
+	identity, err := New(signing(Config{}), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, standard := range []bool{false, true} {
+		p, err := provider.New(provider.Config{Name: "p", Format: "generic", BaseURL: server.URL, Identity: identity, Standard: standard})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.Close()
+		header := http.Header{"Content-Type": {"application/json"}, "X-Forwarded-For": {"1.2.3.4"}, "X-Amz-Date": {"20200101T000000Z"},
+			"X-Amz-Security-Token": {"mine"}, "Authorization": {"AWS4-HMAC-SHA256 Credential=x"}, "User-Agent": {"a  b"}}
+		for _, path := range []string{"/model/anthropic.claude:0/converse", "/model/anthropic.claude%3A0/converse", "/a%20b/c", "/%C3%A9/~x", "/v1/m@2026/x", "/a+b,c=d"} {
+			for _, query := range []string{"", "b=2&a=1", "q=a%20b&q=a+b", "x=%C3%A9&y", "z=a/b:c"} {
+				a, err := p.Outbound(t.Context(), provider.Call{Method: http.MethodPost, Path: path, Query: query, Header: header, Body: []byte(`{"a":"é"}`)})
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, _, err := p.Send(a)
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, _ := io.ReadAll(resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode != http.StatusOK {
+					t.Errorf("%s?%s: %d %s", path, query, resp.StatusCode, text)
+				}
+			}
+		}
+		for _, query := range []string{"X-Amz-Signature=1", "a=1&x%2Damz-date=2"} {
+			if _, err := p.Outbound(t.Context(), provider.Call{Method: http.MethodGet, Path: "/", Query: query}); err == nil || !strings.Contains(err.Error(), "x-amz-") {
+				t.Errorf("query %s: %v", query, err)
+			}
+		}
+	}
+}
+
+// A provider that refuses the signature has the credential fetched again; the reply
+// is the client's.
+func TestRefusedSignature(t *testing.T) {
+	t.Parallel()
+	server := judged(t, &stand.Judge{Secrets: map[string]string{"AKID": "another"}, Region: "eu-central-1", Service: "bedrock"})
+	identity, err := New(signing(Config{}), slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := provider.New(provider.Config{Name: "p", Format: "generic", BaseURL: server.URL, Identity: identity})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	a, err := p.Outbound(t.Context(), provider.Call{Method: http.MethodPost, Path: "/"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, _, err := p.Send(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusForbidden || identity.tokens.rejected.Load() != 1 {
+		t.Errorf("status %d, %d refusals", resp.StatusCode, identity.tokens.rejected.Load())
+	}
+}
+
+// A reload keeps the tokens of identities that stay as they are.
+func TestSetKeepsIdentities(t *testing.T) {
+	t.Parallel()
+	s := NewSet(slog.New(slog.DiscardHandler))
+	defer s.Close()
+	next := func(configs ...Config) *Next {
+		n, err := s.Next(configs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	first := next(signing(Config{Provider: "a"}), signing(Config{Provider: "b"}))
+	first.Use()
+	changed := signing(Config{Provider: "b"})
+	changed.AWS.SecretAccessKey = "new"
+	second := next(signing(Config{Provider: "a"}), changed)
+	if second.Of("a") != first.Of("a") || second.Of("b") == first.Of("b") || second.Of("c") != nil {
+		t.Error("the wrong identities stay")
+	}
+	if second.Of("b").Fingerprint() != first.Of("b").Fingerprint() {
+		t.Error("a new secret changes the fingerprint, so jobs would be lost")
+	}
+}
+
+func BenchmarkAuthorize(b *testing.B) {
+	body := []byte(strings.Repeat("x", 1024))
+	server := judged(b, &stand.Judge{})
+	for name, identity := range map[string]provider.Identity{"unsigned": nil, "signed": newBenchIdentity(b)} {
+		cfg := provider.Config{Name: "p", Format: "generic", BaseURL: server.URL, Identity: identity}
+		if identity == nil {
+			cfg.Credentials = []string{"key"}
+		}
+		p, err := provider.New(cfg)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := p.Outbound(context.Background(), provider.Call{Method: http.MethodPost, Path: "/v1/chat/completions", Body: body}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		p.Close()
+	}
+}
+
+func newBenchIdentity(b *testing.B) *Identity {
+	identity, err := New(signing(Config{}), slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return identity
+}
+
+func TestSecretsDoNotPrint(t *testing.T) {
+	t.Parallel()
+	c := credential{bearer: "canary", keys: aws.Credentials{SecretAccessKey: "canary"}}
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q"} {
+		for _, v := range []any{&c, &AWS{SecretAccessKey: "canary"}, &Azure{ClientSecret: "canary"}} {
+			if got := strings.ReplaceAll(fmt.Sprintf(verb, v), "[redacted]", ""); got != "" {
+				t.Errorf("%s of %T prints %q", verb, v, got)
+			}
+		}
+	}
+}
