@@ -20,7 +20,7 @@ const statusClientGone = 499
 // answers, and passes the answer on. The upstream call outlives the client's
 // request, so that its usage can still be read.
 func (g *Gateway) forward(c *call) error {
-	first, err := c.outbound(0)
+	first, err := c.first()
 	if err != nil {
 		return err
 	}
@@ -76,7 +76,7 @@ func (g *Gateway) tick(c *call) time.Duration {
 
 // begin writes the BEGIN entry; without it no call is made.
 func (g *Gateway) begin(c *call) error {
-	a := &c.attempts[0]
+	a := &c.attempts[c.tried]
 	begin := modelgate.CallBegin{
 		ID: c.id, At: c.id.Time(), ClientID: c.caller.ClientID, KeyID: c.caller.KeyID, SubAccountID: c.caller.SubAccountID,
 		Provider: a.name, Model: a.model, Region: a.provider.Region(), Door: c.surface, Kind: c.kind(),
@@ -145,6 +145,21 @@ func (c *call) outbound(i int) (*provider.Attempt, error) {
 	}
 	a.size = int64(len(a.out.Body))
 	return a.provider.Outbound(&c.upstream, a.out)
+}
+
+// first is the request of the first route that has a credential; where none has,
+// why the first has not.
+func (c *call) first() (*provider.Attempt, error) {
+	out, err := c.outbound(0)
+	if !errors.Is(err, modelgate.ErrCredential) {
+		return out, err
+	}
+	next, following := c.following()
+	if following == nil {
+		return nil, err
+	}
+	c.tried = next
+	return following, nil
 }
 
 // following is the next route that has a credential, and its request; nil

@@ -121,6 +121,20 @@ func TestMissingCredential(t *testing.T) {
 			t.Errorf("%d BEGIN, %d END, %d hits; want none", begins, ends, u.hits.Load())
 		}
 	})
+	t.Run("of the first of two routes", func(t *testing.T) {
+		t.Parallel()
+		u, second := rawUpstream(t, sends(status("500 Fault"))), rawUpstream(t, sends(sized("application/json", chatReply)))
+		p := without("openai")
+		p.backup = second.URL
+		g := open(t, u.URL, p)
+		resp, answer, _ := g.do(t, "/v1/chat/completions", twoBody)
+		if resp.StatusCode != 200 || u.hits.Load() != 0 {
+			t.Errorf("status %d, body %s, %d hits of the first route", resp.StatusCode, answer, u.hits.Load())
+		}
+		if end := g.books.only(t); end.Provider != "backup" || end.Cost != chatCost {
+			t.Errorf("END %+v", end)
+		}
+	})
 	t.Run("of a fallback", func(t *testing.T) {
 		t.Parallel()
 		u, second := rawUpstream(t, sends(status("500 Fault"))), rawUpstream(t, sends(status("200 OK")))
