@@ -90,7 +90,11 @@ func TestMetricsAreThere(t *testing.T) {
 	b := newBench(t, testkit.GatewayOptions{
 		Providers: `
   - {name: openai, format: openai, base_url: "$UPSTREAM", region: us, credential: sk-upstream}
-  - {name: nobody, format: openai, base_url: "http://127.0.0.1:9", region: us, credential: sk-upstream}`,
+  - {name: nobody, format: openai, base_url: "http://127.0.0.1:9", region: us, credential: sk-upstream}
+  - name: cloud
+    format: azure-openai
+    base_url: "http://127.0.0.1:9"
+    identity: {azure: {tenant_id: t, client_id: c, client_secret: s, scope: s, authority: "https://127.0.0.1:9/"}}`,
 		Catalog: `
   - {slug: a/film, kind: video, routes: [{provider: openai, model: sora-2}], price: {second: 0.1}}
   - {slug: a/chat, kind: llm, routes: [{provider: nobody, model: m}, {provider: openai, model: m}], price: {input: 1, output: 2}}`,
@@ -193,9 +197,9 @@ func (b *bench) jobs(t *testing.T) map[string]string {
 func wantBounded(t *testing.T, text string) {
 	t.Helper()
 	bounds := map[string]string{
-		"surface": `(/openai|/nobody)?/v1/[a-z_/{}*]+`, "provider": "openai|nobody", "status": `[1-5]\d\d|pending|succeeded|failed|cancelled|expired`,
+		"surface": `(/openai|/nobody)?/v1/[a-z_/{}*]+`, "provider": "openai|nobody|cloud", "status": `[1-5]\d\d|pending|succeeded|failed|cancelled|expired`,
 		"type":      "bad_request|unauthorized|forbidden|region_policy|budget_exceeded|insufficient_balance|not_found|conflict|gone|request_too_large|rate_limited|bad_gateway|unavailable|internal",
-		"direction": "in|out", "does": "poll|result|content|cancel", "outcome": "applied|refused|sent|again|unsure|failed|runs|ended|fault",
+		"direction": "in|out", "does": "poll|result|content|cancel", "outcome": "ok|applied|refused|sent|again|unsure|failed|runs|ended|fault",
 		"cause":   "dns|refused|reset|unreachable|timeout|tls|closed|malformed|proxy|forbidden|unsendable|other",
 		"percent": "50|80|100", "le": `[0-9.e+-]+|\+Inf`,
 	}

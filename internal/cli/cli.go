@@ -129,7 +129,7 @@ func (a *app) root() *cobra.Command {
 			root.AddCommand(c)
 		}
 	}
-	add(groupRun, a.dev(), a.serve(), a.config())
+	add(groupRun, a.dev(), a.serve(), a.config(), a.provider())
 	add(groupManage, a.client(), a.ceiling(), a.key(), a.subAccount(), a.budget(), a.balance(), a.job(), a.catalog(), a.export())
 	add(groupBooks, a.audit(), a.evidence(), a.reconcile(), a.spool(), a.database(), a.masterKey())
 	add(groupOther, a.version())

@@ -46,6 +46,7 @@ func (p *Provider) check(d *document, path string) {
 		}
 	}
 	p.checkCredentials(d, path)
+	p.checkIdentity(d, path)
 	p.checkPaths(d, path)
 	for name, value := range p.Headers {
 		checkHeader(d, member(path+".headers", name), name, value)
@@ -77,7 +78,7 @@ func (p *Provider) checkCredentials(d *document, path string) {
 			d.warn(path+".credential_file", "%s holds no key that can be read; calls will fail with 500 until it does", file)
 		}
 	}
-	unneeded := p.Auth != nil && *p.Auth == Auth{} || slices.Contains(keyless, p.Format)
+	unneeded := p.Auth != nil && *p.Auth == Auth{} || slices.Contains(keyless, p.Format) || p.Identity != nil
 	if !unneeded && p.CredentialFile == "" && len(p.keys()) == 0 {
 		d.warn(path, "has no credential; its calls will fail with 500 until it has one")
 	}

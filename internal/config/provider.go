@@ -52,6 +52,12 @@ type Provider struct {
 	// with 500. Excludes credential and credentials.
 	CredentialFile string `yaml:"credential_file"`
 
+	// Where the credential of a provider in your own AWS, Google Cloud or Azure
+	// account comes from, without a long-lived key. It is fetched ahead and
+	// kept in memory. Excludes credential, credentials, credential_file,
+	// previous_credentials and auth.
+	Identity *Identity `yaml:"identity"`
+
 	// How the key is sent: `bearer`, `x-api-key`, `api-key`,
 	// `{header: X-Key, prefix: "Key "}`, `{query: key}`, or `none`. Default:
 	// as the format has it.

@@ -405,6 +405,7 @@ func (s *Settings) resolvePaths(dir string) {
 	paths := []*string{&s.Server.DataDir, &s.Server.TLS.CertFile, &s.Server.TLS.KeyFile}
 	for i := range s.Providers {
 		paths = append(paths, &s.Providers[i].CredentialFile, &s.Providers[i].CAFile)
+		paths = append(paths, s.Providers[i].Identity.files()...)
 	}
 	for _, p := range paths {
 		if *p != "" && !filepath.IsAbs(*p) {

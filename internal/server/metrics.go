@@ -33,7 +33,7 @@ func (r registry) outcomes(name, help, label string, values ...string) *promethe
 func (s *Server) registerMetrics() {
 	r := s.metrics
 	s.reloads = r.outcomes("modelgate_config_reloads_total", "Reloads of the configuration, by outcome.", "outcome", "applied", "refused")
-	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	r.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), s.identities)
 	r.gauge("modelgate_spool_bytes", "Bytes the spool has allocated.", func() float64 { return float64(s.spool.Stats().Bytes) })
 	r.gauge("modelgate_spool_open_calls", "Calls begun and not ended.", func() float64 { return float64(s.spool.Stats().Open) })
 	r.gauge("modelgate_spool_backlog_bytes", "Bytes of entries not yet booked in the database.", func() float64 { return float64(s.shipper.Backlog()) })

@@ -125,5 +125,6 @@ func (s *Server) Close() error {
 	for _, p := range s.snapshot.Load().Providers {
 		p.Close()
 	}
+	s.identities.Close()
 	return errors.Join(s.spool.Close(), s.db.Close(), s.yielder.Close())
 }

@@ -23,6 +23,7 @@ import (
 	"modelgate"
 	"modelgate/internal/auth"
 	"modelgate/internal/budget"
+	"modelgate/internal/cloud"
 	"modelgate/internal/config"
 	"modelgate/internal/gateway"
 	"modelgate/internal/http1server"
@@ -60,38 +61,39 @@ type Options struct {
 // Server is one running instance.
 type Server struct {
 	Options
-	log      *slog.Logger
-	level    *slog.LevelVar
-	config   atomic.Pointer[config.Config]
-	snapshot atomic.Pointer[gateway.Snapshot]
-	master   *secrets.Keys       // nil without a master key
-	yielder  *yield.Yielder      // nil without cooperative_yield
-	batcher  *yield.WriteBatcher // so is this
-	db       *store.DB
-	spool    *spool.Spool
-	shipper  *worker.Shipper
-	budgets  *budget.Enforcer // nil where nothing is enforced
-	alerter  *worker.Alerter
-	poller   *jobs.Poller
-	exporter *worker.Exporter
-	pruner   *worker.RetentionPruner
-	signing  *signing.Signing
-	chains   *worker.Sequencer
-	traces   *tracing.Exporter // nil where nothing is traced
-	keys     *auth.Authenticator
-	sessions *auth.Sessions
-	gateway  *gateway.Gateway
-	health   *health
-	memory   memory
-	http     *http.Server
-	front    *http1server.Server // in front of http, where the gateway does not terminate TLS itself
-	admin    *http.Server        // nil without admin_listen
-	metrics  registry
-	reloads  *prometheus.CounterVec
-	limiter  *liveLimiter
-	loops    sync.WaitGroup
-	fail     failpoints
-	withheld *withheld
+	log        *slog.Logger
+	level      *slog.LevelVar
+	config     atomic.Pointer[config.Config]
+	snapshot   atomic.Pointer[gateway.Snapshot]
+	identities *cloud.Set
+	master     *secrets.Keys       // nil without a master key
+	yielder    *yield.Yielder      // nil without cooperative_yield
+	batcher    *yield.WriteBatcher // so is this
+	db         *store.DB
+	spool      *spool.Spool
+	shipper    *worker.Shipper
+	budgets    *budget.Enforcer // nil where nothing is enforced
+	alerter    *worker.Alerter
+	poller     *jobs.Poller
+	exporter   *worker.Exporter
+	pruner     *worker.RetentionPruner
+	signing    *signing.Signing
+	chains     *worker.Sequencer
+	traces     *tracing.Exporter // nil where nothing is traced
+	keys       *auth.Authenticator
+	sessions   *auth.Sessions
+	gateway    *gateway.Gateway
+	health     *health
+	memory     memory
+	http       *http.Server
+	front      *http1server.Server // in front of http, where the gateway does not terminate TLS itself
+	admin      *http.Server        // nil without admin_listen
+	metrics    registry
+	reloads    *prometheus.CounterVec
+	limiter    *liveLimiter
+	loops      sync.WaitGroup
+	fail       failpoints
+	withheld   *withheld
 }
 
 // New opens what an instance needs, in the order in which one thing needs
@@ -112,7 +114,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if s.master, err = MasterKeys(cfg); err != nil {
 		return nil, err
 	}
-	snapshot, err := NewSnapshot(cfg)
+	s.identities = cloud.NewSet(s.log)
+	snapshot, identities, err := newSnapshot(cfg, s.identities)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +134,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 	if err := s.mount(cfg); err != nil {
 		return nil, errors.Join(err, s.spool.Close(), s.db.Close())
 	}
+	identities.Use()
 	return s, nil
 }
 

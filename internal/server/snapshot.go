@@ -3,41 +3,57 @@ package server
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
 	"syscall"
 
+	"modelgate/internal/cloud"
 	"modelgate/internal/config"
 	"modelgate/internal/gateway"
 	"modelgate/internal/provider"
 )
 
-// NewSnapshot makes the part of a configuration that a reload replaces. Its error
-// is a fault of the configuration.
+// NewSnapshot makes the part of a configuration that a reload replaces, for one
+// look at it. Its error is a fault of the configuration.
 func NewSnapshot(cfg *config.Config) (*gateway.Snapshot, error) {
+	snapshot, _, err := newSnapshot(cfg, cloud.NewSet(slog.New(slog.DiscardHandler)))
+	return snapshot, err
+}
+
+// newSnapshot is NewSnapshot with the identities of the providers, which are to be
+// used before it is.
+func newSnapshot(cfg *config.Config, identities *cloud.Set) (*gateway.Snapshot, *cloud.Next, error) {
 	catalog, err := cfg.NewCatalog()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	next, err := identities.Next(identityConfigs(cfg))
+	if err != nil {
+		return nil, nil, err
 	}
 	providers := make(map[string]*provider.Provider, len(cfg.Providers))
 	for i := range cfg.Providers {
-		p, err := newProvider(&cfg.Providers[i])
+		p, err := newProvider(&cfg.Providers[i], next)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		providers[p.Name()] = p
 	}
-	return gateway.NewSnapshot(catalog, providers), nil
+	return gateway.NewSnapshot(catalog, providers), next, nil
 }
 
-func newProvider(c *config.Provider) (*provider.Provider, error) {
+func newProvider(c *config.Provider, identities *cloud.Next) (*provider.Provider, error) {
 	out := provider.Config{
 		Name: c.Name, Format: c.Format, BaseURL: c.BaseURL, Region: c.Region,
 		CredentialFile: c.CredentialFile, CAFile: c.CAFile, AllowStoredObjects: c.AllowStoredObjects, HTTP2: c.HTTP2, Standard: c.Transport == config.TransportStandard,
 		Paths: c.Paths, Allow: c.Allow, AllowQuery: c.AllowQuery, Headers: c.Headers,
 		Timeouts:     provider.Timeouts(c.Timeouts),
 		OnDisconnect: provider.Disconnect(c.OnDisconnect),
+	}
+	if identity := identities.Of(c.Name); identity != nil {
+		out.Identity = identity
 	}
 	if c.Auth != nil {
 		out.Auth = &provider.Auth{Header: c.Auth.Header, Prefix: c.Auth.Prefix, Query: c.Auth.Query}
@@ -84,7 +100,7 @@ func (s *Server) reload() error {
 	if err != nil {
 		return err
 	}
-	snapshot, err := NewSnapshot(cfg)
+	snapshot, identities, err := newSnapshot(cfg, s.identities)
 	if err != nil {
 		return err
 	}
@@ -94,6 +110,7 @@ func (s *Server) reload() error {
 	s.config.Store(cfg)
 	s.limiter.configure(cfg)
 	s.level.Set(cfg.Log.Level)
+	identities.Use()
 	before := s.snapshot.Swap(snapshot)
 	for _, p := range snapshot.Providers {
 		p.InUse()
