@@ -141,11 +141,6 @@ func (c *Caller) Bounds() Ceiling {
 	return Ceiling{MaxScopes: c.Scopes, Entitlements: tuples, Backing: c.Backing, Policy: c.RoutingPolicy}
 }
 
-// InEU reports whether a provider's region counts as in the EU.
-func InEU(region string) bool {
-	return region == "eu" || len(region) > 3 && region[:3] == "eu-"
-}
-
 // Allows reports whether the policy allows calls to providers in a region.
 func (p RoutingPolicy) Allows(region string) bool { return p != EUOnly || InEU(region) }
 

@@ -174,6 +174,10 @@ func TestCaller(t *testing.T) {
 	}
 	for region, want := range map[string]bool{
 		"eu": true, "eu-west-1": true, "eu-": false, "us": false, "us-east-1": false, "europe": false, "EU": false, "": false, "unknown": false, "xeu-1": false,
+		// The edges of the EU in the regions of AWS and Google Cloud.
+		"eu-central-1": true, "eu-north-1": true, "eu-south-2": true, "eu-west-3": true, "eu-west-2": false, "eu-central-2": false, "eusc-de-east-1": true, "eusc-": false,
+		"europe-west1": true, "europe-west4": true, "europe-west9": true, "europe-north1": true, "europe-southwest1": true, "europe-central2": true,
+		"europe-west2": false, "europe-west6": false, "global": false, "uk": false,
 	} {
 		if got := modelgate.InEU(region); got != want {
 			t.Errorf("InEU(%q) = %v, want %v", region, got, want)

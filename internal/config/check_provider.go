@@ -47,6 +47,7 @@ func (p *Provider) check(d *document, path string) {
 	}
 	p.checkCredentials(d, path)
 	p.checkIdentity(d, path)
+	p.checkRegions(d, path)
 	p.checkPaths(d, path)
 	for name, value := range p.Headers {
 		checkHeader(d, member(path+".headers", name), name, value)

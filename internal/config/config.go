@@ -47,7 +47,7 @@ func (c *Config) NewCatalog() (*modelgate.Catalog, error) {
 			r := &located.Routes[k]
 			at := slices.IndexFunc(c.Providers, func(p Provider) bool { return p.Name == r.Provider })
 			if r.Unconfigured = at < 0; !r.Unconfigured {
-				r.Region = c.Providers[at].Region
+				r.Region = c.Providers[at].regionOf(r.Model)
 			}
 		}
 		models[i] = &located

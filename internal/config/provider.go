@@ -29,10 +29,20 @@ type Provider struct {
 	// before every path of a call. No user, query or fragment. Required.
 	BaseURL string `yaml:"base_url"`
 
-	// Where the provider computes, in words of your own. `eu`, and whatever
-	// begins with `eu-`, counts as in the EU for organizations whose routing
-	// policy is eu_only. Empty means unknown, which is not in the EU.
+	// Where the provider computes, in words of your own. `eu`, whatever begins
+	// with `eu-` or `eusc-`, and the locations of Google Cloud in the EU count
+	// as in the EU for organizations whose routing policy is eu_only;
+	// `eu-west-2` and `eu-central-2`, which are London and Zurich, do not.
+	// Default: the region in a host of Amazon Bedrock or Vertex AI; else
+	// empty, which means unknown and is not in the EU.
 	Region string `yaml:"region"`
+
+	// Models that are computed elsewhere, at most 64; the first entry that
+	// matches names the region of a call. On hosts of bedrock-runtime the
+	// prefixes of inference profiles follow by themselves: `eu.*` is eu,
+	// `us.*` us, `global.*` global and so on; what an ARN (`arn:*`) runs is
+	// unknown unless an entry says so.
+	ModelRegions []ModelRegion `yaml:"model_regions"`
 
 	// The key that calls are sent with. Excludes credentials and
 	// credential_file. Empty means none: calls fail with 500 unless the format

@@ -52,7 +52,12 @@ func (c *call) refusal(a *attempt) error {
 	case a.provider == nil:
 		return modelgate.ErrNoRoute(c.model.Slug)
 	}
-	return c.caller.RefuseRegion(a.provider.Region())
+	for _, other := range a.others {
+		if err := c.caller.RefuseRegion(a.provider.Region(other)); err != nil {
+			return err
+		}
+	}
+	return c.caller.RefuseRegion(a.region())
 }
 
 // permitted judges every model that the call names on this route. A call that

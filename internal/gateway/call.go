@@ -91,5 +91,8 @@ func (c *call) kind() modelgate.ModelKind {
 	return c.model.Kind
 }
 
+// region is where the provider computes the model.
+func (a *attempt) region() string { return a.provider.Region(a.model) }
+
 // routeName names the route for what is remembered of its calls.
 func (a *attempt) routeName() routeName { return routeName{a.name, a.model} }

@@ -68,7 +68,7 @@ func (c *call) outcome(now time.Time) modelgate.CallEnd {
 		end.FirstByteMS = c.firstByte.Sub(c.start).Milliseconds()
 	}
 	if c.tried > 0 {
-		end.Provider, end.Model, end.Region = a.name, a.model, a.provider.Region()
+		end.Provider, end.Model, end.Region = a.name, a.model, a.region()
 	}
 	return end
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -308,5 +309,32 @@ func TestStoredObjectsOnEveryPath(t *testing.T) {
 	}
 	if tried < 100 {
 		t.Errorf("%d tried", tried)
+	}
+}
+
+// The routing policy is judged by where the model is computed, and the row says it.
+func TestRegionOfModel(t *testing.T) {
+	t.Parallel()
+	u := rawUpstream(t, sends(sized("application/json", chatReply)))
+	g := open(t, u.URL, plan{
+		configure: func(c *provider.Config) {
+			c.Region, c.ModelRegions = "eu-central-1", []modelgate.ModelRegion{{Model: "global.*", Region: "global"}, {Model: "eu.*", Region: "eu"}}
+		},
+		who: &modelgate.Caller{ClientID: "c", KeyID: "k", Scopes: []modelgate.Scope{modelgate.InferenceUse},
+			Entitlements: modelgate.OpenEntitlements(), RoutingPolicy: modelgate.EUOnly},
+	})
+	for model, blocked := range map[string]string{"claude": "", "eu.claude": "", "global.claude": "global"} {
+		resp, answer, _ := g.do(t, "/openai/v1/chat/completions", `{"model":"`+model+`","messages":[]}`)
+		refused := strings.Contains(string(answer), `provider region \"`+blocked+`\" is blocked`)
+		if blocked == "" && resp.StatusCode != http.StatusOK || blocked != "" && (resp.StatusCode != http.StatusForbidden || !refused) {
+			t.Errorf("%s: status %d, body %s", model, resp.StatusCode, answer)
+		}
+	}
+	regions := map[string]string{}
+	for _, begin := range g.books.begins {
+		regions[begin.Model] = begin.Region
+	}
+	if want := map[string]string{"claude": "eu-central-1", "eu.claude": "eu"}; !maps.Equal(regions, want) {
+		t.Errorf("regions of the rows %v, want %v", regions, want)
 	}
 }

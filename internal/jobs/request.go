@@ -157,7 +157,7 @@ func (q *Request) permit() error {
 	if p == nil {
 		return errNotConfigured
 	}
-	if err := q.Caller.RefuseRegion(p.Region()); err != nil {
+	if err := q.Caller.RefuseRegion(p.Region(q.job.Model)); err != nil {
 		return err
 	}
 	if q.protocol = p.JobProtocol(q.job.Way); q.protocol == nil {

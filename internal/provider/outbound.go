@@ -37,6 +37,8 @@ type Config struct {
 	Format  string // a row of the table
 	BaseURL string // http or https, a host, perhaps a path; no query
 	Region  string
+	// ModelRegions are where models are computed that are not in Region.
+	ModelRegions []modelgate.ModelRegion
 	// Auth replaces the format's style; nil keeps it.
 	Auth *Auth
 	// Credentials are used in turn. CredentialFile holds one instead, and is
@@ -73,6 +75,7 @@ type Config struct {
 // credential, and knows its paths. Safe for concurrent use.
 type Provider struct {
 	name, region string
+	regions      []modelgate.ModelRegion
 	format       Format
 	costs        usage.CostMembers
 	base         url.URL
@@ -111,7 +114,7 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{
 		costs: usage.NewCostMembers(format.Costs),
-		name:  cfg.Name, region: cfg.Region, format: format, base: *base, auth: cfg.Auth, stored: cfg.AllowStoredObjects, allowQuery: cfg.AllowQuery,
+		name:  cfg.Name, region: cfg.Region, regions: cfg.ModelRegions, format: format, base: *base, auth: cfg.Auth, stored: cfg.AllowStoredObjects, allowQuery: cfg.AllowQuery,
 		timeouts: cfg.Timeouts.withDefaults(), onDisconnect: cfg.OnDisconnect,
 	}
 	switch cfg.OnDisconnect {
@@ -321,8 +324,9 @@ func (p *Provider) Name() string { return p.name }
 // (gen_ai.provider.name).
 func (p *Provider) GenAIName() string { return cmp.Or(p.format.GenAI, p.format.Name) }
 
-// Region is where the operator says the provider computes; "" is unknown.
-func (p *Provider) Region() string { return p.region }
+// Region is where the operator says the provider computes a model, "" for a call
+// that names none; "" is unknown.
+func (p *Provider) Region(model string) string { return modelgate.RegionOf(p.regions, model, p.region) }
 
 // Timeouts are the provider's, defaults filled in.
 func (p *Provider) Timeouts() Timeouts { return p.timeouts }
