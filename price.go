@@ -4,85 +4,9 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"sync"
+	"strings"
 	"time"
 )
-
-// Unit is something that is counted and priced. Quantities are integers:
-// whole tokens, characters and searches, and millionths of images, requests,
-// seconds, sessions and megapixels, so that half a second is still exact.
-type Unit uint8
-
-// The units, named as in the configuration. Units of one kind are neighbours:
-// tokens up to UnitAudioOutput, the provider's tools from UnitSearch to
-// UnitGroundedRequest.
-const (
-	UnitInput           Unit = iota // uncached input tokens
-	UnitCachedInput                 // input tokens read from a prompt cache
-	UnitCacheWrite                  // input tokens written to it for five minutes
-	UnitCacheWrite1h                // … for an hour
-	UnitOutput                      // output tokens, without reasoning
-	UnitReasoning                   // output tokens that are not shown
-	UnitAudioInput                  // audio tokens in
-	UnitAudioOutput                 // audio tokens out
-	UnitImage                       // pictures made
-	UnitSecond                      // seconds of video or sound
-	UnitCharacters                  // Unicode code points of text
-	UnitSearch                      // searches, or search units of a reranker
-	UnitFileSearch                  // searches in files that the provider keeps
-	UnitCodeSession                 // containers in which the provider runs code
-	UnitGroundedRequest             // calls that were answered from searches
-	UnitMegapixel                   // pixels made
-	UnitRequest                     // calls
-	UnitCount
-)
-
-// units says how each unit is spelled and how much of it a quoted price is
-// for.
-var units = [UnitCount]struct {
-	name string
-	per  int64
-}{
-	UnitInput:           {"input", 1_000_000},
-	UnitCachedInput:     {"cached_input", 1_000_000},
-	UnitCacheWrite:      {"cache_write", 1_000_000},
-	UnitCacheWrite1h:    {"cache_write_1h", 1_000_000},
-	UnitOutput:          {"output", 1_000_000},
-	UnitReasoning:       {"reasoning", 1_000_000},
-	UnitAudioInput:      {"audio_input", 1_000_000},
-	UnitAudioOutput:     {"audio_output", 1_000_000},
-	UnitImage:           {"image", 1},
-	UnitSecond:          {"second", 1},
-	UnitCharacters:      {"characters", 1_000_000},
-	UnitSearch:          {"search", 1_000},
-	UnitFileSearch:      {"file_search", 1_000},
-	UnitCodeSession:     {"code_session", 1},
-	UnitGroundedRequest: {"grounded_request", 1_000},
-	UnitMegapixel:       {"megapixel", 1},
-	UnitRequest:         {"request", 1},
-}
-
-// String is the name in the configuration.
-func (u Unit) String() string { return units[u].name }
-
-// quoted is how many quoted prices make the price of a million quanta: what is
-// quoted by the piece is counted in millionths.
-func (u Unit) quoted() int64 {
-	if units[u].per == 1_000 {
-		return 1_000
-	}
-	return 1
-}
-
-// UnitByName finds a unit by its name in the configuration.
-func UnitByName(name string) (Unit, bool) {
-	for u := range UnitCount {
-		if units[u].name == name {
-			return u, true
-		}
-	}
-	return 0, false
-}
 
 // Rates are prices by unit. The zero value has none. Rates are comparable.
 type Rates struct {
@@ -188,60 +112,127 @@ func (r Rates) List() []Rate {
 	return out
 }
 
+// MarshalText is String.
+func (r Rates) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads what String makes.
+func (r *Rates) UnmarshalText(text []byte) error {
+	*r = Rates{}
+	for word := range strings.FieldsSeq(string(text)) {
+		name, value, _ := strings.Cut(word, "=")
+		unit, ok := UnitByName(name)
+		usd, err := ParseUSD(value)
+		if !ok || err != nil {
+			return fmt.Errorf("rates: %q is not unit=price", word)
+		}
+		if err := r.Set(unit, usd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Price is what a model costs. It is immutable once in use; nil means that no
-// price is known. What applies is Base, overlaid by the newest Dated entry
-// that has begun, by the highest Tier passed, and by the UTC window the call
-// began in; the cost is multiplied by every Multiplier that matches. The
-// package pricing computes it.
+// price is known. What applies is Base, overlaid by the highest tier passed, by
+// the UTC windows that the call began in, and by the variant that the reply
+// names; the cost is multiplied by every multiplier that matches and by Factor.
+// The package pricing computes it. As JSON a price is what jobs keep of it.
 type Price struct {
-	Base        Rates
-	Images      []ImagePrice
-	Dated       []DatedPrice
-	Tiers       []TierPrice
-	Windows     []WindowPrice
-	Multipliers []Multiplier
+	Base        Rates         `json:"base,omitzero"`
+	Images      []MediaPrice  `json:"images,omitempty"`  // by the picture
+	Seconds     []MediaPrice  `json:"seconds,omitempty"` // by the second
+	Tiers       []TierPrice   `json:"tiers,omitempty"`
+	Windows     []WindowPrice `json:"-"`
+	Variants    []Variant     `json:"variants,omitempty"`
+	Multipliers []Multiplier  `json:"multipliers,omitempty"`
+	// Factor is the premium or discount of the provider's account, in
+	// millionths; 0 is none.
+	Factor int64 `json:"factor,omitempty"`
+	// Dated are prices that take the place of this one for a time. Of several
+	// the one that began last holds. They have no Dated themselves.
+	Dated  []DatedPrice `json:"-"`
+	Origin PriceOrigin  `json:"-"`
 
-	once      sync.Once
-	baseLabel string
+	label string // of Base
 }
 
-// BaseLabel is Base in words. It is made once, because most calls are priced
-// by Base alone. Safe for concurrent use.
+// Prepare makes the label of Base ahead, because most calls are priced by Base
+// alone. Base must not change afterwards, but by another Prepare.
+func (p *Price) Prepare() { p.label = p.Base.String() }
+
+// BaseLabel is Base in words.
 func (p *Price) BaseLabel() string {
-	p.once.Do(func() { p.baseLabel = p.Base.String() })
-	return p.baseLabel
+	if p.label == "" {
+		return p.Base.String()
+	}
+	return p.label
 }
 
-// ImagePrice is the price of one picture by size and quality; an empty field
-// matches any. The first that matches applies.
-type ImagePrice struct {
-	Size, Quality string
-	USD           Nano
+// MediaPrice is the price of one picture or second by what it is like; an empty
+// field matches any. The first that matches applies.
+type MediaPrice struct {
+	Size    string `json:"size,omitempty"`
+	Quality string `json:"quality,omitempty"`
+	Audio   string `json:"audio,omitempty"` // "true" with sound, "false" without
+	USD     Nano   `json:"usd"`
 }
 
-// DatedPrice holds from an instant on.
+// Matches reports whether the price is for what a usage is like.
+func (m *MediaPrice) Matches(u *Usage) bool {
+	return (m.Size == "" || m.Size == u.Size) && (m.Quality == "" || m.Quality == u.Quality) && (m.Audio == "" || m.Audio == u.Audio)
+}
+
+// DatedPrice is a price that holds in [From, Until); a zero Until is for ever.
 type DatedPrice struct {
-	From  time.Time
-	Rates Rates
+	From, Until time.Time
+	Price       *Price
 }
 
 // TierPrice holds for the whole call when its prompt, cached tokens
 // included, has more than Above tokens.
 type TierPrice struct {
-	Above int64
-	Rates Rates
+	Above int64 `json:"above"`
+	Rates Rates `json:"rates"`
 }
 
 // WindowPrice holds for calls that begin in [From, To), minutes of the UTC
-// day; From > To passes midnight.
+// day; From > To passes midnight. Days has bit d for each time.Weekday d on
+// which the window begins; 0 is every day.
 type WindowPrice struct {
 	From, To int
+	Days     uint8
 	Rates    Rates
 }
 
-// Multiplier scales the cost, but for that of tools and requests, when the reply says a field has a value, such
-// as service_tier flex. Millionths: 500,000 halves.
+// Condition is a field of the reply and the value that it has to have. The
+// fields are service_tier, speed and inference_geo.
+type Condition struct {
+	Field string `json:"field"`
+	Value string `json:"value"`
+}
+
+// Variant holds for calls whose reply says all of When, and whose prompt has
+// more than Above tokens (0: any). Multipliers on these fields do not apply.
+type Variant struct {
+	When  []Condition `json:"when"`
+	Above int64       `json:"above,omitempty"`
+	Rates Rates       `json:"rates"`
+}
+
+// Multiplier scales the cost, but for that of tools and requests, when the
+// reply says a field has a value, such as service_tier flex. Millionths:
+// 500,000 halves.
 type Multiplier struct {
-	Field, Value string
-	Millionths   int64
+	Field      string `json:"field"`
+	Value      string `json:"value"`
+	Millionths int64  `json:"millionths"`
+}
+
+// PriceOrigin says where a price is from. The zero value says nothing.
+type PriceOrigin struct {
+	Lists      []string  // names and days of the lists that state it
+	Checked    time.Time // when it was last compared with them
+	ApprovedBy string    // who approved it; "" where nobody did
+	ApprovedAt time.Time
+	Note       string
 }

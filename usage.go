@@ -39,12 +39,20 @@ type Usage struct {
 	Reasoning    int64 `json:"reasoning,omitempty"`
 	AudioInput   int64 `json:"audio_input,omitempty"`
 	AudioOutput  int64 `json:"audio_output,omitempty"`
+	ImageInput   int64 `json:"image_input,omitempty"`
+	ImageOutput  int64 `json:"image_output,omitempty"`
+	VideoInput   int64 `json:"video_input,omitempty"`
+	// Tokens of sound and pictures read from a prompt cache, which CachedInput
+	// leaves out.
+	CachedAudioInput int64 `json:"cached_audio_input,omitempty"`
+	CachedImageInput int64 `json:"cached_image_input,omitempty"`
 
 	Images     int64 `json:"images,omitempty"`
 	Seconds    int64 `json:"seconds,omitempty"` // millionths
 	Characters int64 `json:"characters,omitempty"`
 	Searches   int64 `json:"searches,omitempty"`
 	Megapixels int64 `json:"megapixels,omitempty"` // millionths
+	Pages      int64 `json:"pages,omitempty"`
 
 	// Use of the provider's own tools. A grounded request is one that used
 	// searches; some models charge for these instead of searches, see
@@ -65,9 +73,11 @@ type Usage struct {
 	AdvisorCacheWrite1h int64 `json:"advisor_cache_write_1h,omitempty"`
 	AdvisorOutput       int64 `json:"advisor_output,omitempty"`
 
-	// Size and Quality choose the price of a picture.
+	// Size, Quality and Audio choose the price of a picture or film. Audio is
+	// "true" for one with sound and "false" for one without.
 	Size    string `json:"size,omitempty"`
 	Quality string `json:"quality,omitempty"`
+	Audio   string `json:"audio,omitempty"`
 	// ServiceTier, Speed and InferenceGeo are as stated in the reply.
 	ServiceTier  string `json:"service_tier,omitempty"`
 	Speed        string `json:"speed,omitempty"`
@@ -76,8 +86,19 @@ type Usage struct {
 }
 
 // PromptTokens are all input tokens of the called model, cached ones included.
-func (u *Usage) PromptTokens() int64 {
-	return u.Input + u.CachedInput + u.CacheWrite + u.CacheWrite1h + u.AudioInput
+func (u *Usage) PromptTokens() int64 { return u.tokens(InputTokens) }
+
+// CompletionTokens are all output tokens of the called model.
+func (u *Usage) CompletionTokens() int64 { return u.tokens(OutputTokens) }
+
+// tokens are those of a kind of the called model.
+func (u *Usage) tokens(kind UnitKind) (sum int64) {
+	for i, n := range u.Counters() {
+		if Unit(i) < UnitCount && n != nil && units[i].kind == kind {
+			sum += *n
+		}
+	}
+	return sum
 }
 
 // InputTokens are all input tokens, those of an advisor included.
@@ -86,7 +107,7 @@ func (u *Usage) InputTokens() int64 {
 }
 
 // OutputTokens are all output tokens, those of an advisor included.
-func (u *Usage) OutputTokens() int64 { return u.Output + u.Reasoning + u.AudioOutput + u.AdvisorOutput }
+func (u *Usage) OutputTokens() int64 { return u.CompletionTokens() + u.AdvisorOutput }
 
 // TotalTokens are all tokens of the call.
 func (u *Usage) TotalTokens() int64 { return u.InputTokens() + u.OutputTokens() }
@@ -100,12 +121,26 @@ func (u *Usage) Advisor() (Usage, bool) {
 	}, u.AdvisorModel != ""
 }
 
+// Says is what the reply says of a field that prices depend on; "" for nothing
+// and for any other field.
+func (u *Usage) Says(field string) string {
+	switch field {
+	case "service_tier":
+		return u.ServiceTier
+	case "speed":
+		return u.Speed
+	case "inference_geo":
+		return u.InferenceGeo
+	}
+	return ""
+}
+
 // Clamp forces every count into 0..MaxQuantity and reports whether all were
 // there already.
 func (u *Usage) Clamp() bool {
 	fine := true
-	for _, v := range u.all() {
-		if *v < 0 || *v > MaxQuantity {
+	for _, v := range u.Counters() {
+		if v != nil && (*v < 0 || *v > MaxQuantity) {
 			*v = min(max(*v, 0), MaxQuantity)
 			fine = false
 		}
@@ -115,8 +150,8 @@ func (u *Usage) Clamp() bool {
 
 // Counts reports whether there is any count.
 func (u *Usage) Counts() bool {
-	for _, v := range u.all() {
-		if *v != 0 {
+	for _, v := range u.Counters() {
+		if v != nil && *v != 0 {
 			return true
 		}
 	}
@@ -125,25 +160,19 @@ func (u *Usage) Counts() bool {
 
 // Or is u with the counts and words of other where it has none.
 func (u Usage) Or(other Usage) Usage {
-	mine, others := u.all(), other.all()
+	mine, others := u.Counters(), other.Counters()
 	for i := range mine {
-		if *mine[i] == 0 {
+		if mine[i] != nil && *mine[i] == 0 {
 			*mine[i] = *others[i]
 		}
 	}
-	for _, w := range [...][2]*string{{&u.Size, &other.Size}, {&u.Quality, &other.Quality}, {&u.ServiceTier, &other.ServiceTier}} {
-		if *w[0] == "" {
-			*w[0] = *w[1]
+	words, otherWords := u.Words(), other.Words()
+	for i := range words {
+		if *words[i] == "" {
+			*words[i] = *otherWords[i]
 		}
 	}
 	return u
-}
-
-func (u *Usage) all() [22]*int64 {
-	return [...]*int64{&u.Input, &u.CachedInput, &u.CacheWrite, &u.CacheWrite1h, &u.Output, &u.Reasoning, &u.AudioInput,
-		&u.AudioOutput, &u.Images, &u.Seconds, &u.Characters, &u.Searches, &u.Megapixels, &u.FileSearches, &u.CodeSessions,
-		&u.GroundedRequests, &u.Videos, &u.AdvisorInput, &u.AdvisorCachedInput, &u.AdvisorCacheWrite, &u.AdvisorCacheWrite1h,
-		&u.AdvisorOutput}
 }
 
 // CallBegin is the part of a call that is known before its first byte goes to a

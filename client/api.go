@@ -123,23 +123,58 @@ const (
 
 // Defines values for UnitPriceUnit.
 const (
-	UnitPriceUnitAudioInput      UnitPriceUnit = "audio_input"
-	UnitPriceUnitAudioOutput     UnitPriceUnit = "audio_output"
-	UnitPriceUnitCacheWrite      UnitPriceUnit = "cache_write"
-	UnitPriceUnitCacheWrite1H    UnitPriceUnit = "cache_write_1h"
-	UnitPriceUnitCachedInput     UnitPriceUnit = "cached_input"
-	UnitPriceUnitCharacters      UnitPriceUnit = "characters"
-	UnitPriceUnitCodeSession     UnitPriceUnit = "code_session"
-	UnitPriceUnitFileSearch      UnitPriceUnit = "file_search"
-	UnitPriceUnitGroundedRequest UnitPriceUnit = "grounded_request"
-	UnitPriceUnitImage           UnitPriceUnit = "image"
-	UnitPriceUnitInput           UnitPriceUnit = "input"
-	UnitPriceUnitMegapixel       UnitPriceUnit = "megapixel"
-	UnitPriceUnitOutput          UnitPriceUnit = "output"
-	UnitPriceUnitReasoning       UnitPriceUnit = "reasoning"
-	UnitPriceUnitRequest         UnitPriceUnit = "request"
-	UnitPriceUnitSearch          UnitPriceUnit = "search"
-	UnitPriceUnitSecond          UnitPriceUnit = "second"
+	UnitPriceUnitAudioInput       UnitPriceUnit = "audio_input"
+	UnitPriceUnitAudioOutput      UnitPriceUnit = "audio_output"
+	UnitPriceUnitCacheWrite       UnitPriceUnit = "cache_write"
+	UnitPriceUnitCacheWrite1H     UnitPriceUnit = "cache_write_1h"
+	UnitPriceUnitCachedAudioInput UnitPriceUnit = "cached_audio_input"
+	UnitPriceUnitCachedImageInput UnitPriceUnit = "cached_image_input"
+	UnitPriceUnitCachedInput      UnitPriceUnit = "cached_input"
+	UnitPriceUnitCharacters       UnitPriceUnit = "characters"
+	UnitPriceUnitCodeSession      UnitPriceUnit = "code_session"
+	UnitPriceUnitFileSearch       UnitPriceUnit = "file_search"
+	UnitPriceUnitGroundedRequest  UnitPriceUnit = "grounded_request"
+	UnitPriceUnitImage            UnitPriceUnit = "image"
+	UnitPriceUnitImageInput       UnitPriceUnit = "image_input"
+	UnitPriceUnitImageOutput      UnitPriceUnit = "image_output"
+	UnitPriceUnitInput            UnitPriceUnit = "input"
+	UnitPriceUnitMegapixel        UnitPriceUnit = "megapixel"
+	UnitPriceUnitMinute           UnitPriceUnit = "minute"
+	UnitPriceUnitOutput           UnitPriceUnit = "output"
+	UnitPriceUnitPage             UnitPriceUnit = "page"
+	UnitPriceUnitReasoning        UnitPriceUnit = "reasoning"
+	UnitPriceUnitRequest          UnitPriceUnit = "request"
+	UnitPriceUnitSearch           UnitPriceUnit = "search"
+	UnitPriceUnitSecond           UnitPriceUnit = "second"
+	UnitPriceUnitVideoInput       UnitPriceUnit = "video_input"
+)
+
+// Defines values for UpcomingPriceUnit.
+const (
+	UpcomingPriceUnitAudioInput       UpcomingPriceUnit = "audio_input"
+	UpcomingPriceUnitAudioOutput      UpcomingPriceUnit = "audio_output"
+	UpcomingPriceUnitCacheWrite       UpcomingPriceUnit = "cache_write"
+	UpcomingPriceUnitCacheWrite1H     UpcomingPriceUnit = "cache_write_1h"
+	UpcomingPriceUnitCachedAudioInput UpcomingPriceUnit = "cached_audio_input"
+	UpcomingPriceUnitCachedImageInput UpcomingPriceUnit = "cached_image_input"
+	UpcomingPriceUnitCachedInput      UpcomingPriceUnit = "cached_input"
+	UpcomingPriceUnitCharacters       UpcomingPriceUnit = "characters"
+	UpcomingPriceUnitCodeSession      UpcomingPriceUnit = "code_session"
+	UpcomingPriceUnitFileSearch       UpcomingPriceUnit = "file_search"
+	UpcomingPriceUnitGroundedRequest  UpcomingPriceUnit = "grounded_request"
+	UpcomingPriceUnitImage            UpcomingPriceUnit = "image"
+	UpcomingPriceUnitImageInput       UpcomingPriceUnit = "image_input"
+	UpcomingPriceUnitImageOutput      UpcomingPriceUnit = "image_output"
+	UpcomingPriceUnitInput            UpcomingPriceUnit = "input"
+	UpcomingPriceUnitMegapixel        UpcomingPriceUnit = "megapixel"
+	UpcomingPriceUnitMinute           UpcomingPriceUnit = "minute"
+	UpcomingPriceUnitOutput           UpcomingPriceUnit = "output"
+	UpcomingPriceUnitPage             UpcomingPriceUnit = "page"
+	UpcomingPriceUnitReasoning        UpcomingPriceUnit = "reasoning"
+	UpcomingPriceUnitRequest          UpcomingPriceUnit = "request"
+	UpcomingPriceUnitSearch           UpcomingPriceUnit = "search"
+	UpcomingPriceUnitSecond           UpcomingPriceUnit = "second"
+	UpcomingPriceUnitVideoInput       UpcomingPriceUnit = "video_input"
 )
 
 // Defines values for UsageRowParseStatus.
@@ -469,6 +504,9 @@ type ModelPrices struct {
 	Prices []UnitPrice `json:"prices"`
 	Slug   string      `json:"slug"`
 
+	// Upcoming Prices that are announced and not the same as before, in order of time.
+	Upcoming *[]UpcomingPrice `json:"upcoming,omitempty"`
+
 	// Varies Whether a call can cost more or less: by the length of its prompt, the time of day, or what its reply says it was.
 	Varies bool `json:"varies"`
 }
@@ -758,6 +796,20 @@ type UnitPrice struct {
 
 // UnitPriceUnit defines model for UnitPrice.Unit.
 type UnitPriceUnit string
+
+// UpcomingPrice defines model for UpcomingPrice.
+type UpcomingPrice struct {
+	// From When the price begins.
+	From time.Time `json:"from"`
+
+	// Per How much of the unit the price is for.
+	Per  int               `json:"per"`
+	Unit UpcomingPriceUnit `json:"unit"`
+	USD  json.Number       `json:"usd"`
+}
+
+// UpcomingPriceUnit defines model for UpcomingPrice.Unit.
+type UpcomingPriceUnit string
 
 // UsageRow defines model for UsageRow.
 type UsageRow struct {

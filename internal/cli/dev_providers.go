@@ -117,6 +117,7 @@ func simulatedModels() ([]*modelgate.Model, error) {
 				return nil, fmt.Errorf("%s: %w", m.slug, err)
 			}
 		}
+		price.Prepare()
 		model := &modelgate.Model{
 			Slug: m.slug, DisplayName: "Simulated " + strings.TrimPrefix(m.slug, "simulated/"), Kind: m.kind,
 			Routes: []modelgate.Route{{Provider: m.provider, Model: m.native}}, Price: price,

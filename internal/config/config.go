@@ -145,11 +145,7 @@ func (l *loader) read(doc *document, dir string) *Config {
 	for i := range f.Prices {
 		cfg.Prices = append(cfg.Prices, f.Prices[i].resolve(doc, element("prices", i), f.Providers))
 	}
-	tools := make(map[string]modelgate.Rates)
-	for i := range f.Providers {
-		tools[f.Providers[i].Name] = resolveRates(doc, element("providers", i)+".tool_prices", &f.Providers[i].ToolPrices)
-	}
-	cfg.priceTools(tools)
+	cfg.priceAt(accounts(doc, f.Providers))
 	return cfg
 }
 

@@ -139,6 +139,7 @@ providers:
     allow: ["GET /v1/files/**", "* /v1/{a}/x"]
     headers: {OpenAI-Project: proj_1}
     timeouts: {connect: 2s, idle: 0s}
+    price_factor: 1.25
     tool_prices: {search: 10, file_search: 2.5, code_session: 0.03, grounded_request: 35}
     on_disconnect: cancel
     transport: standard
@@ -181,6 +182,7 @@ func TestEverySetting(t *testing.T) {
 			Paths: map[string]string{"chat": "/v1/chat/completions?api-version=1"}, Allow: []string{"GET /v1/files/**", "* /v1/{a}/x"},
 			Headers:      map[string]string{"OpenAI-Project": "proj_1"},
 			ToolPrices:   config.ToolPrices{Search: usd(10_000_000_000), FileSearch: usd(2_500_000_000), CodeSession: usd(30_000_000), GroundedRequest: usd(35_000_000_000)},
+			PriceFactor:  1_250_000_000,
 			Timeouts:     config.Timeouts{Connect: 2 * time.Second, FirstByte: 10 * time.Minute, Idle: 3 * time.Minute},
 			OnDisconnect: config.Cancel, Transport: config.TransportStandard,
 		}},
@@ -307,8 +309,8 @@ func TestLongPrice(t *testing.T) {
 		return b.String()
 	}
 	for lines, want := range map[int][]string{
-		12: nil,
-		24: {"11:5: catalog[0].price: is too long to be kept with an asynchronous job, which would be charged without its pictures and multipliers"},
+		48: nil,
+		96: {"11:5: catalog[0].price: is too long to be kept with an asynchronous job, which would be charged by the prices of its units alone"},
 	} {
 		path := write(t, `providers:
   - name: openai

@@ -39,7 +39,10 @@ func (d *document) decode(p any) {
 // value reads a node into what p points to. A null leaves it as it is.
 func (d *document) value(path string, n ast.Node, p any) {
 	switch n := n.(type) {
-	case nil, *ast.NullNode:
+	case nil:
+		return
+	case *ast.NullNode:
+		d.nulls[path] = true
 		return
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode:
 		d.fault(path, "anchors, aliases and tags are not supported; write the value out")

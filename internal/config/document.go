@@ -59,6 +59,7 @@ type document struct {
 	file   string
 	body   ast.Node // nil: the file is empty
 	places map[string]place
+	nulls  map[string]bool // keys whose value is null
 	faulty map[string]bool
 }
 
@@ -99,7 +100,7 @@ func readFile(path string) ([]byte, error) {
 
 // parse makes a document of a text; nil when it is no YAML.
 func (l *loader) parse(file string, text []byte) *document {
-	d := &document{loader: l, file: file, places: make(map[string]place), faulty: make(map[string]bool)}
+	d := &document{loader: l, file: file, places: make(map[string]place), nulls: make(map[string]bool), faulty: make(map[string]bool)}
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors begin a file with a byte order mark
 	if line := tooDeep(text); line > 0 {
 		l.faults = append(l.faults, Fault{file, line, 1, fmt.Sprintf("is nested more than %d levels deep", maxDepth)})
@@ -230,6 +231,9 @@ func (d *document) at(key, format string, args []any) Fault {
 
 // has reports whether a key is there and has a value.
 func (d *document) has(key string) bool { _, ok := d.places[key]; return ok }
+
+// null reports whether a key is there and null.
+func (d *document) null(key string) bool { return d.nulls[key] }
 
 // bad reports whether a key has a fault already.
 func (d *document) bad(key string) bool { return d.faulty[key] }

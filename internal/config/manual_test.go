@@ -134,8 +134,8 @@ func (c comments) walk(path string, v reflect.Value, visit func(key)) {
 		k.path = member(path, k.path)
 		visit(k)
 		switch inner, suffix := entryOf(k.typ); {
-		case inner == reflect.TypeFor[pictures]():
-			c.walk(k.path+"[]", reflect.ValueOf(picture{}), visit)
+		case inner == reflect.TypeFor[media]():
+			c.walk(k.path+"[]", reflect.ValueOf(mediaLine{}), visit)
 		case inner.Kind() != reflect.Struct || inner == reflect.TypeFor[price]() || isScalar(inner):
 		case suffix == "" && k.typ.Kind() == reflect.Struct:
 			c.walk(k.path, k.usual, visit)
@@ -175,6 +175,8 @@ func choices(t reflect.Type, path string) []string {
 		return []string{string(Drain), string(Cancel)}
 	case t == reflect.TypeFor[modelgate.ModelKind]():
 		return strings.Split(joined(modelgate.Kinds()), ", ")
+	case t == reflect.TypeFor[day]():
+		return strings.Split(joined(days()), ", ")
 	case path == "format" || path == "providers[].format":
 		return formats
 	}
@@ -193,22 +195,26 @@ func (c comments) manual(t *testing.T) string {
 	initialise(&f)
 	c.walk("", reflect.ValueOf(f), func(k key) { c.describe(t, &b, k) })
 	b.WriteString("\n## `price`\n\nWhat a model costs, wherever `price` stands: in a model, in one of its routes, or in the price list.\n" +
-		"Amounts are decimal numbers with at most nine decimals, read exactly. `tiers`, `dated` and `windows` take\n" +
-		"the units of a price beside their own keys; they apply in the order dated, tiers, windows, each over the\n" +
-		"one before.\n")
+		"Amounts are decimal numbers with at most nine decimals, read exactly. `dated`, `tiers`, `windows` and\n" +
+		"`variants` take the units of a price beside their own keys; they apply in this order, each over the one\n" +
+		"before, then `multipliers` and the provider's `price_factor`.\n")
 	c.walk("price", reflect.ValueOf(price{}), func(k key) {
-		// The units of tiers, dates and windows are those of the price.
+		// The units of tiers, dates, windows and variants are those of the price,
+		// and so are the lists of dates.
 		_, inner, inside := strings.Cut(k.path, "[].")
-		if unit, _, _ := strings.Cut(inner, "[]"); !inside || !c.isUnit(unit) {
+		if i := strings.IndexAny(inner, "[."); i >= 0 {
+			inner = inner[:i]
+		}
+		if !inside || !c.isTerm(inner) {
 			c.describe(t, &b, k)
 		}
 	})
 	return b.String()
 }
 
-// isUnit reports whether a key is a unit of price.
-func (c comments) isUnit(name string) bool {
-	return slices.ContainsFunc(c.fields(reflect.ValueOf(rates{})), func(k key) bool { return k.path == name })
+// isTerm reports whether a key is a unit or list of a price.
+func (c comments) isTerm(name string) bool {
+	return slices.ContainsFunc(c.fields(reflect.ValueOf(terms{})), func(k key) bool { return k.path == name })
 }
 
 func (c comments) describe(t *testing.T, b *strings.Builder, k key) {
@@ -240,8 +246,8 @@ func kindOf(k key) string {
 		return "A [price](#price)"
 	case inner == reflect.TypeFor[Auth]():
 		return "One word, or keys and values"
-	case inner == reflect.TypeFor[pictures]():
-		return "USD, or a list of `{size: …, quality: …, usd: …}`"
+	case inner == reflect.TypeFor[media]():
+		return "USD, or a list of `{size: …, quality: …, audio: …, usd: …}`"
 	case inner == reflect.TypeFor[Secret]():
 		word = "Text, never shown"
 	case inner == reflect.TypeFor[modelgate.Nano](), inner.Kind() == reflect.Struct && suffix == "" && !isScalar(inner):

@@ -1,13 +1,7 @@
 package config
 
 import (
-	"maps"
-	"reflect"
-	"slices"
-	"strings"
 	"time"
-
-	"modelgate/internal/pricing"
 
 	"github.com/goccy/go-yaml/ast"
 
@@ -44,15 +38,41 @@ type rates struct {
 	// USD per million audio tokens out. Default: as output.
 	AudioOutput *modelgate.Nano `yaml:"audio_output"`
 
-	// USD per picture made. In a price itself, also a list by size and quality:
-	// the first entry that matches applies, and where none does the dearest.
-	Image pictures `yaml:"image"`
+	// USD per million image tokens in. Default: as input.
+	ImageInput *modelgate.Nano `yaml:"image_input"`
 
-	// USD per second of video or sound.
-	Second *modelgate.Nano `yaml:"second"`
+	// USD per million image tokens out. Default: as output.
+	ImageOutput *modelgate.Nano `yaml:"image_output"`
+
+	// USD per million audio tokens read from a prompt cache. Default: as
+	// cached_input.
+	CachedAudioInput *modelgate.Nano `yaml:"cached_audio_input"`
+
+	// USD per million image tokens read from a prompt cache. Default: as
+	// cached_input.
+	CachedImageInput *modelgate.Nano `yaml:"cached_image_input"`
+
+	// USD per million video tokens in. Default: as input.
+	VideoInput *modelgate.Nano `yaml:"video_input"`
+
+	// USD per picture made. In a price or a dated one, also a list by size and
+	// quality: the first entry that matches applies, and where none does the
+	// dearest.
+	Image media `yaml:"image"`
+
+	// USD per second of video or sound. In a price or a dated one, also a list
+	// by size and audio, as for image.
+	Second media `yaml:"second"`
+
+	// USD per minute of video or sound, in place of second. Half a minute costs
+	// exactly half.
+	Minute *modelgate.Nano `yaml:"minute"`
 
 	// USD per million characters (Unicode code points) of text.
 	Characters *modelgate.Nano `yaml:"characters"`
+
+	// USD per page that was read.
+	Page *modelgate.Nano `yaml:"page"`
 
 	// USD per thousand searches, or search units of a reranker.
 	Search *modelgate.Nano `yaml:"search"`
@@ -74,8 +94,8 @@ type rates struct {
 	Request *modelgate.Nano `yaml:"request"`
 }
 
-// price is what a model costs.
-type price struct {
+// terms are a price at one time.
+type terms struct {
 	rates `yaml:",inline"`
 
 	// Prices for long prompts. An entry applies to the whole call when its
@@ -83,19 +103,74 @@ type price struct {
 	// such entry counts, and units it does not name keep their price.
 	Tiers []tier `yaml:"tiers"`
 
-	// Prices from a day on, for announced changes. The newest entry that has
-	// begun counts, and units it does not name keep their price. The instant a
-	// call was admitted decides.
-	Dated []dated `yaml:"dated"`
-
 	// Prices at certain times of the day, UTC. Units an entry does not name
 	// keep their price. The instant a call was admitted decides.
 	Windows []window `yaml:"windows"`
+
+	// Prices by what the answer says the call was, for what no factor can
+	// state. Of the entries that match, the one with the most fields counts, then
+	// the one with the highest `above`. Units it does not name keep their
+	// price, and multipliers on its fields do not apply. Where a tier holds for
+	// which there is no entry with these fields, the dearer of tier and entry
+	// counts for each unit.
+	Variants []variant `yaml:"variants"`
 
 	// Factors on the cost, by what the answer says the call was. Several that
 	// match are multiplied. They do not touch search, file_search, code_session,
 	// grounded_request and request.
 	Multipliers multipliers `yaml:"multipliers"`
+}
+
+// price is what a model costs.
+type price struct {
+	terms `yaml:",inline"`
+
+	// Prices from a day on, for announced changes. Of the entries that have
+	// begun and not ended the newest counts, and units it does not name keep
+	// the price outside of `dated`. `null` takes the price of a unit away.
+	// tiers, windows, variants, multipliers and the lists of image and second
+	// each replace the former list as a whole. The instant a call was admitted
+	// decides.
+	Dated []dated `yaml:"dated"`
+
+	// Where the price is from. It has no say in what anything costs.
+	Origin origin `yaml:"origin"`
+}
+
+// origin says where a price is from.
+type origin struct {
+	// The price lists that state it, such as "models.dev 2026-11-20".
+	Lists []string `yaml:"lists"`
+
+	// The day on which it was last compared with them or with the provider's
+	// page.
+	Checked time.Time `yaml:"checked"`
+
+	// Who approved it; for prices that no two lists agree on.
+	ApprovedBy string `yaml:"approved_by"`
+
+	// When it was approved.
+	ApprovedAt time.Time `yaml:"approved_at"`
+
+	// Anything worth knowing, such as what the price leaves out.
+	Note string `yaml:"note"`
+}
+
+// variant is a price for calls of which the answer says something.
+type variant struct {
+	// The service tier that the answer states, such as priority.
+	ServiceTier string `yaml:"service_tier"`
+
+	// The speed, such as fast.
+	Speed string `yaml:"speed"`
+
+	// Where the model ran, such as us.
+	InferenceGeo string `yaml:"inference_geo"`
+
+	// Tokens of the prompt above which the entry applies. Default 0: any
+	// prompt.
+	Above int64 `yaml:"above"`
+	rates `yaml:",inline"`
 }
 
 // tier is a price for long prompts.
@@ -110,8 +185,11 @@ type tier struct {
 type dated struct {
 	// When the entry begins: a date, at midnight UTC, or a time such as
 	// 2026-12-01T08:00:00Z. Required.
-	From  time.Time `yaml:"from"`
-	rates `yaml:",inline"`
+	From time.Time `yaml:"from"`
+
+	// When it ends; from then on the former price holds again. Default: never.
+	Until time.Time `yaml:"until"`
+	terms `yaml:",inline"`
 }
 
 // window is a price at a time of the day.
@@ -121,9 +199,19 @@ type window struct {
 
 	// End of the window, UTC, up to "24:00"; not included. Before `from`, it
 	// is on the next day. Required.
-	To    clock `yaml:"to"`
+	To clock `yaml:"to"`
+
+	// Days on which the window begins: mon, tue, wed, thu, fri, sat, sun.
+	// Default: all.
+	Days  []day `yaml:"days"`
 	rates `yaml:",inline"`
 }
+
+// day is a day of the week.
+type day string
+
+// days are the days of the week from Sunday on, as time.Weekday counts them.
+func days() []day { return []day{"sun", "mon", "tue", "wed", "thu", "fri", "sat"} }
 
 // multipliers are factors by a field of the answer and its value, more than 0
 // and at most 1000, with at most six decimals.
@@ -138,147 +226,34 @@ type multipliers struct {
 	InferenceGeo map[string]modelgate.Nano `yaml:"inference_geo"`
 }
 
-// pictures is a price per picture, or a table of them.
-type pictures struct {
+// media is a price per picture or second, or a table of them.
+type media struct {
 	each  *modelgate.Nano
-	table []picture
+	table []mediaLine
 }
 
-// picture is one line of the table.
-type picture struct {
+// mediaLine is one line of the table.
+type mediaLine struct {
 	// Size as requested or answered, such as 1024x1024. Empty matches any.
 	Size string `yaml:"size"`
 
 	// Quality as requested or answered, such as high. Empty matches any.
 	Quality string `yaml:"quality"`
 
-	// USD per picture. Required.
+	// Whether a film has sound, as requested. Left out, it matches any.
+	Audio *bool `yaml:"audio"`
+
+	// USD per picture or second. Required.
 	USD *modelgate.Nano `yaml:"usd"`
 }
 
-func (i *pictures) decodeNode(d *document, path string, n ast.Node) {
+func (m *media) decodeNode(d *document, path string, n ast.Node) {
 	if _, list := n.(*ast.SequenceNode); list {
-		d.value(path, n, &i.table)
-		d.faultIf(len(i.table) == 0, path, "is an empty list; give one number or a price by size and quality")
+		d.value(path, n, &m.table)
+		d.faultIf(len(m.table) == 0, path, "is an empty list; give one number or a price by size and quality")
 		return
 	}
-	d.value(path, n, &i.each)
-}
-
-// maxPrice bounds the price of any unit; more is a slip.
-const maxPrice = 1_000_000 * modelgate.USD
-
-// resolveRates makes rates of a struct with a price in USD for each unit that
-// it can price.
-func resolveRates(d *document, path string, p any) modelgate.Rates {
-	var made modelgate.Rates
-	v := reflect.ValueOf(p).Elem()
-	for i := range v.NumField() {
-		name := v.Type().Field(i).Tag.Get("yaml")
-		usd, ok := v.Field(i).Interface().(*modelgate.Nano)
-		if table, image := v.Field(i).Interface().(pictures); image {
-			usd, ok = table.each, true
-		}
-		unit, known := modelgate.UnitByName(name)
-		if !ok || !known || usd == nil {
-			continue
-		}
-		d.faultIf(*usd < 0 || *usd > maxPrice || made.Set(unit, *usd) != nil, member(path, name), "must be from 0 to 1,000,000 USD")
-	}
-	return made
-}
-
-// resolve makes the price; nil is no price.
-func (p *price) resolve(d *document, path string) *modelgate.Price {
-	if p == nil {
-		return nil
-	}
-	made := &modelgate.Price{Base: resolveRates(d, path, &p.rates), Multipliers: p.Multipliers.resolve(d, path+".multipliers")}
-	for i, line := range p.Image.table {
-		key := element(path+".image", i)
-		switch {
-		case line.USD == nil:
-			d.fault(key+".usd", "is missing")
-		case *line.USD < 0 || *line.USD > maxPrice:
-			d.fault(key+".usd", "must be from 0 to 1,000,000 USD")
-		default:
-			made.Images = append(made.Images, modelgate.ImagePrice{Size: line.Size, Quality: line.Quality, USD: *line.USD})
-		}
-	}
-	d.faultIf(p.rates.empty(), path, "names no unit; give one, such as input, or leave the price out if it is not known")
-	for i := range p.Tiers {
-		made.Tiers = append(made.Tiers, p.Tiers[i].resolve(d, element(path+".tiers", i), p.Tiers[:i]))
-	}
-	for i := range p.Dated {
-		made.Dated = append(made.Dated, p.Dated[i].resolve(d, element(path+".dated", i), p.Dated[:i]))
-	}
-	for i := range p.Windows {
-		made.Windows = append(made.Windows, p.Windows[i].resolve(d, element(path+".windows", i)))
-	}
-	if _, whole := pricing.Snapshot(made, time.Time{}); !whole {
-		d.warn(path, "is too long to be kept with an asynchronous job, which would be charged without its pictures and multipliers")
-	}
-	return made
-}
-
-// empty reports whether no unit is named.
-func (r *rates) empty() bool { return reflect.ValueOf(r).Elem().IsZero() }
-
-// layer makes the rates of what overlays a price.
-func (r *rates) layer(d *document, path string) modelgate.Rates {
-	made := resolveRates(d, path, r)
-	if r.Image.table != nil {
-		d.fault(path+".image", "a list by size and quality belongs to the price itself; give one number here")
-	} else if r.empty() {
-		d.fault(path, "names no unit; give one, such as input, or remove the entry")
-	}
-	return made
-}
-
-func (t *tier) resolve(d *document, path string, earlier []tier) modelgate.TierPrice {
-	key := path + ".above"
-	d.faultIf(!d.has(key), key, "is missing")
-	d.faultIf(t.Above < 1, key, "must be at least 1")
-	d.faultIf(slices.ContainsFunc(earlier, func(e tier) bool { return e.Above == t.Above }), key, "is the same as in an earlier entry")
-	return modelgate.TierPrice{Above: t.Above, Rates: t.layer(d, path)}
-}
-
-func (t *dated) resolve(d *document, path string, earlier []dated) modelgate.DatedPrice {
-	key := path + ".from"
-	d.faultIf(!d.has(key), key, "is missing")
-	d.faultIf(slices.ContainsFunc(earlier, func(e dated) bool { return e.From.Equal(t.From) }), key, "is the same as in an earlier entry")
-	return modelgate.DatedPrice{From: t.From, Rates: t.layer(d, path)}
-}
-
-func (w *window) resolve(d *document, path string) modelgate.WindowPrice {
-	from, to := path+".from", path+".to"
-	d.faultIf(!d.has(from), from, "is missing")
-	d.faultIf(!d.has(to), to, "is missing")
-	d.faultIf(d.has(from) && w.From == w.To, to, "is the same as from; use 00:00 and 24:00 for the whole day")
-	d.faultIf(w.From == 24*60, from, "must be before 24:00")
-	return modelgate.WindowPrice{From: int(w.From), To: int(w.To), Rates: w.layer(d, path)}
-}
-
-// maxFactor bounds a multiplier, and factorStep is its finest step.
-const (
-	maxFactor  = 1000 * modelgate.USD
-	factorStep = modelgate.USD / 1_000_000
-)
-
-func (m *multipliers) resolve(d *document, path string) []modelgate.Multiplier {
-	var made []modelgate.Multiplier
-	v := reflect.ValueOf(m).Elem()
-	for i := range v.NumField() {
-		field, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
-		factors, _ := v.Field(i).Interface().(map[string]modelgate.Nano)
-		for _, value := range slices.Sorted(maps.Keys(factors)) {
-			factor, key := factors[value], member(member(path, field), value)
-			d.faultIf(value == "", key, "needs a value of the answer as its key")
-			d.faultIf(factor <= 0 || factor > maxFactor || factor%factorStep != 0, key, "must be more than 0 and at most 1000, with at most 6 decimals")
-			made = append(made, modelgate.Multiplier{Field: field, Value: value, Millionths: int64(factor / factorStep)})
-		}
-	}
-	return made
+	d.value(path, n, &m.each)
 }
 
 // ToolPrices are prices of what a provider's own tools do, in USD; nil is none.
@@ -295,25 +270,4 @@ type ToolPrices struct {
 	// USD per thousand calls that were answered from searches. It counts where
 	// search has no price.
 	GroundedRequest *modelgate.Nano `yaml:"grounded_request"`
-}
-
-// priceTools completes the prices of language models by those of the tools of
-// their providers.
-func (c *Config) priceTools(tools map[string]modelgate.Rates) {
-	for _, m := range c.Catalog {
-		if m.Kind != modelgate.LLM {
-			continue
-		}
-		for i := range m.Routes {
-			if rates := tools[m.Routes[i].Provider]; !rates.Empty() {
-				m.Routes[i].Price = pricing.WithTools(m.PriceOn(i), rates)
-			}
-		}
-	}
-	for i := range c.Prices {
-		p := &c.Prices[i]
-		if rates := tools[p.Provider]; !rates.Empty() && pricing.PerToken(p.Price) {
-			p.Price = pricing.WithTools(p.Price, rates)
-		}
-	}
 }

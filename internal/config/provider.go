@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+
+	"modelgate"
 )
 
 // Provider is one model provider.
@@ -127,6 +129,12 @@ type Provider struct {
 	// that used one without a price is recorded as partial.
 	ToolPrices ToolPrices `yaml:"tool_prices"`
 
+	// What the account pays more or less than the prices of its models say, as
+	// a factor of more than 0 and at most 100, with at most 6 decimals: 1.1 for
+	// a region with a premium of a tenth. It is part of what calls cost. Like
+	// multipliers, it does not touch tools and requests.
+	PriceFactor modelgate.Nano `yaml:"price_factor"`
+
 	// How long to wait for the provider.
 	Timeouts Timeouts `yaml:"timeouts"`
 
@@ -138,7 +146,9 @@ type Provider struct {
 	OnDisconnect Disconnect `yaml:"on_disconnect"`
 }
 
-func (p *Provider) setDefaults() { p.OnDisconnect, p.Transport = Drain, TransportPooled }
+func (p *Provider) setDefaults() {
+	p.OnDisconnect, p.Transport, p.PriceFactor = Drain, TransportPooled, modelgate.USD
+}
 
 // transportVariable sets the transport of all providers.
 const transportVariable = "MODELGATE_TRANSPORT"

@@ -17,7 +17,9 @@ func TestToolPrices(t *testing.T) {
 providers:
   - {name: pa, format: openai, base_url: "http://127.0.0.1:1", credential: k, tool_prices: {search: 10, file_search: 2.5, code_session: 0.03, grounded_request: 35}}
   - {name: qa, format: openai, base_url: "http://127.0.0.1:1", credential: k}
+  - {name: ra, format: openai, base_url: "http://127.0.0.1:1", credential: k, price_factor: 1.1, tool_prices: {search: 10}}
 catalog:
+  - {slug: a/region, kind: llm, routes: [{provider: ra, model: region}], price: {input: 1, dated: [{from: 1999-01-01, input: 2}]}}
   - {slug: a/plain, kind: llm, routes: [{provider: pa, model: plain}, {provider: qa, model: plain}], price: {input: 1, multipliers: {service_tier: {flex: 0.5}}}}
   - {slug: a/own, kind: llm, routes: [{provider: pa, model: own, price: {input: 1, search: 25}}]}
   - {slug: a/grounded, kind: llm, routes: [{provider: pa, model: grounded}], price: {input: 1, grounded_request: 14}}
@@ -42,6 +44,7 @@ prices:
 		{"pa", "plain", modelgate.Usage{FileSearches: 1, CodeSessions: 1}, 32_500_000, pricing.FullyPriced},
 		{"pa", "plain", modelgate.Usage{Input: 1e6, Searches: 1, ServiceTier: "flex"}, 510_000_000, pricing.FullyPriced},
 		{"qa", "plain", modelgate.Usage{Input: 1e6, Searches: 1}, modelgate.USD, pricing.PartPriced},
+		{"ra", "region", modelgate.Usage{Input: 1e6, Searches: 1}, 1_110_000_000, pricing.FullyPriced}, // not on the search
 		{"pa", "own", searched, 25_000_000, pricing.FullyPriced},
 		{"pa", "plain", grounded, 20_000_000, pricing.FullyPriced},
 		{"pa", "grounded", grounded, 14_000_000, pricing.FullyPriced},

@@ -4,7 +4,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"modelgate"
@@ -59,19 +61,6 @@ func (m *members) integer(name string, value int64) {
 	m.b = strconv.AppendInt(m.b, value, 10)
 }
 
-// count writes an integer unless it is 0, and word a text unless it is empty.
-func (m *members) count(name string, value int64) {
-	if value != 0 {
-		m.integer(name, value)
-	}
-}
-
-func (m *members) word(name, value string) {
-	if value != "" {
-		m.text(name, value)
-	}
-}
-
 func (m *members) at(name string, t time.Time) {
 	m.name(name)
 	m.b = append(m.b, '"')
@@ -108,36 +97,34 @@ func (m *members) open(name string) {
 
 func (m *members) close() { m.b = append(m.b, '}') }
 
+// usage writes what of a usage is not empty, by the names.
 func (m *members) usage(u *modelgate.Usage) {
+	type member struct {
+		name  string
+		count int64
+		word  string
+	}
+	var room [modelgate.CounterCount + modelgate.WordCount]member
+	used := room[:0]
+	for i, n := range u.Counters() {
+		if n != nil && *n != 0 {
+			used = append(used, member{name: modelgate.CounterName(i), count: *n})
+		}
+	}
+	for i, word := range u.Words() {
+		if *word != "" {
+			used = append(used, member{name: modelgate.WordName(i), word: *word})
+		}
+	}
+	slices.SortFunc(used, func(a, b member) int { return strings.Compare(a.name, b.name) })
 	m.open("quantities")
-	m.count("advisor_cache_write", u.AdvisorCacheWrite)
-	m.count("advisor_cache_write_1h", u.AdvisorCacheWrite1h)
-	m.count("advisor_cached_input", u.AdvisorCachedInput)
-	m.count("advisor_input", u.AdvisorInput)
-	m.word("advisor_model", u.AdvisorModel)
-	m.count("advisor_output", u.AdvisorOutput)
-	m.count("audio_input", u.AudioInput)
-	m.count("audio_output", u.AudioOutput)
-	m.count("cache_write", u.CacheWrite)
-	m.count("cache_write_1h", u.CacheWrite1h)
-	m.count("cached_input", u.CachedInput)
-	m.count("characters", u.Characters)
-	m.count("code_sessions", u.CodeSessions)
-	m.count("file_searches", u.FileSearches)
-	m.count("grounded_requests", u.GroundedRequests)
-	m.count("images", u.Images)
-	m.word("inference_geo", u.InferenceGeo)
-	m.count("input", u.Input)
-	m.count("megapixels", u.Megapixels)
-	m.count("output", u.Output)
-	m.word("quality", u.Quality)
-	m.count("reasoning", u.Reasoning)
-	m.count("searches", u.Searches)
-	m.count("seconds", u.Seconds)
-	m.word("service_tier", u.ServiceTier)
-	m.word("size", u.Size)
-	m.word("speed", u.Speed)
-	m.count("videos", u.Videos)
+	for _, one := range used {
+		if one.word != "" {
+			m.text(one.name, one.word)
+		} else {
+			m.integer(one.name, one.count)
+		}
+	}
 	m.close()
 }
 

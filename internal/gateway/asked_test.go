@@ -10,7 +10,7 @@ import (
 // What replies do not state is priced by what the request asked for.
 func TestPricedByTheRequest(t *testing.T) {
 	t.Parallel()
-	price := &modelgate.Price{Images: []modelgate.ImagePrice{
+	price := &modelgate.Price{Images: []modelgate.MediaPrice{
 		{Size: "1024x1024", Quality: "hd", USD: 80_000_000}, {Size: "1024x1024", USD: 40_000_000}, {Quality: "low", USD: 10_000_000},
 	}}
 	for unit, usd := range map[modelgate.Unit]modelgate.Nano{modelgate.UnitImage: 20_000_000, modelgate.UnitCharacters: 15_000_000_000} {

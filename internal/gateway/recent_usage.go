@@ -54,7 +54,7 @@ func (r *recentUsage) note(route routeName, k modelgate.ModelKind, end *modelgat
 	}
 	figure := int64(end.Cost)
 	if tokens(k) {
-		figure = end.Usage.Output + end.Usage.Reasoning + end.Usage.AudioOutput
+		figure = end.Usage.CompletionTokens()
 	}
 	if guessed {
 		if usual, _ := r.p99Estimate(route); figure <= usual {

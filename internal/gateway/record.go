@@ -136,7 +136,7 @@ func (c *call) usage() (modelgate.Usage, knowledge) {
 		used.Input = c.estimateInput()
 	}
 	if c.meter != nil && kind != modelgate.Embedding && kind != modelgate.Rerank {
-		most := c.mostOutput() - used.AudioOutput - used.Reasoning
+		most := c.mostOutput() - (used.CompletionTokens() - used.Output)
 		used.Output = max(used.Output, min(used.Output+usage.EstimateTokens(c.meter.Unstated()), most))
 	}
 	if !counted && seen == usage.Nothing && used.Output == 0 {

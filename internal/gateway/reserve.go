@@ -106,7 +106,7 @@ func (g *Gateway) estimate(c *call) modelgate.Nano {
 		a := &c.attempts[i]
 		u := modelgate.Usage{
 			Images: a.asked.Count, Seconds: a.asked.Seconds * max(a.asked.Count, 1), Characters: a.asked.Characters,
-			Size: a.asked.Size, Quality: a.asked.Quality,
+			Size: a.asked.Size, Quality: a.asked.Quality, Audio: a.asked.Audio,
 		}
 		known, some := g.recent.p99Estimate(a.routeName())
 		if tokens(c.kind()) {

@@ -9,39 +9,47 @@ import (
 )
 
 // amount is a sum of money before it is rounded, in millionths of a nano-USD:
-// the part that multipliers scale, tokens and what is made of them, and the
-// part that they do not, tools and requests.
+// the part that factors scale, tokens and what is made of them, and the part
+// that they do not, tools and requests.
 type amount struct {
 	scaled, plain uint128
-	over          bool // larger than any amount
+	sixtieths     uint128 // of what factors scale: seconds at the price of a minute
+	over          bool    // larger than any amount
 }
 
+// add adds so much of something that the price of the unit is for.
 func (a *amount) add(u modelgate.Unit, quantity, rate uint64) {
-	part := &a.scaled
-	if isTool(u) || u == modelgate.UnitRequest {
-		part = &a.plain
+	part := &a.plain
+	switch {
+	case u == modelgate.UnitMinute:
+		part = &a.sixtieths
+	case u.Scaled():
+		part = &a.scaled
 	}
 	hi, lo := bits.Mul64(quantity, rate)
 	a.over = !part.add(uint128{hi, lo}) || a.over
 }
 
-// times is the amount with the factor, nil for 1, on the part that multipliers
+// times is the amount with the factor, nil for 1, on the part that factors
 // scale. What is past the range of a Nano is its largest value.
 func (a *amount) times(factor *big.Rat) modelgate.Nano {
 	if a.over {
 		return math.MaxInt64
 	}
-	if factor == nil {
+	if factor == nil && a.sixtieths == (uint128{}) {
 		sum := a.scaled
 		if !sum.add(a.plain) {
 			return math.MaxInt64
 		}
 		return modelgate.DivideHalfEven(sum.hi, sum.lo, 1_000_000)
 	}
-	scaled, plain := a.scaled.big(), a.plain.big()
-	scaled.Mul(scaled, factor.Num())
-	plain.Mul(plain, factor.Denom())
-	divisor := new(big.Int).Mul(factor.Denom(), big.NewInt(1_000_000))
+	if factor == nil {
+		factor = big.NewRat(1, 1)
+	}
+	scaled, plain, sixty := a.scaled.big(), a.plain.big(), big.NewInt(60)
+	scaled.Mul(scaled, sixty).Add(scaled, a.sixtieths.big()).Mul(scaled, factor.Num())
+	plain.Mul(plain, sixty).Mul(plain, factor.Denom())
+	divisor := new(big.Int).Mul(factor.Denom(), big.NewInt(60*1_000_000))
 	return divideHalfEven(scaled.Add(scaled, plain), divisor)
 }
 

@@ -26,44 +26,62 @@ type Demand struct {
 // highest price that any layer has for it, so the bound may lie above every
 // cost that is possible.
 func Bound(p *modelgate.Price, d Demand) (modelgate.Nano, bool) {
-	rates := dearest(p)
-	for _, i := range p.Images {
-		rates.SetPerMillion(modelgate.UnitImage, max(rates.PerMillion(modelgate.UnitImage), int64(i.USD)))
+	most, ok := boundOf(p, d)
+	for _, later := range p.Dated {
+		more, bounded := boundOf(later.Price, d)
+		most, ok = max(most, more), ok && bounded
 	}
-	var sum bounded
+	if !ok {
+		return 0, false
+	}
+	return most, true
+}
+
+// boundOf is Bound without the dated prices.
+func boundOf(p *modelgate.Price, d Demand) (modelgate.Nano, bool) {
+	sum := bounded{rates: dearest(p), base: &p.Base}
 	choices := max(d.Choices, 1)
-	sum.add(&rates, d.Input, choices, modelgate.UnitInput, modelgate.UnitCachedInput, modelgate.UnitCacheWrite,
-		modelgate.UnitCacheWrite1h, modelgate.UnitAudioInput)
-	sum.add(&rates, d.Output, choices, modelgate.UnitOutput, modelgate.UnitReasoning, modelgate.UnitAudioOutput)
-	sum.add(&rates, d.Images, 1_000_000, modelgate.UnitImage)
-	sum.add(&rates, d.Characters, 1, modelgate.UnitCharacters)
-	sum.add(&rates, d.Seconds, 1, modelgate.UnitSecond)
-	sum.add(&rates, 1, 1_000_000, modelgate.UnitRequest)
-	sum.add(&rates, 0, 1, modelgate.UnitMegapixel)
+	sum.add(d.Input, choices, unitsOf(modelgate.InputTokens)...)
+	sum.add(d.Output, choices, unitsOf(modelgate.OutputTokens)...)
+	sum.add(d.Images, 1_000_000, modelgate.UnitImage)
+	sum.add(d.Characters, 1, modelgate.UnitCharacters)
+	sum.add(d.Seconds, 1, modelgate.UnitSecond)
+	sum.add(1, 1_000_000, modelgate.UnitRequest)
+	sum.add(0, 1, modelgate.UnitMegapixel)
+	sum.add(0, 1, modelgate.UnitPage)
 	if d.Searches {
-		for unit := modelgate.UnitSearch; isTool(unit); unit++ {
-			sum.add(&rates, 0, 1, unit)
-		}
+		sum.add(0, 1, unitsOf(modelgate.ProviderTool)...)
 	}
 	if sum.boundless {
 		return 0, false
 	}
-	return sum.times(dearestMultiplier(p)), true
+	return sum.times(dearestFactor(p)), true
+}
+
+// unitsOf are the units of a kind.
+func unitsOf(kind modelgate.UnitKind) (all []modelgate.Unit) {
+	for u := range modelgate.UnitCount {
+		if u.Kind() == kind {
+			all = append(all, u)
+		}
+	}
+	return all
 }
 
 // bounded is an amount of which some part may be without bound.
 type bounded struct {
 	amount
+	rates     modelgate.Rates  // the highest of any layer
+	base      *modelgate.Rates // those that hold where no layer does
 	boundless bool
 }
 
 // add adds the dearest of units that stand for one another, times n·times.
 // An n that is not known is without bound where any of them has a price.
-func (b *bounded) add(r *modelgate.Rates, n, times int64, units ...modelgate.Unit) {
+func (b *bounded) add(n, times int64, units ...modelgate.Unit) {
 	var dearest int64
 	for _, u := range units {
-		rate, _ := rateOf(r, u)
-		dearest = max(dearest, rate)
+		dearest = max(dearest, b.rate(u))
 	}
 	if dearest == 0 {
 		return
@@ -77,49 +95,69 @@ func (b *bounded) add(r *modelgate.Rates, n, times int64, units ...modelgate.Uni
 	b.amount.add(units[0], quantity, uint64(dearest))
 }
 
-// dearest holds for each unit the highest price that any layer can lead to.
+// rate is the most that a million quanta of a unit cost. What the base leaves
+// open costs as much as its fallback where the layer that prices it does not
+// apply.
+func (b *bounded) rate(u modelgate.Unit) int64 {
+	most := b.rates.PerMillion(u)
+	next, ok := u.Fallback()
+	if !ok || b.base.Has(u) {
+		return most
+	}
+	rate := b.rate(next)
+	if next == modelgate.UnitMinute {
+		rate = rate/60 + min(rate%60, 1)
+	}
+	return max(most, rate)
+}
+
+// dearest holds for each unit the highest price that any layer or line of a
+// table has.
 func dearest(p *modelgate.Price) modelgate.Rates {
 	worst := p.Base
-	for r := range layers(p) {
+	raise := func(u modelgate.Unit, rate int64) { worst.SetPerMillion(u, max(worst.PerMillion(u), rate)) }
+	for r := range Layers(p) {
 		for u := range modelgate.UnitCount {
 			if r.Has(u) {
-				worst.SetPerMillion(u, max(worst.PerMillion(u), r.PerMillion(u)))
+				raise(u, r.PerMillion(u))
 			}
 		}
 	}
-	// What the base leaves open costs as much as its neighbour where the
-	// layer that prices it does not apply.
-	for u := range modelgate.UnitCount {
-		if next, ok := dearer(u); ok && worst.Has(u) && !p.Base.Has(u) {
-			rate, _ := rateOf(&worst, next)
-			worst.SetPerMillion(u, max(worst.PerMillion(u), rate))
-		}
+	for _, line := range p.Images {
+		raise(modelgate.UnitImage, int64(line.USD))
+	}
+	for _, line := range p.Seconds {
+		raise(modelgate.UnitSecond, int64(line.USD))
 	}
 	return worst
 }
 
-// dearestMultiplier is the product, over the fields, of the highest factor
-// that a value of the field stands for, at least 1; nil when there is none.
-func dearestMultiplier(p *modelgate.Price) *big.Rat {
+// dearestFactor is the product, over the fields, of the highest factor that a
+// value of the field stands for, at least 1, and of the factor of the account;
+// nil when there is none.
+func dearestFactor(p *modelgate.Price) *big.Rat {
 	if len(p.Multipliers) == 0 {
-		return nil
+		return account(p)
 	}
-	byValue := make(map[[2]string]*big.Rat) // by field and value
+	byValue := make(map[modelgate.Condition]*big.Rat)
 	highest := make(map[string]*big.Rat)
 	for _, m := range p.Multipliers {
-		key := [2]string{m.Field, m.Value}
+		key := modelgate.Condition{Field: m.Field, Value: m.Value}
 		if byValue[key] == nil {
 			byValue[key] = big.NewRat(1, 1)
 		}
-		byValue[key].Mul(byValue[key], ratio(m))
+		byValue[key].Mul(byValue[key], ratio(m.Millionths))
 		highest[m.Field] = big.NewRat(1, 1)
 	}
 	for key, factor := range byValue {
-		if factor.Cmp(highest[key[0]]) > 0 {
-			highest[key[0]] = factor
+		if factor.Cmp(highest[key.Field]) > 0 {
+			highest[key.Field] = factor
 		}
 	}
 	product := big.NewRat(1, 1)
+	if own := account(p); own != nil {
+		product = own
+	}
 	for _, factor := range highest {
 		product.Mul(product, factor)
 	}

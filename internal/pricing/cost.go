@@ -24,22 +24,18 @@ const (
 )
 
 // Cost is the price of a usage for a call admitted at the instant at, rounded
-// half to even once, together with the rates it was computed with, in the
-// words of the configuration. A nil price is Unpriced.
+// half to even once, together with the label of the price it was computed with,
+// in the words of the configuration. A nil price is Unpriced.
 func Cost(p *modelgate.Price, u *modelgate.Usage, at time.Time) (modelgate.Nano, Coverage, string) {
 	if p == nil {
 		return 0, Unpriced, ""
 	}
-	rates := effective(p, u, at)
-	label := p.BaseLabel()
-	if rates != p.Base {
-		label = rates.String()
-	}
-	sum, found := sumOf(&rates, u)
-	_, matched := imagePrice(p, u)
-	found.guessed = u.Images > 0 && !matched
-	factor, words := multiplier(p, u)
-	return sum.times(factor), found.coverage(&rates), label + words
+	var room modelgate.Rates
+	f := inForce(p, u, at, &room)
+	sum, found := sumOf(f.rates, u)
+	found.guessed = f.guessed
+	factor, words := f.factor(u)
+	return sum.times(factor), found.coverage(f.rates), f.label() + words
 }
 
 // Estimate is Cost without the words, for a usage that is a guess: all output
@@ -48,112 +44,80 @@ func Estimate(p *modelgate.Price, u *modelgate.Usage, at time.Time) modelgate.Na
 	if p == nil {
 		return 0
 	}
-	rates := effective(p, u, at)
+	var room modelgate.Rates
+	f := inForce(p, u, at, &room)
 	guess := *u
-	if output, _ := rateOf(&rates, modelgate.UnitOutput); rates.PerMillion(modelgate.UnitReasoning) > output {
+	if output, _, _ := rateOf(f.rates, modelgate.UnitOutput); f.rates.PerMillion(modelgate.UnitReasoning) > output {
 		guess.Output, guess.Reasoning = 0, guess.Output+guess.Reasoning
 	}
-	sum, _ := sumOf(&rates, &guess)
-	return sum.times(nil)
+	sum, _ := sumOf(f.rates, &guess)
+	return sum.times(account(f.price))
 }
 
-// isTool reports whether the unit is something that a tool of the provider's
-// does, of which every kind needs a price of its own.
-func isTool(u modelgate.Unit) bool {
-	return u >= modelgate.UnitSearch && u <= modelgate.UnitGroundedRequest
-}
-
-// rateOf is the price of a million quanta of a unit in nano-USD. A unit without
-// a price of its own costs what its dearer neighbour does, never nothing; false
-// where that has none either.
-func rateOf(r *modelgate.Rates, u modelgate.Unit) (int64, bool) {
+// rateOf is the price of a million quanta of a unit in nano-USD, and the unit
+// that it is of: a unit without a price has that of its fallback, never
+// nothing. It is false where no fallback has one either.
+func rateOf(r *modelgate.Rates, u modelgate.Unit) (rate int64, of modelgate.Unit, ok bool) {
 	for !r.Has(u) {
-		next, ok := dearer(u)
+		next, ok := u.Fallback()
 		if !ok {
-			return 0, false
+			return 0, u, false
 		}
 		u = next
 	}
-	return r.PerMillion(u), true
-}
-
-// dearer is the neighbour whose price a unit without one has. It always has
-// a lower number.
-func dearer(u modelgate.Unit) (modelgate.Unit, bool) {
-	switch u {
-	case modelgate.UnitCachedInput, modelgate.UnitCacheWrite, modelgate.UnitAudioInput:
-		return modelgate.UnitInput, true
-	case modelgate.UnitCacheWrite1h:
-		return modelgate.UnitCacheWrite, true
-	case modelgate.UnitReasoning, modelgate.UnitAudioOutput:
-		return modelgate.UnitOutput, true
-	}
-	return 0, false
-}
-
-// quantities are the counts of a usage in the quanta of each unit.
-func quantities(u *modelgate.Usage) [modelgate.UnitCount]int64 {
-	return [...]int64{
-		modelgate.UnitInput:           u.Input,
-		modelgate.UnitCachedInput:     u.CachedInput,
-		modelgate.UnitCacheWrite:      u.CacheWrite,
-		modelgate.UnitCacheWrite1h:    u.CacheWrite1h,
-		modelgate.UnitOutput:          u.Output,
-		modelgate.UnitReasoning:       u.Reasoning,
-		modelgate.UnitAudioInput:      u.AudioInput,
-		modelgate.UnitAudioOutput:     u.AudioOutput,
-		modelgate.UnitImage:           u.Images * 1_000_000,
-		modelgate.UnitSecond:          u.Seconds,
-		modelgate.UnitCharacters:      u.Characters,
-		modelgate.UnitSearch:          u.Searches,
-		modelgate.UnitFileSearch:      u.FileSearches,
-		modelgate.UnitCodeSession:     u.CodeSessions * 1_000_000,
-		modelgate.UnitGroundedRequest: u.GroundedRequests,
-		modelgate.UnitMegapixel:       u.Megapixels,
-		modelgate.UnitRequest:         1_000_000,
-	}
+	return r.PerMillion(u), u, true
 }
 
 // sumOf is the sum of quantity × rate over all units, and which units had a
 // price. Grounded requests and the searches in them are two measures of the
 // same thing: searches count where they have a price, else the requests.
 func sumOf(r *modelgate.Rates, u *modelgate.Usage) (sum amount, found tally) {
-	for i, quantity := range quantities(u) {
+	for i, quantity := range u.Quantities() {
+		if quantity <= 0 {
+			continue
+		}
 		unit := modelgate.Unit(i)
 		switch {
-		case quantity <= 0,
-			unit == modelgate.UnitGroundedRequest && r.Has(modelgate.UnitSearch),
+		case unit == modelgate.UnitGroundedRequest && r.Has(modelgate.UnitSearch),
 			unit == modelgate.UnitSearch && u.GroundedRequests > 0 && !r.Has(modelgate.UnitSearch):
 			continue
 		}
-		rate, has := rateOf(r, unit)
-		found.note(unit, has)
-		sum.add(unit, uint64(quantity), uint64(rate))
+		rate, of, has := rateOf(r, unit)
+		found.note(unit.Kind(), has)
+		sum.add(of, uint64(quantity), uint64(rate))
 	}
 	return sum, found
 }
 
-// multiplier is the product of the multipliers that match, nil when there is
-// none, and how they are spelled in the label of a cost.
-func multiplier(p *modelgate.Price, u *modelgate.Usage) (factor *big.Rat, words string) {
-	if len(p.Multipliers) == 0 {
-		return nil, ""
-	}
-	said := map[string]string{"service_tier": u.ServiceTier, "speed": u.Speed, "inference_geo": u.InferenceGeo}
-	for _, m := range p.Multipliers {
-		if said[m.Field] != m.Value || m.Value == "" {
+// factor is the product of the multipliers that match and the factor of the
+// account, nil when there is none, and how they are spelled in a label.
+func (f *force) factor(u *modelgate.Usage) (factor *big.Rat, words string) {
+	factor = account(f.price)
+	for _, m := range f.price.Multipliers {
+		if m.Value == "" || u.Says(m.Field) != m.Value || f.variant.names(m.Field) {
 			continue
 		}
 		if factor == nil {
 			factor = big.NewRat(1, 1)
 		}
-		factor.Mul(factor, ratio(m))
+		factor.Mul(factor, ratio(m.Millionths))
 		words += fmt.Sprintf(" %s=%s×%s", m.Field, m.Value, modelgate.Nano(m.Millionths*1000))
+	}
+	if f.price.Factor != 0 {
+		words += " price_factor=" + modelgate.Nano(f.price.Factor*1000).String()
 	}
 	return factor, words
 }
 
-func ratio(m modelgate.Multiplier) *big.Rat { return big.NewRat(m.Millionths, 1_000_000) }
+// account is the factor of the provider's account, nil for none.
+func account(p *modelgate.Price) *big.Rat {
+	if p.Factor == 0 {
+		return nil
+	}
+	return ratio(p.Factor)
+}
+
+func ratio(millionths int64) *big.Rat { return big.NewRat(millionths, 1_000_000) }
 
 // tally keeps account of which units of a call had a price. Tokens and the
 // media units are two measures of the same thing, so one of them suffices;
@@ -161,18 +125,18 @@ func ratio(m modelgate.Multiplier) *big.Rat { return big.NewRat(m.Millionths, 1_
 // media, but not for part of them.
 type tally struct {
 	some, tokens, tokensMissing, media, mediaMissing, toolMissing bool
-	guessed                                                       bool // no entry of the table of images matches the pictures
+	guessed                                                       bool // no line of a table matches what was made
 }
 
-func (t *tally) note(u modelgate.Unit, ok bool) {
-	if u == modelgate.UnitRequest {
+func (t *tally) note(kind modelgate.UnitKind, ok bool) {
+	if kind == modelgate.WholeCall {
 		return
 	}
 	t.some = t.some || ok
-	switch {
-	case u <= modelgate.UnitAudioOutput:
+	switch kind {
+	case modelgate.InputTokens, modelgate.OutputTokens:
 		t.tokens, t.tokensMissing = t.tokens || ok, t.tokensMissing || !ok
-	case isTool(u):
+	case modelgate.ProviderTool:
 		t.toolMissing = t.toolMissing || !ok
 	default:
 		t.media, t.mediaMissing = t.media || ok, t.mediaMissing || !ok

@@ -16,6 +16,7 @@ func BenchmarkCost(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+	p.Prepare() // as that of a catalog is
 	u, now := modelgate.Usage{Input: 1234, CachedInput: 512, Output: 345}, time.Now()
 	b.ReportAllocs()
 	for b.Loop() {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"testing"
 	"time"
 
@@ -54,6 +55,13 @@ func TestCostByUnit(t *testing.T) {
 		{modelgate.UnitFileSearch, 2 * modelgate.USD, modelgate.Usage{FileSearches: 5}, cent},
 		{modelgate.UnitCodeSession, 3 * cent, modelgate.Usage{CodeSessions: 2}, 6 * cent},
 		{modelgate.UnitGroundedRequest, 35 * modelgate.USD, modelgate.Usage{GroundedRequests: 1, Searches: 3}, 35_000_000},
+		{modelgate.UnitImageInput, modelgate.USD, modelgate.Usage{ImageInput: 7}, 7_000},
+		{modelgate.UnitImageOutput, modelgate.USD, modelgate.Usage{ImageOutput: 7}, 7_000},
+		{modelgate.UnitCachedAudioInput, modelgate.USD, modelgate.Usage{CachedAudioInput: 7}, 7_000},
+		{modelgate.UnitCachedImageInput, modelgate.USD, modelgate.Usage{CachedImageInput: 7}, 7_000},
+		{modelgate.UnitVideoInput, modelgate.USD, modelgate.Usage{VideoInput: 7}, 7_000},
+		{modelgate.UnitMinute, 7, modelgate.Usage{Seconds: 30_000_000}, 4}, // 3.5, to the even one
+		{modelgate.UnitPage, cent, modelgate.Usage{Pages: 3}, 3 * cent},
 		{modelgate.UnitMegapixel, 3 * cent, modelgate.Usage{Megapixels: 500_000}, 15_000_000},
 		{modelgate.UnitRequest, cent, modelgate.Usage{}, cent},
 	} {
@@ -94,15 +102,16 @@ func TestCostRoundsOnceHalfToEven(t *testing.T) {
 // A unit without a price costs what its dearer neighbour does, never nothing.
 func TestUnitFallbacks(t *testing.T) {
 	t.Parallel()
-	one := []modelgate.Usage{{CachedInput: 1}, {CacheWrite: 1}, {CacheWrite1h: 1}, {AudioInput: 1}, {AudioOutput: 1}}
+	one := []modelgate.Usage{{CachedInput: 1}, {CacheWrite: 1}, {CacheWrite1h: 1}, {AudioInput: 1}, {AudioOutput: 1},
+		{ImageInput: 1}, {ImageOutput: 1}, {CachedAudioInput: 1}, {CachedImageInput: 1}, {VideoInput: 1}, {Reasoning: 1}}
 	for _, c := range []struct {
 		name  string
 		table rateTable
-		want  [5]modelgate.Nano // by the order of one, in nano-USD a token
+		want  [11]modelgate.Nano // by the order of one, in nano-USD a token
 	}{
-		{"input and output", rateTable{modelgate.UnitInput: 2e6, modelgate.UnitOutput: 5e6}, [5]modelgate.Nano{2, 2, 2, 2, 5}},
-		{"cache write", rateTable{modelgate.UnitInput: 2e6, modelgate.UnitCacheWrite: 3e6, modelgate.UnitOutput: 5e6}, [5]modelgate.Nano{2, 3, 3, 2, 5}},
-		{"explicit zero", rateTable{modelgate.UnitInput: 2e6, modelgate.UnitCachedInput: 0, modelgate.UnitOutput: 5e6}, [5]modelgate.Nano{0, 2, 2, 2, 5}},
+		{"input and output", rateTable{modelgate.UnitInput: 2e6, modelgate.UnitOutput: 5e6}, [11]modelgate.Nano{2, 2, 2, 2, 5, 2, 5, 2, 2, 2, 5}},
+		{"cache write", rateTable{modelgate.UnitInput: 2e6, modelgate.UnitCacheWrite: 3e6, modelgate.UnitOutput: 5e6}, [11]modelgate.Nano{2, 3, 3, 2, 5, 2, 5, 2, 2, 2, 5}},
+		{"explicit zero", rateTable{modelgate.UnitInput: 2e6, modelgate.UnitCachedInput: 0, modelgate.UnitOutput: 5e6}, [11]modelgate.Nano{0, 2, 2, 2, 5, 2, 5, 0, 0, 2, 5}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -125,7 +134,19 @@ func TestLayers(t *testing.T) {
 	day := func(month time.Month) time.Time { return time.Date(2026, month, 1, 0, 0, 0, 0, time.UTC) }
 	clock := func(hour, minute int) time.Time { return time.Date(2026, 5, 4, hour, minute, 0, 0, time.UTC) }
 	tiers := &modelgate.Price{Base: in(1), Tiers: []modelgate.TierPrice{{Above: 400, Rates: in(4)}, {Above: 200, Rates: in(2)}}}
-	dated := &modelgate.Price{Base: in(1), Dated: []modelgate.DatedPrice{{From: day(7), Rates: in(3)}, {From: day(3), Rates: in(2)}}}
+	costs := func(nano modelgate.Nano) *modelgate.Price { return &modelgate.Price{Base: in(nano)} }
+	dated := &modelgate.Price{Base: in(1), Dated: []modelgate.DatedPrice{{From: day(7), Price: costs(3)}, {From: day(3), Price: costs(2)}}}
+	campaign := &modelgate.Price{Base: in(1), Dated: []modelgate.DatedPrice{{From: day(3), Price: costs(2)}, {From: day(7), Until: day(8), Price: costs(3)}}}
+	mondays := &modelgate.Price{Base: in(2), Windows: []modelgate.WindowPrice{{From: 23 * 60, To: 60, Days: 1 << time.Monday, Rates: in(1)}}}
+	priority := []modelgate.Condition{{Field: "service_tier", Value: "priority"}}
+	variants := &modelgate.Price{Base: in(10), Tiers: []modelgate.TierPrice{{Above: 200, Rates: in(20)}, {Above: 400, Rates: in(30)}},
+		Variants: []modelgate.Variant{
+			{When: priority, Rates: in(15)}, {When: priority, Above: 200, Rates: in(25)},
+			{When: append(priority[:1:1], modelgate.Condition{Field: "speed", Value: "fast"}), Rates: in(7)},
+		},
+		Multipliers: []modelgate.Multiplier{{Field: "service_tier", Value: "priority", Millionths: 9_000_000}, {Field: "speed", Value: "fast", Millionths: 2_000_000}},
+		Factor:      1_100_000,
+	}
 	night := &modelgate.Price{Base: in(2), Windows: []modelgate.WindowPrice{{From: 23 * 60, To: 60, Rates: in(1)}}}
 	lunch := &modelgate.Price{Base: in(2), Windows: []modelgate.WindowPrice{{From: 12 * 60, To: 13 * 60, Rates: in(1)}}}
 	tier := &modelgate.Price{Base: in(2), Multipliers: []modelgate.Multiplier{
@@ -145,6 +166,18 @@ func TestLayers(t *testing.T) {
 		{"before every date", dated, modelgate.Usage{Input: 1}, day(3).Add(-time.Nanosecond), 1},
 		{"from the first date on", dated, modelgate.Usage{Input: 1}, day(3), 2},
 		{"from the second date on", dated, modelgate.Usage{Input: 1}, day(8), 3},
+		{"before a price that ends", campaign, modelgate.Usage{Input: 1}, day(7).Add(-1), 2},
+		{"while it holds", campaign, modelgate.Usage{Input: 1}, day(7), 3},
+		{"after its end the former holds", campaign, modelgate.Usage{Input: 1}, day(8), 2},
+		{"the day on which a window begins", mondays, modelgate.Usage{Input: 1}, clock(23, 0), 1}, // 4 May is a Monday
+		{"past midnight the day before counts", mondays, modelgate.Usage{Input: 1}, clock(24, 30), 1},
+		{"another day", mondays, modelgate.Usage{Input: 1}, clock(0, 30), 2},
+		{"no variant", variants, modelgate.Usage{Input: 10}, noon, 110},
+		{"a factor beside the account's", variants, modelgate.Usage{Input: 10, Speed: "fast"}, noon, 220},
+		{"a variant switches its multiplier off", variants, modelgate.Usage{Input: 10, ServiceTier: "priority"}, noon, 165},
+		{"the variant of a tier", variants, modelgate.Usage{Input: 300, ServiceTier: "priority"}, noon, 300 * 25 * 11 / 10},
+		{"the dearer of tier and variant", variants, modelgate.Usage{Input: 500, ServiceTier: "priority"}, noon, 500 * 30 * 11 / 10},
+		{"most fields first", variants, modelgate.Usage{Input: 10, ServiceTier: "priority", Speed: "fast"}, noon, 77},
 		{"before midnight", night, modelgate.Usage{Input: 1}, clock(23, 0), 1},
 		{"after midnight", night, modelgate.Usage{Input: 1}, clock(0, 59), 1},
 		{"the window's end is outside", night, modelgate.Usage{Input: 1}, clock(1, 0), 2},
@@ -170,7 +203,7 @@ func TestImageTable(t *testing.T) {
 	t.Parallel()
 	p := &modelgate.Price{
 		Base:   rates(t, rateTable{modelgate.UnitImage: 1}),
-		Images: []modelgate.ImagePrice{{Size: "1024x1024", Quality: "high", USD: 40}, {Size: "1024x1024", Quality: "", USD: 20}, {Size: "", Quality: "low", USD: 5}},
+		Images: []modelgate.MediaPrice{{Size: "1024x1024", Quality: "high", USD: 40}, {Size: "1024x1024", Quality: "", USD: 20}, {Size: "", Quality: "low", USD: 5}},
 	}
 	for _, c := range []struct {
 		size, quality string
@@ -194,9 +227,12 @@ func TestImageTable(t *testing.T) {
 // they are listed in.
 func TestDatesDoNotPileUp(t *testing.T) {
 	t.Parallel()
-	march := modelgate.DatedPrice{From: noon.AddDate(0, -2, 0), Rates: rates(t, rateTable{modelgate.UnitInput: 10e6})}
-	april := modelgate.DatedPrice{From: noon.AddDate(0, -1, 0), Rates: rates(t, rateTable{modelgate.UnitOutput: 20e6})}
 	base := rates(t, rateTable{modelgate.UnitInput: 1e6, modelgate.UnitOutput: 1e6})
+	over := func(months int, table rateTable) modelgate.DatedPrice {
+		own := rates(t, table)
+		return modelgate.DatedPrice{From: noon.AddDate(0, months, 0), Price: &modelgate.Price{Base: own.Over(base)}}
+	}
+	march, april := over(-2, rateTable{modelgate.UnitInput: 10e6}), over(-1, rateTable{modelgate.UnitOutput: 20e6})
 	for _, dated := range [][]modelgate.DatedPrice{{march, april}, {april, march}} {
 		p := &modelgate.Price{Base: base, Dated: dated}
 		if got, _, label := pricing.Cost(p, &modelgate.Usage{Input: 1, Output: 1}, noon); got != 21 {
@@ -280,18 +316,22 @@ func TestPricedOutcomes(t *testing.T) {
 // plan is a price in the words of the configuration, which the oracle reads
 // by itself.
 type plan struct {
-	base    rateTable
-	images  []modelgate.ImagePrice
-	dated   []dayTable
-	tiers   []tierTable
-	windows []windowTable
-	factors []modelgate.Multiplier
+	base            rateTable
+	images, seconds []modelgate.MediaPrice
+	dated           []dayTable
+	tiers           []tierTable
+	windows         []windowTable
+	variants        []variantTable
+	multipliers     []modelgate.Multiplier
+	factor          int64
 }
 
 type (
+	// dayTable is a plan of its own, which holds from a day until another; 0 is
+	// for ever.
 	dayTable struct {
-		day   int
-		table rateTable
+		day, until int
+		plan       *plan
 	}
 	tierTable struct {
 		above int64
@@ -299,28 +339,77 @@ type (
 	}
 	windowTable struct {
 		from, to int
+		days     []time.Weekday
 		table    rateTable
+	}
+	variantTable struct {
+		when  map[string]string
+		above int64
+		table rateTable
 	}
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (pl *plan) price(t *rapid.T) *modelgate.Price {
-	p := &modelgate.Price{Base: rates(t, pl.base), Images: pl.images, Multipliers: pl.factors}
+	p := &modelgate.Price{Base: rates(t, pl.base), Images: pl.images, Seconds: pl.seconds, Multipliers: pl.multipliers, Factor: pl.factor}
 	for _, d := range pl.dated {
-		p.Dated = append(p.Dated, modelgate.DatedPrice{From: epoch.AddDate(0, 0, d.day), Rates: rates(t, d.table)})
+		made := modelgate.DatedPrice{From: epoch.AddDate(0, 0, d.day), Price: d.plan.price(t)}
+		if d.until > 0 {
+			made.Until = epoch.AddDate(0, 0, d.until)
+		}
+		p.Dated = append(p.Dated, made)
 	}
 	for _, tt := range pl.tiers {
 		p.Tiers = append(p.Tiers, modelgate.TierPrice{Above: tt.above, Rates: rates(t, tt.table)})
 	}
 	for _, w := range pl.windows {
-		p.Windows = append(p.Windows, modelgate.WindowPrice{From: w.from, To: w.to, Rates: rates(t, w.table)})
+		made := modelgate.WindowPrice{From: w.from, To: w.to, Rates: rates(t, w.table)}
+		for _, day := range w.days {
+			made.Days |= 1 << day
+		}
+		p.Windows = append(p.Windows, made)
+	}
+	for _, v := range pl.variants {
+		made := modelgate.Variant{Above: v.above, Rates: rates(t, v.table)}
+		for field, value := range v.when {
+			made.When = append(made.When, modelgate.Condition{Field: field, Value: value})
+		}
+		p.Variants = append(p.Variants, made)
+	}
+	if rapid.Bool().Draw(t, "prepared") {
+		p.Prepare()
 	}
 	return p
 }
 
-// cost is the oracle: a sum of fractions over the table that is in force.
-func (pl *plan) cost(u *modelgate.Usage, at time.Time) modelgate.Nano {
+// at is the plan that holds at an instant.
+func (pl *plan) at(at time.Time) *plan {
+	best := -1
+	for i, d := range pl.dated {
+		began, ended := !epoch.AddDate(0, 0, d.day).After(at), d.until > 0 && !epoch.AddDate(0, 0, d.until).After(at)
+		if began && !ended && (best < 0 || d.day >= pl.dated[best].day) {
+			best = i
+		}
+	}
+	if best < 0 {
+		return pl
+	}
+	return pl.dated[best].plan
+}
+
+// tokensOf are the tokens of the prompt.
+func tokensOf(u *modelgate.Usage) int64 {
+	return u.Input + u.CachedInput + u.CacheWrite + u.CacheWrite1h + u.AudioInput + u.ImageInput + u.CachedAudioInput + u.CachedImageInput + u.VideoInput
+}
+
+// said is what a reply says of the fields that prices depend on.
+func said(u *modelgate.Usage) map[string]string {
+	return map[string]string{"service_tier": u.ServiceTier, "speed": u.Speed, "inference_geo": u.InferenceGeo}
+}
+
+// table is the rates that are in force, and the variant that gave some of them.
+func (pl *plan) table(u *modelgate.Usage, at time.Time) (rateTable, *variantTable) {
 	table := rateTable{}
 	lay := func(over rateTable) {
 		for unit, n := range over {
@@ -328,38 +417,70 @@ func (pl *plan) cost(u *modelgate.Usage, at time.Time) modelgate.Nano {
 		}
 	}
 	lay(pl.base)
-	best := -1
-	for i, d := range pl.dated {
-		if !epoch.AddDate(0, 0, d.day).After(at) && (best < 0 || d.day >= pl.dated[best].day) {
-			best = i
+	var tier *tierTable
+	for i := range pl.tiers {
+		if tt := &pl.tiers[i]; tt.above < tokensOf(u) && (tier == nil || tt.above > tier.above) {
+			tier = tt
 		}
 	}
-	if best >= 0 {
-		lay(pl.dated[best].table)
-	}
-	prompt, best := u.Input+u.CachedInput+u.CacheWrite+u.CacheWrite1h+u.AudioInput, -1
-	for i, tt := range pl.tiers {
-		if tt.above < prompt && (best < 0 || tt.above > pl.tiers[best].above) {
-			best = i
-		}
-	}
-	if best >= 0 {
-		lay(pl.tiers[best].table)
+	if tier != nil {
+		lay(tier.table)
 	}
 	for _, w := range pl.windows {
-		if since := minutesSince(w.from, at); since < (w.to-w.from+1440)%1440 {
+		since := minutesSince(w.from, at)
+		began := at.Add(-time.Duration(since) * time.Minute).Weekday()
+		if since < (w.to-w.from+1440)%1440 && (len(w.days) == 0 || slices.Contains(w.days, began)) {
 			lay(w.table)
 		}
 	}
-	_, each := table[modelgate.UnitImage]
-	for i := len(pl.images) - 1; i >= 0 && !each; i-- { // the dearest line, unless one matches
-		table[modelgate.UnitImage] = max(table[modelgate.UnitImage], pl.images[i].USD)
-	}
-	for i := len(pl.images) - 1; i >= 0; i-- {
-		if p := pl.images[i]; (p.Size == "" || p.Size == u.Size) && (p.Quality == "" || p.Quality == u.Quality) {
-			table[modelgate.UnitImage] = p.USD
+	held := pl.variant(u)
+	if held != nil {
+		for unit, n := range held.table {
+			if tier != nil && tier.above > held.above {
+				if _, named := tier.table[unit]; named {
+					n = max(n, table[unit])
+				}
+			}
+			table[unit] = n
 		}
 	}
+	tabulate(table, modelgate.UnitImage, pl.images, u)
+	tabulate(table, modelgate.UnitSecond, pl.seconds, u)
+	return table, held
+}
+
+func (pl *plan) variant(u *modelgate.Usage) (held *variantTable) {
+	for i := range pl.variants {
+		v := &pl.variants[i]
+		matches := v.above == 0 || tokensOf(u) > v.above
+		for field, value := range v.when {
+			matches = matches && said(u)[field] == value
+		}
+		if matches && (held == nil || len(v.when) > len(held.when) || len(v.when) == len(held.when) && v.above > held.above) {
+			held = v
+		}
+	}
+	return held
+}
+
+// tabulate sets the rate of what has a table by what it is like: the first line
+// that matches, else the dearest, unless any has a price.
+func tabulate(table rateTable, unit modelgate.Unit, lines []modelgate.MediaPrice, u *modelgate.Usage) {
+	_, each := table[unit]
+	for i := len(lines) - 1; i >= 0 && !each; i-- {
+		table[unit] = max(table[unit], lines[i].USD)
+	}
+	for i := len(lines) - 1; i >= 0; i-- {
+		if p := lines[i]; (p.Size == "" || p.Size == u.Size) && (p.Quality == "" || p.Quality == u.Quality) && (p.Audio == "" || p.Audio == u.Audio) {
+			table[unit] = p.USD
+		}
+	}
+}
+
+// cost is the oracle: a sum of fractions over the table that is in force.
+func (pl *plan) cost(u *modelgate.Usage, at time.Time) modelgate.Nano {
+	pl = pl.at(at)
+	table, held := pl.table(u, at)
 	_, searching := table[modelgate.UnitSearch]
 	sum, tools := new(big.Rat), new(big.Rat)
 	for unit, quantity := range quantities(u) {
@@ -372,14 +493,21 @@ func (pl *plan) cost(u *modelgate.Usage, at time.Time) modelgate.Nano {
 			case modelgate.UnitSearch, modelgate.UnitFileSearch, modelgate.UnitCodeSession, modelgate.UnitGroundedRequest, modelgate.UnitRequest:
 				to = tools // factors do not touch them
 			}
-			to.Add(to, new(big.Rat).Mul(quantity, new(big.Rat).SetInt64(int64(rate))))
+			to.Add(to, quantity.Mul(quantity, rate))
 		}
 	}
-	for _, m := range pl.factors {
-		says := map[string]string{"service_tier": u.ServiceTier, "speed": u.Speed, "inference_geo": u.InferenceGeo}[m.Field]
-		if says != "" && says == m.Value {
+	for _, m := range pl.multipliers {
+		if held != nil {
+			if _, off := held.when[m.Field]; off {
+				continue
+			}
+		}
+		if says := said(u)[m.Field]; says != "" && says == m.Value {
 			sum.Mul(sum, big.NewRat(m.Millionths, 1_000_000))
 		}
+	}
+	if pl.factor != 0 {
+		sum.Mul(sum, big.NewRat(pl.factor, 1_000_000))
 	}
 	return halfEven(sum.Add(sum, tools))
 }
@@ -388,21 +516,29 @@ func minutesSince(from int, at time.Time) int {
 	return (at.Hour()*60 + at.Minute() - from + 1440) % 1440
 }
 
-func rateOf(table rateTable, u modelgate.Unit) (modelgate.Nano, bool) {
+func rateOf(table rateTable, u modelgate.Unit) (*big.Rat, bool) {
 	chain := map[modelgate.Unit][]modelgate.Unit{
-		modelgate.UnitCachedInput:  {modelgate.UnitInput},
-		modelgate.UnitCacheWrite:   {modelgate.UnitInput},
-		modelgate.UnitCacheWrite1h: {modelgate.UnitCacheWrite, modelgate.UnitInput},
-		modelgate.UnitReasoning:    {modelgate.UnitOutput},
-		modelgate.UnitAudioInput:   {modelgate.UnitInput},
-		modelgate.UnitAudioOutput:  {modelgate.UnitOutput},
+		modelgate.UnitCachedInput:      {modelgate.UnitInput},
+		modelgate.UnitCacheWrite:       {modelgate.UnitInput},
+		modelgate.UnitCacheWrite1h:     {modelgate.UnitCacheWrite, modelgate.UnitInput},
+		modelgate.UnitReasoning:        {modelgate.UnitOutput},
+		modelgate.UnitAudioInput:       {modelgate.UnitInput},
+		modelgate.UnitAudioOutput:      {modelgate.UnitOutput},
+		modelgate.UnitImageInput:       {modelgate.UnitInput},
+		modelgate.UnitImageOutput:      {modelgate.UnitOutput},
+		modelgate.UnitVideoInput:       {modelgate.UnitInput},
+		modelgate.UnitCachedAudioInput: {modelgate.UnitCachedInput, modelgate.UnitInput},
+		modelgate.UnitCachedImageInput: {modelgate.UnitCachedInput, modelgate.UnitInput},
 	}
 	for _, next := range append([]modelgate.Unit{u}, chain[u]...) {
 		if n, ok := table[next]; ok {
-			return n, true
+			return new(big.Rat).SetInt64(int64(n)), true
 		}
 	}
-	return 0, false
+	if n, ok := table[modelgate.UnitMinute]; ok && u == modelgate.UnitSecond {
+		return big.NewRat(int64(n), 60), true
+	}
+	return nil, false
 }
 
 // quantities are how often the configured price of each unit applies.
@@ -426,6 +562,13 @@ func quantities(u *modelgate.Usage) map[modelgate.Unit]*big.Rat {
 		modelgate.UnitFileSearch:      big.NewRat(u.FileSearches, 1000),
 		modelgate.UnitCodeSession:     big.NewRat(u.CodeSessions, 1),
 		modelgate.UnitGroundedRequest: big.NewRat(u.GroundedRequests, 1000),
+
+		modelgate.UnitImageInput:       big.NewRat(u.ImageInput, 1e6),
+		modelgate.UnitImageOutput:      big.NewRat(u.ImageOutput, 1e6),
+		modelgate.UnitVideoInput:       big.NewRat(u.VideoInput, 1e6),
+		modelgate.UnitCachedAudioInput: big.NewRat(u.CachedAudioInput, 1e6),
+		modelgate.UnitCachedImageInput: big.NewRat(u.CachedImageInput, 1e6),
+		modelgate.UnitPage:             big.NewRat(u.Pages, 1),
 	}
 }
 
@@ -441,27 +584,46 @@ func drawTable(t *rapid.T, label string) rateTable {
 }
 
 func drawPlan(t *rapid.T) *plan {
-	pl := &plan{base: drawTable(t, "base")}
-	for i := range rapid.IntRange(0, 3).Draw(t, "dates") {
-		pl.dated = append(pl.dated, dayTable{rapid.IntRange(0, 4).Draw(t, "day"), drawTable(t, fmt.Sprint("dated", i))})
+	pl := drawUndated(t)
+	for range rapid.IntRange(0, 2).Draw(t, "dates") {
+		entry := dayTable{day: rapid.IntRange(0, 4).Draw(t, "day"), plan: drawUndated(t)}
+		if rapid.Bool().Draw(t, "ends") {
+			entry.until = entry.day + rapid.IntRange(1, 3).Draw(t, "until")
+		}
+		pl.dated = append(pl.dated, entry)
 	}
+	return pl
+}
+
+func drawUndated(t *rapid.T) *plan {
+	pl := &plan{base: drawTable(t, "base")}
 	for i := range rapid.IntRange(0, 3).Draw(t, "tiers") {
 		pl.tiers = append(pl.tiers, tierTable{rapid.Int64Range(0, 4).Draw(t, "above"), drawTable(t, fmt.Sprint("tier", i))})
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "windows") {
 		minute := rapid.IntRange(0, 1439)
-		pl.windows = append(pl.windows, windowTable{minute.Draw(t, "from"), minute.Draw(t, "to"), drawTable(t, fmt.Sprint("window", i))})
+		days := rapid.SliceOfN(rapid.Map(rapid.IntRange(0, 6), func(d int) time.Weekday { return time.Weekday(d) }), 0, 3)
+		pl.windows = append(pl.windows, windowTable{minute.Draw(t, "from"), minute.Draw(t, "to"), days.Draw(t, "days"), drawTable(t, fmt.Sprint("window", i))})
 	}
 	word := rapid.SampledFrom([]string{"", "a", "b"})
-	for range rapid.IntRange(0, 2).Draw(t, "images") {
-		usd := modelgate.Nano(rapid.Int64Range(0, int64(modelgate.USD)).Draw(t, "image"))
-		pl.images = append(pl.images, modelgate.ImagePrice{Size: word.Draw(t, "size"), Quality: word.Draw(t, "quality"), USD: usd})
+	lines := func(label string) (made []modelgate.MediaPrice) {
+		for range rapid.IntRange(0, 2).Draw(t, label) {
+			usd := modelgate.Nano(rapid.Int64Range(0, int64(modelgate.USD)).Draw(t, label))
+			made = append(made, modelgate.MediaPrice{Size: word.Draw(t, "size"), Quality: word.Draw(t, "quality"), Audio: word.Draw(t, "audio"), USD: usd})
+		}
+		return made
+	}
+	pl.images, pl.seconds = lines("images"), lines("seconds")
+	field := rapid.SampledFrom([]string{"service_tier", "speed", "inference_geo"})
+	for i := range rapid.IntRange(0, 3).Draw(t, "variants") {
+		when := rapid.MapOfN(field, rapid.SampledFrom([]string{"a", "b"}), 1, 2).Draw(t, "when")
+		pl.variants = append(pl.variants, variantTable{when, rapid.Int64Range(0, 4).Draw(t, "above"), drawTable(t, fmt.Sprint("variant", i))})
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "multipliers") {
-		field := rapid.SampledFrom([]string{"service_tier", "speed", "inference_geo"}).Draw(t, "field")
-		pl.factors = append(pl.factors, modelgate.Multiplier{Field: field, Value: word.Draw(t, "value"),
+		pl.multipliers = append(pl.multipliers, modelgate.Multiplier{Field: field.Draw(t, "field"), Value: word.Draw(t, "value"),
 			Millionths: rapid.Int64Range(0, 10_000_000).Draw(t, "millionths")})
 	}
+	pl.factor = rapid.SampledFrom([]int64{0, 0, 1_100_000, 930_000}).Draw(t, "factor")
 	return pl
 }
 
@@ -474,7 +636,10 @@ func drawUsage(t *rapid.T) *modelgate.Usage {
 		AudioOutput: count.Draw(t, "audioOut"), Images: count.Draw(t, "pictures"), Seconds: count.Draw(t, "seconds"),
 		Characters: count.Draw(t, "characters"), Searches: count.Draw(t, "searches"), Megapixels: count.Draw(t, "megapixels"),
 		Reasoning: count.Draw(t, "reasoning"), FileSearches: count.Draw(t, "files"), CodeSessions: count.Draw(t, "sessions"),
+		ImageInput: count.Draw(t, "imageIn"), ImageOutput: count.Draw(t, "imageOut"), VideoInput: count.Draw(t, "videoIn"),
+		CachedAudioInput: count.Draw(t, "cachedAudio"), CachedImageInput: count.Draw(t, "cachedImage"), Pages: count.Draw(t, "pages"),
 		GroundedRequests: rapid.Int64Range(0, 1).Draw(t, "grounded"),
+		Audio:            word.Draw(t, "usedAudio"),
 		Size:             word.Draw(t, "usedSize"), Quality: word.Draw(t, "usedQuality"),
 		ServiceTier: word.Draw(t, "tier"), Speed: word.Draw(t, "speed"), InferenceGeo: word.Draw(t, "geo"),
 	}

@@ -73,6 +73,8 @@ func setUnits(u *modelgate.Usage, price *modelgate.Price, millionths int64) {
 	case !ok:
 	case unit == modelgate.UnitSecond:
 		u.Seconds = millionths
+	case unit == modelgate.UnitMinute && millionths <= modelgate.MaxQuantity:
+		u.Seconds = millionths * 60
 	case unit == modelgate.UnitMegapixel:
 		u.Megapixels = millionths
 	case unit == modelgate.UnitImage && millionths%1_000_000 == 0:

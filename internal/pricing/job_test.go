@@ -130,10 +130,13 @@ func TestSnapshot(t *testing.T) {
 			return r
 		}
 		p := &modelgate.Price{Base: rates("base")}
-		p.Dated = []modelgate.DatedPrice{{From: day.Add(time.Hour), Rates: rates("dated")}}
+		p.Dated = []modelgate.DatedPrice{{From: day.Add(time.Hour), Price: &modelgate.Price{Base: rates("dated"), Tiers: []modelgate.TierPrice{{Above: 50, Rates: rates("datedTier")}}}}}
 		p.Windows = []modelgate.WindowPrice{{From: 600, To: 700, Rates: rates("window")}}
 		p.Tiers = []modelgate.TierPrice{{Above: 100, Rates: rates("tier")}}
-		p.Images = []modelgate.ImagePrice{{Size: "1x1", USD: 7}}
+		p.Images = []modelgate.MediaPrice{{Size: "1x1", USD: 7}}
+		p.Seconds = []modelgate.MediaPrice{{Audio: "true", USD: 9}}
+		p.Variants = []modelgate.Variant{{When: []modelgate.Condition{{Field: "service_tier", Value: "flex"}}, Above: 50, Rates: rates("variant")}}
+		p.Factor = 1_100_000
 		p.Multipliers = []modelgate.Multiplier{{Field: "service_tier", Value: "flex", Millionths: 500_000}}
 		at := day.Add(time.Duration(rapid.Int64Range(0, 24*60).Draw(t, "minute")) * time.Minute)
 		thawed, err := pricing.FromSnapshot(snapshot(p, at))
@@ -150,11 +153,11 @@ func TestSnapshot(t *testing.T) {
 			t.Fatalf("frozen: %s %d, price: %s %d", got, how, want, priced)
 		}
 	})
-	long := &modelgate.Price{Images: make([]modelgate.ImagePrice, 100)}
+	long := &modelgate.Price{Images: make([]modelgate.MediaPrice, 800)}
 	if text, whole := pricing.Snapshot(long, day); len(text) > pricing.MaxSnapshot || strings.Contains(text, "images") || whole {
 		t.Errorf("a frozen price of %d bytes", len(text))
 	}
-	tall := &modelgate.Price{Images: long.Images[:1], Tiers: make([]modelgate.TierPrice, 100), Multipliers: make([]modelgate.Multiplier, 1)}
+	tall := &modelgate.Price{Images: long.Images[:1], Tiers: make([]modelgate.TierPrice, 400), Multipliers: make([]modelgate.Multiplier, 1)}
 	if text, whole := pricing.Snapshot(tall, day); len(text) > pricing.MaxSnapshot || !strings.Contains(text, "images") || !strings.Contains(text, "multipliers") || !whole {
 		t.Errorf("a price with many tiers is frozen as %s", text)
 	}

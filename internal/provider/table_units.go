@@ -8,21 +8,21 @@ import "modelgate/internal/provider/usage"
 var (
 	openAIVideos = &UnitFields{Seconds: "seconds", DefaultSeconds: 4, Size: []string{"size"}, DefaultSize: "720x1280"}
 	geminiVideos = &UnitFields{Seconds: "parameters.durationSeconds", DefaultSeconds: 8, Count: "parameters.sampleCount",
-		Size: []string{"parameters.resolution"}, DefaultSize: "720p"}
+		Size: []string{"parameters.resolution"}, DefaultSize: "720p", Audio: "parameters.generateAudio"}
 	xAIVideos        = &UnitFields{Seconds: "duration", DefaultSeconds: 8, Size: []string{"resolution"}, DefaultSize: "480p"}
 	xAIEdits         = &UnitFields{DefaultSeconds: 9, DefaultSize: "480p"} // as long as the video that is edited, 8.7 seconds at most
 	togetherVideos   = &UnitFields{Seconds: "seconds", DefaultSeconds: 8, Size: []string{"resolution"}, Width: "width", Height: "height", DefaultSize: "720p"}
-	openRouterVideos = &UnitFields{Seconds: "duration", DefaultSeconds: 8, Size: []string{"size", "resolution"}, DefaultSize: "720p"}
+	openRouterVideos = &UnitFields{Seconds: "duration", DefaultSeconds: 8, Size: []string{"size", "resolution"}, DefaultSize: "720p", Audio: "generate_audio"}
 	zhipuVideos      = &UnitFields{Seconds: "duration", DefaultSeconds: 5, Size: []string{"size"}, DefaultSize: "1920x1080"}
 	dashScopeVideos  = &UnitFields{Seconds: "parameters.duration", DefaultSeconds: 5, Size: []string{"parameters.size", "parameters.resolution"}, DefaultSize: "1920*1080"}
-	arkVideos        = &UnitFields{Seconds: "duration", DefaultSeconds: 5, AutoSeconds: "-1", MaxSeconds: 15, Frames: "frames", Size: []string{"resolution"}, DefaultSize: "720p"}
+	arkVideos        = &UnitFields{Seconds: "duration", DefaultSeconds: 5, AutoSeconds: "-1", MaxSeconds: 15, Frames: "frames", Size: []string{"resolution"}, DefaultSize: "720p", Audio: "generate_audio"}
 	miniMaxVideos    = &UnitFields{Seconds: "duration", DefaultSeconds: 6, Size: []string{"resolution"}, DefaultSize: "768P"}
 
 	// Models at fal and Replicate have schemas of their own, with these names as
 	// a rule; their videos have up to 8 seconds where nobody asks for another
 	// length.
-	falUnits    = &UnitFields{Seconds: "duration", DefaultSeconds: 8, Count: "num_images", Size: []string{"resolution"}, Width: "image_size.width", Height: "image_size.height", PerModel: true}
-	predictions = &UnitFields{Seconds: "input.duration", DefaultSeconds: 8, Count: "input.num_outputs", Size: []string{"input.resolution"}, Width: "input.width", Height: "input.height", PerModel: true}
+	falUnits    = &UnitFields{Seconds: "duration", DefaultSeconds: 8, Count: "num_images", Size: []string{"resolution"}, Width: "image_size.width", Height: "image_size.height", Audio: "generate_audio", PerModel: true}
+	predictions = &UnitFields{Seconds: "input.duration", DefaultSeconds: 8, Count: "input.num_outputs", Size: []string{"input.resolution"}, Width: "input.width", Height: "input.height", Audio: "input.generate_audio", PerModel: true}
 
 	plainImages    = &UnitFields{Count: "n", Size: []string{"size"}, Quality: "quality"}
 	openAIImages   = &UnitFields{Count: "n", Size: []string{"size"}, DefaultSize: "1024x1024", Quality: "quality", DefaultQuality: "standard"}

@@ -41,6 +41,8 @@ type UnitFields struct {
 	DefaultSize    string
 	Quality        string
 	DefaultQuality string
+	// Audio says whether a video has sound, a boolean.
+	Audio string
 	// Width and Height, in pixels, replace the size.
 	Width, Height string
 	// Search is a member whose presence makes the provider search once.
@@ -87,7 +89,7 @@ func (u *UnitFields) places() []string {
 	if u == nil {
 		return nil
 	}
-	return append([]string{u.Text, u.Seconds, u.Frames, u.Count, u.Quality, u.Width, u.Height, u.Search}, u.Size...)
+	return append([]string{u.Text, u.Seconds, u.Frames, u.Count, u.Quality, u.Audio, u.Width, u.Height, u.Search}, u.Size...)
 }
 
 // units are the fields that are read of requests; nil for none.
@@ -180,7 +182,7 @@ func (q *placeReader) whole(place, of string, least, most int64) (n int64, prese
 	return int64(f), true
 }
 
-// scalar is a short string or number as text, "" for anything else.
+// scalar is a short string, number or boolean as text, "" for anything else.
 func scalar(v reqscan.Value) string {
 	const most = 64
 	switch v.Kind() {
@@ -188,7 +190,7 @@ func scalar(v reqscan.Value) string {
 		if text, whole := v.Text(); whole && len(text) <= most {
 			return text
 		}
-	case reqscan.JSONNumber:
+	case reqscan.JSONNumber, reqscan.JSONBool:
 		if raw := v.Raw(); len(raw) <= most {
 			return string(raw)
 		}
@@ -229,7 +231,7 @@ func (u *UnitFields) count(q *placeReader, a *usage.RequestedUnits) {
 	}
 }
 
-// looks reads size and quality. What they say is for the price to know.
+// looks reads size, quality and sound. What they say is for the price to know.
 func (u *UnitFields) looks(q *placeReader, a *usage.RequestedUnits) {
 	for _, place := range u.Size {
 		if text, present := q.text(place); present {
@@ -239,6 +241,9 @@ func (u *UnitFields) looks(q *placeReader, a *usage.RequestedUnits) {
 	}
 	if text, present := q.text(u.Quality); present {
 		a.Quality = text
+	}
+	if text, present := q.text(u.Audio); present {
+		a.Audio = text
 	}
 }
 

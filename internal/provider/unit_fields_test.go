@@ -27,6 +27,8 @@ func TestOrder(t *testing.T) {
 		{openAIVideos, `{"seconds":null,"duration":12,"n":7,"resolution":"4k"}`, film(4, 1, "720x1280")},
 		{geminiVideos, `{"parameters":{"durationSeconds":4,"sampleCount":2,"resolution":"1080p"}}`, film(4, 2, "1080p")},
 		{geminiVideos, `{"durationSeconds":4,"sampleCount":2,"parameters":[]}`, film(8, 1, "720p")},
+		{geminiVideos, `{"parameters":{"generateAudio":false}}`, usage.RequestedUnits{Seconds: 8e6, Count: 1, Size: "720p", Audio: "false"}},
+		{arkVideos, `{"generate_audio":true}`, usage.RequestedUnits{Seconds: 5e6, Count: 1, Size: "720p", Audio: "true"}},
 		{dashScopeVideos, `{"input":{"duration":1},"parameters":{"duration":10,"resolution":"720P"}}`, film(10, 1, "720P")},
 		{arkVideos, `{"duration":-1}`, film(15, 1, "720p")},
 		{arkVideos, `{"duration":12,"frames":57}`, film(3, 1, "720p")},

@@ -29,7 +29,7 @@ func priced(g *gate) {
 	var later modelgate.Rates
 	later.SetPerMillion(modelgate.UnitOutput, 7)
 	price.Tiers = []modelgate.TierPrice{{Above: 1, Rates: later}}
-	price.Dated = []modelgate.DatedPrice{{From: time.Now().Add(time.Hour), Rates: later}}
+	price.Dated = []modelgate.DatedPrice{{From: time.Now().Add(time.Hour), Price: &modelgate.Price{Base: later}}}
 	c, err := modelgate.NewCatalog([]*modelgate.Model{
 		{Slug: "acme/dear", DisplayName: "Dear", Kind: modelgate.LLM, ContextLength: 1000, MaxOutput: 100, Price: price,
 			Description: "Sees and reads.", SupportedParameters: []string{"tools", "temperature"},

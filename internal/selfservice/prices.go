@@ -2,6 +2,7 @@ package selfservice
 
 import (
 	"context"
+	"time"
 
 	"modelgate/internal/pricing"
 
@@ -15,6 +16,8 @@ type priceView struct {
 	// Prices is empty where none is known.
 	Prices []rateView `json:"prices"`
 	Varies bool       `json:"varies"`
+	// Upcoming are changes that are announced, at most maxUpcoming.
+	Upcoming []changeView `json:"upcoming"`
 	// Door is where the model is called, "" where no door serves it.
 	Door string `json:"door"`
 }
@@ -25,6 +28,15 @@ type rateView struct {
 	USD  modelgate.Nano `json:"usd"`
 }
 
+// changeView is a price from an instant on.
+type changeView struct {
+	From time.Time `json:"from"`
+	rateView
+}
+
+// maxUpcoming is how many changes of a model's price are listed.
+const maxUpcoming = 32
+
 // prices lists what the models of the catalog cost now on the route that a call
 // takes, for an end customer what it is billed, and where each is called.
 func (a *API) prices(_ context.Context, by actor, _ nothing) ([]priceView, error) {
@@ -32,7 +44,7 @@ func (a *API) prices(_ context.Context, by actor, _ nothing) ([]priceView, error
 	now, bounds := a.Now(), by.Bounds()
 	list := make([]priceView, 0, len(models))
 	for _, m := range models {
-		view := priceView{Slug: m.Slug, Prices: []rateView{}}
+		view := priceView{Slug: m.Slug, Prices: []rateView{}, Upcoming: []changeView{}}
 		if doors := a.doors(m); len(doors) > 0 {
 			view.Door = doors[0]
 		}
@@ -40,7 +52,10 @@ func (a *API) prices(_ context.Context, by actor, _ nothing) ([]priceView, error
 		if p := m.PriceOn(route); p != nil {
 			view.Varies = pricing.Varies(p)
 			for _, r := range pricing.At(p, now).List() {
-				view.Prices = append(view.Prices, rateView{r.Unit.String(), r.Per, r.USD.Billed(by.Markup)})
+				view.Prices = append(view.Prices, viewRate(r, by.Markup))
+			}
+			for _, c := range pricing.Changes(p, now, maxUpcoming) {
+				view.Upcoming = append(view.Upcoming, changeView{c.From.UTC(), viewRate(c.Rate, by.Markup)})
 			}
 		}
 		list = append(list, view)
@@ -54,4 +69,9 @@ func (a *API) doors(m *modelgate.Model) []string {
 		return nil
 	}
 	return a.Doors(m)
+}
+
+// viewRate is a price as it is shown to a customer with a markup.
+func viewRate(r modelgate.Rate, markup modelgate.Markup) rateView {
+	return rateView{r.Unit.String(), r.Per, r.USD.Billed(markup)}
 }

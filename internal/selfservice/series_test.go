@@ -73,6 +73,10 @@ func TestPrices(t *testing.T) {
 			}
 		}
 		price.Tiers = []modelgate.TierPrice{{Above: 1000, Rates: price.Base}}
+		soon := time.Date(2999, 1, 2, 0, 0, 0, 0, time.UTC)
+		later := &modelgate.Price{Base: price.Base}
+		later.Base.SetPerMillion(modelgate.UnitInput, 500_000_000)
+		price.Dated = []modelgate.DatedPrice{{From: soon, Until: soon.AddDate(0, 0, 1), Price: later}}
 		model := &modelgate.Model{Slug: "a/m", Kind: modelgate.LLM, Routes: []modelgate.Route{{Provider: "p", Model: "n"}}, Price: price}
 		free := &modelgate.Model{Slug: "b/n", Kind: modelgate.LLM, Routes: []modelgate.Route{{Provider: "p", Model: "o"}}}
 		catalog, err := modelgate.NewCatalog([]*modelgate.Model{model, free}, nil)
@@ -80,11 +84,12 @@ func TestPrices(t *testing.T) {
 			t.Fatal(err)
 		}
 		g.catalog = catalog
-		list := func(input, image, search string) string {
+		list := func(input, image, search, soon string) string {
 			return `[{"slug":"a/m","prices":[{"unit":"input","per":1000000,"usd":` + input + `},{"unit":"image","per":1,"usd":` + image +
-				`},{"unit":"search","per":1000,"usd":` + search + `}],"varies":true,"door":""},{"slug":"b/n","prices":[],"varies":false,"door":""}]`
+				`},{"unit":"search","per":1000,"usd":` + search + `}],"varies":true,"upcoming":[{"from":"2999-01-02T00:00:00Z","unit":"input","per":1000000,"usd":` + soon +
+				`},{"from":"2999-01-03T00:00:00Z","unit":"input","per":1000000,"usd":` + input + `}],"door":""},{"slug":"b/n","prices":[],"varies":false,"upcoming":[],"door":""}]`
 		}
-		g.do(root, "GET /gw/prices", "").want(200, list("0.25", "0.04", "2"))
-		g.do(bound, "GET /gw/prices", "").want(200, list("0.375", "0.06", "3"))
+		g.do(root, "GET /gw/prices", "").want(200, list("0.25", "0.04", "2", "0.5"))
+		g.do(bound, "GET /gw/prices", "").want(200, list("0.375", "0.06", "3", "0.75"))
 	})
 }

@@ -12,7 +12,7 @@ func (s *Spool) Begin(id *[16]byte, payload []byte) error {
 	if len(payload) > MaxPayload {
 		return tooLong(payload)
 	}
-	if err := s.makeRoom(int64(frameHeader + len(payload) + endRoom)); err != nil {
+	if err := s.makeRoom(int64(frameHeader+len(payload)) + endRoom); err != nil {
 		return err
 	}
 	if err := s.append(Begin, id, payload); err != nil {

@@ -242,18 +242,18 @@ func TestIntervalSyncsOncePerTick(t *testing.T) {
 func TestCloseWakesWhoWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	g := newCreateGate(newDisk(1))
-	s, err := Open(optionsOn(g))
+	s, err := Open(largeSegments(g))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 {
-		if err := s.Begin(entryID(0), make([]byte, 15000)); err != nil {
+	for range 6 {
+		if err := s.Begin(entryID(0), make([]byte, sixth)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	<-g.entered
 	refused := make(chan error, 1)
-	go func() { refused <- s.Begin(entryID(1), make([]byte, 15000)) }()
+	go func() { refused <- s.Begin(entryID(1), make([]byte, sixth)) }()
 	closed := make(chan error, 1)
 	go func() { closed <- s.Close() }()
 	if err := <-refused; !errors.Is(err, ErrClosed) {

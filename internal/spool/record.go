@@ -14,7 +14,7 @@ import (
 // recordVersion begins every payload, and a payload of another version is refused.
 // From the first release on, a change of the layout must raise it and keep reading
 // the versions before, because a segment may outlive an upgrade.
-const recordVersion = 3
+const recordVersion = 4
 
 // errRecord says that a payload with a good checksum cannot be understood:
 // it was written by a newer version or by a faulty one.
@@ -29,7 +29,7 @@ func AppendBegin(dst []byte, b *modelgate.CallBegin) []byte {
 		string(b.ClientID), string(b.KeyID), string(b.SubAccountID), b.Provider, b.Model, b.Slug,
 		b.Author, string(b.Kind), b.Region, b.Door,
 	} {
-		dst = appendText(dst, s)
+		dst = appendText(dst, s, maxText)
 	}
 	via := byte(0)
 	if b.ViaSDK {
@@ -38,10 +38,10 @@ func AppendBegin(dst []byte, b *modelgate.CallBegin) []byte {
 	dst = binary.AppendUvarint(append(dst, via), uint64(b.Holds))
 	dst = binary.AppendVarint(dst, b.Sent.Input)
 	dst = binary.AppendVarint(dst, int64(b.Sent.Cost))
-	dst = appendText(dst, b.Sent.PriceLabel)
+	dst = appendText(dst, b.Sent.PriceLabel, maxLabel)
 	dst = binary.AppendUvarint(dst, uint64(len(b.Attribution)))
 	for k, v := range b.Attribution {
-		dst = appendText(appendText(dst, k), v)
+		dst = appendText(appendText(dst, k, maxText), v, maxText)
 	}
 	return dst
 }
@@ -66,17 +66,26 @@ func (d *Decoder) Begin(id [16]byte, payload []byte) (modelgate.CallBegin, error
 	return b, r.done("begin")
 }
 
-// AppendEnd appends the payload of an END or MARK entry to dst.
+// AppendEnd appends the payload of an END or MARK entry to dst. Of the counts of
+// the usage it has those that are not 0, each with its place.
 func AppendEnd(dst []byte, e *modelgate.CallEnd) []byte {
 	dst = append(dst, recordVersion)
-	for _, n := range endNumbers(e) {
-		dst = binary.AppendVarint(dst, *n)
+	for i, n := range e.Usage.Counters() {
+		if n != nil && *n != 0 {
+			dst = binary.AppendVarint(append(dst, byte(i+1)), *n)
+		}
 	}
-	dst = binary.AppendVarint(dst, int64(e.StatusCode))
-	dst = binary.AppendVarint(dst, int64(e.Cost))
-	dst = appendText(dst, string(e.ParseStatus))
-	for _, s := range endTexts(e) {
-		dst = appendText(dst, (*s)[:min(len(*s), maxEndText)])
+	dst = append(dst, 0)
+	for _, n := range [...]int64{e.LatencyMS, e.FirstByteMS, int64(e.StatusCode), int64(e.Cost)} {
+		dst = binary.AppendVarint(dst, n)
+	}
+	dst = appendText(dst, string(e.ParseStatus), maxWord)
+	dst = appendText(dst, e.PriceLabel, maxLabel)
+	for _, s := range [...]string{e.Provider, e.Model, e.Region} {
+		dst = appendText(dst, s, maxEndText)
+	}
+	for _, word := range e.Usage.Words() {
+		dst = appendText(dst, *word, maxWord)
 	}
 	return appendJob(dst, e.Job)
 }
@@ -92,7 +101,7 @@ func appendJob(dst []byte, j *modelgate.NewJob) []byte {
 	dst = binary.AppendVarint(dst, j.Deadline.UnixMicro())
 	dst = binary.AppendVarint(dst, int64(j.Reserve))
 	for _, s := range [...]string{string(j.TaskID), string(j.Kind), j.Way, j.Credential} {
-		dst = appendText(dst, s[:min(len(s), modelgate.MaxTaskID)])
+		dst = appendText(dst, s, modelgate.MaxTaskID)
 	}
 	price := j.Price
 	if len(price) > pricing.MaxSnapshot {
@@ -116,37 +125,24 @@ func (d *Decoder) End(payload []byte) (modelgate.CallEnd, error) {
 	r := record{decoder: d, rest: payload}
 	r.version()
 	var e modelgate.CallEnd
-	for _, n := range endNumbers(&e) {
-		*n = r.varint()
+	counters := e.Usage.Counters()
+	for place := r.byte(); place != 0; place = r.byte() {
+		if int(place) > len(counters) || counters[place-1] == nil {
+			r.failed = true
+			break
+		}
+		*counters[place-1] = r.varint()
 	}
-	e.StatusCode = int(r.varint())
-	e.Cost = modelgate.Nano(r.varint())
+	e.LatencyMS, e.FirstByteMS = r.varint(), r.varint()
+	e.StatusCode, e.Cost = int(r.varint()), modelgate.Nano(r.varint())
 	e.ParseStatus = modelgate.ParseStatus(r.text())
-	for _, s := range endTexts(&e) {
-		*s = r.text()
+	e.PriceLabel = r.text()
+	e.Provider, e.Model, e.Region = r.text(), r.text(), r.text()
+	for _, word := range e.Usage.Words() {
+		*word = r.text()
 	}
 	e.Job = r.job()
 	return e, r.done("end")
-}
-
-// endNumbers fixes the order of the counts on disk.
-func endNumbers(e *modelgate.CallEnd) [24]*int64 {
-	u := &e.Usage
-	return [...]*int64{
-		&u.Input, &u.CachedInput, &u.CacheWrite, &u.CacheWrite1h, &u.Output, &u.AudioInput, &u.AudioOutput,
-		&u.Images, &u.Seconds, &u.Characters, &u.Searches, &u.Megapixels, &e.LatencyMS, &e.FirstByteMS,
-		&u.Reasoning, &u.FileSearches, &u.CodeSessions, &u.GroundedRequests, &u.Videos,
-		&u.AdvisorInput, &u.AdvisorCachedInput, &u.AdvisorCacheWrite, &u.AdvisorCacheWrite1h, &u.AdvisorOutput,
-	}
-}
-
-// endTexts fixes the order of the texts on disk.
-func endTexts(e *modelgate.CallEnd) [10]*string {
-	u := &e.Usage
-	return [...]*string{
-		&u.Size, &u.Quality, &u.ServiceTier, &u.Speed, &u.InferenceGeo, &e.PriceLabel, &e.Provider, &e.Model, &e.Region,
-		&u.AdvisorModel,
-	}
 }
 
 // Every text of a record is bounded, so that a record always fits into a
@@ -155,17 +151,20 @@ func endTexts(e *modelgate.CallEnd) [10]*string {
 const (
 	maxText    = 512
 	maxEndText = 384
+	maxWord    = 128
+	// maxLabel is what the label of a price with every unit needs.
+	maxLabel = 1024
 	// maxJob is the most that the job of an END takes.
 	maxJob = 1 + 2*10 + 4*(2+modelgate.MaxTaskID) + 2 + pricing.MaxSnapshot
-	// maxEnd is the longest payload of an END: version, numbers, status, cost,
-	// texts with their lengths, and a job.
-	maxEnd = 1 + 26*10 + 11*(2+maxEndText) + maxJob
+	// maxEnd is the longest payload of an END: version, counts with their
+	// places, numbers, texts with their lengths, and a job.
+	maxEnd = 1 + modelgate.CounterCount*11 + 1 + 4*10 + 3*(2+maxEndText) +
+		(modelgate.WordCount+1)*(2+maxWord) + 2 + maxLabel + maxJob
 )
 
-func appendText(dst []byte, s string) []byte {
-	if len(s) > maxText {
-		s = s[:maxText]
-	}
+// appendText appends a text with its length, cut to most bytes.
+func appendText(dst []byte, s string, most int) []byte {
+	s = s[:min(len(s), most)]
 	dst = binary.AppendUvarint(dst, uint64(len(s)))
 	return append(dst, s...)
 }

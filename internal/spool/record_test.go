@@ -47,10 +47,10 @@ func TestRecordsRoundTrip(t *testing.T) {
 			StatusCode: rapid.IntRange(0, 999).Draw(t, "status"), Cost: modelgate.Nano(rapid.Int64().Draw(t, "cost")),
 			ParseStatus: modelgate.ParsePartial,
 		}
-		for _, n := range endNumbers(&end) {
+		for _, n := range numbersOf(&end) {
 			*n = rapid.Int64().Draw(t, "number")
 		}
-		for _, s := range endTexts(&end) {
+		for _, s := range textsOf(&end) {
 			*s = text.Draw(t, "text")
 		}
 		if rapid.Bool().Draw(t, "job") {
@@ -77,6 +77,23 @@ func TestUnknownVersion(t *testing.T) {
 	}
 }
 
+// numbersOf are all numbers of an END that it may leave out.
+func numbersOf(end *modelgate.CallEnd) []*int64 {
+	all := []*int64{&end.LatencyMS, &end.FirstByteMS}
+	for _, n := range end.Usage.Counters() {
+		if n != nil {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// textsOf are all texts of an END but its parse status.
+func textsOf(end *modelgate.CallEnd) []*string {
+	words := end.Usage.Words()
+	return append(words[:], &end.Provider, &end.Model, &end.Region, &end.PriceLabel)
+}
+
 // The longest END, its job included, fits into the room set aside for it.
 func TestLongestEnd(t *testing.T) {
 	t.Parallel()
@@ -85,10 +102,10 @@ func TestLongestEnd(t *testing.T) {
 		TaskID: modelgate.TaskID(long[:modelgate.MaxTaskID]), Kind: modelgate.ModelKind(long), Way: long, Credential: long, Price: long[:pricing.MaxSnapshot],
 		Deadline: time.UnixMicro(math.MinInt64), Reserve: math.MinInt64,
 	}}
-	for _, n := range endNumbers(&end) {
+	for _, n := range numbersOf(&end) {
 		*n = math.MinInt64
 	}
-	for _, s := range endTexts(&end) {
+	for _, s := range textsOf(&end) {
 		*s = long
 	}
 	if n := len(AppendEnd(nil, &end)); n > maxEnd {

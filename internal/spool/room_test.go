@@ -73,17 +73,28 @@ func TestAllocationStallsNobody(t *testing.T) {
 	}
 }
 
+// largeSegments are options with segments that sixth fills.
+func largeSegments(fs FS) Options {
+	o := optionsOn(fs)
+	o.Segment = 128 << 10
+	return o
+}
+
+// sixth is the payload of a BEGIN of which six fill a segment of 128 KiB, with
+// the room for their ENDs.
+const sixth = (128<<10)/6 - int(endRoom) - 100
+
 // Many calls that wait for one new segment get one, and all of them start.
 func TestOneAllocationServesAllWhoWait(t *testing.T) {
 	t.Parallel()
 	g := newCreateGate(newDisk(1))
-	s, err := Open(optionsOn(g))
+	s, err := Open(largeSegments(g))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for range 3 {
-		if err := s.Begin(entryID(0), make([]byte, 15000)); err != nil {
+	for range 6 {
+		if err := s.Begin(entryID(0), make([]byte, sixth)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -106,20 +117,20 @@ func TestOneAllocationServesAllWhoWait(t *testing.T) {
 func TestFailedAllocationRefusesAllWhoWait(t *testing.T) {
 	t.Parallel()
 	g := newCreateGate(newDisk(1))
-	s, err := Open(optionsOn(g))
+	s, err := Open(largeSegments(g))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for range 3 {
-		if err := s.Begin(entryID(0), make([]byte, 15000)); err != nil {
+	for range 6 {
+		if err := s.Begin(entryID(0), make([]byte, sixth)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	<-g.entered // more than half is used: a spare segment is asked for already
 	before := s.Tail()
 	failed := make(chan error, 1)
-	go func() { failed <- s.Begin(entryID(1), make([]byte, 15000)) }()
+	go func() { failed <- s.Begin(entryID(1), make([]byte, sixth)) }()
 	g.leave <- syscall.ENOSPC
 	select {
 	case err = <-failed:
@@ -138,7 +149,7 @@ func TestFailedAllocationRefusesAllWhoWait(t *testing.T) {
 			t.Errorf("End on a full disk: %v", err)
 		}
 	}
-	go func() { failed <- s.Begin(entryID(2), make([]byte, 15000)) }()
+	go func() { failed <- s.Begin(entryID(2), make([]byte, sixth)) }()
 	<-g.entered
 	g.leave <- nil
 	if err := <-failed; err != nil {

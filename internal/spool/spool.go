@@ -29,7 +29,7 @@ const (
 	DefaultBound   = 4 << 30
 	// endRoom is set aside for the END of every open call: the longest END
 	// that AppendEnd makes, and its frame.
-	endRoom = frameHeader + maxEnd
+	endRoom int64 = frameHeader + int64(maxEnd)
 )
 
 // ErrFull refuses a BEGIN for which there is no room, neither within the bound

@@ -139,7 +139,7 @@ func TestBoundKeepsRoomForEnds(t *testing.T) {
 		}
 		open++
 	}
-	if open < 50 {
+	if open < 40 {
 		t.Fatalf("only %d calls fit", open)
 	}
 	for i := range open {

@@ -55,31 +55,19 @@ func appendText(b []byte, s string) ([]byte, error) {
 	return append(append(append(b, '"'), s...), '"'), nil
 }
 
-// appendUsage appends what encoding/json makes of a Usage with clean texts.
+// appendUsage appends the members that encoding/json makes of a Usage with clean
+// texts, in the order of its counters and words.
 func appendUsage(b []byte, u *modelgate.Usage) ([]byte, error) {
 	b = append(b, '{')
-	for _, f := range [...]struct {
-		name  string
-		value int64
-	}{
-		{"input", u.Input}, {"cached_input", u.CachedInput}, {"cache_write", u.CacheWrite}, {"cache_write_1h", u.CacheWrite1h},
-		{"output", u.Output}, {"reasoning", u.Reasoning}, {"audio_input", u.AudioInput}, {"audio_output", u.AudioOutput}, {"images", u.Images},
-		{"seconds", u.Seconds}, {"characters", u.Characters}, {"searches", u.Searches}, {"megapixels", u.Megapixels},
-		{"file_searches", u.FileSearches}, {"code_sessions", u.CodeSessions}, {"grounded_requests", u.GroundedRequests}, {"videos", u.Videos},
-		{"advisor_input", u.AdvisorInput}, {"advisor_cached_input", u.AdvisorCachedInput}, {"advisor_cache_write", u.AdvisorCacheWrite},
-		{"advisor_cache_write_1h", u.AdvisorCacheWrite1h}, {"advisor_output", u.AdvisorOutput},
-	} {
-		if f.value != 0 {
-			b = strconv.AppendInt(appendName(b, f.name), f.value, 10)
+	for i, n := range u.Counters() {
+		if n != nil && *n != 0 {
+			b = strconv.AppendInt(appendName(b, modelgate.CounterName(i)), *n, 10)
 		}
 	}
-	for _, f := range [...]struct{ name, value string }{
-		{"size", u.Size}, {"quality", u.Quality}, {"service_tier", u.ServiceTier}, {"speed", u.Speed}, {"inference_geo", u.InferenceGeo},
-		{"advisor_model", u.AdvisorModel},
-	} {
-		if f.value != "" {
+	for i, word := range u.Words() {
+		if *word != "" {
 			var err error
-			if b, err = appendText(appendName(b, f.name), sqldb.Clean(f.value)); err != nil {
+			if b, err = appendText(appendName(b, modelgate.WordName(i)), sqldb.Clean(*word)); err != nil {
 				return nil, err
 			}
 		}

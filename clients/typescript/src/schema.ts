@@ -1025,10 +1025,19 @@ export interface components {
             door: string;
             /** @description Empty where no price is known. */
             prices: components["schemas"]["UnitPrice"][];
+            /** @description Prices that are announced and not the same as before, in order of time. */
+            upcoming?: components["schemas"]["UpcomingPrice"][];
+        };
+        UpcomingPrice: components["schemas"]["UnitPrice"] & {
+            /**
+             * Format: date-time
+             * @description When the price begins.
+             */
+            from: string;
         };
         UnitPrice: {
             /** @enum {string} */
-            unit: "input" | "cached_input" | "cache_write" | "cache_write_1h" | "output" | "reasoning" | "audio_input" | "audio_output" | "image" | "second" | "characters" | "search" | "file_search" | "code_session" | "grounded_request" | "megapixel" | "request";
+            unit: "input" | "cached_input" | "cache_write" | "cache_write_1h" | "output" | "reasoning" | "audio_input" | "audio_output" | "image_input" | "image_output" | "cached_audio_input" | "cached_image_input" | "video_input" | "image" | "megapixel" | "second" | "minute" | "characters" | "page" | "search" | "file_search" | "code_session" | "grounded_request" | "request";
             /** @description How much of the unit the price is for. */
             per: number;
             /** Format: usd */

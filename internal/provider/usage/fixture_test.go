@@ -162,15 +162,14 @@ func number(t testing.TB, text string) int64 {
 func (f fixture) usage(t testing.TB) modelgate.Usage {
 	t.Helper()
 	var u modelgate.Usage
-	counts := map[string]*int64{
-		"input": &u.Input, "cached_input": &u.CachedInput, "cache_write": &u.CacheWrite, "cache_write_1h": &u.CacheWrite1h,
-		"output": &u.Output, "audio_input": &u.AudioInput, "audio_output": &u.AudioOutput, "images": &u.Images,
-		"seconds": &u.Seconds, "characters": &u.Characters, "searches": &u.Searches, "megapixels": &u.Megapixels,
-		"reasoning": &u.Reasoning, "file_searches": &u.FileSearches, "code_sessions": &u.CodeSessions, "grounded_requests": &u.GroundedRequests,
-		"advisor_input": &u.AdvisorInput, "advisor_cached_input": &u.AdvisorCachedInput, "advisor_output": &u.AdvisorOutput,
+	counts, words := make(map[string]*int64), make(map[string]*string)
+	for i, n := range u.Counters() {
+		if n != nil {
+			counts[modelgate.CounterName(i)] = n
+		}
 	}
-	words := map[string]*string{
-		"size": &u.Size, "quality": &u.Quality, "service_tier": &u.ServiceTier, "speed": &u.Speed, "inference_geo": &u.InferenceGeo, "advisor_model": &u.AdvisorModel,
+	for i, word := range u.Words() {
+		words[modelgate.WordName(i)] = word
 	}
 	for name, value := range pairs(t, f.head["usage"]) {
 		switch {

@@ -18,7 +18,8 @@ func gemini(r *reading, doc *document) {
 	if !meta.IsObject() {
 		return
 	}
-	var prompt, cached, candidates, thoughts, tools, audioIn, audioCached, audioOut int64
+	var prompt, cached, candidates, thoughts, tools int64
+	var in, fromCache, out modalities
 	for name, v := range members(meta) {
 		switch name {
 		case "promptTokenCount":
@@ -32,32 +33,43 @@ func gemini(r *reading, doc *document) {
 		case "toolUsePromptTokenCount":
 			r.set(&tools, v)
 		case "promptTokensDetails", "toolUsePromptTokensDetails":
-			audioIn += r.modality(v)
+			r.modalities(&in, v)
 		case "cacheTokensDetails":
-			audioCached += r.modality(v)
+			r.modalities(&fromCache, v)
 		case "candidatesTokensDetails", "responseTokensDetails":
-			audioOut += r.modality(v)
+			r.modalities(&out, v)
 		}
 	}
 	r.split(&sums{
-		prompt: prompt + tools, completion: candidates + thoughts, reasoning: thoughts,
-		cached: cached, audioIn: audioIn, cachedAudio: audioCached, audioOut: audioOut,
+		prompt: prompt + tools, completion: candidates + thoughts, reasoning: thoughts, cached: cached,
+		audioIn: in.audio, cachedAudio: fromCache.audio, audioOut: out.audio,
+		imageIn: in.image, cachedImage: fromCache.image, imageOut: out.image,
+		videoIn: in.video - min(fromCache.video, in.video),
 	})
 	if doc.whole == nil { // an event of a stream, which has no other end
 		r.candidates(list)
 	}
 }
 
-// modality sums the audio tokens of a list by modality.
-func (r *reading) modality(list gjson.Result) int64 {
-	var sum int64
+// modalities are tokens of what is no text.
+type modalities struct{ audio, image, video int64 }
+
+// modalities adds the tokens of a list by modality.
+func (r *reading) modalities(to *modalities, list gjson.Result) {
 	for _, v := range members(list) {
 		var n int64
-		if text(v.Get("modality")) == "AUDIO" && r.set(&n, v.Get("tokenCount")) {
-			sum += n
+		if !r.set(&n, v.Get("tokenCount")) {
+			continue
+		}
+		switch text(v.Get("modality")) {
+		case "AUDIO":
+			to.audio += n
+		case "IMAGE":
+			to.image += n
+		case "VIDEO":
+			to.video += n
 		}
 	}
-	return sum
 }
 
 // candidates notes which candidates have come to their end; when all have,

@@ -147,7 +147,9 @@ func (r *reading) covers(before progress) bool {
 }
 
 // ownOutput are the stated output tokens of the model itself.
-func (r *reading) ownOutput() int64 { return r.usage.Output + r.usage.Reasoning + r.usage.AudioOutput }
+func (r *reading) ownOutput() int64 {
+	return r.usage.Output + r.usage.Reasoning + r.usage.AudioOutput + r.usage.ImageOutput
+}
 
 // Output counts the text since the last figure on top of that.
 func (c *counter) Output() int64 {

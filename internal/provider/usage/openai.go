@@ -46,6 +46,8 @@ type sums struct {
 	hasPrompt, hasCompletion, hasTotal bool
 	cached, written, written1h         int64
 	audioIn, cachedAudio, audioOut     int64
+	imageIn, cachedImage, imageOut     int64
+	videoIn                            int64
 	reasoning                          int64
 	missed                             int64 // prompt tokens not found in the cache
 	hasMissed                          bool
@@ -97,6 +99,8 @@ func (r *reading) figure(s *sums, name string, v gjson.Result) bool {
 			switch name {
 			case "audio_tokens":
 				r.set(&s.audioOut, v)
+			case "image_tokens":
+				r.set(&s.imageOut, v)
 			case "reasoning_tokens":
 				r.set(&s.reasoning, v)
 			}
@@ -130,8 +134,13 @@ func (r *reading) inputDetails(s *sums, v gjson.Result) {
 			r.set(&s.written1h, v.Get("ttl_12h_tokens"))
 		case "audio_tokens":
 			r.set(&s.audioIn, v)
+		case "image_tokens":
+			r.set(&s.imageIn, v)
+		case "video_tokens":
+			r.set(&s.videoIn, v)
 		case "cached_tokens_details":
 			r.set(&s.cachedAudio, v.Get("audio_tokens"))
+			r.set(&s.cachedImage, v.Get("image_tokens"))
 		}
 	}
 }
@@ -149,15 +158,21 @@ func (r *reading) split(s *sums) {
 		return n
 	}
 	u := &r.usage
-	u.CachedInput = take(s.cached)
+	cached := take(s.cached)
+	u.CachedAudioInput = min(s.cachedAudio, cached)
+	u.CachedImageInput = min(s.cachedImage, cached-u.CachedAudioInput)
+	u.CachedInput = cached - u.CachedAudioInput - u.CachedImageInput
 	long := min(s.written1h, s.written)
 	u.CacheWrite1h = take(long)
 	u.CacheWrite = take(s.written - long)
 	u.AudioInput = take(s.audioIn - min(s.cachedAudio, s.audioIn))
+	u.ImageInput = take(s.imageIn - min(s.cachedImage, s.imageIn))
+	u.VideoInput = take(s.videoIn)
 	u.Input = left
 
 	left = s.completion
 	u.AudioOutput = take(s.audioOut)
+	u.ImageOutput = take(s.imageOut)
 	u.Reasoning = min(s.reasoning, left)
 	u.Output = left - u.Reasoning
 }
@@ -198,6 +213,7 @@ func chat(adjust func(sums) sums) func(*reading, *document) {
 		} else if meta := doc.get("meta.billed_units"); meta.IsObject() {
 			r.billed(meta)
 		}
+		r.state(&r.usage.Pages, doc.get("usage_info.pages_processed"))
 	}
 }
 
@@ -298,7 +314,7 @@ func addRequestedVideo(r *reading, requested RequestedUnits) {
 
 func speech(r *reading, doc *document) {
 	if r.inclusive(doc.get("usage"), nil) {
-		r.usage.AudioOutput, r.usage.Output, r.usage.Reasoning = r.usage.OutputTokens(), 0, 0
+		r.usage.AudioOutput, r.usage.ImageOutput, r.usage.Output, r.usage.Reasoning = r.usage.OutputTokens(), 0, 0, 0
 	}
 	r.state(&r.usage.Characters, doc.get("extra_info.usage_characters"))
 }

@@ -14,6 +14,9 @@ type RequestedUnits struct {
 	Characters int64
 	// Size and Quality of an image or video.
 	Size, Quality string
+	// Audio of a video: "true" with sound, "false" without, "" where the request
+	// does not say it.
+	Audio string
 	// Seconds of one video, in millionths.
 	Seconds int64
 	// Count is how many images or videos; 0 only where the request is not read for them.
@@ -28,7 +31,7 @@ func (a RequestedUnits) VideoUsage() (u modelgate.Usage) {
 	if a.Seconds == 0 {
 		return u
 	}
-	u.Seconds, u.Size, u.Quality = a.Seconds, a.Size, a.Quality
+	u.Seconds, u.Size, u.Quality, u.Audio = a.Seconds, a.Size, a.Quality, a.Audio
 	if count := max(a.Count, 1); a.Seconds <= modelgate.MaxQuantity/count {
 		u.Seconds *= count
 	}

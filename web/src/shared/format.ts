@@ -113,18 +113,17 @@ export function ago(text: string, now = Date.now()): string {
 
 /** unitPrice spells a price of the catalog, every digit of it. */
 export function unitPrice(p: { unit: string; per: number; usd: number }): string {
-  const per: Record<string, string> = { image: "image", second: "second", megapixel: "megapixel", request: "request", search: "1K searches", characters: "1M characters" };
-  return `${usdExact(p.usd)} / ${per[p.unit] ?? "1M tokens"}`;
+  const name = unitName(p.unit).toLowerCase();
+  const many = name.endsWith("ch") ? `${name}es` : `${name}s`;
+  const piece = p.per === 1 ? name : p.per === 1000 ? `1K ${many}` : p.unit === "characters" ? "1M characters" : "1M tokens";
+  return `${usdExact(p.usd)} / ${piece}`;
 }
 
 /** unitName spells a unit. */
 export function unitName(unit: string): string {
-  const names: Record<string, string> = {
-    input: "Input", cached_input: "Cached input", cache_write: "Cache write, 5 min", cache_write_1h: "Cache write, 1 h", output: "Output", reasoning: "Reasoning",
-    audio_input: "Audio input", audio_output: "Audio output", image: "Image", second: "Second", characters: "Characters",
-    search: "Search", file_search: "File search", code_session: "Code session", grounded_request: "Grounded request", megapixel: "Megapixel", request: "Request",
-  };
-  return names[unit] ?? unit;
+  const names: Record<string, string> = { cache_write: "Cache write, 5 min", cache_write_1h: "Cache write, 1 h" };
+  const words = unit.replaceAll("_", " ");
+  return names[unit] ?? words.charAt(0).toUpperCase() + words.slice(1);
 }
 
 /** csv makes a file's text of rows; what a spreadsheet could take for a formula is kept a text. */
