@@ -190,10 +190,12 @@ func (l *Local) enterOne(key modelgate.KeyID, f figures) (Pass, error) {
 	if f.free() {
 		return Pass{}, nil
 	}
-	now := l.now().Sub(l.start)
 	s := l.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	// Read under the lock: a request that waited for it would be judged by an
+	// instant before that of others, and be refused although there is a token.
+	now := l.now().Sub(l.start)
 	g := s.gates[key]
 	if g == nil {
 		g = s.add(key, now)

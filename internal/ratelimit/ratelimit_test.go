@@ -3,6 +3,7 @@ package ratelimit_test
 import (
 	"fmt"
 	"math"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -85,6 +86,35 @@ func TestRateAndBurstBounds(t *testing.T) {
 				want(t, "a second later", admitted(t, l, 200, "k", c.own, ratelimit.Request), c.perSecond)
 			})
 		})
+	}
+}
+
+// TestRequestsAtOnceAreJudgedInTheOrderOfTheirInstants: the clock moves one
+// token on with each reading, so that there is one for every request. A request
+// that is judged by an instant that lies before another's finds none.
+func TestRequestsAtOnceAreJudgedInTheOrderOfTheirInstants(t *testing.T) {
+	t.Parallel()
+	var ticks atomic.Int64
+	start := time.Now()
+	l := ratelimit.NewLocal(modelgate.Limits{}, func() time.Time {
+		now := start.Add(time.Duration(ticks.Add(1)) * time.Millisecond)
+		runtime.Gosched() // others read the clock meanwhile
+		return now
+	})
+	var refused atomic.Int64
+	var wg sync.WaitGroup
+	for range 16 {
+		wg.Go(func() {
+			for range 500 {
+				if _, err := l.Enter("k", limits(1000, 1, 0), ratelimit.Request); err != nil {
+					refused.Add(1)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if n := refused.Load(); n > 0 {
+		t.Errorf("%d of 8000 requests were refused, with a token for each", n)
 	}
 }
 
