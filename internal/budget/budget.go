@@ -1,11 +1,11 @@
-// Package budget lets calls spend within budgets. An instance holds slices of
+// Package budget lets calls spend within budgets. An instance holds leases of
 // the budgets it serves, reserved in the database, and reserves calls from
-// them in memory; near a limit a slice is one call. No slice admits more than
+// them in memory; near a limit a lease is one call. No lease admits more than
 // it holds, so that no limit is passed at any concurrency and on any number of
 // instances.
 //
-// The way of the money: Reserve takes an amount at every level, Hold.Settle
-// gives back what the call did not cost. The cost itself stays in the slice
+// The way of the money: Reserve takes an amount at every level, Reservation.Settle
+// gives back what the call did not cost. The cost itself stays in the lease
 // until the usage row is booked, which moves it from held to settled in the
 // row's own transaction. What nobody has used for a while goes back.
 package budget
@@ -33,20 +33,20 @@ const (
 // LeaseStore reserves money in the database; *store.DB is one. An error means that
 // there was no answer: the change may or may not have been made.
 type LeaseStore interface {
-	// Hold grants all of the asks or, where an answer refuses, none.
-	Hold(ctx context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error)
+	// Lease grants all of the asks or, where an answer refuses, none.
+	Lease(ctx context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error)
 	GiveBack(ctx context.Context, instance string, returns []modelgate.Return) error
-	// RenewSlices keeps the instance's slices for an hour from now. It reports
+	// RenewLeases keeps the instance's leases for an hour from now. It reports
 	// whether it had them all until now.
-	RenewSlices(ctx context.Context, instance string) (kept bool, err error)
-	EndSlices(ctx context.Context, instance string) error
-	EndExpiredSlices(ctx context.Context) error
+	RenewLeases(ctx context.Context, instance string) (kept bool, err error)
+	EndLeases(ctx context.Context, instance string) error
+	EndExpiredLeases(ctx context.Context) error
 }
 
 // Options are what New needs; all fields are required.
 type Options struct {
 	Store LeaseStore
-	// Instance owns the slices: the id of the spool that the calls are
+	// Instance owns the leases: the id of the spool that the calls are
 	// recorded in.
 	Instance string
 	Mode     Mode
@@ -65,7 +65,7 @@ type Options struct {
 type Enforcer struct {
 	Options
 	start time.Time
-	valid atomic.Int64 // nanoseconds since start until which slices surely are ours
+	valid atomic.Int64 // nanoseconds since start until which leases surely are ours
 	month atomic.Pointer[month]
 
 	mu       sync.RWMutex
@@ -77,8 +77,8 @@ type Enforcer struct {
 // account is the money of one client. It stays for good, so that there is
 // never a second one.
 type account struct {
-	// exchange has a token while nobody talks to the store for the client.
-	exchange chan struct{}
+	// storeTurn has a token while nobody talks to the store for the client.
+	storeTurn chan struct{}
 
 	mu     sync.Mutex
 	leases map[modelgate.Counter]*counterLease
@@ -93,64 +93,64 @@ func New(o Options) *Enforcer {
 	return &Enforcer{Options: o, start: o.Now(), accounts: make(map[modelgate.ClientID]*account)}
 }
 
-// errNoStore answers where no slice has enough and the database does not
+// errNoStore answers where no lease has enough and the database does not
 // answer.
 var errNoStore = &modelgate.Error{Kind: modelgate.Unavailable, Message: "budgets cannot be checked right now; retry shortly"}
 
-// maxHolds is how many budgets one call can have, but for those of its key's
+// maxBudgets is how many budgets one call can have, but for those of its key's
 // ancestors: two periods at three levels, and the balance.
-const maxHolds = 7
+const maxBudgets = 7
 
-// Hold is what a call has reserved. It is used by one goroutine at a time; the
+// Reservation is what a call has reserved. It is used by one goroutine at a time; the
 // zero value holds nothing.
-type Hold struct {
+type Reservation struct {
 	enforcer *Enforcer
 	account  *account
-	leases   [maxHolds]*counterLease
-	more     []*counterLease // of a key with ancestors, past maxHolds
+	leases   [maxBudgets]*counterLease
+	more     []*counterLease // of a key with ancestors, past maxBudgets
 	count    int
 	amount   modelgate.Nano
 	holds    modelgate.Holds
 }
 
 // lease is the i-th that the call has reserved of, below count.
-func (h *Hold) lease(i int) *counterLease {
-	if i < maxHolds {
-		return h.leases[i]
+func (r *Reservation) lease(i int) *counterLease {
+	if i < maxBudgets {
+		return r.leases[i]
 	}
-	return h.more[i-maxHolds]
+	return r.more[i-maxBudgets]
 }
 
 // Holds says which budgets the call has reserved on, for its BEGIN.
-func (h *Hold) Holds() modelgate.Holds { return h.holds }
+func (r *Reservation) Holds() modelgate.Holds { return r.holds }
 
 // Amount is how much the call has reserved of each of its budgets.
-func (h *Hold) Amount() modelgate.Nano {
-	if h.holds == 0 {
+func (r *Reservation) Amount() modelgate.Nano {
+	if r.holds == 0 {
 		return 0
 	}
-	return h.amount
+	return r.amount
 }
 
 // Settle ends the reservation of a call that was booked at a cost, what its
 // job keeps reserved included. It comes after the END is written, and does
 // nothing the second time. A cost above MaxBudget counts as that.
-func (h *Hold) Settle(cost modelgate.Nano) { h.end(min(cost, modelgate.MaxBudget)) }
+func (r *Reservation) Settle(cost modelgate.Nano) { r.end(min(cost, modelgate.MaxBudget)) }
 
 // Release ends the reservation of a call that was never begun.
-func (h *Hold) Release() { h.end(0) }
+func (r *Reservation) Release() { r.end(0) }
 
-func (h *Hold) end(cost modelgate.Nano) {
-	a := h.account
+func (r *Reservation) end(cost modelgate.Nano) {
+	a := r.account
 	if a == nil {
 		return
 	}
-	h.account = nil
-	now := h.enforcer.Now()
+	r.account = nil
+	now := r.enforcer.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for i := range h.count {
-		h.lease(i).put(h.amount, cost, now)
+	for i := range r.count {
+		r.lease(i).put(r.amount, cost, now)
 	}
 }
 
@@ -160,13 +160,13 @@ func (h *Hold) end(cost modelgate.Nano) {
 // in range. Errors: insufficient_balance or budget_exceeded, the first in the
 // order of the budgets; unavailable where the store has to be asked and does not
 // answer.
-func (e *Enforcer) Reserve(ctx context.Context, c *modelgate.Caller, at time.Time, amount modelgate.Nano) (Hold, error) {
+func (e *Enforcer) Reserve(ctx context.Context, c *modelgate.Caller, at time.Time, amount modelgate.Nano) (Reservation, error) {
 	if n := len(c.Budgets); e.Mode == Strict && amount > modelgate.MaxBudget && n > 0 {
 		e.refusals.Add(1)
-		return Hold{}, c.Budgets[n-1].Refusal() // a balance, which comes first, may be larger
+		return Reservation{}, c.Budgets[n-1].Refusal() // a balance, which comes first, may be larger
 	}
 	amount = min(max(amount, 1), modelgate.MaxBudget)
-	r := reservation{enforcer: e, account: e.account(c.ClientID), caller: c, amount: amount}
+	r := reserveRequest{enforcer: e, account: e.account(c.ClientID), caller: c, amount: amount}
 	r.day, r.month = e.calendar(at)
 	if h, ok := r.fast(); ok {
 		return h, nil
@@ -188,8 +188,8 @@ func (e *Enforcer) account(id modelgate.ClientID) *account {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if a = e.accounts[id]; a == nil {
-		a = &account{exchange: make(chan struct{}, 1), leases: make(map[modelgate.Counter]*counterLease)}
-		a.exchange <- struct{}{}
+		a = &account{storeTurn: make(chan struct{}, 1), leases: make(map[modelgate.Counter]*counterLease)}
+		a.storeTurn <- struct{}{}
 		e.accounts[id] = a
 	}
 	return a
@@ -221,9 +221,9 @@ func (e *Enforcer) Stats() Stats {
 	return Stats{e.asks.Load(), e.returns.Load(), e.refusals.Load(), e.failures.Load()}
 }
 
-// Slices is of how many budgets this instance holds money at the moment, and
+// Leases is of how many budgets this instance holds money at the moment, and
 // how much of it no call has reserved.
-func (e *Enforcer) Slices() (held int, free modelgate.Nano) {
+func (e *Enforcer) Leases() (held int, free modelgate.Nano) {
 	for _, a := range e.list() {
 		a.mu.Lock()
 		for _, t := range a.leases {

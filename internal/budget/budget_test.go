@@ -53,7 +53,7 @@ func (x *till) book() {
 }
 
 // settle ends a call at a cost, which is booked later.
-func (x *till) settle(h *Hold, c *modelgate.Caller, at time.Time, cost modelgate.Nano) {
+func (x *till) settle(h *Reservation, c *modelgate.Caller, at time.Time, cost modelgate.Nano) {
 	var counters []modelgate.Counter
 	for i := range c.Budgets {
 		if b := &c.Budgets[i]; h.Holds().Has(b.Level, b.Period) {
@@ -104,7 +104,7 @@ func budget(l modelgate.Level, p modelgate.Period, limit modelgate.Nano) modelga
 	return modelgate.Budget{Level: l, ID: id, Period: p, Limit: limit}
 }
 
-func (x *till) reserve(c *modelgate.Caller, amount modelgate.Nano) (Hold, error) {
+func (x *till) reserve(c *modelgate.Caller, amount modelgate.Nano) (Reservation, error) {
 	return x.Reserve(x.Context(), c, moment, amount)
 }
 
@@ -141,8 +141,8 @@ func TestRefusalsComeInOneOrder(t *testing.T) {
 			if err != nil && x.held() != 0 {
 				t.Errorf("%d is held after a refusal", x.held())
 			}
-			if held, _ := x.Slices(); err == nil && held != len(order) {
-				t.Errorf("%d slices are told, want %d", held, len(order))
+			if held, _ := x.Leases(); err == nil && held != len(order) {
+				t.Errorf("%d leases are told, want %d", held, len(order))
 			}
 			h.Release()
 			h.Release()
@@ -150,8 +150,8 @@ func TestRefusalsComeInOneOrder(t *testing.T) {
 			if x.held() != 0 || len(x.account("c").leases) != 0 {
 				t.Errorf("%d is held at the end, in %d leases", x.held(), len(x.account("c").leases))
 			}
-			if held, free := x.Slices(); held != 0 || free != 0 {
-				t.Errorf("%d slices with %d are told at the end", held, free)
+			if held, free := x.Leases(); held != 0 || free != 0 {
+				t.Errorf("%d leases with %d are told at the end", held, free)
 			}
 		})
 	}
@@ -305,7 +305,7 @@ func TestLimitsChange(t *testing.T) {
 		c = b.caller(lowered, c.Budgets[1])
 		x.now.Add(int64(refusalAge))
 	}
-	for range 3 { // the slice grows with use
+	for range 3 { // the lease grows with use
 		x.now.Add(int64(time.Second))
 		h, err := x.reserve(c, 100)
 		if err != nil {
@@ -372,7 +372,7 @@ func TestBankAway(t *testing.T) {
 		x.settle(&h, c, moment, 1000)
 	}
 	if admitted < 20 || admitted > 250 {
-		t.Errorf("%d calls were admitted without a database, want what a slice of a quarter holds", admitted)
+		t.Errorf("%d calls were admitted without a database, want what a lease of a quarter holds", admitted)
 	}
 	failures := x.Stats().Failures
 	for range 100 {
@@ -396,7 +396,7 @@ func TestBankAway(t *testing.T) {
 	}
 }
 
-// A first slice lasts for a while where plenty is left, and is one call where
+// A first lease lasts for a while where plenty is left, and is one call where
 // it is not.
 func TestTheFirstSlice(t *testing.T) {
 	t.Parallel()
@@ -468,7 +468,7 @@ func TestBankAwaySoon(t *testing.T) {
 }
 
 // However far calls have used up what is at hand when the database goes away,
-// at a steady rate they go on for as long as a slice is kept for.
+// at a steady rate they go on for as long as a lease is kept for.
 func TestBankAwayAtAnyTime(t *testing.T) {
 	t.Parallel()
 	const every, cost = 100 * time.Millisecond, 1000
@@ -577,7 +577,7 @@ func TestAmountsBeyondAnyLimit(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			x.settle(&first, c, moment, 30) // the slice has less than nothing
+			x.settle(&first, c, moment, 30) // the lease has less than nothing
 			x.now.Add(int64(refusalAge))
 			huge, err := x.reserve(c, math.MaxInt64)
 			if mode == Strict && !errors.Is(err, modelgate.ErrBudget) {
@@ -609,7 +609,7 @@ func TestACallEndsWhileThePurseTidies(t *testing.T) {
 	b := newMemoryStore()
 	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 100))
 	x := newTill(t, Strict, b)
-	for range 2 { // the second slice holds more than the call
+	for range 2 { // the second lease holds more than the call
 		x.now.Add(int64(time.Second))
 		h, err := x.reserve(c, 1)
 		if err != nil {
@@ -621,8 +621,8 @@ func TestACallEndsWhileThePurseTidies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, free := x.Slices(); free == 0 {
-		t.Fatal("the slice holds nothing beside the call")
+	if _, free := x.Leases(); free == 0 {
+		t.Fatal("the lease holds nothing beside the call")
 	}
 	x.Flushed = func(context.Context) error {
 		x.book()

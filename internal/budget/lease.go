@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	// ahead is for how long a slice is meant to last, and enough what it may
+	// ahead is for how long a lease is meant to last, and enough what it may
 	// fall to before it is filled up: so long at least calls go on while the
 	// database does not answer.
 	ahead, enough = 90 * time.Second, 60 * time.Second
-	// unknown is how many calls a second a slice is made for while no rate was
+	// unknown is how many calls a second a lease is made for while no rate was
 	// measured.
 	unknown = 1
-	// share is the part of what is left of a budget that one slice may take.
-	// What is left shrinks with every slice, so that there is something for any
+	// share is the part of what is left of a budget that one lease may take.
+	// What is left shrinks with every lease, so that there is something for any
 	// number of instances without counting them.
 	share = 4
-	// near is how many calls must still be left for a slice to hold more than
+	// near is how many calls must still be left for a lease to hold more than
 	// the calls that wait for it.
 	near = 20
 	// refusalAge is how long a refusal stands without asking again.
@@ -40,7 +40,7 @@ const (
 // counterLease is what this instance holds of one counter. Its methods do no I/O, so
 // that every order of events can be tried; the account's lock guards it.
 //
-// At any time, the slice in the database is free + what open calls have
+// At any time, the lease in the database is free + what open calls have
 // reserved + the cost of ended calls that are not booked, plus what a lost
 // answer may have granted.
 type counterLease struct {
@@ -143,7 +143,7 @@ func (t *counterLease) ask(amount modelgate.Nano, m Mode, now time.Time) modelga
 	return modelgate.Ask{Counter: t.counter, Least: least, Most: most, Plenty: plenty, Room: room, Seq: t.seq}
 }
 
-// most is what the next slice may hold: enough for ahead at the rate of late,
+// most is what the next lease may hold: enough for ahead at the rate of late,
 // and no more than a share of what is left; near the limit just enough for
 // the calls that wait. While neither is known it is what the rate unknown
 // needs, of which the store must have plenty.
@@ -182,7 +182,7 @@ func (t *counterLease) measure(now time.Time) {
 	t.asked, t.taken = now, 0
 }
 
-// wanted is what the slice should hold beside what calls have reserved; 0 where
+// wanted is what the lease should hold beside what calls have reserved; 0 where
 // it is not to be filled up: near the limit, and while something about it is to
 // be settled first.
 func (t *counterLease) wanted(now time.Time) modelgate.Nano {
@@ -192,13 +192,13 @@ func (t *counterLease) wanted(now time.Time) modelgate.Nano {
 	return modelgate.Nano(min(t.pace(now)*ahead.Seconds(), float64(t.left.Add(max(t.free, 0))/share)))
 }
 
-// low reports whether the slice is to be filled up.
+// low reports whether the lease is to be filled up.
 func (t *counterLease) low(now time.Time) bool {
 	wanted := t.wanted(now)
 	return wanted > 0 && float64(t.free) < float64(wanted)*enough.Seconds()/ahead.Seconds()
 }
 
-// fill is what fills up a slice that is low, where the budget has as much.
+// fill is what fills up a lease that is low, where the budget has as much.
 func (t *counterLease) fill(now time.Time) modelgate.Ask {
 	if t.state != askLost {
 		t.seq++

@@ -29,10 +29,10 @@ type limitKey struct {
 
 type spend struct {
 	settled modelgate.Nano
-	slices  map[string]*slice
+	stored  map[string]*storedLease
 }
 
-type slice struct {
+type storedLease struct {
 	granted, amount modelgate.Nano
 	seq             int64
 }
@@ -56,13 +56,13 @@ func newMemoryStore() *memoryStore {
 
 func (b *memoryStore) spend(k modelgate.Counter) *spend {
 	if b.spends[k] == nil {
-		b.spends[k] = &spend{slices: make(map[string]*slice)}
+		b.spends[k] = &spend{stored: make(map[string]*storedLease)}
 	}
 	return b.spends[k]
 }
 
 func (s *spend) held() (sum modelgate.Nano) {
-	for _, x := range s.slices {
+	for _, x := range s.stored {
 		sum += max(x.granted, 0)
 	}
 	return sum
@@ -93,8 +93,8 @@ func (b *memoryStore) limit(k modelgate.Counter) (modelgate.Nano, bool) {
 	return l, ok || k.Period == modelgate.Total
 }
 
-// Hold grants all asks or none.
-func (b *memoryStore) Hold(_ context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error) {
+// Lease grants all asks or none.
+func (b *memoryStore) Lease(_ context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.holds++
@@ -123,7 +123,7 @@ func (b *memoryStore) judge(instance string, a *modelgate.Ask) modelgate.Held {
 	s := b.spend(a.Counter)
 	limit, ok := b.limit(a.Counter)
 	left := limit - s.settled - s.held()
-	mine := s.slices[instance]
+	mine := s.stored[instance]
 	switch {
 	case mine != nil && mine.seq == a.Seq:
 		return modelgate.Held{Granted: mine.amount, Left: left}
@@ -139,10 +139,10 @@ func (b *memoryStore) judge(instance string, a *modelgate.Ask) modelgate.Held {
 
 func (b *memoryStore) change(k modelgate.Counter, instance string, amount modelgate.Nano, seq int64) {
 	s := b.spend(k)
-	mine := s.slices[instance]
+	mine := s.stored[instance]
 	if mine == nil {
-		mine = &slice{}
-		s.slices[instance] = mine
+		mine = &storedLease{}
+		s.stored[instance] = mine
 	}
 	if mine.seq >= seq || amount == 0 {
 		return
@@ -161,7 +161,7 @@ func (b *memoryStore) GiveBack(_ context.Context, instance string, returns []mod
 	}
 	for _, r := range returns {
 		if r.Close {
-			delete(b.spend(r.Counter).slices, instance)
+			delete(b.spend(r.Counter).stored, instance)
 			continue
 		}
 		b.change(r.Counter, instance, -r.Amount, r.Seq)
@@ -172,21 +172,21 @@ func (b *memoryStore) GiveBack(_ context.Context, instance string, returns []mod
 	return nil
 }
 
-// RenewSlices does nothing: nothing expires here.
-func (b *memoryStore) RenewSlices(context.Context, string) (bool, error) { return true, nil }
+// RenewLeases does nothing: nothing expires here.
+func (b *memoryStore) RenewLeases(context.Context, string) (bool, error) { return true, nil }
 
-// EndSlices ends all of an instance's slices.
-func (b *memoryStore) EndSlices(_ context.Context, instance string) error {
+// EndLeases ends all of an instance's leases.
+func (b *memoryStore) EndLeases(_ context.Context, instance string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, s := range b.spends {
-		delete(s.slices, instance)
+		delete(s.stored, instance)
 	}
 	return nil
 }
 
-// EndExpiredSlices finds none.
-func (b *memoryStore) EndExpiredSlices(context.Context) error { return nil }
+// EndExpiredLeases finds none.
+func (b *memoryStore) EndExpiredLeases(context.Context) error { return nil }
 
 // book does what the shipper's transaction does.
 func (b *memoryStore) book(instance string, k modelgate.Counter, cost modelgate.Nano) {
@@ -194,7 +194,7 @@ func (b *memoryStore) book(instance string, k modelgate.Counter, cost modelgate.
 	defer b.mu.Unlock()
 	s := b.spend(k)
 	s.settled += cost
-	if mine := s.slices[instance]; mine != nil {
+	if mine := s.stored[instance]; mine != nil {
 		mine.granted -= cost
 	}
 }

@@ -29,7 +29,7 @@ func TestHoldOfALineage(t *testing.T) {
 		}
 		delete(b.limits, limitKey{modelgate.LevelKey, "k2", modelgate.Day})
 		x := newTill(t, Strict, b)
-		for range 2 { // from the store, then from the slices
+		for range 2 { // from the store, then from the leases
 			h, err := x.Reserve(t.Context(), c, moment, 1000)
 			if err != nil {
 				t.Fatal(err)

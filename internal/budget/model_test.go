@@ -15,7 +15,7 @@ import (
 // The model check runs the real Purse of two instances against the store, one
 // event after another, in every order: calls are reserved, settled and booked,
 // answers of the database get lost before and after they were committed,
-// instances crash and come back, or stay away until their slices expire, and
+// instances crash and come back, or stay away until their leases expire, and
 // the limit changes. Each distinct state is visited once, and what must hold
 // is checked in it.
 
@@ -51,11 +51,11 @@ type request struct {
 type world struct {
 	limit, settled modelgate.Nano
 	revision       int64
-	slices         [instances]slice
-	there          [instances]bool // the slice
+	stored         [instances]storedLease
+	there          [instances]bool // the stored lease
 	up             [instances]bool
 	leases         [instances]counterLease
-	has            [instances]bool // the lease
+	has            [instances]bool // the lease in memory
 	requests       [requests]request
 	changes        uint8 // of the limit so far
 	crashes        uint8
@@ -86,7 +86,7 @@ type machine struct {
 	store    *memoryStore
 	enforcer *Enforcer
 	at       int
-	hold     [requests]Hold
+	hold     [requests]Reservation
 }
 
 var counter = (&modelgate.Budget{Level: modelgate.LevelClient, ID: "c", Period: modelgate.Day}).Counter("c", moment)
@@ -99,8 +99,8 @@ func (e *explorer) boot(w *world, i int) *machine {
 	s.settled = w.settled
 	for n := range instances {
 		if w.there[n] {
-			copied := w.slices[n]
-			s.slices[names[n]] = &copied
+			copied := w.stored[n]
+			s.stored[names[n]] = &copied
 		}
 	}
 	m := &machine{world: w, store: b, at: i}
@@ -116,7 +116,7 @@ func (e *explorer) boot(w *world, i int) *machine {
 	}
 	for n, r := range w.requests {
 		if r.phase == open && int(r.at) == i {
-			m.hold[n] = Hold{enforcer: m.enforcer, account: a, count: 1, amount: r.amount}
+			m.hold[n] = Reservation{enforcer: m.enforcer, account: a, count: 1, amount: r.amount}
 			m.hold[n].leases[0] = a.leases[counter]
 		}
 	}
@@ -147,10 +147,10 @@ func (m *machine) spent(t *testing.T) {
 	s := m.store.spend(counter)
 	m.settled = s.settled
 	for n := range instances {
-		mine := s.slices[names[n]]
-		m.there[n], m.slices[n] = mine != nil, slice{}
+		mine := s.stored[names[n]]
+		m.there[n], m.stored[n] = mine != nil, storedLease{}
 		if mine != nil {
-			m.slices[n] = *mine
+			m.stored[n] = *mine
 		}
 	}
 	p := m.enforcer.account("c").leases[counter]
@@ -162,7 +162,7 @@ func (m *machine) spent(t *testing.T) {
 		}
 	}
 	for n := range instances {
-		p, s := &m.leases[n], &m.slices[n]
+		p, s := &m.leases[n], &m.stored[n]
 		p.used, p.asked, p.refused = epoch, time.Time{}, time.Time{}
 		p.uses, p.last, p.taken, p.refusedAt, p.rate = 0, 0, 0, 0, 1e12
 		if !m.has[n] {
@@ -175,7 +175,7 @@ func (m *machine) spent(t *testing.T) {
 			p.seq, s.seq = 10, 10
 		default:
 			if s.seq > p.seq {
-				t.Errorf("slice number %d above the lease's %d", s.seq, p.seq)
+				t.Errorf("number %d of the stored lease above %d of that in memory", s.seq, p.seq)
 			}
 			p.seq, s.seq = 10, 9
 		}
@@ -336,7 +336,7 @@ func (m *machine) restart() {
 		}
 	}
 	m.bookAll()
-	_ = m.store.EndSlices(context.Background(), names[m.at])
+	_ = m.store.EndLeases(context.Background(), names[m.at])
 	m.up[m.at] = true
 }
 
@@ -350,7 +350,7 @@ func (m *machine) expire() {
 			m.expired += r.cost
 		}
 	}
-	_ = m.store.EndSlices(context.Background(), names[m.at])
+	_ = m.store.EndLeases(context.Background(), names[m.at])
 }
 
 // visit checks a state that is new.
@@ -364,7 +364,7 @@ func (e *explorer) visit(w world) {
 	e.queue = append(e.queue, w)
 }
 
-// under is what calls have of instance i's slice: reserved while they are open,
+// under is what calls have of instance i's stored lease: reserved while they are open,
 // then their costs until these are booked.
 func (w *world) under(i int) (sum modelgate.Nano) {
 	for _, r := range w.requests {
@@ -378,8 +378,8 @@ func (w *world) under(i int) (sum modelgate.Nano) {
 	return sum
 }
 
-// unused is what instance i's slice has besides.
-func (w *world) unused(i int) modelgate.Nano { return max(0, w.slices[i].granted-w.under(i)) }
+// unused is what instance i's stored lease has besides.
+func (w *world) unused(i int) modelgate.Nano { return max(0, w.stored[i].granted-w.under(i)) }
 
 // check holds what can be spent against what may be.
 func (e *explorer) check(w *world) {
@@ -391,8 +391,8 @@ func (e *explorer) check(w *world) {
 			continue
 		}
 		p := &w.leases[i]
-		if got := p.free + under; p.state == settled && got != w.slices[i].granted {
-			e.t.Errorf("the slice has %d, the lease %d and %d under way: %s", w.slices[i].granted, p.free, under, w)
+		if got := p.free + under; p.state == settled && got != w.stored[i].granted {
+			e.t.Errorf("the stored lease has %d, that in memory %d and %d under way: %s", w.stored[i].granted, p.free, under, w)
 		}
 	}
 	most := w.highest + w.expired
@@ -422,7 +422,7 @@ func (e *explorer) checkLeaks(w world) {
 		}
 		m.spent(e.t)
 	}
-	held := max(w.slices[0].granted, 0) + max(w.slices[1].granted, 0)
+	held := max(w.stored[0].granted, 0) + max(w.stored[1].granted, 0)
 	if held != 0 {
 		e.t.Errorf("%d stays held: %s", held, &w)
 	}
@@ -446,7 +446,7 @@ func (w *world) key() string {
 	}
 	put(w.limit, w.settled, modelgate.Nano(w.revision), w.highest, w.short, w.crossing, w.expired)
 	for i := range instances {
-		p, s := &w.leases[i], &w.slices[i]
+		p, s := &w.leases[i], &w.stored[i]
 		flag(w.up[i], w.there[i], w.has[i], p.known, p.gone)
 		put(s.granted, s.amount, modelgate.Nano(s.seq), p.free, p.left, p.owed, modelgate.Nano(p.revision))
 		b = append(b, byte(p.state), byte(p.open))
@@ -459,7 +459,7 @@ func (w *world) key() string {
 }
 
 func (w *world) String() string {
-	return fmt.Sprintf("limit %d settled %d slices %+v leases %+v requests %+v", w.limit, w.settled, w.slices, w.leases, w.requests)
+	return fmt.Sprintf("limit %d settled %d stored %+v leases %+v requests %+v", w.limit, w.settled, w.stored, w.leases, w.requests)
 }
 
 // states is how many the check visits of each mode; the spaces are larger.

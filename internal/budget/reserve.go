@@ -11,8 +11,8 @@ import (
 // call that caused it: others wait for the same money.
 const storePatience = 5 * time.Second
 
-// reservation is one call of Reserve.
-type reservation struct {
+// reserveRequest is one call of Reserve.
+type reserveRequest struct {
 	enforcer   *Enforcer
 	account    *account
 	caller     *modelgate.Caller
@@ -21,7 +21,7 @@ type reservation struct {
 }
 
 // counter is the counter of a budget in the period of the call.
-func (r *reservation) counter(b *modelgate.Budget) modelgate.Counter {
+func (r *reserveRequest) counter(b *modelgate.Budget) modelgate.Counter {
 	k := modelgate.Counter{ClientID: r.caller.ClientID, Level: b.Level, ID: b.ID, Period: b.Period}
 	switch b.Period {
 	case modelgate.Day:
@@ -32,30 +32,30 @@ func (r *reservation) counter(b *modelgate.Budget) modelgate.Counter {
 	return k
 }
 
-// fast reserves from the slices at hand.
-func (r *reservation) fast() (Hold, bool) {
+// fast reserves from the leases at hand.
+func (r *reserveRequest) fast() (Reservation, bool) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	return r.take()
 }
 
 // take reserves where every lease has enough. The account is locked.
-func (r *reservation) take() (Hold, bool) {
-	h := Hold{enforcer: r.enforcer, account: r.account, amount: r.amount}
+func (r *reserveRequest) take() (Reservation, bool) {
+	h := Reservation{enforcer: r.enforcer, account: r.account, amount: r.amount}
 	now := r.enforcer.Now()
 	if now.Sub(r.enforcer.start) >= time.Duration(r.enforcer.valid.Load()) {
-		return Hold{}, false
+		return Reservation{}, false
 	}
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
 		t := r.account.leases[r.counter(b)]
 		switch {
 		case t == nil || t.stale(b):
-			return Hold{}, false
+			return Reservation{}, false
 		case t.gone:
 			continue
 		case t.free < r.amount, t.crossed():
-			return Hold{}, false
+			return Reservation{}, false
 		}
 		h.add(b, t)
 	}
@@ -67,41 +67,41 @@ func (r *reservation) take() (Hold, bool) {
 	return h, true
 }
 
-func (h *Hold) add(b *modelgate.Budget, t *counterLease) {
-	if h.count < maxHolds {
-		h.leases[h.count] = t
+func (r *Reservation) add(b *modelgate.Budget, t *counterLease) {
+	if r.count < maxBudgets {
+		r.leases[r.count] = t
 	} else {
-		h.more = append(h.more, t)
+		r.more = append(r.more, t)
 	}
-	h.count++
-	h.holds = h.holds.Add(b)
+	r.count++
+	r.holds = r.holds.Add(b)
 }
 
 // slow asks the store for what is missing. One call of a client does so at a
 // time; the others wait, and find more than they need or ask in turn.
-func (r *reservation) slow(ctx context.Context) (Hold, error) {
-	lacking, err := r.queue()
+func (r *reserveRequest) slow(ctx context.Context) (Reservation, error) {
+	lacking, err := r.startWaiting()
 	if err != nil {
-		return Hold{}, err
+		return Reservation{}, err
 	}
 	select {
-	case <-r.account.exchange:
+	case <-r.account.storeTurn:
 	case <-ctx.Done():
-		r.leave(lacking)
-		return Hold{}, errNoStore
+		r.stopWaiting(lacking)
+		return Reservation{}, errNoStore
 	}
-	r.leave(lacking)
-	defer func() { r.account.exchange <- struct{}{} }()
+	r.stopWaiting(lacking)
+	defer func() { r.account.storeTurn <- struct{}{} }()
 	for {
 		if h, ok := r.fast(); ok {
 			return h, nil
 		}
 		if err := r.refusal(); err != nil {
-			return Hold{}, err
+			return Reservation{}, err
 		}
 		if r.enforcer.lapsed() {
 			if err := r.enforcer.renew(ctx); err != nil {
-				return Hold{}, errNoStore
+				return Reservation{}, errNoStore
 			}
 		}
 		h, whole, err := r.requestLease(ctx)
@@ -111,8 +111,8 @@ func (r *reservation) slow(ctx context.Context) (Hold, error) {
 	}
 }
 
-// queue joins those that wait for money, unless a refusal is known.
-func (r *reservation) queue() (lacking []*counterLease, err error) {
+// startWaiting joins those that wait for money, unless a refusal is known.
+func (r *reserveRequest) startWaiting() (lacking []*counterLease, err error) {
 	if err := r.refusal(); err != nil {
 		return nil, err
 	}
@@ -127,8 +127,8 @@ func (r *reservation) queue() (lacking []*counterLease, err error) {
 	return lacking, nil
 }
 
-// leave leaves the queue.
-func (r *reservation) leave(lacking []*counterLease) {
+// stopWaiting leaves them.
+func (r *reserveRequest) stopWaiting(lacking []*counterLease) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	for _, t := range lacking {
@@ -138,7 +138,7 @@ func (r *reservation) leave(lacking []*counterLease) {
 
 // lease is the lease of a budget, made where there is none. The account is
 // locked.
-func (r *reservation) lease(b *modelgate.Budget) *counterLease {
+func (r *reserveRequest) lease(b *modelgate.Budget) *counterLease {
 	k := r.counter(b)
 	t := r.account.leases[k]
 	if t == nil {
@@ -149,7 +149,7 @@ func (r *reservation) lease(b *modelgate.Budget) *counterLease {
 }
 
 // refusal is the answer where it is known without the store.
-func (r *reservation) refusal() error {
+func (r *reserveRequest) refusal() error {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	now := r.enforcer.Now()
@@ -168,22 +168,22 @@ func (r *reservation) refusal() error {
 
 // requestLease is one exchange with the store. The token of the account is held. It
 // is not whole where the answer to an older ask was not enough.
-func (r *reservation) requestLease(ctx context.Context) (h Hold, whole bool, err error) {
+func (r *reserveRequest) requestLease(ctx context.Context) (h Reservation, whole bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storePatience)
 	defer cancel()
-	if err := r.enforcer.pay(ctx, r.account, r.overdue()); err != nil {
-		return Hold{}, false, errNoStore
+	if err := r.enforcer.sendReturns(ctx, r.account, r.overdue()); err != nil {
+		return Reservation{}, false, errNoStore
 	}
 	h, asks, asking, ok := r.reserve()
 	if !ok {
-		return Hold{}, false, nil
+		return Reservation{}, false, nil
 	}
 	if len(asks) == 0 { // all are gone, or money came back meanwhile
 		h.admit()
 		return h, true, nil
 	}
 	r.enforcer.asks.Add(1)
-	answers, err := r.enforcer.Store.Hold(ctx, r.enforcer.Instance, asks)
+	answers, err := r.enforcer.Store.Lease(ctx, r.enforcer.Instance, asks)
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	if err != nil {
@@ -192,7 +192,7 @@ func (r *reservation) requestLease(ctx context.Context) (h Hold, whole bool, err
 			t.state = askLost
 		}
 		h.undo()
-		return Hold{}, false, errNoStore
+		return Reservation{}, false, errNoStore
 	}
 	r.account.failed = time.Time{}
 	if refused(answers) {
@@ -200,7 +200,7 @@ func (r *reservation) requestLease(ctx context.Context) (h Hold, whole bool, err
 		for i, t := range asking {
 			t.denied(answers[i], r.amount, r.enforcer.Now())
 		}
-		return Hold{}, false, r.first(asking, answers)
+		return Reservation{}, false, r.first(asking, answers)
 	}
 	for i, t := range asking {
 		t.granted(answers[i])
@@ -210,14 +210,14 @@ func (r *reservation) requestLease(ctx context.Context) (h Hold, whole bool, err
 
 // overdue are the returns that must be made before anything else: those whose
 // answer was lost, and what was granted under an older limit or past this one.
-func (r *reservation) overdue() (due []debt) {
+func (r *reserveRequest) overdue() (due []dueReturn) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
 		t := r.lease(b)
 		if again, ok := t.again(); ok {
-			due = append(due, debt{t, again})
+			due = append(due, dueReturn{t, again})
 			continue
 		}
 		if t.state == askLost {
@@ -229,7 +229,7 @@ func (r *reservation) overdue() (due []debt) {
 			continue
 		}
 		if t.free > 0 {
-			due = append(due, debt{t, t.giveBack()})
+			due = append(due, dueReturn{t, t.giveBack()})
 		}
 	}
 	return due
@@ -237,11 +237,11 @@ func (r *reservation) overdue() (due []debt) {
 
 // reserve takes the amount from every lease and lists what that lacks. It is not
 // ok where something is to be returned first.
-func (r *reservation) reserve() (h Hold, asks []modelgate.Ask, asking []*counterLease, ok bool) {
+func (r *reserveRequest) reserve() (h Reservation, asks []modelgate.Ask, asking []*counterLease, ok bool) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	now := r.enforcer.Now()
-	h = Hold{enforcer: r.enforcer, account: r.account, amount: r.amount}
+	h = Reservation{enforcer: r.enforcer, account: r.account, amount: r.amount}
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
 		t := r.lease(b)
@@ -272,7 +272,7 @@ func refused(answers []modelgate.Held) bool {
 }
 
 // first is the refusal of the first budget that refuses.
-func (r *reservation) first(asking []*counterLease, answers []modelgate.Held) error {
+func (r *reserveRequest) first(asking []*counterLease, answers []modelgate.Held) error {
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
 		for n, t := range asking {
@@ -286,36 +286,36 @@ func (r *reservation) first(asking []*counterLease, answers []modelgate.Held) er
 
 // refused is the refusal of a budget. The client is not told whether nothing is
 // left of it, or less than the call may cost.
-func (r *reservation) refused(b *modelgate.Budget, left modelgate.Nano) error {
+func (r *reserveRequest) refused(b *modelgate.Budget, left modelgate.Nano) error {
 	r.enforcer.Log.Debug("budget refuses a call", "client_id", r.caller.ClientID, "key_id", r.caller.KeyID, "scope", b.Level, "id", b.ID,
 		"period", b.Period, "limit_usd", b.Limit, "left_usd", left, "reserve_usd", r.amount)
 	return b.Refusal()
 }
 
 // admit notes that the reservation stands.
-func (h *Hold) admit() {
-	h.account.mu.Lock()
-	defer h.account.mu.Unlock()
-	for i := range h.count {
-		h.lease(i).admit(h.enforcer.Now())
+func (r *Reservation) admit() {
+	r.account.mu.Lock()
+	defer r.account.mu.Unlock()
+	for i := range r.count {
+		r.lease(i).admit(r.enforcer.Now())
 	}
 }
 
 // undo takes the reservation back. The account is locked.
-func (h *Hold) undo() {
-	for i := range h.count {
-		h.lease(i).undo(h.amount)
+func (r *Reservation) undo() {
+	for i := range r.count {
+		r.lease(i).undo(r.amount)
 	}
 }
 
 // without is the hold less what budgets have that are gone; it is whole where
 // every lease has what it needs, else undone. The account is locked.
-func (r *reservation) without(h *Hold) (Hold, bool, error) {
-	out := Hold{enforcer: h.enforcer, account: h.account, amount: h.amount}
+func (r *reserveRequest) without(h *Reservation) (Reservation, bool, error) {
+	out := Reservation{enforcer: h.enforcer, account: h.account, amount: h.amount}
 	for i := range h.count {
 		if t := h.lease(i); t.free < 0 && !t.gone {
 			h.undo()
-			return Hold{}, false, nil
+			return Reservation{}, false, nil
 		}
 	}
 	next := 0

@@ -19,7 +19,7 @@ const (
 	validAge = 50 * time.Minute
 	// expireAge is between two looks for what dead instances held.
 	expireAge = time.Minute
-	// fillAtOnce bounds how many slices of one account are filled up in one
+	// fillAtOnce bounds how many leases of one account are filled up in one
 	// transaction.
 	fillAtOnce = 100
 	// flushPatience bounds the wait for bookings before a lease is closed.
@@ -31,7 +31,7 @@ const (
 func (e *Enforcer) Start(ctx context.Context) error { return e.renew(ctx) }
 
 // End gives everything back, once no call is under way and all are booked.
-func (e *Enforcer) End(ctx context.Context) error { return e.Store.EndSlices(ctx, e.Instance) }
+func (e *Enforcer) End(ctx context.Context) error { return e.Store.EndLeases(ctx, e.Instance) }
 
 // Run returns what is not used, fills up and renews what is, until the context
 // ends.
@@ -48,10 +48,10 @@ func (e *Enforcer) Run(ctx context.Context) {
 			e.returnIdle(ctx)
 		case <-renew.C:
 			if err := e.renew(ctx); err != nil && ctx.Err() == nil {
-				e.Log.Warn("budgets: slices not renewed", "error", err)
+				e.Log.Warn("budgets: leases not renewed", "error", err)
 			}
 		case <-expire.C:
-			if err := e.Store.EndExpiredSlices(ctx); err != nil && ctx.Err() == nil {
+			if err := e.Store.EndExpiredLeases(ctx); err != nil && ctx.Err() == nil {
 				e.Log.Warn("budgets: what dead instances held is not freed yet", "error", err)
 			}
 		case <-ctx.Done():
@@ -72,12 +72,12 @@ func (e *Enforcer) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, storePatience)
 	defer cancel()
 	lapsed, asked := e.lapsed(), e.Now()
-	kept, err := e.Store.RenewSlices(ctx, e.Instance)
+	kept, err := e.Store.RenewLeases(ctx, e.Instance)
 	if err != nil {
 		return err
 	}
 	if lapsed || !kept {
-		if err := e.Store.EndSlices(ctx, e.Instance); err != nil {
+		if err := e.Store.EndLeases(ctx, e.Instance); err != nil {
 			return err
 		}
 		for _, a := range e.list() {
@@ -104,14 +104,14 @@ type idle struct {
 	ended   bool // no call was open: the books have them all once they are flushed
 }
 
-// returnIdle fills up slices that are in use and gives back what is not used. A lease
+// returnIdle fills up leases that are in use and gives back what is not used. A lease
 // without calls is closed once what it was used for is booked: whatever a lost
-// answer left in its slice goes back with it. While the database is away, what
+// answer left in its lease goes back with it. While the database is away, what
 // is held keeps calls going: the first account that finds it so is the last, and
 // the next time the first.
 func (e *Enforcer) returnIdle(ctx context.Context) {
-	found, low := e.look()
-	for _, a := range suspectsFirst(low) {
+	found, low := e.idleAndLow()
+	for _, a := range failedFirst(low) {
 		err := e.fillUp(ctx, a, low[a]) // it is logged, and tried again
 		if err != nil && e.Unreachable(err) {
 			return
@@ -127,17 +127,17 @@ func (e *Enforcer) returnIdle(ctx context.Context) {
 	for _, i := range found {
 		byAccount[i.account] = append(byAccount[i.account], i)
 	}
-	for _, a := range suspectsFirst(byAccount) {
-		err := e.tidyAccount(ctx, a, byAccount[a], booked) // it is logged, and tried again
+	for _, a := range failedFirst(byAccount) {
+		err := e.returnIdleOf(ctx, a, byAccount[a], booked) // it is logged, and tried again
 		if err != nil && e.Unreachable(err) {
 			return
 		}
 	}
 }
 
-// suspectsFirst are the accounts, those first whose last exchange with the store
+// failedFirst are the accounts, those first whose last exchange with the store
 // failed.
-func suspectsFirst[T any](byAccount map[*account]T) []*account {
+func failedFirst[T any](byAccount map[*account]T) []*account {
 	var suspects, others []*account
 	for a := range byAccount {
 		a.mu.Lock()
@@ -151,8 +151,8 @@ func suspectsFirst[T any](byAccount map[*account]T) []*account {
 	return append(suspects, others...)
 }
 
-// look finds the leases that are not used, and those to be filled up.
-func (e *Enforcer) look() (found []idle, low map[*account][]*counterLease) {
+// idleAndLow finds the leases that are not used, and those to be filled up.
+func (e *Enforcer) idleAndLow() (found []idle, low map[*account][]*counterLease) {
 	now := e.Now()
 	low = make(map[*account][]*counterLease)
 	for _, a := range e.list() {
@@ -170,11 +170,11 @@ func (e *Enforcer) look() (found []idle, low map[*account][]*counterLease) {
 	return found, low
 }
 
-// fillUp fills up the slices of an account that are still low.
+// fillUp fills up the leases of an account that are still low.
 func (e *Enforcer) fillUp(ctx context.Context, a *account, low []*counterLease) error {
 	select {
-	case <-a.exchange:
-		defer func() { a.exchange <- struct{}{} }()
+	case <-a.storeTurn:
+		defer func() { a.storeTurn <- struct{}{} }()
 	default:
 		return nil // somebody is using it
 	}
@@ -197,7 +197,7 @@ func (e *Enforcer) fillUp(ctx context.Context, a *account, low []*counterLease) 
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storePatience)
 	defer cancel()
 	e.asks.Add(1)
-	answers, err := e.Store.Hold(ctx, e.Instance, asks)
+	answers, err := e.Store.Lease(ctx, e.Instance, asks)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err != nil {
@@ -219,20 +219,20 @@ func (e *Enforcer) fillUp(ctx context.Context, a *account, low []*counterLease) 
 	return nil
 }
 
-// debt is a return that is due.
-type debt struct {
+// dueReturn is a return that is due.
+type dueReturn struct {
 	lease *counterLease
 	modelgate.Return
 }
 
-func (e *Enforcer) tidyAccount(ctx context.Context, a *account, list []idle, booked bool) error {
+func (e *Enforcer) returnIdleOf(ctx context.Context, a *account, list []idle, booked bool) error {
 	select {
-	case <-a.exchange:
-		defer func() { a.exchange <- struct{}{} }()
+	case <-a.storeTurn:
+		defer func() { a.storeTurn <- struct{}{} }()
 	default:
 		return nil // somebody is using it
 	}
-	var due []debt
+	var due []dueReturn
 	a.mu.Lock()
 	for _, i := range list {
 		t := i.lease
@@ -240,22 +240,22 @@ func (e *Enforcer) tidyAccount(ctx context.Context, a *account, list []idle, boo
 		switch {
 		case t.uses != i.uses || t.waiting > 0 || a.leases[t.counter] != t:
 		case i.ended && booked:
-			due = append(due, debt{t, t.close()})
+			due = append(due, dueReturn{t, t.close()})
 		case lost:
-			due = append(due, debt{t, again})
+			due = append(due, dueReturn{t, again})
 		case t.free > 0 && t.state == settled:
-			due = append(due, debt{t, t.giveBack()})
+			due = append(due, dueReturn{t, t.giveBack()})
 		}
 	}
 	a.mu.Unlock()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storePatience)
 	defer cancel()
-	return e.pay(ctx, a, due)
+	return e.sendReturns(ctx, a, due)
 }
 
-// pay makes returns. Leases that are closed are forgotten, unless they have
+// sendReturns makes returns. Leases that are closed are forgotten, unless they have
 // been used meanwhile. The token of the account is held.
-func (e *Enforcer) pay(ctx context.Context, a *account, due []debt) error {
+func (e *Enforcer) sendReturns(ctx context.Context, a *account, due []dueReturn) error {
 	if len(due) == 0 {
 		return nil
 	}

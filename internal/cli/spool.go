@@ -69,7 +69,7 @@ func (op *operation) ship(dir string) (err error) {
 	if err := op.recoverSpool(shipper); err != nil {
 		return err
 	}
-	if err := db.EndSlices(op.ctx, left.Instance()); err != nil {
+	if err := db.EndLeases(op.ctx, left.Instance()); err != nil {
 		return err
 	}
 	done := shipped{left.Instance(), shipper.Stats().Rows, left.Stats().Quarantined + shipper.Stats().Quarantined}

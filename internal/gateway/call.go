@@ -36,7 +36,7 @@ type call struct {
 	// authorize keeps of attempts what may serve the call
 
 	// reserve
-	hold budget.Hold
+	reservation budget.Reservation
 
 	// forward
 	upstream  cancelctx.Context // of the request to the provider

@@ -18,7 +18,7 @@ func (g *Gateway) finish(c *call) {
 	defer c.pass.Release()
 	defer c.room.Release()
 	if !c.begun {
-		c.hold.Release()
+		c.reservation.Release()
 		return
 	}
 	c.client.release()

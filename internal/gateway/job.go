@@ -74,6 +74,6 @@ func (c *call) bookJob(end *modelgate.CallEnd) {
 	end.Usage.Clamp()
 	end.Cost, _, end.PriceLabel = c.cost(&end.Usage)
 	c.made.Price, _ = pricing.Snapshot(price, c.id.Time())
-	c.made.Reserve = max(c.hold.Amount()-end.Cost, 0)
+	c.made.Reserve = max(c.reservation.Amount()-end.Cost, 0)
 	end.Job = c.made
 }

@@ -31,7 +31,7 @@ func (g *Gateway) reserveBudget(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.hold, err = g.Budgets.Reserve(c.r.Context(), c.caller, c.id.Time(), amount)
+	c.reservation, err = g.Budgets.Reserve(c.r.Context(), c.caller, c.id.Time(), amount)
 	return err
 }
 
@@ -42,7 +42,7 @@ func (g *Gateway) refusalPrecedence(c *call, refusal error) error {
 		return refusal
 	}
 	err := g.reserveBudget(c)
-	c.hold.Release()
+	c.reservation.Release()
 	switch modelgate.KindOf(err) {
 	case modelgate.InsufficientBalance, modelgate.BudgetExceeded, modelgate.Forbidden:
 		return err
@@ -79,14 +79,14 @@ func (g *Gateway) amount(c *call) (modelgate.Nano, error) {
 
 // settle ends the reservation once the call is booked.
 func (g *Gateway) settle(c *call, end *modelgate.CallEnd) {
-	if c.hold.Holds() == 0 {
+	if c.reservation.Holds() == 0 {
 		return
 	}
 	if end.Job != nil {
-		c.hold.Settle(end.Cost + end.Job.Reserve)
+		c.reservation.Settle(end.Cost + end.Job.Reserve)
 		return
 	}
-	c.hold.Settle(end.Cost)
+	c.reservation.Settle(end.Cost)
 	g.recent.note(c.attempts[c.tried].routeName(), c.kind(), end, c.guessed)
 }
 

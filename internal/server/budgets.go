@@ -17,7 +17,7 @@ import (
 // enforced. What an earlier process had leased is free from here on: its calls
 // are all booked.
 func (s *Server) openBudgets(ctx context.Context, cfg *config.Config) error {
-	if err := s.db.EndSlices(ctx, s.spool.Instance()); err != nil {
+	if err := s.db.EndLeases(ctx, s.spool.Instance()); err != nil {
 		return err
 	}
 	e := cfg.Enforcement
@@ -32,9 +32,9 @@ func (s *Server) openBudgets(ctx context.Context, cfg *config.Config) error {
 		Store: s.db, Instance: s.spool.Instance(), Mode: mode, Flushed: s.shipper.Flush, Unreachable: store.Unreachable, Now: time.Now, Log: s.log,
 	})
 	m := s.metrics
-	m.gauge("modelgate_slices", "Budgets of which this instance holds money.", func() float64 { n, _ := s.budgets.Slices(); return float64(n) })
+	m.gauge("modelgate_slices", "Budgets of which this instance holds money.", func() float64 { n, _ := s.budgets.Leases(); return float64(n) })
 	m.gauge("modelgate_slices_free_usd", "Money of these that no call has reserved, in USD.", func() float64 {
-		_, free := s.budgets.Slices()
+		_, free := s.budgets.Leases()
 		return float64(free) / float64(modelgate.USD)
 	})
 	m.counter("modelgate_budget_asks_total", "Transactions that reserved money in the database.", func() int64 { return s.budgets.Stats().Asks })

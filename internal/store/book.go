@@ -44,9 +44,9 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 	}
 	charged, counted := spend.Charges{}, stats.LatencyCounts{}
 	for _, r := range b.rows {
-		a := spend.Amount{Settled: r.Cost, Held: -r.Cost, Sliced: r.Cost}
+		a := spend.Amount{Settled: r.Cost, Held: -r.Cost, Leased: r.Cost}
 		if r.Job != nil {
-			a.Sliced += r.Job.Reserve // it stays held, by the job
+			a.Leased += r.Job.Reserve // it stays held, by the job
 		}
 		if err := charged.Add(r, a); err != nil {
 			return err
@@ -54,7 +54,7 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 		counted.Add(r)
 	}
 	for _, r := range b.unfollowed {
-		if err := charged.Add(r, spend.Amount{Held: -r.Job.Reserve, Sliced: r.Job.Reserve}); err != nil {
+		if err := charged.Add(r, spend.Amount{Held: -r.Job.Reserve, Leased: r.Job.Reserve}); err != nil {
 			return err
 		}
 	}

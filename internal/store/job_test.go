@@ -96,7 +96,7 @@ func TestJobOfTheSameNameHoldsNothing(t *testing.T) {
 		b := modelgate.Budget{Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Day, Limit: 20 * modelgate.USD}
 		must(t, db.PutBudget(t.Context(), client, "", b, audit("budget.put")))
 		k := b.Counter(client, uuid(1).Time())
-		_, err := db.Hold(t.Context(), "i", []modelgate.Ask{{Counter: k, Least: 9 * modelgate.USD, Most: 9 * modelgate.USD, Room: 9 * modelgate.USD, Seq: 1}})
+		_, err := db.Lease(t.Context(), "i", []modelgate.Ask{{Counter: k, Least: 9 * modelgate.USD, Most: 9 * modelgate.USD, Room: 9 * modelgate.USD, Seq: 1}})
 		must(t, err)
 		var films []modelgate.UsageRow
 		for n := 1; n <= 2; n++ {
@@ -110,7 +110,7 @@ func TestJobOfTheSameNameHoldsNothing(t *testing.T) {
 		// Each of the two has cost a dollar, and the first holds three more: of
 		// the nine that the instance had, one is left to it.
 		if left := number(t, db, "SELECT granted FROM slice"); left != int64(modelgate.USD) {
-			t.Errorf("the slice has %s, want 1", modelgate.Nano(left))
+			t.Errorf("the lease has %s, want 1", modelgate.Nano(left))
 		}
 		if held := number(t, db, "SELECT held FROM spend WHERE scope = 'client' AND period = 'day'"); held != int64(4*modelgate.USD) {
 			t.Errorf("%s are held, want 4", modelgate.Nano(held))
@@ -237,7 +237,7 @@ func TestJobHolds(t *testing.T) {
 		k := b.Counter(client, uuid(1).Time())
 		ask := func(seq int64, least modelgate.Nano) modelgate.Held {
 			t.Helper()
-			held, err := db.Hold(t.Context(), "i", []modelgate.Ask{{Counter: k, Least: least, Most: least, Room: least, Seq: seq}})
+			held, err := db.Lease(t.Context(), "i", []modelgate.Ask{{Counter: k, Least: least, Most: least, Room: least, Seq: seq}})
 			must(t, err)
 			return held[0]
 		}
@@ -247,7 +247,7 @@ func TestJobHolds(t *testing.T) {
 		r.Job.Reserve = 3 * modelgate.USD
 		book(t, db, "i", r)
 		clean0(t, db, client)
-		must(t, db.EndSlices(t.Context(), "i"))
+		must(t, db.EndLeases(t.Context(), "i"))
 		clean0(t, db, client)
 		if h := ask(2, 7*modelgate.USD); h.Granted != 0 || h.Left != 6*modelgate.USD {
 			t.Errorf("of 10, 1 is spent and 3 are held: %+v", h)

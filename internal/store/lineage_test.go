@@ -17,7 +17,7 @@ func descend(t *testing.T, db *DB, client modelgate.ClientID, sub modelgate.SubA
 	return k.ID
 }
 
-// Every call of a key counts towards its ancestors, takes off their slices what
+// Every call of a key counts towards its ancestors, takes off their leases what
 // it has reserved there, and is found there again by Reconcile.
 func TestSpendCountsTowardsAncestors(t *testing.T) {
 	t.Parallel()
@@ -36,7 +36,7 @@ func TestSpendCountsTowardsAncestors(t *testing.T) {
 			t.Fatalf("the caller is bound by %+v, %+v", c.Ancestors, c.Budgets)
 		}
 		k := c.Budgets[0].Counter(client, noon)
-		_, err = db.Hold(ctx, "i", []modelgate.Ask{{Counter: k, Least: 5000, Most: 5000, Room: 5000, Seq: 1}})
+		_, err = db.Lease(ctx, "i", []modelgate.Ask{{Counter: k, Least: 5000, Most: 5000, Room: 5000, Seq: 1}})
 		must(t, err)
 		spent := func(id modelgate.KeyID) modelgate.Nano {
 			n, err := db.Spend(ctx, client, modelgate.LevelKey, string(id), spend.Period{Period: modelgate.Day, Start: modelgate.Day.Start(noon)})

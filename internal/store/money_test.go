@@ -37,7 +37,7 @@ func TestHoldGrantsTheMostThenTheLeast(t *testing.T) {
 		k := clientDay(client)
 		hold := func(a modelgate.Ask) (modelgate.Held, error) {
 			a.Counter = k
-			got, err := db.Hold(ctx, "i", []modelgate.Ask{a})
+			got, err := db.Lease(ctx, "i", []modelgate.Ask{a})
 			if len(got) != 1 {
 				t.Fatalf("Hold = %v, %v", got, err)
 			}
@@ -82,7 +82,7 @@ func TestHoldIsAllOrNothing(t *testing.T) {
 		putBudget(t, db, client, 100)
 		small := modelgate.Budget{Level: modelgate.LevelKey, ID: string(key.ID), Period: modelgate.Month, Limit: 5}
 		must(t, db.PutBudget(t.Context(), client, "", small, audit("budget.put")))
-		got, err := db.Hold(t.Context(), "i", []modelgate.Ask{
+		got, err := db.Lease(t.Context(), "i", []modelgate.Ask{
 			{Counter: small.Counter(client, noon), Least: 6, Most: 6, Seq: 1, Room: 6},
 			{Counter: clientDay(client), Least: 6, Most: 6, Seq: 1, Room: 6},
 		})
@@ -90,7 +90,7 @@ func TestHoldIsAllOrNothing(t *testing.T) {
 			t.Errorf("Hold = %+v, %v; want only the key's refused, with 5 left", got, err)
 		}
 		if n := number(t, db, "SELECT COUNT(*) FROM slice"); n != 0 {
-			t.Errorf("%d slices are left of a refused hold", n)
+			t.Errorf("%d leases are left of a refused hold", n)
 		}
 	})
 }
@@ -108,7 +108,7 @@ func TestHoldNeverPassesALimit(t *testing.T) {
 		for w := range 8 {
 			wg.Go(func() {
 				for range 40 {
-					got, err := db.Hold(t.Context(), fmt.Sprint("i", w%2), []modelgate.Ask{{Counter: clientDay(client), Least: 7, Most: 13, Seq: seq.Add(1), Room: 7}})
+					got, err := db.Lease(t.Context(), fmt.Sprint("i", w%2), []modelgate.Ask{{Counter: clientDay(client), Least: 7, Most: 13, Seq: seq.Add(1), Room: 7}})
 					if err != nil {
 						t.Error(err)
 						return
@@ -170,8 +170,8 @@ func TestSlicesFollowTheModel(t *testing.T) {
 					r.Fatalf("held %d, want %d", held, l.held())
 				}
 			}
-			must(t, db.EndSlices(t.Context(), "a"))
-			must(t, db.EndSlices(t.Context(), "b"))
+			must(t, db.EndLeases(t.Context(), "a"))
+			must(t, db.EndLeases(t.Context(), "b"))
 			if held := number(t, db, "SELECT COALESCE(SUM(held), 0) FROM spend WHERE client_id = $1", string(client)); held != 0 {
 				r.Fatalf("held %d at the end", held)
 			}
@@ -223,7 +223,7 @@ func (l *ledger) step(r *rapid.T, t *testing.T, db *DB, client modelgate.ClientI
 		must(t, db.GiveBack(t.Context(), instance, []modelgate.Return{{Counter: k, Close: true}}))
 		delete(l.slices, instance)
 	case "end":
-		must(t, db.EndSlices(t.Context(), instance))
+		must(t, db.EndLeases(t.Context(), instance))
 		delete(l.slices, instance)
 	}
 }
@@ -244,7 +244,7 @@ func (l *ledger) hold(r *rapid.T, db *DB, instance string, a modelgate.Ask) {
 		l.change(instance, want.Granted, a.Seq)
 	}
 	want.Left = l.limit - l.settled - l.held()
-	got, err := db.Hold(r.Context(), instance, []modelgate.Ask{a})
+	got, err := db.Lease(r.Context(), instance, []modelgate.Ask{a})
 	if want.Granted <= 0 { // refused, or a return that has the number
 		return
 	}
@@ -253,7 +253,7 @@ func (l *ledger) hold(r *rapid.T, db *DB, instance string, a modelgate.Ask) {
 	}
 }
 
-// Only an instance that has been silent for spend.SliceLife loses what it holds,
+// Only an instance that has been silent for spend.LeaseLife loses what it holds,
 // however far apart the clocks are of those that look.
 func TestExpiredSlicesAreFreed(t *testing.T) {
 	t.Parallel()
@@ -269,9 +269,9 @@ func TestExpiredSlicesAreFreed(t *testing.T) {
 				client := createClient(t, db, 1)
 				putBudget(t, db, client, 100)
 				for n, i := range []string{"dead", "alive"} {
-					_, err := db.RenewSlices(ctx, i)
+					_, err := db.RenewLeases(ctx, i)
 					must(t, err)
-					_, err = db.Hold(ctx, i, []modelgate.Ask{{Counter: clientDay(client), Least: 40, Most: 40, Seq: int64(n + 1), Room: 40}})
+					_, err = db.Lease(ctx, i, []modelgate.Ask{{Counter: clientDay(client), Least: 40, Most: 40, Seq: int64(n + 1), Room: 40}})
 					must(t, err)
 				}
 				held := func() int64 { return number(t, db, "SELECT SUM(held) FROM spend") }
@@ -279,13 +279,13 @@ func TestExpiredSlicesAreFreed(t *testing.T) {
 					t.Helper()
 					for ; passed <= until; passed += time.Minute {
 						if passed%(10*time.Minute) == 0 {
-							kept, err := db.RenewSlices(ctx, "alive")
+							kept, err := db.RenewLeases(ctx, "alive")
 							must(t, err)
 							if !kept {
 								t.Errorf("after %v the instance that lives has lost what it holds", passed)
 							}
 						}
-						must(t, observer.EndExpiredSlices(ctx))
+						must(t, observer.EndExpiredLeases(ctx))
 					}
 				}
 				look(observer, 30*time.Minute)
@@ -294,15 +294,15 @@ func TestExpiredSlicesAreFreed(t *testing.T) {
 				}
 				// An observer that restarts goes on from what was noted.
 				observer.spendStore = spend.NewStore(&observer.handle, observer.RecordAudit)
-				look(observer, spend.SliceLife-time.Minute)
+				look(observer, spend.LeaseLife-time.Minute)
 				if held() != 80 {
-					t.Errorf("held %d a minute before the life of a slice is over, want 80", held())
+					t.Errorf("held %d a minute before the life of a lease is over, want 80", held())
 				}
-				look(observer, spend.SliceLife+time.Minute)
+				look(observer, spend.LeaseLife+time.Minute)
 				if held() != 40 {
 					t.Errorf("held %d, want the 40 of the instance that lives", held())
 				}
-				if kept, err := db.RenewSlices(ctx, "dead"); err != nil || kept {
+				if kept, err := db.RenewLeases(ctx, "dead"); err != nil || kept {
 					t.Errorf("the instance that was given up renews: kept %v, %v, want to begin anew", kept, err)
 				}
 			})
@@ -318,24 +318,24 @@ func TestGivenUpInstanceComesBack(t *testing.T) {
 		ctx := t.Context()
 		client := createClient(t, db, 1)
 		putBudget(t, db, client, 100)
-		_, err := db.RenewSlices(ctx, "i")
+		_, err := db.RenewLeases(ctx, "i")
 		must(t, err)
-		_, err = db.Hold(ctx, "i", []modelgate.Ask{{Counter: clientDay(client), Least: 40, Most: 40, Seq: 1, Room: 40}})
+		_, err = db.Lease(ctx, "i", []modelgate.Ask{{Counter: clientDay(client), Least: 40, Most: 40, Seq: 1, Room: 40}})
 		must(t, err)
-		must(t, db.EndExpiredSlices(ctx)) // sees the instance for the first time
-		late := noon.Add(spend.SliceLife)
+		must(t, db.EndExpiredLeases(ctx)) // sees the instance for the first time
+		late := noon.Add(spend.LeaseLife)
 		db.now = func() time.Time { // is asked once the instances are read
-			_, err := db.RenewSlices(ctx, "i")
+			_, err := db.RenewLeases(ctx, "i")
 			must(t, err)
 			return late
 		}
-		must(t, db.EndExpiredSlices(ctx))
+		must(t, db.EndExpiredLeases(ctx))
 		if n := number(t, db, "SELECT SUM(held) FROM spend"); n != 40 {
 			t.Errorf("held %d, want 40: the instance lives", n)
 		}
-		for _, after := range []time.Duration{0, spend.SliceLife} {
+		for _, after := range []time.Duration{0, spend.LeaseLife} {
 			db.now = func() time.Time { return late.Add(after) }
-			must(t, db.EndExpiredSlices(ctx))
+			must(t, db.EndExpiredLeases(ctx))
 		}
 		if n := number(t, db, "SELECT SUM(held) + (SELECT COUNT(*) FROM slice_holder) FROM spend"); n != 0 {
 			t.Errorf("held %d, want nothing and no holder", n)

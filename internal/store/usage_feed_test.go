@@ -99,7 +99,7 @@ func TestFeedInsertsAllOrNothing(t *testing.T) {
 	}
 }
 
-// TestFeedCountsWhatSingleStatementsCount compares counters, slices and latency histograms
+// TestFeedCountsWhatSingleStatementsCount compares counters, leases and latency histograms
 // that the two ways lead to.
 func TestFeedCountsWhatSingleStatementsCount(t *testing.T) {
 	t.Parallel()
@@ -151,15 +151,15 @@ VALUES ('c', $1, $2, 'total', 0, 'i', 1000, 1, 1000)`, level, id)
 	}
 }
 
-// TestFeedFindsSlicesByTheirKey: each tuple is looked for, not each slice.
-func TestFeedFindsSlicesByTheirKey(t *testing.T) {
+// TestFeedFindsLeasesByTheirKey: each tuple is looked for, not each lease.
+func TestFeedFindsLeasesByTheirKey(t *testing.T) {
 	t.Parallel()
 	db := open(t, options(t, "sqlite"))
 	plan, err := sqldb.List(t.Context(), db.write, func(s sqldb.Scanner) (line string, err error) {
 		var id, parent, unused int
 		err = s.Scan(&id, &parent, &unused, &line)
 		return line, err
-	}, "EXPLAIN QUERY PLAN "+queries(t)["sqlSQLiteSliceSpend"])
+	}, "EXPLAIN QUERY PLAN "+queries(t)["sqlSQLiteLeaseSpend"])
 	must(t, err)
 	if text := strings.Join(plan, "\n"); !strings.Contains(text, "SEARCH slice USING PRIMARY KEY (client_id=?") {
 		t.Errorf("the plan is\n%s", text)

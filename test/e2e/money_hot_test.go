@@ -15,8 +15,8 @@ import (
 // of calls is not among them.
 func budgetStatements() []string {
 	return []string{
-		"sqlHold", "sqlUnhold", "sqlNewSpend", "sqlLeft", "sqlChangeSlice", "sqlMadeChange", "sqlEndSlice",
-		"sqlSlicesOfInstance", "sqlHolders", "sqlNoteSilence", "sqlGiveUpHolder", "sqlRenewSlices", "sqlForgetHolder",
+		"sqlRaiseHeld", "sqlLowerHeld", "sqlNewSpend", "sqlLeft", "sqlChangeLease", "sqlMadeChange", "sqlEndLease",
+		"sqlLeasesOfInstance", "sqlLeaseHolders", "sqlNoteSilence", "sqlGiveUpHolder", "sqlRenewLeases", "sqlForgetHolder",
 	}
 }
 

@@ -27,7 +27,7 @@ func (m *market) lives(kills int) {
 	}
 }
 
-// TestMoneyKills kills an instance that holds slices of strict budgets.
+// TestMoneyKills kills an instance that holds leases of strict budgets.
 func TestMoneyKills(t *testing.T) {
 	t.Parallel()
 	kills := size(2, 30)
@@ -70,7 +70,7 @@ func TestMoneyKills(t *testing.T) {
 	if failed == 0 {
 		t.Error("no call was cut: the kills came too late")
 	}
-	m.report(fmt.Sprintf("kill -9 of an instance that holds slices of strict budgets, %d times", kills),
+	m.report(fmt.Sprintf("kill -9 of an instance that holds leases of strict budgets, %d times", kills),
 		"attempts", all, "  passed", passed, "  refused", refused, "  cut, or nobody listened", failed, "samples of settled + held, none above", samples,
 		"spent under kills, USD", modelgate.Nano(before), "left by a lowered limit, USD", modelgate.Nano(limit-before),
 		"  of it spent", fmt.Sprintf("%.2f %%", 100*float64(spent-before)/float64(limit-before)), "  seconds after the last restart", fmt.Sprintf("%.1f", usable.Seconds()), "held back to 0 after s", fmt.Sprintf("%.2f", freed.Seconds()))

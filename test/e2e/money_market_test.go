@@ -328,7 +328,7 @@ func (m *market) nothingHeld(within time.Duration) time.Duration {
 			break
 		}
 		if time.Since(began) > within {
-			m.Errorf("after %v %d nano-USD in %d slices are held and nothing is under way", within, held, slices)
+			m.Errorf("after %v %d nano-USD in %d leases are held and nothing is under way", within, held, slices)
 			break
 		}
 	}

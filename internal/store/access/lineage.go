@@ -75,8 +75,8 @@ func (l lineages) add(s sqldb.Scanner) error {
 // knownLineages bounds the keys whose lineage is remembered.
 const knownLineages = 1 << 16
 
-// pedigree remembers lineages, which never change. The zero value is ready.
-type pedigree struct {
+// lineageCache remembers lineages, which never change. The zero value is ready.
+type lineageCache struct {
 	mu    sync.Mutex
 	known lineages
 }
@@ -90,29 +90,29 @@ func (s *Store) Lineages(ctx context.Context, tx *sql.Tx, keys []modelgate.KeyID
 	out := make(lineages)
 	var unknown []modelgate.KeyID
 	read := make(lineages)
-	s.pedigree.mu.Lock()
+	s.lineages.mu.Lock()
 	for _, key := range keys {
-		ancestors, known := s.pedigree.known[key]
+		ancestors, known := s.lineages.known[key]
 		if _, asked := read[key]; !known && !asked {
 			unknown, read[key] = append(unknown, key), nil
 		} else if len(ancestors) > 0 {
 			out[key] = ancestors
 		}
 	}
-	s.pedigree.mu.Unlock()
+	s.lineages.mu.Unlock()
 	err := s.db.Batch(ctx, tx, sqldb.BatchExec{Text: lineageSelect, N: len(unknown), Scan: read.add, Args: func(dst []any, i int) []any {
 		return append(dst, sqldb.Clean(string(unknown[i])))
 	}})
 	if err != nil || len(unknown) == 0 {
 		return out, err
 	}
-	s.pedigree.mu.Lock()
-	defer s.pedigree.mu.Unlock()
-	if s.pedigree.known == nil || len(s.pedigree.known) > knownLineages {
-		s.pedigree.known = make(lineages)
+	s.lineages.mu.Lock()
+	defer s.lineages.mu.Unlock()
+	if s.lineages.known == nil || len(s.lineages.known) > knownLineages {
+		s.lineages.known = make(lineages)
 	}
 	for key, ancestors := range read {
-		s.pedigree.known[key] = ancestors
+		s.lineages.known[key] = ancestors
 		if len(ancestors) > 0 {
 			out[key] = ancestors
 		}

@@ -18,8 +18,8 @@ type Store struct {
 	record func(context.Context, *sql.Tx, modelgate.ClientID, modelgate.Audit) error
 	// switchBilling is spend.Store.SwitchBilling.
 	switchBilling func(context.Context, *sql.Tx, modelgate.ClientID, modelgate.Billing, modelgate.Audit) error
-	rules         rules    // of callers
-	pedigree      pedigree // the lineages of keys
+	rules         rules        // of callers
+	lineages      lineageCache // of keys
 }
 
 // NewStore is the access in a database.

@@ -15,10 +15,10 @@ FROM spend
 WHERE client_id = $1
 -- sqlSpendOfClient`
 
-const sqlSlicesOfClient = `SELECT scope, scope_id, period, period_start, granted
+const sqlLeasesOfClient = `SELECT scope, scope_id, period, period_start, granted
 FROM slice
 WHERE client_id = $1
--- sqlSlicesOfClient`
+-- sqlLeasesOfClient`
 
 // sqlCredits is the sum of the balance entries, and what it is kept as.
 const sqlCredits = `SELECT
@@ -59,7 +59,7 @@ func (b *Books) Check(ctx context.Context, tx *sql.Tx) ([]sqldb.Difference, erro
 	if err != nil {
 		return nil, err
 	}
-	if err := readSlices(ctx, tx, b.ClientID, want); err != nil {
+	if err := readLeases(ctx, tx, b.ClientID, want); err != nil {
 		return nil, err
 	}
 	if err := readReserves(ctx, tx, b.ClientID, want, b.Lineages); err != nil {
@@ -101,8 +101,8 @@ func forgetPruned(want, have amounts, before int64) {
 	maps.DeleteFunc(have, gone)
 }
 
-// readSlices adds what the instances hold to the counters.
-func readSlices(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
+// readLeases adds what the instances hold to the counters.
+func readLeases(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
 	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		k := counter{modelgate.Counter{ClientID: client}}
 		var granted modelgate.Nano
@@ -111,7 +111,7 @@ func readSlices(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into
 		sum.Held += max(granted, 0)
 		into[k] = sum
 		return struct{}{}, err
-	}, sqlSlicesOfClient, string(client))
+	}, sqlLeasesOfClient, string(client))
 	return err
 }
 

@@ -10,11 +10,11 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
-// sqlHold is the one statement that reserves money: its WHERE clause is judged
+// sqlRaiseHeld is the one statement that reserves money: its WHERE clause is judged
 // under the lock of the row, so that nothing passes a limit unseen. $7 is what
 // must still be left for that: $6 itself, less to admit the one call that
-// crosses the limit, or more for a slice that is given of plenty only.
-const sqlHold = `UPDATE spend
+// crosses the limit, or more for a lease that is given of plenty only.
+const sqlRaiseHeld = `UPDATE spend
 SET held = held + $6
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5
   AND settled + held + $7 <= (
@@ -27,14 +27,14 @@ RETURNING settled + held, (
     FROM budget
     WHERE budget.client_id = spend.client_id AND budget.scope = spend.scope
       AND budget.scope_id = spend.scope_id AND budget.period = spend.period)
--- sqlHold`
+-- sqlRaiseHeld`
 
-// sqlUnhold also serves to lock the row, with 0.
-const sqlUnhold = `UPDATE spend
+// sqlLowerHeld also serves to lock the row, with 0.
+const sqlLowerHeld = `UPDATE spend
 SET held = held - $6
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5
 RETURNING settled + held
--- sqlUnhold`
+-- sqlLowerHeld`
 
 // sqlLeft locks the row of a budget that refused.
 const sqlLeft = `UPDATE spend
@@ -52,45 +52,45 @@ VALUES ($1, $2, $3, $4, $5, 0, 0)
 ON CONFLICT (client_id, scope, scope_id, period, period_start) DO NOTHING
 -- sqlNewSpend`
 
-// sqlChangeSlice changes nothing when the change was made before.
-const sqlChangeSlice = `INSERT INTO slice (client_id, scope, scope_id, period, period_start, instance, granted, seq, amount)
+// sqlChangeLease changes nothing when the change was made before.
+const sqlChangeLease = `INSERT INTO slice (client_id, scope, scope_id, period, period_start, instance, granted, seq, amount)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $7)
 ON CONFLICT (client_id, scope, scope_id, period, period_start, instance) DO UPDATE
 SET granted = slice.granted + excluded.granted, seq = excluded.seq, amount = excluded.amount
 WHERE slice.seq < excluded.seq
 RETURNING granted
--- sqlChangeSlice`
+-- sqlChangeLease`
 
 const sqlMadeChange = `SELECT amount
 FROM slice
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND instance = $6 AND seq = $7
 -- sqlMadeChange`
 
-const sqlEndSlice = `DELETE FROM slice
+const sqlEndLease = `DELETE FROM slice
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND instance = $6
 RETURNING granted
--- sqlEndSlice`
+-- sqlEndLease`
 
-const sqlSlicesOfInstance = `SELECT client_id, scope, scope_id, period, period_start
+const sqlLeasesOfInstance = `SELECT client_id, scope, scope_id, period, period_start
 FROM slice
 WHERE instance = $1
--- sqlSlicesOfInstance`
+-- sqlLeasesOfInstance`
 
 // errRefused ends a transaction in which a budget has said no.
 var errRefused = errors.New("a budget is used up")
 
-// Hold reserves money for an instance on several counters, on all of them or
+// Lease reserves money for an instance on several counters, on all of them or
 // on none: where one answer is a refusal, nothing was granted. The answers are
 // in the order of the asks.
-func (s *Store) Hold(ctx context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error) {
+func (s *Store) Lease(ctx context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error) {
 	var answers []modelgate.Held
 	order := inOrder(asks, func(a *modelgate.Ask) counter { return counter{a.Counter} })
-	err := s.db.Update(ctx, "hold budgets", func(tx *sql.Tx) error {
+	err := s.db.Update(ctx, "lease budgets", func(tx *sql.Tx) error {
 		answers = make([]modelgate.Held, len(asks))
 		refused := false
 		for _, i := range order {
 			var err error
-			if answers[i], err = hold(ctx, tx, instance, &asks[i]); err != nil {
+			if answers[i], err = lease(ctx, tx, instance, &asks[i]); err != nil {
 				return err
 			}
 			refused = refused || answers[i].Granted == 0 && !answers[i].Gone
@@ -116,7 +116,7 @@ func inOrder[T any](list []T, key func(*T) counter) []int {
 	return order
 }
 
-func hold(ctx context.Context, tx *sql.Tx, instance string, a *modelgate.Ask) (modelgate.Held, error) {
+func lease(ctx context.Context, tx *sql.Tx, instance string, a *modelgate.Ask) (modelgate.Held, error) {
 	k := counter{a.Counter}
 	granted, left, err := guard(ctx, tx, k, a)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -136,7 +136,7 @@ func hold(ctx context.Context, tx *sql.Tx, instance string, a *modelgate.Ask) (m
 	if err != nil {
 		return modelgate.Held{}, err
 	}
-	deficit, err := changeSlice(ctx, tx, k, instance, granted, a.Seq)
+	deficit, err := changeLease(ctx, tx, k, instance, granted, a.Seq)
 	if errors.Is(err, sql.ErrNoRows) { // made before
 		if err := correct(ctx, tx, k, granted); err != nil {
 			return modelgate.Held{}, err
@@ -151,12 +151,12 @@ func hold(ctx context.Context, tx *sql.Tx, instance string, a *modelgate.Ask) (m
 func guard(ctx context.Context, tx *sql.Tx, k counter, a *modelgate.Ask) (granted, left modelgate.Nano, err error) {
 	var used, limit modelgate.Nano
 	if a.Most > a.Least {
-		err = tx.QueryRowContext(ctx, sqlHold, append(k.args(nil), int64(a.Most), int64(max(a.Most, a.Plenty)))...).Scan(&used, &limit)
+		err = tx.QueryRowContext(ctx, sqlRaiseHeld, append(k.args(nil), int64(a.Most), int64(max(a.Most, a.Plenty)))...).Scan(&used, &limit)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return a.Most, limit - used, err
 		}
 	}
-	err = tx.QueryRowContext(ctx, sqlHold, append(k.args(nil), int64(a.Least), int64(a.Room))...).Scan(&used, &limit)
+	err = tx.QueryRowContext(ctx, sqlRaiseHeld, append(k.args(nil), int64(a.Least), int64(a.Room))...).Scan(&used, &limit)
 	return a.Least, limit - used, err
 }
 
@@ -176,7 +176,7 @@ func refusal(ctx context.Context, tx *sql.Tx, k counter, instance string, seq in
 	return h, err
 }
 
-// madeChange is the amount of a slice's last change where that has the
+// madeChange is the amount of a lease's last change where that has the
 // number, else 0.
 func madeChange(ctx context.Context, tx *sql.Tx, k counter, instance string, seq int64) (modelgate.Nano, error) {
 	var amount modelgate.Nano
@@ -187,13 +187,13 @@ func madeChange(ctx context.Context, tx *sql.Tx, k counter, instance string, seq
 	return amount, err
 }
 
-// changeSlice adds to an instance's slice of a counter whose row of spend is
-// locked and has the amount in held already. Where the slice was below 0 a
+// changeLease adds to an instance's lease of a counter whose row of spend is
+// locked and has the amount in held already. Where the lease was below 0 a
 // part of the amount only made up for that, and held gives it back: deficit.
 // sql.ErrNoRows says that the change was made before.
-func changeSlice(ctx context.Context, tx *sql.Tx, k counter, instance string, amount modelgate.Nano, seq int64) (deficit modelgate.Nano, err error) {
+func changeLease(ctx context.Context, tx *sql.Tx, k counter, instance string, amount modelgate.Nano, seq int64) (deficit modelgate.Nano, err error) {
 	var now modelgate.Nano
-	if err = tx.QueryRowContext(ctx, sqlChangeSlice, append(k.args(nil), instance, int64(amount), seq)...).Scan(&now); err != nil {
+	if err = tx.QueryRowContext(ctx, sqlChangeLease, append(k.args(nil), instance, int64(amount), seq)...).Scan(&now); err != nil {
 		return 0, err
 	}
 	deficit = amount - (max(now, 0) - max(now-amount, 0))
@@ -205,20 +205,20 @@ func correct(ctx context.Context, tx *sql.Tx, k counter, amount modelgate.Nano) 
 	if amount == 0 {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, sqlUnhold, append(k.args(nil), int64(amount))...)
+	_, err := tx.ExecContext(ctx, sqlLowerHeld, append(k.args(nil), int64(amount))...)
 	return err
 }
 
-// unhold takes what was settled off the slices it was reserved from. The rows
-// of spend are locked and have it taken off held; where the slice is gone, or
+// settleLeases takes what was settled off the leases it was reserved from. The rows
+// of spend are locked and have it taken off held; where the lease is gone, or
 // has not as much, held gets the rest back.
-func (s *Store) unhold(ctx context.Context, tx *sql.Tx, instance string, keys []counter, a amounts) error {
-	sliced := slices.DeleteFunc(slices.Clone(keys), func(k counter) bool { return a[k].Sliced == 0 })
-	left := make(map[counter]modelgate.Nano, len(sliced)) // of the slices that are there
+func (s *Store) settleLeases(ctx context.Context, tx *sql.Tx, instance string, keys []counter, a amounts) error {
+	leased := slices.DeleteFunc(slices.Clone(keys), func(k counter) bool { return a[k].Leased == 0 })
+	left := make(map[counter]modelgate.Nano, len(leased)) // of the leases that are there
 	err := s.db.Batch(ctx, tx, sqldb.BatchExec{
-		Text: sliceSpend, Fed: sqlSQLiteSliceSpend, N: len(sliced),
+		Text: leaseSpend, Fed: sqlSQLiteLeaseSpend, N: len(leased),
 		Args: func(dst []any, i int) []any {
-			return append(sliced[i].args(dst), instance, int64(a[sliced[i]].Sliced))
+			return append(leased[i].args(dst), instance, int64(a[leased[i]].Leased))
 		},
 		Scan: func(s sqldb.Scanner) error {
 			var k counter
@@ -231,8 +231,8 @@ func (s *Store) unhold(ctx context.Context, tx *sql.Tx, instance string, keys []
 	if err != nil {
 		return err
 	}
-	for _, k := range sliced {
-		spent, taken := a[k].Sliced, modelgate.Nano(0)
+	for _, k := range leased {
+		spent, taken := a[k].Leased, modelgate.Nano(0)
 		if now, ok := left[k]; ok {
 			taken = max(now+spent, 0) - max(now, 0)
 		}
@@ -251,7 +251,7 @@ func (s *Store) GiveBack(ctx context.Context, instance string, returns []modelga
 			r := &returns[i]
 			var err error
 			if r.Close {
-				err = endSlice(ctx, tx, counter{r.Counter}, instance)
+				err = endLease(ctx, tx, counter{r.Counter}, instance)
 			} else {
 				err = giveBack(ctx, tx, instance, r)
 			}
@@ -266,23 +266,23 @@ func (s *Store) GiveBack(ctx context.Context, instance string, returns []modelga
 func giveBack(ctx context.Context, tx *sql.Tx, instance string, r *modelgate.Return) error {
 	k := counter{r.Counter}
 	var used modelgate.Nano
-	err := tx.QueryRowContext(ctx, sqlUnhold, append(k.args(nil), int64(r.Amount))...).Scan(&used)
+	err := tx.QueryRowContext(ctx, sqlLowerHeld, append(k.args(nil), int64(r.Amount))...).Scan(&used)
 	if err != nil {
 		return err
 	}
-	_, err = changeSlice(ctx, tx, k, instance, -r.Amount, r.Seq)
+	_, err = changeLease(ctx, tx, k, instance, -r.Amount, r.Seq)
 	if errors.Is(err, sql.ErrNoRows) { // made before
 		return correct(ctx, tx, k, -r.Amount)
 	}
 	return err
 }
 
-// endSlice frees all that an instance holds of a counter.
-func endSlice(ctx context.Context, tx *sql.Tx, k counter, instance string) error {
+// endLease frees all that an instance holds of a counter.
+func endLease(ctx context.Context, tx *sql.Tx, k counter, instance string) error {
 	var used, granted modelgate.Nano
-	err := tx.QueryRowContext(ctx, sqlUnhold, append(k.args(nil), 0)...).Scan(&used)
+	err := tx.QueryRowContext(ctx, sqlLowerHeld, append(k.args(nil), 0)...).Scan(&used)
 	if err == nil {
-		err = tx.QueryRowContext(ctx, sqlEndSlice, append(k.args(nil), instance)...).Scan(&granted)
+		err = tx.QueryRowContext(ctx, sqlEndLease, append(k.args(nil), instance)...).Scan(&granted)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -293,36 +293,36 @@ func endSlice(ctx context.Context, tx *sql.Tx, k counter, instance string) error
 	return correct(ctx, tx, k, max(granted, 0))
 }
 
-// EndSlices frees everything that an instance holds. It is for an instance
+// EndLeases frees everything that an instance holds. It is for an instance
 // that has nothing under way: at its start once its spool is booked, and at
 // its end.
-func (s *Store) EndSlices(ctx context.Context, instance string) error {
-	return s.endSlices(ctx, "end slices", instance, func(*sql.Tx) (bool, error) { return false, nil })
+func (s *Store) EndLeases(ctx context.Context, instance string) error {
+	return s.endLeases(ctx, "end leases", instance, func(*sql.Tx) (bool, error) { return false, nil })
 }
 
-// slicesPerTx keeps transactions that end slices short.
-const slicesPerTx = 100
+// leasesPerTx keeps transactions that end leases short.
+const leasesPerTx = 100
 
-// endSlices frees what an instance holds. A transaction that alive says true
+// endLeases frees what an instance holds. A transaction that alive says true
 // in changes nothing and is the last.
-func (s *Store) endSlices(ctx context.Context, op, instance string, alive func(*sql.Tx) (bool, error)) error {
+func (s *Store) endLeases(ctx context.Context, op, instance string, alive func(*sql.Tx) (bool, error)) error {
 	found, err := sqldb.List(ctx, s.db.Read, func(s sqldb.Scanner) (counter, error) {
 		var k counter
 		err := s.Scan(&k.ClientID, &k.Level, &k.ID, &k.Period, &k.Start)
 		return k, err
-	}, sqlSlicesOfInstance, instance)
+	}, sqlLeasesOfInstance, instance)
 	if err != nil {
 		return sqldb.Wrap(op, err)
 	}
 	slices.SortFunc(found, counter.compare)
-	for part := range slices.Chunk(found, slicesPerTx) {
+	for part := range slices.Chunk(found, leasesPerTx) {
 		lives := false
 		err := s.db.Update(ctx, op, func(tx *sql.Tx) (err error) {
 			if lives, err = alive(tx); err != nil || lives {
 				return err
 			}
 			for _, k := range part {
-				if err := endSlice(ctx, tx, k, instance); err != nil {
+				if err := endLease(ctx, tx, k, instance); err != nil {
 					return err
 				}
 			}

@@ -9,33 +9,33 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
-// SliceLife is how long a slice outlives the last sign of life of its
+// LeaseLife is how long a lease outlives the last sign of life of its
 // instance. A call is shorter than that, so that what an instance still has
 // under way is never given to another.
 //
 // Clocks of instances may be apart by any amount, so no instant is written
 // down for others to judge. An instance raises a number; another that has seen
-// the number unchanged for SliceLife, by its own monotonic clock, knows that
+// the number unchanged for LeaseLife, by its own monotonic clock, knows that
 // the last sign of life is at least as old. What it has seen it notes, so that
 // one that restarts goes on from there.
-const SliceLife = time.Hour
+const LeaseLife = time.Hour
 
 // noteSilence is how long an instance must have been silent for others to
 // write that down: more than between two signs of life.
-const noteSilence = SliceLife / 4
+const noteSilence = LeaseLife / 4
 
-// sqlRenewSlices raises the number. It is 1 where the instance's slices were
+// sqlRenewLeases raises the number. It is 1 where the instance's leases were
 // freed since the last time, or never were any.
-const sqlRenewSlices = `INSERT INTO slice_holder (instance, beat, silent)
+const sqlRenewLeases = `INSERT INTO slice_holder (instance, beat, silent)
 VALUES ($1, 1, 0)
 ON CONFLICT (instance) DO UPDATE
 SET beat = CASE WHEN slice_holder.beat < 1 THEN 1 ELSE slice_holder.beat + 1 END, silent = 0
 RETURNING beat
--- sqlRenewSlices`
+-- sqlRenewLeases`
 
-// sqlHolders lists the instances, those too of which only slices are there: an
+// sqlLeaseHolders lists the instances, those too of which only leases are there: an
 // answer came after its instance was given up.
-const sqlHolders = `SELECT instance, beat, silent
+const sqlLeaseHolders = `SELECT instance, beat, silent
 FROM slice_holder
 UNION ALL
 SELECT DISTINCT s.instance, CAST(0 AS BIGINT), CAST(0 AS BIGINT)
@@ -44,7 +44,7 @@ WHERE NOT EXISTS (
     SELECT 1
     FROM slice_holder h
     WHERE h.instance = s.instance)
--- sqlHolders`
+-- sqlLeaseHolders`
 
 const sqlNoteSilence = `UPDATE slice_holder
 SET silent = $3
@@ -64,85 +64,85 @@ const sqlForgetHolder = `DELETE FROM slice_holder
 WHERE instance = $1 AND beat = -1
 -- sqlForgetHolder`
 
-// watch is what this process has seen of other instances. The zero value is
+// heartbeats is what this process has seen of other instances. The zero value is
 // ready.
-type watch struct {
+type heartbeats struct {
 	mu   sync.Mutex
-	seen map[string]sighting
+	seen map[string]heartbeat
 }
 
-// sighting is a number of an instance.
-type sighting struct {
+// heartbeat is a number of an instance.
+type heartbeat struct {
 	beat int64
 	at   time.Time // when this process first saw it
 	// before is how long others had seen it by then.
 	before time.Duration
 }
 
-// holder is an instance as the database has it.
-type holder struct {
+// leaseHolder is an instance as the database has it.
+type leaseHolder struct {
 	instance string
 	beat     int64
 	silent   time.Duration // as far as it was noted
 }
 
-// look notes which numbers are there and returns for how long each instance has
+// silence notes which numbers are there and returns for how long each instance has
 // surely been silent.
-func (w *watch) look(holders []holder, now time.Time) []time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	seen, silence := make(map[string]sighting, len(holders)), make([]time.Duration, len(holders))
-	for i, h := range holders {
-		s, known := w.seen[h.instance]
-		if !known || s.beat != h.beat {
-			s = sighting{h.beat, now, h.silent}
+func (h *heartbeats) silence(holders []leaseHolder, now time.Time) []time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	seen, silent := make(map[string]heartbeat, len(holders)), make([]time.Duration, len(holders))
+	for i, l := range holders {
+		s, known := h.seen[l.instance]
+		if !known || s.beat != l.beat {
+			s = heartbeat{l.beat, now, l.silent}
 		}
-		seen[h.instance] = s
-		silence[i] = max(s.before+now.Sub(s.at), h.silent)
+		seen[l.instance] = s
+		silent[i] = max(s.before+now.Sub(s.at), l.silent)
 	}
-	w.seen = seen
-	return silence
+	h.seen = seen
+	return silent
 }
 
-// RenewSlices says that an instance lives: it keeps what it holds for another
-// SliceLife. It reports whether the instance had kept it until now.
-func (s *Store) RenewSlices(ctx context.Context, instance string) (kept bool, err error) {
+// RenewLeases says that an instance lives: it keeps what it holds for another
+// LeaseLife. It reports whether the instance had kept it until now.
+func (s *Store) RenewLeases(ctx context.Context, instance string) (kept bool, err error) {
 	var beat int64
-	err = s.db.Write.QueryRowContext(ctx, sqlRenewSlices, instance).Scan(&beat)
-	return beat > 1, sqldb.Wrap("renew slices", err)
+	err = s.db.Write.QueryRowContext(ctx, sqlRenewLeases, instance).Scan(&beat)
+	return beat > 1, sqldb.Wrap("renew leases", err)
 }
 
-// EndExpiredSlices frees what instances hold that this process knows to have
-// been silent for SliceLife. It is called every now and then, and learns from
+// EndExpiredLeases frees what instances hold that this process knows to have
+// been silent for LeaseLife. It is called every now and then, and learns from
 // each time.
-func (s *Store) EndExpiredSlices(ctx context.Context) error {
-	holders, err := sqldb.List(ctx, s.db.Read, func(s sqldb.Scanner) (holder, error) {
-		var h holder
+func (s *Store) EndExpiredLeases(ctx context.Context) error {
+	holders, err := sqldb.List(ctx, s.db.Read, func(s sqldb.Scanner) (leaseHolder, error) {
+		var h leaseHolder
 		var silent int64
 		err := s.Scan(&h.instance, &h.beat, &silent)
 		h.silent = time.Duration(silent) * time.Microsecond
 		return h, err
-	}, sqlHolders)
+	}, sqlLeaseHolders)
 	if err != nil {
-		return sqldb.Wrap("list holders of slices", err)
+		return sqldb.Wrap("list holders of leases", err)
 	}
-	for i, silence := range s.watch.look(holders, s.db.Now()) {
+	for i, silent := range s.heartbeats.silence(holders, s.db.Now()) {
 		h := &holders[i]
 		switch {
-		case silence >= SliceLife || h.beat == -1:
+		case silent >= LeaseLife || h.beat == -1:
 			err = s.giveUp(ctx, h)
-		case silence >= noteSilence && h.beat > 0:
-			_, err = s.db.Write.ExecContext(ctx, sqlNoteSilence, h.instance, h.beat, silence.Microseconds())
+		case silent >= noteSilence && h.beat > 0:
+			_, err = s.db.Write.ExecContext(ctx, sqlNoteSilence, h.instance, h.beat, silent.Microseconds())
 		}
 		if err != nil {
-			return sqldb.Wrap("end expired slices", err)
+			return sqldb.Wrap("end expired leases", err)
 		}
 	}
 	return nil
 }
 
 // giveUp frees what a silent instance holds, unless it shows itself meanwhile.
-func (s *Store) giveUp(ctx context.Context, h *holder) error {
+func (s *Store) giveUp(ctx context.Context, h *leaseHolder) error {
 	lives := false
 	alive := func(tx *sql.Tx) (bool, error) {
 		r, err := tx.ExecContext(ctx, sqlGiveUpHolder, h.instance, h.beat)
@@ -153,7 +153,7 @@ func (s *Store) giveUp(ctx context.Context, h *holder) error {
 		lives = n == 0
 		return lives, err
 	}
-	if err := s.endSlices(ctx, "end expired slices", h.instance, alive); err != nil || lives {
+	if err := s.endLeases(ctx, "end expired leases", h.instance, alive); err != nil || lives {
 		return err
 	}
 	return s.db.Update(ctx, "forget a holder", func(tx *sql.Tx) error {

@@ -85,13 +85,13 @@ type Amount struct {
 	// Held is what is reserved: minus the part of a cost that was, once that
 	// is settled. It counts where the call has reserved something only.
 	Held modelgate.Nano
-	// Sliced is how much of what was reserved leaves the instance's slice.
-	Sliced modelgate.Nano
+	// Leased is how much of what was reserved leaves the instance's lease.
+	Leased modelgate.Nano
 }
 
 // plus fails, as Poisoned knows, where the sum is more than a counter holds.
 func (a Amount) plus(n Amount) (Amount, error) {
-	sum := Amount{a.Settled + n.Settled, a.Held + n.Held, a.Sliced + n.Sliced}
+	sum := Amount{a.Settled + n.Settled, a.Held + n.Held, a.Leased + n.Leased}
 	if n.Settled > 0 && sum.Settled < a.Settled {
 		return sum, fmt.Errorf("%w: overflow", sqldb.ErrValue)
 	}
@@ -180,7 +180,7 @@ func (a amounts) add(c call, n Amount, above []modelgate.KeyID) error {
 // plus adds an Amount to one counter, of which something is reserved or not.
 func (a amounts) plus(k modelgate.Counter, n Amount, reserved bool) error {
 	if !reserved {
-		n.Held, n.Sliced = 0, 0
+		n.Held, n.Leased = 0, 0
 	}
 	sum, err := a[counter{k}].plus(n)
 	if err != nil {
@@ -191,7 +191,7 @@ func (a amounts) plus(k modelgate.Counter, n Amount, reserved bool) error {
 }
 
 // Settle charges calls of an instance to the counters that they count towards,
-// takes what they had reserved off its slices, and notes alerts. above are the
+// takes what they had reserved off its leases, and notes alerts. above are the
 // lineages of the keys of the charges. All transactions take the rows in the
 // same order, so that they never wait for each other in a circle.
 func (s *Store) Settle(ctx context.Context, tx *sql.Tx, instance string, c Charges, above Lineages) error {
@@ -206,7 +206,7 @@ func (s *Store) Settle(ctx context.Context, tx *sql.Tx, instance string, c Charg
 	if err != nil {
 		return err
 	}
-	if err := s.unhold(ctx, tx, instance, keys, a); err != nil {
+	if err := s.settleLeases(ctx, tx, instance, keys, a); err != nil {
 		return err
 	}
 	return s.noteAlerts(ctx, tx, a)

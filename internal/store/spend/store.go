@@ -17,7 +17,8 @@ type Store struct {
 	db *sqldb.DB
 	// record writes the audit of a change in the change's own transaction.
 	record func(context.Context, *sql.Tx, modelgate.ClientID, modelgate.Audit) error
-	watch  watch // for how long instances have been silent
+	// heartbeats tell for how long instances have been silent.
+	heartbeats heartbeats
 }
 
 // NewStore is the spending in a database.
