@@ -688,3 +688,48 @@ func BenchmarkReserve(b *testing.B) {
 	}
 	b.ReportMetric(float64(p.Stats().Asks)/float64(b.N), "asks/op")
 }
+
+// A refusal is no older than the question: where the answer took long, a call
+// that begins after it asks again and finds what has come back meanwhile.
+func TestRefusalIsAsOldAsItsQuestion(t *testing.T) {
+	t.Parallel()
+	b := newMemoryStore()
+	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, 100))
+	k := c.Budgets[0].Counter(c.ClientID, moment)
+	x := newTill(t, Estimate, b)
+	leaseAll := func(seq int64) {
+		t.Helper()
+		if _, err := b.Lease(t.Context(), "other", []modelgate.Ask{{Counter: k, Least: 100, Most: 100, Room: 100, Seq: seq}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	endAll := func() {
+		t.Helper()
+		if err := b.EndLeases(t.Context(), "other"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	leaseAll(1)
+	for range 3 { // the first asks, and its refusal stands for the others
+		if _, err := x.reserve(c, 10); err == nil {
+			t.Error("a call was admitted while another instance held all")
+		}
+		endAll()
+	}
+	if asks := x.Stats().Asks; asks != 1 {
+		t.Errorf("%d questions for calls at one instant, want 1", asks)
+	}
+	x.now.Add(int64(refusalAge))
+	leaseAll(2)
+	b.judged = func() { // the answer is on its way for longer than a refusal stands
+		b.judged = nil
+		x.now.Add(int64(3 * time.Second))
+		endAll()
+	}
+	if _, err := x.reserve(c, 10); err == nil {
+		t.Error("a call was admitted while another instance held all")
+	}
+	if _, err := x.reserve(c, 10); err != nil {
+		t.Errorf("a call that began after the answer: %v, want it admitted with all of the budget left", err)
+	}
+}

@@ -21,7 +21,8 @@ const (
 	// near is how many calls must still be left for a lease to hold more than
 	// the calls that wait for it.
 	near = 20
-	// refusalAge is how long a refusal stands without asking again.
+	// refusalAge is how long before a call the store was asked at the earliest for
+	// its refusal to stand for that call too.
 	refusalAge = 250 * time.Millisecond
 	// shortest is the least time over which a rate is measured.
 	shortest = 100 * time.Millisecond
@@ -63,8 +64,8 @@ type counterLease struct {
 	last      modelgate.Nano // amount reserved
 	taken     modelgate.Nano // reserved since asked
 	asked     time.Time
-	rate      float64 // nano-USD a second
-	refused   time.Time
+	rate      float64   // nano-USD a second
+	refused   time.Time // when the store was asked that refused; zero: it did not
 	refusedAt modelgate.Nano
 }
 
@@ -119,10 +120,10 @@ func (t *counterLease) renew(b *modelgate.Budget) {
 	t.revision, t.gone, t.known, t.refused = b.Revision, false, false, time.Time{}
 }
 
-// refuses reports whether a call is refused without asking the store. In
-// strict mode a smaller one might still fit.
-func (t *counterLease) refuses(amount modelgate.Nano, m Mode, now time.Time) bool {
-	if t.refused.IsZero() || now.Sub(t.refused) >= refusalAge {
+// refuses reports whether a call that began at an instant is refused without
+// asking the store. In strict mode a smaller one might still fit.
+func (t *counterLease) refuses(amount modelgate.Nano, m Mode, began time.Time) bool {
+	if t.refused.IsZero() || began.Sub(t.refused) >= refusalAge {
 		return false
 	}
 	return m == Estimate || amount >= t.refusedAt
@@ -216,11 +217,13 @@ func (t *counterLease) granted(h modelgate.Held) {
 	t.gone = h.Gone
 }
 
-// denied notes a refusal of an amount.
-func (t *counterLease) denied(h modelgate.Held, amount modelgate.Nano, now time.Time) {
+// denied notes the refusal of an amount that the store was asked for. The time of
+// the question counts: by the time of the answer, which can be seconds later,
+// others may have returned what they held.
+func (t *counterLease) denied(h modelgate.Held, amount modelgate.Nano, asked time.Time) {
 	t.ungranted(h)
 	if h.Granted == 0 {
-		t.refused, t.refusedAt = now, amount
+		t.refused, t.refusedAt = asked, amount
 	}
 }
 

@@ -17,6 +17,9 @@ type memoryStore struct {
 	holds  int // transactions
 	backs  int
 	fail   []loss // of the next transactions
+	// judged, where it is there, is called once a transaction that leases is
+	// judged and before its answer arrives.
+	judged func()
 	// sometimes, where it is there, makes one transaction in twenty fail.
 	sometimes *rand.Rand
 }
@@ -95,6 +98,14 @@ func (b *memoryStore) limit(k modelgate.Counter) (modelgate.Nano, bool) {
 
 // Lease grants all asks or none.
 func (b *memoryStore) Lease(_ context.Context, instance string, asks []modelgate.Ask) ([]modelgate.Held, error) {
+	answers, err := b.lease(instance, asks)
+	if b.judged != nil {
+		b.judged()
+	}
+	return answers, err
+}
+
+func (b *memoryStore) lease(instance string, asks []modelgate.Ask) ([]modelgate.Held, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.holds++

@@ -18,6 +18,7 @@ type reserveRequest struct {
 	caller     *modelgate.Caller
 	amount     modelgate.Nano
 	day, month int64
+	began      time.Time // once the leases at hand were not enough
 }
 
 // counter is the counter of a budget in the period of the call.
@@ -80,6 +81,7 @@ func (r *Reservation) add(b *modelgate.Budget, t *counterLease) {
 // slow asks the store for what is missing. One call of a client does so at a
 // time; the others wait, and find more than they need or ask in turn.
 func (r *reserveRequest) slow(ctx context.Context) (Reservation, error) {
+	r.began = r.enforcer.Now()
 	lacking, err := r.startWaiting()
 	if err != nil {
 		return Reservation{}, err
@@ -152,15 +154,14 @@ func (r *reserveRequest) lease(b *modelgate.Budget) *counterLease {
 func (r *reserveRequest) refusal() error {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
-	now := r.enforcer.Now()
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
 		t := r.account.leases[r.counter(b)]
-		if t != nil && !t.stale(b) && !t.gone && t.free < r.amount && t.refuses(r.amount, r.enforcer.Mode, now) {
+		if t != nil && !t.stale(b) && !t.gone && t.free < r.amount && t.refuses(r.amount, r.enforcer.Mode, r.began) {
 			return r.refused(b, t.left)
 		}
 	}
-	if f := r.account.failed; !f.IsZero() && now.Sub(f) < refusalAge {
+	if f := r.account.failed; !f.IsZero() && r.enforcer.Now().Sub(f) < refusalAge {
 		return errNoStore
 	}
 	return nil
@@ -183,6 +184,7 @@ func (r *reserveRequest) requestLease(ctx context.Context) (h Reservation, whole
 		return h, true, nil
 	}
 	r.enforcer.asks.Add(1)
+	asked := r.enforcer.Now()
 	answers, err := r.enforcer.Store.Lease(ctx, r.enforcer.Instance, asks)
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
@@ -198,7 +200,7 @@ func (r *reserveRequest) requestLease(ctx context.Context) (h Reservation, whole
 	if refused(answers) {
 		h.undo()
 		for i, t := range asking {
-			t.denied(answers[i], r.amount, r.enforcer.Now())
+			t.denied(answers[i], r.amount, asked)
 		}
 		return Reservation{}, false, r.first(asking, answers)
 	}
