@@ -25,7 +25,7 @@ func TestRulesAreShared(t *testing.T) {
 	}
 	var r rules
 	read := func(b string) modelgate.Entitlements {
-		set, err := r.read(b)
+		set, err := r.read([]byte(b))
 		var want modelgate.Entitlements
 		if wrong := json.Unmarshal([]byte(b), &want); wrong != nil || err != nil || !reflect.DeepEqual(set, want) {
 			t.Fatalf("%s was read as %v (%v), want %v (%v)", b, set, err, want, wrong)
@@ -51,7 +51,7 @@ func TestRulesAreShared(t *testing.T) {
 			t.Errorf("%s was read as %v", b, set)
 		}
 	}
-	if _, err := r.read("[{"); err == nil {
+	if _, err := r.read([]byte("[{")); err == nil {
 		t.Error("half a text was read")
 	}
 	if err := (ruleColumn{&r, &first}).Scan(int64(1)); err == nil {
@@ -66,7 +66,7 @@ func TestRulesGo(t *testing.T) {
 	var r rules
 	gone := make(chan struct{})
 	func() {
-		set, err := r.read(text)
+		set, err := r.read([]byte(text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestRulesGo(t *testing.T) {
 		default:
 		}
 	}
-	set, err := r.read(text)
+	set, err := r.read([]byte(text))
 	if err != nil || len(set) != 1 || set[0].Provider != "openai" {
 		t.Errorf("read again as %v, %v", set, err)
 	}
