@@ -110,15 +110,25 @@ func DigestOf(secret string) Digest { return sha256.Sum256([]byte(secret)) }
 
 // WellFormed reports whether a presented secret has the shape of a key and
 // the right checksum. It is no proof that the key exists.
-func WellFormed(secret string) bool {
-	if len(secret) != secretLen || !strings.HasPrefix(secret, secretPrefix) {
-		return false
-	}
-	if !spelled(secret[len(secretPrefix):], secretLen, digits+"abcdef") {
-		return false
+func WellFormed(secret string) bool { return KeyFault(secret) == "" }
+
+// KeyFault says how a presented secret differs from a key, "" where it is
+// well-formed. It quotes nothing of the secret.
+func KeyFault(secret string) string {
+	random, found := strings.CutPrefix(secret, secretPrefix)
+	switch {
+	case !found:
+		return "it does not begin with " + secretPrefix
+	case len(secret) != secretLen:
+		return fmt.Sprintf("it has %d characters instead of %d", len(secret), secretLen)
+	case !spelled(random, secretLen, digits+"abcdef"):
+		return "after " + secretPrefix + " it has a character other than 0-9 and a-f"
 	}
 	body, sum := secret[:secretLen-8], secret[secretLen-8:]
-	return fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(body))) == sum
+	if fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(body))) != sum {
+		return "its checksum does not match, so at least one character is wrong"
+	}
+	return ""
 }
 
 // KeyRequest is a request for a new key (spec: POST /gw/keys).

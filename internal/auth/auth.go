@@ -78,7 +78,8 @@ func New(o Options) *Authenticator {
 func (a *Authenticator) Run(ctx context.Context) { a.run(ctx, "last uses of keys", a.touches.flush) }
 
 // Identify is the caller behind a secret, which is shared and must not be
-// changed. Errors: unauthorized, unavailable while the database does not
+// changed. Errors: unauthorized, with a detail where the secret is not
+// well-formed; unavailable while the database does not
 // answer and nothing recent is known, else internal.
 //
 // An address from which many secrets come that are no keys gets the same
@@ -90,7 +91,7 @@ func (a *Authenticator) Identify(ctx context.Context, secret string, from Origin
 	s := a.shard(digest)
 	e := s.get(digest)
 	if e == nil && !modelgate.WellFormed(secret) {
-		return nil, modelgate.ErrUnauthorized
+		return nil, notKey(secret)
 	}
 	return a.identify(ctx, digest, e, from)
 }

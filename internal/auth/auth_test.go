@@ -380,7 +380,7 @@ func TestMalformedKeysCostNoQuery(t *testing.T) {
 	for i := range len(b.secret) {
 		changed := []byte(b.secret)
 		changed[i] ^= 1
-		if _, err := b.Identify(t.Context(), string(changed), auth.Origin{}); err != modelgate.ErrUnauthorized {
+		if _, err := b.Identify(t.Context(), string(changed), auth.Origin{}); !errors.Is(err, modelgate.ErrUnauthorized) {
 			t.Errorf("%s: %v, want unauthorized", changed, err)
 		}
 	}

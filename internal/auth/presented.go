@@ -24,17 +24,25 @@ const (
 	maxPresented  = 128 // bytes; a key has 56
 )
 
+// keyHeaders are the headers that a key may be in. Authorization comes first.
+var keyHeaders = [...]string{authorization, "X-Api-Key", "Api-Key", "X-Goog-Api-Key"}
+
 // Presented is the secret a request carries, which need not be a key. None,
-// two that differ, and anything that cannot be one are unauthorized.
+// two that differ, and anything that cannot be one are unauthorized, with a
+// detail that says which it is.
 func Presented(h http.Header, p Place) (string, error) {
-	secret := ""
-	for _, name := range [...]string{authorization, "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
+	secret, empty := "", ""
+	for _, name := range keyHeaders {
 		for _, value := range h[name] {
 			value = stripBearer(strings.Trim(value, " \t"))
 			switch {
-			case value == "" || value == secret:
-			case secret != "" || !presentable(value):
-				return "", modelgate.ErrUnauthorized
+			case value == "":
+				empty = name
+			case value == secret:
+			case secret != "":
+				return "", refused("the headers hold two different keys; send one")
+			case !presentable(value):
+				return "", notKey(value)
 			default:
 				secret = value
 			}
@@ -44,7 +52,7 @@ func Presented(h http.Header, p Place) (string, error) {
 		}
 	}
 	if secret == "" {
-		return "", modelgate.ErrUnauthorized
+		return "", noKey(h, p, empty)
 	}
 	return secret, nil
 }

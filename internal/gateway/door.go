@@ -40,7 +40,10 @@ var doors = [...]door{
 }
 
 // errNoDoor answers any other path of the doors' namespace.
-func errNoDoor() error {
+func errNoDoor(path string) error {
+	if meant := meantPath(path); meant != "" {
+		return errMeant(meant)
+	}
 	var list []string
 	for i := range doors {
 		list = append(list, doors[i].path)
@@ -53,7 +56,7 @@ func errNoDoor() error {
 func (g *Gateway) resolveDoor(c *call) error {
 	d := g.doors[c.r.URL.Path]
 	if d == nil {
-		return errNoDoor()
+		return errNoDoor(c.r.URL.Path)
 	}
 	if c.r.Method != http.MethodPost {
 		c.w.Header().Set("Allow", http.MethodPost)
@@ -72,10 +75,10 @@ func (g *Gateway) resolveDoor(c *call) error {
 		return err
 	}
 	if !strings.Contains(slug, "/") {
-		return modelgate.ErrBareModel(slug)
+		return c.suggest(modelgate.ErrBareModel(slug), slug, d)
 	}
 	if c.model = c.snapshot.Catalog.Find(slug); c.model == nil {
-		return modelgate.ErrUnknownSlug(slug)
+		return c.suggest(modelgate.ErrUnknownSlug(slug), slug, d)
 	}
 	if c.model.Kind != d.kind {
 		return modelgate.ErrWrongKind(slug, c.model.Kind, d.kind)

@@ -21,6 +21,15 @@ func proxyRoute(r *http.Request, p *provider.Provider) (path string, route *prov
 	return path, route, captures
 }
 
+// errNotPermitted refuses a path of a provider. Where /v1 is what it lacks, it says
+// so.
+func errNotPermitted(method string, p *provider.Provider, path string) error {
+	if route, _ := p.Route(method, "/v1"+path); route == nil {
+		return modelgate.ErrPathNotPermitted
+	}
+	return &modelgate.DetailError{Err: modelgate.ErrPathNotPermitted, Detail: "the path is /" + p.Name() + "/v1" + path + ": check the client's base URL"}
+}
+
 // resolveProxy finds out which models a call on a provider's own path names.
 // Path, query and body go on as they came.
 func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, row *provider.Route, captures target.Captures) error {
@@ -28,7 +37,7 @@ func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, row *
 		return modelgate.Errorf(modelgate.BadRequest, "protocol upgrades (WebSocket, realtime) are not supported; use the HTTP endpoints")
 	}
 	if row == nil {
-		return modelgate.ErrPathNotPermitted
+		return errNotPermitted(c.r.Method, p, path)
 	}
 	q, err := g.read(c)
 	if err != nil {

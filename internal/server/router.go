@@ -72,7 +72,7 @@ func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if path == "/" && rt.home(w, r) {
 		return
 	}
-	rt.refuse(w, r, modelgate.Errorf(modelgate.NotFound, "no such path"))
+	rt.refuse(w, r, gateway.NoSuchPath(path))
 }
 
 // home redirects a browser that opens the gateway's address to the dashboard. It

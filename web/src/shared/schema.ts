@@ -1014,7 +1014,7 @@ export interface components {
             type: "bad_request" | "unauthorized" | "forbidden" | "region_policy" | "budget_exceeded" | "insufficient_balance" | "not_found" | "conflict" | "gone" | "request_too_large" | "rate_limited" | "bad_gateway" | "unavailable" | "internal" | "internal_error";
             /** @description What went wrong, for people. */
             message: string;
-            /** @description What would remove the cause, where the message does not say it: what a strict budget needs to know of a call. */
+            /** @description What would remove the cause, where the message does not say it: what a strict budget needs to know of a call, what was sent instead of a gateway key, the nearest slugs. */
             detail?: string;
         };
         ModelPrices: {
