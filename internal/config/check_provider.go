@@ -80,9 +80,16 @@ func (p *Provider) checkCredentials(d *document, path string) {
 		}
 	}
 	unneeded := p.Auth != nil && *p.Auth == Auth{} || slices.Contains(keyless, p.Format) || p.Identity != nil
-	if !unneeded && p.CredentialFile == "" && len(p.keys()) == 0 {
-		d.warn(path, "has no credential; its calls will fail with 500 until it has one")
+	if unneeded || p.CredentialFile != "" || len(p.keys()) > 0 {
+		return
 	}
+	for _, key := range []string{path + ".credential", element(path+".credentials", 0)} {
+		if variable := d.emptied[key]; variable != "" {
+			d.warn(key, "has no credential: the environment variable %s is empty or not set; calls will fail with 500 until it has one", variable)
+			return
+		}
+	}
+	d.warn(path, "has no credential; its calls will fail with 500 until it has one")
 }
 
 // maxCredential bounds a key, in bytes.

@@ -273,6 +273,8 @@ func TestWarnings(t *testing.T) {
   - {name: a, format: openai, base_url: http://a, credential: "${KEY:-}"}
   - {name: b, format: openai, base_url: http://b, auth: none}
   - {name: c, format: ollama, base_url: http://c}
+  - {name: d, format: openai, base_url: http://d}
+  - {name: e, format: openai, base_url: http://e, credentials: ["${OTHER:-}"]}
 catalog:
   - slug: x/y
     kind: llm
@@ -288,10 +290,12 @@ prices:
 		t.Fatalf("faults %v", faults)
 	}
 	want := []string{
-		"2:5: providers[0]: has no credential; its calls will fail with 500 until it has one",
-		"9:19: catalog[0].routes[0].provider: no provider called \"missing\" is configured; calls will fail with 502",
-		"11:17: catalog_files[0]: matches no file",
-		"13:16: prices[0].provider: no provider called \"gone\" is configured; calls will fail with 502",
+		"2:63: providers[0].credential: has no credential: the environment variable KEY is empty or not set; calls will fail with 500 until it has one",
+		"5:5: providers[3]: has no credential; its calls will fail with 500 until it has one",
+		"6:65: providers[4].credentials[0]: has no credential: the environment variable OTHER is empty or not set; calls will fail with 500 until it has one",
+		"11:19: catalog[0].routes[0].provider: no provider called \"missing\" is configured; calls will fail with 502",
+		"13:17: catalog_files[0]: matches no file",
+		"15:16: prices[0].provider: no provider called \"gone\" is configured; calls will fail with 502",
 	}
 	if diff := cmp.Diff(want, shown(filepath.Dir(path), warnings)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -180,6 +180,9 @@ func (d *document) scalar(path string, n ast.Node, field reflect.Value) {
 		return
 	}
 	text, named, err := expand(s.text, d.loader.env)
+	if named && text == "" {
+		d.emptied[path] = variableOf(s.text)
+	}
 	if err == nil {
 		s.text = text
 		if named {

@@ -61,6 +61,8 @@ type document struct {
 	places map[string]place
 	nulls  map[string]bool // keys whose value is null
 	faulty map[string]bool
+	// emptied are the keys whose value a variable made empty, and its name.
+	emptied map[string]string
 }
 
 // place is where a key is written.
@@ -100,7 +102,10 @@ func readFile(path string) ([]byte, error) {
 
 // parse makes a document of a text; nil when it is no YAML.
 func (l *loader) parse(file string, text []byte) *document {
-	d := &document{loader: l, file: file, places: make(map[string]place), nulls: make(map[string]bool), faulty: make(map[string]bool)}
+	d := &document{
+		loader: l, file: file, places: make(map[string]place), nulls: make(map[string]bool), faulty: make(map[string]bool),
+		emptied: make(map[string]string),
+	}
 	text = bytes.TrimPrefix(text, []byte("\ufeff")) // some editors begin a file with a byte order mark
 	if line := tooDeep(text); line > 0 {
 		l.faults = append(l.faults, Fault{file, line, 1, fmt.Sprintf("is nested more than %d levels deep", maxDepth)})

@@ -44,6 +44,17 @@ func expand(s string, env func(string) (string, bool)) (text string, named bool,
 	return text, named, nil
 }
 
+// variableOf is the name of the first variable in a value, "" for none.
+func variableOf(s string) string {
+	for _, match := range dollar.FindAllString(s, -1) {
+		if inner, ok := strings.CutPrefix(match, "${"); ok {
+			name, _, _ := strings.Cut(strings.TrimSuffix(inner, "}"), ":-")
+			return name
+		}
+	}
+	return ""
+}
+
 // variable is the value of ${NAME} or ${NAME:-default}.
 func variable(match string, env func(string) (string, bool)) (string, error) {
 	if match == "$" {
