@@ -16,7 +16,7 @@ var (
 	// Any reads replies of a provider whose format nobody described: the
 	// shape of the reply decides.
 	Any = &Reader{name: "any", members: quoted("usage", "usageMetadata", "billed_units"), read: anyShape,
-		whole: quoted("usage", "usageMetadata", "meta", "x_groq", "response", "output", "candidates"),
+		whole: quoted("usage", "usage_info", "usageMetadata", "meta", "x_groq", "response", "output", "candidates"),
 		ends:  []string{"message_stop", "response.completed", "response.incomplete", "response.failed"}, finish: addWithoutUsage,
 		anyText: true, items: true}
 )

@@ -38,7 +38,7 @@ var (
 
 // chatFigures are the objects that may state the usage of a chat: OpenAI's,
 // Groq's and Cohere's.
-func chatFigures() [][]byte { return quoted("usage", "x_groq", "meta") }
+func chatFigures() [][]byte { return quoted("usage", "usage_info", "x_groq", "meta") }
 
 // sums are the figures of an inclusive usage object before they are split.
 type sums struct {
