@@ -3,7 +3,6 @@ package cli
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
@@ -167,10 +166,7 @@ func (op *operation) keysByPrefix(prefix string) ([]keyRow, error) {
 // input is no terminal.
 func (a *app) readSecret(prompt string) (string, error) {
 	if f, ok := a.Stdin.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
-		fmt.Fprint(a.Stderr, prompt)
-		text, err := term.ReadPassword(int(f.Fd()))
-		fmt.Fprintln(a.Stderr)
-		return strings.TrimSpace(string(text)), err
+		return askHidden(f, a.Stderr, prompt)
 	}
 	line := ""
 	if a.Stdin != nil {
@@ -183,4 +179,23 @@ func (a *app) readSecret(prompt string) (string, error) {
 		return "", errors.New("no key on standard input; pipe one in, or use --id or --prefix")
 	}
 	return line, nil
+}
+
+// askHidden reads a line from a terminal that does not show it. The terminal is
+// silent before the prompt appears, so that nothing pasted early is shown.
+func askHidden(f *os.File, out io.Writer, prompt string) (string, error) {
+	before, err := term.MakeRaw(int(f.Fd()))
+	if err != nil {
+		return "", err
+	}
+	defer term.Restore(int(f.Fd()), before) // a terminal that is gone needs nothing
+	dialog := struct {
+		io.Reader
+		io.Writer
+	}{f, out}
+	text, err := term.NewTerminal(dialog, "").ReadPassword(prompt)
+	if errors.Is(err, io.EOF) {
+		return "", errors.New("no key was entered")
+	}
+	return strings.TrimSpace(text), err
 }
