@@ -106,7 +106,7 @@ func TestTablesLineUp(t *testing.T) {
 	b.customer(t, "bakery")
 	head, row, _ := strings.Cut(b.command(t, exitOK, nil, "subaccount", "list"), "\n")
 	// The two wide characters take two columns each.
-	if at := strings.Index(head, "STATUS"); strings.Index(string([]rune(row)), "active") < 0 || []rune(row)[at-2] != 'a' {
+	if at := strings.Index(head, "STATUS"); !strings.Contains(row, "active") || []rune(row)[at-2] != 'a' {
 		t.Errorf("the status does not stand below its head:\n%s\n%s", head, row)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -291,7 +292,12 @@ func RunBinary(t testing.TB, env []string, args ...string) (stdout, stderr strin
 func run(t testing.TB, binary string, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := exec.Command(binary, args...)
-	cmd.Env = env
+	// A busy machine's database takes longer to begin a connection than a
+	// command waits by itself.
+	if env == nil {
+		env = os.Environ()
+	}
+	cmd.Env = append(slices.Clone(env), "PGCONNECT_TIMEOUT=60")
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	err := cmd.Run()
