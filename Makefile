@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-full generate check bench bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized man check-deploy release check-release clean
+.PHONY: help run test test-short test-full generate check bench bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-prices prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized man check-deploy release check-release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -48,6 +48,9 @@ prove-money: build ## budgets that hold at every moment, at full size, and what 
 	go test -count=1 -v -timeout 1h -run 'TestEveryOrderOfEvents' ./internal/budget -states 600000
 	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestMoney' ./test/e2e -full
 	go run ./bench -unbudgeted -rounds 6 -slice 12s -targets 'interval|no budgets' -only '^door, 1 KB, c=(32|256)$$'
+
+prove-prices: ## what calls cost, against second computations, 100,000 cases each (half an hour)
+	go test ./internal/pricing -count=1 -timeout 1h -rapid.checks 100000 -run 'CostIsExact|BoundIsNeverBelowCost|CostGrowsWithEachUnit|EvidenceCost'
 
 prove-scale: ## three instances at 1,000 calls a second lose nothing while everything restarts (two minutes)
 	go test -count=1 -v -timeout 30m -run 'TestScale' ./test/e2e -full
