@@ -194,7 +194,7 @@ func nodeModules(t *testing.T) string {
 // TestJavaScriptSDKs runs the JavaScript SDKs' own suite against the gateway.
 func TestJavaScriptSDKs(t *testing.T) {
 	t.Parallel()
-	cmd := exec.Command("node", "--test")
+	cmd := exec.Command("node", "--test", "sdk.test.mjs")
 	cmd.Dir = nodeModules(t)
 	b := newBench(t, testkit.GatewayOptions{})
 	cmd.Env = append(os.Environ(), "GATEWAY_URL="+b.URL, "GATEWAY_KEY="+b.key)
