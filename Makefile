@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-full generate check bench bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-prices prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized man check-deploy release check-release clean
+.PHONY: help run test test-short test-full test-agents generate check bench bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-prices prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized man check-deploy release check-release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -15,6 +15,9 @@ test-short: ## run the tests that need nothing but Go (a minute)
 
 test-full: ## run everything with the race detector, and fuzz (an hour)
 	scripts/test full
+
+test-agents: ## install coding agents into a cache and run their pages in docs/clients (five minutes)
+	scripts/agents
 
 generate: ## write the clients and the reference anew from internal/openapi/openapi.yaml
 	scripts/generate

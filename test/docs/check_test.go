@@ -124,7 +124,9 @@ func (p *page) wrongModels(t *testing.T, b *block) (problems []string) {
 		}
 	}
 	for _, m := range slices.Concat(slug.FindAllStringSubmatch(b.text, -1), member.FindAllStringSubmatch(b.text, -1)) {
-		if !known[m[1]] && !own[m[1]] {
+		// Clients that know several providers put the name of this one first.
+		name := strings.TrimPrefix(m[1], "modelgate/")
+		if !known[name] && !own[name] {
 			problems = append(problems, fmt.Sprintf("model %s is neither in the starter catalog nor simulated", m[1]))
 		}
 	}

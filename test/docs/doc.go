@@ -9,6 +9,7 @@
 //	<!-- output -->           the block before prints this; … stands for anything
 //	<!-- new terminal -->     the command keeps running; it starts a gateway
 //	<!-- not run: REASON -->  the block cannot run here
+//	<!-- agent: NAME -->      the block starts that coding agent; make test-agents runs it
 //
 // "go test -v -run Pages ./test/docs" lists every block with what became of it.
 package docs

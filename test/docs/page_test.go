@@ -1,6 +1,7 @@
 package docs
 
 import (
+	"flag"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,6 +14,8 @@ import (
 
 // root is the folder of the repository, seen from this package.
 const root = "../.."
+
+var agents = flag.Bool("agents", false, "run the blocks that start coding agents, which scripts/agents installs")
 
 // page is a document.
 type page struct {
@@ -30,6 +33,7 @@ type block struct {
 	// What the comment before it says.
 	file        string
 	notRun      string // the reason
+	agent       string // the program that it starts
 	output      bool
 	newTerminal bool
 }
@@ -103,6 +107,8 @@ func (b *block) direct(before string) error {
 		b.file = rest
 	case word == "not run" && rest != "":
 		b.notRun = rest
+	case word == "agent" && rest != "":
+		b.agent = rest
 	case word == "output":
 		b.output = true
 	case word == "new terminal":
@@ -121,7 +127,7 @@ func (b *block) snippet() bool { return b.language == "js" || b.language == "go"
 
 // runs says whether the block is run.
 func (b *block) runs() bool {
-	return b.notRun == "" && b.file == "" && !b.output && (b.shell() || b.snippet())
+	return b.notRun == "" && b.file == "" && !b.output && (b.shell() || b.snippet()) && (b.agent == "" || *agents)
 }
 
 func TestParseBlocks(t *testing.T) {

@@ -44,6 +44,8 @@ func (p *page) report() (lines []string) {
 		switch {
 		case b.notRun != "":
 			fate = "not run: " + b.notRun
+		case b.agent != "" && !*agents:
+			fate = "not run: it starts " + b.agent + "; make test-agents runs it"
 		case b.file != "":
 			fate = "written to " + b.file
 		case b.output:
@@ -86,6 +88,9 @@ func (w *world) run(t *testing.T) {
 		} else {
 			_, shown = console(b.text)
 		}
+		if before := w.page.blocks[ran]; before.agent != "" && !*agents {
+			continue
+		}
 		printed, err := os.ReadFile(w.log(ran))
 		if err != nil {
 			t.Errorf("line %d: no block before it ran: %v", b.line, err)
@@ -106,7 +111,7 @@ func (w *world) script(t *testing.T) string {
 		text := w.localize(b.text)
 		switch {
 		case b.file != "":
-			fmt.Fprintf(&s, "cat >%s <<'END-OF-FILE'\n%sEND-OF-FILE\n", b.file, text)
+			fmt.Fprintf(&s, "mkdir -p $(dirname %[1]s)\ncat >%[1]s <<'END-OF-FILE'\n%[2]sEND-OF-FILE\n", b.file, text)
 			continue
 		case !b.runs():
 			continue
