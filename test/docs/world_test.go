@@ -109,7 +109,7 @@ var (
 func (w *world) needsGateway() bool {
 	uses := false
 	for _, b := range w.page.blocks {
-		if !b.runs() {
+		if !b.runs() && b.file == "" {
 			continue
 		}
 		if strings.Contains(b.text, "modelgate serve") || startsDev.MatchString(b.text) {
