@@ -40,6 +40,19 @@ func (p Period) Start(t time.Time) time.Time {
 	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC)
 }
 
+// End is the first instant after the period that holds t; the zero time for
+// Total.
+func (p Period) End(t time.Time) time.Time {
+	start := p.Start(t)
+	switch p {
+	case Total:
+		return start
+	case Month:
+		return start.AddDate(0, 1, 0)
+	}
+	return start.AddDate(0, 0, 1)
+}
+
 // MaxBudget is the largest limit of a budget.
 const MaxBudget = 1_000_000_000 * USD
 

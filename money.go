@@ -208,6 +208,14 @@ func (n Nano) Billed(m Markup) Nano {
 	return v
 }
 
+// BilledInMicros is Billed in whole millionths of a dollar, at least one. An end
+// customer sees limits so: in nano-dollars, the rounding of a limit that it
+// sets itself would reveal the markup.
+func (n Nano) BilledInMicros(m Markup) Nano {
+	const grain = USD / 1_000_000
+	return max(n.Billed(m).Add(grain/2)/grain, 1) * grain
+}
+
 // Unbilled is the cost whose billed price is n, as near as a Nano can be, and
 // at least 1 for an n above 0.
 func (n Nano) Unbilled(m Markup) Nano {

@@ -166,7 +166,7 @@ func (e *Enforcer) Reserve(ctx context.Context, c *modelgate.Caller, at time.Tim
 		return Reservation{}, c.Budgets[n-1].Refusal() // a balance, which comes first, may be larger
 	}
 	amount = min(max(amount, 1), modelgate.MaxBudget)
-	r := reserveRequest{enforcer: e, account: e.account(c.ClientID), caller: c, amount: amount}
+	r := reserveRequest{enforcer: e, account: e.account(c.ClientID), caller: c, amount: amount, at: at}
 	r.day, r.month = e.calendar(at)
 	if h, ok := r.fast(); ok {
 		return h, nil

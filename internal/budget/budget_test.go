@@ -204,6 +204,12 @@ func TestStrictAdmitsOnlyWhatFits(t *testing.T) {
 		t.Errorf("the log does not say %s:\n%s", want, &log)
 	}
 	asked := x.Stats().Asks
+	unbound := *c
+	unbound.SubAccountID = ""
+	_, refused := x.reserve(&unbound, 5)
+	if l, ok := errors.AsType[*modelgate.LimitError](refused); !ok || l.State.Used != 7 || l.State.Remaining != 3 || l.State.Needed != 5 {
+		t.Errorf("5 of 3 without asking the store: %+v", l)
+	}
 	if _, err := x.reserve(c, 5); !errors.Is(err, modelgate.ErrBudget) || x.Stats().Asks != asked {
 		t.Errorf("a dearer call right after a refusal: %v, %d asks", err, x.Stats().Asks-asked)
 	}

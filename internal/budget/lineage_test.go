@@ -1,6 +1,7 @@
 package budget
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"testing"
@@ -43,7 +44,7 @@ func TestHoldOfALineage(t *testing.T) {
 		for i := range c.Budgets {
 			c.Budgets[i].Revision = 2
 		}
-		if _, err := x.Reserve(t.Context(), c, moment, 1000); err != modelgate.ErrBudget {
+		if _, err := x.Reserve(t.Context(), c, moment, 1000); !errors.Is(err, modelgate.ErrBudget) {
 			t.Errorf("an ancestor's budget is used up: %v", err)
 		}
 	})

@@ -17,6 +17,7 @@ type reserveRequest struct {
 	account    *account
 	caller     *modelgate.Caller
 	amount     modelgate.Nano
+	at         time.Time // whose periods count
 	day, month int64
 	began      time.Time // once the leases at hand were not enough
 }
@@ -286,12 +287,11 @@ func (r *reserveRequest) first(asking []*counterLease, answers []modelgate.Held)
 	return modelgate.ErrBudget
 }
 
-// refused is the refusal of a budget. The client is not told whether nothing is
-// left of it, or less than the call may cost.
+// refused is the refusal of a budget of which so much is left.
 func (r *reserveRequest) refused(b *modelgate.Budget, left modelgate.Nano) error {
 	r.enforcer.Log.Debug("budget refuses a call", "client_id", r.caller.ClientID, "key_id", r.caller.KeyID, "scope", b.Level, "id", b.ID,
 		"period", b.Period, "limit_usd", b.Limit, "left_usd", left, "reserve_usd", r.amount)
-	return b.Refusal()
+	return r.caller.Refuse(b, b.Limit-left, r.amount, r.at)
 }
 
 // admit notes that the reservation stands.

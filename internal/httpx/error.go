@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
 	"modelgate"
@@ -54,6 +55,11 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error, s Surface) {
 	if detailed, ok := errors.AsType[*modelgate.DetailError](err); ok {
 		body = append(body, `,"detail":`...)
 		body = appendString(body, detailed.Detail)
+	}
+	if limited, ok := errors.AsType[*modelgate.LimitError](err); ok {
+		if state, err := json.Marshal(&limited.State); err == nil {
+			body = append(append(body, `,"limit":`...), state...)
+		}
 	}
 	body = append(body, "}}\n"...)
 

@@ -25,6 +25,9 @@ func TestWriteError(t *testing.T) {
 	}{
 		{modelgate.ErrUnauthorized, httpx.Management, 401, `{"error":{"type":"unauthorized","message":"invalid gateway key"}}`, "X-Should-Retry: false", "Retry-After"},
 		{modelgate.ErrBudget, httpx.Inference, 402, `{"error":{"type":"budget_exceeded","message":"budget limit reached"}}`, "X-Should-Retry: false", ""},
+		{&modelgate.LimitError{Err: modelgate.ErrBudget, State: modelgate.LimitState{Kind: modelgate.LimitBudget, Scope: modelgate.LevelKey, ID: "k", Unit: modelgate.UnitUSD, Limit: 5}},
+			httpx.Inference, 402, `{"error":{"type":"budget_exceeded","message":"budget limit reached",` +
+				`"limit":{"kind":"budget","scope":"key","id":"k","unit":"usd","limit":0.000000005,"used":0,"remaining":0,"needed":0,"resets_at":null}}}`, "X-Should-Retry: false", "Retry-After"},
 		{modelgate.ErrMissingScope(modelgate.StatsRead), httpx.Management, 403, `{"error":{"type":"forbidden","message":"missing required scope: stats:read"}}`, "X-Should-Retry: false", ""},
 		{fmt.Errorf("find: %w", modelgate.Errorf(modelgate.NotFound, "x")), httpx.Management, 404, `{"error":{"type":"not_found","message":"x"}}`, "X-Should-Retry: false", ""},
 		{modelgate.ErrCredentialGone, httpx.Inference, 410, `{"error":{"type":"gone","message":"credential rotated after task creation; re-issue the task"}}`, "X-Should-Retry: false", ""},

@@ -23,8 +23,8 @@ const (
 
 // Limiter is what keeps limits: Local or Shared.
 type Limiter interface {
-	// Enter admits a request of a key or refuses it with ErrRateLimited. A
-	// refused request counts against nothing. The limits are the caller's;
+	// Enter admits a request of a key or refuses it with ErrRateLimited, in a
+	// *modelgate.LimitError where the key's own limits refuse. A refused request counts against nothing. The limits are the caller's;
 	// what they leave open is the configuration's. It counts against the keys
 	// above it as well, against all or none.
 	Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind, above ...modelgate.Ancestor) (Pass, error)
@@ -32,6 +32,7 @@ type Limiter interface {
 
 // figures are the limits that bind, worked out from what is set.
 type figures struct {
+	rate     int64         // requests a second; 0: unlimited
 	interval time.Duration // between requests at the steady rate; 0: unlimited
 	burst    int64         // requests at once after a pause, at least 1
 	places   int64         // calls at once; 0: unlimited, or none needed
@@ -46,6 +47,7 @@ const longest = 100 * 365 * 24 * time.Hour
 func bind(l modelgate.Limits, k Kind) figures {
 	var f figures
 	if rate := value(l.RequestsPerSecond); rate > 0 {
+		f.rate = rate
 		f.interval = time.Second / time.Duration(rate)
 		f.burst = value(l.Burst)
 		if f.burst <= 0 {
@@ -64,6 +66,25 @@ func value(v *int) int64 {
 		return 0
 	}
 	return int64(*v)
+}
+
+// spent is the refusal of a request of a key whose bucket is empty.
+func (f figures) spent(key modelgate.KeyID) error {
+	return refuse(key, modelgate.LimitState{
+		Unit: modelgate.UnitRequests, Window: "second", Limit: modelgate.WholeUnits(f.rate), Used: modelgate.WholeUnits(f.burst),
+	})
+}
+
+// crowded is the refusal of a call of a key that has so many already.
+func (f figures) crowded(key modelgate.KeyID, inside int64) error {
+	return refuse(key, modelgate.LimitState{
+		Unit: modelgate.UnitConcurrency, Limit: modelgate.WholeUnits(f.places), Used: modelgate.WholeUnits(inside),
+	})
+}
+
+func refuse(key modelgate.KeyID, l modelgate.LimitState) error {
+	l.Kind, l.Scope, l.ID, l.Needed = modelgate.LimitRate, modelgate.LevelKey, string(key), modelgate.WholeUnits(1)
+	return &modelgate.LimitError{Err: modelgate.ErrRateLimited, State: l}
 }
 
 // free reports whether nothing binds.
@@ -107,13 +128,13 @@ func climb(g gates, pass Pass, key modelgate.KeyID, f figures, kind Kind, above 
 	taken := []drawn{{key, f}}
 	for i := range above {
 		f := bind(above[i].Limits, kind)
-		next, err := g.enterOne(above[i].KeyID, f)
-		if err != nil {
+		next, refused := g.enterOne(above[i].KeyID, f)
+		if refused != nil {
 			pass.Release()
 			for _, d := range taken {
 				g.refund(d.key, d.figures)
 			}
-			return Pass{}, err
+			return Pass{}, modelgate.ErrRateLimited // without the figures of a key above
 		}
 		below := pass
 		next.below, pass = &below, next
@@ -200,8 +221,11 @@ func (l *Local) enterOne(key modelgate.KeyID, f figures) (Pass, error) {
 	if g == nil {
 		g = s.add(key, now)
 	}
-	if f.places > 0 && g.inside >= f.places || !g.take(f, now) {
-		return Pass{}, modelgate.ErrRateLimited
+	if f.places > 0 && g.inside >= f.places {
+		return Pass{}, f.crowded(key, g.inside)
+	}
+	if !g.take(f, now) {
+		return Pass{}, f.spent(key)
 	}
 	if f.places == 0 {
 		return Pass{}, nil

@@ -1,6 +1,7 @@
 package ratelimit_test
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -24,10 +25,10 @@ func limits(rate, burst, concurrency int) modelgate.Limits {
 func admitted(t *testing.T, l ratelimit.Limiter, n int, key modelgate.KeyID, li modelgate.Limits, k ratelimit.Kind) (passes []ratelimit.Pass) {
 	t.Helper()
 	for range n {
-		switch pass, err := l.Enter(key, li, k); err {
-		case nil:
+		switch pass, err := l.Enter(key, li, k); {
+		case err == nil:
 			passes = append(passes, pass)
-		case modelgate.ErrRateLimited:
+		case errors.Is(err, modelgate.ErrRateLimited):
 		default:
 			t.Fatalf("Enter: %v", err)
 		}

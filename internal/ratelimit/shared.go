@@ -21,7 +21,8 @@ const (
 )
 
 // enterScript draws a request from a key's bucket and takes a place among
-// its calls, both or neither, on the clock of Redis.
+// its calls, both or neither, on the clock of Redis. It answers 1, 0 where the
+// bucket is empty, or the number of calls below 0 where there are too many.
 //
 // KEYS: the bucket, the places. ARGV: interval in µs (0: no rate), burst,
 // places (0: none needed), how long a place is leased in µs, its name.
@@ -32,7 +33,8 @@ local interval, burst, places = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(A
 local exact = function(x) return string.format('%.3f', x) end
 if places > 0 then
 	redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', exact(now))
-	if redis.call('ZCARD', KEYS[2]) >= places then return 0 end
+	local inside = redis.call('ZCARD', KEYS[2])
+	if inside >= places then return -inside end
 end
 if interval > 0 then
 	local most = now + burst * interval
@@ -171,21 +173,24 @@ func (s *Shared) enterOne(key modelgate.KeyID, f figures) (Pass, error) {
 	if s.leftAlone() {
 		return s.fallBack(key, f)
 	}
-	pass, admitted, err := s.ask(key, f)
+	pass, answer, err := s.ask(key, f)
 	if err != nil {
 		s.lost(err)
 		return s.fallBack(key, f)
 	}
 	s.answers()
-	if !admitted {
-		return Pass{}, modelgate.ErrRateLimited
+	switch {
+	case answer < 0:
+		return Pass{}, f.crowded(key, -answer)
+	case answer == 0:
+		return Pass{}, f.spent(key)
 	}
 	return pass, nil
 }
 
-// ask runs the script. Where the answer does not come, the place may have
+// ask runs the script and returns its answer too. Where the answer does not come, the place may have
 // been taken all the same, so its lease is given back by Run.
-func (s *Shared) ask(key modelgate.KeyID, f figures) (Pass, bool, error) {
+func (s *Shared) ask(key modelgate.KeyID, f figures) (Pass, int64, error) {
 	names := []string{bucket(key), "modelgate:limit:{" + string(key) + "}:calls"}
 	place := &lease{shared: s, places: names[1]}
 	if f.places > 0 {
@@ -202,9 +207,9 @@ func (s *Shared) ask(key modelgate.KeyID, f figures) (Pass, bool, error) {
 		s.keep(place)
 	}
 	if err != nil || got != 1 || f.places == 0 {
-		return Pass{}, got == 1, err
+		return Pass{}, got, err
 	}
-	return Pass{lease: place}, true, nil
+	return Pass{lease: place}, got, nil
 }
 
 func (s *Shared) fallBack(key modelgate.KeyID, f figures) (Pass, error) {

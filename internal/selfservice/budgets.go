@@ -48,21 +48,13 @@ func (a *API) budgets(ctx context.Context, by actor, _ nothing) ([]budgetView, e
 			v.Owner = found.Owner
 		}
 		if by.SubAccountID != "" {
-			v.Limit, v.Spend = billedLimit(v.Limit, by.Markup), v.Spend.Billed(by.Markup)
+			v.Limit, v.Spend = v.Limit.BilledInMicros(by.Markup), v.Spend.Billed(by.Markup)
 			if v.Owner != "" {
 				v.Owner = resellers
 			}
 		}
 		return v
 	}), nil
-}
-
-// billedLimit is a limit as the end customer sees it, in whole millionths of a
-// dollar. In nano-dollars, the rounding of a limit that the customer sets itself
-// would reveal the markup.
-func billedLimit(n modelgate.Nano, m modelgate.Markup) modelgate.Nano {
-	const grain = modelgate.USD / 1_000_000
-	return max(n.Billed(m).Add(grain/2)/grain, 1) * grain
 }
 
 // newBudget is the body of PUT /gw/budgets.

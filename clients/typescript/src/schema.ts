@@ -1016,6 +1016,45 @@ export interface components {
             message: string;
             /** @description What would remove the cause, where the message does not say it: what a strict budget needs to know of a call, what was sent instead of a gateway key, the nearest slugs. */
             detail?: string;
+            limit?: components["schemas"]["Limit"];
+        };
+        /**
+         * @description The limit that refused a call with 402 or 429. A key that is bound to a sub-account reads of its own limits and its
+         *     sub-account's budgets alone, amounts as billed. It is absent where a limit above refused, and where a strict budget
+         *     refused a call whose cost has no bound.
+         */
+        Limit: {
+            /** @enum {string} */
+            kind: "budget" | "balance" | "rate";
+            scope: components["schemas"]["BudgetScope"];
+            /**
+             * Format: uuid
+             * @description Of the sub-account or key; absent for scope client.
+             */
+            id?: string;
+            /**
+             * @description Concurrency is calls at once.
+             * @enum {string}
+             */
+            unit: "usd" | "requests" | "concurrency";
+            period?: components["schemas"]["Period"];
+            /**
+             * @description Of a rate.
+             * @enum {string}
+             */
+            window?: "second";
+            /** @description Of a balance the sum of its credits; of a rate the requests a second. */
+            limit: number;
+            /** @description Spent and reserved by open calls; of a rate what was drawn from the bucket, whose size is the burst. */
+            used: number;
+            remaining: number;
+            /** @description What the call would have reserved. */
+            needed: number;
+            /**
+             * Format: date-time
+             * @description End of the period; null for a balance and a rate.
+             */
+            resets_at: string | null;
         };
         ModelPrices: {
             slug: string;

@@ -1,0 +1,105 @@
+package modelgate
+
+import (
+	"math"
+	"time"
+)
+
+// LimitKind says what kind of limit refuses or binds a call.
+type LimitKind string
+
+// The kinds.
+const (
+	LimitBudget  LimitKind = "budget"
+	LimitBalance LimitKind = "balance"
+	LimitRate    LimitKind = "rate"
+)
+
+// LimitUnit is what a limit counts.
+type LimitUnit string
+
+// The units. Concurrency is calls at once.
+const (
+	UnitUSD         LimitUnit = "usd"
+	UnitRequests    LimitUnit = "requests"
+	UnitConcurrency LimitUnit = "concurrency"
+)
+
+// LimitState is a limit that binds a caller and how much of it is used, as
+// answers show it. The figures are billionths of the unit, as Nano is of a dollar.
+type LimitState struct {
+	Kind   LimitKind `json:"kind"`
+	Scope  Level     `json:"scope"`
+	ID     string    `json:"id,omitempty"` // of the sub-account or key; "" for scope client
+	Unit   LimitUnit `json:"unit"`
+	Period Period    `json:"period,omitempty"` // of a budget
+	Window string    `json:"window,omitempty"` // of a rate: "second"
+	Limit  Nano      `json:"limit"`
+	// Used is what is booked and what open calls have reserved. Of a rate it is
+	// what was drawn from the bucket and has not come back.
+	Used      Nano       `json:"used"`
+	Remaining Nano       `json:"remaining"` // ≥ 0
+	Needed    Nano       `json:"needed"`    // what the refused call would reserve
+	ResetsAt  *time.Time `json:"resets_at"` // nil: never, or little by little
+}
+
+// WholeUnits is a number of requests or calls as LimitState holds it. A number
+// that it cannot hold counts as the largest.
+func WholeUnits(n int64) Nano { return Nano(min(n, math.MaxInt64/int64(USD))) * USD }
+
+// LimitError is the refusal of a call by a limit whose figures the caller may
+// see.
+type LimitError struct {
+	Err   *Error
+	State LimitState
+}
+
+// Error returns the message, without the figures.
+func (e *LimitError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error that the figures are about.
+func (e *LimitError) Unwrap() error { return e.Err }
+
+// Sees reports whether the caller may see the figures of a budget. A key that
+// is bound to a sub-account sees those of its sub-account and its own; what
+// binds it from above is its reseller's business.
+func (c *Caller) Sees(b *Budget) bool {
+	return c.SubAccountID == "" || b.Level != LevelClient && b.Generation == 0
+}
+
+// Refuse is the refusal by one of the caller's budgets of a call admitted at an
+// instant, with the figures where the caller may see them. It is a *LimitError
+// or the budget's plain Refusal.
+func (c *Caller) Refuse(b *Budget, used, needed Nano, at time.Time) error {
+	if !c.Sees(b) {
+		return b.Refusal()
+	}
+	return &LimitError{Err: b.Refusal(), State: c.stateOf(b, used, needed, at)}
+}
+
+// stateOf is a budget of the caller's as it may see it: as billed where the key
+// is bound to a sub-account.
+func (c *Caller) stateOf(b *Budget, used, needed Nano, at time.Time) LimitState {
+	l := LimitState{
+		Kind: LimitBudget, Scope: b.Level, ID: b.ID, Unit: UnitUSD, Period: b.Period,
+		Limit: b.Limit, Used: max(used, 0), Needed: needed,
+	}
+	if b.Level == LevelClient {
+		l.ID = ""
+	}
+	if b.IsBalance() {
+		l.Kind, l.Period = LimitBalance, ""
+	} else {
+		end := b.Period.End(at)
+		l.ResetsAt = &end
+	}
+	if c.SubAccountID != "" {
+		l.Limit = l.Limit.BilledInMicros(c.Markup)
+		l.Needed = l.Needed.BilledInMicros(c.Markup)
+		if l.Used > 0 {
+			l.Used = l.Used.BilledInMicros(c.Markup)
+		}
+	}
+	l.Remaining = max(l.Limit-l.Used, 0)
+	return l
+}
