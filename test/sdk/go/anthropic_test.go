@@ -14,11 +14,11 @@ func openAnthropic(url, key string) client {
 	return messages{anthropic.NewClient(option.WithBaseURL(url), option.WithAPIKey(key), option.WithMaxRetries(0))}
 }
 
-func (messages) status(err error) int {
+func (messages) refusal(err error) (int, string) {
 	if failed, ok := errors.AsType[*anthropic.Error](err); ok {
-		return failed.StatusCode
+		return failed.StatusCode, failed.RawJSON()
 	}
-	return 0
+	return 0, ""
 }
 
 func (m messages) ask(ctx context.Context, prompt string) (string, error) {

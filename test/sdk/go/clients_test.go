@@ -29,8 +29,8 @@ const (
 type client interface {
 	ask(ctx context.Context, prompt string) (string, error)
 	stream(ctx context.Context, prompt string) (string, error)
-	// status is the status in an error of the SDK; 0 where it is another.
-	status(error) int
+	// refusal is the status and the text in an error of the SDK; 0 where it is another.
+	refusal(error) (status int, text string)
 }
 
 // schema is that of the arguments of the tool.
@@ -76,8 +76,8 @@ func TestClients(t *testing.T) {
 			}
 			wrong := open(url, key[:len(key)-1]+"x")
 			_, err := wrong.ask(t.Context(), question)
-			if err == nil || wrong.status(err) != 401 || !strings.Contains(err.Error(), "invalid gateway key") {
-				t.Errorf("a wrong key: %v", err)
+			if status, text := wrong.refusal(err); status != 401 || !strings.Contains(text, "invalid gateway key") {
+				t.Errorf("a wrong key: %d %q, %v", status, text, err)
 			}
 		})
 	}

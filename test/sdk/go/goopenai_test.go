@@ -79,9 +79,9 @@ func (c goOpenAI) converse(prompt string, respond func(openai.ChatCompletionRequ
 	}
 }
 
-func (goOpenAI) status(err error) int {
+func (goOpenAI) refusal(err error) (int, string) {
 	if failed, ok := errors.AsType[*openai.APIError](err); ok {
-		return failed.HTTPStatusCode
+		return failed.HTTPStatusCode, failed.Message
 	}
-	return 0
+	return 0, ""
 }

@@ -13,18 +13,18 @@ func newOpenAI(url, key string) openai.Client {
 	return openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey(key), option.WithMaxRetries(0))
 }
 
-func statusOf(err error) int {
+func refusalOf(err error) (int, string) {
 	if failed, ok := errors.AsType[*openai.Error](err); ok {
-		return failed.StatusCode
+		return failed.StatusCode, failed.RawJSON()
 	}
-	return 0
+	return 0, ""
 }
 
 type chat struct{ openai.Client }
 
 func openChat(url, key string) client { return chat{newOpenAI(url, key)} }
 
-func (chat) status(err error) int { return statusOf(err) }
+func (chat) refusal(err error) (int, string) { return refusalOf(err) }
 
 func (c chat) ask(ctx context.Context, prompt string) (string, error) {
 	return c.converse(prompt, func(p openai.ChatCompletionNewParams) (*openai.ChatCompletion, error) {
@@ -74,7 +74,7 @@ type response struct{ openai.Client }
 
 func openResponses(url, key string) client { return response{newOpenAI(url, key)} }
 
-func (response) status(err error) int { return statusOf(err) }
+func (response) refusal(err error) (int, string) { return refusalOf(err) }
 
 func (r response) ask(ctx context.Context, prompt string) (string, error) {
 	return r.converse(prompt, func(p responses.ResponseNewParams) (*responses.Response, error) { return r.Responses.New(ctx, p) })
@@ -115,6 +115,9 @@ func (r response) converse(prompt string, respond func(responses.ResponseNewPara
 		}
 		input = append(input,
 			responses.ResponseInputItemParamOfFunctionCall(arguments, call.CallID, call.Name),
-			responses.ResponseInputItemParamOfFunctionCallOutput(call.CallID, result))
+			responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &responses.ResponseInputItemFunctionCallOutputParam{
+				CallID: openai.String(call.CallID),
+				Output: responses.ResponseInputItemFunctionCallOutputOutputUnionParam{OfString: openai.String(result)},
+			}})
 	}
 }
