@@ -11,6 +11,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"modelgate"
+	"modelgate/internal/httpfield"
 )
 
 // signer signs requests with AWS Signature Version 4.
@@ -53,7 +54,7 @@ func (s *signer) sign(c *credential, req *http.Request, body []byte) error {
 // presigned reports whether a query has a parameter of a signature.
 func presigned(query string) bool {
 	for pair := range strings.SplitSeq(query, "&") {
-		name := modelgate.UnescapeQuery(pair)
+		name := httpfield.UnescapeQuery(pair)
 		if len(name) >= 6 && strings.EqualFold(name[:6], "x-amz-") {
 			return true
 		}

@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"modelgate"
+	"modelgate/internal/httpfield"
 )
 
 // Params are the query parameters of a request. A parameter is known once it
@@ -32,7 +33,7 @@ func ParseParams(query string) *Params {
 			continue
 		}
 		name, value, _ := strings.Cut(pair, "=")
-		p.given = append(p.given, parameter{modelgate.UnescapeQuery(name), modelgate.UnescapeQuery(value)})
+		p.given = append(p.given, parameter{httpfield.UnescapeQuery(name), httpfield.UnescapeQuery(value)})
 	}
 	return p
 }

@@ -9,7 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"modelgate"
+	"modelgate/internal/httpfield"
 	"modelgate/internal/provider/reqscan"
 	"modelgate/internal/provider/target"
 )
@@ -281,7 +281,7 @@ func HasParameter(pairs, name string) bool {
 func queryValue(query, name string) (value string, found bool, err error) {
 	for pair := range strings.SplitSeq(query, "&") {
 		rawKey, rawText, _ := strings.Cut(pair, "=")
-		key := modelgate.UnescapeQuery(rawKey)
+		key := httpfield.UnescapeQuery(rawKey)
 		if strings.Contains(pair, ";") {
 			return "", false, queryErrorf("malformed parameter %s", reqscan.QuoteName([]byte(pair)))
 		}

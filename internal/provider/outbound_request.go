@@ -52,7 +52,7 @@ func stripQuery(raw string, goes func(name string) bool) string {
 	var kept []string
 	for pair := range strings.SplitSeq(raw, "&") {
 		name, _, _ := strings.Cut(pair, "=")
-		if !goes(modelgate.UnescapeQuery(name)) {
+		if !goes(httpfield.UnescapeQuery(name)) {
 			kept = append(kept, pair)
 		}
 	}
@@ -75,7 +75,7 @@ func leaks(req *http.Request) bool {
 		return true
 	}
 	if strings.Contains(req.URL.RawQuery, "%") {
-		if strings.Contains(modelgate.UnescapeQuery(req.URL.RawQuery), keyMark) {
+		if strings.Contains(httpfield.UnescapeQuery(req.URL.RawQuery), keyMark) {
 			return true
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"modelgate"
 	"modelgate/internal/httpx"
 	"modelgate/internal/store"
+	"modelgate/internal/store/stats"
 )
 
 const (
@@ -88,8 +89,8 @@ func (a *API) series(ctx context.Context, by actor, q seriesQuery) ([]spanView, 
 	}
 	return views(spans, func(p *store.LatencyHistogram) spanView {
 		latency := latencyView{
-			p.LatencyMS / max(p.Requests, 1), modelgate.LatencyQuantile(p.Classes, 0.5), modelgate.LatencyQuantile(p.Classes, 0.95),
-			modelgate.LatencyCounts(p.Classes),
+			p.LatencyMS / max(p.Requests, 1), stats.LatencyQuantile(p.Classes, 0.5), stats.LatencyQuantile(p.Classes, 0.95),
+			stats.CountsByLatency(p.Classes),
 		}
 		return spanView{p.At, p.Requests, p.Errors, p.TotalTokens, p.Cost.Billed(by.Markup), latency, groups[p.At]}
 	}), nil

@@ -95,7 +95,7 @@ func (c LatencyCounts) AddChange(r *modelgate.UsageRow, tokens int64, cost model
 // plus adds to the counts of a row's organization and sub-account.
 func (c LatencyCounts) plus(r *modelgate.UsageRow, t LatencySums) {
 	hour := Hour.Floor(sqldb.Micros(r.At))
-	k := latencyKey{r.ClientID, modelgate.LevelClient, string(r.ClientID), hour, modelgate.LatencyClass(r.LatencyMS)}
+	k := latencyKey{r.ClientID, modelgate.LevelClient, string(r.ClientID), hour, LatencyClass(r.LatencyMS)}
 	c[k] = c[k].plus(t)
 	if r.SubAccountID != "" {
 		k.level, k.id = modelgate.LevelSubAccount, string(r.SubAccountID)
@@ -122,7 +122,7 @@ func (c LatencyCounts) Save(ctx context.Context, tx *sql.Tx, db *sqldb.DB) error
 type LatencyHistogram struct {
 	At time.Time // where the span begins
 	LatencySums
-	Classes map[int]int64 // calls by modelgate.LatencyClass
+	Classes map[int]int64 // calls by LatencyClass
 }
 
 // LatencyQuery selects latency histograms.

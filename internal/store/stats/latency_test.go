@@ -1,4 +1,4 @@
-package modelgate
+package stats
 
 import (
 	"maps"
@@ -47,7 +47,7 @@ func TestLatencyQuantile(t *testing.T) {
 }
 
 // Counts of two times, added up, tell what one count of both tells.
-func TestLatencyCounts(t *testing.T) {
+func TestCountsByLatency(t *testing.T) {
 	t.Parallel()
 	first, second, both := make(map[int]int64), make(map[int]int64), make(map[int]int64)
 	for ms := int64(0); ms < 4000; ms++ {
@@ -59,8 +59,8 @@ func TestLatencyCounts(t *testing.T) {
 		}
 		both[class]++
 	}
-	sum := LatencyCounts(first)
-	for about, n := range LatencyCounts(second) {
+	sum := CountsByLatency(first)
+	for about, n := range CountsByLatency(second) {
 		sum[about] += n
 	}
 	for _, q := range []float64{0.01, 0.5, 0.95, 1} {
@@ -75,7 +75,7 @@ func TestLatencyCounts(t *testing.T) {
 			t.Errorf("%v: %d, want %d", q, got, want)
 		}
 	}
-	if got := LatencyCounts(nil); got == nil || len(got) != 0 {
+	if got := CountsByLatency(nil); got == nil || len(got) != 0 {
 		t.Errorf("of no calls: %v", got)
 	}
 }

@@ -1,4 +1,4 @@
-package modelgate
+package stats
 
 import "math"
 
@@ -46,10 +46,10 @@ func middleOf(class int) int64 {
 	return int64(math.Round(math.Pow(latencyStep, float64(class)-0.5)))
 }
 
-// LatencyCounts is the number of calls by their estimated latency in
+// CountsByLatency is the number of calls by their estimated latency in
 // milliseconds, as LatencyQuantile estimates it. The counts of several times can
 // be added up. It is never nil.
-func LatencyCounts(counts map[int]int64) map[int64]int64 {
+func CountsByLatency(counts map[int]int64) map[int64]int64 {
 	out := make(map[int64]int64, len(counts))
 	for class, n := range counts {
 		out[middleOf(class)] += n

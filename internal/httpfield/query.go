@@ -1,4 +1,4 @@
-package modelgate
+package httpfield
 
 import (
 	"strconv"
