@@ -193,7 +193,7 @@ func (m *market) call(instance int, a *attempt) {
 		return
 	}
 	a.status, a.answer = resp.StatusCode, strings.TrimSpace(string(text))
-	if a.status == http.StatusPaymentRequired && a.answer != `{"error":{"type":"budget_exceeded","message":"budget limit reached"}}` {
+	if a.status == http.StatusPaymentRequired && !strings.HasPrefix(a.answer, `{"error":{"type":"budget_exceeded","message":"budget limit reached"`) {
 		m.Errorf("402 with %s", text)
 	}
 }
