@@ -34,7 +34,7 @@ func checkBlocks(t *testing.T, p *page) {
 	t.Helper()
 	for _, b := range p.blocks {
 		where := fmt.Sprintf("%s:%d", p.name, b.line)
-		if _, known := readOnly[b.language]; !known && !b.runs() && b.notRun == "" && b.file == "" && !b.output {
+		if _, known := readOnly[b.language]; !known && !b.runs() && b.agent == "" && b.notRun == "" && b.file == "" && !b.output {
 			t.Errorf("%s: a block in %q is neither run nor checked; say why in a comment before it", where, b.language)
 		}
 		for _, problem := range slices.Concat(p.wrongModels(t, b), wrongVariables(b)) {
