@@ -24,9 +24,10 @@ const (
 // Limiter is what keeps limits: Local or Shared.
 type Limiter interface {
 	// Enter admits a request of a key or refuses it with ErrRateLimited, in a
-	// *modelgate.LimitError where the key's own limits refuse. A refused request counts against nothing. The limits are the caller's;
-	// what they leave open is the configuration's. It counts against the keys
-	// above it as well, against all or none.
+	// *modelgate.LimitError where the key's own limits refuse. A refused request
+	// counts against nothing. The limits are the caller's; what they leave open
+	// is the configuration's. The request counts against the keys above as well,
+	// against all or none.
 	Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind, above ...modelgate.Ancestor) (Pass, error)
 }
 

@@ -188,8 +188,9 @@ func (s *Shared) enterOne(key modelgate.KeyID, f figures) (Pass, error) {
 	return pass, nil
 }
 
-// ask runs the script and returns its answer too. Where the answer does not come, the place may have
-// been taken all the same, so its lease is given back by Run.
+// ask runs the script and returns its answer too. Where the answer does not
+// come, the place may have been taken all the same, so its lease is given back
+// by Run.
 func (s *Shared) ask(key modelgate.KeyID, f figures) (Pass, int64, error) {
 	names := []string{bucket(key), "modelgate:limit:{" + string(key) + "}:calls"}
 	place := &lease{shared: s, places: names[1]}

@@ -1019,9 +1019,9 @@ export interface components {
             limit?: components["schemas"]["Limit"];
         };
         /**
-         * @description The limit that refused a call with 402 or 429. A key that is bound to a sub-account reads of its own limits and its
-         *     sub-account's budgets alone, amounts as billed. It is absent where a limit above refused, and where a strict budget
-         *     refused a call whose cost has no bound.
+         * @description The limit that refused a call with 402 or 429. A key that is bound to a sub-account sees only its own limits and its
+         *     sub-account's budgets, in billed amounts. The member is absent where another limit refused such a key, where a key above
+         *     the caller's refused, and where a strict budget refused a call whose cost has no bound.
          */
         Limit: {
             /** @enum {string} */
