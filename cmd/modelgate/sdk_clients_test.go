@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,6 +16,9 @@ import (
 	"modelgate/test/testkit"
 )
 
+// goSDKs is a flag because their compilation alone takes a minute of a core.
+var goSDKs = flag.Bool("go-sdks", false, "call with the SDKs for Go too; make test-full does")
+
 // tokenPrices are USD per million tokens in and out, by the native model that
 // the clients call.
 var tokenPrices = map[string][2]float64{"gpt-5-mini": {0.25, 2}, "claude-haiku-4-5": {1, 5}, "gemini-2.5-flash": {0.3, 2.5}}
@@ -24,14 +28,18 @@ var tokenPrices = map[string][2]float64{"gpt-5-mini": {0.25, 2}, "claude-haiku-4
 // its price.
 func TestSDKsInEveryWay(t *testing.T) {
 	t.Parallel()
-	for name, c := range map[string]struct {
+	type suite struct {
 		dir     func(*testing.T) string
 		command []string
 		clients int
-	}{
+	}
+	suites := map[string]suite{
 		"JavaScript": {nodeModules, []string{"node", "--test", "clients.test.mjs"}, 13},
-		"Go":         {func(*testing.T) string { return filepath.Join(sdks, "go") }, []string{"go", "test", "-count=1", "./..."}, 4},
-	} {
+	}
+	if *goSDKs {
+		suites["Go"] = suite{func(*testing.T) string { return filepath.Join(sdks, "go") }, []string{"go", "test", "-count=1", "./..."}, 4}
+	}
+	for name, c := range suites {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, testkit.GatewayOptions{More: `prices:

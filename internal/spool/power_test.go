@@ -30,7 +30,7 @@ func seeds(t *testing.T, n uint64) uint64 {
 
 func TestPowerCuts(t *testing.T) {
 	t.Parallel()
-	histories, acked := seeds(t, 300), 0
+	histories, acked := seeds(t, 100), 0
 	for seed := range histories {
 		h := newHistory(t, seed)
 		for life := range 4 {

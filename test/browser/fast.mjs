@@ -3,7 +3,6 @@
 import { browser, open, shop, signIn } from "./setup.mjs";
 
 const limit = Number(process.env.LIMIT);
-const visits = Number(process.env.VISITS);
 const pages = {
   "/dashboard": ["", "?period=90d", "?group=sub_account_id&period=90d", "?group=key_id&period=90d&metric=requests", "?group=team&period=24h&metric=tokens", "/usage", "/usage?since=all&provider=gemini", "/models", "/jobs", "/keys", "/budgets", "/customers", "/customers/" + shop.first, "/branding", "/billing", "/evidence"],
   ["/p/" + shop.portal]: ["", "/usage", "/keys", "/budgets", "/models", "/jobs", "/start"],
@@ -14,7 +13,7 @@ for (const [root, list] of Object.entries(pages)) {
   await signIn(page, root, root === "/dashboard" ? shop.manager : shop.customer);
   for (const path of list) {
     const times = [];
-    for (let visit = 0; visit < visits; visit++) {
+    for (let visit = 0; visit < 3; visit++) {
       await page.goto(shop.url + root + path, { waitUntil: "commit" });
       times.push(
         await page.waitForFunction(() => document.querySelector("h1") && !document.querySelector(".bones") && !document.querySelector("[aria-busy=true]") && performance.now()).then((h) => h.jsonValue()),
