@@ -16,7 +16,7 @@ test-short: ## run the tests that need nothing but Go (a minute)
 test-full: ## run everything with the race detector, and fuzz (an hour)
 	scripts/test full
 
-test-agents: ## install coding agents into a cache and run their pages in docs/clients (five minutes)
+test-agents: ## install coding agents into a cache and run their pages in docs/clients (a minute)
 	scripts/agents
 
 generate: ## write the clients and the reference anew from internal/openapi/openapi.yaml
