@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -237,6 +238,11 @@ func TestEarlyRefusalsReachRealClients(t *testing.T) {
 		} {
 			out, err := exec.CommandContext(t.Context(), "curl", "-sk", c.version, "-o", os.DevNull, "-w", "%{http_code}", "-m", "60", "-H", c.expect,
 				"-H", "Authorization: Bearer "+c.key, "--data-binary", "@"+file, f.base+"/v1/chat/completions").Output()
+			// On HTTP/2 some versions of curl stop at the status of a refusal while
+			// they send, and end with 18 if its body is not there yet.
+			if exit, ok := errors.AsType[*exec.ExitError](err); ok && exit.ExitCode() == 18 && c.version == "--http2" {
+				err = nil
+			}
 			if err != nil || string(out) != c.want {
 				t.Errorf("%s: curl %s %s: %s, %v; want %s", f.name, c.version, c.expect, out, err, c.want)
 			}
