@@ -26,7 +26,12 @@ func TestAccessPages(t *testing.T) {
 		b.last = b.state()
 		for i := range routes {
 			for j := range visitors {
-				for _, w := range everyOwner {
+				for k, w := range everyOwner {
+					// Who is not signed in gets the same 401 from every route: a
+					// quarter of these cases does for the usual run.
+					if !*full && !visitors[j].live && (i+j+k)%4 != 0 {
+						continue
+					}
 					cases++
 					b.play(&routes[i], &visitors[j], w)
 				}
