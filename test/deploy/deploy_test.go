@@ -195,6 +195,7 @@ func TestConfigurations(t *testing.T) {
 	binary := filepath.Join(t.TempDir(), "modelgate")
 	build := exec.Command("go", "build", "-o", binary, "./cmd/modelgate")
 	build.Dir = "../.."
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

@@ -393,6 +393,7 @@ func place() (build, error) {
 func (b build) compile(source, tags string) error {
 	cmd := exec.Command("go", "build", "-pgo=off", "-tags", tags, "-o", b.path, "./cmd/modelgate")
 	cmd.Dir = source
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as it is released
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("build modelgate: %w\n%s", err, out)
 	}

@@ -5,6 +5,7 @@ package testkit
 import (
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
@@ -24,6 +25,7 @@ func StripeMock(t testing.TB) string {
 	path := filepath.Join(t.TempDir(), "stripe-mock")
 	cmd := exec.Command("go", "build", "-modfile=tools/go.mod", "-o", path, "github.com/stripe/stripe-mock")
 	cmd.Dir = root
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the tests, so that packages are compiled once
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build stripe-mock: %v\n%s", err, out)
 	}
