@@ -38,6 +38,7 @@ const MaxLineage = 4
 type Key struct {
 	ID           KeyID          `json:"id"`
 	ClientID     ClientID       `json:"-"`
+	Name         string         `json:"-"` // as CleanKeyName leaves it; "" for none
 	Prefix       string         `json:"key_prefix"`
 	Status       KeyStatus      `json:"status"`
 	Scopes       []Scope        `json:"scopes"`
@@ -138,6 +139,7 @@ type KeyRequest struct {
 	// all inference.
 	Entitlements *Entitlements
 	SubAccountID SubAccountID // "" for a key of the organization
+	Name         *string      // see CleanKeyName; nil for none
 	// ExpiresInSeconds nil means never.
 	ExpiresInSeconds *int64
 	// SelfIssued: an end customer issues the key in its reseller's portal; see
@@ -180,6 +182,11 @@ func (r KeyRequest) Validate() error {
 	if r.ExpiresInSeconds != nil && (*r.ExpiresInSeconds < MinKeyTTL || *r.ExpiresInSeconds > MaxKeyTTL) {
 		return Errorf(BadRequest, "expires_in_seconds must be an integer from %d to %d", MinKeyTTL, MaxKeyTTL)
 	}
+	if r.Name != nil {
+		if _, err := CleanKeyName(*r.Name); err != nil {
+			return err
+		}
+	}
 	for _, s := range r.Scopes {
 		if !s.Valid() {
 			return errUnknownScope(s)
@@ -210,6 +217,9 @@ func (r KeyRequest) Issue(client ClientID, ceiling Ceiling, catalog *Catalog, id
 		Scopes: grant.Scopes, SubAccountID: r.SubAccountID, CreatedAt: now,
 		Entitlements: grant.Entitlements, Denies: grant.Denies, Backing: grant.Backing, SelfIssued: r.SelfIssued,
 	}
+	if r.Name != nil {
+		key.Name, _ = CleanKeyName(*r.Name) // Validate has had it
+	}
 	if r.ExpiresInSeconds != nil {
 		key.ExpiresAt = now.Add(time.Duration(*r.ExpiresInSeconds) * time.Second)
 	}
@@ -222,13 +232,14 @@ type IssuedKey struct {
 	APIKeyID     KeyID        `json:"api_key_id"`
 	Key          string       `json:"key"`
 	Scopes       []Scope      `json:"scopes"`
+	Name         string       `json:"name,omitempty"`
 	SubAccountID SubAccountID `json:"sub_account_id,omitempty"`
 	ExpiresAt    *time.Time   `json:"expires_at,omitempty"`
 }
 
 // Issued joins a stored key and its secret into the answer.
 func Issued(k Key, s Secret) IssuedKey {
-	out := IssuedKey{APIKeyID: k.ID, Key: s.Reveal(), Scopes: k.Scopes, SubAccountID: k.SubAccountID}
+	out := IssuedKey{APIKeyID: k.ID, Key: s.Reveal(), Scopes: k.Scopes, Name: k.Name, SubAccountID: k.SubAccountID}
 	if !k.ExpiresAt.IsZero() {
 		out.ExpiresAt = &k.ExpiresAt
 	}

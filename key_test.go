@@ -114,3 +114,22 @@ func FuzzWellFormed(f *testing.F) {
 		}
 	})
 }
+
+func TestCleanKeyName(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("ä", 100)
+	for name, want := range map[string]string{
+		" Nightly import ": "Nightly import", long: long, "=cmd": "=cmd",
+		"": "", "  ": "", long + "x": "", "a\nb": "", "a\x00": "", "\u200b": "", "a\u202eb": "", "a\xff": "",
+	} {
+		got, err := modelgate.CleanKeyName(name)
+		if got != want || (err == nil) != (want != "") || err != nil && modelgate.KindOf(err) != modelgate.BadRequest {
+			t.Errorf("CleanKeyName(%q) = %q, %v, want %q", name, got, err, want)
+		}
+		wish := modelgate.KeyRequest{Scopes: []modelgate.Scope{}, Name: &name}
+		key, _, err := wish.Issue("c", modelgate.OpenCeiling(), &modelgate.Catalog{}, modelgate.UUID{})
+		if key.Name != want || (err == nil) != (want != "") {
+			t.Errorf("issued with the name %q: %q, %v, want %q", name, key.Name, err, want)
+		}
+	}
+}

@@ -45,14 +45,23 @@ type SubAccountPatch struct {
 	MaxKeys *int
 }
 
-const maxName = 200 // characters: Unicode code points
+// The longest names, in characters: Unicode code points.
+const (
+	maxName    = 200
+	maxKeyName = 100
+)
 
 // CleanName trims the name of an organization or sub-account and checks it.
 // Errors are bad_request.
-func CleanName(name string) (string, error) {
+func CleanName(name string) (string, error) { return cleanName(name, maxName) }
+
+// CleanKeyName is CleanName for the name of a key.
+func CleanKeyName(name string) (string, error) { return cleanName(name, maxKeyName) }
+
+func cleanName(name string, most int) (string, error) {
 	name = strings.TrimSpace(name)
-	if !strings.ContainsFunc(name, visible) || utf8.RuneCountInString(name) > maxName {
-		return "", Errorf(BadRequest, "name must have 1 to %d characters and a visible one among them", maxName)
+	if !strings.ContainsFunc(name, visible) || utf8.RuneCountInString(name) > most {
+		return "", Errorf(BadRequest, "name must have 1 to %d characters and a visible one among them", most)
 	}
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, steers) {
 		return "", Errorf(BadRequest, "name must be UTF-8 text without control characters")

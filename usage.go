@@ -112,6 +112,28 @@ func (u *Usage) OutputTokens() int64 { return u.CompletionTokens() + u.AdvisorOu
 // TotalTokens are all tokens of the call.
 func (u *Usage) TotalTokens() int64 { return u.InputTokens() + u.OutputTokens() }
 
+// TokenKinds are the tokens of calls by kind; their sum is all of TotalTokens.
+type TokenKinds struct {
+	Input       int64 `json:"input"`        // text, pictures and films, without what was read from or written to a cache
+	CachedInput int64 `json:"cached_input"` // of every medium
+	CacheWrite  int64 `json:"cache_write"`  // for whatever time
+	Output      int64 `json:"output"`       // reasoning and pictures too
+	AudioInput  int64 `json:"audio_input"`
+	AudioOutput int64 `json:"audio_output"`
+}
+
+// TokenKinds counts the tokens by kind, those of an advisor included.
+func (u *Usage) TokenKinds() TokenKinds {
+	return TokenKinds{
+		Input:       u.Input + u.ImageInput + u.VideoInput + u.AdvisorInput,
+		CachedInput: u.CachedInput + u.CachedAudioInput + u.CachedImageInput + u.AdvisorCachedInput,
+		CacheWrite:  u.CacheWrite + u.CacheWrite1h + u.AdvisorCacheWrite + u.AdvisorCacheWrite1h,
+		Output:      u.Output + u.Reasoning + u.ImageOutput + u.AdvisorOutput,
+		AudioInput:  u.AudioInput,
+		AudioOutput: u.AudioOutput,
+	}
+}
+
 // Advisor is the usage of the advisor as that of a separate call; false where
 // there was none.
 func (u *Usage) Advisor() (Usage, bool) {

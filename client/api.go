@@ -341,7 +341,10 @@ type IssuedKey struct {
 	ExpiresAt *time.Time `json:"expires_at,omitempty"`
 
 	// Key The key itself. It is never shown again.
-	Key          string  `json:"key"`
+	Key string `json:"key"`
+
+	// Name Absent for a key without one.
+	Name         *string `json:"name,omitempty"`
 	Scopes       []Scope `json:"scopes"`
 	SubAccountID *string `json:"sub_account_id,omitempty"`
 }
@@ -404,7 +407,10 @@ type Key struct {
 
 	// LastUsedAt To about a minute; null until the first use.
 	LastUsedAt *time.Time `json:"last_used_at"`
-	Scopes     []Scope    `json:"scopes"`
+
+	// Name As it was issued with. Several keys may have the same.
+	Name   *string `json:"name"`
+	Scopes []Scope `json:"scopes"`
 
 	// SelfIssued True for a key that a customer issued in its reseller's portal; absent for all others.
 	SelfIssued *bool `json:"self_issued,omitempty"`
@@ -596,6 +602,9 @@ type NewKey struct {
 	// ExpiresInSeconds Absent never, or with the issuing key where that is bound to a sub-account and ends.
 	ExpiresInSeconds *int `json:"expires_in_seconds,omitempty"`
 
+	// Name What lists and usage call the key; trimmed, without control characters. It never changes.
+	Name *string `json:"name,omitempty"`
+
 	// Scopes What the key may do; [] for nothing.
 	Scopes []Scope `json:"scopes"`
 
@@ -786,6 +795,24 @@ type SubAccountChange struct {
 // SubAccountChangeStatus defines model for SubAccountChange.Status.
 type SubAccountChangeStatus string
 
+// TokenKinds The tokens by kind, those of a model that advised included; together they are total_tokens.
+type TokenKinds struct {
+	AudioInput  int `json:"audio_input"`
+	AudioOutput int `json:"audio_output"`
+
+	// CacheWrite Written to a prompt cache.
+	CacheWrite int `json:"cache_write"`
+
+	// CachedInput Read from a prompt cache.
+	CachedInput int `json:"cached_input"`
+
+	// Input Text, pictures and films, without what was read from a cache or written to one.
+	Input int `json:"input"`
+
+	// Output Text, reasoning and pictures.
+	Output int `json:"output"`
+}
+
 // UnitPrice defines model for UnitPrice.
 type UnitPrice struct {
 	// Per How much of the unit the price is for.
@@ -824,9 +851,15 @@ type UsageRow struct {
 	CostUSD   json.Number `json:"cost_usd"`
 	CreatedAt time.Time   `json:"created_at"`
 
+	// FirstByteMs From admission to the provider's first byte; null where none came.
+	FirstByteMs *int `json:"first_byte_ms"`
+
 	// ID The request id of the call.
-	ID        string `json:"id"`
-	LatencyMs int    `json:"latency_ms"`
+	ID string `json:"id"`
+
+	// KeyName The name of the key that made the call.
+	KeyName   *string `json:"key_name"`
+	LatencyMs int     `json:"latency_ms"`
 
 	// Model The provider's own id; for a key bound to a sub-account the slug.
 	Model string `json:"model"`
@@ -838,9 +871,12 @@ type UsageRow struct {
 	ParseStatus UsageRowParseStatus `json:"parse_status"`
 
 	// Provider Where the call ran; for a key bound to a sub-account the author.
-	Provider    string `json:"provider"`
-	StatusCode  int    `json:"status_code"`
-	TotalTokens int    `json:"total_tokens"`
+	Provider   string `json:"provider"`
+	StatusCode int    `json:"status_code"`
+
+	// Tokens The tokens by kind, those of a model that advised included; together they are total_tokens.
+	Tokens      TokenKinds `json:"tokens"`
+	TotalTokens int        `json:"total_tokens"`
 
 	// ViaSDK Whether the User-Agent names an official SDK; a hint, not a proof.
 	ViaSDK bool `json:"via_sdk"`
@@ -916,6 +952,9 @@ type EvidenceParams struct {
 type KeysParams struct {
 	// Limit Keys a page.
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Q Keys with this in their name (the case of a to z does not count), with this id, or that begin so. A whole key is refused: it is a secret.
+	Q *string `form:"q,omitempty" json:"q,omitempty"`
 
 	// Cursor Where the list goes on, taken from the page before. Keep the other parameters as they were.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
@@ -2715,6 +2754,18 @@ func NewKeysRequest(server string, params *KeysParams) (*http.Request, error) {
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Q != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "q", *params.Q, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {

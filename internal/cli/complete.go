@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,7 +116,7 @@ func keyWords(ctx context.Context, cmd *cobra.Command, db *store.DB) ([]cobra.Co
 		}
 		for _, k := range keys {
 			if k.Status == modelgate.KeyActive {
-				words = append(words, cobra.CompletionWithDesc(string(k.ID), k.Prefix+" "+c.Name))
+				words = append(words, cobra.CompletionWithDesc(string(k.ID), k.Prefix+" "+strings.TrimSpace(k.Name+" "+c.Name)))
 			}
 		}
 	}

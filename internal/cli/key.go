@@ -20,7 +20,7 @@ func (a *app) key() *cobra.Command {
 }
 
 func (a *app) keyIssue() *cobra.Command {
-	var client, scopes, entitlements, subAccount string
+	var client, name, scopes, entitlements, subAccount string
 	var expires int64
 	var cmd *cobra.Command
 	cmd = a.operator("issue", "Issue a key; its plaintext is printed once", func(op *operation) error {
@@ -29,7 +29,8 @@ func (a *app) keyIssue() *cobra.Command {
 			return err
 		}
 		wish := modelgate.KeyRequest{
-			SubAccountID: modelgate.SubAccountID(subAccount), ExpiresInSeconds: optional(cmd.Flags(), "expires-in-seconds", &expires),
+			SubAccountID: modelgate.SubAccountID(subAccount), Name: optional(cmd.Flags(), "name", &name),
+			ExpiresInSeconds: optional(cmd.Flags(), "expires-in-seconds", &expires),
 		}
 		if cmd.Flags().Changed("scopes") {
 			wish.Scopes = scopeList(scopes)
@@ -52,6 +53,7 @@ func (a *app) keyIssue() *cobra.Command {
 	})
 	a.clientFlag(cmd, &client, whichClient)
 	required(cmd, "client")
+	cmd.Flags().StringVar(&name, "name", "", "what lists and usage call the key, 1 to 100 characters; fixed once it is issued")
 	cmd.Flags().StringVar(&scopes, "scopes", "", "comma-separated; all of the ceiling when left out")
 	cmd.Flags().StringVar(&entitlements, "entitlements", "", "`JSON` array of tuples; the ceiling's when left out, [] denies all")
 	cmd.Flags().StringVar(&subAccount, "sub-account", "", "bind the key to the sub-account with this `ID`")

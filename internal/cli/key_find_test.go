@@ -26,7 +26,7 @@ func (b *books) find(t *testing.T, stdin io.Reader, args ...string) (stdout, std
 func (b *books) issue(t *testing.T) modelgate.IssuedKey {
 	t.Helper()
 	var issued modelgate.IssuedKey
-	b.command(t, exitOK, &issued, "key", "issue", "--client", "acme")
+	b.command(t, exitOK, &issued, "key", "issue", "--client", "acme", "--name", " Nightly ")
 	return issued
 }
 
@@ -59,7 +59,7 @@ func TestKeyFind(t *testing.T) {
 				t.Errorf("%s: %v\n%s", name, err, stdout)
 			}
 		}
-		if code != tt.code || stderr != tt.err || code == exitOK && (len(rows) != 1 || rows[0].ID != key.APIKeyID) {
+		if code != tt.code || stderr != tt.err || code == exitOK && (len(rows) != 1 || rows[0].ID != key.APIKeyID || *rows[0].Name != "Nightly") {
 			t.Errorf("%s: exit %d, %s, standard error %q; want exit %d, %q", name, code, stdout, stderr, tt.code, tt.err)
 		}
 		if strings.Contains(stdout+stderr, key.Key) {

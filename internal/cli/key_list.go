@@ -19,6 +19,7 @@ import (
 // keyRow is a key as the operator sees it: as in GET /gw/keys, with its owner.
 type keyRow struct {
 	modelgate.Key
+	Name         *string                 `json:"name"`
 	ClientID     modelgate.ClientID      `json:"client_id"`
 	SubAccountID *modelgate.SubAccountID `json:"sub_account_id"`
 	LastUsedAt   *time.Time              `json:"last_used_at"`
@@ -28,7 +29,7 @@ type keyRow struct {
 
 func rowOfKey(k *modelgate.Key) keyRow {
 	return keyRow{
-		Key: *k, ClientID: k.ClientID, SubAccountID: orNull(k.SubAccountID), LastUsedAt: orNull(k.LastUsedAt),
+		Key: *k, Name: orNull(k.Name), ClientID: k.ClientID, SubAccountID: orNull(k.SubAccountID), LastUsedAt: orNull(k.LastUsedAt),
 		ExpiresAt: orNull(k.ExpiresAt), Limits: k.Limits,
 	}
 }
@@ -58,15 +59,17 @@ func orDash[T any](p *T, text func(T) string) string {
 	return text(*p)
 }
 
+func identity(s string) string { return s }
+
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 func (op *operation) printKeys(rows []keyRow) error {
 	now := time.Now()
-	return op.out.table(rows, "ID\tPREFIX\tSTATUS\tCLIENT\tSUB ACCOUNT\tCREATED\tLAST USED\tEXPIRES", func(row func(...any)) {
+	return op.out.table(rows, "ID\tNAME\tPREFIX\tSTATUS\tCLIENT\tSUB ACCOUNT\tCREATED\tLAST USED\tEXPIRES", func(row func(...any)) {
 		for i := range rows {
 			k := &rows[i]
 			account := orDash(k.SubAccountID, func(id modelgate.SubAccountID) string { return string(id) })
-			row(k.ID, k.Prefix, k.state(now), k.ClientID, account, stamp(k.CreatedAt), orDash(k.LastUsedAt, stamp), orDash(k.ExpiresAt, stamp))
+			row(k.ID, orDash(k.Name, identity), k.Prefix, k.state(now), k.ClientID, account, stamp(k.CreatedAt), orDash(k.LastUsedAt, stamp), orDash(k.ExpiresAt, stamp))
 		}
 	})
 }

@@ -50,8 +50,8 @@ func TestLists(t *testing.T) {
 		empty  string // the first list of empty books as JSON
 	}{
 		{[]string{"client", "list"}, "ID NAME ROUTING BILLING MAX KEYS CREATED", "name", "acme", "[]"},
-		{[]string{"key", "list"}, "ID PREFIX STATUS CLIENT SUB ACCOUNT CREATED LAST USED EXPIRES", "id", string(b.key), "[]"},
-		{[]string{"key", "list", "--client", "acme", "--status", "active"}, "ID PREFIX STATUS CLIENT SUB ACCOUNT CREATED LAST USED EXPIRES", "id", string(b.key), ""},
+		{[]string{"key", "list"}, "ID NAME PREFIX STATUS CLIENT SUB ACCOUNT CREATED LAST USED EXPIRES", "id", string(b.key), "[]"},
+		{[]string{"key", "list", "--client", "acme", "--status", "active"}, "ID NAME PREFIX STATUS CLIENT SUB ACCOUNT CREATED LAST USED EXPIRES", "id", string(b.key), ""},
 		{[]string{"subaccount", "list"}, "ID CLIENT SLUG NAME STATUS MARKUP PCT MAX KEYS CREATED", "name", account.Name, "[]"},
 		{[]string{"subaccount", "list", "--client", "acme"}, "ID CLIENT SLUG NAME STATUS MARKUP PCT MAX KEYS CREATED", "slug", "bakery", ""},
 		{[]string{"audit", "list"}, "AT ACTION BY TARGET CLIENT", "action", "key.issue", "[]"},

@@ -3,6 +3,7 @@ package selfservice
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"modelgate"
@@ -12,13 +13,16 @@ import (
 // keyView is a key in a list (spec: Key).
 type keyView struct {
 	modelgate.Key
+	Name         *string                 `json:"name"`
 	SubAccountID *modelgate.SubAccountID `json:"sub_account_id"`
 	LastUsedAt   *time.Time              `json:"last_used_at"`
 	ExpiresAt    *time.Time              `json:"expires_at"`
 }
 
 func viewKey(k *modelgate.Key) keyView {
-	return keyView{Key: *k, SubAccountID: orNull(k.SubAccountID), LastUsedAt: orNull(k.LastUsedAt), ExpiresAt: orNull(k.ExpiresAt)}
+	return keyView{
+		Key: *k, Name: orNull(k.Name), SubAccountID: orNull(k.SubAccountID), LastUsedAt: orNull(k.LastUsedAt), ExpiresAt: orNull(k.ExpiresAt),
+	}
 }
 
 // orNull is nil for the zero value.
@@ -34,21 +38,33 @@ func orNull[T comparable](v T) *T {
 type keyQuery struct {
 	limit  int
 	cursor *string
+	find   string // "" for all
 }
+
+// longestFind bounds what a list is searched for, in bytes.
+const longestFind = 400
 
 func (q *keyQuery) read(x *exchange) error {
 	q.limit = x.query.Int("limit", 1, 1000, 0)
 	q.cursor = x.cursor()
+	text, given := x.query.Text("q")
+	q.find = strings.TrimSpace(text)
+	switch {
+	case given && (q.find == "" || len(q.find) > longestFind):
+		return modelgate.Errorf(modelgate.BadRequest, "q must be a part of a name, an id or the beginning of a key, of 1 to %d bytes", longestFind)
+	case modelgate.WellFormed(q.find):
+		return modelgate.Errorf(modelgate.BadRequest, "q must not be a whole key, which is a secret; its first 16 characters find it")
+	}
 	return nil
 }
 
 func (a *API) listKeys(ctx context.Context, by actor, q keyQuery) (page[keyView], error) {
-	list := access.KeyList{SubAccountID: by.SubAccountID, Limit: q.limit}
+	list := access.KeyList{SubAccountID: by.SubAccountID, Find: q.find, Limit: q.limit}
 	var err error
 	if list.SelfIssued, err = a.ownKeysOnly(ctx, by); err != nil {
 		return page[keyView]{}, err
 	}
-	filter := filter("keys", by, strconv.FormatBool(list.SelfIssued))
+	filter := filter("keys", by, strconv.FormatBool(list.SelfIssued), q.find)
 	if list.After, err = a.after(q.cursor, filter); err != nil {
 		return page[keyView]{}, err
 	}
@@ -65,6 +81,7 @@ type newKey struct {
 	Entitlements     *modelgate.Entitlements `json:"entitlements"` // null would mean every right
 	SubAccountID     *string                 `json:"sub_account_id" null:"absent"`
 	ExpiresInSeconds *int64                  `json:"expires_in_seconds" null:"absent"`
+	Name             *string                 `json:"name" null:"absent"`
 }
 
 func (k *newKey) read(x *exchange) error {
@@ -79,7 +96,7 @@ func (k *newKey) read(x *exchange) error {
 
 func (k *newKey) wish(subAccount modelgate.SubAccountID) modelgate.KeyRequest {
 	return modelgate.KeyRequest{
-		Scopes: *k.Scopes, Entitlements: k.Entitlements, SubAccountID: subAccount, ExpiresInSeconds: k.ExpiresInSeconds,
+		Scopes: *k.Scopes, Name: k.Name, Entitlements: k.Entitlements, SubAccountID: subAccount, ExpiresInSeconds: k.ExpiresInSeconds,
 	}
 }
 

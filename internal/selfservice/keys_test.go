@@ -198,7 +198,7 @@ func TestKeyList(t *testing.T) {
 			fields = append(fields, name)
 		}
 		slices.Sort(fields)
-		if diff := cmp.Diff([]string{"created_at", "expires_at", "id", "key_prefix", "last_used_at", "scopes", "status", "sub_account_id"}, fields); diff != "" {
+		if diff := cmp.Diff([]string{"created_at", "expires_at", "id", "key_prefix", "last_used_at", "name", "scopes", "status", "sub_account_id"}, fields); diff != "" {
 			g.Errorf("fields of a key: %s", diff)
 		}
 		newest, bound, oldest := keys[0], keys[1], keys[2]

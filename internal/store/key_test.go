@@ -2,6 +2,8 @@ package store
 
 import (
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -352,5 +354,53 @@ func TestSetKeyLimitsOfAForeignKey(t *testing.T) {
 		wantKind(t, "SetKeyLimits(-1)", err, modelgate.BadRequest)
 		_, err = db.FindKey(ctx, "nothing")
 		wantKind(t, "FindKey(nothing)", err, modelgate.NotFound)
+	})
+}
+
+func TestKeysAreFound(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client, other := createClient(t, db, 1), createClient(t, db, 2)
+		names := map[int]string{100: "Nightly import", 101: "100% of \\ it", 102: "", 103: "nightly_export", 104: "Über"}
+		for n, name := range names {
+			owner := client
+			if n == 104 {
+				owner = other
+			}
+			_, err := db.IssueKey(t.Context(), owner, access.IssueRequest{Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
+				k, d, err := admit(n)(c)
+				k.Name, k.Prefix = name, fmt.Sprintf("gw_live_%08x", n)
+				return k, d, err
+			}}, audit("key.issue"))
+			must(t, err)
+		}
+		for find, want := range map[string][]int{
+			"NIGHT": {103, 100}, "import": {100}, "%": {101}, "_": {103}, "\\": {101}, "y_e": {103}, "0% of \\": {101},
+			id(102): {102}, strings.ToUpper(id(102)): {102}, id(102)[:8]: nil, "gw_live_00000066": {102}, "GW_LIVE_": {103, 102, 101, 100},
+			"live": nil, "ber": nil, "": {103, 102, 101, 100},
+		} {
+			keys, more, err := db.Keys(t.Context(), client, access.KeyList{Find: find})
+			must(t, err)
+			var got []modelgate.KeyID
+			for _, k := range keys {
+				got = append(got, k.ID)
+			}
+			slices.Sort(got)
+			var ids []modelgate.KeyID
+			for _, n := range want {
+				ids = append(ids, modelgate.KeyID(id(n)))
+			}
+			slices.Sort(ids)
+			if d := cmp.Diff(ids, got); d != "" || more {
+				t.Errorf("keys with %q (-want +got), more %t:\n%s", find, more, d)
+			}
+		}
+		all := []modelgate.KeyID{modelgate.KeyID(id(100)), modelgate.KeyID(id(102)), modelgate.KeyID(id(103)), modelgate.KeyID(id(104)), "k"}
+		got, err := db.KeyNames(t.Context(), client, all)
+		must(t, err)
+		want := map[modelgate.KeyID]string{all[0]: "Nightly import", all[2]: "nightly_export"}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("names (-want +got):\n%s", d)
+		}
 	})
 }

@@ -1253,6 +1253,8 @@ export interface components {
         Key: {
             /** Format: uuid */
             id: string;
+            /** @description As it was issued with. Several keys may have the same. */
+            name: string | null;
             /** @description How the key begins. */
             key_prefix: string;
             /**
@@ -1288,6 +1290,8 @@ export interface components {
             scopes: components["schemas"]["Scope"][];
             /** @description What it may call. Absent all that the ceiling allows. */
             entitlements?: components["schemas"]["Entitlement"][];
+            /** @description What lists and usage call the key; trimmed, without control characters. It never changes. */
+            name?: string | null;
             /**
              * Format: uuid
              * @description Binds the key to an active sub-account.
@@ -1302,6 +1306,8 @@ export interface components {
             /** @description The key itself. It is never shown again. */
             key: string;
             scopes: components["schemas"]["Scope"][];
+            /** @description Absent for a key without one. */
+            name?: string;
             /** Format: uuid */
             sub_account_id?: string;
             /** Format: date-time */
@@ -1564,8 +1570,11 @@ export interface components {
              */
             cost_usd: number;
             total_tokens: number;
+            tokens: components["schemas"]["TokenKinds"];
             status_code: number;
             latency_ms: number;
+            /** @description From admission to the provider's first byte; null where none came. */
+            first_byte_ms: number | null;
             /**
              * @description How sure the books are of what was used.
              * @enum {string}
@@ -1573,12 +1582,27 @@ export interface components {
             parse_status: "ok" | "partial" | "unknown" | "provisional" | "failed" | "cancelled" | "expired";
             /** @description Whether the User-Agent names an official SDK; a hint, not a proof. */
             via_sdk: boolean;
+            /** @description The name of the key that made the call. */
+            key_name: string | null;
             /** @description What the caller sent in X-Gateway-Attribution, and key_id. */
             attribution: {
                 [key: string]: string;
             };
             /** Format: date-time */
             created_at: string;
+        };
+        /** @description The tokens by kind, those of a model that advised included; together they are total_tokens. */
+        TokenKinds: {
+            /** @description Text, pictures and films, without what was read from a cache or written to one. */
+            input: number;
+            /** @description Read from a prompt cache. */
+            cached_input: number;
+            /** @description Written to a prompt cache. */
+            cache_write: number;
+            /** @description Text, reasoning and pictures. */
+            output: number;
+            audio_input: number;
+            audio_output: number;
         };
         JobPage: {
             data: components["schemas"]["Job"][];
@@ -1891,6 +1915,8 @@ export interface operations {
             query?: {
                 /** @description Keys a page. */
                 limit?: number;
+                /** @description Keys with this in their name (the case of a to z does not count), with this id, or that begin so. A whole key is refused: it is a secret. */
+                q?: string;
                 /** @description Where the list goes on, taken from the page before. Keep the other parameters as they were. */
                 cursor?: components["parameters"]["Cursor"];
             };

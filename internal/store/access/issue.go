@@ -11,9 +11,9 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
-const sqlInsertKey = `INSERT INTO api_key (id, client_id, sub_account_id, digest, prefix, status, scopes,
+const sqlInsertKey = `INSERT INTO api_key (id, client_id, sub_account_id, digest, name, prefix, status, scopes,
   entitlements, denies, backing, limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at, issued_by, self_issued)
-VALUES ($1, $2, NULLIF($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, NULLIF($17, ''), $18)
+VALUES ($1, $2, NULLIF($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, NULLIF($18, ''), $19)
 -- sqlInsertKey`
 
 // sqlCountLiveKeys is one range of api_key_live.
@@ -199,7 +199,7 @@ func insertKey(ctx context.Context, tx *sql.Tx, k modelgate.Key, d modelgate.Dig
 	if err != nil {
 		return k, err
 	}
-	_, err = tx.ExecContext(ctx, sqlInsertKey, k.ID, k.ClientID, string(k.SubAccountID), d[:], k.Prefix, k.Status,
+	_, err = tx.ExecContext(ctx, sqlInsertKey, k.ID, k.ClientID, string(k.SubAccountID), d[:], k.Name, k.Prefix, k.Status,
 		scopes, entitlements, denies, backing, k.Limits.RequestsPerSecond, k.Limits.Burst, k.Limits.Concurrency,
 		sqldb.Micros(k.CreatedAt), sqldb.Micros(k.LastUsedAt), sqldb.Expiry(k.ExpiresAt), string(k.IssuedBy), k.SelfIssued)
 	k.CreatedAt, k.LastUsedAt, k.ExpiresAt = sqldb.Stored(k.CreatedAt), sqldb.Stored(k.LastUsedAt), sqldb.Stored(k.ExpiresAt)

@@ -4,22 +4,25 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strings"
 	"time"
 
 	"modelgate"
 	"modelgate/internal/store/sqldb"
 )
 
-const keyColumns = `id, client_id, COALESCE(sub_account_id, ''), prefix, status, scopes, entitlements, denies, backing,
+const keyColumns = `id, client_id, COALESCE(sub_account_id, ''), name, prefix, status, scopes, entitlements, denies, backing,
   limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at, COALESCE(issued_by, ''), self_issued`
 
-// sqlKeys walks api_key_newest.
+// sqlKeys walks api_key_newest. $7 is what a prefix or a part of a name begins
+// with, as a pattern.
 const sqlKeys = `SELECT ` + keyColumns + `
 FROM api_key
 WHERE client_id = $1
   AND ($2 = '' OR sub_account_id = $2)
   AND (created_at, id) < ($3, $4)
   AND (NOT $6 OR self_issued)
+  AND ($7 = '' OR id = $8 OR prefix LIKE LOWER($7) ESCAPE '\' OR LOWER(name) LIKE '%' || LOWER($7) ESCAPE '\')
 ORDER BY created_at DESC, id DESC
 LIMIT $5
 -- sqlKeys`
@@ -79,7 +82,7 @@ WHERE id = $1 AND last_used_at < $2
 func scanKey(s sqldb.Scanner) (modelgate.Key, error) {
 	var k modelgate.Key
 	var expiresAt int64
-	err := s.Scan(&k.ID, &k.ClientID, &k.SubAccountID, &k.Prefix, &k.Status, sqldb.Document{Into: &k.Scopes},
+	err := s.Scan(&k.ID, &k.ClientID, &k.SubAccountID, &k.Name, &k.Prefix, &k.Status, sqldb.Document{Into: &k.Scopes},
 		sqldb.Document{Into: &k.Entitlements}, sqldb.Document{Into: &k.Denies}, sqldb.Document{Into: &k.Backing},
 		&k.Limits.RequestsPerSecond, &k.Limits.Burst, &k.Limits.Concurrency,
 		sqldb.Moment{Into: &k.CreatedAt}, sqldb.Moment{Into: &k.LastUsedAt}, &expiresAt, &k.IssuedBy, &k.SelfIssued)
@@ -91,17 +94,30 @@ func scanKey(s sqldb.Scanner) (modelgate.Key, error) {
 type KeyList struct {
 	SubAccountID modelgate.SubAccountID // "" for all of the organization
 	SelfIssued   bool                   // those that were issued in a portal, and no others
-	Limit        int                    // 0 for all
-	After        *sqldb.Cursor          // nil for the first page
+	// Find selects keys by their whole id, the beginning of their secret's
+	// prefix, or a part of their name, in which the case of the letters a to z
+	// does not count; "" for all.
+	Find  string
+	Limit int           // 0 for all
+	After *sqldb.Cursor // nil for the first page
 }
 
 // Keys lists keys of every state, the newest first, and reports whether more
 // follow. (spec: GET /gw/keys)
 func (s *Store) Keys(ctx context.Context, client modelgate.ClientID, l KeyList) ([]modelgate.Key, bool, error) {
 	at, id := l.After.Bound()
-	rows, err := sqldb.List(ctx, s.db.Read, scanKey, sqlKeys, client, string(l.SubAccountID), at, id, sqldb.Fetch(l.Limit), l.SelfIssued)
+	rows, err := sqldb.List(ctx, s.db.Read, scanKey, sqlKeys, client, string(l.SubAccountID), at, id, sqldb.Fetch(l.Limit), l.SelfIssued,
+		l.pattern(), strings.ToLower(l.Find))
 	rows, more := sqldb.Page(rows, l.Limit)
 	return rows, more, sqldb.Wrap("list keys", err)
+}
+
+// pattern is for LIKE, "" without Find.
+func (l *KeyList) pattern() string {
+	if l.Find == "" {
+		return ""
+	}
+	return strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(l.Find) + "%"
 }
 
 // KeyScope narrows which keys of an organization may be touched.
@@ -160,6 +176,35 @@ func (s *Store) revokeKey(ctx context.Context, client modelgate.ClientID, in Key
 		return sqldb.RaiseControl(ctx, tx)
 	})
 	return digests, err
+}
+
+// keyNames reads the names of that many keys of a client.
+func keyNames(keys int) string {
+	return sqldb.Tuples("SELECT id, name\nFROM api_key\nWHERE client_id = $1 AND name <> '' AND id IN ", 1, keys, 2) + "\n-- keyNames"
+}
+
+// KeyNames are the names of keys of a client. Keys without one are left out.
+func (s *Store) KeyNames(ctx context.Context, client modelgate.ClientID, ids []modelgate.KeyID) (map[modelgate.KeyID]string, error) {
+	names := make(map[modelgate.KeyID]string)
+	for len(ids) > 0 {
+		n := sqldb.StatementRows(len(ids), s.db.RowsPerInsert)
+		args := []any{string(client)}
+		for _, id := range ids[:n] {
+			args = append(args, string(id))
+		}
+		ids = ids[n:]
+		_, err := sqldb.List(ctx, s.db.Read, func(row sqldb.Scanner) (struct{}, error) {
+			var id modelgate.KeyID
+			var name string
+			err := row.Scan(&id, &name)
+			names[id] = name
+			return struct{}{}, err
+		}, keyNames(n), args...)
+		if err != nil {
+			return nil, sqldb.Wrap("name keys", err)
+		}
+	}
+	return names, nil
 }
 
 func scanDigest(s sqldb.Scanner) (d modelgate.Digest, err error) {

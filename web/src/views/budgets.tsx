@@ -9,7 +9,7 @@ import { Download } from "../ui/table";
 import { useApp } from "./app";
 import { useCustomers } from "./customers";
 import { NoScope, readScope, seesBudgets, seesKeys } from "./gate";
-import { useKeys } from "./keys";
+import { nameOfKey, useKeys } from "./keys";
 
 // Cards of a kind that are shown unasked, and budgets from which on they are
 // looked for.
@@ -29,7 +29,7 @@ export function Budgets() {
   const [text, setText] = useState("");
   const [whole, setWhole] = useState<BudgetScope[]>([]);
   if (!may) return <Page title="Budgets"><NoScope scope={readScope} what="budgets" /></Page>;
-  const prefixes = new Map(keys.data?.map((k) => [k.id, k.key_prefix + "…"]));
+  const prefixes = new Map(keys.data?.map((k) => [k.id, nameOfKey(k)]));
   const nameOf = (b: Budget) => {
     if (b.scope === "client") return app.session.name;
     if (b.scope === "sub_account") return portal ? app.session.name : (app.nameOf(b.id ?? "") ?? b.id ?? "");
@@ -140,7 +140,7 @@ export function PutBudget({ scope, id, period, limit, name, onClose }: { scope?:
   const value = Number(amount);
   const wrong = amount && !(value > 0 && value <= 1e9) ? "More than 0 and at most 1,000,000,000." : undefined;
   const live = keys.data?.filter((k) => k.status === "active") ?? [];
-  const options: [string, string][] = level === "key" ? live.map((k) => [k.id, `${k.key_prefix}…${k.sub_account_id && !portal ? " · " + (app.nameOf(k.sub_account_id) ?? "") : ""}`]) : (customers.data ?? []).map((c) => [c.id, c.name]);
+  const options: [string, string][] = level === "key" ? live.map((k) => [k.id, `${nameOfKey(k)}${k.sub_account_id && !portal ? " · " + (app.nameOf(k.sub_account_id) ?? "") : ""}`]) : (customers.data ?? []).map((c) => [c.id, c.name]);
   const submit = async () => {
     const done = await action.run(async () => {
       await api.PUT("/gw/budgets", { body: { scope: level, ...(level === "client" ? {} : { id: target }), period: every, limit_usd: value } });

@@ -149,7 +149,7 @@ function checkMarkup(text: string): string | undefined {
 }
 
 const keyColumns: Column<Key>[] = [
-  { title: "Key", cell: (k) => <code>{k.key_prefix}…</code>, text: (k) => k.key_prefix },
+  { title: "Key", cell: (k) => <span className="two">{k.name && <span className="cut">{k.name}</span>}<code>{k.key_prefix}…</code></span>, text: (k) => k.key_prefix },
   { title: "Status", tight: true, cell: (k) => <State of={k} />, text: stateOf },
   { title: "Scopes", hide: "narrow", cell: (k) => <span className="badges">{k.scopes.map((s) => <Badge key={s}>{s}</Badge>)}</span>, text: (k) => k.scopes.join(" ") },
   { title: "Created", end: true, hide: "narrow", cell: (k) => day(k.created_at), text: (k) => k.created_at },

@@ -5,7 +5,7 @@ import { useFilter } from "../shared/route";
 import { Button, Choice } from "../ui/kit";
 import { useApp } from "./app";
 import { seesKeys } from "./gate";
-import { useKeys } from "./keys";
+import { nameOfKey, useKeys } from "./keys";
 
 const groups: [by: string, name: string][] = portal
   ? [["model_slug", "Model"], ["author", "Author"], ["key_id", "Key"]]
@@ -28,7 +28,7 @@ export function useGroup(): Group {
   const app = useApp();
   const [by, set] = useFilter("group", "model_slug");
   const keys = useKeys(by === "key_id" && seesKeys(app));
-  const prefixes = new Map(keys.data?.map((k) => [k.id, k.key_prefix + "…"]));
+  const prefixes = new Map(keys.data?.map((k) => [k.id, nameOfKey(k)]));
   const label = (key: string) => {
     if (key === "") return by === "sub_account_id" ? "The organization itself" : "(none)";
     if (by === "sub_account_id") return app.nameOf(key) ?? key;

@@ -29,6 +29,11 @@ export function State({ of: k }: { of: Key }) {
   return <Badge tone={state === "active" ? "good" : state === "expired" ? "warn" : "plain"}>{state}</Badge>;
 }
 
+/** nameOfKey is a key's name, or how it begins. */
+export function nameOfKey(k: Pick<Key, "name" | "key_prefix">): string {
+  return k.name ?? k.key_prefix + "…";
+}
+
 export function useKeys(when = true) {
   return useAsked<Key[]>(when ? "keys" : undefined, () => bodyOf(api.GET("/gw/keys")));
 }
@@ -56,9 +61,9 @@ export function Keys() {
       <Card flush>
         <div className="filters">
           <Segments label="Keys to show" value={show} onChange={setShow} options={[["active", "Active"], ["expired", "Expired"], ["revoked", "Revoked"], ["all", "All"]]} />
-          <span className="find"><Icon name="search" /><input aria-label="Find a key" placeholder={portal ? "Prefix" : "Prefix, id or customer"} value={text} onChange={(e) => setText(e.target.value)} /></span>
+          <span className="find"><Icon name="search" /><input aria-label="Find a key" placeholder={portal ? "Name or prefix" : "Name, prefix, id or customer"} value={text} onChange={(e) => setText(e.target.value)} /></span>
           <span className="grow" />
-          <Download name="keys" columns={columns} rows={rows} />
+          <Download name="keys" columns={[{ title: "ID", cell: () => null, text: (k) => k.id }, { title: "Name", cell: () => null, text: (k) => k.name }, ...columns]} rows={rows} />
         </div>
         <Table
           label="Keys" rows={rows} failure={keys.failure} again={keys.again} id={(k) => k.id} bones={8}
@@ -66,7 +71,7 @@ export function Keys() {
             ...columns,
             {
               title: "Actions", quiet: true, tight: true,
-              cell: (k) => revocable(k) && <Menu label={`Actions for key ${k.key_prefix}`} items={[{ label: "Revoke…", danger: true, run: () => setRevoking(k) }]} />,
+              cell: (k) => revocable(k) && <Menu label={`Actions for key ${nameOfKey(k)}`} items={[{ label: "Revoke…", danger: true, run: () => setRevoking(k) }]} />,
             },
           ]}
           empty={
@@ -86,7 +91,7 @@ export function Keys() {
 
 function matches(k: Key, text: string, nameOf: (id: string) => string | undefined): boolean {
   const want = text.trim().toLowerCase();
-  return !want || [k.key_prefix, k.id, k.sub_account_id ? (nameOf(k.sub_account_id) ?? "") : ""].some((s) => s.toLowerCase().includes(want)) || want.startsWith(k.key_prefix);
+  return !want || [k.name ?? "", k.key_prefix, k.id, k.sub_account_id ? (nameOf(k.sub_account_id) ?? "") : ""].some((s) => s.toLowerCase().includes(want)) || want.startsWith(k.key_prefix);
 }
 
 function keyColumns(nameOf: (id: string) => string | undefined, mine: string): Column<Key>[] {
@@ -98,7 +103,11 @@ function keyColumns(nameOf: (id: string) => string | undefined, mine: string): C
         text: (k) => (k.sub_account_id ? (nameOf(k.sub_account_id) ?? k.sub_account_id) : ""),
       }];
   return [
-    { title: "Key", cell: (k) => <span className="two"><code>{k.key_prefix}…</code>{k.id === mine && <small>of this session</small>}</span>, text: (k) => k.key_prefix },
+    {
+      title: "Key",
+      cell: (k) => <span className="two">{k.name && <span className="cut">{k.name}</span>}<code>{k.key_prefix}…</code>{k.id === mine && <small>of this session</small>}</span>,
+      text: (k) => k.key_prefix,
+    },
     { title: "Status", tight: true, cell: (k) => <State of={k} />, text: stateOf },
     { title: "Scopes", hide: "middle", cell: (k) => <span className="badges wrap">{k.scopes.length ? k.scopes.map((s) => <Badge key={s}>{s}</Badge>) : <span className="note">none</span>}</span>, text: (k) => k.scopes.join(" ") },
     ...owner,
@@ -119,7 +128,7 @@ function Revoke({ target, onClose }: { target: Key; onClose: () => void }) {
   };
   return (
     <Confirm title="Revoke this key?" action="Revoke key" busy={action.busy} failure={action.failure} onYes={yes} onClose={onClose}>
-      <p>Calls with <code>{target.key_prefix}…</code> are refused from now on, on other instances within about half a minute. A revoked key never comes back; its usage stays in the books.</p>
+      <p>Calls with {target.name && <strong>{target.name} </strong>}<code>{target.key_prefix}…</code> are refused from now on, on other instances within about half a minute. A revoked key never comes back; its usage stays in the books.</p>
       {target.id === app.session.key_id && <p><strong>You are signed in with this key.</strong> You will be signed out.</p>}
     </Confirm>
   );
@@ -133,6 +142,7 @@ export function Issue({ onClose, customer }: { onClose: () => void; customer?: S
   const customers = useAsked<SubAccount[]>("subaccounts", () => bodyOf(api.GET("/gw/subaccounts")));
   const models = useAsked<{ models: Model[] }>("models", () => bodyOf(api.GET("/gw/models")));
   const [scopes, setScopes] = useState<Scope[]>();
+  const [name, setName] = useState("");
   const [owner, setOwner] = useState(customer?.id ?? "");
   const [life, setLife] = useState("");
   const [reach, setReach] = useState("ceiling");
@@ -149,6 +159,7 @@ export function Issue({ onClose, customer }: { onClose: () => void; customer?: S
   const submit = () =>
     action.run(async () => {
       const body: NewKey = { scopes: chosen };
+      if (name.trim()) body.name = name;
       if (owner) body.sub_account_id = owner;
       if (life) body.expires_in_seconds = Number(life);
       const entitlements = wish(reach, picked, blocked, ceiling.data?.entitlements ?? []);
@@ -161,6 +172,7 @@ export function Issue({ onClose, customer }: { onClose: () => void; customer?: S
     <Dialog title={customer ? `Issue a key for ${customer.name}` : "Issue key"} onClose={onClose}>
       <form className="stack" onSubmit={(e) => { e.preventDefault(); void submit(); }}>
         {ceiling.failure && <Trouble failure={ceiling.failure} again={ceiling.again} />}
+        <NameField value={name} onChange={setName} />
         <fieldset className="options">
           <legend className="legend-label">May</legend>
           {(["inference:use", "stats:read", "keys:manage"] as Scope[]).map((s) => {
@@ -213,6 +225,11 @@ export function Issue({ onClose, customer }: { onClose: () => void; customer?: S
   );
 }
 
+/** NameField is what a new key is called. */
+function NameField({ value, onChange }: { value: string; onChange: (name: string) => void }) {
+  return <Field label="Name" note="What it is for, such as its program or team. It cannot be changed later.">{(ids) => <input {...ids} value={value} maxLength={100} onChange={(e) => onChange(e.target.value)} />}</Field>;
+}
+
 /** wish spells the chosen models as rules that the ceiling admits; undefined inherits all of it. */
 function wish(reach: string, picked: string[], blocked: string[], ceiling: Tuple[]): Tuple[] | undefined {
   if (reach === "none") return [];
@@ -256,12 +273,13 @@ function SelfIssue({ onClose }: { onClose: () => void }) {
   const app = useApp();
   const lives = portalLives(app.session.key_expires_at);
   const [life, setLife] = useState(lives.find(([v]) => v === "2592000")?.[0] ?? lives[lives.length - 1]![0]);
+  const [name, setName] = useState("");
   const [issued, setIssued] = useState<IssuedKey>();
   const action = useAction();
   if (issued) return <Shown issued={issued} onClose={onClose} />;
   const submit = () =>
     action.run(async () => {
-      const answer = await bodyOf(api.POST("/gw/keys", { body: { scopes: ["inference:use"], expires_in_seconds: Number(life) } }));
+      const answer = await bodyOf(api.POST("/gw/keys", { body: { scopes: ["inference:use"], expires_in_seconds: Number(life), name: name.trim() || undefined } }));
       refresh("keys");
       setIssued(answer);
     });
@@ -269,6 +287,7 @@ function SelfIssue({ onClose }: { onClose: () => void }) {
     <Dialog title="Issue key" onClose={onClose}>
       <form className="stack" onSubmit={(e) => { e.preventDefault(); void submit(); }}>
         <p className="note">The key calls models and does nothing else. You can have up to 10 active keys.</p>
+        <NameField value={name} onChange={setName} />
         <Field label="Expires">{(ids) => <Choice {...ids} value={life} onChange={setLife} options={lives} />}</Field>
         {action.failure && <Trouble failure={action.failure} />}
         <div className="row end"><Button onClick={onClose}>Cancel</Button><Button type="submit" look="primary" busy={action.busy}>Issue key</Button></div>

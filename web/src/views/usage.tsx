@@ -41,6 +41,7 @@ const columnsOf = (app: App): Column<UsageRow>[] => [
   { title: "Tokens", end: true, hide: "narrow", cell: (r) => integer(r.total_tokens), text: (r) => r.total_tokens },
   { title: "Latency", end: true, hide: "narrow", cell: (r) => duration(r.latency_ms), text: (r) => r.latency_ms },
   { title: portal ? "Billed" : "Cost", end: true, cell: (r) => usdColumn(r.cost_usd), text: (r) => r.cost_usd },
+  { title: "Key", hide: "middle", cell: (r) => <span className="cut brief">{r.key_name ?? ""}</span>, text: (r) => r.key_name ?? r.attribution.key_id ?? "" },
   ...(portal || !app.can("keys:manage") ? [] : [{ title: "Customer", hide: "middle", cell: (r: UsageRow) => <span className="cut brief">{customerOf(app, r)}</span>, text: (r: UsageRow) => customerOf(app, r) } as Column<UsageRow>]),
   { title: "Attribution", hide: "middle", cell: (r) => <Attribution pairs={r.attribution} />, text: (r) => Object.entries(r.attribution).map(([k, v]) => `${k}=${v}`).join(" ") },
 ];
@@ -163,8 +164,9 @@ function Details({ id, row, onClose }: { id: string; row: UsageRow | undefined; 
           {r.author && <><dt>Author</dt><dd>{r.author}</dd></>}
           <dt>Status</dt><dd><Status code={r.status_code} /></dd>
           <dt>{portal ? "Billed" : "Cost"}</dt><dd>{usdExact(r.cost_usd)}</dd>
-          <dt>Tokens</dt><dd>{integer(r.total_tokens)}</dd>
-          <dt>Latency</dt><dd>{duration(r.latency_ms)}</dd>
+          <dt>Tokens</dt><dd>{integer(r.total_tokens)}{r.total_tokens > 0 && <> <span className="note">{kindsOf(r)}</span></>}</dd>
+          <dt>Latency</dt><dd>{duration(r.latency_ms)}{r.first_byte_ms !== null && <> <span className="note">first byte after {duration(r.first_byte_ms)}</span></>}</dd>
+          {r.key_name && <><dt>Key</dt><dd>{r.key_name}</dd></>}
           <dt>Books</dt><dd><Badge tone={r.parse_status === "ok" ? "good" : "warn"}>{r.parse_status}</Badge> <span className="note">{sure[r.parse_status]}</span></dd>
           <dt>Client</dt><dd>{r.via_sdk ? "An official SDK, by its own account" : "Not an official SDK"}</dd>
           {Object.entries(r.attribution).map(([k, v]) => (
@@ -174,6 +176,15 @@ function Details({ id, row, onClose }: { id: string; row: UsageRow | undefined; 
       )}
     </Dialog>
   );
+}
+
+const kinds: [keyof UsageRow["tokens"], string][] = [
+  ["input", "input"], ["cached_input", "cached"], ["cache_write", "cache written"], ["output", "output"], ["audio_input", "audio in"], ["audio_output", "audio out"],
+];
+
+/** kindsOf names the kinds of tokens of a call. */
+function kindsOf(r: UsageRow): string {
+  return kinds.filter(([k]) => r.tokens[k] > 0).map(([k, name]) => `${integer(r.tokens[k])} ${name}`).join(", ");
 }
 
 function FactPair({ name, value }: { name: string; value: string }) {

@@ -48,6 +48,7 @@ CREATE TABLE api_key (
     client_id         TEXT COLLATE "C" NOT NULL REFERENCES client (id),
     sub_account_id    TEXT COLLATE "C",
     digest            BYTEA NOT NULL UNIQUE,
+    name              TEXT NOT NULL DEFAULT '',
     prefix            TEXT NOT NULL,
     status            TEXT NOT NULL,
     scopes            TEXT NOT NULL,
