@@ -93,6 +93,10 @@ func (u Unit) String() string { return units[u].name }
 // Kind is what the unit measures.
 func (u Unit) Kind() UnitKind { return units[u].kind }
 
+// Per is how much of the unit a price is quoted for: a million tokens,
+// characters, a thousand searches or grounded requests, else 1.
+func (u Unit) Per() int64 { return units[u].per }
+
 // Fallback is the unit whose price holds where u has none; false where such a
 // quantity has no price.
 func (u Unit) Fallback() (Unit, bool) { return units[u].fallback, units[u].fallback != noUnit }

@@ -199,6 +199,23 @@ const (
 	DeleteBudgetParamsOwnerSubAccount DeleteBudgetParamsOwner = "sub_account"
 )
 
+// Defines values for FocusParamsGranularity.
+const (
+	FocusParamsGranularityDay  FocusParamsGranularity = "day"
+	FocusParamsGranularityHour FocusParamsGranularity = "hour"
+)
+
+// Defines values for FocusParamsFormat.
+const (
+	FocusParamsFormatCsv FocusParamsFormat = "csv"
+)
+
+// Defines values for FocusParamsView.
+const (
+	FocusParamsViewBilled FocusParamsView = "billed"
+	FocusParamsViewCost   FocusParamsView = "cost"
+)
+
 // Defines values for RevokeKeyParamsChildren.
 const (
 	RevokeKeyParamsChildrenKeep RevokeKeyParamsChildren = "keep"
@@ -948,6 +965,39 @@ type EvidenceParams struct {
 	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// FocusParams defines parameters for Focus.
+type FocusParams struct {
+	// From The first day in UTC, such as 2026-11-01, or a whole hour in RFC 3339.
+	From string `form:"from" json:"from"`
+
+	// To The day or hour after the last; at most 92 days, or 31 by hour, after the first.
+	To string `form:"to" json:"to"`
+
+	// Granularity How long a period is.
+	Granularity *FocusParamsGranularity `form:"granularity,omitempty" json:"granularity,omitempty"`
+
+	// Format How the file is written.
+	Format *FocusParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
+	// View `cost`: what the organization is charged. `billed`: what its sub-accounts are, without its own calls; always so for a key bound to a sub-account.
+	View *FocusParamsView `form:"view,omitempty" json:"view,omitempty"`
+
+	// SubAccountID One sub-account only.
+	SubAccountID *string `form:"sub_account_id,omitempty" json:"sub_account_id,omitempty"`
+
+	// Tags Up to 8 attribution keys, comma separated, that lines are divided by; `key_id` is one. Each may have 1000 values in the window.
+	Tags *string `form:"tags,omitempty" json:"tags,omitempty"`
+}
+
+// FocusParamsGranularity defines parameters for Focus.
+type FocusParamsGranularity string
+
+// FocusParamsFormat defines parameters for Focus.
+type FocusParamsFormat string
+
+// FocusParamsView defines parameters for Focus.
+type FocusParamsView string
+
 // KeysParams defines parameters for Keys.
 type KeysParams struct {
 	// Limit Keys a page.
@@ -1242,6 +1292,17 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /gw/evidence (the `Evidence` operationId).
 	Evidence(ctx context.Context, params *EvidenceParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Focus Usage as a file for tools of cost management (FOCUS 1.3)
+	//
+	// One line for each day or hour, sub-account, provider, model, unit, rate, region and set of tags. Each cost is the unit price times the quantity;
+	// lines of the category `Adjustment` have what rounding call by call makes of it, so that the sum of `BilledCost` is that of `cost_usd`, or in
+	// the view `billed` of the billed prices. Jobs that have not ended are left out. A key bound to a sub-account reads what its sub-account is billed.
+	// An answer that fails on the way is cut, so that the connection ends without the end of the body. One file of an organization at a time: 429
+	// while another is sent.
+	//
+	// Corresponds with GET /gw/focus (the `Focus` operationId).
+	Focus(ctx context.Context, params *FocusParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Keys The organization's keys, newest first
 	//
@@ -1690,6 +1751,27 @@ func (c *Client) Ceiling(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 // Corresponds with GET /gw/evidence (the `Evidence` operationId).
 func (c *Client) Evidence(ctx context.Context, params *EvidenceParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewEvidenceRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Focus Usage as a file for tools of cost management (FOCUS 1.3)
+//
+// One line for each day or hour, sub-account, provider, model, unit, rate, region and set of tags. Each cost is the unit price times the quantity;
+// lines of the category `Adjustment` have what rounding call by call makes of it, so that the sum of `BilledCost` is that of `cost_usd`, or in
+// the view `billed` of the billed prices. Jobs that have not ended are left out. A key bound to a sub-account reads what its sub-account is billed.
+// An answer that fails on the way is cut, so that the connection ends without the end of the body. One file of an organization at a time: 429
+// while another is sent.
+//
+// Corresponds with GET /gw/focus (the `Focus` operationId).
+func (c *Client) Focus(ctx context.Context, params *FocusParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewFocusRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2700,6 +2782,124 @@ func NewEvidenceRequest(server string, params *EvidenceParams) (*http.Request, e
 		if params.Limit != nil {
 
 			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewFocusRequest constructs an http.Request for the Focus method
+func NewFocusRequest(server string, params *FocusParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/focus")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if params.Granularity != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "granularity", *params.Granularity, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Format != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.View != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "view", *params.View, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.SubAccountID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sub_account_id", *params.SubAccountID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tags != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tags", *params.Tags, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -3961,6 +4161,19 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /gw/evidence (the `Evidence` operationId).
 	EvidenceWithResponse(ctx context.Context, params *EvidenceParams, reqEditors ...RequestEditorFn) (*EvidenceResponse, error)
 
+	// FocusWithResponse Usage as a file for tools of cost management (FOCUS 1.3)
+	//
+	// One line for each day or hour, sub-account, provider, model, unit, rate, region and set of tags. Each cost is the unit price times the quantity;
+	// lines of the category `Adjustment` have what rounding call by call makes of it, so that the sum of `BilledCost` is that of `cost_usd`, or in
+	// the view `billed` of the billed prices. Jobs that have not ended are left out. A key bound to a sub-account reads what its sub-account is billed.
+	// An answer that fails on the way is cut, so that the connection ends without the end of the body. One file of an organization at a time: 429
+	// while another is sent.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/focus (the `Focus` operationId).
+	FocusWithResponse(ctx context.Context, params *FocusParams, reqEditors ...RequestEditorFn) (*FocusResponse, error)
+
 	// KeysWithResponse The organization's keys, newest first
 	//
 	// Revoked and expired keys too. Without `limit` all of them at once.
@@ -4421,6 +4634,27 @@ func (r EvidenceResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r EvidenceResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type FocusResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r FocusResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r FocusResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -5109,6 +5343,25 @@ func (c *ClientWithResponses) EvidenceWithResponse(ctx context.Context, params *
 	return ParseEvidenceResponse(rsp)
 }
 
+// FocusWithResponse Usage as a file for tools of cost management (FOCUS 1.3)
+//
+// One line for each day or hour, sub-account, provider, model, unit, rate, region and set of tags. Each cost is the unit price times the quantity;
+// lines of the category `Adjustment` have what rounding call by call makes of it, so that the sum of `BilledCost` is that of `cost_usd`, or in
+// the view `billed` of the billed prices. Jobs that have not ended are left out. A key bound to a sub-account reads what its sub-account is billed.
+// An answer that fails on the way is cut, so that the connection ends without the end of the body. One file of an organization at a time: 429
+// while another is sent.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/focus (the `Focus` operationId).
+func (c *ClientWithResponses) FocusWithResponse(ctx context.Context, params *FocusParams, reqEditors ...RequestEditorFn) (*FocusResponse, error) {
+	rsp, err := c.Focus(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseFocusResponse(rsp)
+}
+
 // KeysWithResponse The organization's keys, newest first
 //
 // Revoked and expired keys too. Without `limit` all of them at once.
@@ -5738,6 +5991,22 @@ func ParseEvidenceResponse(rsp *http.Response) (*EvidenceResponse, error) {
 	}
 
 	response := &EvidenceResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseFocusResponse parses an HTTP response from a FocusWithResponse call
+func ParseFocusResponse(rsp *http.Response) (*FocusResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &FocusResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

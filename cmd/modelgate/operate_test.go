@@ -80,6 +80,57 @@ func TestOperatorBesideAServer(t *testing.T) {
 	}
 }
 
+// TestFocusExportCommand writes a file of all organizations, which replaces one
+// that is there, and nothing where it fails.
+func TestFocusExportCommand(t *testing.T) {
+	t.Parallel()
+	g := testkit.StartGateway(t, testkit.GatewayOptions{})
+	for _, name := range []string{"acme", "globex"} {
+		b := &bench{g, ""}
+		b.key, _ = g.NewKey(g.NewClient(name))
+		if resp, answer := b.post(t, "/v1/chat/completions", `{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"hi"}]}`); resp.StatusCode != 200 {
+			t.Fatal(answer)
+		}
+		eventually(t, "the row", func() bool {
+			_, answer := b.get(t, "/gw/usage")
+			return strings.Contains(answer, "gpt-5-mini")
+		})
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "focus.csv")
+	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now().UTC()
+	window := []string{"--from", now.Format(time.DateOnly), "--to", now.AddDate(0, 0, 1).Format(time.DateOnly)}
+	export := func(more ...string) (string, int) {
+		_, stderr, code := g.Run(append(append([]string{"focus", "export", "--config", g.ConfigFile, "--out", file}, window...), more...)...)
+		return stderr, code
+	}
+	if stderr, code := export(); code != 2 || !strings.Contains(stderr, "use either --client or --all") {
+		t.Errorf("neither: %d %s", code, stderr)
+	}
+	if stderr, code := export("--client", "nobody"); code != 1 {
+		t.Errorf("nobody: %d %s", code, stderr)
+	}
+	if text, err := os.ReadFile(file); err != nil || string(text) != "old" {
+		t.Errorf("a failure left %q, %v", text, err)
+	}
+	if stderr, code := export("--all"); code != 0 {
+		t.Fatalf("all: %d %s", code, stderr)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil || strings.Count(string(text), "BilledCost") != 1 || !strings.Contains(string(text), "acme") || !strings.Contains(string(text), "globex") {
+		t.Errorf("the file, %v:\n%s", err, text)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
+		t.Errorf("beside it: %v, %v", left, err)
+	}
+	if stderr, code := export("--client", "acme", "--view", "billed", "--granularity", "hour"); code != 0 {
+		t.Errorf("one, billed: %d %s", code, stderr)
+	}
+}
+
 // TestCommands checks what the operator's commands print and how they fail.
 func TestCommands(t *testing.T) {
 	t.Parallel()

@@ -57,6 +57,9 @@ type Settings struct {
 	// where organizations fill their prepaid balance.
 	Processor Processor `yaml:"processor"`
 
+	// How files of the FinOps specification FOCUS name things.
+	Focus Focus `yaml:"focus"`
+
 	// Where traces of calls are sent.
 	Telemetry Telemetry `yaml:"telemetry"`
 

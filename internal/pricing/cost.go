@@ -68,18 +68,28 @@ func rateOf(r *modelgate.Rates, u modelgate.Unit) (rate int64, of modelgate.Unit
 	return r.PerMillion(u), u, true
 }
 
+// eclipsed reports whether another unit is charged in place of one. Grounded
+// requests and the searches in them are two measures of the same thing: searches
+// count where they have a price, else the requests.
+func eclipsed(unit modelgate.Unit, r *modelgate.Rates, u *modelgate.Usage) bool {
+	switch unit {
+	case modelgate.UnitGroundedRequest:
+		return r.Has(modelgate.UnitSearch)
+	case modelgate.UnitSearch:
+		return u.GroundedRequests > 0 && !r.Has(modelgate.UnitSearch)
+	}
+	return false
+}
+
 // sumOf is the sum of quantity × rate over all units, and which units had a
-// price. Grounded requests and the searches in them are two measures of the
-// same thing: searches count where they have a price, else the requests.
+// price.
 func sumOf(r *modelgate.Rates, u *modelgate.Usage) (sum amount, found tally) {
 	for i, quantity := range u.Quantities() {
 		if quantity <= 0 {
 			continue
 		}
 		unit := modelgate.Unit(i)
-		switch {
-		case unit == modelgate.UnitGroundedRequest && r.Has(modelgate.UnitSearch),
-			unit == modelgate.UnitSearch && u.GroundedRequests > 0 && !r.Has(modelgate.UnitSearch):
+		if eclipsed(unit, r, u) {
 			continue
 		}
 		rate, of, has := rateOf(r, unit)

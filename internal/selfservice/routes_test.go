@@ -49,6 +49,7 @@ var scopeTable = []struct{ endpoint, scope string }{
 	{"GET /gw/usage", "stats:read"},
 	{"GET /gw/async", "stats:read"},
 	{"GET /gw/series", "stats:read"},
+	{"GET /gw/focus", "stats:read"},
 	{"GET /gw/evidence", "stats:read"},
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"modelgate"
@@ -50,12 +51,17 @@ type Options struct {
 	// Checkout is how organizations pay into their balance; the zero value
 	// offers no payments.
 	Checkout Checkout
+	// Focus is how FOCUS files name things; the zero value is all defaults.
+	Focus Focus
 }
 
 // API serves the endpoints. Safe for concurrent use.
 type API struct {
 	Options
 	routes []route
+	// exporting has an entry for each organization, or its sub-account, that is
+	// sent a FOCUS file by this instance.
+	exporting sync.Map
 }
 
 // New makes the API.

@@ -12,6 +12,7 @@ import (
 	"modelgate"
 	"modelgate/internal/config"
 	"modelgate/internal/secrets"
+	"modelgate/internal/selfservice"
 	"modelgate/internal/store"
 )
 
@@ -86,4 +87,9 @@ func BaseURL(cfg *config.Config, listen string) string {
 // Audit begins the record of a change that an actor makes now.
 func Audit(actor modelgate.Actor, action string) modelgate.Audit {
 	return modelgate.Audit{ID: modelgate.NewIDs(time.Now).New().String(), At: time.Now().UTC(), Action: action, Actor: actor}
+}
+
+// FocusNames is how FOCUS files name things by a configuration.
+func FocusNames(cfg *config.Config) selfservice.Focus {
+	return selfservice.Focus{Issuer: cfg.Focus.IssuerName, ProviderNames: cfg.Focus.ProviderNames}
 }

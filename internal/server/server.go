@@ -211,7 +211,7 @@ func (s *Server) mount(cfg *config.Config) error {
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: s.Catalog,
 		Flushed: s.shipper.Flush, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
 		MaxBody: maxBody, Memory: quota, Processor: client, Master: s.master, Checkout: checkout, Signer: s.signing.Signer,
-		Doors: s.gateway.DoorsOf,
+		Doors: s.gateway.DoorsOf, Focus: FocusNames(cfg),
 	})
 	s.registerMetrics()
 	s.health = newHealth(s.keys.LastRead, s.metrics.Registry)

@@ -41,6 +41,7 @@ var floor = map[string]int{
 	"internal/provider/target":    1,
 
 	"internal/pricing/pricefile": 1,
+	"internal/focus":             1,
 
 	"internal/store/access":   1,
 	"internal/store/billing":  1,

@@ -144,6 +144,12 @@ func managementRoutes() []accessRoute {
 			}
 			return "GET /gw/series" + b.claim(w), ""
 		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
+		{pattern: "GET /gw/focus", scope: statsScope, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "GET /gw/focus?from=2026-01-01", ""
+			}
+			return "GET /gw/focus?from=2026-01-01&to=2026-01-02" + strings.Replace(b.claim(w), "?", "&", 1), ""
+		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
 		{pattern: "GET /gw/stats", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
 			query := map[whose]string{
 				own: "?group_by=provider", ofOther: "?group_by=key_id&client_id=" + b.id[ofOther].client,

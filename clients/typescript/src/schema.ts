@@ -473,6 +473,30 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/gw/focus": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Usage as a file for tools of cost management (FOCUS 1.3)
+         * @description One line for each day or hour, sub-account, provider, model, unit, rate, region and set of tags. Each cost is the unit price times the quantity;
+         *     lines of the category `Adjustment` have what rounding call by call makes of it, so that the sum of `BilledCost` is that of `cost_usd`, or in
+         *     the view `billed` of the billed prices. Jobs that have not ended are left out. A key bound to a sub-account reads what its sub-account is billed.
+         *     An answer that fails on the way is cut, so that the connection ends without the end of the body. One file of an organization at a time: 429
+         *     while another is sent.
+         */
+        get: operations["focus"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/gw/async": {
         parameters: {
             query?: never;
@@ -2412,6 +2436,45 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Span"][];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    focus: {
+        parameters: {
+            query: {
+                /** @description The first day in UTC, such as 2026-11-01, or a whole hour in RFC 3339. */
+                from: string;
+                /** @description The day or hour after the last; at most 92 days, or 31 by hour, after the first. */
+                to: string;
+                /** @description How long a period is. */
+                granularity?: "day" | "hour";
+                /** @description How the file is written. */
+                format?: "csv";
+                /** @description `cost`: what the organization is charged. `billed`: what its sub-accounts are, without its own calls; always so for a key bound to a sub-account. */
+                view?: "cost" | "billed";
+                /** @description One sub-account only. */
+                sub_account_id?: string;
+                /** @description Up to 8 attribution keys, comma separated, that lines are divided by; `key_id` is one. Each may have 1000 values in the window. */
+                tags?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file, UTF-8 with a line of column names. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    /** @description Lines of calls before this instant can no longer change. */
+                    "X-Gateway-Final-Through"?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/csv": string;
                 };
             };
             default: components["responses"]["Error"];

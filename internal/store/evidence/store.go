@@ -32,6 +32,11 @@ func NewStore(db *sqldb.DB, software string, y *yield.Yielder) (*Store, error) {
 	return &Store{db, pack, modelgate.NewIDs(db.Now), software, y}, err
 }
 
+// AddAudit records something that changes nothing but is to be known.
+func (s *Store) AddAudit(ctx context.Context, client modelgate.ClientID, a modelgate.Audit) error {
+	return s.db.Update(ctx, "record an audit", func(tx *sql.Tx) error { return s.RecordAudit(ctx, tx, client, a) })
+}
+
 const sqlInsertAudit = `INSERT INTO audit (id, at, client_id, action, actor, target_type, target_id, change, request_id)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 -- sqlInsertAudit`
