@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-full test-agents generate check bench bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-prices prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized man check-deploy release check-release clean
+.PHONY: help run test test-short test-full test-agents generate check bench bench-peers bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-prices prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized man check-deploy release check-release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,9 @@ check: ## run the linters
 
 bench: build-optimized ## compare the gateway with a bare proxy, nginx and the provider itself (an hour)
 	go run ./bench -large -postgres -write docs
+
+bench-peers: build-optimized ## compare the gateway with other products, obtained into a cache (ten minutes)
+	go run ./bench -peers -rounds 5 -write docs
 
 bench-ablate: build-optimized ## what the gateway's own HTTP server and client save, each switched off in turn (five minutes)
 	go run ./bench -ablate

@@ -76,7 +76,7 @@ func (g gateway) restarted(f func(t *target, ready time.Duration) error) error {
 	}
 	defer t.end()
 	t.keys = first.keys
-	if err := awaitOK(t.address, "/readyz"); err != nil {
+	if err := awaitOK(t.address, "/readyz", 10*time.Second); err != nil {
 		return err
 	}
 	ready := time.Since(began)

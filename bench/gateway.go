@@ -69,7 +69,7 @@ func (g *gateway) serve() (*target, error) {
 	}
 	cmd := exec.Command(g.binary, "serve", "--config", file)
 	cmd.Env = append(os.Environ(), g.environment...)
-	return started(&target{name: g.name, gateway: true, admin: admin, process: cmd})
+	return started(&target{name: g.name, gateway: true, model: slugOf, admin: admin, process: cmd})
 }
 
 // unfinished are the metrics of a gateway that are above 0 while calls that
@@ -87,6 +87,9 @@ const (
 
 // settle waits until a gateway has booked everything, evidence included.
 func (t *target) settle() error {
+	if t.peer != nil && t.peer.books {
+		return t.awaitRest()
+	}
 	if !t.gateway {
 		return nil
 	}

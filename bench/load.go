@@ -2,10 +2,9 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"slices"
@@ -13,16 +12,11 @@ import (
 	"time"
 )
 
-// driven is what a slice of load gave.
-type driven struct {
-	turn
-	calls int
-}
-
 // drive loads the target for a while: in a closed loop, where each connection
 // makes one call after the other and at least one, or at a rate in calls per
-// second. Every answer is read to its end; anything but a whole 200 is a failure.
-func drive(t *target, sc *scenario, d time.Duration, rate int) (driven, error) {
+// second. Every answer is read to its end; anything but a 200 with all that the
+// provider said is a failure.
+func drive(t *target, sc *scenario, d time.Duration, rate int) (turn, error) {
 	results := make([][]time.Duration, sc.Connections)
 	failures := make([]error, sc.Connections)
 	failed := make([]int, sc.Connections)
@@ -32,12 +26,13 @@ func drive(t *target, sc *scenario, d time.Duration, rate int) (driven, error) {
 	if rate > 0 {
 		starts = openLoop(d, rate)
 	}
+	want := sc.saying()
 	for i := range sc.Connections {
 		request := t.request(sc, i)
 		running.Go(func() {
 			next := starts()
 			for at, ok := next(); ok; at, ok = next() {
-				if err := t.session(request, at, next, &results[i]); err != nil {
+				if err := t.session(request, want, at, next, &results[i]); err != nil {
 					failures[i] = err
 					failed[i]++
 					time.Sleep(10 * time.Millisecond)
@@ -48,19 +43,27 @@ func drive(t *target, sc *scenario, d time.Duration, rate int) (driven, error) {
 	running.Wait()
 	all := slices.Concat(results...)
 	if len(all) == 0 {
-		return driven{}, fmt.Errorf("no call succeeded: %w", errors.Join(failures...))
+		return turn{}, fmt.Errorf("no call succeeded: %w", firstOf(failures))
 	}
 	slices.Sort(all)
-	out := driven{calls: len(all)}
+	out := turn{Calls: len(all)}
 	out.Rate = float64(len(all)) / time.Since(began).Seconds()
 	out.P50, out.P99 = all[len(all)/2], all[len(all)*99/100]
-	for i, n := range failed {
+	for _, n := range failed {
 		out.Failures += n
-		if failures[i] != nil {
-			out.FirstFail = failures[i]
+	}
+	out.FirstFail = firstOf(failures)
+	return out, nil
+}
+
+// firstOf is the first error that is one.
+func firstOf(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // A starter says when a connection's next call is to begin, and false when
@@ -104,14 +107,15 @@ func openLoop(d time.Duration, rate int) func() starter {
 }
 
 // session makes calls on one connection, the first of which began at the given
-// time, until there are no more.
-func (t *target) session(request []byte, began time.Time, next starter, latencies *[]time.Duration) error {
+// time, until there are no more. All that is wanted must be in each answer.
+func (t *target) session(request []byte, want [][]byte, began time.Time, next starter, latencies *[]time.Duration) error {
 	conn, err := t.dial()
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	r := bufio.NewReaderSize(conn, 64<<10)
+	var answer bytes.Buffer
 	for more := true; more; began, more = next() {
 		if err := conn.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
 			return err
@@ -119,7 +123,7 @@ func (t *target) session(request []byte, began time.Time, next starter, latencie
 		if _, err := conn.Write(request); err != nil {
 			return err
 		}
-		if err := readAnswer(r); err != nil {
+		if err := readAnswer(r, &answer, want); err != nil {
 			return err
 		}
 		*latencies = append(*latencies, time.Since(began))
@@ -135,20 +139,23 @@ func (t *target) dial() (net.Conn, error) {
 	return net.Dial("tcp", t.address)
 }
 
-// readAnswer reads one response to its end.
-func readAnswer(r *bufio.Reader) error {
+// readAnswer reads one response to its end, into a buffer that it empties first.
+func readAnswer(r *bufio.Reader, answer *bytes.Buffer, want [][]byte) error {
 	resp, err := http.ReadResponse(r, nil)
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(io.Discard, resp.Body)
-	switch {
-	case err != nil:
+	answer.Reset()
+	if _, err := answer.ReadFrom(resp.Body); err != nil {
 		return err
-	case resp.StatusCode != http.StatusOK:
-		return fmt.Errorf("answer %s", resp.Status)
-	case n == 0:
-		return errors.New("answer without a body")
+	}
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("answer %s: %.200s", resp.Status, answer.Bytes())
+	}
+	for _, text := range want {
+		if !bytes.Contains(answer.Bytes(), text) {
+			return fmt.Errorf("answer without %s: %.200s", text, answer.Bytes())
+		}
 	}
 	return nil
 }

@@ -9,6 +9,10 @@
 //
 //	go run ./bench [-rounds 6] [-slice 1.5s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted] [-large] [-postgres] [-other NAME=FILE]
 //	               [-write docs] [-profile FILE] [-spread]
+//	go run ./bench -peers [-rounds 6] [-slice 1.5s] [-only REGEXP] [-targets REGEXP] [-write docs]
+//
+// The second form compares with other people's products on the same work. It
+// builds or unpacks them in the user's cache, never in the repository.
 package main
 
 import (
@@ -36,9 +40,10 @@ func main() {
 	flag.StringVar(&only, "only", "", "scenarios whose names match")
 	flag.StringVar(&targets, "targets", "", "targets whose names match, beside the bare proxy")
 	flag.BoolVar(&o.postgres, "postgres", false, "also a gateway on a PostgreSQL server that is started for it")
-	flag.StringVar(&o.write, "write", "", "folder for performance.md and performance.svg")
+	flag.StringVar(&o.write, "write", "", "folder of the documents, to put tables and charts into them")
 	flag.StringVar(&o.profile, "profile", "", "write a CPU profile of the first gateway under the load of all scenarios to this file, and measure nothing")
 	flag.BoolVar(&o.ablate, "ablate", false, "only what each part costs or saves that can be switched off: the gateway with and without it, in the scenarios that decide")
+	flag.BoolVar(&o.peers, "peers", false, "obtain other people's products into a cache and compare with them, and nothing else")
 	flag.BoolVar(&o.spread, "spread", false, "let targets, load and provider share all processors")
 	flag.Parse()
 	var err error
@@ -79,6 +84,8 @@ type options struct {
 	ablate         bool
 	spread         bool
 	large          bool
+	peers          bool
+	ways           []way // how peers are set up
 }
 
 func (o *options) addOther(text string) error {
@@ -91,6 +98,15 @@ func (o *options) addOther(text string) error {
 }
 
 func run(o *options) error {
+	var err error
+	var missing []absent
+	kinds := scenarios()
+	if o.peers {
+		kinds = peerScenarios()
+		if o.ways, missing, err = obtainPeers(o); err != nil {
+			return err
+		}
+	}
 	f, err := startTargets(o)
 	if err != nil {
 		return err
@@ -100,8 +116,8 @@ func run(o *options) error {
 	if o.profile != "" {
 		return profile(o, targets)
 	}
-	results := &results{Machine: machine(), Sync: syncTime()}
-	for _, sc := range scenarios() {
+	results := &results{Machine: machine(), Sync: syncTime(), Missing: append(missing, f.missing...)}
+	for _, sc := range kinds {
 		if !o.only.MatchString(sc.Name) {
 			continue
 		}
@@ -117,6 +133,9 @@ func run(o *options) error {
 			return err
 		}
 		results.Lines = append(results.Lines, lines...)
+	}
+	if o.peers {
+		return results.reportPeers(o, os.Stdout)
 	}
 	if o.only.MatchString("footprint") {
 		results.Footprint, err = footprint(o, f.providers)

@@ -13,6 +13,7 @@ type turn struct {
 	CPU       float64 // µs per call, of the target's process
 	Rate      float64 // calls per second
 	P50, P99  time.Duration
+	Calls     int // that succeeded, at least one
 	Failures  int
 	FirstFail error
 	Stolen    float64 // the time the host kept processors while calls were made, of all added up, over that time
@@ -30,17 +31,21 @@ type line struct {
 	// Ratios are CPU ÷ that of the targets in yardsticks, of the same round.
 	Ratios [len(yardsticks)]spread
 	RSS    int64 // bytes, the most while the scenario ran
+	Own    bool  // of a gateway of ours
+	Peer   *way  // how the target is set up that is somebody else's product, or nil
+	Failed error // why there are no turns; only peers may fail
 }
 
 // measure runs the rounds of one scenario.
 func measure(o *options, sc *scenario, targets []*target) ([]line, error) {
 	lines, rates := make([]line, len(targets)), make([]int, len(targets))
 	for i, t := range targets {
-		lines[i] = line{Scenario: sc.Name, Target: t.name}
+		lines[i] = line{Scenario: sc.Name, Target: t.name, Own: t.gateway, Peer: t.peer}
 		first, err := drive(t, sc, o.slice/3, 0) // pools fill
-		if err != nil {
+		if err != nil && t.peer == nil {
 			return nil, fmt.Errorf("%s, %s: %w", sc.Name, t.name, err)
 		}
+		lines[i].Failed = err
 		rates[i] = sc.Rate
 		if sc.Share > 0 {
 			rates[i] = int(first.Rate * sc.Share)
@@ -50,7 +55,14 @@ func measure(o *options, sc *scenario, targets []*target) ([]line, error) {
 	for round := range o.rounds {
 		order := rand.New(rand.NewPCG(0, uint64(round))).Perm(len(targets)) // no target always follows the same one
 		for _, at := range order {
+			if lines[at].Failed != nil {
+				continue
+			}
 			got, err := quietSlice(targets[at], sc, o.slice*time.Duration(max(sc.Long, 1)), rates[at])
+			if err != nil && targets[at].peer != nil {
+				lines[at].Failed, lines[at].Turns = err, nil
+				continue
+			}
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", sc.Name, targets[at].name, err)
 			}
@@ -107,7 +119,7 @@ func slice(t *target, sc *scenario, d time.Duration, rate int) (turn, error) {
 	if err != nil {
 		return turn{}, err
 	}
-	got.turn.Stolen = float64(stolen()-lost) / float64(time.Since(began))
+	got.Stolen = float64(stolen()-lost) / float64(time.Since(began))
 	if err := t.settle(); err != nil { // what a call leaves to be done is part of its cost
 		return turn{}, err
 	}
@@ -115,25 +127,29 @@ func slice(t *target, sc *scenario, d time.Duration, rate int) (turn, error) {
 	if err != nil {
 		return turn{}, err
 	}
-	got.turn.CPU = float64((after - before).Microseconds()) / float64(max(got.calls, 1))
-	return got.turn, nil
+	got.CPU = float64((after - before).Microseconds()) / float64(got.Calls)
+	return got, nil
 }
 
 // spread is a figure over the rounds; all 0 where there is none.
 type spread struct{ Median, Least, Most float64 }
 
 // ratio is a target's CPU time over another's, round by round; none where
-// there is no such other.
+// there is no such other, or one of them failed.
 func ratio(lines []line, i int, other string) spread {
-	base := slices.IndexFunc(lines, func(l line) bool { return l.Target == other })
-	if base < 0 {
+	base := slices.IndexFunc(lines, func(l line) bool { return l.Target == other && l.Failed == nil })
+	if base < 0 || lines[i].Failed != nil {
 		return spread{}
 	}
 	var ratios []float64
 	for r, t := range lines[i].Turns {
 		ratios = append(ratios, t.CPU/lines[base].Turns[r].CPU)
 	}
-	return spread{median(ratios), slices.Min(ratios), slices.Max(ratios)}
+	return spreadOf(ratios)
+}
+
+func spreadOf(values []float64) spread {
+	return spread{median(values), slices.Min(values), slices.Max(values)}
 }
 
 // median of an even number is the mean of the two in the middle.

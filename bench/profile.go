@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // profile drives the first gateway with every scenario in turn and writes a
@@ -29,7 +30,7 @@ func profile(o *options, targets []*target) error {
 	if t == nil || len(chosen) == 0 {
 		return fmt.Errorf("nothing to profile: no gateway or no scenario is chosen")
 	}
-	if err := awaitOK(t.admin, "/metrics"); err != nil {
+	if err := awaitOK(t.admin, "/metrics", 10*time.Second); err != nil {
 		return err
 	}
 	seconds := int(o.slice.Seconds())*len(chosen) + 1

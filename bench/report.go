@@ -19,6 +19,7 @@ type results struct {
 	Sync      time.Duration
 	Lines     []line
 	Footprint *figures
+	Missing   []absent
 }
 
 // machine says what a run ran on.
@@ -170,10 +171,23 @@ func (r *results) footnotes() string {
 	return b.String()
 }
 
-// writeTable writes rows, the heads first, as Markdown. The first two columns
-// are texts.
-func writeTable(b *bytes.Buffer, rows [][]string) {
-	const texts = 2
+// replaceBetween replaces what stands between two lines of a file.
+func replaceBetween(file, start, end string, by []byte) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	before, rest, found := bytes.Cut(text, []byte(start))
+	_, after, ended := bytes.Cut(rest, []byte(end))
+	if !found || !ended {
+		return fmt.Errorf("%s: the lines %s and %s are missing", file, start, end)
+	}
+	return os.WriteFile(file, slices.Concat(before, []byte(start+"\n\n"), by, []byte("\n"+end), after), 0o644)
+}
+
+// writeTable writes rows, the heads first, as Markdown. The first columns are
+// texts.
+func writeTable(b *bytes.Buffer, rows [][]string, texts int) {
 	for i, row := range rows {
 		fmt.Fprintf(b, "| %s |\n", strings.Join(row, " | "))
 		if i == 0 {
@@ -191,21 +205,12 @@ const (
 
 // writeDocs puts table and chart into the documentation.
 func (r *results) writeDocs(dir string) error {
-	file := filepath.Join(dir, "performance.md")
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return err
-	}
-	start, end := bytes.Index(text, []byte(generatedStart)), bytes.Index(text, []byte(generatedEnd))
-	if start < 0 || end < start {
-		return fmt.Errorf("%s: the lines around the figures are missing", file)
-	}
 	var b bytes.Buffer
-	b.WriteString(generatedStart + "\n\n![CPU time per call over that of a bare proxy](performance.svg)\n\n")
-	writeTable(&b, r.rows())
-	b.WriteString(r.footnotes() + "\n")
-	if err := os.WriteFile(file, slices.Concat(text[:start], b.Bytes(), text[end:]), 0o644); err != nil {
+	b.WriteString("![CPU time per call over that of a bare proxy](performance.svg)\n\n")
+	writeTable(&b, r.rows(), 2)
+	b.WriteString(r.footnotes())
+	if err := replaceBetween(filepath.Join(dir, "performance.md"), generatedStart, generatedEnd, b.Bytes()); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "performance.svg"), r.chart(), 0o644)
+	return os.WriteFile(filepath.Join(dir, "performance.svg"), r.chart(3), 0o644)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -14,10 +15,13 @@ const (
 	modelPaced = "sim-paced"  // a stream, 10 ms between its events
 	modelLate  = "sim-late"   // a stream, all at once after 200 ms
 	modelHeld  = "sim-silent" // a stream that stays open after its first event
+
+	modelShort       = "sim-short"        // at once, a short answer
+	modelShortStream = "sim-short-stream" // the same as a stream, one write for each event
 )
 
 // models are all of them.
-var models = [...]string{modelPlain, modelSlow, modelBurst, modelPaced, modelLate, modelHeld}
+var models = [...]string{modelPlain, modelSlow, modelBurst, modelPaced, modelLate, modelHeld, modelShort, modelShortStream}
 
 // link is how a target reaches the provider.
 type link int
@@ -67,7 +71,28 @@ type scenario struct {
 	Front bool
 }
 
-func (s *scenario) stream() bool { return s.Model != modelPlain && s.Model != modelSlow }
+func (s *scenario) stream() bool {
+	return s.Model != modelPlain && s.Model != modelSlow && s.Model != modelShort
+}
+
+// saying is what must be in each answer: what the provider said first and last,
+// and what it counted.
+func (s *scenario) saying() [][]byte {
+	said := []string{"answer answer", `"completion_tokens":160`}
+	switch {
+	case s.Model == modelShort:
+		said = []string{"This is a", "cases.", `"completion_tokens":35`}
+	case s.Model == modelShortStream:
+		said = []string{"This ", "cases.", `"completion_tokens":35`, "[DONE]"}
+	case s.stream():
+		said = []string{"word0 ", "word39 ", `"completion_tokens":40`, "[DONE]"}
+	}
+	var out [][]byte
+	for _, text := range said {
+		out = append(out, []byte(text))
+	}
+	return out
+}
 
 // scenarios are in the order of the report.
 func scenarios() []scenario {
@@ -94,6 +119,23 @@ func scenarios() []scenario {
 	}
 }
 
+// peerScenarios are those in which other people's products are measured: four
+// of the usual ones, and two with the load of ENTERPILOT's public benchmark of
+// gateways: ten connections, short questions, and answers of the size that its
+// provider gives, streams with one write for each event.
+func peerScenarios() []scenario {
+	const usual = "door, 1 KB, c=32|door, 1 KB, TLS upstream, c=32|stream of 40, burst, c=64|door, 1 KB, 500 calls/s"
+	var out []scenario
+	for _, sc := range scenarios() {
+		if slices.Contains(strings.Split(usual, "|"), sc.Name) {
+			out = append(out, sc)
+		}
+	}
+	return append(out,
+		scenario{Name: "ENTERPILOT, chat, c=10", Connections: 10, Model: modelShort, Body: 60},
+		scenario{Name: "ENTERPILOT, chat stream, c=10", Connections: 10, Model: modelShortStream, Body: 60})
+}
+
 // takesPart says whether a target can serve a scenario.
 func (t *target) takesPart(sc *scenario) bool {
 	return (t.certified != nil) == sc.Front && (sc.Link != overHTTP2 || !t.onlyHTTP1)
@@ -105,8 +147,8 @@ func (t *target) request(sc *scenario, i int) []byte {
 	switch {
 	case t.gateway && sc.Proxy:
 		path = "/openai" + path
-	case t.gateway:
-		model = slugOf(sc.Link, sc.Model)
+	case t.model != nil:
+		model = t.model(sc.Link, sc.Model)
 	case t.forwards && sc.Link != overPlain:
 		path = "/" + links[sc.Link] + path
 	}
@@ -117,7 +159,7 @@ func (t *target) request(sc *scenario, i int) []byte {
 	body := fmt.Sprintf(`{"model":%q,%s%s}`, model, ask, sc.messages())
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n%sContent-Type: application/json\r\nAccept: application/json\r\nUser-Agent: OpenAI/Go 3.95.0\r\nContent-Length: %d\r\n\r\n%s",
-		path, t.address, t.keys[i%len(t.keys)], t.header, len(body), body)
+		path, t.address, t.keys[i%len(t.keys)], t.header[sc.Link], len(body), body)
 	return b.Bytes()
 }
 

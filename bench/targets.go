@@ -41,10 +41,12 @@ type target struct {
 	// onlyHTTP1: it cannot call a provider over HTTP/2.
 	onlyHTTP1 bool
 	address   string
-	certified *tls.Config // how clients call it over TLS, nil without TLS
-	header    string      // lines that it wants in the header of each call
-	admin     string      // where a gateway serves profiles
-	keys      []string    // to present; each connection has one
+	certified *tls.Config               // how clients call it over TLS, nil without TLS
+	header    [len(links)]string        // lines that it wants in the header of each call, by link
+	model     func(link, string) string // what it calls a model that is reached over a link, nil: as the provider does
+	peer      *way                      // somebody else's product, set up like this, or nil
+	admin     string                    // where a gateway serves profiles
+	keys      []string                  // to present; each connection has one
 	process   *exec.Cmd
 }
 
@@ -88,6 +90,7 @@ type fleet struct {
 	trust     *tls.Config         // of the certificate that all have
 	ends      []func()            // of what is no target
 	targets   []*target
+	missing   []absent // products that could not be started
 }
 
 func (f *fleet) stop() {
@@ -154,6 +157,10 @@ func (f *fleet) startAll(o *options) error {
 			gateway{name: "modelgate, standard client", binary: o.binary, fsync: "interval", provider: provider},
 			gateway{name: "modelgate, standard both", binary: o.binary, fsync: "interval", server: server, provider: provider})
 	}
+	if o.peers {
+		f.missing = append(f.missing, f.startPeers(o.ways)...)
+		gateways = gateways[:2]
+	}
 	for _, g := range append(gateways, o.others...) {
 		if g.name == nameUnbudgeted && !o.unbudgeted || g.name == nameLarge && !o.large || !o.targets.MatchString(g.name) {
 			continue
@@ -189,10 +196,10 @@ func (f *fleet) startProxies(o *options) error {
 		f.targets = append(f.targets, t)
 	}
 	path, err := exec.LookPath("nginx")
-	if err != nil || !o.targets.MatchString(nameNginx) {
+	if err != nil || o.peers || !o.targets.MatchString(nameNginx) {
 		return nil
 	}
-	return f.add(startNginx(path, f.dir, f.providers))
+	return f.add(startNginx(program{path: path}, f.dir, f.providers))
 }
 
 // startGateway starts a gateway on a database of its own.
@@ -286,7 +293,7 @@ http {
 }
 `
 
-func startNginx(path, dir string, providers [len(links)]*target) (*target, error) {
+func startNginx(p program, dir string, providers [len(links)]*target) (*target, error) {
 	dir = filepath.Join(dir, "nginx")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -299,18 +306,18 @@ func startNginx(path, dir string, providers [len(links)]*target) (*target, error
 	if err := os.WriteFile(file, fmt.Appendf(nil, nginxConfig, dir, addr, providers[overPlain].address, providers[overTLS].address), 0o600); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(path, "-p", dir, "-c", file, "-e", filepath.Join(dir, "error.log"))
+	cmd := p.command([]string{"-p", dir, "-c", file, "-e", filepath.Join(dir, "error.log")})
 	t := &target{name: nameNginx, forwards: true, onlyHTTP1: true, address: addr, keys: []string{"sk-bench"}, process: cmd}
 	if err := startMeasured(cmd); err != nil {
 		return nil, err
 	}
-	return t, awaitOK(addr, "/")
+	return t, awaitOK(addr, "/", 10*time.Second)
 }
 
-// awaitOK waits until a server answers with 200.
-func awaitOK(addr, path string) error {
+// awaitOK waits until a server answers with 200, for a while.
+func awaitOK(addr, path string, patience time.Duration) error {
 	client := http.Client{Timeout: time.Second}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		resp, err := client.Get("http://" + addr + path)
 		if err == nil {
 			resp.Body.Close()

@@ -3,10 +3,12 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httputil"
 	"strconv"
 	"strings"
 	"time"
@@ -16,7 +18,7 @@ import (
 // of a request than where it ends and which model it names, and answers from
 // constants.
 func serveUpstream(l net.Listener) error {
-	whole, stream := cannedAnswer(), cannedStream()
+	ready := newAnswers()
 	for {
 		conn, err := l.Accept()
 		if err != nil {
@@ -30,7 +32,7 @@ func serveUpstream(l net.Listener) error {
 				if err != nil {
 					return
 				}
-				if err := answer(conn, model, whole, stream); err != nil {
+				if err := ready.answer(conn, model); err != nil {
 					return
 				}
 			}
@@ -38,42 +40,77 @@ func serveUpstream(l net.Listener) error {
 	}
 }
 
+// answers are all that the models say, streams in the pieces in which a
+// provider sends them.
+type answers struct {
+	whole, short        []byte
+	stream, shortStream [][]byte
+}
+
+func newAnswers() answers {
+	var words []string
+	for i := range 40 {
+		words = append(words, fmt.Sprintf("word%d ", i))
+	}
+	return answers{
+		whole: cannedAnswer(strings.Repeat("answer ", 130), 180, 160), stream: cannedStream(words, 180, 40),
+		short: cannedAnswer(strings.Join(shortWords(), ""), 25, 35), shortStream: cannedStream(shortWords(), 25, 35),
+	}
+}
+
+// shortWords are a short answer's, with the space behind each.
+func shortWords() []string {
+	return strings.SplitAfter("This is a short answer from a provider that never thinks before it speaks. It has about as many words as replies to simple questions have in most use cases.", " ")
+}
+
 // answer writes what a model says.
-func answer(conn net.Conn, model string, whole []byte, stream [][]byte) error {
+func (a *answers) answer(conn net.Conn, model string) error {
 	switch model {
 	case modelSlow:
 		time.Sleep(50 * time.Millisecond)
 	case modelLate:
 		time.Sleep(200 * time.Millisecond)
-		_, err := conn.Write(bytes.Join(stream, nil))
-		return err
+		return write(conn, bytes.Join(a.stream, nil))
 	case modelBurst:
-		_, err := conn.Write(bytes.Join(stream, nil))
-		return err
+		return write(conn, bytes.Join(a.stream, nil))
 	case modelPaced:
-		for i, chunk := range stream {
-			if i > 0 {
-				time.Sleep(10 * time.Millisecond)
-			}
-			if _, err := conn.Write(chunk); err != nil {
-				return err
-			}
-		}
-		return nil
+		return writePieces(conn, a.stream, 10*time.Millisecond)
+	case modelShort:
+		return write(conn, a.short)
+	case modelShortStream:
+		return writePieces(conn, a.shortStream, 0)
 	case modelHeld:
-		if _, err := conn.Write(stream[0]); err != nil {
+		if err := write(conn, a.stream[0]); err != nil {
 			return err
 		}
 		_, err := conn.Read(make([]byte, 1)) // until the other side ends it
 		return err
 	}
-	_, err := conn.Write(whole)
+	return write(conn, a.whole)
+}
+
+func write(conn net.Conn, text []byte) error {
+	_, err := conn.Write(text)
 	return err
+}
+
+// writePieces writes each piece by itself, with a pause before all but the
+// first.
+func writePieces(conn net.Conn, pieces [][]byte, pause time.Duration) error {
+	for i, piece := range pieces {
+		if i > 0 && pause > 0 {
+			time.Sleep(pause)
+		}
+		if err := write(conn, piece); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // readRequest reads one request and says which model it names.
 func readRequest(r *bufio.Reader) (string, error) {
-	length := 0
+	length, chunked := 0, false
 	for {
 		line, err := r.ReadSlice('\n')
 		if err != nil {
@@ -82,34 +119,59 @@ func readRequest(r *bufio.Reader) (string, error) {
 		if len(line) <= 2 {
 			break
 		}
-		if value, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		switch {
+		case bytes.EqualFold(name, []byte("Content-Length")):
 			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
 				return "", err
 			}
+		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
+			chunked = true
 		}
 	}
-	start, err := r.Peek(min(length, 60))
+	if chunked {
+		return readChunked(r)
+	}
+	const near, far = 60, 64 << 10 // some gateways move the model to the end
+	start, err := r.Peek(min(length, near))
 	if err != nil {
 		return "", err
 	}
+	model := modelIn(start)
+	if model == "" && length <= far {
+		if start, err = r.Peek(length); err != nil {
+			return "", err
+		}
+		model = modelIn(start)
+	}
 	_, err = r.Discard(length)
-	return modelIn(start), err
+	return cmp.Or(model, modelPlain), err
 }
 
-// modelIn is the model that the first bytes of a body name.
-func modelIn(start []byte) string {
+// readChunked reads a body of unknown length.
+func readChunked(r *bufio.Reader) (string, error) {
+	body, err := io.ReadAll(httputil.NewChunkedReader(r))
+	if err != nil {
+		return "", err
+	}
+	_, err = r.Discard(len("\r\n")) // there are no trailers
+	return cmp.Or(modelIn(body), modelPlain), err
+}
+
+// modelIn is the model that a part of a body names, if it names one.
+func modelIn(part []byte) string {
 	for _, m := range models {
-		if bytes.Contains(start, []byte(`"`+m+`"`)) {
+		if bytes.Contains(part, []byte(`"`+m+`"`)) {
 			return m
 		}
 	}
-	return modelPlain
+	return ""
 }
 
 // serveHTTP2 is the provider over HTTP/2. It answers every
 // model at once.
 func serveHTTP2(l net.Listener) error {
-	_, whole, _ := bytes.Cut(cannedAnswer(), []byte("\r\n\r\n"))
+	_, whole, _ := bytes.Cut(newAnswers().whole, []byte("\r\n\r\n"))
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			return
@@ -120,23 +182,23 @@ func serveHTTP2(l net.Listener) error {
 	return server.Serve(l)
 }
 
-func cannedAnswer() []byte {
-	body := fmt.Sprintf(`{"id":"chatcmpl-bench","object":"chat.completion","created":1790000000,"model":"sim-chat","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":180,"completion_tokens":160,"total_tokens":340,"prompt_tokens_details":{"cached_tokens":64},"completion_tokens_details":{"reasoning_tokens":0}}}`,
-		strings.Repeat("answer ", 130))
+func cannedAnswer(text string, prompt, completion int) []byte {
+	body := fmt.Sprintf(`{"id":"chatcmpl-bench","object":"chat.completion","created":1790000000,"model":"sim-chat","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d},"completion_tokens_details":{"reasoning_tokens":0}}}`,
+		text, prompt, completion, prompt+completion, prompt/3)
 	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
 // cannedStream is a stream in the pieces in which a provider sends it.
-func cannedStream() [][]byte {
+func cannedStream(words []string, prompt, completion int) [][]byte {
 	pieces := [][]byte{[]byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")}
 	event := func(data string) {
 		frame := "data: " + data + "\n\n"
 		pieces = append(pieces, fmt.Appendf(nil, "%x\r\n%s\r\n", len(frame), frame))
 	}
-	for i := range 40 {
-		event(fmt.Sprintf(`{"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1790000000,"model":"sim-chat","choices":[{"index":0,"delta":{"content":"word%d "},"finish_reason":null}],"usage":null}`, i))
+	for _, word := range words {
+		event(fmt.Sprintf(`{"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1790000000,"model":"sim-chat","choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}],"usage":null}`, word))
 	}
-	event(`{"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1790000000,"model":"sim-chat","choices":[],"usage":{"prompt_tokens":180,"completion_tokens":40,"total_tokens":220}}`)
+	event(fmt.Sprintf(`{"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1790000000,"model":"sim-chat","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`, prompt, completion, prompt+completion))
 	event("[DONE]")
 	last := len(pieces) - 1
 	pieces[last] = append(pieces[last], "0\r\n\r\n"...)
