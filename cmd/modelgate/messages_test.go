@@ -160,3 +160,33 @@ func TestMessagesAboutSlugs(t *testing.T) {
 		}
 	}
 }
+
+// TestMessagesAboutModels suggests slugs of the list that the model was looked for
+// in.
+func TestMessagesAboutModels(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, testkit.GatewayOptions{Catalog: `
+  - {slug: openai/gpt-5-mini, kind: llm, routes: [{provider: openai, model: gpt-5-mini}]}
+  - {slug: anthropic/claude-haiku-4.5, kind: llm, routes: [{provider: anthropic, model: claude-haiku-4-5}]}
+  - {slug: openai/embed-small, kind: embedding, routes: [{provider: openai, model: embed-small}]}`})
+	for _, row := range []struct{ slug, anthropic, detail string }{
+		{"openai/gpt-5-minni", "", "did you mean openai/gpt-5-mini?"},
+		{"openai%2Fgpt-5-minni", "", "did you mean openai/gpt-5-mini?"},
+		{"gpt-5-mini", "", "did you mean openai/gpt-5-mini?"},
+		{"openai/embed-smal", "", "did you mean openai/embed-small?"},
+		{"claude-haiku-4-5", "2023-06-01", "did you mean anthropic/claude-haiku-4.5?"},
+		{"openai/gpt-5-mini", "2023-06-01", ""},
+		{"openai/gpt-5-minni", "2023-06-01", ""},
+		{"x/y", "", ""},
+	} {
+		header := http.Header{"Authorization": {"Bearer " + b.key}}
+		if row.anthropic != "" {
+			header.Set("anthropic-version", row.anthropic)
+		}
+		status, e := refusal(t, "GET", b.URL+"/v1/models/"+row.slug, "", header)
+		message := `model "` + strings.ReplaceAll(row.slug, "%2F", "/") + `" not found in catalog (see GET /v1/models)`
+		if status != 404 || e.Error.Message != message || e.Error.Detail != row.detail {
+			t.Errorf("%v: %d %+v", row, status, e)
+		}
+	}
+}

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/agnivade/levenshtein"
-
 	"modelgate"
+	"modelgate/internal/httpx"
 )
 
 // NoSuchPath answers a path that belongs to nobody. It names the path that is
@@ -69,65 +68,12 @@ func insteadOfOllama(path string) (here string, ok bool) {
 	return "", false
 }
 
-const (
-	// mostNear bounds how many slugs are suggested.
-	mostNear = 3
-	// longestSlug bounds, in bytes, the slug to which others are compared.
-	longestSlug = 100
-)
-
-// suggest adds to an error about a slug which near ones the call could use.
+// suggest adds to an error about a slug which near ones the call could use: of
+// models that the door serves and that the caller may use.
 func (c *call) suggest(err error, slug string, d *door) error {
-	near := c.nearest(slug, d)
-	if len(near) == 0 {
-		return err
-	}
-	return &modelgate.DetailError{Err: err, Detail: "did you mean " + strings.Join(near, " or ") + "?"}
-}
-
-// nearest are the slugs like one that does not exist, the nearest first. Only
-// models count that the caller may use and that the door serves.
-func (c *call) nearest(slug string, d *door) []string {
-	if len(slug) > longestSlug {
-		return nil
-	}
-	type candidate struct {
-		slug     string
-		distance int
-	}
-	var near []candidate
-	for _, m := range c.snapshot.Catalog.Models() {
-		distance, ok := slugDistance(strings.ToLower(slug), strings.ToLower(m.Slug))
-		if ok && m.Kind == d.kind && c.couldUse(m, d) {
-			near = append(near, candidate{m.Slug, distance})
-		}
-	}
-	slices.SortFunc(near, func(a, b candidate) int { return cmp.Or(a.distance-b.distance, strings.Compare(a.slug, b.slug)) })
-	var slugs []string
-	for _, n := range near[:min(len(near), mostNear)] {
-		slugs = append(slugs, n.slug)
-	}
-	return slugs
-}
-
-// slugDistance is how many characters a slug differs from one of the catalog, and
-// whether that is few. A name without its author, or with another, is compared
-// with the name alone.
-func slugDistance(slug, known string) (distance int, few bool) {
-	author, name, _ := strings.Cut(known, "/")
-	givenAuthor, givenName, whole := strings.Cut(slug, "/")
-	if !whole {
-		givenAuthor, givenName = author, slug
-	}
-	most := 1 + len(name)/6
-	if max(len(givenName), len(name))-min(len(givenName), len(name)) > most {
-		return 0, false
-	}
-	distance = levenshtein.ComputeDistance(givenName, name)
-	if distance > 0 {
-		distance += min(levenshtein.ComputeDistance(givenAuthor, author), most)
-	}
-	return distance, distance <= most
+	return httpx.SuggestModels(err, slug, c.snapshot.Catalog.Models(), func(m *modelgate.Model) bool {
+		return m.Kind == d.kind && c.couldUse(m, d)
+	})
 }
 
 // couldUse reports whether the call could use a route of a model.

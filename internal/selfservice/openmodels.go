@@ -139,7 +139,9 @@ func (q *modelQuery) read(x *exchange) error {
 func (a *API) openModel(_ context.Context, by actor, q modelQuery) (any, error) {
 	m := a.Catalog().Find(q.slug)
 	if m == nil || q.anthropic && !a.servesMessages(m) {
-		return nil, modelgate.ErrUnknownSlug(q.slug)
+		return nil, httpx.SuggestModels(modelgate.ErrUnknownSlug(q.slug), q.slug, a.Catalog().Models(), func(m *modelgate.Model) bool {
+			return !q.anthropic || a.servesMessages(m)
+		})
 	}
 	if q.anthropic {
 		return viewAnthropic(m), nil
