@@ -21,7 +21,7 @@ var goSDKs = flag.Bool("go-sdks", false, "call with the SDKs for Go too; make te
 
 // tokenPrices are USD per million tokens in and out, by the native model that
 // the clients call.
-var tokenPrices = map[string][2]float64{"gpt-5-mini": {0.25, 2}, "claude-haiku-4-5": {1, 5}, "gemini-2.5-flash": {0.3, 2.5}}
+var tokenPrices = map[string][2]float64{"gpt-5-mini": {0.25, 2}, "claude-haiku-4-5": {1, 5}, "gemini-2.5-flash": {0.3, 2.5}, "command-a-03-2025": {2.5, 10}}
 
 // TestSDKsInEveryWay has each SDK ask, stream, and call a tool, whole and streamed,
 // and fail with a wrong key. The gateway has booked what the providers served, at
@@ -34,7 +34,7 @@ func TestSDKsInEveryWay(t *testing.T) {
 		clients int
 	}
 	suites := map[string]suite{
-		"JavaScript": {nodeModules, []string{"node", "--test", "clients.test.mjs"}, 13},
+		"JavaScript": {nodeModules, []string{"node", "--test", "clients.test.mjs"}, 14},
 	}
 	if *goSDKs {
 		suites["Go"] = suite{func(*testing.T) string { return filepath.Join(sdks, "go") }, []string{"go", "test", "-count=1", "./..."}, 4}
@@ -44,6 +44,7 @@ func TestSDKsInEveryWay(t *testing.T) {
 			t.Parallel()
 			b := newBench(t, testkit.GatewayOptions{More: `prices:
   - {provider: gemini, model: gemini-2.5-flash, price: {input: 0.3, output: 2.5}}
+  - {provider: cohere, model: command-a-03-2025, price: {input: 2.5, output: 10}}
 `})
 			cmd := exec.Command(c.command[0], c.command[1:]...)
 			cmd.Dir = c.dir(t)

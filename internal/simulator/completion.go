@@ -106,7 +106,7 @@ func (t tokens) total() int64 { return t.prompt() + t.output }
 
 // count is the bill of a call whose answer has so many words. Each format gets
 // only the kinds of token that it can state: OpenAI's has one kind of cache
-// write, Gemini's has none.
+// write, Gemini's has none, and Cohere's bills cached tokens like others.
 func (c *call) count(words int64) tokens {
 	t := tokens{
 		input: c.prompt.words(), output: words + c.d.reasoning, reasoning: c.d.reasoning,
@@ -116,6 +116,8 @@ func (c *call) count(words int64) tokens {
 	case formatAnthropic:
 	case formatGemini:
 		t.cacheWrite, t.cacheWrite1h = 0, 0
+	case formatCohere:
+		t.cached, t.cacheWrite, t.cacheWrite1h = 0, 0, 0
 	default:
 		t.cacheWrite, t.cacheWrite1h = t.cacheWrite+t.cacheWrite1h, 0
 	}

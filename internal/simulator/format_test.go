@@ -264,7 +264,7 @@ func FuzzServe(f *testing.F) {
 	paths := []string{
 		"/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/embeddings", "/v1/moderations", "/v1/images/generations",
 		"/v1/audio/transcriptions", "/v1/videos", "/v1/messages", "/v2/rerank", "/v1/rerank",
-		"/v1beta/models/m:generateContent", "/v1beta/models/m:streamGenerateContent", "/api/v3/contents/generations/tasks",
+		"/v1beta/models/m:generateContent", "/v1beta/models/m:streamGenerateContent", "/api/v3/contents/generations/tasks", "/v2/chat",
 	}
 	f.Add(uint8(0), `{"model":"m","n":3,"messages":[{"role":"user","content":"hi [[words=3]] [[chunks=2]]"}]}`)
 	f.Add(uint8(3), `{"model":"m","input":[[1,2],[3]],"dimensions":1e300}`)

@@ -46,6 +46,7 @@ func endpoints() []endpoint {
 		{del, "/videos/{}", formatOpenAI, "", nil, (*call).deleteVideo},
 		{post, "/messages", formatAnthropic, "max_tokens messages", readTurns, (*call).messages},
 		{post, "/messages/count_tokens", formatAnthropic, "", readTurns, (*call).countTokens},
+		{post, "/v2/chat", formatCohere, "messages model", readTurns, (*call).cohereChat},
 		{post, "/v2/rerank", formatCohere, "query documents", readAll, (*call).rerankCohere},
 		{post, "/rerank", formatOpenAI, "query documents", readAll, (*call).rerank},
 		{post, "/reranks", formatOpenAI, "query documents", readAll, (*call).rerank},

@@ -83,7 +83,7 @@ func (f fields) toolChoice() (demanded string, forbidden bool) {
 		switch mode {
 		case "none", "NONE":
 			return "", true
-		case "required", "any", "ANY":
+		case "required", "REQUIRED", "any", "ANY":
 			demanded = anyTool
 		}
 	}

@@ -21,7 +21,7 @@ const weatherSchema = `{"type":"object","properties":{"city":{"type":"string"},"
 // weatherTools are two tools in each format's way of offering them.
 func weatherTools(path string) string {
 	switch {
-	case strings.Contains(path, "/chat/"):
+	case strings.Contains(path, "/chat"):
 		return `[{"type":"function","function":{"name":"clock","parameters":{"type":"object"}}},{"type":"function","function":{"name":"get_weather","parameters":` + weatherSchema + `}}]`
 	case strings.Contains(path, "/responses"):
 		return `[{"type":"web_search"},{"type":"function","name":"clock","parameters":{"type":"object"}},{"type":"function","name":"get_weather","parameters":` + weatherSchema + `}]`
@@ -36,7 +36,7 @@ func weatherTools(path string) string {
 func turns(path, prompt, result string) string {
 	said, called := "", ""
 	switch {
-	case strings.Contains(path, "/chat/"):
+	case strings.Contains(path, "/chat"):
 		said, called = `"messages":[{"role":"user","content":%q}%s]`, `,{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"get_weather","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_1","content":%q}`
 	case strings.Contains(path, "/responses"):
 		said, called = `"input":[{"role":"user","content":[{"type":"input_text","text":%q}]}%s]`, `,{"type":"function_call","call_id":"call_1","name":"get_weather","arguments":"{}"},{"type":"function_call_output","call_id":"call_1","output":%q}`
@@ -64,6 +64,7 @@ var toolPaths = []struct{ path, name, arguments, finish, reason, text string }{
 	{"/v1/responses", "output.0.name", "output.0.arguments", "status", "completed", "output.0.content.0.text"},
 	{"/v1/messages", "content.0.name", "content.0.input", "stop_reason", "tool_use", "content.0.text"},
 	{"/v1beta/models/m:generateContent", "candidates.0.content.parts.0.functionCall.name", "candidates.0.content.parts.0.functionCall.args", "candidates.0.finishReason", "STOP", "candidates.0.content.parts.0.text"},
+	{"/v2/chat", "message.tool_calls.0.function.name", "message.tool_calls.0.function.arguments", "finish_reason", "TOOL_CALL", "message.content.0.text"},
 }
 
 // Each format calls the tool that the user mentions or a directive names, and
@@ -124,9 +125,13 @@ func TestToolChoice(t *testing.T) {
 		{`"tool_choice":"required"`, `"tool_choice":{"type":"function","name":"get_weather"}`, `"tool_choice":"none"`},
 		{`"tool_choice":{"type":"any"}`, `"tool_choice":{"type":"tool","name":"get_weather"}`, `"tool_choice":{"type":"none"}`},
 		{`"toolConfig":{"functionCallingConfig":{"mode":"ANY"}}`, `"toolConfig":{"functionCallingConfig":{"mode":"ANY","allowedFunctionNames":["get_weather"]}}`, `"toolConfig":{"functionCallingConfig":{"mode":"NONE"}}`},
+		{`"tool_choice":"REQUIRED"`, "", `"tool_choice":"NONE"`}, // a single tool cannot be demanded
 	} {
 		f := toolPaths[i]
 		for j, want := range []string{"clock", "get_weather", ""} {
+			if choices[j] == "" {
+				continue
+			}
 			prompt := []string{"hello", "hello", "clock"}[j]
 			_, body, err := u.post(t, f.path, toolBody(f.path, prompt, "", ","+choices[j]))
 			if got := gjson.Get(body, f.name).Str; err != nil || got != want {
@@ -250,5 +255,65 @@ func TestToolCallStreams(t *testing.T) {
 	}
 	if err := messages.Err(); err != nil || message.StopReason != "tool_use" || len(message.Content) != 1 || string(message.Content[0].Input) != want {
 		t.Errorf("messages: %v, %+v", err, message)
+	}
+}
+
+// Cohere's stream has its own events for text and for a call, and states the usage
+// in the last.
+func TestCohereStreams(t *testing.T) {
+	t.Parallel()
+	u := start(t, simulator.Options{})
+	for prompt, want := range map[string]string{
+		"hi [[chunks=2]]": `event: message-start
+data: {"delta":{"message":{"role":"assistant"}},"id":"ID","type":"message-start"}
+
+event: content-start
+data: {"delta":{"message":{"content":{"text":"","type":"text"}}},"index":0,"type":"content-start"}
+
+event: content-delta
+data: {"delta":{"message":{"content":{"text":"This is a"}}},"index":0,"type":"content-delta"}
+
+event: content-delta
+data: {"delta":{"message":{"content":{"text":" simulated answer to: hi"}}},"index":0,"type":"content-delta"}
+
+event: content-end
+data: {"index":0,"type":"content-end"}
+
+event: message-end
+data: {"delta":{"finish_reason":"COMPLETE","usage":{"billed_units":{"input_tokens":1,"output_tokens":7},"tokens":{"input_tokens":1,"output_tokens":7}}},"type":"message-end"}
+
+data: [DONE]
+
+`,
+		"get_weather": `event: message-start
+data: {"delta":{"message":{"role":"assistant"}},"id":"ID","type":"message-start"}
+
+event: tool-call-start
+data: {"delta":{"message":{"tool_calls":{"function":{"arguments":"","name":"get_weather"},"id":"call_ID","type":"function"}}},"index":0,"type":"tool-call-start"}
+
+event: tool-call-delta
+data: {"delta":{"message":{"tool_calls":{"function":{"arguments":"{\"city\":\"simulated\","}}}},"index":0,"type":"tool-call-delta"}
+
+event: tool-call-delta
+data: {"delta":{"message":{"tool_calls":{"function":{"arguments":"\"days\":3}"}}}},"index":0,"type":"tool-call-delta"}
+
+event: tool-call-end
+data: {"index":0,"type":"tool-call-end"}
+
+event: message-end
+data: {"delta":{"finish_reason":"TOOL_CALL","usage":{"billed_units":{"input_tokens":1,"output_tokens":2},"tokens":{"input_tokens":1,"output_tokens":2}}},"type":"message-end"}
+
+data: [DONE]
+
+`,
+	} {
+		_, body, err := u.post(t, "/v2/chat", toolBody("/v2/chat", prompt, "", `,"stream":true`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		id := gjson.Get(strings.TrimPrefix(strings.Split(body, "\n")[1], "data: "), "id").Str
+		if got := strings.ReplaceAll(body, id, "ID"); id == "" || got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", prompt, got, want)
+		}
 	}
 }

@@ -18,12 +18,14 @@ import { Agent, OpenAIProvider, Runner, setTracingDisabled, tool as agentTool } 
 import { OpenRouter } from '@openrouter/sdk';
 import * as ai6 from 'ai';
 import * as ai7 from 'ai-7';
+import { CohereClient, CohereError } from 'cohere-ai';
 import OpenAI from 'openai';
 
 const { GATEWAY_URL: url, GATEWAY_KEY: key } = process.env;
 const chatModel = 'openai/gpt-5-mini';
 const messagesModel = 'anthropic/claude-haiku-4.5';
 const geminiModel = 'gemini-2.5-flash';
+const cohereModel = 'command-a-03-2025';
 setTracingDisabled(true);
 
 const question = 'hello world';
@@ -111,6 +113,34 @@ const clients = {
         return parts;
       }),
       fails: (e) => assert.equal(e.status, 401),
+    };
+  },
+
+  'cohere-ai': (apiKey) => {
+    const { v2 } = new CohereClient({ token: apiKey, environment: `${url}/cohere`, maxRetries: 0 });
+    const tools = [{ type: 'function', function: { name: 'weather', description, parameters: schema } }];
+    const converse = (respond) => async (prompt) => {
+      const messages = [{ role: 'user', content: prompt }];
+      for (;;) {
+        const { content, toolCalls } = await respond({ model: cohereModel, messages, tools });
+        if (!toolCalls?.length) return content.map((part) => part.text).join('');
+        const [call] = toolCalls;
+        const result = { role: 'tool', toolCallId: call.id, content: weather(JSON.parse(call.function.arguments)) };
+        messages.push({ role: 'assistant', toolCalls }, result);
+      }
+    };
+    return {
+      ask: converse(async (request) => (await v2.chat(request)).message),
+      stream: converse(async (request) => {
+        const message = { content: [{ text: '' }], toolCalls: [] };
+        for await (const { type, delta } of await v2.chatStream(request)) {
+          if (type === 'content-delta') message.content[0].text += delta.message.content.text;
+          if (type === 'tool-call-start') message.toolCalls.push(delta.message.toolCalls);
+          if (type === 'tool-call-delta') message.toolCalls.at(-1).function.arguments += delta.message.toolCalls.function.arguments;
+        }
+        return message;
+      }),
+      fails: (e) => assert.ok(e instanceof CohereError && e.statusCode === 401, `${e}`),
     };
   },
 
