@@ -79,7 +79,7 @@ func (p *Provider) Locate(jobs *JobProtocol, address string) (Location, error) {
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" || u.User != nil || !httpfield.IsValue(address) {
 		return Location{}, ErrNoFile
 	}
-	if p.secrets.shows(address) {
+	if p.secrets.Shows(address) {
 		return Location{}, ErrNoFile
 	}
 	// Some addresses have spaces in their query, which browsers escape.

@@ -11,6 +11,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/httpfield"
+	"modelgate/internal/provider/credential"
 	"modelgate/internal/provider/target"
 	"modelgate/internal/provider/usage"
 )
@@ -88,7 +89,7 @@ type Provider struct {
 	allowed      map[string]bool // canonical header names
 	prefixes     []string
 	headers      map[string][]string
-	secrets      credentials
+	secrets      *credential.Set
 	identity     Identity
 	transport    transport
 	timeouts     Timeouts
@@ -276,36 +277,16 @@ func (p *Provider) operatorRoute(pattern string) Route {
 	return r
 }
 
-func (p *Provider) takeCredentials(cfg Config) error {
-	if len(cfg.Credentials) > 0 && cfg.CredentialFile != "" {
-		return errors.New("give credentials or a credential file, not both")
-	}
-	if cfg.Identity != nil && (len(cfg.Credentials) > 0 || cfg.CredentialFile != "") {
-		return errors.New("give credentials or an identity, not both")
+func (p *Provider) takeCredentials(cfg Config) (err error) {
+	set := credential.Config{
+		Current: cfg.Credentials, File: cfg.CredentialFile, Previous: cfg.PreviousCredentials, Now: cfg.Now,
+		Optional: p.format.OptionalCredential || p.auth != nil && *p.auth == Auth{},
 	}
 	if p.identity = cfg.Identity; p.identity != nil {
-		p.secrets.list = []*credential{{fingerprint: p.identity.Fingerprint()}}
+		set.Identity = p.identity.Fingerprint()
 	}
-	p.secrets.now = cfg.Now
-	if cfg.Now == nil {
-		p.secrets.now = time.Now
-	}
-	p.secrets.since = p.secrets.now()
-	p.secrets.file = cfg.CredentialFile
-	p.secrets.optional = p.format.OptionalCredential || p.auth != nil && *p.auth == Auth{}
-	for i, value := range slices.Concat(cfg.Credentials, cfg.PreviousCredentials) {
-		value = strings.TrimSpace(value)
-		switch {
-		case value == "":
-		case !httpfield.IsValue(value) || len(value) > maxCredential:
-			return errors.New("a credential has control characters or is too long")
-		case i < len(cfg.Credentials):
-			p.secrets.list = append(p.secrets.list, newCredential(value))
-		default:
-			p.secrets.previous = append(p.secrets.previous, newCredential(value))
-		}
-	}
-	return nil
+	p.secrets, err = credential.New(set)
+	return err
 }
 
 // StatesCost reports whether replies of the provider may state a cost.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/provider/credential"
 )
 
 // Call is one request to a provider, as a client made it.
@@ -32,7 +33,7 @@ type Attempt struct {
 	url     url.URL // of the request
 	target  string  // of its request line, set by sendable
 	body    []byte
-	used    *credential
+	used    *credential.Credential
 	// held says that another goroutine may be reading the body.
 	held atomic.Bool
 }
@@ -47,7 +48,7 @@ func (a *Attempt) Credential() string {
 	if a.used == nil {
 		return ""
 	}
-	return a.used.fingerprint
+	return a.used.Fingerprint()
 }
 
 // Outbound makes the request for a call. Errors: modelgate.ErrCredential,
@@ -71,9 +72,9 @@ func (p *Provider) Outbound(ctx context.Context, call Call) (*Attempt, error) {
 		return nil, modelgate.Errorf(modelgate.BadRequest, "a gateway key stands outside the header for it; send it as Authorization: Bearer <key>")
 	}
 	if call.Credential != "" {
-		a.used, err = p.secrets.find(call.Credential, call.MadeAt)
+		a.used, err = p.secrets.Find(call.Credential, call.MadeAt)
 	} else {
-		a.used, err = p.secrets.pick()
+		a.used, err = p.secrets.Pick()
 	}
 	if err != nil {
 		return nil, err
@@ -107,9 +108,9 @@ func (p *Provider) authenticate(a *Attempt, call *Call) error {
 	}
 	switch {
 	case auth.Header != "":
-		req.Header[auth.Header] = []string{auth.Prefix + a.used.value}
+		req.Header[auth.Header] = []string{auth.Prefix + a.used.Reveal()}
 	case auth.Query != "":
-		pair := url.QueryEscape(auth.Query) + "=" + url.QueryEscape(a.used.value)
+		pair := url.QueryEscape(auth.Query) + "=" + url.QueryEscape(a.used.Reveal())
 		if req.URL.RawQuery != "" {
 			pair = req.URL.RawQuery + "&" + pair
 		}

@@ -34,7 +34,7 @@ func (p *Provider) Send(a *Attempt) (resp *http.Response, sent bool, err error) 
 		}
 		return nil, sent, http1.Unreached(err)
 	}
-	p.secrets.note(a.used, resp)
+	p.secrets.Note(a.used, resp)
 	if p.identity != nil {
 		p.identity.Replied(resp)
 	}

@@ -254,8 +254,7 @@ func TestErrorsDoNotQuoteReplies(t *testing.T) {
 		})
 		own := peered(t, u, nil)
 		for name, p := range map[string]*Provider{"own": own, "net/http": {transport: viaNet(own, u), base: own.base, format: own.format}} {
-			p.secrets.now = own.secrets.now
-			p.secrets.optional = true
+			p.secrets = own.secrets
 			_, _, _, err := send(t.Context(), t, p, Call{Method: "POST", Path: "/x", Body: []byte("{}")})
 			var known *Unreachable
 			if !errors.As(err, &known) || strings.Contains(err.Error(), words) {

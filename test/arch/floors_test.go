@@ -35,10 +35,11 @@ var floor = map[string]int{
 	"internal/provider/reqscan": 0,
 
 	// Parts of the packages above them.
-	"internal/provider/http1":     1,
-	"internal/provider/usage":     1,
-	"internal/provider/costbound": 1,
-	"internal/provider/target":    1,
+	"internal/provider/http1":      1,
+	"internal/provider/usage":      1,
+	"internal/provider/costbound":  1,
+	"internal/provider/credential": 1,
+	"internal/provider/target":     1,
 
 	"internal/pricing/pricefile": 1,
 	"internal/focus":             1,
