@@ -18,7 +18,7 @@ var reserved = []string{"gw", "v1", "p", "healthz", "readyz", "metrics", "dashbo
 var (
 	formats = []string{
 		"openai", "anthropic", "gemini", "azure-openai", "mistral", "deepseek", "xai", "groq", "together", "fireworks", "openrouter",
-		"moonshot", "zhipu", "dashscope", "ark", "minimax", "cohere", "jina", "voyage", "fal", "replicate", "vllm", "ollama", "generic",
+		"moonshot", "zhipu", "dashscope", "ark", "minimax", "cohere", "jina", "voyage", "fal", "replicate", "bedrock", "vllm", "ollama", "generic",
 	}
 	keyless = []string{"vllm", "ollama", "generic"}
 )

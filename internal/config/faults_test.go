@@ -106,7 +106,7 @@ func TestFaults(t *testing.T) {
 		{"empty name", "providers:\n  - {name: \"\", format: openai, base_url: http://a}\n", "2:12: providers[0].name: must not be empty"},
 		{"provider name", "providers:\n  - {name: Open_AI, format: openai, base_url: http://a}\n", "2:12: providers[0].name: want 1 to 64 of a-z, 0-9 and -"},
 		{"same provider", oneProvider + "  - name: a\n    format: vllm\n    base_url: http://b\n", "6:11: providers[1].name: is already the name of the provider in line 2; names are unique"},
-		{"format", "providers:\n  - {name: a, format: openia, base_url: http://a}\n", "2:23: providers[0].format: want one of openai, anthropic, gemini, azure-openai, mistral, deepseek, xai, groq, together, fireworks, openrouter, moonshot, zhipu, dashscope, ark, minimax, cohere, jina, voyage, fal, replicate, vllm, ollama, generic"},
+		{"format", "providers:\n  - {name: a, format: openia, base_url: http://a}\n", "2:23: providers[0].format: want one of openai, anthropic, gemini, azure-openai, mistral, deepseek, xai, groq, together, fireworks, openrouter, moonshot, zhipu, dashscope, ark, minimax, cohere, jina, voyage, fal, replicate, bedrock, vllm, ollama, generic"},
 		{"provider address", "providers:\n  - {name: a, format: openai, base_url: ftp://a}\n", "2:41: providers[0].base_url: want http:// or https:// and a host"},
 		{"address with query", "providers:\n  - {name: a, format: openai, base_url: \"http://a?b=c\"}\n", "2:41: providers[0].base_url: must not have a user, a query or a fragment"},
 		{"two credentials", oneProvider + "    credential_file: f\n", "6:22: providers[0].credential_file: excludes credential; keep one of them"},

@@ -23,8 +23,8 @@ type Provider struct {
 	// callers may use. Required. One of openai, anthropic, gemini,
 	// azure-openai, mistral, deepseek, xai, groq, together, fireworks,
 	// openrouter, moonshot, zhipu, dashscope, ark, minimax, cohere, jina,
-	// voyage, fal, replicate, vllm, ollama, generic. `generic` allows every
-	// path and serves only the doors that `paths` gives it.
+	// voyage, fal, replicate, bedrock, vllm, ollama, generic. `generic` allows
+	// every path and serves only the doors that `paths` gives it.
 	Format string `yaml:"format"`
 
 	// Where the provider is: http or https, a host, perhaps a path that goes
@@ -40,7 +40,7 @@ type Provider struct {
 	Region string `yaml:"region"`
 
 	// Models that are computed elsewhere, at most 64; the first entry that
-	// matches names the region of a call. On hosts of bedrock-runtime the
+	// matches names the region of a call. With format bedrock, and on hosts of bedrock-runtime, the
 	// prefixes of inference profiles follow by themselves: `eu.*` is eu,
 	// `us.*` us, `global.*` global and so on; what an ARN (`arn:*`) runs is
 	// unknown unless an entry says so.

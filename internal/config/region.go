@@ -52,7 +52,7 @@ func (p *Provider) checkRegions(d *document, path string) {
 	case known:
 		d.faultIf(modelgate.InEU(p.Region) != modelgate.InEU(region), path+".region", "contradicts base_url, whose host is in %s", region)
 	}
-	if service == "bedrock" {
+	if service == "bedrock" || p.Format == "bedrock" {
 		p.ModelRegions = append(p.ModelRegions, profiles...)
 	}
 }

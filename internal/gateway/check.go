@@ -84,6 +84,9 @@ func (q *request) checkStored(p *provider.Provider, path string, members []strin
 			return modelgate.Errorf(modelgate.Forbidden, shared+"the operator must allow it (allow_stored_objects)", name)
 		}
 	}
+	if name := q.Fields.Deep(p.StoredDeep()); name != "" {
+		return modelgate.Errorf(modelgate.Forbidden, shared+"send its content instead, or have the operator allow it (allow_stored_objects)", name)
+	}
 	ref := q.Stored(strings.Contains(path, "/responses"), p.StoredSchemes())
 	switch {
 	case ref.Item:

@@ -123,6 +123,9 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	if err != nil {
 		return a, err
 	}
+	if err := a.provider.JudgeModels(others...); err != nil {
+		return a, badRequest(err)
+	}
 	a.others, a.reader, a.protocol = others, row.Reader, row.Job
 	c.free = c.free || row.Free
 	if row.Job != nil {

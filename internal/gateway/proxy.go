@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"cmp"
+	"errors"
 	"net/http"
 	"strings"
 
@@ -58,6 +59,9 @@ func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, row *
 	a := attempt{name: p.Name(), provider: p, reader: row.Reader}
 	if a.model, a.others, err = q.models(row.Models, captures); err != nil {
 		return err
+	}
+	if err := errors.Join(p.JudgeModels(a.model), p.JudgeModels(a.others...)); err != nil {
+		return badRequest(err)
 	}
 	if a.protocol = row.Job; a.protocol != nil && a.model == "" {
 		return modelgate.Errorf(modelgate.BadRequest, "a task needs a model: name one where the provider takes it")

@@ -45,6 +45,12 @@ type Format struct {
 	// StoredSchemes are what addresses of files kept at the provider begin
 	// with, wherever a body has a text. Lower case.
 	StoredSchemes []string
+	// StoredDeep are members, at any depth, that have the provider read or write
+	// what the operator stores elsewhere; see reqscan.Fields.Deep.
+	StoredDeep []string
+	// BadModel says what is wrong with a model that a request names, "" for
+	// nothing; nil takes every one. Models of the catalog's routes are not asked.
+	BadModel func(model string) string
 	// Headers are request headers passed on beside the common ones; a
 	// trailing * matches any ending. Lower case.
 	Headers []string

@@ -12,6 +12,7 @@ import (
 	"modelgate"
 	"modelgate/internal/httpfield"
 	"modelgate/internal/provider/credential"
+	"modelgate/internal/provider/reqscan"
 	"modelgate/internal/provider/target"
 	"modelgate/internal/provider/usage"
 )
@@ -321,6 +322,24 @@ func (p *Provider) AllowsStoredObjects() bool { return p.stored }
 
 // StoredSchemes are what addresses of files kept at the provider begin with.
 func (p *Provider) StoredSchemes() []string { return p.format.StoredSchemes }
+
+// StoredDeep are members that a body may not have at any depth, as
+// reqscan.Fields.Deep wants them.
+func (p *Provider) StoredDeep() []string { return p.format.StoredDeep }
+
+// JudgeModels refuses names of models that no client may use at the provider, with
+// a *SyntaxError.
+func (p *Provider) JudgeModels(models ...string) error {
+	for _, model := range models {
+		if p.format.BadModel == nil || model == "" {
+			continue
+		}
+		if problem := p.format.BadModel(model); problem != "" {
+			return reqscan.Errorf("%s", problem)
+		}
+	}
+	return nil
+}
 
 // Door is how the provider serves a door, by the door's path; nil when it
 // does not.

@@ -63,7 +63,7 @@ func stripQuery(raw string, goes func(name string) bool) string {
 func isKey(name string) bool {
 	switch strings.ToLower(name) {
 	case "key", "api_key", "api-key", "apikey", "access_token", "access-token", "token", "auth", "authorization",
-		"x-api-key", "x-goog-api-key", "subscription-key", "ocp-apim-subscription-key", "client_secret", "$key":
+		"oauth_token", "x-api-key", "x-goog-api-key", "subscription-key", "ocp-apim-subscription-key", "client_secret", "$key":
 		return true
 	}
 	return false
@@ -203,10 +203,11 @@ func privateHeader(name string) bool {
 		"Service-Worker-Allowed", "Origin-Agent-Cluster", "Accept-Ch", "Critical-Ch", "Set-Login", "Speculation-Rules",
 		// The gateway is who a client authenticates to.
 		"Www-Authenticate", "Authentication-Info", "Proxy-Authentication-Info",
+		"X-Ms-Deployment-Name", "X-Ms-Region", "Azureml-Model-Session",
 		"X-Gateway-Request-Id":
 		return true
 	}
-	for _, prefix := range [...]string{"X-Ratelimit-", "Anthropic-Ratelimit-", "Cf-", "Access-Control-", "Cross-Origin-"} {
+	for _, prefix := range [...]string{"X-Ratelimit-", "Anthropic-Ratelimit-", "Cf-", "Access-Control-", "Cross-Origin-", "X-Ms-Spillover-"} {
 		if strings.HasPrefix(name, prefix) {
 			return true
 		}

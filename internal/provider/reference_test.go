@@ -126,6 +126,7 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 	}
 	list(b, "Query parameters on every path", f.Query)
 	list(b, "Refused members", f.Stored)
+	list(b, "Refused members at any depth, in any letter case, with underscores or without", f.StoredDeep)
 	list(b, "Refused addresses", f.StoredSchemes)
 	list(b, "Additional request headers", f.Headers)
 	var doors, paths, jobs [][]string

@@ -11,7 +11,7 @@ import (
 // Formats lists the rows of the table, in no particular order. Each call
 // makes fresh values.
 func Formats() []Format {
-	return slices.Concat(nativeFormats(), compatibleFormats(), mediaFormats(), localFormats())
+	return slices.Concat(nativeFormats(), compatibleFormats(), mediaFormats(), cloudFormats(), localFormats())
 }
 
 // FormatNamed finds a row.

@@ -15,7 +15,7 @@ import (
 func TestEveryRow(t *testing.T) {
 	t.Parallel()
 	want := strings.Fields("openai anthropic gemini azure-openai mistral deepseek xai groq together fireworks openrouter moonshot " +
-		"zhipu dashscope ark minimax cohere jina voyage fal replicate vllm ollama generic")
+		"zhipu dashscope ark minimax cohere jina voyage fal replicate bedrock vllm ollama generic")
 	var names []string
 	for _, f := range Formats() {
 		names = append(names, f.Name)
@@ -95,6 +95,10 @@ func TestRoute(t *testing.T) {
 		{"ark", "GET", "/api/v3/contents/generations/tasks", false, nil},
 		{"ark", "DELETE", "/api/v3/contents/generations/tasks/cgt-1", true, nil},
 		{"generic", "PATCH", "/anything/at/all", true, nil},
+		{"bedrock", "POST", "/anthropic/v1/messages", true, nil},
+		{"bedrock", "GET", "/openai/v1/models", true, nil},
+		{"bedrock", "POST", "/async-invoke", false, nil},
+		{"bedrock", "POST", "/guardrail/g/version/1/apply", false, nil},
 	}
 	for _, test := range tests {
 		p := setup(t, Config{Format: test.format})
@@ -148,7 +152,7 @@ func TestDoorTarget(t *testing.T) {
 func TestFormatsThatAskForUsage(t *testing.T) {
 	t.Parallel()
 	want := map[string]bool{"openai": true, "azure-openai": true, "deepseek": true, "moonshot": true, "dashscope": true, "together": true,
-		"fireworks": true, "xai": true, "vllm": true, "ollama": true, "ark": true, "groq": false, "mistral": false, "openrouter": false}
+		"fireworks": true, "xai": true, "bedrock": true, "vllm": true, "ollama": true, "ark": true, "groq": false, "mistral": false, "openrouter": false}
 	for format, asks := range want {
 		p := setup(t, Config{Format: format})
 		if d := p.Door("/v1/chat/completions"); d.IncludeUsage != asks {
