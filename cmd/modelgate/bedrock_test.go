@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"modelgate"
+	"modelgate/internal/provider/usage/eventstream"
 	"modelgate/internal/simulator"
 	"modelgate/test/testkit"
 	"modelgate/test/testkit/cloud"
@@ -34,6 +36,10 @@ func newBedrock(t *testing.T) (*bench, *cloud.Bedrock) {
   - {slug: amazon/profile, kind: llm, routes: [{provider: signed, model: "arn:aws:bedrock:eu-central-1:1:application-inference-profile/x7k2"}], price: {input: 1, output: 5}}
   - {slug: amazon/wrong, kind: llm, routes: [{provider: wrong, model: anthropic.claude}], price: {input: 1, output: 5}}
   - {slug: openai/gpt, kind: llm, routes: [{provider: openai, model: gpt}], price: {input: 1, output: 5}}`,
+		More: `prices:
+  - {provider: signed, model: "*", price: {input: 1, output: 5}}
+  - {provider: keyed, model: "*", price: {input: 1, output: 5}}
+`,
 	})
 	return b, stand
 }
@@ -74,6 +80,58 @@ func TestBedrockDoors(t *testing.T) {
 		}
 	}
 	b.wantServed(t, stand.Ledger.All(), calls)
+}
+
+// TestBedrockOperations calls Bedrock's own operations through the provider's paths.
+// The reply passes byte for byte, a stream's messages included.
+func TestBedrockOperations(t *testing.T) {
+	t.Parallel()
+	b, stand := newBedrock(t)
+	const converse = `{"messages":[{"role":"user","content":[{"text":"hello there"}]}],"inferenceConfig":{"maxTokens":50}}`
+	const invoke = `{"anthropic_version":"bedrock-2023-05-31","max_tokens":50,"messages":[{"role":"user","content":"hello there"}]}`
+	calls := 0
+	for _, model := range []string{"anthropic.claude-haiku-4-5-v1:0", "anthropic.claude-haiku-4-5-v1%3A0", "eu.anthropic.claude-x%C3%A9@1"} {
+		for operation, body := range map[string]string{"converse": converse, "converse-stream": converse, "invoke": invoke, "invoke-with-response-stream": invoke} {
+			for _, provider := range []string{"signed", "keyed"} {
+				calls++
+				resp, text := b.post(t, "/"+provider+"/model/"+model+"/"+operation, body)
+				if resp.StatusCode != http.StatusOK || !strings.Contains(text, "ulated") && !strings.Contains(text, `"bytes"`) {
+					t.Fatalf("%s %s: %d %q; %q", model, operation, resp.StatusCode, text, stand.Refused())
+				}
+				if streams := strings.HasSuffix(operation, "stream"); streams {
+					n := 0
+					var s eventstream.Splitter
+					s.Push([]byte(text), func(eventstream.Frame) { n++ })
+					if n < 5 || s.Flawed() {
+						t.Errorf("%s: %d messages, flawed %v", operation, n, s.Flawed())
+					}
+				}
+				if native, _ := url.PathUnescape(model); stand.Ledger.All()[calls-1].Model != native {
+					t.Errorf("the provider ran %q, want %q", stand.Ledger.All()[calls-1].Model, native)
+				}
+			}
+		}
+	}
+	b.wantServed(t, stand.Ledger.All(), calls)
+	for _, c := range []struct {
+		path, body string
+		status     int
+		kind, want string
+	}{
+		{"/signed/model/m/converse", `{"messages":[{"content":[{"image":{"source":{"s3Location":{"uri":"s3://b/k"}}}}]}]}`, 403, "AccessDeniedException", "s3Location"},
+		{"/signed/model/m/invoke", `{"model":"other","max_tokens":1,"messages":[]}`, 400, "ValidationException", "leave it out of the body"},
+		{"/signed/model/arn:aws:bedrock/converse", `{"messages":[]}`, 400, "ValidationException", "not by an ARN"},
+		{"/signed/model/m/apply-guardrail", `{}`, 403, "AccessDeniedException", "path not permitted"},
+		{"/v1/messages", `{"model":"amazon/nothing"}`, 404, "", "amazon/nothing"},
+	} {
+		resp, text := b.post(t, c.path, c.body)
+		if resp.StatusCode != c.status || resp.Header.Get("X-Amzn-Errortype") != c.kind || !strings.Contains(text, c.want) {
+			t.Errorf("%s: %d %s %s, want %d %s %s", c.path, resp.StatusCode, resp.Header.Get("X-Amzn-Errortype"), text, c.status, c.kind, c.want)
+		}
+		if c.kind != "" && resp.Header.Get("X-Amzn-Requestid") != resp.Header.Get("X-Request-Id") {
+			t.Errorf("%s: request ids %v", c.path, resp.Header)
+		}
+	}
 }
 
 // TestBedrockRefusals holds what a Bedrock must not be asked for, and what the other

@@ -50,7 +50,7 @@ type call struct {
 	status    int // of the answer to the client; 0 before there is one
 	client    disconnectWatcher
 	meter     usage.Meter
-	stream    bool  // the reply is one of server-sent events
+	stream    bool  // the reply is one of events
 	replied   int64 // bytes of the reply so far
 	whole     bool  // the reply came to its end
 	cut       bool  // it broke off, or its END failed

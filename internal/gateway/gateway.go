@@ -152,7 +152,7 @@ func (g *Gateway) DoorFor(w http.ResponseWriter, r *http.Request, caller *modelg
 		g.serveJob(w, r, caller, g.jobs.Door)
 		return
 	}
-	g.serve(w, r, caller, g.resolveDoor)
+	g.serve(w, r, caller, nil, g.resolveDoor)
 }
 
 // Proxy answers a request on the provider-prefixed route of p.
@@ -162,7 +162,7 @@ func (g *Gateway) Proxy(w http.ResponseWriter, r *http.Request, p *provider.Prov
 		g.serveJob(w, r, nil, func(q *jobs.Request) error { return g.jobs.Proxy(q, p, route, captures) })
 		return
 	}
-	g.serve(w, r, nil, func(c *call) error { return g.resolveProxy(c, p, path, route, captures) })
+	g.serve(w, r, nil, p, func(c *call) error { return g.resolveProxy(c, p, path, route, captures) })
 }
 
 // inbound is what calls and requests about jobs have in common.
@@ -174,6 +174,8 @@ type inbound struct {
 	snapshot *Snapshot
 	caller   *modelgate.Caller // nil until it is identified
 	surface  string            // the door's path, or the pattern of a proxy path; "" until it is resolved
+	// awsErrors: the client reads the kind of an error out of a header of AWS's.
+	awsErrors bool
 }
 
 func (g *Gateway) receive(w http.ResponseWriter, r *http.Request, caller *modelgate.Caller) inbound {
@@ -186,15 +188,21 @@ func (g *Gateway) refuse(in *inbound, model *modelgate.Model, err error) {
 	httpx.LogFault(g.Log, in.w, in.r, err)
 	g.Metrics.refused(modelgate.KindOf(err))
 	g.traceRefusal(in, model, err)
+	if in.awsErrors {
+		in.w.Header().Set("X-Amzn-Errortype", awsError(modelgate.KindOf(err)))
+		in.w.Header().Set("X-Amzn-Requestid", in.id.String())
+	}
 	httpx.WriteError(in.w, in.r, err, httpx.Inference)
 }
 
 // serve runs a call. The deferred finish writes its END and releases what it
-// holds, whatever happens, panics included.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, caller *modelgate.Caller, resolve func(*call) error) {
+// holds, whatever happens, panics included. proxied is the provider whose own path
+// was called; nil for a door.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, caller *modelgate.Caller, proxied *provider.Provider, resolve func(*call) error) {
 	g.active.Add(1)
 	defer g.active.Done()
 	c := &call{inbound: g.receive(w, r, caller)}
+	c.awsErrors = proxied != nil && proxied.AWSErrors()
 	defer g.finish(c)
 	if err := g.run(c, resolve); err != nil {
 		g.refuse(&c.inbound, c.model, err)

@@ -49,15 +49,16 @@ func (g *Gateway) streamReply(c *call, resp *http.Response) {
 	a := &c.attempts[c.tried]
 	c.meter = a.reader.Meter(usage.Reply{
 		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"),
-		ContentEncoding: resp.Header.Get("Content-Encoding"), Requested: a.asked,
+		ContentEncoding: resp.Header.Get("Content-Encoding"), Requested: a.asked, Header: resp.Header,
 	})
 	if a.protocol != nil && resp.StatusCode < 300 {
 		g.passCreation(c, resp)
 		return
 	}
 	p := streamCopy{call: c, resp: resp}
-	c.stream = hasMedia(resp, "text/event-stream")
-	if a.inject && resp.StatusCode < 300 && c.stream && !provider.Compressed(resp) {
+	events := hasMedia(resp, "text/event-stream")
+	c.stream = events || hasMedia(resp, "application/vnd.amazon.eventstream")
+	if a.inject && resp.StatusCode < 300 && events && !provider.Compressed(resp) {
 		p.filter = new(usage.ChunkFilter)
 		resp.Header.Del("Content-Length")
 		resp.ContentLength = -1

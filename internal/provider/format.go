@@ -63,6 +63,8 @@ type Format struct {
 	// once without it, canonical; only paths that make jobs may have it. ""
 	// where there is none.
 	DeferHeader string
+	// AWSErrors: clients read the kind of an error out of a header of AWS's.
+	AWSErrors bool
 	// IncludeUsage: streamed chat states usage only when asked to, and the
 	// provider accepts being requested.
 	IncludeUsage bool

@@ -327,6 +327,10 @@ func (p *Provider) StoredSchemes() []string { return p.format.StoredSchemes }
 // reqscan.Fields.Deep wants them.
 func (p *Provider) StoredDeep() []string { return p.format.StoredDeep }
 
+// AWSErrors reports whether clients read the kind of an error out of a header of
+// AWS's.
+func (p *Provider) AWSErrors() bool { return p.format.AWSErrors }
+
 // JudgeModels refuses names of models that no client may use at the provider, with
 // a *SyntaxError.
 func (p *Provider) JudgeModels(models ...string) error {

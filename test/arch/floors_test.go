@@ -34,6 +34,8 @@ var floor = map[string]int{
 	// Its lexer reads replies too.
 	"internal/provider/reqscan": 0,
 
+	"internal/provider/usage/eventstream": 0,
+
 	// Parts of the packages above them.
 	"internal/provider/http1":      1,
 	"internal/provider/usage":      1,

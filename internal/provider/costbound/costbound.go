@@ -47,6 +47,7 @@ const (
 	activity                 // lets the provider do more than answer once
 	toolList                 // the tools
 	limit                    // bounds the output on some paths
+	holder                   // an object that some paths look into
 )
 
 // roles are the members that have a role, at the top of a body or in settings.
@@ -56,8 +57,9 @@ var roles = map[string]role{
 	"input": batch, "inputs": batch, "prompt": batch, "texts": batch, "contents": batch, "documents": batch, "requests": batch, "instances": batch,
 	"web_search_options": activity, "mcp_servers": activity, "plugins": activity, "search_parameters": activity, "connectors": activity,
 	"enable_search": activity, "prediction": activity,
-	"tools":      toolList,
-	"max_tokens": limit, "max_completion_tokens": limit, "max_output_tokens": limit, "maxOutputTokens": limit,
+	"tools":           toolList,
+	"inferenceConfig": holder, "additionalModelRequestFields": holder, "toolConfig": holder,
+	"maxTokens": limit, "max_tokens": limit, "max_completion_tokens": limit, "max_output_tokens": limit, "maxOutputTokens": limit,
 }
 
 // Members are the names of the top-level members that Reader reads.
@@ -71,12 +73,17 @@ var paths = []struct {
 	single bool     // all that a request holds belongs to one input
 	limits []string // the members that bound the output
 	within []string // the objects that hold them; none: the body itself
+	unless string   // a member that can lift them; "" for none
 }{
 	{end: "/chat/completions", single: true, limits: []string{"max_tokens", "max_completion_tokens"}},
 	{end: "/completions", limits: []string{"max_tokens"}},
 	{end: "/messages", single: true, limits: []string{"max_tokens"}},
 	{end: "/responses", single: true, limits: []string{"max_output_tokens"}},
 	{end: "enerateContent", single: true, limits: []string{"maxOutputTokens", "max_output_tokens"}, within: []string{"generationConfig", "generation_config"}},
+	{end: "/converse", single: true, limits: []string{"maxTokens"}, within: []string{"inferenceConfig"}, unless: "additionalModelRequestFields"},
+	{end: "/converse-stream", single: true, limits: []string{"maxTokens"}, within: []string{"inferenceConfig"}, unless: "additionalModelRequestFields"},
+	{end: "/invoke", limits: []string{"max_tokens"}},
+	{end: "/invoke-with-response-stream", limits: []string{"max_tokens"}},
 	{end: "/chat", single: true},
 	{end: "/generate", single: true},
 	{end: "generation/generation", single: true},
@@ -107,7 +114,9 @@ func (r *Reader) JSON(path string, fields *reqscan.Fields, bytes int) Bound {
 	for i := range paths {
 		if p := &paths[i]; strings.HasSuffix(path, p.end) {
 			single = p.single
-			b.Output = r.output(fields, p.limits, p.within)
+			if lifts, _ := fields.Get(p.unless); !asksFor(lifts) {
+				b.Output = r.output(fields, p.limits, p.within)
+			}
 			break
 		}
 	}
@@ -125,6 +134,8 @@ func (r *Reader) JSON(path string, fields *reqscan.Fields, bytes int) Bound {
 			b.opens(asksFor(value), name)
 		case toolList:
 			b.opens(r.runsTools(value), name)
+		case holder:
+			b.opens(name == "toolConfig" && r.runsSystemTool(value), name)
 		}
 	}
 	return b

@@ -23,7 +23,26 @@ var providerTools = []string{
 
 // toolMembers are the members of a tool that clientTool reads.
 func toolMembers() []string {
-	return slices.Concat(providerTools, declarations, []string{"type", "name"})
+	return slices.Concat(providerTools, declarations, []string{"type", "name", "tools", systemTool})
+}
+
+// systemTool is the member of a tool of Amazon Bedrock's that Bedrock runs.
+const systemTool = "systemTool"
+
+// runsSystemTool reports whether any of the tools that an object lists is one that
+// Amazon Bedrock runs.
+func (r *Reader) runsSystemTool(config reqscan.Value) bool {
+	members, err := config.Pick(r.tools)
+	if err != nil {
+		return true
+	}
+	list, _ := members.Get("tools")
+	for tool := range list.Elements() {
+		if m, err := tool.Pick(r.tools); err != nil || m.Has(systemTool) {
+			return true
+		}
+	}
+	return false
 }
 
 // runsTools reports whether any of the tools is one that the provider runs.

@@ -55,8 +55,7 @@ func (r *reading) messageUsage(usage gjson.Result) {
 			word(&u.InferenceGeo, v)
 		}
 	}
-	u.CacheWrite1h = min(r.written1h, r.written)
-	u.CacheWrite = r.written - u.CacheWrite1h
+	r.splitWritten()
 	u.Reasoning = min(r.thinking, r.output)
 	u.Output = r.output - u.Reasoning
 }

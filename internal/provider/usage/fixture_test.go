@@ -1,7 +1,9 @@
 package usage_test
 
 import (
+	"encoding/base64"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,6 +17,7 @@ import (
 	"modelgate/internal/pricing"
 	"modelgate/internal/provider"
 	"modelgate/internal/provider/usage"
+	"modelgate/test/testkit/cloud"
 )
 
 // fixture is one recorded shape of a reply. A file of testdata holds several,
@@ -24,7 +27,10 @@ import (
 //	shape   where the shape comes from, in words
 //	call    format and door path, or format and "METHOD /path" of the proxy
 //	status  HTTP status, 200 if absent
-//	type    Content-Type
+//	type    Content-Type; in a body of application/vnd.amazon.eventstream each
+//	        line is a message: NAME and the payload, "chunk" with what it has in
+//	        base64, and ! before the name of an exception
+//	header  of the reply: Name=value
 //	asked   what the request said: characters=, size=, quality=, count=, and
 //	        seconds= in millionths
 //	usage   the expected usage: unit=count, and modifiers
@@ -80,10 +86,29 @@ func parseFixture(t testing.TB, file, text string) fixture {
 		}
 		f.head[strings.TrimSpace(key)] = strings.TrimSpace(value)
 	}
+	if strings.Contains(f.head["type"], "amazon.eventstream") {
+		f.body = messages(body)
+	}
 	if strings.Contains(f.head["type"], "json") && !strings.Contains(f.head["type"], "ndjson") {
 		f.body = []byte(strings.TrimRight(body, "\n"))
 	}
 	return f
+}
+
+// messages writes the lines as messages of AWS's streams.
+func messages(lines string) (stream []byte) {
+	for line := range strings.Lines(strings.TrimSpace(lines)) {
+		name, payload, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if exception, ok := strings.CutPrefix(name, "!"); ok {
+			stream = append(stream, cloud.Exception(exception, payload)...)
+			continue
+		}
+		if name == "chunk" {
+			payload = fmt.Sprintf(`{"bytes":%q,"p":"abcdefgh"}`, base64.StdEncoding.EncodeToString([]byte(payload)))
+		}
+		stream = append(stream, cloud.Event(name, payload)...)
+	}
+	return stream
 }
 
 // reader finds the usage reader as the relay does: through a provider of the
@@ -115,7 +140,10 @@ func (f fixture) meter(t testing.TB, r *usage.Reader) usage.Meter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reply := usage.Reply{Status: status, ContentType: f.head["type"]}
+	reply := usage.Reply{Status: status, ContentType: f.head["type"], Header: make(http.Header)}
+	for name, value := range pairs(t, f.head["header"]) {
+		reply.Header.Set(name, value)
+	}
 	for name, value := range pairs(t, f.head["asked"]) {
 		switch name {
 		case "characters":
@@ -298,7 +326,7 @@ func TestEveryReaderHasFixtures(t *testing.T) {
 	whole, streamed := make(map[*usage.Reader]bool), make(map[*usage.Reader]bool)
 	for _, f := range loadFixtures(t) {
 		switch media := f.head["type"]; {
-		case strings.Contains(media, "event-stream"), strings.Contains(media, "ndjson"):
+		case strings.Contains(media, "event-stream"), strings.Contains(media, "eventstream"), strings.Contains(media, "ndjson"):
 			streamed[f.reader(t)] = true
 		default:
 			whole[f.reader(t)] = true

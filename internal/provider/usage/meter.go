@@ -3,6 +3,7 @@ package usage
 import (
 	"bytes"
 	"mime"
+	"net/http"
 	"strings"
 
 	"modelgate"
@@ -48,6 +49,7 @@ type Reply struct {
 	ContentType     string // with or without parameters
 	ContentEncoding string // "" and identity are plain
 	Requested       RequestedUnits
+	Header          http.Header // of the reply; nil for none
 }
 
 // Reader knows the shape in which a family of replies states usage, both as
@@ -68,6 +70,9 @@ type Reader struct {
 	// finish completes the usage of a successful reply from what was asked;
 	// nil does nothing.
 	finish func(*reading, RequestedUnits)
+	// head completes the reading of a successful reply from its header; whole says
+	// that the reply came to its end. Nil does nothing.
+	head func(r *reading, h http.Header, whole bool)
 	// whole are quoted names of members at the top of a document, objects that
 	// hold figures and lists of what tools of the provider's did: these are read
 	// with all that is in them. Of any other array only the length is.
@@ -115,6 +120,7 @@ func (r *Reader) Meter(reply Reply) Meter {
 type counter struct {
 	reader    *Reader
 	requested RequestedUnits
+	header    http.Header
 	good      bool // the status says success
 	reading
 	outlook  *reading // what look and result make of it; nil until they need one
@@ -170,10 +176,12 @@ func (c *counter) unstated(r *reading) int64 {
 }
 
 func (r *Reader) plain(reply Reply) Meter {
-	c := counter{reader: r, requested: reply.Requested, good: reply.Status < 300, delivery: delivery{any: r.anyText}}
+	c := counter{reader: r, requested: reply.Requested, header: reply.Header, good: reply.Status < 300, delivery: delivery{any: r.anyText}}
 	switch media(reply.ContentType) {
 	case "text/event-stream":
 		return newStream(c)
+	case "application/vnd.amazon.eventstream":
+		return newFrames(c)
 	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines", "application/jsonlines", "application/stream+json":
 		return newDocuments(c, lines)
 	case "", "text/plain":
@@ -216,6 +224,10 @@ func (c *counter) result(from *reading, whole bool) (modelgate.Usage, Seen) {
 	if c.good && c.reader.finish != nil && (whole || r.read) {
 		r = c.copyOf(r)
 		c.reader.finish(r, c.requested)
+	}
+	if c.good && c.reader.head != nil {
+		r = c.copyOf(r)
+		c.reader.head(r, c.header, whole)
 	}
 	u := r.usage
 	r.add(&u)

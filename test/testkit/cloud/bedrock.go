@@ -70,6 +70,11 @@ func (b *Bedrock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.model.ServeHTTP(w, r)
 		return
 	}
+	if rest, ok := strings.CutPrefix(r.URL.Path, "/model/"); ok {
+		model, operation, _ := strings.Cut(rest, "/")
+		b.operate(w, r, model, operation, body)
+		return
+	}
 	w.Header().Set("X-Amzn-Errortype", "UnknownOperationException")
 	http.Error(w, "{}", http.StatusNotFound)
 }
