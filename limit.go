@@ -74,12 +74,12 @@ func (c *Caller) Refuse(b *Budget, used, needed Nano, at time.Time) error {
 	if !c.Sees(b) {
 		return b.Refusal()
 	}
-	return &LimitError{Err: b.Refusal(), State: c.stateOf(b, used, needed, at)}
+	return &LimitError{Err: b.Refusal(), State: c.StateOf(b, used, needed, at)}
 }
 
-// stateOf is a budget of the caller's as it may see it: as billed where the key
-// is bound to a sub-account.
-func (c *Caller) stateOf(b *Budget, used, needed Nano, at time.Time) LimitState {
+// StateOf is a budget that the caller Sees: as billed where the key is bound to
+// a sub-account.
+func (c *Caller) StateOf(b *Budget, used, needed Nano, at time.Time) LimitState {
 	l := LimitState{
 		Kind: LimitBudget, Scope: b.Level, ID: b.ID, Unit: UnitUSD, Period: b.Period,
 		Limit: b.Limit, Used: max(used, 0), Needed: needed,

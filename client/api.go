@@ -102,6 +102,33 @@ const (
 	PeriodMonth Period = "month"
 )
 
+// Defines values for QuotaLimitKind.
+const (
+	QuotaLimitKindBalance QuotaLimitKind = "balance"
+	QuotaLimitKindBudget  QuotaLimitKind = "budget"
+	QuotaLimitKindRate    QuotaLimitKind = "rate"
+)
+
+// Defines values for QuotaLimitOwner.
+const (
+	QuotaLimitOwnerOperator     QuotaLimitOwner = "operator"
+	QuotaLimitOwnerOrganization QuotaLimitOwner = "organization"
+	QuotaLimitOwnerReseller     QuotaLimitOwner = "reseller"
+	QuotaLimitOwnerSubAccount   QuotaLimitOwner = "sub_account"
+)
+
+// Defines values for QuotaLimitUnit.
+const (
+	QuotaLimitUnitConcurrency QuotaLimitUnit = "concurrency"
+	QuotaLimitUnitRequests    QuotaLimitUnit = "requests"
+	QuotaLimitUnitUSD         QuotaLimitUnit = "usd"
+)
+
+// Defines values for QuotaLimitWindow.
+const (
+	QuotaLimitWindowSecond QuotaLimitWindow = "second"
+)
+
 // Defines values for Scope.
 const (
 	ScopeInferenceUse Scope = "inference:use"
@@ -732,6 +759,55 @@ type ProcessorConfig struct {
 	Enabled  bool      `json:"enabled"`
 	Mappings []Mapping `json:"mappings"`
 }
+
+// Quota defines model for Quota.
+type Quota struct {
+	Limits []QuotaLimit `json:"limits"`
+}
+
+// QuotaLimit defines model for QuotaLimit.
+type QuotaLimit struct {
+	// ID Of the sub-account or key; absent for scope client.
+	ID   *string        `json:"id,omitempty"`
+	Kind QuotaLimitKind `json:"kind"`
+
+	// Limit Of a balance the sum of its credits; of a rate the requests a second.
+	Limit float64 `json:"limit"`
+
+	// Owner Who has set a budget; absent for one's own.
+	Owner *QuotaLimitOwner `json:"owner,omitempty"`
+
+	// Period A calendar month or day, UTC.
+	Period    *Period `json:"period,omitempty"`
+	Remaining float64 `json:"remaining"`
+
+	// ResetsAt End of the period; null for a balance and a rate.
+	ResetsAt *time.Time `json:"resets_at"`
+
+	// Scope Whose spend a budget bounds.
+	Scope BudgetScope `json:"scope"`
+
+	// Unit Concurrency is calls at once.
+	Unit QuotaLimitUnit `json:"unit"`
+
+	// Used Spent and reserved by open calls; of a rate what was drawn from the bucket, whose size is the burst.
+	Used float64 `json:"used"`
+
+	// Window Of a rate.
+	Window *QuotaLimitWindow `json:"window,omitempty"`
+}
+
+// QuotaLimitKind defines model for QuotaLimit.Kind.
+type QuotaLimitKind string
+
+// QuotaLimitOwner Who has set a budget; absent for one's own.
+type QuotaLimitOwner string
+
+// QuotaLimitUnit Concurrency is calls at once.
+type QuotaLimitUnit string
+
+// QuotaLimitWindow Of a rate.
+type QuotaLimitWindow string
 
 // RetriedEvents defines model for RetriedEvents.
 type RetriedEvents struct {
@@ -1458,6 +1534,15 @@ type ClientInterface interface {
 	// Corresponds with PUT /gw/processor/mappings/{sub_account_id} (the `PutMapping` operationId).
 	PutMapping(ctx context.Context, subAccountID string, body PutMappingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// Quota What limits the key's calls, and how much is used
+	//
+	// Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
+	// once, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
+	// its sub-account's, in billed amounts.
+	//
+	// Corresponds with GET /gw/quota (the `Quota` operationId).
+	Quota(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// Series How calls fared over time
 	//
 	// Hours or days with calls, the oldest first; the first one is whole. A call failed when its status is 400 or more. Percentiles are estimates, an eighth up or down. With `group_by` a span tells what the groups come to: the seven largest of all the time, the same in every span. What is missing to the span's own sums is all others.
@@ -2106,6 +2191,25 @@ func (c *Client) PutMappingWithBody(ctx context.Context, subAccountID string, co
 // Corresponds with PUT /gw/processor/mappings/{sub_account_id} (the `PutMapping` operationId).
 func (c *Client) PutMapping(ctx context.Context, subAccountID string, body PutMappingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPutMappingRequest(c.Server, subAccountID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Quota What limits the key's calls, and how much is used
+//
+// Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
+// once, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
+// its sub-account's, in billed amounts.
+//
+// Corresponds with GET /gw/quota (the `Quota` operationId).
+func (c *Client) Quota(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewQuotaRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -3510,6 +3614,33 @@ func NewPutMappingRequestWithBody(server string, subAccountID string, contentTyp
 	return req, nil
 }
 
+// NewQuotaRequest constructs an http.Request for the Quota method
+func NewQuotaRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/quota")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewSeriesRequest constructs an http.Request for the Series method
 func NewSeriesRequest(server string, params *SeriesParams) (*http.Request, error) {
 	var err error
@@ -4348,6 +4479,17 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /gw/processor/mappings/{sub_account_id} (the `PutMapping` operationId).
 	PutMappingWithResponse(ctx context.Context, subAccountID string, body PutMappingJSONRequestBody, reqEditors ...RequestEditorFn) (*PutMappingResponse, error)
 
+	// QuotaWithResponse What limits the key's calls, and how much is used
+	//
+	// Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
+	// once, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
+	// its sub-account's, in billed amounts.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/quota (the `Quota` operationId).
+	QuotaWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*QuotaResponse, error)
+
 	// SeriesWithResponse How calls fared over time
 	//
 	// Hours or days with calls, the oldest first; the first one is whole. A call failed when its status is 400 or more. Percentiles are estimates, an eighth up or down. With `group_by` a span tells what the groups come to: the seven largest of all the time, the same in every span. What is missing to the span's own sums is all others.
@@ -4967,6 +5109,29 @@ func (r PutMappingResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r PutMappingResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type QuotaResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Quota
+}
+
+// Status returns HTTPResponse.Status
+func (r QuotaResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r QuotaResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -5642,6 +5807,23 @@ func (c *ClientWithResponses) PutMappingWithResponse(ctx context.Context, subAcc
 		return nil, err
 	}
 	return ParsePutMappingResponse(rsp)
+}
+
+// QuotaWithResponse What limits the key's calls, and how much is used
+//
+// Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
+// once, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
+// its sub-account's, in billed amounts.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/quota (the `Quota` operationId).
+func (c *ClientWithResponses) QuotaWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*QuotaResponse, error) {
+	rsp, err := c.Quota(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseQuotaResponse(rsp)
 }
 
 // SeriesWithResponse How calls fared over time
@@ -6323,6 +6505,32 @@ func ParsePutMappingResponse(rsp *http.Response) (*PutMappingResponse, error) {
 	response := &PutMappingResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseQuotaResponse parses an HTTP response from a QuotaWithResponse call
+func ParseQuotaResponse(rsp *http.Response) (*QuotaResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &QuotaResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Quota
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
 	}
 
 	return response, nil

@@ -29,6 +29,9 @@ type Limiter interface {
 	// is the configuration's. The request counts against the keys above as well,
 	// against all or none.
 	Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind, above ...modelgate.Ancestor) (Pass, error)
+	// State is how much of its own limits a key has used: the rate, then the
+	// calls at once, as far as they bind it.
+	State(key modelgate.KeyID, limits modelgate.Limits) []modelgate.LimitState
 }
 
 // figures are the limits that bind, worked out from what is set.
@@ -70,22 +73,46 @@ func value(v *int) int64 {
 }
 
 // spent is the refusal of a request of a key whose bucket is empty.
-func (f figures) spent(key modelgate.KeyID) error {
-	return refuse(key, modelgate.LimitState{
-		Unit: modelgate.UnitRequests, Window: "second", Limit: modelgate.WholeUnits(f.rate), Used: modelgate.WholeUnits(f.burst),
-	})
-}
+func (f figures) spent(key modelgate.KeyID) error { return refuse(f.rateState(key, f.burst)) }
 
 // crowded is the refusal of a call of a key that has so many already.
 func (f figures) crowded(key modelgate.KeyID, inside int64) error {
-	return refuse(key, modelgate.LimitState{
-		Unit: modelgate.UnitConcurrency, Limit: modelgate.WholeUnits(f.places), Used: modelgate.WholeUnits(inside),
-	})
+	return refuse(f.placesState(key, inside))
 }
 
-func refuse(key modelgate.KeyID, l modelgate.LimitState) error {
-	l.Kind, l.Scope, l.ID, l.Needed = modelgate.LimitRate, modelgate.LevelKey, string(key), modelgate.WholeUnits(1)
+func refuse(l modelgate.LimitState) error {
+	l.Needed = modelgate.WholeUnits(1)
 	return &modelgate.LimitError{Err: modelgate.ErrRateLimited, State: l}
+}
+
+// rateState is the rate of a key with so many requests drawn from its bucket.
+func (f figures) rateState(key modelgate.KeyID, drawn int64) modelgate.LimitState {
+	drawn = min(drawn, f.burst)
+	return modelgate.LimitState{
+		Kind: modelgate.LimitRate, Scope: modelgate.LevelKey, ID: string(key), Unit: modelgate.UnitRequests, Window: "second",
+		Limit: modelgate.WholeUnits(f.rate), Used: modelgate.WholeUnits(drawn), Remaining: modelgate.WholeUnits(f.burst - drawn),
+	}
+}
+
+// placesState is the number of calls at once of a key that has so many.
+func (f figures) placesState(key modelgate.KeyID, inside int64) modelgate.LimitState {
+	return modelgate.LimitState{
+		Kind: modelgate.LimitRate, Scope: modelgate.LevelKey, ID: string(key), Unit: modelgate.UnitConcurrency,
+		Limit: modelgate.WholeUnits(f.places), Used: modelgate.WholeUnits(inside), Remaining: modelgate.WholeUnits(max(0, f.places-inside)),
+	}
+}
+
+// states are the limits that bind a key, whose bucket will be full after so
+// long and that has so many calls inside.
+func (f figures) states(key modelgate.KeyID, full time.Duration, inside int64) (list []modelgate.LimitState) {
+	if f.interval > 0 {
+		drawn := (max(full, 0) + f.interval - 1) / f.interval // what has come back in part is not there yet
+		list = append(list, f.rateState(key, int64(drawn)))
+	}
+	if f.places > 0 {
+		list = append(list, f.placesState(key, inside))
+	}
+	return list
 }
 
 // free reports whether nothing binds.
@@ -190,6 +217,22 @@ func (l *Local) Enter(key modelgate.KeyID, limits modelgate.Limits, kind Kind, a
 		return pass, err
 	}
 	return climb(l, pass, key, f, kind, above)
+}
+
+// State is that of Limiter.
+func (l *Local) State(key modelgate.KeyID, limits modelgate.Limits) []modelgate.LimitState {
+	return l.state(key, bind(limits.Or(l.defaults), Call))
+}
+
+func (l *Local) state(key modelgate.KeyID, f figures) []modelgate.LimitState {
+	s := l.shard(key)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g := s.gates[key]
+	if g == nil {
+		return f.states(key, 0, 0)
+	}
+	return f.states(key, g.full-l.now().Sub(l.start), g.inside)
 }
 
 func (l *Local) refund(key modelgate.KeyID, f figures) {

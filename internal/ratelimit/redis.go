@@ -156,11 +156,16 @@ func (s *server) do(ctx context.Context, command string, args ...any) (any, erro
 
 // eval runs a script that answers with a number.
 func (s *server) eval(ctx context.Context, lua script, keys []string, args ...any) (int64, error) {
+	return redis.Int64(s.run(ctx, lua, keys, args...))
+}
+
+// run runs a script.
+func (s *server) run(ctx context.Context, lua script, keys []string, args ...any) (any, error) {
 	all := arguments(lua.sum, keys, args)
-	got, err := redis.Int64(s.do(ctx, "EVALSHA", all...))
+	got, err := s.do(ctx, "EVALSHA", all...)
 	if e, ok := errors.AsType[redis.Error](err); ok && strings.HasPrefix(string(e), "NOSCRIPT ") {
 		all[0] = lua.text
-		got, err = redis.Int64(s.do(ctx, "EVAL", all...))
+		got, err = s.do(ctx, "EVAL", all...)
 	}
 	return got, err
 }

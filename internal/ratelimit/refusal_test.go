@@ -70,3 +70,51 @@ func refusedAt(t *testing.T, l ratelimit.Limiter, key modelgate.KeyID, li modelg
 	t.Fatal("nothing was refused")
 	return modelgate.LimitState{}
 }
+
+// State tells how much of a key's own limits is used.
+func TestState(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := ratelimit.NewLocal(modelgate.Limits{}, time.Now)
+		states(t, l)
+	})
+}
+
+func TestSharedState(t *testing.T) {
+	t.Parallel()
+	s := instance(t, testkit.Redis(t), time.Now)
+	states(t, s)
+	if s.Fallbacks() > 0 {
+		t.Error("Redis did not answer in time: nothing was shared")
+	}
+	away := instance(t, "redis://127.0.0.1:1", time.Now)
+	if got := away.State("k", limits(1, 5, 2)); len(got) != 2 || got[0].Remaining != 5*modelgate.USD || got[1].Remaining != 2*modelgate.USD {
+		t.Errorf("without Redis: %+v", got)
+	}
+}
+
+func states(t *testing.T, l ratelimit.Limiter) {
+	t.Helper()
+	key, li := newKey(), limits(1, 50, 3)
+	if got := l.State(key, limits(0, 0, 0)); len(got) != 0 {
+		t.Errorf("of a key without limits: %+v", got)
+	}
+	if got := l.State(key, li); len(got) != 2 || got[0].Used != 0 || got[0].Remaining != 50*modelgate.USD || got[1].Used != 0 || got[1].Remaining != 3*modelgate.USD {
+		t.Errorf("of a key that was not used: %+v", got)
+	}
+	begin := time.Now()
+	held := admitted(t, l, 2, key, li, ratelimit.Call)
+	admitted(t, l, 38, key, li, ratelimit.Request)
+	got := l.State(key, li)
+	back := modelgate.WholeUnits(int64(time.Since(begin)/time.Second) + 1) // at most so much has come back since
+	if len(got) != 2 || got[0].Used > 40*modelgate.USD || got[0].Used < 40*modelgate.USD-back || got[0].Used+got[0].Remaining != 50*modelgate.USD || got[0].Limit != modelgate.USD {
+		t.Errorf("after 40 requests: %+v", got)
+	}
+	if got[1].Used != 2*modelgate.USD || got[1].Remaining != modelgate.USD || got[1].Limit != 3*modelgate.USD {
+		t.Errorf("with 2 calls: %+v", got)
+	}
+	held[0].Release()
+	if got := l.State(key, li); got[1].Used != modelgate.USD {
+		t.Errorf("with 1 call: %+v", got)
+	}
+}

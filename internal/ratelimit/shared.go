@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"modelgate"
 )
 
@@ -74,6 +76,16 @@ for i = 2, #ARGV do redis.call('ZADD', KEYS[1], ends, ARGV[i]) end
 redis.call('PEXPIRE', KEYS[1], math.ceil(ARGV[1] / 1000))
 return 1`
 
+// stateScript answers after how many µs a key's bucket is full, and how many
+// calls it has.
+//
+// KEYS: the bucket, the places.
+const stateScript = `
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local full = tonumber(redis.call('GET', KEYS[1]) or 0)
+return {math.ceil(math.max(0, full - now)), redis.call('ZCOUNT', KEYS[2], string.format('(%.3f', now), '+inf')}`
+
 // SharedOptions are what NewShared needs; all but Patience are required.
 type SharedOptions struct {
 	URL string // redis://… or rediss://…
@@ -98,6 +110,7 @@ type Shared struct {
 	enter   script
 	refunds script
 	renew   script
+	states  script
 
 	away      atomic.Int64 // until when Redis is left alone, on local's clock; 0: it answers
 	fallbacks atomic.Int64
@@ -123,6 +136,7 @@ func NewShared(o SharedOptions) (*Shared, error) {
 		enter:   newScript(enterScript),
 		refunds: newScript(refundScript),
 		renew:   newScript(renewScript),
+		states:  newScript(stateScript),
 		leases:  make(map[*lease]struct{}),
 	}, nil
 }
@@ -162,9 +176,30 @@ func (s *Shared) refund(key modelgate.KeyID, f figures) {
 	}
 }
 
-// bucket names a key's in Redis. One key's names share a hash tag, so that a
-// cluster keeps them together.
+// State is that of Limiter. It is this instance's own while Redis does not
+// answer.
+func (s *Shared) State(key modelgate.KeyID, limits modelgate.Limits) []modelgate.LimitState {
+	f := bind(limits.Or(s.local.defaults), Call)
+	if f.free() {
+		return nil
+	}
+	if !s.leftAlone() {
+		ctx, cancel := context.WithTimeout(context.Background(), s.wait)
+		defer cancel()
+		got, err := redis.Int64s(s.server.run(ctx, s.states, []string{bucket(key), places(key)}))
+		if err == nil && len(got) == 2 {
+			s.answers()
+			return f.states(key, time.Duration(got[0])*time.Microsecond, got[1])
+		}
+		s.lost(err)
+	}
+	return s.local.state(key, f)
+}
+
+// bucket and places name a key's in Redis. One key's names share a hash tag, so
+// that a cluster keeps them together.
 func bucket(key modelgate.KeyID) string { return "modelgate:limit:{" + string(key) + "}:rate" }
+func places(key modelgate.KeyID) string { return "modelgate:limit:{" + string(key) + "}:calls" }
 
 func (s *Shared) enterOne(key modelgate.KeyID, f figures) (Pass, error) {
 	if f.free() {
@@ -192,7 +227,7 @@ func (s *Shared) enterOne(key modelgate.KeyID, f figures) (Pass, error) {
 // come, the place may have been taken all the same, so its lease is given back
 // by Run.
 func (s *Shared) ask(key modelgate.KeyID, f figures) (Pass, int64, error) {
-	names := []string{bucket(key), "modelgate:limit:{" + string(key) + "}:calls"}
+	names := []string{bucket(key), places(key)}
 	place := &lease{shared: s, places: names[1]}
 	if f.places > 0 {
 		place.member = s.ids.New().String()

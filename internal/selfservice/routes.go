@@ -35,6 +35,7 @@ type serveFunc func(*API, context.Context, *exchange) error
 func extensions() []endpoint {
 	return []endpoint{
 		{"GET /gw/prices", modelgate.AnyKey, everyone, call((*API).prices)},
+		{"GET /gw/quota", modelgate.AnyKey, everyone, call((*API).quota)},
 		{"GET /v1/models/{slug...}", modelgate.AnyKey, everyone, call((*API).openModel)},
 		{"DELETE /gw/budgets", modelgate.KeysManage, everyone, change((*API).deleteBudget)},
 		{"GET /gw/series", modelgate.StatsRead, everyone, call((*API).series)},

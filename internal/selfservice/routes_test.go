@@ -22,6 +22,7 @@ var scopeTable = []struct{ endpoint, scope string }{
 	{"GET /gw/me", ""},
 	{"GET /gw/models", ""},
 	{"GET /gw/prices", ""},
+	{"GET /gw/quota", ""},
 	{"GET /v1/models", ""},
 	{"GET /v1/models/openai/gpt-5-mini", ""},
 	{"GET /gw/ceiling", "keys:manage"},

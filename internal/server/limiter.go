@@ -52,6 +52,11 @@ func (l *liveLimiter) Enter(key modelgate.KeyID, limits modelgate.Limits, kind r
 	return l.Limiter.Enter(key, limits.Or(*defaults), kind, above...)
 }
 
+// State is how much of its own limits a key has used; see ratelimit.Limiter.
+func (l *liveLimiter) State(key modelgate.KeyID, limits modelgate.Limits) []modelgate.LimitState {
+	return l.Limiter.State(key, limits.Or(*l.defaults.Load()))
+}
+
 // fallbacks is how many requests were judged by this instance alone although
 // there is a Redis.
 func (l *liveLimiter) fallbacks() int64 {

@@ -93,6 +93,7 @@ func managementRoutes() []accessRoute {
 			}
 			return c.either(w, 204, 404)
 		}},
+		{pattern: "GET /gw/quota", request: anything("GET /gw/quota"), expect: always},
 		{pattern: "GET /gw/budgets", scope: manageScope, request: anything("GET /gw/budgets"), expect: always},
 		{pattern: "PUT /gw/budgets", scope: manageScope, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
 			return "PUT /gw/budgets" + b.spoof(w), fmt.Sprintf(`{"scope":"key","id":%q,"period":"month","limit_usd":5000,"client_id":%q}`, b.id[w].key, b.id[ofOther].client)

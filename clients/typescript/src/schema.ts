@@ -214,6 +214,28 @@ export interface paths {
         patch: operations["updateSubAccount"];
         trace?: never;
     };
+    "/gw/quota": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What limits the key's calls, and how much is used
+         * @description Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
+         *     once, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
+         *     its sub-account's, in billed amounts.
+         */
+        get: operations["quota"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/gw/budgets": {
         parameters: {
             query?: never;
@@ -1079,6 +1101,45 @@ export interface components {
              * @description End of the period; null for a balance and a rate.
              */
             resets_at: string | null;
+        };
+        Quota: {
+            limits: components["schemas"]["QuotaLimit"][];
+        };
+        QuotaLimit: {
+            /** @enum {string} */
+            kind: "budget" | "balance" | "rate";
+            scope: components["schemas"]["BudgetScope"];
+            /**
+             * Format: uuid
+             * @description Of the sub-account or key; absent for scope client.
+             */
+            id?: string;
+            /**
+             * @description Concurrency is calls at once.
+             * @enum {string}
+             */
+            unit: "usd" | "requests" | "concurrency";
+            period?: components["schemas"]["Period"];
+            /**
+             * @description Of a rate.
+             * @enum {string}
+             */
+            window?: "second";
+            /** @description Of a balance the sum of its credits; of a rate the requests a second. */
+            limit: number;
+            /** @description Spent and reserved by open calls; of a rate what was drawn from the bucket, whose size is the burst. */
+            used: number;
+            remaining: number;
+            /**
+             * Format: date-time
+             * @description End of the period; null for a balance and a rate.
+             */
+            resets_at: string | null;
+            /**
+             * @description Who has set a budget; absent for one's own.
+             * @enum {string}
+             */
+            owner?: "operator" | "organization" | "sub_account" | "reseller";
         };
         ModelPrices: {
             slug: string;
@@ -2074,6 +2135,28 @@ export interface operations {
         };
         responses: {
             204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    quota: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The limits. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Quota"];
+                };
+            };
             default: components["responses"]["Error"];
         };
     };
