@@ -17,6 +17,17 @@ import (
 	"github.com/oapi-codegen/runtime"
 )
 
+// Defines values for BookedCallParseStatus.
+const (
+	BookedCallParseStatusCancelled   BookedCallParseStatus = "cancelled"
+	BookedCallParseStatusExpired     BookedCallParseStatus = "expired"
+	BookedCallParseStatusFailed      BookedCallParseStatus = "failed"
+	BookedCallParseStatusOk          BookedCallParseStatus = "ok"
+	BookedCallParseStatusPartial     BookedCallParseStatus = "partial"
+	BookedCallParseStatusProvisional BookedCallParseStatus = "provisional"
+	BookedCallParseStatusUnknown     BookedCallParseStatus = "unknown"
+)
+
 // Defines values for BudgetOwner.
 const (
 	BudgetOwnerOperator     BudgetOwner = "operator"
@@ -215,6 +226,12 @@ const (
 	UsageRowParseStatusUnknown     UsageRowParseStatus = "unknown"
 )
 
+// Defines values for Format.
+const (
+	FormatCsv  Format = "csv"
+	FormatJSON Format = "json"
+)
+
 // Defines values for JobsParamsScope.
 const (
 	JobsParamsScopeClient JobsParamsScope = "client"
@@ -224,6 +241,22 @@ const (
 // Defines values for DeleteBudgetParamsOwner.
 const (
 	DeleteBudgetParamsOwnerSubAccount DeleteBudgetParamsOwner = "sub_account"
+)
+
+// Defines values for CallsParamsSort.
+const (
+	CallsParamsSortCreatedAt        CallsParamsSort = "created_at"
+	CallsParamsSortMinusCostUSD     CallsParamsSort = "-cost_usd"
+	CallsParamsSortMinusCreatedAt   CallsParamsSort = "-created_at"
+	CallsParamsSortMinusFirstByteMs CallsParamsSort = "-first_byte_ms"
+	CallsParamsSortMinusLatencyMs   CallsParamsSort = "-latency_ms"
+	CallsParamsSortMinusTotalTokens CallsParamsSort = "-total_tokens"
+)
+
+// Defines values for CallsParamsFormat.
+const (
+	CallsParamsFormatCsv  CallsParamsFormat = "csv"
+	CallsParamsFormatJSON CallsParamsFormat = "json"
 )
 
 // Defines values for FocusParamsGranularity.
@@ -260,6 +293,76 @@ const (
 	SeriesParamsTopBySpend    SeriesParamsTopBy = "spend"
 	SeriesParamsTopByTokens   SeriesParamsTopBy = "tokens"
 )
+
+// BookedCall A row of GET /gw/usage and more. `margin_usd`, `region` and `rates` are absent for a key bound to a sub-account.
+type BookedCall struct {
+	Attribution map[string]string `json:"attribution"`
+
+	// Author Absent where the route is not in the catalog.
+	Author *string `json:"author,omitempty"`
+
+	// BilledUSD The price billed to the sub-account at its present markup; null for the organization's own calls.
+	BilledUSD *json.Number `json:"billed_usd"`
+	ClientID  string       `json:"client_id"`
+
+	// CostUSD The cost; for a key bound to a sub-account the price billed.
+	CostUSD   json.Number `json:"cost_usd"`
+	CreatedAt time.Time   `json:"created_at"`
+
+	// Door The path that was called, as a template.
+	Door string `json:"door"`
+
+	// FirstByteMs From admission to the provider's first byte; null where none came.
+	FirstByteMs *int `json:"first_byte_ms"`
+
+	// ID The request id of the call.
+	ID      string  `json:"id"`
+	KeyID   string  `json:"key_id"`
+	KeyName *string `json:"key_name"`
+
+	// Kind The kind of the model; null where it is not known.
+	Kind      *string `json:"kind"`
+	LatencyMs int     `json:"latency_ms"`
+
+	// MarginUSD billed_usd less cost_usd.
+	MarginUSD *json.Number `json:"margin_usd,omitempty"`
+
+	// Model The provider's own id; for a key bound to a sub-account the slug.
+	Model string `json:"model"`
+
+	// ModelSlug Absent where the route is not in the catalog.
+	ModelSlug *string `json:"model_slug,omitempty"`
+
+	// ParseStatus How sure the books are of what was used.
+	ParseStatus BookedCallParseStatus `json:"parse_status"`
+
+	// Provider Where the call ran; for a key bound to a sub-account the author.
+	Provider string `json:"provider"`
+
+	// Rates The prices that the cost was computed with.
+	Rates *string `json:"rates,omitempty"`
+
+	// Region Where the provider computed it; null where it is not known.
+	Region     *string `json:"region,omitempty"`
+	StatusCode int     `json:"status_code"`
+
+	// SubAccountID Null for the organization's own calls.
+	SubAccountID   *string `json:"sub_account_id"`
+	SubAccountName *string `json:"sub_account_name"`
+
+	// Tokens The tokens by kind, those of a model that advised included; together they are total_tokens.
+	Tokens      TokenKinds `json:"tokens"`
+	TotalTokens int        `json:"total_tokens"`
+
+	// Units What was used, by what is counted: tokens of each kind, pictures, seconds and so on.
+	Units map[string]float64 `json:"units"`
+
+	// ViaSDK Whether the User-Agent names an official SDK; a hint, not a proof.
+	ViaSDK bool `json:"via_sdk"`
+}
+
+// BookedCallParseStatus How sure the books are of what was used.
+type BookedCallParseStatus string
 
 // Branding defines model for Branding.
 type Branding struct {
@@ -978,8 +1081,62 @@ type UsageRow struct {
 // UsageRowParseStatus How sure the books are of what was used.
 type UsageRowParseStatus string
 
+// ByAuthor defines model for ByAuthor.
+type ByAuthor = []string
+
+// ByDoor defines model for ByDoor.
+type ByDoor = []string
+
+// ByID defines model for ByID.
+type ByID = []string
+
+// ByKey defines model for ByKey.
+type ByKey = []string
+
+// ByKind defines model for ByKind.
+type ByKind = []string
+
+// ByModel defines model for ByModel.
+type ByModel = []string
+
+// ByParseStatus defines model for ByParseStatus.
+type ByParseStatus = []string
+
+// ByProvider defines model for ByProvider.
+type ByProvider = []string
+
+// ByStatus defines model for ByStatus.
+type ByStatus = []string
+
+// BySubAccount defines model for BySubAccount.
+type BySubAccount = []string
+
+// ByTag defines model for ByTag.
+type ByTag = []string
+
+// CallsSince defines model for CallsSince.
+type CallsSince = string
+
 // Cursor defines model for Cursor.
 type Cursor = string
+
+// Format defines model for Format.
+type Format string
+
+// From defines model for From.
+type From = time.Time
+
+// IfNoneMatch defines model for IfNoneMatch.
+type IfNoneMatch = string
+
+// MinCost defines model for MinCost.
+type MinCost = float64
+
+// MinLatency defines model for MinLatency.
+type MinLatency = int
+
+// To defines model for To.
+type To = time.Time
 
 // JobsParams defines parameters for Jobs.
 type JobsParams struct {
@@ -1022,6 +1179,78 @@ type DeleteBudgetParams struct {
 
 // DeleteBudgetParamsOwner defines parameters for DeleteBudget.
 type DeleteBudgetParamsOwner string
+
+// CallsParams defines parameters for Calls.
+type CallsParams struct {
+	// From The first instant of the window, RFC 3339.
+	From *From `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The end of the window, which is not in it, RFC 3339. Absent there is none.
+	To *To `form:"to,omitempty" json:"to,omitempty"`
+
+	// Since How far back the window goes: days as 30d, or a duration as 24h or 90m; at most 3650d. Not with from and to.
+	Since *CallsSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Model Slugs, and the provider's own ids of what is not in the catalog.
+	Model *ByModel `form:"model,omitempty" json:"model,omitempty"`
+
+	// Author Authors.
+	Author *ByAuthor `form:"author,omitempty" json:"author,omitempty"`
+
+	// Provider Providers; for a key bound to a sub-account authors.
+	Provider *ByProvider `form:"provider,omitempty" json:"provider,omitempty"`
+
+	// KeyID Ids of keys.
+	KeyID *ByKey `form:"key_id,omitempty" json:"key_id,omitempty"`
+
+	// SubAccountID Ids of sub-accounts; `none` for the organization's own calls.
+	SubAccountID *BySubAccount `form:"sub_account_id,omitempty" json:"sub_account_id,omitempty"`
+
+	// Status `ok` (below 400), `4xx`, `5xx`, or a status code.
+	Status *ByStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// ParseStatus Exactly these.
+	ParseStatus *ByParseStatus `form:"parse_status,omitempty" json:"parse_status,omitempty"`
+
+	// Door Paths as rows show them.
+	Door *ByDoor `form:"door,omitempty" json:"door,omitempty"`
+
+	// Kind Kinds of models.
+	Kind *ByKind `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Tag An attribution key and its value, as `team:search`.
+	Tag *ByTag `form:"tag,omitempty" json:"tag,omitempty"`
+
+	// ID Request ids of calls.
+	ID *ByID `form:"id,omitempty" json:"id,omitempty"`
+
+	// MinCostUSD Calls of no lower `cost_usd`.
+	MinCostUSD *MinCost `form:"min_cost_usd,omitempty" json:"min_cost_usd,omitempty"`
+
+	// MinLatencyMs Calls that took no shorter.
+	MinLatencyMs *MinLatency `form:"min_latency_ms,omitempty" json:"min_latency_ms,omitempty"`
+
+	// Sort What comes first: the newest, the oldest, or what has most of something.
+	Sort *CallsParamsSort `form:"sort,omitempty" json:"sort,omitempty"`
+
+	// Limit Rows a page; not with `format=csv`.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where the list goes on, taken from the page before. Keep the other parameters as they were.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Format `csv` is a file: RFC 4180, UTF-8 with a byte order mark, amounts as decimals. A cell that a spreadsheet would take for a formula has a `'` before it.
+	Format *CallsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
+	// IfNoneMatch The `ETag` of an earlier answer to the same question.
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// CallsParamsSort defines parameters for Calls.
+type CallsParamsSort string
+
+// CallsParamsFormat defines parameters for Calls.
+type CallsParamsFormat string
 
 // EvidenceParams defines parameters for Evidence.
 type EvidenceParams struct {
@@ -1350,6 +1579,22 @@ type ClientInterface interface {
 	//
 	// Corresponds with PUT /gw/budgets (the `PutBudget` operationId).
 	PutBudget(ctx context.Context, body PutBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Calls Booked calls, by filters and in an order
+	//
+	// The rows of GET /gw/usage with all that the caller may see of them. Values of one filter are alternatives, and different filters
+	// all have to match; all of them together have at most 50 values. The window is `from` and `to`, or `since`; otherwise the last
+	// seven days. What `since` says is counted from the beginning of the minute.
+	//
+	// A page looks at no more than 100,000 rows. By time it may hold fewer rows than `limit`, even none, and still have a next one;
+	// another order over more rows is 400. `format=csv` is a file of all calls, at most 1,000,000; one that fails on the way is cut.
+	// One file at a time is written for an organization, and one for each sub-account; others are 429.
+	//
+	// A key bound to a sub-account sees its own calls, in billed prices; `min_cost_usd` is compared with these. It cannot filter by
+	// `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
+	//
+	// Corresponds with GET /gw/calls (the `Calls` operationId).
+	Calls(ctx context.Context, params *CallsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Ceiling The most that a key may be issued with
 	//
@@ -1798,6 +2043,32 @@ func (c *Client) PutBudgetWithBody(ctx context.Context, contentType string, body
 // Corresponds with PUT /gw/budgets (the `PutBudget` operationId).
 func (c *Client) PutBudget(ctx context.Context, body PutBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewPutBudgetRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Calls Booked calls, by filters and in an order
+//
+// The rows of GET /gw/usage with all that the caller may see of them. Values of one filter are alternatives, and different filters
+// all have to match; all of them together have at most 50 values. The window is `from` and `to`, or `since`; otherwise the last
+// seven days. What `since` says is counted from the beginning of the minute.
+//
+// A page looks at no more than 100,000 rows. By time it may hold fewer rows than `limit`, even none, and still have a next one;
+// another order over more rows is 400. `format=csv` is a file of all calls, at most 1,000,000; one that fails on the way is cut.
+// One file at a time is written for an organization, and one for each sub-account; others are 429.
+//
+// A key bound to a sub-account sees its own calls, in billed prices; `min_cost_usd` is compared with these. It cannot filter by
+// `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
+//
+// Corresponds with GET /gw/calls (the `Calls` operationId).
+func (c *Client) Calls(ctx context.Context, params *CallsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewCallsRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -2776,6 +3047,303 @@ func NewPutBudgetRequestWithBody(server string, contentType string, body io.Read
 	}
 
 	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewCallsRequest constructs an http.Request for the Calls method
+func NewCallsRequest(server string, params *CallsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/calls")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Model != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "model", *params.Model, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Author != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "author", *params.Author, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Provider != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "provider", *params.Provider, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.KeyID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "key_id", *params.KeyID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.SubAccountID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sub_account_id", *params.SubAccountID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Status != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "status", *params.Status, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ParseStatus != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "parse_status", *params.ParseStatus, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Door != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "door", *params.Door, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Kind != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "kind", *params.Kind, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tag != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tag", *params.Tag, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MinCostUSD != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_cost_usd", *params.MinCostUSD, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MinLatencyMs != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_latency_ms", *params.MinLatencyMs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Sort != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sort", *params.Sort, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Format != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam0)
+		}
+
+	}
 
 	return req, nil
 }
@@ -4270,6 +4838,24 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /gw/budgets (the `PutBudget` operationId).
 	PutBudgetWithResponse(ctx context.Context, body PutBudgetJSONRequestBody, reqEditors ...RequestEditorFn) (*PutBudgetResponse, error)
 
+	// CallsWithResponse Booked calls, by filters and in an order
+	//
+	// The rows of GET /gw/usage with all that the caller may see of them. Values of one filter are alternatives, and different filters
+	// all have to match; all of them together have at most 50 values. The window is `from` and `to`, or `since`; otherwise the last
+	// seven days. What `since` says is counted from the beginning of the minute.
+	//
+	// A page looks at no more than 100,000 rows. By time it may hold fewer rows than `limit`, even none, and still have a next one;
+	// another order over more rows is 400. `format=csv` is a file of all calls, at most 1,000,000; one that fails on the way is cut.
+	// One file at a time is written for an organization, and one for each sub-account; others are 429.
+	//
+	// A key bound to a sub-account sees its own calls, in billed prices; `min_cost_usd` is compared with these. It cannot filter by
+	// `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/calls (the `Calls` operationId).
+	CallsWithResponse(ctx context.Context, params *CallsParams, reqEditors ...RequestEditorFn) (*CallsResponse, error)
+
 	// CeilingWithResponse The most that a key may be issued with
 	//
 	// For a key that is bound to a sub-account these are its own rights.
@@ -4732,6 +5318,37 @@ func (r PutBudgetResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r PutBudgetResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// CallsResponse304Headers the declared response headers of an HTTP 304 response for Calls
+type CallsResponse304Headers struct {
+	ETag              *string
+	XGatewayRequestID string
+}
+
+type CallsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *[]BookedCall
+	// Headers304 the parsed response headers for an HTTP 304 response
+	Headers304 *CallsResponse304Headers
+}
+
+// Status returns HTTPResponse.Status
+func (r CallsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r CallsResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -5474,6 +6091,30 @@ func (c *ClientWithResponses) PutBudgetWithResponse(ctx context.Context, body Pu
 	return ParsePutBudgetResponse(rsp)
 }
 
+// CallsWithResponse Booked calls, by filters and in an order
+//
+// The rows of GET /gw/usage with all that the caller may see of them. Values of one filter are alternatives, and different filters
+// all have to match; all of them together have at most 50 values. The window is `from` and `to`, or `since`; otherwise the last
+// seven days. What `since` says is counted from the beginning of the minute.
+//
+// A page looks at no more than 100,000 rows. By time it may hold fewer rows than `limit`, even none, and still have a next one;
+// another order over more rows is 400. `format=csv` is a file of all calls, at most 1,000,000; one that fails on the way is cut.
+// One file at a time is written for an organization, and one for each sub-account; others are 429.
+//
+// A key bound to a sub-account sees its own calls, in billed prices; `min_cost_usd` is compared with these. It cannot filter by
+// `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/calls (the `Calls` operationId).
+func (c *ClientWithResponses) CallsWithResponse(ctx context.Context, params *CallsParams, reqEditors ...RequestEditorFn) (*CallsResponse, error) {
+	rsp, err := c.Calls(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseCallsResponse(rsp)
+}
+
 // CeilingWithResponse The most that a key may be issued with
 //
 // For a key that is bound to a sub-account these are its own rights.
@@ -6133,6 +6774,58 @@ func ParsePutBudgetResponse(rsp *http.Response) (*PutBudgetResponse, error) {
 	response := &PutBudgetResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseCallsResponse parses an HTTP response from a CallsWithResponse call
+func ParseCallsResponse(rsp *http.Response) (*CallsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &CallsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest []BookedCall
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case rsp.StatusCode == 304:
+		break // No content-type
+
+	case rsp.StatusCode == 200:
+		// Content-type (text/csv) unsupported
+
+	}
+
+	switch {
+	case rsp.StatusCode == 304:
+		var headers CallsResponse304Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("X-Gateway-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Gateway-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: "uuid"}); err != nil {
+				return nil, err
+			}
+			headers.XGatewayRequestID = value
+		}
+		response.Headers304 = &headers
 	}
 
 	return response, nil

@@ -92,6 +92,26 @@ func (p *Params) Text(name string) (value string, given bool) {
 	return value, given
 }
 
+// List is a parameter that may be sent several times, in the order of its
+// values. An empty value, or one that is not text, is an error.
+func (p *Params) List(name string) (values []string) {
+	if !slices.Contains(p.known, name) {
+		p.known = append(p.known, name)
+	}
+	for _, g := range p.given {
+		switch {
+		case g.name != name:
+		case g.value == "":
+			p.fail("%s must not be empty", name)
+		case !utf8.ValidString(g.value) || strings.ContainsRune(g.value, 0):
+			p.fail("%s must be UTF-8 text", name)
+		default:
+			values = append(values, g.value)
+		}
+	}
+	return values
+}
+
 // noValue is not the name or status of any stored row.
 const noValue = "\uFFFD"
 
@@ -174,6 +194,21 @@ func (p *Params) Time(name string, now time.Time) time.Time {
 		p.fail("%s must be a time such as 2026-11-21T10:00:00Z, or a duration such as 30d", name)
 	}
 	return now.Add(-d)
+}
+
+// Instant is a parameter that is an RFC 3339 time of a year from 1970 to 9999. The
+// zero time when it was not sent.
+func (p *Params) Instant(name string) time.Time {
+	text, given := p.Text(name)
+	if !given {
+		return time.Time{}
+	}
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil || t.Year() < 1970 || t.Year() > 9999 {
+		p.fail("%s must be a time such as 2026-11-21T10:00:00Z", name)
+		return time.Time{}
+	}
+	return t
 }
 
 // MaxSince is how far back a window may reach: ten years.

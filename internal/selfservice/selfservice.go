@@ -60,7 +60,7 @@ type API struct {
 	Options
 	routes []route
 	// exporting has an entry for each organization, or its sub-account, that is
-	// sent a FOCUS file by this instance.
+	// sent a file of calls, a report or a FOCUS file by this instance.
 	exporting sync.Map
 }
 

@@ -18,6 +18,9 @@ import (
 // engines are the databases that every test runs on.
 var engines = []string{"sqlite", "postgres"}
 
+// full is the flag for tests at full size.
+var full = flag.Bool("full", false, "run at the size that the documentation states")
+
 // pooled adds PostgreSQL behind PgBouncer, which gives connections out by the
 // transaction, to every test; without it, eachAndPooler's alone run there.
 var pooled = flag.Bool("pooler", false, "run every test behind PgBouncer too")

@@ -26,6 +26,7 @@ var floor = map[string]int{
 	"internal/evidence": 0,
 	"internal/pricing":  0,
 
+	"internal/csvfile":   0,
 	"internal/cancelctx": 0,
 	"internal/yield":     0,
 

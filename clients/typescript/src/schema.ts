@@ -475,6 +475,35 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/gw/calls": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Booked calls, by filters and in an order
+         * @description The rows of GET /gw/usage with all that the caller may see of them. Values of one filter are alternatives, and different filters
+         *     all have to match; all of them together have at most 50 values. The window is `from` and `to`, or `since`; otherwise the last
+         *     seven days. What `since` says is counted from the beginning of the minute.
+         *
+         *     A page looks at no more than 100,000 rows. By time it may hold fewer rows than `limit`, even none, and still have a next one;
+         *     another order over more rows is 400. `format=csv` is a file of all calls, at most 1,000,000; one that fails on the way is cut.
+         *     One file at a time is written for an organization, and one for each sub-account; others are 429.
+         *
+         *     A key bound to a sub-account sees its own calls, in billed prices; `min_cost_usd` is compared with these. It cannot filter by
+         *     `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
+         */
+        get: operations["calls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/gw/series": {
         parameters: {
             query?: never;
@@ -1676,6 +1705,74 @@ export interface components {
             /** Format: date-time */
             created_at: string;
         };
+        /** @description A row of GET /gw/usage and more. `margin_usd`, `region` and `rates` are absent for a key bound to a sub-account. */
+        BookedCall: {
+            /**
+             * Format: uuid
+             * @description The request id of the call.
+             */
+            id: string;
+            /** Format: uuid */
+            client_id: string;
+            /** @description Where the call ran; for a key bound to a sub-account the author. */
+            provider: string;
+            /** @description The provider's own id; for a key bound to a sub-account the slug. */
+            model: string;
+            /** @description Absent where the route is not in the catalog. */
+            model_slug?: string;
+            /** @description Absent where the route is not in the catalog. */
+            author?: string;
+            /**
+             * Format: usd
+             * @description The cost; for a key bound to a sub-account the price billed.
+             */
+            cost_usd: number;
+            total_tokens: number;
+            tokens: components["schemas"]["TokenKinds"];
+            status_code: number;
+            latency_ms: number;
+            /** @description From admission to the provider's first byte; null where none came. */
+            first_byte_ms: number | null;
+            /**
+             * @description How sure the books are of what was used.
+             * @enum {string}
+             */
+            parse_status: "ok" | "partial" | "unknown" | "provisional" | "failed" | "cancelled" | "expired";
+            /** @description Whether the User-Agent names an official SDK; a hint, not a proof. */
+            via_sdk: boolean;
+            key_name: string | null;
+            attribution: {
+                [key: string]: string;
+            };
+            /** Format: date-time */
+            created_at: string;
+            key_id: string;
+            /** @description Null for the organization's own calls. */
+            sub_account_id: string | null;
+            sub_account_name: string | null;
+            /** @description The kind of the model; null where it is not known. */
+            kind: string | null;
+            /** @description The path that was called, as a template. */
+            door: string;
+            /** @description What was used, by what is counted: tokens of each kind, pictures, seconds and so on. */
+            units: {
+                [key: string]: number;
+            };
+            /**
+             * Format: usd
+             * @description The price billed to the sub-account at its present markup; null for the organization's own calls.
+             */
+            billed_usd: number | null;
+            /**
+             * Format: usd
+             * @description billed_usd less cost_usd.
+             */
+            margin_usd?: number | null;
+            /** @description Where the provider computed it; null where it is not known. */
+            region?: string | null;
+            /** @description The prices that the cost was computed with. */
+            rates?: string | null;
+        };
         /** @description The tokens by kind, those of a model that advised included; together they are total_tokens. */
         TokenKinds: {
             /** @description Text, pictures and films, without what was read from a cache or written to one. */
@@ -1769,6 +1866,15 @@ export interface components {
             };
             content?: never;
         };
+        /** @description The answer is that with this tag. */
+        Unchanged: {
+            headers: {
+                "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                ETag: components["headers"]["ETag"];
+                [name: string]: unknown;
+            };
+            content?: never;
+        };
         /**
          * @description Refused or failed. 400 `bad_request`, 401 `unauthorized`, 402 `budget_exceeded` or `insufficient_balance`, 403
          *     `forbidden` or `region_policy`, 404 `not_found`, 405 `bad_request` with `Allow`, 409 `conflict`, 410 `gone`, 413
@@ -1809,6 +1915,42 @@ export interface components {
         };
     };
     parameters: {
+        /** @description The first instant of the window, RFC 3339. */
+        From: string;
+        /** @description The end of the window, which is not in it, RFC 3339. Absent there is none. */
+        To: string;
+        /** @description How far back the window goes: days as 30d, or a duration as 24h or 90m; at most 3650d. Not with from and to. */
+        CallsSince: string;
+        /** @description Slugs, and the provider's own ids of what is not in the catalog. */
+        ByModel: string[];
+        /** @description Authors. */
+        ByAuthor: string[];
+        /** @description Providers; for a key bound to a sub-account authors. */
+        ByProvider: string[];
+        /** @description Ids of keys. */
+        ByKey: string[];
+        /** @description Ids of sub-accounts; `none` for the organization's own calls. */
+        BySubAccount: string[];
+        /** @description `ok` (below 400), `4xx`, `5xx`, or a status code. */
+        ByStatus: string[];
+        /** @description Exactly these. */
+        ByParseStatus: string[];
+        /** @description Paths as rows show them. */
+        ByDoor: string[];
+        /** @description Kinds of models. */
+        ByKind: string[];
+        /** @description An attribution key and its value, as `team:search`. */
+        ByTag: string[];
+        /** @description Request ids of calls. */
+        ByID: string[];
+        /** @description Calls of no lower `cost_usd`. */
+        MinCost: number;
+        /** @description Calls that took no shorter. */
+        MinLatency: number;
+        /** @description `csv` is a file: RFC 4180, UTF-8 with a byte order mark, amounts as decimals. A cell that a spreadsheet would take for a formula has a `'` before it. */
+        Format: "json" | "csv";
+        /** @description The `ETag` of an earlier answer to the same question. */
+        IfNoneMatch: string;
         /** @description Any value asks for Anthropic's shape. */
         AnthropicVersion: string;
         /** @description Where the list goes on, taken from the page before. Keep the other parameters as they were. */
@@ -1838,6 +1980,8 @@ export interface components {
         RequestID: string;
         /** @description The cursor of the next page; absent on the last one. */
         NextCursor: string;
+        /** @description A weak tag of the answer, for `If-None-Match`. */
+        ETag: string;
         /** @description Seconds to wait. */
         RetryAfter: string;
     };
@@ -2490,6 +2634,76 @@ export interface operations {
                     "application/json": components["schemas"]["UsageRow"][];
                 };
             };
+            default: components["responses"]["Error"];
+        };
+    };
+    calls: {
+        parameters: {
+            query?: {
+                /** @description The first instant of the window, RFC 3339. */
+                from?: components["parameters"]["From"];
+                /** @description The end of the window, which is not in it, RFC 3339. Absent there is none. */
+                to?: components["parameters"]["To"];
+                /** @description How far back the window goes: days as 30d, or a duration as 24h or 90m; at most 3650d. Not with from and to. */
+                since?: components["parameters"]["CallsSince"];
+                /** @description Slugs, and the provider's own ids of what is not in the catalog. */
+                model?: components["parameters"]["ByModel"];
+                /** @description Authors. */
+                author?: components["parameters"]["ByAuthor"];
+                /** @description Providers; for a key bound to a sub-account authors. */
+                provider?: components["parameters"]["ByProvider"];
+                /** @description Ids of keys. */
+                key_id?: components["parameters"]["ByKey"];
+                /** @description Ids of sub-accounts; `none` for the organization's own calls. */
+                sub_account_id?: components["parameters"]["BySubAccount"];
+                /** @description `ok` (below 400), `4xx`, `5xx`, or a status code. */
+                status?: components["parameters"]["ByStatus"];
+                /** @description Exactly these. */
+                parse_status?: components["parameters"]["ByParseStatus"];
+                /** @description Paths as rows show them. */
+                door?: components["parameters"]["ByDoor"];
+                /** @description Kinds of models. */
+                kind?: components["parameters"]["ByKind"];
+                /** @description An attribution key and its value, as `team:search`. */
+                tag?: components["parameters"]["ByTag"];
+                /** @description Request ids of calls. */
+                id?: components["parameters"]["ByID"];
+                /** @description Calls of no lower `cost_usd`. */
+                min_cost_usd?: components["parameters"]["MinCost"];
+                /** @description Calls that took no shorter. */
+                min_latency_ms?: components["parameters"]["MinLatency"];
+                /** @description What comes first: the newest, the oldest, or what has most of something. */
+                sort?: "-created_at" | "created_at" | "-cost_usd" | "-total_tokens" | "-latency_ms" | "-first_byte_ms";
+                /** @description Rows a page; not with `format=csv`. */
+                limit?: number;
+                /** @description Where the list goes on, taken from the page before. Keep the other parameters as they were. */
+                cursor?: components["parameters"]["Cursor"];
+                /** @description `csv` is a file: RFC 4180, UTF-8 with a byte order mark, amounts as decimals. A cell that a spreadsheet would take for a formula has a `'` before it. */
+                format?: components["parameters"]["Format"];
+            };
+            header?: {
+                /** @description The `ETag` of an earlier answer to the same question. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of calls, or the file. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    "X-Next-Cursor": components["headers"]["NextCursor"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BookedCall"][];
+                    "text/csv": string;
+                };
+            };
+            304: components["responses"]["Unchanged"];
             default: components["responses"]["Error"];
         };
     };
