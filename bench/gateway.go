@@ -20,6 +20,7 @@ log: {format: text}
 providers:
   - {name: openai, format: openai, base_url: "http://%s", credential: sk-bench%[7]s}
   - {name: openai-tls, format: openai, base_url: "https://%[8]s", credential: sk-bench%[7]s}
+  - {name: anthropic, format: anthropic, base_url: "http://%[6]s", credential: sk-bench%[7]s}
   - {name: openai-h2, format: openai, base_url: "https://%[9]s", credential: sk-bench, http2: true%[7]s}
 catalog:
 %[10]s`
@@ -69,8 +70,20 @@ func (g *gateway) serve() (*target, error) {
 	}
 	cmd := exec.Command(g.binary, "serve", "--config", file)
 	cmd.Env = append(os.Environ(), g.environment...)
-	return started(&target{name: g.name, gateway: true, model: slugOf, admin: admin, process: cmd})
+	return started(&target{name: g.name, gateway: true, model: ours, admin: admin, process: cmd})
 }
+
+// ours is where a gateway has a scenario's API, and the slug of its model there.
+func ours(sc *scenario) (path, model string) {
+	model = slugOf(sc.Link, sc.Model)
+	if sc.API == apiMessages {
+		model = anthropicSlug(sc.Model)
+	}
+	return apiPaths[sc.API], model
+}
+
+// anthropicSlug is the catalog's slug of a model behind Anthropic's API.
+func anthropicSlug(model string) string { return "bench/anthropic-" + model }
 
 // unfinished are the metrics of a gateway that are above 0 while calls that
 // have ended are not yet booked or not yet in the chain of evidence.

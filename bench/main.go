@@ -118,7 +118,7 @@ func run(o *options) error {
 	}
 	results := &results{Machine: machine(), Sync: syncTime(), Missing: append(missing, f.missing...)}
 	for _, sc := range kinds {
-		if !o.only.MatchString(sc.Name) {
+		if !o.only.MatchString(sc.Name) || sc.Rare && o.only.String() == "" {
 			continue
 		}
 		fmt.Fprintln(os.Stderr, "bench:", sc.Name)

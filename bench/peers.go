@@ -54,7 +54,7 @@ func products() []product {
 			{name: "Portkey", set: "no keys, no log (the open gateway has none)", start: startPortkey},
 		}},
 		{name: "LiteLLM", version: "1.108.2", source: pythonPackage{name: "litellm[proxy]", command: "litellm"}, ways: []way{
-			{name: "LiteLLM", set: "master key, one worker, no database", books: true, start: startLiteLLM},
+			{name: "LiteLLM", set: "master key, one worker, no database", start: startLiteLLM},
 		}},
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,7 +44,8 @@ func (l *line) over(f func(turn) float64) spread {
 
 // rounded is a spread without decimals.
 func (s spread) rounded() string {
-	return fmt.Sprintf("%.0f (%.0f–%.0f)", s.Median, s.Least, s.Most)
+	whole := func(f float64) int { return int(math.Round(f)) }
+	return fmt.Sprintf("%d (%d–%d)", whole(s.Median), whole(s.Least), whole(s.Most))
 }
 
 // byScenario are the lines of each scenario, in order.
@@ -96,12 +98,15 @@ func (r *results) summaryRows() [][]string {
 		if first.Target == nameDirect {
 			continue
 		}
-		version, set := "", "bare `httputil.ReverseProxy`: no keys, no log"
+		version, set := "", "tuned `httputil.ReverseProxy`: no keys, no log"
 		if first.Peer != nil {
 			version, set = first.Peer.of.version, first.Peer.set
 		}
 		if first.Own {
 			version, set = time.Now().UTC().Format(time.DateOnly), "keys, entitlements, budgets, rows, statistics and evidence in SQLite"
+			if first.Target == nameAlways {
+				set = "the same, and each answer waits for the disk"
+			}
 		}
 		row, peak := []string{first.Target, version, set}, int64(0)
 		for _, lines := range groups {

@@ -16,25 +16,31 @@ import (
 func TestAnswersAreChecked(t *testing.T) {
 	t.Parallel()
 	said := newAnswers()
-	for model, wire := range map[string][]byte{
-		modelPlain: said.whole, modelShort: said.short, modelBurst: bytes.Join(said.stream, nil), modelShortStream: bytes.Join(said.shortStream, nil),
-	} {
-		want := (&scenario{Model: model}).saying()
+	type call struct {
+		format api
+		model  string
+	}
+	wires := map[call][]byte{{apiChat, modelPlain}: said.whole, {apiChat, modelBurst}: bytes.Join(said.stream, nil)}
+	for a := range apiPaths {
+		wires[call{api(a), modelShort}], wires[call{api(a), modelShortStream}] = said.short[a], bytes.Join(said.shortStream[a], nil)
+	}
+	for model, wire := range wires {
+		want := (&scenario{API: model.format, Model: model.model}).saying()
 		read := func(wire []byte) error {
 			var answer bytes.Buffer
 			return readAnswer(bufio.NewReader(bytes.NewReader(wire)), &answer, want)
 		}
 		if err := read(wire); err != nil {
-			t.Errorf("%s: its own answer counts as a failure: %v", model, err)
+			t.Errorf("%v: its own answer counts as a failure: %v", model, err)
 		}
 		for _, text := range want {
 			other := bytes.ReplaceAll(wire, text, bytes.Repeat([]byte("x"), len(text)))
 			if read(other) == nil {
-				t.Errorf("%s: an answer without %s counts", model, text)
+				t.Errorf("%v: an answer without %s counts", model, text)
 			}
 		}
 		if read(bytes.Replace(wire, []byte("200 OK"), []byte("429 No"), 1)) == nil {
-			t.Errorf("%s: an answer with status 429 counts", model)
+			t.Errorf("%v: an answer with status 429 counts", model)
 		}
 	}
 }
@@ -44,13 +50,13 @@ func TestProviderFindsTheModel(t *testing.T) {
 	t.Parallel()
 	late := fmt.Sprintf(`{"messages":[{"role":"user","content":%q}],"model":%q}`, strings.Repeat("word ", 100), modelBurst)
 	for name, request := range map[string]string{
-		"usual header":      fmt.Sprintf("POST / HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s", len(late), late),
-		"lower case header": fmt.Sprintf("POST / HTTP/1.1\r\ncontent-length:%d\r\n\r\n%s", len(late), late),
-		"chunks":            fmt.Sprintf("POST / HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(late), late),
+		"usual header":      fmt.Sprintf("POST /v1/messages HTTP/1.1\r\nContent-Length: %d\r\n\r\n%s", len(late), late),
+		"lower case header": fmt.Sprintf("POST /v1/messages HTTP/1.1\r\ncontent-length:%d\r\n\r\n%s", len(late), late),
+		"chunks":            fmt.Sprintf("POST /v1/messages HTTP/1.1\r\ntransfer-encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n", len(late), late),
 	} {
 		r := bufio.NewReader(strings.NewReader(request + "next"))
-		if model, err := readRequest(r); model != modelBurst || err != nil {
-			t.Errorf("%s: model %q, %v; want %s", name, model, err, modelBurst)
+		if format, model, err := readRequest(r); format != apiMessages || model != modelBurst || err != nil {
+			t.Errorf("%s: API %d, model %q, %v; want %d, %s", name, format, model, err, apiMessages, modelBurst)
 		}
 		if rest, err := r.Peek(4); string(rest) != "next" {
 			t.Errorf("%s: after the request come %q, %v", name, rest, err)

@@ -49,6 +49,7 @@ type scenario struct {
 	Name        string
 	Connections int
 	Model       string // native id, one of the above
+	API         api
 	Prompt      prompt
 	Body        int // bytes of the prompt
 	// Long is how many times as long as others its turns are, 0 for once: few
@@ -69,6 +70,8 @@ type scenario struct {
 	// Front has clients call over TLS. Only targets with a certificate take
 	// part.
 	Front bool
+	// Rare: measured only if the flag -only asks for it.
+	Rare bool
 }
 
 func (s *scenario) stream() bool {
@@ -80,6 +83,8 @@ func (s *scenario) stream() bool {
 func (s *scenario) saying() [][]byte {
 	said := []string{"answer answer", `"completion_tokens":160`}
 	switch {
+	case s.API != apiChat:
+		said = []string{"This ", "cases.", `"output_tokens":35`}
 	case s.Model == modelShort:
 		said = []string{"This is a", "cases.", `"completion_tokens":35`}
 	case s.Model == modelShortStream:
@@ -120,9 +125,7 @@ func scenarios() []scenario {
 }
 
 // peerScenarios are those in which other people's products are measured: four
-// of the usual ones, and two with the load of ENTERPILOT's public benchmark of
-// gateways: ten connections, short questions, and answers of the size that its
-// provider gives, streams with one write for each event.
+// of the usual ones, and those of a public benchmark.
 func peerScenarios() []scenario {
 	const usual = "door, 1 KB, c=32|door, 1 KB, TLS upstream, c=32|stream of 40, burst, c=64|door, 1 KB, 500 calls/s"
 	var out []scenario
@@ -131,9 +134,7 @@ func peerScenarios() []scenario {
 			out = append(out, sc)
 		}
 	}
-	return append(out,
-		scenario{Name: "ENTERPILOT, chat, c=10", Connections: 10, Model: modelShort, Body: 60},
-		scenario{Name: "ENTERPILOT, chat stream, c=10", Connections: 10, Model: modelShortStream, Body: 60})
+	return append(out, enterpilot()...)
 }
 
 // takesPart says whether a target can serve a scenario.
@@ -143,23 +144,23 @@ func (t *target) takesPart(sc *scenario) bool {
 
 // request is the bytes of one call of the scenario, on the i-th connection.
 func (t *target) request(sc *scenario, i int) []byte {
-	path, model := "/v1/chat/completions", sc.Model
+	path, model := apiPaths[sc.API], sc.Model
 	switch {
 	case t.gateway && sc.Proxy:
 		path = "/openai" + path
 	case t.model != nil:
-		model = t.model(sc.Link, sc.Model)
+		path, model = t.model(sc)
 	case t.forwards && sc.Link != overPlain:
 		path = "/" + links[sc.Link] + path
 	}
-	ask := ""
-	if sc.stream() {
-		ask = `"stream":true,"stream_options":{"include_usage":true},`
+	body := sc.body(model)
+	header := sc.API.header()
+	if t.header != nil {
+		header += t.header(sc)
 	}
-	body := fmt.Sprintf(`{"model":%q,%s%s}`, model, ask, sc.messages())
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n%sContent-Type: application/json\r\nAccept: application/json\r\nUser-Agent: OpenAI/Go 3.95.0\r\nContent-Length: %d\r\n\r\n%s",
-		path, t.address, t.keys[i%len(t.keys)], t.header[sc.Link], len(body), body)
+		path, t.address, t.keys[i%len(t.keys)], header, len(body), body)
 	return b.Bytes()
 }
 

@@ -105,10 +105,11 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 // the ones that allow the calls.
 func tuples(n, key int) []modelgate.Entitlement {
 	var list []modelgate.Entitlement
-	for i := range n - len(providerNames) {
+	allowed := append(providerNames[:], "anthropic")
+	for i := range n - len(allowed) {
 		list = append(list, modelgate.Entitlement{Axis: modelgate.AxisProvider, Provider: fmt.Sprintf("other-%d-%d", key, i), ModelPattern: "model-*", Effect: modelgate.Allow})
 	}
-	for _, provider := range providerNames {
+	for _, provider := range allowed {
 		list = append(list, modelgate.Entitlement{Axis: modelgate.AxisProvider, Provider: provider, ModelPattern: "*", Effect: modelgate.Allow})
 	}
 	return list
@@ -139,6 +140,9 @@ func catalogOf(n int) string {
 	var b strings.Builder
 	for i := range n {
 		if i == n/2 {
+			for _, m := range []string{modelShort, modelShortStream} {
+				fmt.Fprintf(&b, "  - {slug: %s, kind: llm, context_length: 400000, max_output: 16000, routes: [{provider: anthropic, model: %s}], price: {input: 1, cached_input: 0.1, output: 2}}\n", anthropicSlug(m), m)
+			}
 			for _, m := range models {
 				for l, provider := range providerNames {
 					fmt.Fprintf(&b, "  - {slug: %s, kind: llm, context_length: 400000, max_output: 16000, routes: [{provider: %s, model: %s}], price: {input: 1, cached_input: 0.1, output: 2}}\n", slugOf(link(l), m), provider, m)

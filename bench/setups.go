@@ -110,11 +110,14 @@ func startPortkey(f *fleet, p program) (*target, error) {
 		return nil, err
 	}
 	cmd := p.command([]string{"--port=" + port, "--headless"}, "NODE_ENV=production", "NODE_EXTRA_CA_CERTS="+filepath.Join(f.dir, certificateFile))
-	t := &target{address: addr, process: cmd}
-	for l := range t.header {
-		t.header[l] = fmt.Sprintf("x-portkey-provider: openai\r\nx-portkey-custom-host: %s/v1\r\n", f.base(link(l)))
+	header := func(sc *scenario) string {
+		provider := "openai"
+		if sc.API == apiMessages {
+			provider = "anthropic"
+		}
+		return fmt.Sprintf("x-portkey-provider: %s\r\nx-portkey-custom-host: %s/v1\r\n", provider, f.base(sc.Link))
 	}
-	return startPeer(t, dir, "/")
+	return startPeer(&target{address: addr, header: header, process: cmd}, dir, "/")
 }
 
 // prefixed are models with the name of a provider in front: openai, and tls for
@@ -124,6 +127,20 @@ func prefixed(l link, model string) string {
 		return "tls/" + model
 	}
 	return "openai/" + model
+}
+
+// usual is where most products have a scenario's API, and a prefixed model.
+func usual(sc *scenario) (path, model string) {
+	return apiPaths[sc.API], prefixed(sc.Link, sc.Model)
+}
+
+// bifrosts is the same with the path of its own that Bifrost has for one API.
+func bifrosts(sc *scenario) (path, model string) {
+	path, model = usual(sc)
+	if sc.API == apiMessages {
+		path = "/anthropic" + path
+	}
+	return path, model
 }
 
 // startBifrost configures it by a file. With its keys and logs on, both have
@@ -166,7 +183,7 @@ func startBifrost(on bool) func(*fleet, program) (*target, error) {
 			return nil, err
 		}
 		cmd := p.command([]string{"-host", "127.0.0.1", "-port", port, "-app-dir", dir, "-log-level", "error"})
-		return startPeer(&target{address: addr, model: prefixed, keys: []string{secret}, process: cmd}, dir, "/health")
+		return startPeer(&target{address: addr, model: bifrosts, keys: []string{secret}, process: cmd}, dir, "/health")
 	}
 }
 
@@ -202,7 +219,7 @@ func startGoModel(on bool) func(*fleet, program) (*target, error) {
 		if err := os.WriteFile(filepath.Join(dir, "config", "config.yaml"), []byte(text), 0o600); err != nil {
 			return nil, err
 		}
-		return startPeer(&target{address: addr, model: prefixed, process: p.command(nil)}, dir, "/health")
+		return startPeer(&target{address: addr, model: usual, process: p.command(nil)}, dir, "/health")
 	}
 }
 
@@ -223,5 +240,5 @@ func startLiteLLM(f *fleet, p program) (*target, error) {
 		return nil, err
 	}
 	cmd := p.command([]string{"--config", file, "--host", "127.0.0.1", "--port", port, "--num_workers", "1"})
-	return startPeer(&target{address: addr, model: prefixed, process: cmd}, dir, "/health/liveliness")
+	return startPeer(&target{address: addr, model: usual, process: cmd}, dir, "/health/liveliness")
 }

@@ -41,12 +41,12 @@ type target struct {
 	// onlyHTTP1: it cannot call a provider over HTTP/2.
 	onlyHTTP1 bool
 	address   string
-	certified *tls.Config               // how clients call it over TLS, nil without TLS
-	header    [len(links)]string        // lines that it wants in the header of each call, by link
-	model     func(link, string) string // what it calls a model that is reached over a link, nil: as the provider does
-	peer      *way                      // somebody else's product, set up like this, or nil
-	admin     string                    // where a gateway serves profiles
-	keys      []string                  // to present; each connection has one
+	certified *tls.Config                          // how clients call it over TLS, nil without TLS
+	header    func(*scenario) string               // lines that it wants in the header of each call, nil: none
+	model     func(*scenario) (path, model string) // where it has a scenario's API and what it calls the model, nil: as the provider does
+	peer      *way                                 // somebody else's product, set up like this, or nil
+	admin     string                               // where a gateway serves profiles
+	keys      []string                             // to present; each connection has one
 	process   *exec.Cmd
 }
 

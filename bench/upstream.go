@@ -28,11 +28,11 @@ func serveUpstream(l net.Listener) error {
 			defer conn.Close()
 			r := bufio.NewReaderSize(conn, 256<<10)
 			for {
-				model, err := readRequest(r)
+				format, model, err := readRequest(r)
 				if err != nil {
 					return
 				}
-				if err := ready.answer(conn, model); err != nil {
+				if err := ready.answer(conn, format, model); err != nil {
 					return
 				}
 			}
@@ -43,8 +43,10 @@ func serveUpstream(l net.Listener) error {
 // answers are all that the models say, streams in the pieces in which a
 // provider sends them.
 type answers struct {
-	whole, short        []byte
-	stream, shortStream [][]byte
+	whole       []byte
+	stream      [][]byte
+	short       [len(apiPaths)][]byte
+	shortStream [len(apiPaths)][][]byte
 }
 
 func newAnswers() answers {
@@ -52,9 +54,12 @@ func newAnswers() answers {
 	for i := range 40 {
 		words = append(words, fmt.Sprintf("word%d ", i))
 	}
+	short := shortWords()
+	text := strings.Join(short, "")
 	return answers{
 		whole: cannedAnswer(strings.Repeat("answer ", 130), 180, 160), stream: cannedStream(words, 180, 40),
-		short: cannedAnswer(strings.Join(shortWords(), ""), 25, 35), shortStream: cannedStream(shortWords(), 25, 35),
+		short:       [...][]byte{cannedAnswer(text, 25, 35), responsesAnswer(text), messagesAnswer(text)},
+		shortStream: [...][][]byte{cannedStream(short, 25, 35), responsesStream(short), messagesStream(short)},
 	}
 }
 
@@ -63,8 +68,8 @@ func shortWords() []string {
 	return strings.SplitAfter("This is a short answer from a provider that never thinks before it speaks. It has about as many words as replies to simple questions have in most use cases.", " ")
 }
 
-// answer writes what a model says.
-func (a *answers) answer(conn net.Conn, model string) error {
+// answer writes what a model says. Only the short answers depend on the format.
+func (a *answers) answer(conn net.Conn, format api, model string) error {
 	switch model {
 	case modelSlow:
 		time.Sleep(50 * time.Millisecond)
@@ -76,9 +81,9 @@ func (a *answers) answer(conn net.Conn, model string) error {
 	case modelPaced:
 		return writePieces(conn, a.stream, 10*time.Millisecond)
 	case modelShort:
-		return write(conn, a.short)
+		return write(conn, a.short[format])
 	case modelShortStream:
-		return writePieces(conn, a.shortStream, 0)
+		return writePieces(conn, a.shortStream[format], 0)
 	case modelHeld:
 		if err := write(conn, a.stream[0]); err != nil {
 			return err
@@ -108,13 +113,18 @@ func writePieces(conn net.Conn, pieces [][]byte, pause time.Duration) error {
 	return nil
 }
 
-// readRequest reads one request and says which model it names.
-func readRequest(r *bufio.Reader) (string, error) {
+// readRequest reads one request and says which API it calls and which model it
+// names.
+func readRequest(r *bufio.Reader) (format api, model string, err error) {
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return 0, "", err
+	}
+	format = apiAt(line)
 	length, chunked := 0, false
 	for {
-		line, err := r.ReadSlice('\n')
-		if err != nil {
-			return "", err
+		if line, err = r.ReadSlice('\n'); err != nil {
+			return 0, "", err
 		}
 		if len(line) <= 2 {
 			break
@@ -123,15 +133,22 @@ func readRequest(r *bufio.Reader) (string, error) {
 		switch {
 		case bytes.EqualFold(name, []byte("Content-Length")):
 			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return "", err
+				return 0, "", err
 			}
 		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
 			chunked = true
 		}
 	}
 	if chunked {
-		return readChunked(r)
+		model, err = readChunked(r)
+	} else {
+		model, err = readBody(r, length)
 	}
+	return format, cmp.Or(model, modelPlain), err
+}
+
+// readBody reads a body and says which model it names, if it names one.
+func readBody(r *bufio.Reader, length int) (string, error) {
 	const near, far = 60, 64 << 10 // some gateways move the model to the end
 	start, err := r.Peek(min(length, near))
 	if err != nil {
@@ -145,17 +162,17 @@ func readRequest(r *bufio.Reader) (string, error) {
 		model = modelIn(start)
 	}
 	_, err = r.Discard(length)
-	return cmp.Or(model, modelPlain), err
+	return model, err
 }
 
-// readChunked reads a body of unknown length.
+// readChunked is readBody for an unknown length.
 func readChunked(r *bufio.Reader) (string, error) {
 	body, err := io.ReadAll(httputil.NewChunkedReader(r))
 	if err != nil {
 		return "", err
 	}
 	_, err = r.Discard(len("\r\n")) // there are no trailers
-	return cmp.Or(modelIn(body), modelPlain), err
+	return modelIn(body), err
 }
 
 // modelIn is the model that a part of a body names, if it names one.
@@ -183,25 +200,35 @@ func serveHTTP2(l net.Listener) error {
 }
 
 func cannedAnswer(text string, prompt, completion int) []byte {
-	body := fmt.Sprintf(`{"id":"chatcmpl-bench","object":"chat.completion","created":1790000000,"model":"sim-chat","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d},"completion_tokens_details":{"reasoning_tokens":0}}}`,
-		text, prompt, completion, prompt+completion, prompt/3)
+	return cannedJSON(fmt.Sprintf(`{"id":"chatcmpl-bench","object":"chat.completion","created":1790000000,"model":"sim-chat","choices":[{"index":0,"message":{"role":"assistant","content":%q},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d},"completion_tokens_details":{"reasoning_tokens":0}}}`,
+		text, prompt, completion, prompt+completion, prompt/3))
+}
+
+// cannedJSON is a whole answer with a body.
+func cannedJSON(body string) []byte {
 	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 }
 
-// cannedStream is a stream in the pieces in which a provider sends it.
 func cannedStream(words []string, prompt, completion int) [][]byte {
-	pieces := [][]byte{[]byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")}
-	event := func(data string) {
-		frame := "data: " + data + "\n\n"
-		pieces = append(pieces, fmt.Appendf(nil, "%x\r\n%s\r\n", len(frame), frame))
-	}
+	var events []string
+	event := func(data string) { events = append(events, "data: "+data+"\n\n") }
 	for _, word := range words {
 		event(fmt.Sprintf(`{"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1790000000,"model":"sim-chat","choices":[{"index":0,"delta":{"content":%q},"finish_reason":null}],"usage":null}`, word))
 	}
 	event(fmt.Sprintf(`{"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1790000000,"model":"sim-chat","choices":[],"usage":{"prompt_tokens":%d,"completion_tokens":%d,"total_tokens":%d}}`, prompt, completion, prompt+completion))
 	event("[DONE]")
+	return cannedEvents(events)
+}
+
+// cannedEvents is a stream in the pieces in which a provider sends it, the
+// header with the first event.
+func cannedEvents(events []string) [][]byte {
+	pieces := [][]byte{[]byte("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")}
+	for _, event := range events {
+		pieces = append(pieces, fmt.Appendf(nil, "%x\r\n%s\r\n", len(event), event))
+	}
 	last := len(pieces) - 1
 	pieces[last] = append(pieces[last], "0\r\n\r\n"...)
-	pieces[0] = append(pieces[0], pieces[1]...) // the header comes with the first event
+	pieces[0] = append(pieces[0], pieces[1]...)
 	return append(pieces[:1], pieces[2:]...)
 }
