@@ -67,6 +67,11 @@ type Route struct {
 	Model    string // the provider's own id
 	Price    *Price // nil: the model's
 	Region   string // the provider's
+	// Doors are the names of the doors that the route serves; nil for all that its
+	// provider has.
+	Doors []string
+	// ServiceTier is that of a reply that names none.
+	ServiceTier string
 	// Unconfigured: no provider of this name is configured.
 	Unconfigured bool
 }

@@ -75,6 +75,16 @@ type route struct {
 
 	// What the model costs on this route. Default: the model's price.
 	Price *price `yaml:"price"`
+
+	// The doors that the route serves, by the names that `paths` of a provider
+	// has for them, such as `[messages, count_tokens]`. Default: all that the
+	// provider's format serves.
+	Doors []string `yaml:"doors"`
+
+	// The service tier of a reply that names none, such as `provisioned` for a
+	// deployment of throughput that is paid by the hour: `multipliers` can make
+	// such calls cost 0.
+	ServiceTier string `yaml:"service_tier"`
 }
 
 // listPrice is one entry of the price list.
@@ -112,7 +122,12 @@ func (l *catalogList) add(d *document, key string, models []model) {
 			l.first[slug] = fmt.Sprintf("%s:%d", d.file, d.places[path].line)
 		}
 		for j := range m.Routes {
-			warnProvider(d, element(path+".routes", j)+".provider", m.Routes[j].Provider, l.providers)
+			at := element(path+".routes", j)
+			warnProvider(d, at+".provider", m.Routes[j].Provider, l.providers)
+			published := strings.Contains(m.Routes[j].Model, "/") || !slices.ContainsFunc(l.providers, func(p Provider) bool {
+				return p.Name == m.Routes[j].Provider && p.Format == "vertex"
+			})
+			d.faultIf(!published && m.Routes[j].Model != "", at+".model", "want publisher/model with format vertex, such as google/gemini-3-pro")
 		}
 		l.models = append(l.models, m.resolve(d, path))
 	}
@@ -132,6 +147,9 @@ func (m *model) check(d *document, path string) {
 	seen := make(map[[2]string]bool)
 	for i, r := range m.Routes {
 		key := element(path+".routes", i)
+		for k, name := range r.Doors {
+			d.faultIf(!slices.Contains(doors, name), element(key+".doors", k), "no door has this name; the doors are %s", strings.Join(doors, ", "))
+		}
 		if !d.has(key) || d.bad(key) {
 			continue
 		}
@@ -154,7 +172,8 @@ func (m *model) resolve(d *document, path string) *modelgate.Model {
 	}
 	for i, r := range m.Routes {
 		key := element(path+".routes", i)
-		made.Routes = append(made.Routes, modelgate.Route{Provider: r.Provider, Model: r.Model, Price: r.Price.resolve(d, key+".price")})
+		made.Routes = append(made.Routes, modelgate.Route{Provider: r.Provider, Model: r.Model, Price: r.Price.resolve(d, key+".price"),
+			Doors: r.Doors, ServiceTier: r.ServiceTier})
 	}
 	return made
 }

@@ -18,7 +18,7 @@ var reserved = []string{"gw", "v1", "p", "healthz", "readyz", "metrics", "dashbo
 var (
 	formats = []string{
 		"openai", "anthropic", "gemini", "azure-openai", "mistral", "deepseek", "xai", "groq", "together", "fireworks", "openrouter",
-		"moonshot", "zhipu", "dashscope", "ark", "minimax", "cohere", "jina", "voyage", "fal", "replicate", "bedrock", "vllm", "ollama", "generic",
+		"moonshot", "zhipu", "dashscope", "ark", "minimax", "cohere", "jina", "voyage", "fal", "replicate", "bedrock", "vertex", "vllm", "ollama", "generic",
 	}
 	keyless = []string{"vllm", "ollama", "generic"}
 )
@@ -47,6 +47,7 @@ func (p *Provider) check(d *document, path string) {
 	}
 	p.checkCredentials(d, path)
 	p.checkIdentity(d, path)
+	p.checkProject(d, path)
 	p.checkRegions(d, path)
 	p.checkPaths(d, path)
 	for name, value := range p.Headers {

@@ -106,7 +106,7 @@ func TestFaults(t *testing.T) {
 		{"empty name", "providers:\n  - {name: \"\", format: openai, base_url: http://a}\n", "2:12: providers[0].name: must not be empty"},
 		{"provider name", "providers:\n  - {name: Open_AI, format: openai, base_url: http://a}\n", "2:12: providers[0].name: want 1 to 64 of a-z, 0-9 and -"},
 		{"same provider", oneProvider + "  - name: a\n    format: vllm\n    base_url: http://b\n", "6:11: providers[1].name: is already the name of the provider in line 2; names are unique"},
-		{"format", "providers:\n  - {name: a, format: openia, base_url: http://a}\n", "2:23: providers[0].format: want one of openai, anthropic, gemini, azure-openai, mistral, deepseek, xai, groq, together, fireworks, openrouter, moonshot, zhipu, dashscope, ark, minimax, cohere, jina, voyage, fal, replicate, bedrock, vllm, ollama, generic"},
+		{"format", "providers:\n  - {name: a, format: openia, base_url: http://a}\n", "2:23: providers[0].format: want one of openai, anthropic, gemini, azure-openai, mistral, deepseek, xai, groq, together, fireworks, openrouter, moonshot, zhipu, dashscope, ark, minimax, cohere, jina, voyage, fal, replicate, bedrock, vertex, vllm, ollama, generic"},
 		{"provider address", "providers:\n  - {name: a, format: openai, base_url: ftp://a}\n", "2:41: providers[0].base_url: want http:// or https:// and a host"},
 		{"address with query", "providers:\n  - {name: a, format: openai, base_url: \"http://a?b=c\"}\n", "2:41: providers[0].base_url: must not have a user, a query or a fragment"},
 		{"two credentials", oneProvider + "    credential_file: f\n", "6:22: providers[0].credential_file: excludes credential; keep one of them"},
@@ -203,8 +203,8 @@ func TestCatalogFaults(t *testing.T) {
 		{"variant without a unit", priced + "    variants: [{speed: fast}]\n", "6:16: [0].price.variants[0]: names no unit; give one, such as input, or remove the entry"},
 		{"same variant", priced + "    variants: [{speed: fast, input: 2}, {speed: fast, input: 3}]\n", "6:41: [0].price.variants[1]: has the same fields and above as an earlier entry"},
 		{"multiplier field", priced + "    multipliers: {tier: {a: 1}}\n", "6:19: [0].price.multipliers.tier: unknown key; the keys here are inference_geo, service_tier, speed"},
-		{"multiplier of zero", priced + "    multipliers: {speed: {fast: 0}}\n", "6:33: [0].price.multipliers.speed.fast: must be more than 0 and at most 1000, with at most 6 decimals"},
-		{"multiplier too fine", priced + "    multipliers: {speed: {fast: 0.0000001}}\n", "6:33: [0].price.multipliers.speed.fast: must be more than 0 and at most 1000, with at most 6 decimals"},
+		{"multiplier below zero", priced + "    multipliers: {speed: {fast: -1}}\n", "6:33: [0].price.multipliers.speed.fast: must be from 0 to 1000, with at most 6 decimals"},
+		{"multiplier too fine", priced + "    multipliers: {speed: {fast: 0.0000001}}\n", "6:33: [0].price.multipliers.speed.fast: must be from 0 to 1000, with at most 6 decimals"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -213,8 +213,9 @@ type day string
 // days are the days of the week from Sunday on, as time.Weekday counts them.
 func days() []day { return []day{"sun", "mon", "tue", "wed", "thu", "fri", "sat"} }
 
-// multipliers are factors by a field of the answer and its value, more than 0
-// and at most 1000, with at most six decimals.
+// multipliers are factors by a field of the answer and its value, from 0 to 1000,
+// with at most six decimals. 0 is for calls that are paid otherwise, such as those
+// of throughput by the hour.
 type multipliers struct {
 	// By the service tier, such as `{flex: 0.5, priority: 2}`.
 	ServiceTier map[string]modelgate.Nano `yaml:"service_tier"`

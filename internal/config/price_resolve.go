@@ -235,7 +235,7 @@ func (m *multipliers) resolve(d *document, path string) []modelgate.Multiplier {
 		for _, value := range slices.Sorted(maps.Keys(factors)) {
 			factor, key := factors[value], member(member(path, field), value)
 			d.faultIf(value == "", key, "needs a value of the answer as its key")
-			d.faultIf(factor <= 0 || factor > maxFactor || factor%factorStep != 0, key, "must be more than 0 and at most 1000, with at most 6 decimals")
+			d.faultIf(factor < 0 || factor > maxFactor || factor%factorStep != 0, key, "must be from 0 to 1000, with at most 6 decimals")
 			made = append(made, modelgate.Multiplier{Field: field, Value: value, Millionths: int64(factor / factorStep)})
 		}
 	}

@@ -23,8 +23,8 @@ type Provider struct {
 	// callers may use. Required. One of openai, anthropic, gemini,
 	// azure-openai, mistral, deepseek, xai, groq, together, fireworks,
 	// openrouter, moonshot, zhipu, dashscope, ark, minimax, cohere, jina,
-	// voyage, fal, replicate, bedrock, vllm, ollama, generic. `generic` allows
-	// every path and serves only the doors that `paths` gives it.
+	// voyage, fal, replicate, bedrock, vertex, vllm, ollama, generic. `generic`
+	// allows every path and serves only the doors that `paths` gives it.
 	Format string `yaml:"format"`
 
 	// Where the provider is: http or https, a host, perhaps a path that goes
@@ -45,6 +45,14 @@ type Provider struct {
 	// `us.*` us, `global.*` global and so on; what an ARN (`arn:*`) runs is
 	// unknown unless an entry says so.
 	ModelRegions []ModelRegion `yaml:"model_regions"`
+
+	// The Google Cloud project that calls are made in, with format vertex only.
+	// Required there.
+	Project string `yaml:"project"`
+
+	// The location in the project, with format vertex only. Default: that in a
+	// host of Vertex AI; required with other hosts.
+	Location string `yaml:"location"`
 
 	// The key that calls are sent with. Excludes credentials and
 	// credential_file. Empty means none: calls fail with 500 unless the format

@@ -26,7 +26,11 @@ func accepted(c config.Provider) error {
 func TestFormatsAreThoseOfTheTable(t *testing.T) {
 	t.Parallel()
 	for _, f := range provider.Formats() {
-		path := write(t, "providers: [{name: a, format: "+f.Name+", base_url: \"https://a\"}]\n")
+		project := ""
+		if f.InProject {
+			project = ", project: p, location: l"
+		}
+		path := write(t, "providers: [{name: a, format: "+f.Name+", base_url: \"https://a\""+project+"}]\n")
 		faults, warnings := config.Check(path, env(nil))
 		if len(faults) > 0 {
 			t.Errorf("format %s: %v", f.Name, faults)

@@ -115,8 +115,9 @@ type Server struct {
 
 	// Which HTTP server answers. `fast` answers plain POST requests over
 	// HTTP/1.1 without Go's server, and leaves everything else to it.
-	// `standard` has Go's server answer everything. Where the gateway itself
-	// speaks TLS it is always `standard`.
+	// `standard` has Go's server answer everything, HTTP/2 without TLS included,
+	// for clients that speak nothing else (by prior knowledge). Where the
+	// gateway itself speaks TLS it is always `standard`.
 	HTTP ServerHTTP `yaml:"http"`
 
 	// Whether calls that are ready to be written yield to each other while the

@@ -129,9 +129,17 @@ func (q *request) rename(place provider.Place, native string) reqscan.Edit {
 	return reqscan.Edit{Span: value.Span, Text: reqscan.ModelValue(native)}
 }
 
+// changes are what the body for a route differs in.
+type changes struct {
+	place        provider.Place
+	native       string // the model is renamed to it; "" for one that stays
+	includeUsage bool   // a stream that would not state its usage is asked for it
+	version      string // anthropic_version, for a body that has none; "" for none
+}
+
 // rewrite is the body for the only route: see edits.
-func (q *request) rewrite(place provider.Place, native string, includeUsage wish) (body []byte, injected bool, err error) {
-	edits, injected, err := q.edits(place, native, includeUsage)
+func (q *request) rewrite(c changes) (body []byte, injected bool, err error) {
+	edits, injected, err := q.edits(c)
 	switch {
 	case err != nil || len(edits) == 0:
 		return q.body, false, err
@@ -141,14 +149,22 @@ func (q *request) rewrite(place provider.Place, native string, includeUsage wish
 	return reqscan.Splice(nil, q.body, edits...), injected, nil
 }
 
-// edits are what the body for a route differs in: the model renamed where
-// native names one, and usage asked for where a stream would not state it.
-func (q *request) edits(place provider.Place, native string, includeUsage wish) (edits []reqscan.Edit, injected bool, err error) {
+// edits make the changes.
+func (q *request) edits(c changes) (edits []reqscan.Edit, injected bool, err error) {
 	edits = make([]reqscan.Edit, 0, 2)
-	if native != "" {
-		edits = append(edits, q.rename(place, native))
+	version := ""
+	if c.version != "" && q.json && !q.Fields.Has("anthropic_version") {
+		version = `"anthropic_version":` + string(reqscan.ModelValue(c.version))
 	}
-	if includeUsage == wanted && q.json {
+	switch {
+	case version != "" && c.place == provider.ModelInPath:
+		edits = append(edits, q.Fields.Replace("model", version)) // one leaves, the other comes
+	case version != "":
+		edits = append(edits, q.Fields.Insert(version), q.rename(c.place, c.native))
+	case c.native != "":
+		edits = append(edits, q.rename(c.place, c.native))
+	}
+	if c.includeUsage && q.json {
 		edit, added, err := reqscan.IncludeUsage(&q.Fields)
 		if err != nil {
 			return nil, false, badRequest(err)
@@ -159,11 +175,6 @@ func (q *request) edits(place provider.Place, native string, includeUsage wish) 
 	}
 	return edits, injected, nil
 }
-
-// wish says whether a stream must be asked for its usage.
-type wish bool
-
-const wanted wish = true
 
 // models are all models that a body names besides the first.
 func (q *request) models(sources []provider.ModelSource, path target.Captures) (first string, others []string, err error) {

@@ -52,6 +52,7 @@ type call struct {
 	meter     usage.Meter
 	stream    bool  // the reply is one of events
 	replied   int64 // bytes of the reply so far
+	spilled   bool  // another deployment answered than the one that was asked
 	whole     bool  // the reply came to its end
 	cut       bool  // it broke off, or its END failed
 	marks     marks
@@ -76,6 +77,7 @@ type attempt struct {
 	others    []string
 	price     *modelgate.Price
 	reader    *usage.Reader
+	tier      string               // of a reply that names none
 	asked     usage.RequestedUnits // what the request says of what is to be made
 	out       provider.Call
 	edits     []reqscan.Edit // make its body of the call's, once it is its turn; nil where it has its own

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"net/http"
+	"slices"
 	"strings"
 
 	"modelgate"
@@ -104,6 +105,15 @@ func (g *Gateway) resolveDoor(c *call) error {
 	return nil
 }
 
+// on is how a route's provider serves the door, nil where it does not, or is not to.
+func (d *door) on(p *provider.Provider, r *modelgate.Route) *provider.Door {
+	row := p.Door(cmp.Or(d.as, d.path))
+	if row == nil || len(r.Doors) > 0 && !slices.Contains(r.Doors, row.Name) {
+		return nil
+	}
+	return row
+}
+
 // route prepares the i-th route of a door's model.
 func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	r := &c.model.Routes[i]
@@ -111,7 +121,7 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	if a.provider == nil {
 		return a, nil
 	}
-	row := a.provider.Door(cmp.Or(d.as, d.path))
+	row := d.on(a.provider, r)
 	if row == nil {
 		a.wrongDoor = true
 		return a, nil
@@ -126,7 +136,7 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	if err := a.provider.JudgeModels(others...); err != nil {
 		return a, badRequest(err)
 	}
-	a.others, a.reader, a.protocol = others, row.Reader, row.Job
+	a.others, a.reader, a.protocol, a.tier = others, row.Reader, row.Job, r.ServiceTier
 	c.free = c.free || row.Free
 	if row.Job != nil {
 		c.makes = jobKind(c.model, d.kind)
@@ -135,14 +145,16 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 		return a, badRequest(err)
 	}
 	a.out = provider.Call{Method: http.MethodPost, Header: c.r.Header, Auth: row.Auth, Set: row.Header}
-	a.out.Path, a.out.Query = row.Target(r.Model)
+	streams, _ := q.Fields.Get("stream")
+	a.out.Path, a.out.Query = row.Target(r.Model, streams.IsTrue())
 	if a.out.Query == "" {
 		a.out.Query = a.provider.ClientQuery(c.r.URL.RawQuery)
 	}
+	wanted := changes{place: row.Place, native: row.ModelInRequest(r.Model), includeUsage: row.IncludeUsage, version: row.Version(c.r.Header.Get("Anthropic-Version"))}
 	if q.once {
-		a.out.Body, a.inject, err = q.rewrite(row.Place, r.Model, wish(row.IncludeUsage))
+		a.out.Body, a.inject, err = q.rewrite(wanted)
 	} else {
-		a.edits, a.inject, err = q.edits(row.Place, r.Model, wish(row.IncludeUsage))
+		a.edits, a.inject, err = q.edits(wanted)
 	}
 	return a, err
 }
@@ -158,7 +170,7 @@ func (l *Snapshot) doorsOf(m *modelgate.Model) []string {
 			continue
 		}
 		for _, r := range m.Routes {
-			if p := l.Providers[r.Provider]; p != nil && p.Door(doors[i].path) != nil {
+			if p := l.Providers[r.Provider]; p != nil && doors[i].on(p, &r) != nil {
 				paths = append(paths, doors[i].path)
 				break
 			}

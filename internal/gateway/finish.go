@@ -85,6 +85,12 @@ func (c *call) charge(end *modelgate.CallEnd) {
 		end.ParseStatus = modelgate.ParseOK
 		return
 	}
+	switch {
+	case c.spilled:
+		end.Usage.ServiceTier = "spillover"
+	case end.Usage.ServiceTier == "":
+		end.Usage.ServiceTier = c.attempts[c.tried].tier
+	}
 	var priced pricing.Coverage
 	end.Cost, priced, end.PriceLabel = c.cost(&end.Usage)
 	switch {

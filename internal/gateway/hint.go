@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -80,7 +79,7 @@ func (c *call) suggest(err error, slug string, d *door) error {
 func (c *call) couldUse(m *modelgate.Model, d *door) bool {
 	return slices.ContainsFunc(m.Routes, func(r modelgate.Route) bool {
 		p := c.snapshot.Providers[r.Provider]
-		return p != nil && p.Door(cmp.Or(d.as, d.path)) != nil && c.caller.RefuseRegion(p.Region(r.Model)) == nil &&
+		return p != nil && d.on(p, &r) != nil && c.caller.RefuseRegion(p.Region(r.Model)) == nil &&
 			c.caller.Permit(modelgate.Target{Provider: r.Provider, Model: r.Model, Catalog: []*modelgate.Model{m}})
 	})
 }

@@ -152,7 +152,7 @@ func TestEveryFormatAtEveryDoor(t *testing.T) {
 	for _, f := range provider.Formats() {
 		upstreams := make(map[string]string)
 		for _, d := range f.Doors {
-			upstreams[d.Path] = strings.ReplaceAll(d.Upstream, "{model}", "owner/name")
+			upstreams[d.Path] = strings.ReplaceAll(strings.ReplaceAll(d.Upstream, "{publisher}/models/{model}", "owner/models/name"), "{model}", "owner/name")
 		}
 		for _, k := range kinds {
 			first, hint := "", "use the service SDK"

@@ -14,7 +14,10 @@ import (
 // proxyRoute finds the row of the provider's table for a request on its proxy
 // path, nil where there is none. HEAD may go where GET may.
 func proxyRoute(r *http.Request, p *provider.Provider) (path string, route *provider.Route, captures target.Captures) {
-	path = cmp.Or(strings.TrimPrefix(r.URL.EscapedPath(), "/"+p.Name()), "/")
+	path, ok := p.WithoutProject(cmp.Or(strings.TrimPrefix(r.URL.EscapedPath(), "/"+p.Name()), "/"))
+	if !ok {
+		return "/", nil, nil
+	}
 	route, captures = p.Route(r.Method, path)
 	if route == nil && r.Method == http.MethodHead {
 		route, captures = p.Route(http.MethodGet, path)
@@ -84,8 +87,7 @@ func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, row *
 		return badRequest(err)
 	}
 	a.out = provider.Call{Method: c.r.Method, Path: path, Query: p.ClientQuery(c.r.URL.RawQuery), Header: c.r.Header, Auth: row.Auth}
-	includeUsage := wish(row.IncludeUsage && c.r.Method == http.MethodPost)
-	if a.out.Body, a.inject, err = q.rewrite(provider.ModelInBody, "", includeUsage); err != nil {
+	if a.out.Body, a.inject, err = q.rewrite(changes{includeUsage: row.IncludeUsage && c.r.Method == http.MethodPost}); err != nil {
 		return err
 	}
 	c.attempts = []attempt{a}

@@ -13,8 +13,13 @@ import (
 	"modelgate/internal/provider"
 )
 
-// A key that may use the models ok-* of every provider.
-var restricted = modelgate.Entitlements{{Axis: modelgate.AxisProvider, Provider: "*", ModelPattern: "ok-*", Effect: modelgate.Allow}}
+// A key that may use the models ok-* of every provider, also below the publishers
+// that paths name.
+var restricted = modelgate.Entitlements{
+	{Axis: modelgate.AxisProvider, Provider: "*", ModelPattern: "ok-*", Effect: modelgate.Allow},
+	{Axis: modelgate.AxisProvider, Provider: "*", ModelPattern: "google/ok-*", Effect: modelgate.Allow},
+	{Axis: modelgate.AxisProvider, Provider: "*", ModelPattern: "anthropic/ok-*", Effect: modelgate.Allow},
+}
 
 const (
 	permitted = "ok-model"
@@ -27,14 +32,15 @@ type place struct {
 	steps []string
 }
 
-// placeOf reads a source as it prints: {body [tools [] model]}.
+// placeOf reads a source as it prints: {body [tools [] model] }, with a publisher at
+// the end for a model without.
 func placeOf(t testing.TB, s provider.ModelSource) place {
 	t.Helper()
 	where, steps, ok := strings.Cut(strings.Trim(fmt.Sprint(s), "{}"), " ")
 	if !ok || !slices.Contains([]string{"body", "array", "path", "query", "form"}, where) {
 		t.Fatalf("a model in an unknown place: %v", s)
 	}
-	return place{where, strings.Fields(steps[1 : len(steps)-1])}
+	return place{where, strings.Fields(steps[1:strings.LastIndexByte(steps, ']')])}
 }
 
 // way is one path of a row, with the models in all of the places where the
@@ -64,6 +70,9 @@ func (w way) request(t testing.TB, g *gate, a attemptAt, extra string) *http.Req
 		} else if !a.along && p.where != "path" {
 			continue
 		}
+		if strings.Contains(path, "/endpoints/openapi/") {
+			model += "/name" // models have a publisher there
+		}
 		switch p.where {
 		case "path":
 			for j, name := range p.steps {
@@ -87,7 +96,7 @@ func (w way) request(t testing.TB, g *gate, a attemptAt, extra string) *http.Req
 			members = append(members, nested(p.steps, model))
 		}
 	}
-	for _, name := range []string{"{model}", "{owner}", "{name}", "{app}", "{id}", "**"} {
+	for _, name := range []string{"{model}", "{publisher}", "{owner}", "{name}", "{app}", "{id}", "**"} {
 		path = strings.ReplaceAll(path, name, "thing")
 	}
 	body := ""

@@ -19,7 +19,7 @@ type Snapshot struct {
 
 // NewSnapshot puts a catalog and providers together.
 func NewSnapshot(catalog *modelgate.Catalog, providers map[string]*provider.Provider) *Snapshot {
-	names := append(provider.UnitFieldNames(), "model", "stream", "stream_options")
+	names := append(provider.UnitFieldNames(), "model", "stream", "stream_options", "anthropic_version")
 	names = append(names, costbound.Members()...)
 	for _, p := range providers {
 		names = append(names, p.BodyNames()...)

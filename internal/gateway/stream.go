@@ -55,6 +55,7 @@ func (g *Gateway) streamReply(c *call, resp *http.Response) {
 		g.passCreation(c, resp)
 		return
 	}
+	c.spilled = resp.Header.Get("X-Ms-Spillover-From-Deployment") != ""
 	p := streamCopy{call: c, resp: resp}
 	events := hasMedia(resp, "text/event-stream")
 	c.stream = events || hasMedia(resp, "application/vnd.amazon.eventstream")

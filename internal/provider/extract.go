@@ -25,6 +25,8 @@ type ModelSource struct {
 	// path leads to the place: member names, "[]" for every element of an
 	// array; capture names; or one parameter or part name.
 	path []string
+	// under is what the model's name is prefixed with where it lacks that.
+	under string
 }
 
 // placeKind is the part of a request that a source looks at.
@@ -39,11 +41,11 @@ const (
 )
 
 // BodyField is the top-level member called name, a string.
-func BodyField(name string) ModelSource { return ModelSource{inBody, []string{name}} }
+func BodyField(name string) ModelSource { return ModelSource{place: inBody, path: []string{name}} }
 
 // BodyArray is the top-level member called name, null or an array whose
 // elements are strings or objects with a string member model.
-func BodyArray(name string) ModelSource { return ModelSource{inArray, []string{name}} }
+func BodyArray(name string) ModelSource { return ModelSource{place: inArray, path: []string{name}} }
 
 // BodyPath is a string deeper in the body, as in requests[].params.model:
 // member names joined by dots, [] after one whose value is an array. A
@@ -57,19 +59,25 @@ func BodyPath(path string) ModelSource {
 			steps = append(steps, "[]")
 		}
 	}
-	return ModelSource{inBody, steps}
+	return ModelSource{place: inBody, path: steps}
 }
 
 // PathCapture is what a target.Pattern captured under name; several names are
 // joined by slashes, for models written as /{owner}/{name}. It names no
 // model unless every capture is there.
-func PathCapture(names ...string) ModelSource { return ModelSource{inPath, names} }
+func PathCapture(names ...string) ModelSource { return ModelSource{place: inPath, path: names} }
 
 // Query is the query parameter called name.
-func Query(name string) ModelSource { return ModelSource{inQuery, []string{name}} }
+func Query(name string) ModelSource { return ModelSource{place: inQuery, path: []string{name}} }
 
 // FormField is the multipart/form-data part called name.
-func FormField(name string) ModelSource { return ModelSource{inForm, []string{name}} }
+func FormField(name string) ModelSource { return ModelSource{place: inForm, path: []string{name}} }
+
+// Under is the source of models that are written without their publisher.
+func (s ModelSource) Under(publisher string) ModelSource {
+	s.under = publisher + "/"
+	return s
+}
 
 // BodyName is the top-level member or form part that the source reads, ""
 // for sources outside the body. A scan must look for it.
@@ -101,24 +109,43 @@ type Request struct {
 func Models(sources []ModelSource, r *Request) ([]string, error) {
 	var list modelList
 	for _, source := range sources {
-		if err := source.collect(r, &list); err != nil {
+		if source.under == "" {
+			if err := source.collect(r, &list); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		var bare modelList
+		if err := source.collect(r, &bare); err != nil {
 			return nil, err
+		}
+		for _, model := range bare {
+			if err := list.add(source.under+strings.TrimPrefix(model, source.under), "model"); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return list, nil
 }
 
 // Agree reports whether every model that stands in the sources is the given
-// one, with or without models/ before it, as Google has it. The error is a
-// *SyntaxError.
+// one, with or without models/ before it, as Google has it, and with or without
+// its publisher. The error is a *SyntaxError.
 func Agree(sources []ModelSource, r *Request, model string) error {
 	named, err := Models(sources, r)
 	for _, other := range named {
-		if strings.TrimPrefix(other, "models/") != model {
+		if strings.TrimPrefix(other, "models/") != model && !published(other, model) {
 			return reqscan.Errorf("the body names the model %s and the path %s: leave it out of the body", reqscan.QuoteName([]byte(other)), reqscan.QuoteName([]byte(model)))
 		}
 	}
 	return err
+}
+
+// published reports whether a name is a way to write a model with its publisher:
+// without it, or as publishers/P/models/M.
+func published(name, model string) bool {
+	publisher, bare, ok := strings.Cut(model, "/")
+	return ok && (name == bare || name == "models/"+bare || name == "publishers/"+publisher+"/models/"+bare)
 }
 
 // Stored finds the first reference to an object kept at the provider in the body,

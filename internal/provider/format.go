@@ -63,6 +63,9 @@ type Format struct {
 	// once without it, canonical; only paths that make jobs may have it. ""
 	// where there is none.
 	DeferHeader string
+	// InProject: paths are below a project and a location of the operator's, which
+	// the gateway writes itself.
+	InProject bool
 	// AWSErrors: clients read the kind of an error out of a header of AWS's.
 	AWSErrors bool
 	// IncludeUsage: streamed chat states usage only when asked to, and the
@@ -131,27 +134,70 @@ type Endpoint struct {
 
 // Door is one of the gateway's doors on one provider.
 type Door struct {
-	// Path is the door, such as /v1/chat/completions.
-	Path string
+	// Path is the door, such as /v1/chat/completions, and Name what the
+	// configuration calls it.
+	Path, Name string
 	// Upstream is the path below the base URL, perhaps with a query; {model}
 	// stands for the provider's model id.
 	Upstream string
+	// Streamed is the upstream path of a call that streams, where it is another.
+	Streamed string
 	Place    Place
 	Also     []ModelSource // places of models beside Models
-	// Header is set on the request, over the client's.
+	// BareModel: the body has the model without what precedes its first slash.
+	BareModel bool
+	// AnthropicVersion is the member anthropic_version of a body that has none, and
+	// whose client names no version that can stand there; "" adds none.
+	AnthropicVersion string
+	// Header is set on the request, over the client's; a header with the value ""
+	// does not leave.
 	Header map[string]string
 	Endpoint
 }
 
-// Target is the upstream path, escaped, and query for a model.
-func (d *Door) Target(model string) (path, query string) {
+// Target is the upstream path, escaped, and query for a model, of a call that
+// streams or does not.
+func (d *Door) Target(model string, streams bool) (path, query string) {
 	path, query, _ = strings.Cut(d.Upstream, "?")
+	if streams && d.Streamed != "" {
+		path = d.Streamed
+	}
 	if !strings.Contains(d.Upstream, "{model}") {
 		return path, query
+	}
+	if strings.Contains(path, publisherCapture) {
+		publisher, name, ok := strings.Cut(model, "/")
+		if !ok {
+			publisher, name = "google", model
+		}
+		path, model = strings.Replace(path, publisherCapture, url.PathEscape(publisher), 1), name
 	}
 	return strings.ReplaceAll(path, "{model}", escapeSegments(model)),
 		strings.ReplaceAll(query, "{model}", url.QueryEscape(model))
 }
+
+// publisherCapture stands in a path for what precedes the first slash of a model.
+const publisherCapture = "{publisher}"
+
+// ModelInRequest is how a request names a model of the provider's.
+func (d *Door) ModelInRequest(model string) string {
+	if _, bare, ok := strings.Cut(model, "/"); d.BareModel && ok {
+		return bare
+	}
+	return model
+}
+
+// Version is the member anthropic_version for a client's version; "" for none.
+func (d *Door) Version(client string) string {
+	if d.AnthropicVersion != "" && client >= versionInBody {
+		return client
+	}
+	return d.AnthropicVersion
+}
+
+// versionInBody is the first version that stands in a body as it does in the
+// header.
+const versionInBody = "2026-10-21"
 
 // Route is a path of the provider proxy that callers may use.
 type Route struct {
@@ -213,7 +259,7 @@ func doorNamed(name string) (standardDoor, bool) {
 // serve is a door at an upstream path, with the door's usual reader.
 func serve(name, upstream string) Door {
 	std, _ := doorNamed(name)
-	d := Door{Path: std.path, Upstream: upstream, Endpoint: std.Endpoint, Also: std.also}
+	d := Door{Path: std.path, Name: std.name, Upstream: upstream, Endpoint: std.Endpoint, Also: std.also}
 	if std.name == "videos" {
 		d.Job = openAIJobs(upstream)
 	}

@@ -49,7 +49,10 @@ type Config struct {
 	CredentialFile      string
 	PreviousCredentials []string // only for jobs that were made with them
 	Identity            Identity // in place of credentials; nil for none
-	CAFile              string   // PEM, beside the system's
+	// Project and Location are where calls are made, for a format whose paths are
+	// below them.
+	Project, Location string
+	CAFile            string // PEM, beside the system's
 	// HTTP2 lets calls share connections where the provider speaks HTTP/2. By
 	// default each has one of its own for its time, which costs less.
 	HTTP2 bool
@@ -81,6 +84,7 @@ type Provider struct {
 	format       Format
 	costs        usage.CostMembers
 	base         url.URL
+	project      string // what precedes paths after their version; "" for nothing
 	auth         *Auth
 	doors        map[string]*Door
 	routes       []compiledRoute
@@ -118,6 +122,9 @@ func New(cfg Config) (*Provider, error) {
 		costs: usage.NewCostMembers(format.Costs),
 		name:  cfg.Name, region: cfg.Region, regions: cfg.ModelRegions, format: format, base: *base, auth: cfg.Auth, stored: cfg.AllowStoredObjects, allowQuery: cfg.AllowQuery,
 		timeouts: cfg.Timeouts.withDefaults(), onDisconnect: cfg.OnDisconnect,
+	}
+	if format.InProject && cfg.Project != "" {
+		p.project = "/projects/" + url.PathEscape(cfg.Project) + "/locations/" + url.PathEscape(cfg.Location)
 	}
 	switch cfg.OnDisconnect {
 	case "":
@@ -193,6 +200,7 @@ func (p *Provider) compileDoors(paths map[string]string) error {
 		door := serve(std.name, path)
 		if known := p.doors[std.path]; known != nil {
 			door.Reader, door.Auth, door.Header, door.Units = known.Reader, known.Auth, known.Header, known.Units
+			door.BareModel, door.AnthropicVersion = known.BareModel, known.AnthropicVersion
 			door.Job = known.Job.moved(known.Upstream, path)
 		}
 		add(door)
@@ -217,7 +225,10 @@ func (p *Provider) compileRoutes(allow []string) error {
 		if d.Job != nil {
 			route.Async = AsyncCreate
 		}
-		if strings.Contains(path, "{model}") {
+		switch {
+		case strings.Contains(path, publisherCapture):
+			route.Models = append(publishedModel(), d.Also...)
+		case strings.Contains(path, "{model}"):
 			route.Models = []ModelSource{PathCapture("model")}
 		}
 		routes = append(routes, route)

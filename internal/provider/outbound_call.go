@@ -20,7 +20,7 @@ type Call struct {
 	Header http.Header
 	Body   []byte
 	Auth   *Auth             // of the door or route; nil: the format's
-	Set    map[string]string // headers of the door
+	Set    map[string]string // headers of the door; "" takes the client's away
 	// Credential is the fingerprint of the credential to use; "" is any. It was
 	// used before, at MadeAt.
 	Credential string
@@ -63,6 +63,10 @@ func (p *Provider) Outbound(ctx context.Context, call Call) (*Attempt, error) {
 	req := a.Request
 	p.copyHeaders(req.Header, call.Header)
 	for name, value := range call.Set {
+		if value == "" {
+			req.Header.Del(name)
+			continue
+		}
 		req.Header.Set(name, value)
 	}
 	for name, values := range p.headers {

@@ -26,7 +26,7 @@ func (p *Provider) prepare(ctx context.Context, a *Attempt, call *Call) error {
 	if target.JudgeRaw(call.Query) != nil {
 		return modelgate.Errorf(modelgate.BadRequest, "query string cannot be sent to a provider: spaces, control characters and # must be percent-encoded")
 	}
-	escaped := p.base.Path + call.Path
+	escaped := p.base.Path + p.inProject(call.Method, call.Path)
 	path, err := url.PathUnescape(escaped)
 	if err != nil {
 		return modelgate.Errorf(modelgate.BadRequest, "request path has a bad percent escape")

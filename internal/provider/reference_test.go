@@ -121,6 +121,9 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 	if f.IncludeUsage {
 		b.WriteString("- The gateway asks for usage in streams\n")
 	}
+	if f.InProject {
+		b.WriteString("- Paths stand below `/projects/PROJECT/locations/LOCATION`, which follows the version; the gateway writes the configured ones. A client may name them, write `-` for each, or leave both out\n")
+	}
 	if f.AnyQuery {
 		b.WriteString("- Query parameters: any\n")
 	}
@@ -132,7 +135,7 @@ func writeFormat(t *testing.T, b *strings.Builder, f Format) {
 	var doors, paths, jobs [][]string
 	for _, d := range f.Doors {
 		std, _ := doorNamed(d.Path)
-		doors = append(doors, []string{std.name, "`" + d.Upstream + "`", metered(d.Reader, d.Free, d.Job), codes(d.Query)})
+		doors = append(doors, []string{std.name, "`" + d.Upstream + "`" + streamed(d), metered(d.Reader, d.Free, d.Job), codes(d.Query)})
 	}
 	for _, r := range f.Allow {
 		paths = append(paths, []string{"`" + r.Pattern + "`", metered(r.Reader, r.Free, r.Job), codes(r.Query)})
@@ -190,6 +193,14 @@ func codes(names []string) string {
 		return ""
 	}
 	return "`" + strings.ReplaceAll(strings.Join(names, "`, `"), "|", "\\|") + "`"
+}
+
+// streamed is where a door's streams go, if that is elsewhere.
+func streamed(d Door) string {
+	if d.Streamed == "" {
+		return ""
+	}
+	return ", streamed `" + d.Streamed + "`"
 }
 
 func authText(a Auth) string {

@@ -15,7 +15,7 @@ import (
 func TestEveryRow(t *testing.T) {
 	t.Parallel()
 	want := strings.Fields("openai anthropic gemini azure-openai mistral deepseek xai groq together fireworks openrouter moonshot " +
-		"zhipu dashscope ark minimax cohere jina voyage fal replicate bedrock vllm ollama generic")
+		"zhipu dashscope ark minimax cohere jina voyage fal replicate bedrock vertex vllm ollama generic")
 	var names []string
 	for _, f := range Formats() {
 		names = append(names, f.Name)
@@ -40,7 +40,7 @@ func TestEveryRow(t *testing.T) {
 			if (door.Path == "/v1/videos") != (door.Job != nil) {
 				t.Errorf("%s: door %s: the way of its jobs is %v", f.Name, d.Path, door.Job)
 			}
-			path, _ := door.Target("m")
+			path, _ := door.Target("m", false)
 			if route, _ := p.Route("POST", path); route == nil || route.Reader != door.Reader || route.Job != door.Job {
 				t.Errorf("%s: the proxy does not take %s as the door does", f.Name, path)
 			}
@@ -137,7 +137,7 @@ func TestDoorTarget(t *testing.T) {
 			t.Errorf("%s does not serve %s", test.format, test.door)
 			continue
 		}
-		if path, query := door.Target(test.model); path != test.path || query != test.query {
+		if path, query := door.Target(test.model, false); path != test.path || query != test.query {
 			t.Errorf("%s %s: %s?%s, want %s?%s", test.format, test.door, path, query, test.path, test.query)
 		}
 		if place := map[bool]Place{true: ModelInPath}[strings.Contains(test.path+test.override, "{model}") || test.format == "replicate"]; door.Place != place {
@@ -152,7 +152,7 @@ func TestDoorTarget(t *testing.T) {
 func TestFormatsThatAskForUsage(t *testing.T) {
 	t.Parallel()
 	want := map[string]bool{"openai": true, "azure-openai": true, "deepseek": true, "moonshot": true, "dashscope": true, "together": true,
-		"fireworks": true, "xai": true, "bedrock": true, "vllm": true, "ollama": true, "ark": true, "groq": false, "mistral": false, "openrouter": false}
+		"fireworks": true, "xai": true, "bedrock": true, "vertex": true, "vllm": true, "ollama": true, "ark": true, "groq": false, "mistral": false, "openrouter": false}
 	for format, asks := range want {
 		p := setup(t, Config{Format: format})
 		if d := p.Door("/v1/chat/completions"); d.IncludeUsage != asks {

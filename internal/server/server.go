@@ -231,6 +231,14 @@ func (s *Server) mount(cfg *config.Config) error {
 		// Left to itself the server answers OPTIONS * without the request id.
 		DisableGeneralOptionsHandler: true,
 	}
+	if cfg.Server.HTTP == config.ServerStandard {
+		// Some clients, those of AWS among them, speak HTTP/2 also without TLS.
+		s.http.Protocols = new(http.Protocols)
+		s.http.Protocols.SetHTTP1(true)
+		s.http.Protocols.SetHTTP2(true)
+		s.http.Protocols.SetUnencryptedHTTP2(true)
+		s.http.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 100}
+	}
 	s.front = http1server.New(s.http, s.batcher)
 	if cfg.Server.AdminListen != "" {
 		s.admin = &http.Server{Addr: cfg.Server.AdminListen, Handler: s.adminSurface(), ReadHeaderTimeout: 10 * time.Second}

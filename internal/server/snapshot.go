@@ -47,6 +47,7 @@ func newSnapshot(cfg *config.Config, identities *cloud.Set) (*gateway.Snapshot, 
 func newProvider(c *config.Provider, identities *cloud.Next) (*provider.Provider, error) {
 	out := provider.Config{
 		Name: c.Name, Format: c.Format, BaseURL: c.BaseURL, Region: c.Region, ModelRegions: c.RegionsOfModels(),
+		Project: c.Project, Location: c.Location,
 		CredentialFile: c.CredentialFile, CAFile: c.CAFile, AllowStoredObjects: c.AllowStoredObjects, HTTP2: c.HTTP2, Standard: c.Transport == config.TransportStandard,
 		Paths: c.Paths, Allow: c.Allow, AllowQuery: c.AllowQuery, Headers: c.Headers,
 		Timeouts:     provider.Timeouts(c.Timeouts),

@@ -232,6 +232,16 @@ func (f *Fields) Insert(text string) Edit {
 	return Edit{Span: Span{f.first, f.first}, Text: []byte(text)}
 }
 
+// Replace is the edit that puts a member in the place of another. The text is the
+// whole member; an edit of nothing where there is no member called name.
+func (f *Fields) Replace(name, text string) Edit {
+	kept, ok := f.get(name)
+	if !ok {
+		return Edit{}
+	}
+	return Edit{Span: kept.whole, Text: []byte(text)}
+}
+
 // Remove is the edit that takes the member called name out of the body, with
 // the comma that parts it from its neighbour; an edit of nothing when there is
 // no such member. One body can lose one member only: the commas of two

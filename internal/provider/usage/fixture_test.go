@@ -335,7 +335,7 @@ func TestEveryReaderHasFixtures(t *testing.T) {
 			t.Errorf("%s does not say where its shape is from", f.name)
 		}
 	}
-	neverStreamed := map[*usage.Reader]bool{usage.Predictions: true, usage.Prediction: true, usage.Video: true, usage.Recording: true}
+	neverStreamed := map[*usage.Reader]bool{usage.Predictions: true, usage.VertexPredictions: true, usage.Prediction: true, usage.Video: true, usage.Recording: true}
 	check := func(format, path string, reader *usage.Reader) {
 		if reader != nil && (!whole[reader] || !streamed[reader] && !neverStreamed[reader]) {
 			t.Errorf("%s %s is read by %s: whole %v, streamed %v", format, path, reader, whole[reader], streamed[reader])

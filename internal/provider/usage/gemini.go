@@ -30,6 +30,8 @@ func gemini(r *reading, doc *document) {
 			r.state(&candidates, v)
 		case "thoughtsTokenCount":
 			r.set(&thoughts, v)
+		case "trafficType":
+			word(&r.usage.ServiceTier, gjson.Result{Str: trafficTier(text(v))})
 		case "toolUsePromptTokenCount":
 			r.set(&tools, v)
 		case "promptTokensDetails", "toolUsePromptTokensDetails":
