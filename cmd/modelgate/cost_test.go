@@ -75,3 +75,35 @@ func (b *bench) wantCost(t *testing.T, path, body, cost string, tokens int) {
 		t.Errorf("want %s and ok in %s\nanswer: %s", want, rows, answer)
 	}
 }
+
+// TestCostHeaderIsTheRowOfTheCall asks for the cost of calls, in the header and in
+// the trailer, of both servers, and finds it in their rows.
+func TestCostHeaderIsTheRowOfTheCall(t *testing.T) {
+	t.Parallel()
+	for _, server := range []string{"http: fast", "http: standard"} {
+		t.Run(server, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t, testkit.GatewayOptions{Server: server})
+			for i := range 12 {
+				stream, te := i%2 == 1, i%4 == 1
+				body := fmt.Sprintf(`{"model":"openai/gpt-5-mini","stream":%v,"messages":[{"role":"user","content":"one [[words=%d]]"}]}`, stream, i+1)
+				headers := []string{"X-Gateway-Cost", "1"}
+				if te {
+					headers = append(headers, "TE", "trailers")
+				}
+				resp, answer := b.post(t, "/v1/chat/completions", body, headers...)
+				if resp.StatusCode != 200 {
+					t.Fatalf("%d %s", resp.StatusCode, answer)
+				}
+				told := resp.Header.Get("X-Gateway-Cost-Usd") + resp.Trailer.Get("X-Gateway-Cost-Usd")
+				if want := !stream || te; (told != "") != want {
+					t.Errorf("stream %v, trailers %v: header %v, trailer %v", stream, te, resp.Header, resp.Trailer)
+				}
+				_, row := b.get(t, "/gw/usage?id="+resp.Header.Get("X-Gateway-Request-Id"))
+				if told != "" && !strings.Contains(row, `"cost_usd":`+told+",") {
+					t.Errorf("%s was told of %s", told, row)
+				}
+			}
+		})
+	}
+}

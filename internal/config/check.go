@@ -70,6 +70,7 @@ func (t *Telemetry) check(d *document) {
 func (s *Server) check(d *document) {
 	checkAddress(d, "server.listen", s.Listen)
 	oneOf(d, "server.http", s.HTTP, ServerFast, ServerStandard)
+	oneOf(d, "server.cost_headers", s.CostHeaders, CostHeadersOnRequest, CostHeadersOff)
 	if s.AdminListen != "" {
 		checkAddress(d, "server.admin_listen", s.AdminListen)
 		d.faultIf(s.AdminListen == s.Listen && !strings.HasSuffix(s.Listen, ":0"), "server.admin_listen", "must differ from listen; leave it empty to have metrics on the main listener")

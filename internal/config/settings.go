@@ -120,6 +120,11 @@ type Server struct {
 	// gateway itself speaks TLS it is always `standard`.
 	HTTP ServerHTTP `yaml:"http"`
 
+	// Whether answers to calls say what they cost. `on_request`: where the request
+	// has the header `X-Gateway-Cost: 1` and the key the scope stats:read. `off`:
+	// never.
+	CostHeaders CostHeaders `yaml:"cost_headers"`
+
 	// Whether calls that are ready to be written yield to each other while the
 	// processors are busy, and background work yields to calls. Off, a call costs
 	// about a tenth more under load, and waits for background work by up to
@@ -141,6 +146,7 @@ func (s *Server) setDefaults() {
 	s.DrainDelay = 5 * time.Second
 	s.HTTP = ServerFast
 	s.CooperativeYield = true
+	s.CostHeaders = CostHeadersOnRequest
 }
 
 // ServerHTTP is an HTTP server.

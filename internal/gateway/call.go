@@ -57,6 +57,7 @@ type call struct {
 	cut       bool  // it broke off, or its END failed
 	marks     marks
 	guessed   bool // its usage is not what the reply stated
+	tells     bool // the answer says what it costs
 
 	made     *modelgate.NewJob
 	jobUsage modelgate.Usage // that it will probably have

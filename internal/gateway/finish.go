@@ -50,6 +50,9 @@ func (g *Gateway) recordEnd(c *call) {
 			c.cut = true // nobody may hold an answer that is not in the books
 			g.Log.Error("usage could not be made durable", "request_id", c.id.String(), "error", err)
 		}
+		if c.tells && !c.cut {
+			c.tellCost(&end)
+		}
 		g.Metrics.done(c, &end)
 		g.trace(c, &end)
 	}()

@@ -76,6 +76,9 @@ type Options struct {
 	// Memory bounds the memory of request bodies; nil has no bound.
 	Memory *httpx.MemoryQuota
 
+	// NoCostHeaders ignores requests for the cost of a call on its answer.
+	NoCostHeaders bool
+
 	// MaxDrain replies at once are read on after their clients have left,
 	// each for DrainFor at most; 256 and 60 s.
 	MaxDrain int

@@ -50,6 +50,9 @@ func (g *Gateway) passCreation(c *call, resp *http.Response) {
 		return
 	}
 	c.replyHeaders(a.provider, resp.Header)
+	if c.tells = g.asksCost(c); c.tells {
+		g.recordEnd(c)
+	}
 	c.w.WriteHeader(resp.StatusCode)
 	g.deliver(&streamCopy{call: c, resp: resp}, raw, false)
 }

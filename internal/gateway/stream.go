@@ -73,16 +73,25 @@ func (g *Gateway) streamReply(c *call, resp *http.Response) {
 	c.forbidRetry(resp.StatusCode)
 	c.status = resp.StatusCode
 	c.stall.replyBegan(a.provider.Timeouts().Idle, g.Stuck)
+	if c.tells = g.asksCost(c); c.tells {
+		g.passWithCost(&p)
+		return
+	}
 	if p.costs.Plain() && length > 0 && length <= copyBuffer {
 		g.passWhole(&p, length)
 		return
 	}
 	c.w.WriteHeader(resp.StatusCode)
-	if body, ok := resp.Body.(interface{ Attend(ready func() bool) }); ok && c.stream {
-		body.Attend(func() bool { return g.passRead(&p) })
+	g.passRest(&p)
+}
+
+// passRest passes on what is still to come of a reply.
+func (g *Gateway) passRest(p *streamCopy) {
+	if body, ok := p.resp.Body.(interface{ Attend(ready func() bool) }); ok && p.stream {
+		body.Attend(func() bool { return g.passRead(p) })
 		return
 	}
-	for g.passRead(&p) {
+	for g.passRead(p) {
 	}
 }
 

@@ -121,7 +121,7 @@ func (h *head) take(name, value string) (keep, plain bool) {
 		return false, h.length >= 0
 	case "Connection":
 		return true, strings.EqualFold(value, "keep-alive")
-	case "Transfer-Encoding", "Trailer", "Upgrade", "Expect", "Pragma": // net/http does something about these
+	case "Transfer-Encoding", "Trailer", "Te", "Upgrade", "Expect", "Pragma": // net/http does something about these
 		return false, false
 	}
 	return true, true

@@ -201,10 +201,10 @@ func privateHeader(name string) bool {
 		"Strict-Transport-Security", "Content-Security-Policy", "Content-Security-Policy-Report-Only", "Permissions-Policy", "Feature-Policy",
 		"Clear-Site-Data", "Nel", "Report-To", "Reporting-Endpoints", "Public-Key-Pins", "Public-Key-Pins-Report-Only", "Expect-Ct",
 		"Service-Worker-Allowed", "Origin-Agent-Cluster", "Accept-Ch", "Critical-Ch", "Set-Login", "Speculation-Rules",
-		// The gateway is who a client authenticates to.
+		// The gateway is who a client authenticates to, and who says what a call costs.
 		"Www-Authenticate", "Authentication-Info", "Proxy-Authentication-Info",
 		"X-Ms-Deployment-Name", "X-Ms-Region", "Azureml-Model-Session",
-		"X-Gateway-Request-Id":
+		"X-Gateway-Request-Id", "X-Gateway-Cost-Usd", "X-Gateway-Parse-Status":
 		return true
 	}
 	for _, prefix := range [...]string{"X-Ratelimit-", "Anthropic-Ratelimit-", "Cf-", "Access-Control-", "Cross-Origin-", "X-Ms-Spillover-"} {

@@ -23,7 +23,7 @@ const (
 // exposedHeaders are what a page may read of an answer beside what browsers
 // show it anyway.
 func exposedHeaders() []string {
-	list := []string{"X-Gateway-Request-Id", "Retry-After", "X-Should-Retry", "RateLimit", "RateLimit-Policy", "X-Gateway-Ignored-Parameters"}
+	list := []string{"X-Gateway-Request-Id", "Retry-After", "X-Should-Retry", "RateLimit", "RateLimit-Policy", "X-Gateway-Ignored-Parameters", "X-Gateway-Cost-Usd", "X-Gateway-Parse-Status"}
 	for _, figure := range []string{"Limit", "Remaining", "Reset"} {
 		list = append(list, "RateLimit-"+figure, "X-RateLimit-"+figure, "X-RateLimit-"+figure+"-Requests", "X-RateLimit-"+figure+"-Tokens")
 	}

@@ -203,6 +203,7 @@ func (s *Server) mount(cfg *config.Config) error {
 		Live: s.snapshot.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
 		Metrics: gateway.NewMetrics(s.metrics), MaxBody: maxBody, Memory: quota, Budgets: s.budgets, Tracing: s.openTracing(cfg),
 		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(), Writes: s.batcher,
+		NoCostHeaders: cfg.Server.CostHeaders == config.CostHeadersOff,
 	})
 	client, checkout := newProcessor(cfg), newCheckout(cfg)
 	s.exporter = s.newExporter(client)

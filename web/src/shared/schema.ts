@@ -1897,6 +1897,10 @@ export interface components {
         Answer: {
             headers: {
                 "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                /** @description What the call costs, for a key bound to a sub-account what is billed; where it was asked for. */
+                "X-Gateway-Cost-Usd"?: string;
+                /** @description How completely its usage is known, as in the usage row; where it was asked for. */
+                "X-Gateway-Parse-Status"?: string;
                 [name: string]: unknown;
             };
             content: {

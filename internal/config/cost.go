@@ -10,3 +10,12 @@ type Focus struct {
 	// Default: as it is named here.
 	ProviderNames map[string]string `yaml:"provider_names"`
 }
+
+// CostHeaders is when answers say what a call costs.
+type CostHeaders string
+
+// The choices.
+const (
+	CostHeadersOnRequest CostHeaders = "on_request"
+	CostHeadersOff       CostHeaders = "off"
+)
