@@ -80,7 +80,7 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 		got.Database, got.Redis = config.Database{}, config.Redis{}
 		want := config.Settings{
 			Server: config.Server{Listen: "127.0.0.1:8080", MaxRequestBytes: 10485760,
-				DataDir: filepath.Join(filepath.Dir(path), "data"), DrainDelay: 5 * time.Second, HTTP: config.ServerFast, CooperativeYield: true,
+				DataDir: filepath.Join(filepath.Dir(path), "data"), DrainDelay: 5 * time.Second, HTTP: config.ServerFast, CooperativeYield: true, CostHeaders: config.CostHeadersOnRequest,
 				CORS: config.CORS{MaxAge: 10 * time.Minute}},
 			Limits:      config.Limits{RequestsPerSecond: 50, Burst: 100, Concurrency: 100},
 			Metering:    config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30, RetentionDays: 400},
@@ -105,6 +105,7 @@ server:
   admin_listen: 127.0.0.1:9464
   tls: {cert_file: tls/cert.pem, key_file: /etc/key.pem}
   http: standard
+  cost_headers: "off"
   cooperative_yield: false
   trusted_proxies: [private, 203.0.113.0/24]
   cors: {origins: ["https://app.example"], max_age: 1h}
@@ -117,6 +118,7 @@ alerts: {webhook_url: "https://ops.example/hook", secret: whsec_c2VjcmV0}
 master_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=
 previous_master_keys: [MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=]
 telemetry: {otlp_endpoint: "http://127.0.0.1:4318", sample_percent: 5}
+focus: {issuer_name: ACME, provider_names: {openai: OpenAI}}
 processor:
   base_url: http://127.0.0.1:12111
   api_key: sk_live_1
@@ -158,7 +160,7 @@ func TestEverySetting(t *testing.T) {
 	want := config.Settings{
 		Server: config.Server{Listen: ":9090", BaseURL: "https://gate.example", MaxRequestBytes: 20 << 20, DataDir: "/var/lib/modelgate",
 			AdminListen: "127.0.0.1:9464", TLS: config.TLS{CertFile: filepath.Join(dir, "tls/cert.pem"), KeyFile: "/etc/key.pem"},
-			HTTP:           config.ServerStandard,
+			HTTP: config.ServerStandard, CostHeaders: config.CostHeadersOff,
 			TrustedProxies: []string{"private", "203.0.113.0/24"}, CORS: config.CORS{Origins: []string{"https://app.example"}, MaxAge: time.Hour}},
 		Database:           config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate"), Pooler: config.PoolerTransaction},
 		Redis:              config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
@@ -169,6 +171,7 @@ func TestEverySetting(t *testing.T) {
 		MasterKey:          config.NewSecret("MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE="),
 		PreviousMasterKeys: []config.Secret{config.NewSecret("MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=")},
 		Telemetry:          config.Telemetry{OTLPEndpoint: "http://127.0.0.1:4318", SamplePercent: 5},
+		Focus:              config.Focus{IssuerName: "ACME", ProviderNames: map[string]string{"openai": "OpenAI"}},
 		Processor: config.Processor{BaseURL: "http://127.0.0.1:12111", APIKey: config.NewSecret("sk_live_1"),
 			WebhookSecret:          config.NewSecret("whsec_0123456789abcdef"),
 			PreviousWebhookSecrets: []config.Secret{config.NewSecret("whsec_fedcba9876543210")},
