@@ -29,19 +29,41 @@ func TestCatalogImport(t *testing.T) {
 	}
 	write("2")
 	stdout, stderr, code := run()
-	if code != 0 || !strings.Contains(stdout, "@@ openai/gpt-7\n") || strings.Contains(stdout, "gpt-5-mini") || !strings.Contains(stdout, "Nothing is changed yet") {
+	if code != 0 || !strings.Contains(stdout, "Not approved: openai/gpt-7: input: only models.dev states 2; output: only models.dev states 4 (--approve all, or openai/gpt-7)\n") ||
+		strings.Contains(stdout, "gpt-5-mini") || !strings.Contains(stdout, "Nothing is changed: ") {
+		t.Fatalf("exit %d\n%s%s", code, stdout, stderr)
+	}
+	if stdout, _, code = run("--write"); code != 0 || strings.Contains(stdout, "Written") {
+		t.Errorf("one list wrote a price: exit %d\n%s", code, stdout)
+	}
+	if stdout, stderr, code = run("--approve", "all"); code != 0 || !strings.Contains(stdout, "@@ openai/gpt-7\n") || !strings.Contains(stdout, "Nothing is changed yet") {
 		t.Fatalf("exit %d\n%s%s", code, stdout, stderr)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "catalog.d")); err == nil {
 		t.Error("a review has written something")
 	}
-	if stdout, stderr, code = run("--write", "--provider", "openai"); code != 0 || !strings.Contains(stdout, "Written to") {
+	if stdout, stderr, code = run("--write", "--provider", "openai", "--approve", "openai/gpt-7"); code != 0 || !strings.Contains(stdout, "Written to") {
 		t.Fatalf("exit %d\n%s%s", code, stdout, stderr)
 	}
 	write("2.5")
-	if stdout, _, _ = run("--write"); !strings.Contains(stdout, "-    input: 2\n+    input: 2.5\n") {
+	if stdout, _, _ = run("--write", "--approve", "all"); !strings.Contains(stdout, "-    input: 2\n") || !strings.Contains(stdout, "+    input: 2.5\n") {
 		t.Errorf("the change is shown as\n%s", stdout)
 	}
+	check := func() (string, int) {
+		stdout, _, code := b.Run("catalog", "check", "--config", b.ConfigFile, "--from", list, "--json")
+		return strings.Join(strings.Fields(stdout), ""), code
+	}
+	if found, code := check(); code != 1 || !strings.Contains(found, `"openai/gpt-5-mini"`) || strings.Contains(found, "gpt-7") {
+		t.Errorf("check: exit %d\n%s", code, found)
+	}
+	write("9")
+	if stdout, _, _ = run("--write", "--approve", "all"); !strings.Contains(stdout, "input moves from 2.5 to 9 (--approve openai/gpt-7)") {
+		t.Errorf("a price that moves far:\n%s", stdout)
+	}
+	if found, code := check(); code != 1 || !strings.Contains(found, `"ours":"2.5","lists":[{"name":"models.dev","value":"9"}],"finding":"differs"`) {
+		t.Errorf("check: exit %d\n%s", code, found)
+	}
+	write("2.5")
 	if stdout, _, _ = run(); stdout != "No change.\n" {
 		t.Errorf("no change is shown as\n%s", stdout)
 	}

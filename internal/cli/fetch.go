@@ -2,9 +2,12 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -14,15 +17,21 @@ import (
 )
 
 const (
-	fetchTimeout = 2 * time.Minute
+	fetchTimeout = 30 * time.Second
 	// maxList bounds a price list, in bytes: today's have about five million.
-	maxList = 64 << 20
+	maxList = 16 << 20
 )
+
+// errInsecure refuses an address that others on the way could answer for.
+var errInsecure = errors.New("a price list is fetched with https only; download it by other means and name the file")
 
 // readList reads a price list from a file or from an address.
 func (a *app) readList(ctx context.Context, from string) ([]byte, error) {
 	if !strings.HasPrefix(from, "https://") && !strings.HasPrefix(from, "http://") {
 		return os.ReadFile(from)
+	}
+	if !secure(from) {
+		return nil, fmt.Errorf("%s: %w", from, errInsecure)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
 	defer cancel()
@@ -30,7 +39,8 @@ func (a *app) readList(ctx context.Context, from string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	resp, err := http.DefaultClient.Do(req)
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	resp, err := client.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("%w; download the list by other means and name the file", err)
 	}
@@ -45,6 +55,16 @@ func (a *app) readList(ctx context.Context, from string) ([]byte, error) {
 		err = fmt.Errorf("%s is larger than %d bytes", from, maxList)
 	}
 	return text, err
+}
+
+// secure reports whether an address is one of https, or of this machine.
+func secure(address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	ip := net.ParseIP(u.Hostname())
+	return u.Scheme == "https" || ip != nil && ip.IsLoopback()
 }
 
 // counted counts what is read.

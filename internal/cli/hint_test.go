@@ -89,6 +89,8 @@ func TestImportFromAnAddress(t *testing.T) {
 			fmt.Fprint(w, priceList)
 		case "/page":
 			fmt.Fprint(w, "<html>")
+		case "/moved":
+			http.Redirect(w, r, "/api.json", http.StatusFound)
 		default:
 			http.NotFound(w, r)
 		}
@@ -100,7 +102,7 @@ func TestImportFromAnAddress(t *testing.T) {
 		t.Fatal(err)
 	}
 	var done imported
-	b.command(t, exitOK, &done, "catalog", "import", "--from", server.URL+"/api.json", "--write")
+	b.command(t, exitOK, &done, "catalog", "import", "--from", server.URL+"/api.json", "--write", "--approve", "all")
 	written, err := os.ReadFile(filepath.Join(b.dir, "catalog.d", "imported.yaml"))
 	if err != nil || !done.Written || !strings.Contains(string(written), "slug: openai/gpt-5-nano") {
 		t.Errorf("%v, %+v\n%s", err, done, written)
@@ -108,6 +110,8 @@ func TestImportFromAnAddress(t *testing.T) {
 	for path, want := range map[string]string{
 		server.URL + "/none":    "modelgate: " + server.URL + "/none answered 404 Not Found\n",
 		server.URL + "/page":    "modelgate: ",
+		server.URL + "/moved":   "modelgate: " + server.URL + "/moved answered 302 Found\n",
+		"http://192.0.2.1/x":    "modelgate: http://192.0.2.1/x: a price list is fetched with https only; download it by other means and name the file\n",
 		"http://127.0.0.1:1/x":  "modelgate: Get \"http://127.0.0.1:1/x\": dial tcp 127.0.0.1:1: connect: connection refused; download the list by other means and name the file\n",
 		b.dir + "/no-such.json": "modelgate: open " + b.dir + "/no-such.json: no such file or directory\n",
 	} {

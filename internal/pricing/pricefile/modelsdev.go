@@ -2,7 +2,6 @@ package pricefile
 
 import (
 	"fmt"
-	"math/big"
 	"slices"
 
 	"github.com/tidwall/gjson"
@@ -63,8 +62,8 @@ func modelsDevPrices(path string, cost gjson.Result, others ...string) (found []
 		name := key.String()
 		at := slices.IndexFunc(modelsDevUnits[:], func(p Price) bool { return p.USD == name })
 		usd := ""
-		if at >= 0 {
-			usd = exact(value)
+		if at >= 0 && value.Type == gjson.Number {
+			usd = exact(value, 1)
 		}
 		_, twice := known[name]
 		switch {
@@ -86,18 +85,6 @@ func modelsDevPrices(path string, cost gjson.Result, others ...string) (found []
 		}
 	}
 	return found, err
-}
-
-// exact is a number as the catalog spells it; "" for what is none, below zero or
-// has more than nine decimals.
-func exact(v gjson.Result) string {
-	text := decimal(v, 1)
-	stated, ok := new(big.Rat).SetString(v.Raw)
-	kept, fine := new(big.Rat).SetString(text)
-	if text == "" || !ok || !fine || stated.Cmp(kept) != 0 {
-		return ""
-	}
-	return text
 }
 
 // modelsDevTiers reads the prices of long prompts, the lowest threshold first.

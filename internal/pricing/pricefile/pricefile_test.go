@@ -1,12 +1,14 @@
 package pricefile
 
 import (
-	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+var today = time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 
 const modelsDevFile = `{
  "openai": {"id": "openai", "name": "OpenAI", "models": {
@@ -27,11 +29,11 @@ const liteLLMFile = `{
 
 func TestRead(t *testing.T) {
 	t.Parallel()
-	got, _, err := Read([]byte(modelsDevFile))
+	got, _, err := Read([]byte(modelsDevFile), today)
 	if err != nil || len(got) != 3 {
 		t.Fatalf("%d entries, %v: %+v", len(got), err, got)
 	}
-	want := Entry{Source: "google", Model: "gemini-2.5-pro", Name: "Gemini 2.5 Pro", Kind: "llm", ContextLength: 1048576, MaxOutput: 65536,
+	want := Entry{List: "models.dev", Source: "google", Model: "gemini-2.5-pro", Name: "Gemini 2.5 Pro", Kind: "llm", ContextLength: 1048576, MaxOutput: 65536,
 		Prices: []Price{{"input", "1.25"}, {"cached_input", "0.31"}, {"output", "10"}},
 		Tiers:  []Tier{{200000, []Price{{"input", "2.5"}, {"cached_input", "0.625"}, {"output", "15"}}}}}
 	if diff := cmp.Diff(want, got[0]); diff != "" {
@@ -40,22 +42,25 @@ func TestRead(t *testing.T) {
 	if got[2].Kind != "embedding" {
 		t.Errorf("%+v", got[2])
 	}
-	got, _, err = Read([]byte(liteLLMFile))
+	got, refused, err := Read([]byte(liteLLMFile), today)
+	if diff := cmp.Diff([]Refused{{"LiteLLM", "openai", "hostile", "input_cost_per_token is no price: 1e999999999"}}, refused); diff != "" {
+		t.Error(diff)
+	}
 	if err != nil || len(got) != 4 {
 		t.Fatalf("%d entries, %v: %+v", len(got), err, got)
 	}
 	for i, want := range []Entry{
-		{Source: "cohere", Model: "rerank-v3.5", Kind: "rerank", Prices: []Price{{"search", "2"}}},
-		{Source: "openai", Model: "gpt-5-mini", Kind: "llm", ContextLength: 272000, MaxOutput: 128000, Prices: []Price{{"input", "0.25"}, {"cached_input", "0.025"}, {"output", "2"}}},
-		{Source: "openai", Model: "tts-1", Kind: "audio", Prices: []Price{{"characters", "15"}}},
-		{Source: "xai", Model: "grok-4", Kind: "llm", Prices: []Price{{"input", "0.546875"}, {"output", "15"}}, Tiers: []Tier{{128000, []Price{{"input", "6"}}}}},
+		{List: "LiteLLM", Source: "cohere", Model: "rerank-v3.5", Kind: "rerank", Prices: []Price{{"search", "2"}}},
+		{List: "LiteLLM", Source: "openai", Model: "gpt-5-mini", Kind: "llm", ContextLength: 272000, MaxOutput: 128000, Prices: []Price{{"input", "0.25"}, {"cached_input", "0.025"}, {"output", "2"}}},
+		{List: "LiteLLM", Source: "openai", Model: "tts-1", Kind: "audio", Prices: []Price{{"characters", "15"}}},
+		{List: "LiteLLM", Source: "xai", Model: "grok-4", Kind: "llm", Prices: []Price{{"input", "0.546875"}, {"output", "15"}}, Tiers: []Tier{{127999, []Price{{"input", "6"}}}}},
 	} {
 		if diff := cmp.Diff(want, got[i]); diff != "" {
 			t.Errorf("%d: %s", i, diff)
 		}
 	}
 	for _, bad := range []string{"", "[]", "{}", `{"a":{"b":1}}`, "{"} {
-		if _, _, err := Read([]byte(bad)); err == nil {
+		if _, _, err := Read([]byte(bad), today); err == nil {
 			t.Errorf("Read(%q) found nothing wrong", bad)
 		}
 	}
@@ -77,7 +82,7 @@ func TestModelsDevPrices(t *testing.T) {
   "x-size": {"cost":{"input":1,"output":2,"tiers":[{"input":3,"tier":{"type":"context"}}]}},
   "x-text": {"cost":{"input":"1","output":2}},
   "x-decimals": {"cost":{"input":0.1234567891,"output":2}}}}}`
-	entries, refused, err := Read([]byte(list))
+	entries, refused, err := Read([]byte(list), today)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,42 +102,14 @@ func TestModelsDevPrices(t *testing.T) {
 		t.Error(diff)
 	}
 	if diff := cmp.Diff([]Refused{
-		{"p", "x-decimals", "cost.input is no price: 0.1234567891"},
-		{"p", "x-member", "cost.per_image is not understood"},
-		{"p", "x-size", "cost.tiers[0].tier.size is no number of tokens"},
-		{"p", "x-text", `cost.input is no price: "1"`},
-		{"p", "x-tier", `cost.tiers[0].tier.type is not understood: "output"`},
-		{"p", "x-tier-member", "cost.tiers[0].surge is not understood"},
+		{"models.dev", "p", "x-decimals", "cost.input is no price: 0.1234567891"},
+		{"models.dev", "p", "x-member", "cost.per_image is not understood"},
+		{"models.dev", "p", "x-size", "cost.tiers[0].tier.size is no number of tokens"},
+		{"models.dev", "p", "x-text", `cost.input is no price: "1"`},
+		{"models.dev", "p", "x-tier", `cost.tiers[0].tier.type is not understood: "output"`},
+		{"models.dev", "p", "x-tier-member", "cost.tiers[0].surge is not understood"},
 	}, refused); diff != "" {
 		t.Error(diff)
-	}
-}
-
-func TestCatalogAndDiff(t *testing.T) {
-	t.Parallel()
-	entries, _, err := Read([]byte(modelsDevFile))
-	if err != nil {
-		t.Fatal(err)
-	}
-	providers := []Provider{{"openai", "openai", "openai"}, {"gemini", "google", "google"}}
-	none := func(string) bool { return false }
-	first := Catalog(entries, providers, none)
-	if !Owned(first) || !Owned(nil) || Owned([]byte("- slug: a/b\n")) {
-		t.Error("which files may be written anew")
-	}
-	all := Diff(nil, first)
-	if strings.Count(all, "@@ ") != 3 || strings.Contains(all, "\n-") || !strings.Contains(all, "+      - {above: 200000, input: 2.5, cached_input: 0.625, output: 15}") {
-		t.Error(all)
-	}
-	entries[1].Prices[2].USD = "2.4"
-	second := Catalog(slices.Delete(entries, 2, 3), providers, func(slug string) bool { return slug == "google/gemini-2.5-pro" })
-	want := "@@ google/gemini-2.5-pro\n-"
-	change := Diff(first, second)
-	if !strings.HasPrefix(change, want) || !strings.Contains(change, "\n-    output: 2\n+    output: 2.4\n") || !strings.Contains(change, "\n     cached_input: 0.025\n") {
-		t.Error(change)
-	}
-	if d := Diff(second, second); d != "" {
-		t.Errorf("no change is shown as %s", d)
 	}
 }
 
@@ -141,17 +118,25 @@ func TestCatalogAndDiff(t *testing.T) {
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(modelsDevFile))
 	f.Add([]byte(liteLLMFile))
+	f.Add([]byte(genaiFile))
+	f.Add([]byte(openRouterFile))
 	f.Add([]byte(`{"a":{"models":{"b\n- slug: evil/x":{"cost":{"input":1}}}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		entries, _, err := Read(text)
+		entries, _, err := Read(text, today)
 		if err != nil {
 			return
 		}
 		var providers []Provider
 		for _, e := range entries {
-			providers = append(providers, Provider{"p", e.Source, "p"})
+			providers = append(providers, Provider{Name: "p", Sources: []string{e.Source}, Author: "p"})
 		}
-		out := string(Catalog(entries, providers, func(string) bool { return false }))
+		var changes []*Change
+		for _, m := range Match(entries, providers) {
+			if c := m.Compare(nil); c != nil {
+				changes = append(changes, c)
+			}
+		}
+		out := string(Catalog(nil, changes, today, "x"))
 		for _, line := range strings.Split(out, "\n") {
 			if slug, ok := strings.CutPrefix(line, "- slug: "); ok && !slugged.MatchString(slug) {
 				t.Errorf("line %q", line)

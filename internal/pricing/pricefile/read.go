@@ -1,7 +1,10 @@
-// Package pricefile reads the public lists of model prices, models.dev's
-// api.json and LiteLLM's model_prices_and_context_window.json, and writes what
-// they say as a catalog file that a person reviews. Nothing here runs while
-// the service does: a public list is no authority on what is billed.
+// Package pricefile reads the public lists of model prices (models.dev, LiteLLM,
+// genai-prices and OpenRouter), says where they agree, and writes what they say
+// as a catalog file. Nothing here runs while the service does: a public list is no
+// authority on what is billed.
+//
+// Numbers are decimals and are never rounded: a model of which a list states a
+// price that the catalog cannot hold is refused by name.
 package pricefile
 
 import (
@@ -12,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/tidwall/gjson"
 
@@ -20,6 +24,7 @@ import (
 
 // Entry is a model of a list.
 type Entry struct {
+	List          string // the list's name, such as models.dev
 	Source        string // the list's name of the provider
 	Model         string // the provider's own id
 	Name          string // what people call it, "" where the list does not say
@@ -29,6 +34,7 @@ type Entry struct {
 	Created       string // a day, 2026-01-31; anything else is unknown
 	Prices        []Price
 	Tiers         []Tier
+	Variants      []Variant
 }
 
 // Price is what a unit costs, as the catalog spells both.
@@ -36,6 +42,7 @@ type Price struct{ Unit, USD string }
 
 // Refused is a model of a list whose price is not understood.
 type Refused struct {
+	List   string `json:"list"`
 	Source string `json:"source"`
 	Model  string `json:"model"`
 	Reason string `json:"reason"` // names the member
@@ -47,39 +54,53 @@ type Tier struct {
 	Prices []Price
 }
 
-// Read reads a list of either kind, which it recognizes. Models without a
-// price are left out, and so are those of models.dev whose price has a member
-// that is not understood: these are listed.
-func Read(text []byte) (entries []Entry, refused []Refused, err error) {
-	if !gjson.ValidBytes(text) {
+// Variant is a price of a service tier, for prompts of more than so many tokens.
+type Variant struct {
+	ServiceTier string
+	Above       int64
+	Prices      []Price
+}
+
+const (
+	// mostRefused is the part of a list's models, in percent, beyond which the list
+	// as a whole is not what it seems.
+	mostRefused = 5
+	// fewRefused are refused of any list without that.
+	fewRefused = 100
+)
+
+// Read reads a list of any of the four shapes, which it recognizes by its content.
+// Models without a price are left out, and so are those whose price is not
+// understood: these are listed. today decides which of dated prices hold.
+func Read(text []byte, today time.Time) (entries []Entry, refused []Refused, err error) {
+	if tooDeep(text) || !gjson.ValidBytes(text) {
 		return nil, nil, errors.New("the price list is no JSON")
 	}
-	root := gjson.ParseBytes(text)
-	if wrapped := root.Get("providers"); wrapped.IsObject() {
-		root = wrapped
-	}
-	known := false
-	root.ForEach(func(key, value gjson.Result) bool {
+	name := ""
+	add := func(list, source, model string, e Entry, err error) {
+		name = list
+		e.List = list
 		switch {
-		case value.Get("models").IsObject():
-			known = true
-			value.Get("models").ForEach(func(id, m gjson.Result) bool {
-				e, err := modelsDev(key.String(), id.String(), m)
-				if err != nil {
-					refused = append(refused, Refused{key.String(), id.String(), err.Error()})
-				} else {
-					entries = appendPriced(entries, e)
-				}
-				return true
-			})
-		case value.Get("litellm_provider").Type == gjson.String:
-			known = true
-			entries = appendPriced(entries, liteLLM(key.String(), value))
+		case err != nil:
+			refused = append(refused, Refused{list, source, model, err.Error()})
+		case len(e.Prices) > 0 && e.Kind != "" && e.Model != "":
+			entries = append(entries, e)
 		}
-		return true
-	})
-	if !known {
-		return nil, nil, errors.New("the price list is neither models.dev's api.json nor LiteLLM's model_prices_and_context_window.json")
+	}
+	root := gjson.ParseBytes(text)
+	switch data := root.Get("data"); {
+	case root.IsArray():
+		genaiPrices(root, today, add)
+	case data.IsArray() && data.Get("0.pricing").IsObject():
+		openRouter(data, add)
+	default:
+		byName(root, add)
+	}
+	if name == "" {
+		return nil, nil, errors.New("not a known price list: expected models.dev, LiteLLM, OpenRouter or genai-prices")
+	}
+	if n := len(refused); n > fewRefused && n*100 > mostRefused*(n+len(entries)) {
+		return nil, nil, fmt.Errorf("%d of %d models of %s are not understood, such as %s: %s", n, n+len(entries), name, refused[0].Model, refused[0].Reason)
 	}
 	slices.SortStableFunc(entries, func(a, b Entry) int {
 		return cmp.Or(cmp.Compare(a.Source, b.Source), cmp.Compare(a.Model, b.Model))
@@ -90,11 +111,52 @@ func Read(text []byte) (entries []Entry, refused []Refused, err error) {
 	return entries, refused, nil
 }
 
-func appendPriced(entries []Entry, e Entry) []Entry {
-	if len(e.Prices) == 0 || e.Kind == "" || e.Model == "" {
-		return entries
+// adder takes a model of a list, or why it is not understood.
+type adder func(list, source, model string, e Entry, err error)
+
+// byName reads the lists that are objects: models.dev's by provider, LiteLLM's by
+// model.
+func byName(root gjson.Result, add adder) {
+	if wrapped := root.Get("providers"); wrapped.IsObject() {
+		root = wrapped
 	}
-	return append(entries, e)
+	root.ForEach(func(key, value gjson.Result) bool {
+		switch {
+		case value.Get("models").IsObject():
+			value.Get("models").ForEach(func(id, m gjson.Result) bool {
+				e, err := modelsDev(key.String(), id.String(), m)
+				add("models.dev", key.String(), id.String(), e, err)
+				return true
+			})
+		case value.Get("litellm_provider").Type == gjson.String && key.String() != "sample_spec":
+			e, err := liteLLM(key.String(), value)
+			add("LiteLLM", value.Get("litellm_provider").String(), key.String(), e, err)
+		}
+		return true
+	})
+}
+
+// maxDepth bounds the nesting of a list, which its parser follows by recursion.
+const maxDepth = 32
+
+func tooDeep(text []byte) bool {
+	depth, quoted := 0, false
+	for i := 0; i < len(text); i++ {
+		switch c := text[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{', c == '[':
+			if depth++; depth > maxDepth {
+				return true
+			}
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return false
 }
 
 // modelsDevKind tells kinds by what a model gives back.
@@ -118,98 +180,52 @@ func modelsDevKind(m gjson.Result) modelgate.ModelKind {
 	return ""
 }
 
-// liteLLM reads a model of LiteLLM's list: USD per token, and others.
-func liteLLM(name string, m gjson.Result) Entry {
-	source := m.Get("litellm_provider").String()
-	e := Entry{
-		Source: source, Model: strings.TrimPrefix(name, source+"/"), Kind: liteLLMKinds[m.Get("mode").String()],
-		ContextLength: count(m.Get("max_input_tokens")), MaxOutput: count(m.Get("max_output_tokens")),
-	}
-	const million, thousand = 1_000_000, 1_000
-	tokens := []Price{
-		{"input", "input_cost_per_token"}, {"cached_input", "cache_read_input_token_cost"}, {"cache_write", "cache_creation_input_token_cost"},
-		{"cache_write_1h", "cache_creation_input_token_cost_above_1hr"}, {"output", "output_cost_per_token"},
-		{"reasoning", "output_cost_per_reasoning_token"},
-		{"audio_input", "input_cost_per_audio_token"}, {"audio_output", "output_cost_per_audio_token"},
-	}
-	e.Prices = slices.Concat(
-		prices(m, million, tokens),
-		prices(m, million, []Price{{"characters", "input_cost_per_character"}}),
-		prices(m, thousand, []Price{{"search", "input_cost_per_query"}}),
-		prices(m, 1, []Price{{"image", "output_cost_per_image"}, {"second", "output_cost_per_second"}}),
-	)
-	if e.Kind == modelgate.Audio && !slices.ContainsFunc(e.Prices, func(p Price) bool { return p.Unit == "second" }) {
-		e.Prices = append(e.Prices, prices(m, 1, []Price{{"second", "input_cost_per_second"}})...)
-	}
-	for _, above := range thresholds(m) {
-		suffix := fmt.Sprintf("_above_%dk_tokens", above/1000)
-		long := slices.Clone(tokens)
-		for i := range long {
-			long[i].USD += suffix
-		}
-		if found := prices(m, million, long); len(found) > 0 {
-			e.Tiers = append(e.Tiers, Tier{above, found})
-		}
-	}
-	if e.Kind == modelgate.Embedding || e.Kind == modelgate.Rerank {
-		e.Prices = slices.DeleteFunc(e.Prices, func(p Price) bool { return p.Unit == "output" && p.USD == "0" || p.Unit == "input" && p.USD == "0" })
-	}
-	return e
+// member is a member of a list, and the unit whose price it states.
+type member struct {
+	unit, name string
+	factor     int64 // what the price is for, over what the unit's is for
 }
 
-// thresholds are the prompt lengths above which a model of LiteLLM's list has
-// prices of their own, the lowest first.
-func thresholds(m gjson.Result) (above []int64) {
-	m.ForEach(func(key, _ gjson.Result) bool {
-		_, rest, found := strings.Cut(key.String(), "_above_")
-		digits, plain := strings.CutSuffix(rest, "k_tokens")
-		n, err := strconv.ParseInt(digits, 10, 32)
-		if found && plain && err == nil && n > 0 && !slices.Contains(above, n*1000) {
-			above = append(above, n*1000)
+// prices reads members, by the path where they stand. Members that are missing or
+// null have no price.
+func prices(path string, m gjson.Result, members []member) (found []Price, err error) {
+	for _, n := range members {
+		value := m.Get(gjson.Escape(n.name))
+		if !value.Exists() || value.Type == gjson.Null {
+			continue
 		}
-		return true
-	})
-	slices.Sort(above)
-	return above
-}
-
-// liteLLMKinds are the kinds of models by their mode in LiteLLM's list.
-var liteLLMKinds = map[string]modelgate.ModelKind{
-	"chat": modelgate.LLM, "completion": modelgate.LLM, "responses": modelgate.LLM,
-	"embedding": modelgate.Embedding, "rerank": modelgate.Rerank,
-	"image_generation": modelgate.Image, "image_edit": modelgate.Image, "video_generation": modelgate.Video,
-	"audio_speech": modelgate.Audio, "audio_transcription": modelgate.Audio,
-}
-
-// prices reads members by their names in the list, given as USD.
-func prices(m gjson.Result, factor int64, names []Price) (found []Price) {
-	for _, n := range names {
-		if usd := decimal(m.Get(n.USD), factor); usd != "" {
-			found = append(found, Price{n.Unit, usd})
+		usd := exact(value, n.factor)
+		if usd == "" {
+			return nil, fmt.Errorf("%s%s is no price: %.40s", path, n.name, value.Raw)
 		}
+		found = append(found, Price{n.unit, usd})
 	}
-	return found
+	return found, nil
 }
 
-// places are the decimals of a price in the catalog.
-const places = 9
-
-// decimal is a number times a factor, rounded to nine decimals without a detour
-// over floating point, because LiteLLM's list has the noise of one; "" for none
-// and for one below zero.
-func decimal(v gjson.Result, factor int64) string {
+// exact is a number, or a text that is one, times a factor as the catalog spells
+// it: at most nine decimals. It is "" for what is none, is below zero, or cannot be
+// held without rounding.
+func exact(v gjson.Result, factor int64) string {
 	const most = 40 // characters; a price has fewer, and an exponent must not grow
-	_, e, _ := strings.Cut(strings.ToLower(v.Raw), "e")
+	text := v.Raw
+	if v.Type == gjson.String {
+		text = v.Str
+	}
+	_, e, _ := strings.Cut(strings.ToLower(text), "e")
 	exponent, _ := strconv.Atoi(e) // 0 without one, and held at the ends of the range
-	if v.Type != gjson.Number || len(v.Raw) > most || exponent > 12 || exponent < -12 {
+	if v.Type != gjson.Number && v.Type != gjson.String || len(text) > most || exponent > 6 || exponent < -18 || strings.ContainsAny(text, "/_xXpP") {
 		return ""
 	}
-	r, ok := new(big.Rat).SetString(v.Raw)
+	r, ok := new(big.Rat).SetString(text)
 	if !ok || r.Sign() < 0 {
 		return ""
 	}
-	text := r.Mul(r, new(big.Rat).SetInt64(factor)).FloatString(places)
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+	spelled := r.Mul(r, new(big.Rat).SetInt64(factor)).FloatString(9)
+	if kept, ok := new(big.Rat).SetString(spelled); !ok || kept.Cmp(r) != 0 {
+		return ""
+	}
+	return strings.TrimSuffix(strings.TrimRight(spelled, "0"), ".")
 }
 
 func count(v gjson.Result) int64 {

@@ -15,11 +15,12 @@ import (
 // head marks a file that was written here and may be written again.
 const head = "# Imported by modelgate catalog import. Review every change: compare prices with the\n# provider's own page before billing by them.\n"
 
-// Provider is a configured provider and what a list calls it.
+// Provider is a configured provider and what lists call it.
 type Provider struct {
-	Name   string // in the configuration
-	Source string // in the list
-	Author string // of slugs, where the model's id has none
+	Name    string   // in the configuration
+	Sources []string // in the lists
+	List    string   // the only list that counts; "" for any
+	Author  string   // of slugs, where the model's id has none
 }
 
 // aliases are, by format, the lists' names of a provider and the author of its
@@ -29,11 +30,11 @@ var aliases = map[string]struct {
 	author  string
 }{
 	"gemini":       {[]string{"google", "gemini"}, "google"},
-	"xai":          {[]string{"xai"}, "x-ai"},
+	"xai":          {[]string{"xai", "x-ai"}, "x-ai"},
 	"mistral":      {[]string{"mistral"}, "mistralai"},
 	"dashscope":    {[]string{"alibaba", "dashscope"}, "alibaba"},
 	"moonshot":     {[]string{"moonshotai", "moonshot"}, "moonshotai"},
-	"zhipu":        {[]string{"zai", "zhipuai"}, "z-ai"},
+	"zhipu":        {[]string{"zai", "zhipuai", "z-ai"}, "z-ai"},
 	"ark":          {[]string{"volcengine", "bytedance"}, "bytedance"},
 	"together":     {[]string{"togetherai", "together_ai"}, "together"},
 	"fireworks":    {[]string{"fireworks-ai", "fireworks_ai"}, "fireworks"},
@@ -61,25 +62,33 @@ func (p Provider) slug(model string) string {
 	return p.Author + "/" + model
 }
 
-// Catalog writes the entries of the providers as a catalog file, by slug.
-// Slugs for which taken is true are left out: another file has them.
-func Catalog(entries []Entry, providers []Provider, taken func(slug string) bool) []byte {
-	blocks := map[string]string{}
-	for _, p := range providers {
-		for _, e := range entries {
-			slug := p.slug(e.Model)
-			if e.Source != p.Source || taken(slug) || !slugged.MatchString(slug) || !plain(e.Model) || blocks[slug] != "" {
-				continue
-			}
-			blocks[slug] = block(slug, p.Name, e)
+// Catalog is a catalog file with approved changes made: models that do not change
+// stay as they are, and none is removed. approvedBy is who approved of what two
+// lists do not agree on.
+func Catalog(before []byte, changes []*Change, today time.Time, approvedBy string) []byte {
+	blocks := blocksOf(before)
+	for _, c := range changes {
+		origin := fmt.Sprintf("lists: [%s], checked: %s", quoted(c.lists, today), today.Format(time.DateOnly))
+		if len(c.Doubts) > 0 {
+			origin += fmt.Sprintf(", approved_by: %q, approved_at: %s", approvedBy, today.Format(time.DateOnly))
 		}
+		blocks[c.Slug] = strings.TrimSpace(block(c.Slug, c.Provider, c.entry(), origin))
 	}
 	var out bytes.Buffer
 	out.WriteString(head)
 	for _, slug := range slices.Sorted(maps.Keys(blocks)) {
-		out.WriteString("\n" + blocks[slug])
+		out.WriteString("\n" + blocks[slug] + "\n")
 	}
 	return out.Bytes()
+}
+
+// quoted are the names of lists with a day.
+func quoted(lists []string, day time.Time) string {
+	var all []string
+	for _, l := range lists {
+		all = append(all, fmt.Sprintf("%q", l+" "+day.Format(time.DateOnly)))
+	}
+	return strings.Join(all, ", ")
 }
 
 // plain reports whether an id can stand in the file as it is.
@@ -87,7 +96,7 @@ func plain(id string) bool {
 	return len(id) <= 256 && !strings.ContainsFunc(id, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r == '$' || r > '~' })
 }
 
-func block(slug, provider string, e Entry) string {
+func block(slug, provider string, e Entry, origin string) string {
 	var b strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
 	line("- slug: %s", slug)
@@ -109,16 +118,29 @@ func block(slug, provider string, e Entry) string {
 	for _, p := range e.Prices {
 		line("    %s: %s", p.Unit, p.USD)
 	}
-	if len(e.Tiers) > 0 {
-		line("    tiers:")
-	}
-	for _, t := range e.Tiers {
-		fields := []string{fmt.Sprintf("above: %d", t.Above)}
-		for _, p := range t.Prices {
+	flow := func(fields []string, prices []Price) {
+		for _, p := range prices {
 			fields = append(fields, p.Unit+": "+p.USD)
 		}
 		line("      - {%s}", strings.Join(fields, ", "))
 	}
+	if len(e.Tiers) > 0 {
+		line("    tiers:")
+	}
+	for _, t := range e.Tiers {
+		flow([]string{fmt.Sprintf("above: %d", t.Above)}, t.Prices)
+	}
+	if len(e.Variants) > 0 {
+		line("    variants:")
+	}
+	for _, v := range e.Variants {
+		fields := []string{"service_tier: " + v.ServiceTier}
+		if v.Above > 0 {
+			fields = append(fields, fmt.Sprintf("above: %d", v.Above))
+		}
+		flow(fields, v.Prices)
+	}
+	line("    origin: {%s}", origin)
 	return b.String()
 }
 
