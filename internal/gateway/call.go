@@ -18,7 +18,8 @@ import (
 // of run fill them, and no step reads what a later one writes.
 type call struct {
 	inbound
-	pass ratelimit.Pass
+	texts *textRatios
+	pass  ratelimit.Pass
 
 	// resolve
 	attribution map[string]string

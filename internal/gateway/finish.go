@@ -57,6 +57,9 @@ func (g *Gateway) recordEnd(c *call) {
 		g.trace(c, &end)
 	}()
 	c.charge(&end)
+	if end.ParseStatus == modelgate.ParseOK && c.meter != nil && c.status < 300 {
+		c.texts.learn(c.caller.ClientID, c.attempts[c.tried].routeName(), c.meter.Delivered(), &end.Usage)
+	}
 	c.bookJob(&end)
 }
 
@@ -146,7 +149,12 @@ func (c *call) usage() (modelgate.Usage, knowledge) {
 	}
 	if c.meter != nil && kind != modelgate.Embedding && kind != modelgate.Rerank {
 		most := c.mostOutput() - (used.CompletionTokens() - used.Output)
-		used.Output = max(used.Output, min(used.Output+usage.EstimateTokens(c.meter.Unstated()), most))
+		text := c.meter.Unstated()
+		shown, hidden := c.texts.estimate(c.caller.ClientID, a.routeName(), text)
+		used.Output = max(used.Output, min(used.Output+shown, most))
+		if text > 0 && used.Reasoning == 0 && seen == usage.Nothing {
+			used.Reasoning = max(min(hidden, most-used.Output), 0)
+		}
 	}
 	if !counted && seen == usage.Nothing && used.Output == 0 {
 		return used, blind

@@ -108,6 +108,7 @@ type Gateway struct {
 	doors    map[string]*door
 	jobs     *jobs.Handler
 	recent   recentUsage
+	texts    textRatios
 	drains   *drains
 	buffers  sync.Pool // of *[copyBuffer]byte
 	timers   sync.Pool // of *stallTimer
@@ -204,7 +205,7 @@ func (g *Gateway) refuse(in *inbound, model *modelgate.Model, err error) {
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, caller *modelgate.Caller, proxied *provider.Provider, resolve func(*call) error) {
 	g.active.Add(1)
 	defer g.active.Done()
-	c := &call{inbound: g.receive(w, r, caller)}
+	c := &call{inbound: g.receive(w, r, caller), texts: &g.texts}
 	c.awsErrors = proxied != nil && proxied.AWSErrors()
 	defer g.finish(c)
 	if err := g.run(c, resolve); err != nil {

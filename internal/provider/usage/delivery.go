@@ -18,6 +18,7 @@ type delivery struct {
 
 	fresh    bool // nothing of the value under way has come
 	channels [channels]int64
+	before   int64 // bytes that figures of the reply cover
 	images   int64 // images begun
 
 	at      deliveryState
@@ -140,7 +141,10 @@ func (d *delivery) bytes() int64 {
 }
 
 // covered forgets the text: the provider has stated its tokens.
-func (d *delivery) covered() { d.channels = [channels]int64{} }
+func (d *delivery) covered() {
+	d.before += d.bytes()
+	d.channels = [channels]int64{}
+}
 
 // restart begins a new JSON value, wherever the last one stopped.
 func (d *delivery) restart() {

@@ -39,6 +39,8 @@ type Meter interface {
 	// Unstated is the text that has come and that the figures of Result do not
 	// cover, in bytes.
 	Unstated() int64
+	// Delivered is all text that has come, in bytes; 0 for what is no text in JSON.
+	Delivered() int64
 	// Close releases what the meter holds. Result stays valid.
 	Close()
 }
@@ -165,6 +167,9 @@ func (c *counter) Output() int64 {
 	}
 	return c.ownOutput() + since
 }
+
+// Delivered is all text that has come.
+func (c *counter) Delivered() int64 { return c.delivery.before + c.delivery.bytes() }
 
 // unstated is the text, in bytes, that a reading of all that has come leaves
 // uncovered.
