@@ -29,7 +29,7 @@ bench: build-optimized ## compare the gateway with a bare proxy, nginx and the p
 	go run ./bench -large -postgres -write docs
 
 bench-peers: build-optimized ## compare the gateway with other products, obtained into a cache (ten minutes)
-	go run ./bench -peers -rounds 5 -write docs
+	go run ./bench -peers -rounds 6 -slice 1s -write docs
 
 bench-ablate: build-optimized ## what the gateway's own HTTP server and client save, each switched off in turn (five minutes)
 	go run ./bench -ablate

@@ -40,18 +40,25 @@ func (a api) header() string {
 func (s *scenario) body(model string) string {
 	stream := ""
 	if s.stream() {
-		stream = `"stream":true,`
+		stream = `"stream":true,"stream_options":{"include_usage":true},`
 	}
-	switch s.API {
-	case apiResponses:
-		return fmt.Sprintf(`{"model":%q,%s"input":%q}`, model, stream, strings.Repeat("word ", s.Body/5))
-	case apiMessages:
-		return fmt.Sprintf(`{"model":%q,%s"max_tokens":100,%s}`, model, stream, s.messages())
-	}
-	if s.stream() {
-		stream += `"stream_options":{"include_usage":true},`
+	if s.Prompt == promptGreeting {
+		return s.greeting(model)
 	}
 	return fmt.Sprintf(`{"model":%q,%s%s}`, model, stream, s.messages())
+}
+
+// greeting is the body of ENTERPILOT's calls: it says in any case whether it
+// wants a stream, and never that it wants usage.
+func (s *scenario) greeting(model string) string {
+	const text = "Say hello for a benchmark test."
+	switch s.API {
+	case apiResponses:
+		return fmt.Sprintf(`{"input":%q,"model":%q,"stream":%t}`, text, model, s.stream())
+	case apiMessages:
+		return fmt.Sprintf(`{"max_tokens":256,"messages":[{"content":%q,"role":"user"}],"model":%q,"stream":%t}`, text, model, s.stream())
+	}
+	return fmt.Sprintf(`{"messages":[{"content":%q,"role":"user"}],"model":%q,"stream":%t}`, text, model, s.stream())
 }
 
 // enterpilot are the six loads of ENTERPILOT's public benchmark of gateways: ten
@@ -60,12 +67,25 @@ func (s *scenario) body(model string) string {
 func enterpilot() []scenario {
 	var out []scenario
 	for a, name := range [...]string{apiChat: "chat", apiResponses: "responses", apiMessages: "messages"} {
-		sc := scenario{Name: "ENTERPILOT, " + name + ", c=10", Connections: 10, Model: modelShort, Body: 60, API: api(a), Rare: api(a) != apiChat}
+		sc := scenario{Name: "ENTERPILOT, " + name + ", c=10", Connections: 10, Model: modelShort, Prompt: promptGreeting, API: api(a), Rare: api(a) != apiChat}
 		stream := sc
 		stream.Name, stream.Model = "ENTERPILOT, "+name+" stream, c=10", modelShortStream
 		out = append(out, sc, stream)
 	}
 	return out
+}
+
+// shortStream is the short answer as a stream of chat completions. Its last
+// chunk has the usage, whether or not a call asks for it.
+func shortStream(words []string) [][]byte {
+	chunk := func(delta, reason, usage string) string {
+		return fmt.Sprintf(`data: {"id":"chatcmpl-bench","object":"chat.completion.chunk","created":1790000000,"model":"sim-short","choices":[{"index":0,"delta":%s,"finish_reason":%s}]%s}`+"\n\n", delta, reason, usage)
+	}
+	events := []string{chunk(`{"role":"assistant","content":""}`, "null", "")}
+	for _, word := range words {
+		events = append(events, chunk(fmt.Sprintf(`{"content":%q}`, word), "null", ""))
+	}
+	return cannedEvents(append(events, chunk("{}", `"stop"`, `,"usage":{"prompt_tokens":25,"completion_tokens":35,"total_tokens":60}`), "data: [DONE]\n\n"))
 }
 
 // The provider's short answer as the other APIs have it.

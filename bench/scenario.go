@@ -39,9 +39,10 @@ var links = [...]string{overPlain: "", overTLS: "tls", overHTTP2: "h2"}
 type prompt int
 
 const (
-	promptText    prompt = iota // one message of Body bytes
-	promptAgent                 // an agent's: tools, calls and results, Body bytes in all
-	promptPicture               // one message with a picture of Body bytes
+	promptText     prompt = iota // one message of Body bytes
+	promptAgent                  // an agent's: tools, calls and results, Body bytes in all
+	promptPicture                // one message with a picture of Body bytes
+	promptGreeting               // a short sentence, whatever Body is
 )
 
 // scenario is one kind of load.
@@ -79,7 +80,7 @@ func (s *scenario) stream() bool {
 }
 
 // saying is what must be in each answer: what the provider said first and last,
-// and what it counted.
+// and what it counted, if the call asks for that.
 func (s *scenario) saying() [][]byte {
 	said := []string{"answer answer", `"completion_tokens":160`}
 	switch {
@@ -88,7 +89,7 @@ func (s *scenario) saying() [][]byte {
 	case s.Model == modelShort:
 		said = []string{"This is a", "cases.", `"completion_tokens":35`}
 	case s.Model == modelShortStream:
-		said = []string{"This ", "cases.", `"completion_tokens":35`, "[DONE]"}
+		said = []string{"This ", "cases.", "[DONE]"}
 	case s.stream():
 		said = []string{"word0 ", "word39 ", `"completion_tokens":40`, "[DONE]"}
 	}

@@ -59,13 +59,13 @@ func newAnswers() answers {
 	return answers{
 		whole: cannedAnswer(strings.Repeat("answer ", 130), 180, 160), stream: cannedStream(words, 180, 40),
 		short:       [...][]byte{cannedAnswer(text, 25, 35), responsesAnswer(text), messagesAnswer(text)},
-		shortStream: [...][][]byte{cannedStream(short, 25, 35), responsesStream(short), messagesStream(short)},
+		shortStream: [...][][]byte{shortStream(short), responsesStream(short), messagesStream(short)},
 	}
 }
 
 // shortWords are a short answer's, with the space behind each.
 func shortWords() []string {
-	return strings.SplitAfter("This is a short answer from a provider that never thinks before it speaks. It has about as many words as replies to simple questions have in most use cases.", " ")
+	return strings.SplitAfter("This is a short answer from a provider that never thinks before it speaks. It has about as many words as replies to simple questions have in most of the everyday use cases.", " ")
 }
 
 // answer writes what a model says. Only the short answers depend on the format.
