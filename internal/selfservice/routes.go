@@ -39,6 +39,7 @@ func extensions() []endpoint {
 		{"GET /v1/models/{slug...}", modelgate.AnyKey, everyone, call((*API).openModel)},
 		{"DELETE /gw/budgets", modelgate.KeysManage, everyone, change((*API).deleteBudget)},
 		{"GET /gw/calls", modelgate.StatsRead, everyone, (*API).calls},
+		{"GET /gw/report", modelgate.StatsRead, everyone, (*API).report},
 		{"GET /gw/series", modelgate.StatsRead, everyone, call((*API).series)},
 		{"GET /gw/focus", modelgate.StatsRead, everyone, (*API).focus},
 		{"POST /gw/processor/events/retry", modelgate.KeysManage, organization, call((*API).retryEvents)},
