@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-full test-agents generate check bench bench-peers bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-prices prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized man check-deploy release check-release clean
+.PHONY: help run test test-short test-full test-agents generate check bench bench-peers bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-prices prove-starter prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized man check-deploy release check-release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -57,6 +57,10 @@ prove-money: build ## budgets that hold at every moment, at full size, and what 
 
 prove-prices: ## what calls cost, against second computations, 100,000 cases each (half an hour)
 	go test ./internal/pricing -count=1 -timeout 1h -rapid.checks 100000 -run 'CostIsExact|BoundIsNeverBelowCost|CostGrowsWithEachUnit|EvidenceCost'
+
+prove-starter: ## the starter catalog against calcPrice of genai-prices, which is fetched from npm (a minute)
+	dir=$$(mktemp -d) && (cd $$dir && npm pack --silent @pydantic/genai-prices@0.1.8 && tar xzf *.tgz) && \
+	go test -count=1 -v -run 'TestStarterCostsWhat' ./internal/config -genai-prices $$dir/package; status=$$?; rm -rf $$dir; exit $$status
 
 prove-scale: ## three instances at 1,000 calls a second lose nothing while everything restarts (two minutes)
 	go test -count=1 -v -timeout 30m -run 'TestScale' ./test/e2e -full
