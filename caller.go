@@ -31,6 +31,10 @@ type Caller struct {
 	// Budgets apply to every call, in the order in which refusals are
 	// answered. A manual-billing client's balance is one of them.
 	Budgets []Budget
+	// RateLimits are those that were set for the caller, its organization,
+	// sub-account and ancestors, in the order of SortRates. They are shared:
+	// nothing changes them.
+	RateLimits []*RateLimit
 
 	decisions *decisions // nil: every decision is made anew
 }

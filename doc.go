@@ -13,6 +13,7 @@
 //	enter      internal/gateway      scope, then rate and concurrency (internal/ratelimit)
 //	resolve    internal/gateway      door: slug → route; proxy: path and body → native model
 //	authorize  internal/gateway      entitlements, region policy
+//	rates      internal/ratelimit    tokens, dollars and more per minute, as the rules in internal/quota say
 //	reserve    internal/budget       money reserved on balance and budgets
 //	forward    internal/gateway      credential of a live provider, streaming copy
 //	meter      internal/provider/usage  usage read out of the bytes as they pass

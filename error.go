@@ -114,7 +114,7 @@ var (
 	ErrTooDeep         = &Error{Forbidden, "keys cannot be issued this far below the reseller's"}
 	ErrOutlives        = &Error{Forbidden, "expires after the issuing key"}
 	ErrResellersBudget = &Error{Forbidden, "set by the reseller"}
-	ErrOperatorsBudget = &Error{Forbidden, "set by the operator"}
+	ErrOperatorsBudget = &Error{Forbidden, "set by the operator"} // or rate limit, as above
 	ErrSelfIssueCap    = &Error{Forbidden, "active key limit reached: revoke a key that is no longer used"}
 	ErrBodyTooLarge    = &Error{TooLarge, "request body too large"}
 	ErrRateLimited     = &Error{RateLimited, "rate limit exceeded"}

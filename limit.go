@@ -20,9 +20,12 @@ type LimitUnit string
 
 // The units. Concurrency is calls at once.
 const (
-	UnitUSD         LimitUnit = "usd"
-	UnitRequests    LimitUnit = "requests"
-	UnitConcurrency LimitUnit = "concurrency"
+	UnitUSD          LimitUnit = "usd"
+	UnitRequests     LimitUnit = "requests"
+	UnitInputTokens  LimitUnit = "input_tokens" // cached ones included
+	UnitOutputTokens LimitUnit = "output_tokens"
+	UnitTokens       LimitUnit = "tokens"
+	UnitConcurrency  LimitUnit = "concurrency"
 )
 
 // LimitState is a limit that binds a caller and how much of it is used, as
@@ -30,10 +33,11 @@ const (
 type LimitState struct {
 	Kind   LimitKind `json:"kind"`
 	Scope  Level     `json:"scope"`
-	ID     string    `json:"id,omitempty"` // of the sub-account or key; "" for scope client
+	ID     string    `json:"id,omitempty"`    // of the sub-account or key; "" for scope client
+	Match  string    `json:"match,omitempty"` // which calls count; "" for all
 	Unit   LimitUnit `json:"unit"`
 	Period Period    `json:"period,omitempty"` // of a budget
-	Window string    `json:"window,omitempty"` // of a rate: "second"
+	Window string    `json:"window,omitempty"` // of a rate: "second" or "minute"
 	Limit  Nano      `json:"limit"`
 	// Used is what is booked and what open calls have reserved. Of a rate it is
 	// what was drawn from the bucket and has not come back.
@@ -59,6 +63,18 @@ func (e *LimitError) Error() string { return e.Err.Error() }
 
 // Unwrap returns the error that the figures are about.
 func (e *LimitError) Unwrap() error { return e.Err }
+
+// RetryError is the refusal of a call that may pass later.
+type RetryError struct {
+	Err   error         // a *LimitError or *Error
+	After time.Duration // more than 0; when the call would pass if nobody else calls
+}
+
+// Error returns the message, without the figures.
+func (e *RetryError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the refusal itself.
+func (e *RetryError) Unwrap() error { return e.Err }
 
 // Sees reports whether the caller may see the figures of a budget. A key that
 // is bound to a sub-account sees those of its sub-account and its own; what

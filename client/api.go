@@ -63,11 +63,6 @@ const (
 	ExportStatusSent    ExportStatus = "sent"
 )
 
-// Defines values for FiguresPercentiles.
-const (
-	FiguresPercentilesExact FiguresPercentiles = "exact"
-)
-
 // Defines values for JobKind.
 const (
 	JobKindAudio JobKind = "audio"
@@ -133,21 +128,34 @@ const (
 	QuotaLimitOwnerSubAccount   QuotaLimitOwner = "sub_account"
 )
 
-// Defines values for QuotaLimitUnit.
-const (
-	QuotaLimitUnitConcurrency QuotaLimitUnit = "concurrency"
-	QuotaLimitUnitRequests    QuotaLimitUnit = "requests"
-	QuotaLimitUnitUSD         QuotaLimitUnit = "usd"
-)
-
 // Defines values for QuotaLimitWindow.
 const (
+	QuotaLimitWindowMinute QuotaLimitWindow = "minute"
 	QuotaLimitWindowSecond QuotaLimitWindow = "second"
 )
 
-// Defines values for ReportRowPercentiles.
+// Defines values for RateLimitOwner.
 const (
-	ReportRowPercentilesExact ReportRowPercentiles = "exact"
+	RateLimitOwnerOperator     RateLimitOwner = "operator"
+	RateLimitOwnerOrganization RateLimitOwner = "organization"
+	RateLimitOwnerReseller     RateLimitOwner = "reseller"
+	RateLimitOwnerSubAccount   RateLimitOwner = "sub_account"
+)
+
+// Defines values for RateUnit.
+const (
+	RateUnitConcurrency  RateUnit = "concurrency"
+	RateUnitInputTokens  RateUnit = "input_tokens"
+	RateUnitOutputTokens RateUnit = "output_tokens"
+	RateUnitRequests     RateUnit = "requests"
+	RateUnitTokens       RateUnit = "tokens"
+	RateUnitUSD          RateUnit = "usd"
+)
+
+// Defines values for RateWindow.
+const (
+	RateWindowMinute RateWindow = "minute"
+	RateWindowSecond RateWindow = "second"
 )
 
 // Defines values for Scope.
@@ -291,34 +299,9 @@ const (
 	RevokeKeyParamsChildrenKeep RevokeKeyParamsChildren = "keep"
 )
 
-// Defines values for ReportParamsInterval.
+// Defines values for DeleteLimitParamsOwner.
 const (
-	ReportParamsIntervalDay   ReportParamsInterval = "day"
-	ReportParamsIntervalHour  ReportParamsInterval = "hour"
-	ReportParamsIntervalMonth ReportParamsInterval = "month"
-	ReportParamsIntervalNone  ReportParamsInterval = "none"
-	ReportParamsIntervalWeek  ReportParamsInterval = "week"
-)
-
-// Defines values for ReportParamsOrder.
-const (
-	ReportParamsOrderCost     ReportParamsOrder = "cost"
-	ReportParamsOrderErrors   ReportParamsOrder = "errors"
-	ReportParamsOrderP95      ReportParamsOrder = "p95"
-	ReportParamsOrderRequests ReportParamsOrder = "requests"
-	ReportParamsOrderTokens   ReportParamsOrder = "tokens"
-)
-
-// Defines values for ReportParamsCompare.
-const (
-	ReportParamsCompareNone     ReportParamsCompare = "none"
-	ReportParamsComparePrevious ReportParamsCompare = "previous"
-)
-
-// Defines values for ReportParamsFormat.
-const (
-	ReportParamsFormatCsv  ReportParamsFormat = "csv"
-	ReportParamsFormatJSON ReportParamsFormat = "json"
+	DeleteLimitParamsOwnerSubAccount DeleteLimitParamsOwner = "sub_account"
 )
 
 // Defines values for SeriesParamsInterval.
@@ -459,17 +442,6 @@ type Customer struct {
 	StripeCustomerID string `json:"stripe_customer_id"`
 }
 
-// Durations In whole milliseconds; null without calls.
-type Durations struct {
-	Mean *int `json:"mean"`
-
-	// P50 Half of the requests took no longer.
-	P50 *int `json:"p50"`
-	P90 *int `json:"p90"`
-	P95 *int `json:"p95"`
-	P99 *int `json:"p99"`
-}
-
 // Entitlement One rule of what may be called. Nothing is allowed by default, and any rule that denies wins.
 type Entitlement struct {
 	// Axis What the rule selects by.
@@ -532,38 +504,6 @@ type ExportEvents struct {
 
 // ExportStatus State of a billing event.
 type ExportStatus string
-
-// Figures defines model for Figures.
-type Figures struct {
-	// BilledUSD The price billed to sub-accounts at their present markups; null without calls of theirs.
-	BilledUSD *json.Number `json:"billed_usd"`
-
-	// CostUSD The cost; for a key bound to a sub-account the price billed.
-	CostUSD json.Number `json:"cost_usd"`
-
-	// Errors Requests that were answered with a status of 400 or more.
-	Errors int `json:"errors"`
-
-	// FirstByteMs In whole milliseconds; null without calls.
-	FirstByteMs Durations `json:"first_byte_ms"`
-
-	// LatencyMs In whole milliseconds; null without calls.
-	LatencyMs Durations `json:"latency_ms"`
-
-	// MarginUSD billed_usd less the cost of these calls; absent for a key bound to a sub-account.
-	MarginUSD *json.Number `json:"margin_usd,omitempty"`
-
-	// Percentiles How percentiles were found.
-	Percentiles FiguresPercentiles `json:"percentiles"`
-	Requests    int                `json:"requests"`
-
-	// Tokens The tokens by kind, those of a model that advised included; together they are total_tokens.
-	Tokens      TokenKinds `json:"tokens"`
-	TotalTokens int        `json:"total_tokens"`
-}
-
-// FiguresPercentiles How percentiles were found.
-type FiguresPercentiles string
 
 // IssuedKey defines model for IssuedKey.
 type IssuedKey struct {
@@ -676,40 +616,8 @@ type Mapping struct {
 
 // Me defines model for Me.
 type Me struct {
-	// APIKey The key itself. This and all that follows is absent while the database does not answer.
-	APIKey *struct {
-		CreatedAt time.Time  `json:"created_at"`
-		ExpiresAt *time.Time `json:"expires_at"`
-		ID        string     `json:"id"`
-
-		// KeyPrefix How the key begins.
-		KeyPrefix string  `json:"key_prefix"`
-		Name      *string `json:"name"`
-	} `json:"api_key,omitempty"`
-
-	// Budgets The budgets of this key alone; in billed amounts where it is bound to a sub-account.
-	Budgets      *[]Budget     `json:"budgets,omitempty"`
 	Entitlements []Entitlement `json:"entitlements"`
-
-	// Limits The rates that bind the key; 0 is unlimited.
-	Limits *struct {
-		Concurrency       int `json:"concurrency"`
-		RequestsPerSecond int `json:"requests_per_second"`
-	} `json:"limits,omitempty"`
-
-	// Organization Whose key it is; absent for a key bound to a sub-account.
-	Organization *struct {
-		ID   string `json:"id"`
-		Name string `json:"name"`
-	} `json:"organization,omitempty"`
-	Scopes []Scope `json:"scopes"`
-
-	// SubAccount The sub-account that the key is bound to.
-	SubAccount *struct {
-		ID   string `json:"id"`
-		Name string `json:"name"`
-		Slug string `json:"slug"`
-	} `json:"sub_account,omitempty"`
+	Scopes       []Scope       `json:"scopes"`
 }
 
 // Model defines model for Model.
@@ -886,6 +794,30 @@ type NewProcessorConfig struct {
 	Enabled bool    `json:"enabled"`
 }
 
+// NewRateLimit defines model for NewRateLimit.
+type NewRateLimit struct {
+	// Burst How much may be used at once after a pause. Absent: as much as limit.
+	Burst *float64 `json:"burst,omitempty"`
+
+	// ID Of the sub-account or key; left out for scope client.
+	ID *string `json:"id,omitempty"`
+
+	// Limit How much may be used in a window, on average: a whole number from 1 to 1000000000, of concurrency to 1000000; of usd an amount of up to nine decimals.
+	Limit float64 `json:"limit"`
+
+	// Match The calls that count: `model:GLOB` (a slug, or provider/model where there is none) or `tag:KEY=VALUE` (a pair of the attribution, percent-encoded; `*` limits each value by itself, nothing stands for calls without the key). Absent: all.
+	Match *string `json:"match,omitempty"`
+
+	// Scope Whose spend a budget bounds.
+	Scope BudgetScope `json:"scope"`
+
+	// Unit Tokens of the input include cached ones; concurrency is calls at once.
+	Unit RateUnit `json:"unit"`
+
+	// Window Absent for concurrency.
+	Window *RateWindow `json:"window,omitempty"`
+}
+
 // NewSubAccount defines model for NewSubAccount.
 type NewSubAccount struct {
 	// Name One that can be seen.
@@ -989,10 +921,13 @@ type QuotaLimit struct {
 	ID   *string        `json:"id,omitempty"`
 	Kind QuotaLimitKind `json:"kind"`
 
-	// Limit Of a balance the sum of its credits; of a rate the requests a second.
+	// Limit Of a balance the sum of its credits; of a rate what may be used in a window.
 	Limit float64 `json:"limit"`
 
-	// Owner Who has set a budget; absent for one's own.
+	// Match The calls that count, where not all do.
+	Match *string `json:"match,omitempty"`
+
+	// Owner Who has set a budget or rate limit; absent for one's own.
 	Owner *QuotaLimitOwner `json:"owner,omitempty"`
 
 	// Period A calendar month or day, UTC.
@@ -1005,8 +940,8 @@ type QuotaLimit struct {
 	// Scope Whose spend a budget bounds.
 	Scope BudgetScope `json:"scope"`
 
-	// Unit Concurrency is calls at once.
-	Unit QuotaLimitUnit `json:"unit"`
+	// Unit Tokens of the input include cached ones; concurrency is calls at once.
+	Unit RateUnit `json:"unit"`
 
 	// Used Spent and reserved by open calls; of a rate what was drawn from the bucket, whose size is the burst.
 	Used float64 `json:"used"`
@@ -1018,69 +953,43 @@ type QuotaLimit struct {
 // QuotaLimitKind defines model for QuotaLimit.Kind.
 type QuotaLimitKind string
 
-// QuotaLimitOwner Who has set a budget; absent for one's own.
+// QuotaLimitOwner Who has set a budget or rate limit; absent for one's own.
 type QuotaLimitOwner string
-
-// QuotaLimitUnit Concurrency is calls at once.
-type QuotaLimitUnit string
 
 // QuotaLimitWindow Of a rate.
 type QuotaLimitWindow string
 
-// Report defines model for Report.
-type Report struct {
-	From time.Time `json:"from"`
+// RateLimit defines model for RateLimit.
+type RateLimit struct {
+	// Burst Absent: as much as limit.
+	Burst *float64 `json:"burst,omitempty"`
 
-	// Previous The totals of the time before, with `compare=previous`.
-	Previous *Figures    `json:"previous"`
-	Rows     []ReportRow `json:"rows"`
-	To       time.Time   `json:"to"`
-	Totals   Figures     `json:"totals"`
+	// ID Of the sub-account or key; absent for scope client.
+	ID    *string `json:"id,omitempty"`
+	Limit float64 `json:"limit"`
+	Match *string `json:"match,omitempty"`
+
+	// Owner Who has set it; absent for one's own. A key bound to a sub-account reads reseller.
+	Owner *RateLimitOwner `json:"owner,omitempty"`
+
+	// Scope Whose spend a budget bounds.
+	Scope BudgetScope `json:"scope"`
+
+	// Unit Tokens of the input include cached ones; concurrency is calls at once.
+	Unit RateUnit `json:"unit"`
+
+	// Window A second is for requests only.
+	Window *RateWindow `json:"window,omitempty"`
 }
 
-// ReportRow defines model for ReportRow.
-type ReportRow struct {
-	// At Where the span begins; null where one span is all of the time.
-	At *time.Time `json:"at"`
+// RateLimitOwner Who has set it; absent for one's own. A key bound to a sub-account reads reseller.
+type RateLimitOwner string
 
-	// BilledUSD The price billed to sub-accounts at their present markups; null without calls of theirs.
-	BilledUSD *json.Number `json:"billed_usd"`
+// RateUnit Tokens of the input include cached ones; concurrency is calls at once.
+type RateUnit string
 
-	// CostUSD The cost; for a key bound to a sub-account the price billed.
-	CostUSD json.Number `json:"cost_usd"`
-
-	// Errors Requests that were answered with a status of 400 or more.
-	Errors int `json:"errors"`
-
-	// FirstByteMs In whole milliseconds; null without calls.
-	FirstByteMs Durations `json:"first_byte_ms"`
-
-	// Group The value of each dimension; empty for calls without one. [] for `other`.
-	Group []string `json:"group"`
-
-	// Label What people call the group: names of keys and sub-accounts.
-	Label []string `json:"label"`
-
-	// LatencyMs In whole milliseconds; null without calls.
-	LatencyMs Durations `json:"latency_ms"`
-
-	// MarginUSD billed_usd less the cost of these calls; absent for a key bound to a sub-account.
-	MarginUSD *json.Number `json:"margin_usd,omitempty"`
-
-	// Other All groups that are not among the largest.
-	Other bool `json:"other"`
-
-	// Percentiles How percentiles were found.
-	Percentiles ReportRowPercentiles `json:"percentiles"`
-	Requests    int                  `json:"requests"`
-
-	// Tokens The tokens by kind, those of a model that advised included; together they are total_tokens.
-	Tokens      TokenKinds `json:"tokens"`
-	TotalTokens int        `json:"total_tokens"`
-}
-
-// ReportRowPercentiles How percentiles were found.
-type ReportRowPercentiles string
+// RateWindow A second is for requests only.
+type RateWindow string
 
 // RetriedEvents defines model for RetriedEvents.
 type RetriedEvents struct {
@@ -1494,6 +1403,25 @@ type RevokeKeyParams struct {
 // RevokeKeyParamsChildren defines parameters for RevokeKey.
 type RevokeKeyParamsChildren string
 
+// DeleteLimitParams defines parameters for DeleteLimit.
+type DeleteLimitParams struct {
+	Scope BudgetScope `form:"scope" json:"scope"`
+
+	// ID Of the sub-account or key; left out for scope client.
+	ID    *string  `form:"id,omitempty" json:"id,omitempty"`
+	Match *string  `form:"match,omitempty" json:"match,omitempty"`
+	Unit  RateUnit `form:"unit" json:"unit"`
+
+	// Window Left out for concurrency.
+	Window *RateWindow `form:"window,omitempty" json:"window,omitempty"`
+
+	// Owner `sub_account`: the one that the sub-account's own keys have set. For keys of the organization.
+	Owner *DeleteLimitParamsOwner `form:"owner,omitempty" json:"owner,omitempty"`
+}
+
+// DeleteLimitParamsOwner defines parameters for DeleteLimit.
+type DeleteLimitParamsOwner string
+
 // ProcessorEventsParams defines parameters for ProcessorEvents.
 type ProcessorEventsParams struct {
 	Status *ExportStatus `form:"status,omitempty" json:"status,omitempty"`
@@ -1503,89 +1431,14 @@ type ProcessorEventsParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
-// ReportParams defines parameters for Report.
-type ReportParams struct {
-	// From The first instant of the window, RFC 3339.
-	From *From `form:"from,omitempty" json:"from,omitempty"`
+// QuotaParams defines parameters for Quota.
+type QuotaParams struct {
+	// Model The slug of the call, for limits with a match of models.
+	Model *string `form:"model,omitempty" json:"model,omitempty"`
 
-	// To The end of the window, which is not in it, RFC 3339. Absent there is none.
-	To *To `form:"to,omitempty" json:"to,omitempty"`
-
-	// Since How far back the window goes: days as 30d, or a duration as 24h or 90m; at most 3650d. Not with from and to.
-	Since *CallsSince `form:"since,omitempty" json:"since,omitempty"`
-
-	// Model Slugs, and the provider's own ids of what is not in the catalog.
-	Model *ByModel `form:"model,omitempty" json:"model,omitempty"`
-
-	// Author Authors.
-	Author *ByAuthor `form:"author,omitempty" json:"author,omitempty"`
-
-	// Provider Providers; for a key bound to a sub-account authors.
-	Provider *ByProvider `form:"provider,omitempty" json:"provider,omitempty"`
-
-	// KeyID Ids of keys.
-	KeyID *ByKey `form:"key_id,omitempty" json:"key_id,omitempty"`
-
-	// SubAccountID Ids of sub-accounts; `none` for the organization's own calls.
-	SubAccountID *BySubAccount `form:"sub_account_id,omitempty" json:"sub_account_id,omitempty"`
-
-	// Status `ok` (below 400), `4xx`, `5xx`, or a status code.
-	Status *ByStatus `form:"status,omitempty" json:"status,omitempty"`
-
-	// ParseStatus Exactly these.
-	ParseStatus *ByParseStatus `form:"parse_status,omitempty" json:"parse_status,omitempty"`
-
-	// Door Paths as rows show them.
-	Door *ByDoor `form:"door,omitempty" json:"door,omitempty"`
-
-	// Kind Kinds of models.
-	Kind *ByKind `form:"kind,omitempty" json:"kind,omitempty"`
-
-	// Tag An attribution key and its value, as `team:search`.
-	Tag *ByTag `form:"tag,omitempty" json:"tag,omitempty"`
-
-	// ID Request ids of calls.
-	ID *ByID `form:"id,omitempty" json:"id,omitempty"`
-
-	// MinCostUSD Calls of no lower `cost_usd`.
-	MinCostUSD *MinCost `form:"min_cost_usd,omitempty" json:"min_cost_usd,omitempty"`
-
-	// MinLatencyMs Calls that took no shorter.
-	MinLatencyMs *MinLatency `form:"min_latency_ms,omitempty" json:"min_latency_ms,omitempty"`
-
-	// GroupBy One or two of `model`, `author`, `provider`, `native_model`, `key_id`, `sub_account_id`, `status`, `parse_status`, `door`, `kind`, `region`, `via_sdk`, and `tag:` with an attribution key.
-	GroupBy *[]string `form:"group_by,omitempty" json:"group_by,omitempty"`
-
-	// Interval Length of a span; `hour` for 62 days at most.
-	Interval *ReportParamsInterval `form:"interval,omitempty" json:"interval,omitempty"`
-
-	// Top Groups that are not `other`.
-	Top *int `form:"top,omitempty" json:"top,omitempty"`
-
-	// Order What makes a group large; `p95` of the latency.
-	Order *ReportParamsOrder `form:"order,omitempty" json:"order,omitempty"`
-
-	// Compare `previous`: with the totals of the time before, of the same length.
-	Compare *ReportParamsCompare `form:"compare,omitempty" json:"compare,omitempty"`
-
-	// Format `csv` is a file: RFC 4180, UTF-8 with a byte order mark, amounts as decimals. A cell that a spreadsheet would take for a formula has a `'` before it.
-	Format *ReportParamsFormat `form:"format,omitempty" json:"format,omitempty"`
-
-	// IfNoneMatch The `ETag` of an earlier answer to the same question.
-	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
+	// Attribution The pairs of the call as key=value, separated by commas, for limits with a match of tags.
+	Attribution *string `form:"attribution,omitempty" json:"attribution,omitempty"`
 }
-
-// ReportParamsInterval defines parameters for Report.
-type ReportParamsInterval string
-
-// ReportParamsOrder defines parameters for Report.
-type ReportParamsOrder string
-
-// ReportParamsCompare defines parameters for Report.
-type ReportParamsCompare string
-
-// ReportParamsFormat defines parameters for Report.
-type ReportParamsFormat string
 
 // SeriesParams defines parameters for Series.
 type SeriesParams struct {
@@ -1658,6 +1511,9 @@ type PutBudgetJSONRequestBody = NewBudget
 
 // IssueKeyJSONRequestBody defines body for IssueKey for application/json ContentType.
 type IssueKeyJSONRequestBody = NewKey
+
+// PutLimitJSONRequestBody defines body for PutLimit for application/json ContentType.
+type PutLimitJSONRequestBody = NewRateLimit
 
 // PutProcessorConfigJSONRequestBody defines body for PutProcessorConfig for application/json ContentType.
 type PutProcessorConfigJSONRequestBody = NewProcessorConfig
@@ -1922,6 +1778,46 @@ type ClientInterface interface {
 	// Corresponds with DELETE /gw/keys/{id} (the `RevokeKey` operationId).
 	RevokeKey(ctx context.Context, id string, params *RevokeKeyParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// DeleteLimit Remove a rate limit
+	//
+	// One's own; that of somebody above is answered 403.
+	//
+	// Corresponds with DELETE /gw/limits (the `DeleteLimit` operationId).
+	DeleteLimit(ctx context.Context, params *DeleteLimitParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Limits Rate limits
+	//
+	// What is used of them is in `GET /gw/quota`. Limits of the configuration file are not listed.
+	//
+	// Corresponds with GET /gw/limits (the `Limits` operationId).
+	Limits(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutLimitWithBody Set a rate limit
+	//
+	// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
+	// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+	// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
+	// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
+	// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /gw/limits (the `PutLimit` operationId).
+	PutLimitWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutLimit Set a rate limit
+	//
+	// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
+	// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+	// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
+	// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
+	// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /gw/limits (the `PutLimit` operationId).
+	PutLimit(ctx context.Context, body PutLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// Me What the calling key may do
 	//
 	// Corresponds with GET /gw/me (the `Me` operationId).
@@ -2036,25 +1932,11 @@ type ClientInterface interface {
 	// Quota What limits the key's calls, and how much is used
 	//
 	// Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
-	// once, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
+	// once, rate limits, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
 	// its sub-account's, in billed amounts.
 	//
 	// Corresponds with GET /gw/quota (the `Quota` operationId).
-	Quota(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
-
-	// Report What calls come to, by dimensions and over time
-	//
-	// Window and filters are those of GET /gw/calls; a window without an end goes to the end of the minute. There are rows for the
-	// largest groups of all the time; all other groups are one row of each span, `other`. Spans and groups without calls are left out.
-	// Weeks begin on Monday, and everything is UTC. Percentiles are exact: the nearest rank.
-	//
-	// A report reads at most 100,000 calls; a window with more is 400.
-	//
-	// A key bound to a sub-account sees its own calls in billed prices, and cannot group by `native_model`, `region` and
-	// `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
-	//
-	// Corresponds with GET /gw/report (the `Report` operationId).
-	Report(ctx context.Context, params *ReportParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+	Quota(ctx context.Context, params *QuotaParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Series How calls fared over time
 	//
@@ -2489,6 +2371,86 @@ func (c *Client) RevokeKey(ctx context.Context, id string, params *RevokeKeyPara
 	return c.Client.Do(req)
 }
 
+// DeleteLimit Remove a rate limit
+//
+// One's own; that of somebody above is answered 403.
+//
+// Corresponds with DELETE /gw/limits (the `DeleteLimit` operationId).
+func (c *Client) DeleteLimit(ctx context.Context, params *DeleteLimitParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteLimitRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Limits Rate limits
+//
+// What is used of them is in `GET /gw/quota`. Limits of the configuration file are not listed.
+//
+// Corresponds with GET /gw/limits (the `Limits` operationId).
+func (c *Client) Limits(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewLimitsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutLimitWithBody Set a rate limit
+//
+// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
+// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
+// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
+// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /gw/limits (the `PutLimit` operationId).
+func (c *Client) PutLimitWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutLimitRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutLimit Set a rate limit
+//
+// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
+// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
+// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
+// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /gw/limits (the `PutLimit` operationId).
+func (c *Client) PutLimit(ctx context.Context, body PutLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutLimitRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // Me What the calling key may do
 //
 // Corresponds with GET /gw/me (the `Me` operationId).
@@ -2743,36 +2705,12 @@ func (c *Client) PutMapping(ctx context.Context, subAccountID string, body PutMa
 // Quota What limits the key's calls, and how much is used
 //
 // Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
-// once, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
+// once, rate limits, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
 // its sub-account's, in billed amounts.
 //
 // Corresponds with GET /gw/quota (the `Quota` operationId).
-func (c *Client) Quota(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewQuotaRequest(c.Server)
-	if err != nil {
-		return nil, err
-	}
-	req = req.WithContext(ctx)
-	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
-		return nil, err
-	}
-	return c.Client.Do(req)
-}
-
-// Report What calls come to, by dimensions and over time
-//
-// Window and filters are those of GET /gw/calls; a window without an end goes to the end of the minute. There are rows for the
-// largest groups of all the time; all other groups are one row of each span, `other`. Spans and groups without calls are left out.
-// Weeks begin on Monday, and everything is UTC. Percentiles are exact: the nearest rank.
-//
-// A report reads at most 100,000 calls; a window with more is 400.
-//
-// A key bound to a sub-account sees its own calls in billed prices, and cannot group by `native_model`, `region` and
-// `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
-//
-// Corresponds with GET /gw/report (the `Report` operationId).
-func (c *Client) Report(ctx context.Context, params *ReportParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewReportRequest(c.Server, params)
+func (c *Client) Quota(ctx context.Context, params *QuotaParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewQuotaRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4066,6 +4004,179 @@ func NewRevokeKeyRequest(server string, id string, params *RevokeKeyParams) (*ht
 	return req, nil
 }
 
+// NewDeleteLimitRequest constructs an http.Request for the DeleteLimit method
+func NewDeleteLimitRequest(server string, params *DeleteLimitParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/limits")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "scope", params.Scope, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if params.ID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Match != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "match", *params.Match, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "unit", params.Unit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if params.Window != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "window", *params.Window, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Owner != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "owner", *params.Owner, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewLimitsRequest constructs an http.Request for the Limits method
+func NewLimitsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/limits")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutLimitRequest calls the generic PutLimit builder with application/json body
+func NewPutLimitRequest(server string, body PutLimitJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutLimitRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewPutLimitRequestWithBody constructs an http.Request for the PutLimit method, with any body, and a specified content type
+func NewPutLimitRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/limits")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewMeRequest constructs an http.Request for the Me method
 func NewMeRequest(server string) (*http.Request, error) {
 	var err error
@@ -4475,7 +4586,7 @@ func NewPutMappingRequestWithBody(server string, subAccountID string, contentTyp
 }
 
 // NewQuotaRequest constructs an http.Request for the Quota method
-func NewQuotaRequest(server string) (*http.Request, error) {
+func NewQuotaRequest(server string, params *QuotaParams) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -4484,33 +4595,6 @@ func NewQuotaRequest(server string) (*http.Request, error) {
 	}
 
 	operationPath := fmt.Sprintf("/gw/quota")
-	if operationPath[0] == '/' {
-		operationPath = "." + operationPath
-	}
-
-	queryURL, err := serverURL.Parse(operationPath)
-	if err != nil {
-		return nil, err
-	}
-
-	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
-	if err != nil {
-		return nil, err
-	}
-
-	return req, nil
-}
-
-// NewReportRequest constructs an http.Request for the Report method
-func NewReportRequest(server string, params *ReportParams) (*http.Request, error) {
-	var err error
-
-	serverURL, err := url.Parse(server)
-	if err != nil {
-		return nil, err
-	}
-
-	operationPath := fmt.Sprintf("/gw/report")
 	if operationPath[0] == '/' {
 		operationPath = "." + operationPath
 	}
@@ -4529,45 +4613,9 @@ func NewReportRequest(server string, params *ReportParams) (*http.Request, error
 		// per the OpenAPI spec (e.g. "color=blue,black,brown").
 		var rawQueryFragments []string
 
-		if params.From != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.To != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.Since != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
 		if params.Model != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "model", *params.Model, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "model", *params.Model, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -4577,213 +4625,9 @@ func NewReportRequest(server string, params *ReportParams) (*http.Request, error
 
 		}
 
-		if params.Author != nil {
+		if params.Attribution != nil {
 
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "author", *params.Author, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.Provider != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "provider", *params.Provider, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.KeyID != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "key_id", *params.KeyID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.SubAccountID != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sub_account_id", *params.SubAccountID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.Status != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "status", *params.Status, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.ParseStatus != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "parse_status", *params.ParseStatus, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.Door != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "door", *params.Door, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.Kind != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "kind", *params.Kind, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.Tag != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tag", *params.Tag, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.ID != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.MinCostUSD != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_cost_usd", *params.MinCostUSD, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.MinLatencyMs != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_latency_ms", *params.MinLatencyMs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.GroupBy != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "group_by", *params.GroupBy, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.Interval != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "interval", *params.Interval, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.Top != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "top", *params.Top, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.Order != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "order", *params.Order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.Compare != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "compare", *params.Compare, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			} else {
-				for _, qp := range strings.Split(queryFrag, "&") {
-					rawQueryFragments = append(rawQueryFragments, qp)
-				}
-			}
-
-		}
-
-		if params.Format != nil {
-
-			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "attribution", *params.Attribution, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
 				return nil, err
 			} else {
 				for _, qp := range strings.Split(queryFrag, "&") {
@@ -4802,21 +4646,6 @@ func NewReportRequest(server string, params *ReportParams) (*http.Request, error
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
-	}
-
-	if params != nil {
-
-		if params.IfNoneMatch != nil {
-			var headerParam0 string
-
-			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
-			if err != nil {
-				return nil, err
-			}
-
-			req.Header.Set("If-None-Match", headerParam0)
-		}
-
 	}
 
 	return req, nil
@@ -5551,6 +5380,50 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with DELETE /gw/keys/{id} (the `RevokeKey` operationId).
 	RevokeKeyWithResponse(ctx context.Context, id string, params *RevokeKeyParams, reqEditors ...RequestEditorFn) (*RevokeKeyResponse, error)
 
+	// DeleteLimitWithResponse Remove a rate limit
+	//
+	// One's own; that of somebody above is answered 403.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /gw/limits (the `DeleteLimit` operationId).
+	DeleteLimitWithResponse(ctx context.Context, params *DeleteLimitParams, reqEditors ...RequestEditorFn) (*DeleteLimitResponse, error)
+
+	// LimitsWithResponse Rate limits
+	//
+	// What is used of them is in `GET /gw/quota`. Limits of the configuration file are not listed.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/limits (the `Limits` operationId).
+	LimitsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*LimitsResponse, error)
+
+	// PutLimitWithBodyWithResponse Set a rate limit
+	//
+	// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
+	// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+	// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
+	// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
+	// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /gw/limits (the `PutLimit` operationId).
+	PutLimitWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutLimitResponse, error)
+
+	// PutLimitWithResponse Set a rate limit
+	//
+	// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
+	// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+	// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
+	// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
+	// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /gw/limits (the `PutLimit` operationId).
+	PutLimitWithResponse(ctx context.Context, body PutLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*PutLimitResponse, error)
+
 	// MeWithResponse What the calling key may do
 	//
 	// Returns a wrapper object for the known response body format(s).
@@ -5681,29 +5554,13 @@ type ClientWithResponsesInterface interface {
 	// QuotaWithResponse What limits the key's calls, and how much is used
 	//
 	// Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
-	// once, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
+	// once, rate limits, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
 	// its sub-account's, in billed amounts.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
 	// Corresponds with GET /gw/quota (the `Quota` operationId).
-	QuotaWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*QuotaResponse, error)
-
-	// ReportWithResponse What calls come to, by dimensions and over time
-	//
-	// Window and filters are those of GET /gw/calls; a window without an end goes to the end of the minute. There are rows for the
-	// largest groups of all the time; all other groups are one row of each span, `other`. Spans and groups without calls are left out.
-	// Weeks begin on Monday, and everything is UTC. Percentiles are exact: the nearest rank.
-	//
-	// A report reads at most 100,000 calls; a window with more is 400.
-	//
-	// A key bound to a sub-account sees its own calls in billed prices, and cannot group by `native_model`, `region` and
-	// `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
-	//
-	// Returns a wrapper object for the known response body format(s).
-	//
-	// Corresponds with GET /gw/report (the `Report` operationId).
-	ReportWithResponse(ctx context.Context, params *ReportParams, reqEditors ...RequestEditorFn) (*ReportResponse, error)
+	QuotaWithResponse(ctx context.Context, params *QuotaParams, reqEditors ...RequestEditorFn) (*QuotaResponse, error)
 
 	// SeriesWithResponse How calls fared over time
 	//
@@ -6116,6 +5973,71 @@ func (r RevokeKeyResponse) StatusCode() int {
 	return 0
 }
 
+type DeleteLimitResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteLimitResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteLimitResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type LimitsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *[]RateLimit
+}
+
+// Status returns HTTPResponse.Status
+func (r LimitsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r LimitsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type PutLimitResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r PutLimitResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutLimitResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type MeResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -6378,37 +6300,6 @@ func (r QuotaResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r QuotaResponse) StatusCode() int {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.StatusCode
-	}
-	return 0
-}
-
-// ReportResponse304Headers the declared response headers of an HTTP 304 response for Report
-type ReportResponse304Headers struct {
-	ETag              *string
-	XGatewayRequestID string
-}
-
-type ReportResponse struct {
-	Body         []byte
-	HTTPResponse *http.Response
-	// JSON200 the response for an HTTP 200 `application/json` response
-	JSON200 *Report
-	// Headers304 the parsed response headers for an HTTP 304 response
-	Headers304 *ReportResponse304Headers
-}
-
-// Status returns HTTPResponse.Status
-func (r ReportResponse) Status() string {
-	if r.HTTPResponse != nil {
-		return r.HTTPResponse.Status
-	}
-	return http.StatusText(0)
-}
-
-// StatusCode returns HTTPResponse.StatusCode
-func (r ReportResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -6899,6 +6790,74 @@ func (c *ClientWithResponses) RevokeKeyWithResponse(ctx context.Context, id stri
 	return ParseRevokeKeyResponse(rsp)
 }
 
+// DeleteLimitWithResponse Remove a rate limit
+//
+// One's own; that of somebody above is answered 403.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /gw/limits (the `DeleteLimit` operationId).
+func (c *ClientWithResponses) DeleteLimitWithResponse(ctx context.Context, params *DeleteLimitParams, reqEditors ...RequestEditorFn) (*DeleteLimitResponse, error) {
+	rsp, err := c.DeleteLimit(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteLimitResponse(rsp)
+}
+
+// LimitsWithResponse Rate limits
+//
+// What is used of them is in `GET /gw/quota`. Limits of the configuration file are not listed.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/limits (the `Limits` operationId).
+func (c *ClientWithResponses) LimitsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*LimitsResponse, error) {
+	rsp, err := c.Limits(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseLimitsResponse(rsp)
+}
+
+// PutLimitWithBodyWithResponse Set a rate limit
+//
+// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
+// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
+// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
+// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /gw/limits (the `PutLimit` operationId).
+func (c *ClientWithResponses) PutLimitWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutLimitResponse, error) {
+	rsp, err := c.PutLimitWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutLimitResponse(rsp)
+}
+
+// PutLimitWithResponse Set a rate limit
+//
+// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
+// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
+// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
+// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /gw/limits (the `PutLimit` operationId).
+func (c *ClientWithResponses) PutLimitWithResponse(ctx context.Context, body PutLimitJSONRequestBody, reqEditors ...RequestEditorFn) (*PutLimitResponse, error) {
+	rsp, err := c.PutLimit(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutLimitResponse(rsp)
+}
+
 // MeWithResponse What the calling key may do
 //
 // Returns a wrapper object for the known response body format(s).
@@ -7113,40 +7072,18 @@ func (c *ClientWithResponses) PutMappingWithResponse(ctx context.Context, subAcc
 // QuotaWithResponse What limits the key's calls, and how much is used
 //
 // Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
-// once, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
+// once, rate limits, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
 // its sub-account's, in billed amounts.
 //
 // Returns a wrapper object for the known response body format(s).
 //
 // Corresponds with GET /gw/quota (the `Quota` operationId).
-func (c *ClientWithResponses) QuotaWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*QuotaResponse, error) {
-	rsp, err := c.Quota(ctx, reqEditors...)
+func (c *ClientWithResponses) QuotaWithResponse(ctx context.Context, params *QuotaParams, reqEditors ...RequestEditorFn) (*QuotaResponse, error) {
+	rsp, err := c.Quota(ctx, params, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
 	return ParseQuotaResponse(rsp)
-}
-
-// ReportWithResponse What calls come to, by dimensions and over time
-//
-// Window and filters are those of GET /gw/calls; a window without an end goes to the end of the minute. There are rows for the
-// largest groups of all the time; all other groups are one row of each span, `other`. Spans and groups without calls are left out.
-// Weeks begin on Monday, and everything is UTC. Percentiles are exact: the nearest rank.
-//
-// A report reads at most 100,000 calls; a window with more is 400.
-//
-// A key bound to a sub-account sees its own calls in billed prices, and cannot group by `native_model`, `region` and
-// `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
-//
-// Returns a wrapper object for the known response body format(s).
-//
-// Corresponds with GET /gw/report (the `Report` operationId).
-func (c *ClientWithResponses) ReportWithResponse(ctx context.Context, params *ReportParams, reqEditors ...RequestEditorFn) (*ReportResponse, error) {
-	rsp, err := c.Report(ctx, params, reqEditors...)
-	if err != nil {
-		return nil, err
-	}
-	return ParseReportResponse(rsp)
 }
 
 // SeriesWithResponse How calls fared over time
@@ -7639,6 +7576,64 @@ func ParseRevokeKeyResponse(rsp *http.Response) (*RevokeKeyResponse, error) {
 	return response, nil
 }
 
+// ParseDeleteLimitResponse parses an HTTP response from a DeleteLimitWithResponse call
+func ParseDeleteLimitResponse(rsp *http.Response) (*DeleteLimitResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteLimitResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseLimitsResponse parses an HTTP response from a LimitsWithResponse call
+func ParseLimitsResponse(rsp *http.Response) (*LimitsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &LimitsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest []RateLimit
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePutLimitResponse parses an HTTP response from a PutLimitWithResponse call
+func ParsePutLimitResponse(rsp *http.Response) (*PutLimitResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutLimitResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
 // ParseMeResponse parses an HTTP response from a MeWithResponse call
 func ParseMeResponse(rsp *http.Response) (*MeResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -7906,58 +7901,6 @@ func ParseQuotaResponse(rsp *http.Response) (*QuotaResponse, error) {
 		}
 		response.JSON200 = &dest
 
-	}
-
-	return response, nil
-}
-
-// ParseReportResponse parses an HTTP response from a ReportWithResponse call
-func ParseReportResponse(rsp *http.Response) (*ReportResponse, error) {
-	bodyBytes, err := io.ReadAll(rsp.Body)
-	defer func() { _ = rsp.Body.Close() }()
-	if err != nil {
-		return nil, err
-	}
-
-	response := &ReportResponse{
-		Body:         bodyBytes,
-		HTTPResponse: rsp,
-	}
-
-	switch {
-	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
-		var dest Report
-		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
-			return nil, err
-		}
-		response.JSON200 = &dest
-
-	case rsp.StatusCode == 304:
-		break // No content-type
-
-	case rsp.StatusCode == 200:
-		// Content-type (text/csv) unsupported
-
-	}
-
-	switch {
-	case rsp.StatusCode == 304:
-		var headers ReportResponse304Headers
-		if values := rsp.Header.Values("ETag"); len(values) > 0 {
-			var value string
-			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
-				return nil, err
-			}
-			headers.ETag = &value
-		}
-		if values := rsp.Header.Values("X-Gateway-Request-Id"); len(values) > 0 {
-			var value string
-			if err := runtime.BindStyledParameterWithOptions("simple", "X-Gateway-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: "uuid"}); err != nil {
-				return nil, err
-			}
-			headers.XGatewayRequestID = value
-		}
-		response.Headers304 = &headers
 	}
 
 	return response, nil

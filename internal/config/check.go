@@ -36,6 +36,7 @@ func (s *Settings) check(d *document) {
 	notNegative(d, "limits.requests_per_second", int64(s.Limits.RequestsPerSecond))
 	notNegative(d, "limits.burst", int64(s.Limits.Burst))
 	notNegative(d, "limits.concurrency", int64(s.Limits.Concurrency))
+	s.Limits.checkRules(d)
 	oneOf(d, "metering.fsync", s.Metering.Fsync, FsyncAlways, FsyncInterval)
 	days := s.Metering.RetentionDays
 	d.faultIf(days != 0 && (days < minRetention || days > maxRetention), "metering.retention_days", "must be 0, or from %d to %d", minRetention, maxRetention)

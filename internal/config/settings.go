@@ -238,6 +238,10 @@ type Limits struct {
 	// Calls of a key that may be under way at the same time, streams
 	// included. 0 means unlimited.
 	Concurrency int `yaml:"concurrency"`
+
+	// Limits on requests, tokens, dollars and concurrency of what scope names, at
+	// most 100, beside those that organizations set. All of them apply.
+	Rules []RateRule `yaml:"rules"`
 }
 
 func (l *Limits) setDefaults() { *l = Limits{RequestsPerSecond: 50, Burst: 100, Concurrency: 100} }

@@ -17,6 +17,8 @@ import (
 func (g *Gateway) finish(c *call) {
 	defer c.pass.Release()
 	defer c.room.Release()
+	defer c.entered.End()
+	defer c.taken.End()
 	if !c.begun {
 		c.reservation.Release()
 		return

@@ -4,6 +4,7 @@
 //	authorize  the caller behind the key, its scope, rate and concurrency; then,
 //	           after resolve, the routes that the caller may use
 //	resolve    the routes that may serve the call (door, proxy, request, check)
+//	rates      what the call will use of rate limits
 //	reserve    money on the caller's budgets
 //	forward    BEGIN, then one attempt after another
 //	stream     the reply, metered as it passes
@@ -49,6 +50,7 @@ type Options struct {
 	Live    func() *Snapshot
 	Keys    auth.Identifier
 	Limiter ratelimit.Limiter
+	Rates   *ratelimit.Rates
 	Books   Books
 	Log     *slog.Logger
 	Metrics *Metrics
@@ -219,11 +221,17 @@ func (g *Gateway) run(c *call, resolve func(*call) error) (err error) {
 	if c.pass, err = g.admit(&c.inbound); err != nil {
 		return err
 	}
+	if c.entered, err = g.enterRates(&c.inbound); err != nil {
+		return err
+	}
 	if err := resolve(c); err != nil {
 		return err
 	}
 	if err := g.authorize(c); err != nil {
 		return g.refusalPrecedence(c, err)
+	}
+	if err := g.limitRates(c); err != nil {
+		return err
 	}
 	if err := g.reserveBudget(c); err != nil {
 		return err
@@ -239,12 +247,19 @@ func (g *Gateway) serveJob(w http.ResponseWriter, r *http.Request, caller *model
 	in := g.receive(w, r, caller)
 	pass, err := g.admit(&in)
 	defer pass.Release()
+	var entered ratelimit.Taken
+	if err == nil {
+		entered, err = g.enterRates(&in)
+		defer entered.End()
+	}
 	if err == nil {
 		q := &jobs.Request{W: w, R: r, ID: in.id, Caller: in.caller, Catalog: in.snapshot.Catalog, Providers: in.snapshot.Providers}
 		err = serve(q)
 		in.surface = q.Surface
 	}
-	if err != nil {
+	if err == nil {
+		entered.Keep()
+	} else {
 		g.refuse(&in, nil, err)
 	}
 }

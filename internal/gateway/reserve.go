@@ -6,6 +6,7 @@ import (
 	"modelgate"
 	"modelgate/internal/budget"
 	"modelgate/internal/pricing"
+	"modelgate/internal/ratelimit"
 )
 
 // enforced reports whether the caller's budgets or balance bind this call.
@@ -17,6 +18,19 @@ func (g *Gateway) reserveBudget(c *call) error {
 	if !g.enforced(c) || c.costless() {
 		return nil
 	}
+	if err := c.keepPriced(); err != nil {
+		return err
+	}
+	amount, err := g.amount(c)
+	if err != nil {
+		return err
+	}
+	c.reservation, err = g.Budgets.Reserve(c.r.Context(), c.caller, c.id.Time(), amount)
+	return err
+}
+
+// keepPriced leaves out the routes without a known price.
+func (c *call) keepPriced() error {
 	priced := c.attempts[:0]
 	for _, a := range c.attempts {
 		if pricing.Known(a.price) {
@@ -27,12 +41,7 @@ func (g *Gateway) reserveBudget(c *call) error {
 		return modelgate.ErrUnpriced
 	}
 	c.attempts = priced
-	amount, err := g.amount(c)
-	if err != nil {
-		return err
-	}
-	c.reservation, err = g.Budgets.Reserve(c.r.Context(), c.caller, c.id.Time(), amount)
-	return err
+	return nil
 }
 
 // refusalPrecedence is the refusal of a call that cannot go anywhere: where money
@@ -41,10 +50,13 @@ func (g *Gateway) refusalPrecedence(c *call, refusal error) error {
 	if modelgate.KindOf(refusal) != modelgate.BadGateway {
 		return refusal
 	}
-	err := g.reserveBudget(c)
-	c.reservation.Release()
+	err := g.limitRates(c)
+	if err == nil {
+		err = g.reserveBudget(c)
+		c.reservation.Release()
+	}
 	switch modelgate.KindOf(err) {
-	case modelgate.InsufficientBalance, modelgate.BudgetExceeded, modelgate.Forbidden:
+	case modelgate.RateLimited, modelgate.InsufficientBalance, modelgate.BudgetExceeded, modelgate.Forbidden:
 		return err
 	}
 	return refusal
@@ -79,7 +91,11 @@ func (g *Gateway) amount(c *call) (modelgate.Nano, error) {
 
 // settle ends the reservation once the call is booked.
 func (g *Gateway) settle(c *call, end *modelgate.CallEnd) {
+	c.settleRates(end)
 	if c.reservation.Holds() == 0 {
+		if c.estimated {
+			g.recent.note(c.attempts[c.tried].routeName(), c.kind(), end, c.guessed)
+		}
 		return
 	}
 	if end.Job != nil {
@@ -100,8 +116,12 @@ const defaultOutput = 1024
 const defaultLength = 5_000_000
 
 // estimate is what a call will probably cost on its dearest route.
-func (g *Gateway) estimate(c *call) modelgate.Nano {
-	var most modelgate.Nano
+func (g *Gateway) estimate(c *call) modelgate.Nano { return g.estimateUse(c).Cost }
+
+// estimateUse is what a call will probably use, on the route with the most of
+// each.
+func (g *Gateway) estimateUse(c *call) ratelimit.Amounts {
+	most := ratelimit.Amounts{Requests: 1}
 	for i := range c.attempts {
 		a := &c.attempts[i]
 		u := modelgate.Usage{
@@ -117,7 +137,8 @@ func (g *Gateway) estimate(c *call) modelgate.Nano {
 			if c.kind() != modelgate.Embedding {
 				u.Output = min(c.output(known, some), modelgate.MaxQuantity/c.bound.Answers()) * c.bound.Answers()
 			}
-			most = max(most, pricing.Estimate(a.price, &u, c.id.Time()))
+			most.Input, most.Output = max(most.Input, u.Input), max(most.Output, u.Output)
+			most.Cost = max(most.Cost, pricing.Estimate(a.price, &u, c.id.Time()))
 			continue
 		}
 		if c.kind() == modelgate.Image {
@@ -129,7 +150,7 @@ func (g *Gateway) estimate(c *call) modelgate.Nano {
 				u.Seconds = defaultLength * max(a.asked.Count, 1)
 			}
 		}
-		most = max(most, pricing.Estimate(a.price, &u, c.id.Time()), modelgate.Nano(known))
+		most.Cost = max(most.Cost, pricing.Estimate(a.price, &u, c.id.Time()), modelgate.Nano(known))
 	}
 	return most
 }

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -77,11 +78,31 @@ func WriteError(w http.ResponseWriter, r *http.Request, err error, s Surface) {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound, http.StatusGone:
 		h.Set("X-Should-Retry", "false")
 	case http.StatusTooManyRequests:
-		h.Set("Retry-After", "1")
+		retryAfter(h, err)
 	}
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(body) // it fails if the client has left
+	}
+}
+
+// The most that a client is told to wait, and the most that SDKs do wait: longer
+// than that they sleep for hours or come back too early.
+const (
+	longestRetry = 86400 // seconds
+	obeyedRetry  = 60
+)
+
+// retryAfter says when a refused call would pass: in a second unless the error
+// knows better.
+func retryAfter(h http.Header, err error) {
+	after := int64(1)
+	if retry, ok := errors.AsType[*modelgate.RetryError](err); ok {
+		after = min(max(int64((retry.After+time.Second-1)/time.Second), 1), longestRetry)
+	}
+	h.Set("Retry-After", strconv.FormatInt(after, 10))
+	if after > obeyedRetry {
+		h.Set("X-Should-Retry", "false")
 	}
 }
 

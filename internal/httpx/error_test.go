@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"modelgate"
 	"modelgate/internal/httpx"
@@ -32,6 +33,11 @@ func TestWriteError(t *testing.T) {
 		{fmt.Errorf("find: %w", modelgate.Errorf(modelgate.NotFound, "x")), httpx.Management, 404, `{"error":{"type":"not_found","message":"x"}}`, "X-Should-Retry: false", ""},
 		{modelgate.ErrCredentialGone, httpx.Inference, 410, `{"error":{"type":"gone","message":"credential rotated after task creation; re-issue the task"}}`, "X-Should-Retry: false", ""},
 		{modelgate.ErrRateLimited, httpx.Inference, 429, `{"error":{"type":"rate_limited","message":"rate limit exceeded"}}`, "Retry-After: 1", "X-Should-Retry"},
+		{&modelgate.RetryError{Err: modelgate.ErrRateLimited, After: 1900 * time.Millisecond}, httpx.Inference, 429, `{"error":{"type":"rate_limited","message":"rate limit exceeded"}}`, "Retry-After: 2", "X-Should-Retry"},
+		{&modelgate.RetryError{Err: modelgate.ErrRateLimited, After: time.Minute}, httpx.Inference, 429, `{"error":{"type":"rate_limited","message":"rate limit exceeded"}}`, "Retry-After: 60", "X-Should-Retry"},
+		{&modelgate.RetryError{Err: modelgate.ErrRateLimited, After: time.Minute + 1}, httpx.Inference, 429, `{"error":{"type":"rate_limited","message":"rate limit exceeded"}}`, "Retry-After: 61", ""},
+		{&modelgate.RetryError{Err: modelgate.ErrRateLimited, After: time.Hour}, httpx.Inference, 429, `{"error":{"type":"rate_limited","message":"rate limit exceeded"}}`, "X-Should-Retry: false", ""},
+		{&modelgate.RetryError{Err: modelgate.ErrRateLimited, After: 1e18}, httpx.Inference, 429, `{"error":{"type":"rate_limited","message":"rate limit exceeded"}}`, "Retry-After: 86400", ""},
 		{errors.New("secret detail"), httpx.Management, 500, `{"error":{"type":"internal_error","message":"internal error"}}`, "", "X-Should-Retry"},
 		{errors.New("secret detail"), httpx.Inference, 500, `{"error":{"type":"internal","message":"internal error"}}`, "", ""},
 		{modelgate.ErrCredential, httpx.Inference, 500, `{"error":{"type":"internal","message":"credential resolution failed"}}`, "", ""},

@@ -204,7 +204,9 @@ func privateHeader(name string) bool {
 		// The gateway is who a client authenticates to, and who says what a call costs.
 		"Www-Authenticate", "Authentication-Info", "Proxy-Authentication-Info",
 		"X-Ms-Deployment-Name", "X-Ms-Region", "Azureml-Model-Session",
-		"X-Gateway-Request-Id", "X-Gateway-Cost-Usd", "X-Gateway-Parse-Status":
+		"X-Gateway-Request-Id", "X-Gateway-Cost-Usd", "X-Gateway-Parse-Status",
+		// The limits that a client meets are the gateway's.
+		"Ratelimit", "Ratelimit-Policy":
 		return true
 	}
 	for _, prefix := range [...]string{"X-Ratelimit-", "Anthropic-Ratelimit-", "Cf-", "Access-Control-", "Cross-Origin-", "X-Ms-Spillover-"} {

@@ -42,19 +42,34 @@ func (l *lease) end() {
 	s.mu.Unlock()
 }
 
-// Run keeps the places of calls that last from expiring, until ctx ends.
+// Run keeps the places of calls that last from expiring, and sends what calls
+// have used of rate limits in the end, until ctx ends.
 func (s *Shared) Run(ctx context.Context) {
 	tick := time.NewTicker(renewEvery)
 	defer tick.Stop()
+	var gathered <-chan time.Time
 	for {
 		select {
 		case <-ctx.Done():
+			s.Flush()
 			return
 		case <-tick.C:
 			s.Renew(ctx)
+			s.Flush()
+		case <-s.buckets.wake:
+			if gathered == nil {
+				gathered = time.After(gatherFor)
+			}
+		case <-gathered:
+			gathered = nil
+			s.Flush()
 		}
 	}
 }
+
+// Flush sends at once what calls have used of rate limits in the end; Run does
+// so a moment after a call.
+func (s *Shared) Flush() { s.buckets.flush() }
 
 // Renew leases the places held for another minute and gives back those whose
 // calls ended while Redis did not answer; Run does it three times a minute.

@@ -115,6 +115,8 @@ type Shared struct {
 	away      atomic.Int64 // until when Redis is left alone, on local's clock; 0: it answers
 	fallbacks atomic.Int64
 
+	buckets *sharedBuckets // of rate limits
+
 	mu     sync.Mutex
 	leases map[*lease]struct{} // held, or to be given back still
 }
@@ -127,7 +129,7 @@ func NewShared(o SharedOptions) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Shared{
+	s := &Shared{
 		local:   o.Local,
 		ids:     o.IDs,
 		log:     o.Log,
@@ -138,7 +140,9 @@ func NewShared(o SharedOptions) (*Shared, error) {
 		renew:   newScript(renewScript),
 		states:  newScript(stateScript),
 		leases:  make(map[*lease]struct{}),
-	}, nil
+	}
+	s.buckets = newSharedBuckets(s)
+	return s, nil
 }
 
 // Close closes the connections to Redis. Places that are still held are free

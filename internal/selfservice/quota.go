@@ -6,43 +6,36 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/quota"
 	"modelgate/internal/store/spend"
 )
 
 // quotaView lists what binds a call of the key, in the order in which refusals
 // are answered.
 type quotaView struct {
-	Limits []quotaLimit `json:"limits"`
+	Limits []quota.State `json:"limits"`
 }
 
-// quotaLimit is a limit as error.limit shows it, without what a call needs of it.
-type quotaLimit struct {
-	Kind      modelgate.LimitKind `json:"kind"`
-	Scope     modelgate.Level     `json:"scope"`
-	ID        string              `json:"id,omitempty"`
-	Unit      modelgate.LimitUnit `json:"unit"`
-	Period    modelgate.Period    `json:"period,omitempty"`
-	Window    string              `json:"window,omitempty"`
-	Limit     modelgate.Nano      `json:"limit"`
-	Used      modelgate.Nano      `json:"used"`
-	Remaining modelgate.Nano      `json:"remaining"`
-	ResetsAt  *time.Time          `json:"resets_at"`
-	// Owner is "" for the caller's own budgets, and for what is no budget.
-	Owner modelgate.Owner `json:"owner,omitempty"`
+// quotaCall is the query of GET /gw/quota.
+type quotaCall struct{ traits modelgate.Traits }
+
+func (q *quotaCall) read(x *exchange) (err error) {
+	model, _ := x.query.Text("model")
+	pairs, _ := x.query.Text("attribution")
+	q.traits, err = quota.Call(x.Caller, model, pairs)
+	return err
 }
 
-func quotaOf(l modelgate.LimitState) quotaLimit {
-	return quotaLimit{
-		Kind: l.Kind, Scope: l.Scope, ID: l.ID, Unit: l.Unit, Period: l.Period, Window: l.Window,
-		Limit: l.Limit, Used: l.Used, Remaining: l.Remaining, ResetsAt: l.ResetsAt,
-	}
-}
-
-// quota lists the limits that bind the caller and that it may see.
-func (a *API) quota(ctx context.Context, by actor, _ nothing) (quotaView, error) {
-	out := quotaView{Limits: []quotaLimit{}}
+// quota lists the limits that bind a call of the caller's and that it may see.
+func (a *API) quota(ctx context.Context, by actor, in quotaCall) (quotaView, error) {
+	out := quotaView{Limits: []quota.State{}}
 	for _, l := range a.Limiter.State(by.KeyID, by.Limits) {
-		out.Limits = append(out.Limits, quotaOf(l))
+		out.Limits = append(out.Limits, quota.StateOf(l))
+	}
+	for _, shown := range a.Rates.State(by.Caller, &in.traits) {
+		l := quota.StateOf(shown.State)
+		l.Owner = by.shownOwner(shown.Rule.Owner)
+		out.Limits = append(out.Limits, l)
 	}
 	bound := slices.ContainsFunc(by.Budgets, func(b modelgate.Budget) bool { return by.Sees(&b) })
 	if !bound {
@@ -65,7 +58,7 @@ func (a *API) quota(ctx context.Context, by actor, _ nothing) (quotaView, error)
 			}
 			credited := *b
 			credited.Limit = balance.Credited
-			out.Limits = append(out.Limits, quotaOf(by.StateOf(&credited, balance.Spent+balance.Held, 0, at)))
+			out.Limits = append(out.Limits, quota.StateOf(by.StateOf(&credited, balance.Spent+balance.Held, 0, at)))
 		default:
 			out.Limits = append(out.Limits, by.quotasOf(b, set, at)...)
 		}
@@ -74,19 +67,14 @@ func (a *API) quota(ctx context.Context, by actor, _ nothing) (quotaView, error)
 }
 
 // quotasOf are the budgets that owners have set where b binds the caller.
-func (by actor) quotasOf(b *modelgate.Budget, set []spend.BudgetSpend, at time.Time) (list []quotaLimit) {
+func (by actor) quotasOf(b *modelgate.Budget, set []spend.BudgetSpend, at time.Time) (list []quota.State) {
 	for i := range set {
 		s := &set[i]
 		if s.Level != b.Level || s.ID != b.ID || s.Period != b.Period {
 			continue
 		}
-		l := quotaOf(by.StateOf(&s.Budget, s.Spend+s.Held, 0, at))
-		if s.Owner != by.owner() {
-			l.Owner = s.Owner
-			if by.SubAccountID != "" {
-				l.Owner = resellers
-			}
-		}
+		l := quota.StateOf(by.StateOf(&s.Budget, s.Spend+s.Held, 0, at))
+		l.Owner = by.shownOwner(s.Owner)
 		list = append(list, l)
 	}
 	return list

@@ -25,6 +25,7 @@ type Options struct {
 	Store   *store.DB
 	Keys    *auth.Authenticator
 	Limiter ratelimit.Limiter
+	Rates   *ratelimit.Rates
 	// Catalog is the catalog of the running configuration.
 	Catalog func() *modelgate.Catalog
 	// Doors are the paths of the doors that serve a model, the preferred one

@@ -81,10 +81,12 @@ func open(t *testing.T, o store.Options, driver, source string) *gate {
 	g.keys = auth.New(auth.Options{Source: db, Unreachable: store.Unreachable, Touch: db.TouchKeys, Now: time.Now, Log: log})
 	g.setFlushed(func(context.Context) error { return nil })
 	standing := time.Now() // no token comes in while a test runs, however slow
+	limiter := ratelimit.NewLocal(modelgate.Limits{}, func() time.Time { return standing })
 	g.options = selfservice.Options{
 		Store:   db,
 		Keys:    g.keys,
-		Limiter: ratelimit.NewLocal(modelgate.Limits{}, func() time.Time { return standing }),
+		Limiter: limiter,
+		Rates:   ratelimit.NewRates(limiter),
 		Catalog: func() *modelgate.Catalog { return g.catalog },
 		Flushed: func(ctx context.Context) error { return (*g.flushed.Load())(ctx) },
 		Cursors: httpx.NewCursors([]byte("test")),

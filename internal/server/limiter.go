@@ -18,11 +18,12 @@ type liveLimiter struct {
 	ratelimit.Limiter
 	shared   *ratelimit.Shared // nil without Redis
 	defaults atomic.Pointer[modelgate.Limits]
+	rates    *ratelimit.Rates
 }
 
 func newLimiter(cfg *config.Config, ids *modelgate.IDs, log *slog.Logger) (*liveLimiter, error) {
 	local := ratelimit.NewLocal(modelgate.Limits{}, time.Now)
-	l := &liveLimiter{Limiter: local}
+	l := &liveLimiter{Limiter: local, rates: ratelimit.NewRates(local)}
 	l.configure(cfg)
 	if cfg.Redis.URL.Empty() {
 		return l, nil
@@ -31,13 +32,15 @@ func newLimiter(cfg *config.Config, ids *modelgate.IDs, log *slog.Logger) (*live
 	if err != nil {
 		return nil, err
 	}
-	l.Limiter, l.shared = shared, shared
+	l.Limiter, l.shared, l.rates = shared, shared, ratelimit.NewRates(shared)
+	l.configure(cfg)
 	return l, nil
 }
 
 func (l *liveLimiter) configure(cfg *config.Config) {
 	c := cfg.Limits
 	l.defaults.Store(&modelgate.Limits{RequestsPerSecond: &c.RequestsPerSecond, Burst: &c.Burst, Concurrency: &c.Concurrency})
+	l.rates.Configure(c.RateLimits())
 }
 
 // Enter admits a request of a key or refuses it; see ratelimit.Limiter.

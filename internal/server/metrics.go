@@ -1,8 +1,12 @@
 package server
 
 import (
+	"time"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"modelgate"
 )
 
 // registry holds the metrics of an instance.
@@ -43,8 +47,26 @@ func (s *Server) registerMetrics() {
 	r.counter("modelgate_spool_quarantined_total", "Damaged places and entries kept aside.",
 		func() int64 { return s.spool.Stats().Quarantined + s.shipper.Stats().Quarantined })
 	r.counter("modelgate_limiter_fallbacks_total", "Requests whose limits this instance judged alone, because Redis did not answer.", s.limiter.fallbacks)
+	s.watchRates()
 	r.gauge("modelgate_evidence_lag_seconds", "Age of the oldest record of evidence that is in no chain yet.", func() float64 { return s.chains.Stats().Lag.Seconds() })
 	r.counter("modelgate_evidence_records_total", "Records of evidence chained by this process.", func() int64 { return s.chains.Stats().Records })
 	r.counter("modelgate_log_lines_withheld_total", "Lines that libraries wrote to the standard logger.", s.withheld.lines.Load)
 	r.counter("modelgate_rows_booked_total", "Usage rows booked by this process.", func() int64 { return s.shipper.Stats().Rows })
+}
+
+// watchRates counts what rate limits refuse and how long they take. No label
+// names a tenant.
+func (s *Server) watchRates() {
+	refusals := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "modelgate_limit_refusals_total", Help: "Requests that a rate limit refused, by the limit's scope, unit and window.",
+	}, []string{"kind", "scope", "unit", "window"})
+	took := prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name: "modelgate_limiter_script_seconds", Help: "How long drawing from all rate limits of a step has taken.",
+		Buckets: []float64{.00001, .00005, .0001, .0005, .001, .005, .01, .05},
+	})
+	s.metrics.MustRegister(refusals, took)
+	s.limiter.rates.Refused = func(r *modelgate.RateLimit) {
+		refusals.WithLabelValues(string(modelgate.LimitRate), string(r.Level), string(r.Unit), r.Window).Inc()
+	}
+	s.limiter.rates.Took = func(d time.Duration) { took.Observe(d.Seconds()) }
 }

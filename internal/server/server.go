@@ -200,7 +200,7 @@ func (s *Server) mount(cfg *config.Config) error {
 	})
 	s.sessions = auth.NewSessions(auth.SessionOptions{Source: s.db, Unreachable: store.Unreachable, Now: time.Now, Log: s.log, Client: proxies.Client})
 	s.gateway = gateway.New(gateway.Options{
-		Live: s.snapshot.Load, Keys: s.keys, Limiter: s.limiter, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
+		Live: s.snapshot.Load, Keys: s.keys, Limiter: s.limiter, Rates: s.limiter.rates, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
 		Metrics: gateway.NewMetrics(s.metrics), MaxBody: maxBody, Memory: quota, Budgets: s.budgets, Tracing: s.openTracing(cfg),
 		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(), Writes: s.batcher,
 		NoCostHeaders: cfg.Server.CostHeaders == config.CostHeadersOff,
@@ -209,7 +209,7 @@ func (s *Server) mount(cfg *config.Config) error {
 	s.exporter = s.newExporter(client)
 	s.poller = s.newPoller()
 	api := selfservice.New(selfservice.Options{
-		Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: s.Catalog,
+		Store: s.db, Keys: s.keys, Limiter: s.limiter, Rates: s.limiter.rates, Catalog: s.Catalog,
 		Flushed: s.shipper.Flush, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
 		MaxBody: maxBody, Memory: quota, Processor: client, Master: s.master, Checkout: checkout, Signer: s.signing.Signer,
 		Doors: s.gateway.DoorsOf, Focus: FocusNames(cfg),

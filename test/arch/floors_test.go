@@ -27,8 +27,6 @@ var floor = map[string]int{
 	"internal/pricing":  0,
 
 	"internal/csvfile":   0,
-	"internal/report":    0,
-	"internal/callview":  0,
 	"internal/cancelctx": 0,
 	"internal/yield":     0,
 
@@ -62,6 +60,7 @@ var floor = map[string]int{
 	"internal/budget":      2,
 	"internal/auth":        2,
 	"internal/ratelimit":   2,
+	"internal/quota":       2,
 	"internal/provider":    2,
 	"internal/processor":   2,
 	"internal/secrets":     2,

@@ -95,6 +95,13 @@ func managementRoutes() []accessRoute {
 		}},
 		{pattern: "GET /gw/quota", request: anything("GET /gw/quota"), expect: always},
 		{pattern: "GET /gw/budgets", scope: manageScope, request: anything("GET /gw/budgets"), expect: always},
+		{pattern: "GET /gw/limits", scope: manageScope, request: anything("GET /gw/limits"), expect: always},
+		{pattern: "PUT /gw/limits", scope: manageScope, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "PUT /gw/limits" + b.claim(w), fmt.Sprintf(`{"scope":"key","id":%q,"unit":"tokens","window":"minute","limit":1000000000}`, b.id[w].key)
+		}, expect: func(c *caller, w whose) outcome { return c.either(w, 204, 404) }},
+		{pattern: "DELETE /gw/limits", scope: manageScope, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "DELETE /gw/limits?scope=key&unit=usd&window=minute&id=" + b.id[w].key, "" // there is none to remove
+		}, expect: func(*caller, whose) outcome { return refusal(404) }},
 		{pattern: "PUT /gw/budgets", scope: manageScope, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
 			return "PUT /gw/budgets" + b.spoof(w), fmt.Sprintf(`{"scope":"key","id":%q,"period":"month","limit_usd":5000,"client_id":%q}`, b.id[w].key, b.id[ofOther].client)
 		}, expect: func(c *caller, w whose) outcome { return c.either(w, 204, 404) }},

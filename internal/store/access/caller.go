@@ -14,6 +14,7 @@ import (
 const sqlCaller = `SELECT k.id, k.client_id, COALESCE(k.sub_account_id, ''), COALESCE(s.markup, 0),
   COALESCE(k.issued_by, ''), k.scopes, CASE WHEN k.id <> $2 THEN k.backing ELSE '[]' END, k.limit_rps, k.limit_burst, k.limit_concurrency, k.expires_at,
   c.routing_policy, c.billing, c.limit_rps, c.limit_burst, c.limit_concurrency, c.ceiling,
+  CASE WHEN EXISTS (SELECT 1 FROM rate_limit r WHERE r.client_id = k.client_id) THEN 1 ELSE 0 END,
   CASE WHEN l.scope = 'client' AND k.id <> $2 THEN k.entitlements END, CASE WHEN l.scope = 'client' AND k.id <> $2 THEN k.denies END,
   COALESCE(b.scope, ''), COALESCE(b.scope_id, ''), COALESCE(b.period, ''), COALESCE(b.amount, 0), COALESCE(b.revision, 0)
 FROM api_key k
@@ -41,13 +42,14 @@ func (s *Store) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.
 		with = seen.KeyID
 	}
 	var own, client modelgate.Limits
-	var expiresAt int64
+	var expiresAt, rated int64
 	var issuedBy string
 	into := []any{
 		&c.KeyID, &c.ClientID, &c.SubAccountID, &c.Markup,
 		&issuedBy, sqldb.Document{Into: &c.Scopes}, sqldb.Document{Into: &c.Backing},
 		&own.RequestsPerSecond, &own.Burst, &own.Concurrency, &expiresAt,
 		&c.RoutingPolicy, &c.Billing, &client.RequestsPerSecond, &client.Burst, &client.Concurrency, sqldb.Document{Into: &c.Ceiling},
+		&rated,
 	}
 	constant := len(into)
 	found, err := sqldb.List(ctx, s.db.Read, func(row sqldb.Scanner) (modelgate.Budget, error) {
@@ -77,6 +79,11 @@ func (s *Store) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.
 		found = append(found, above...)
 	}
 	c.Budgets = applicable(&c, found)
+	if rated != 0 {
+		if c.RateLimits, err = s.rateLimits(ctx, &c); err != nil {
+			return modelgate.Caller{}, sqldb.Wrap("look up rate limits", err)
+		}
+	}
 	return c, nil
 }
 

@@ -20,6 +20,7 @@ type Store struct {
 	switchBilling func(context.Context, *sql.Tx, modelgate.ClientID, modelgate.Billing, modelgate.Audit) error
 	rules         rules        // of callers
 	lineages      lineageCache // of keys
+	rates         rateLimitCache
 }
 
 // NewStore is the access in a database.

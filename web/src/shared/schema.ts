@@ -224,7 +224,7 @@ export interface paths {
         /**
          * What limits the key's calls, and how much is used
          * @description Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
-         *     once, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
+         *     once, rate limits, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
          *     its sub-account's, in billed amounts.
          */
         get: operations["quota"];
@@ -258,6 +258,38 @@ export interface paths {
          * @description One's own; that of somebody above is answered 403.
          */
         delete: operations["deleteBudget"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/gw/limits": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Rate limits
+         * @description What is used of them is in `GET /gw/quota`. Limits of the configuration file are not listed.
+         */
+        get: operations["limits"];
+        /**
+         * Set a rate limit
+         * @description One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
+         *     reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+         *     whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
+         *     binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
+         *     of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+         */
+        put: operations["putLimit"];
+        post?: never;
+        /**
+         * Remove a rate limit
+         * @description One's own; that of somebody above is answered 403.
+         */
+        delete: operations["deleteLimit"];
         options?: never;
         head?: never;
         patch?: never;
@@ -496,33 +528,6 @@ export interface paths {
          *     `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
          */
         get: operations["calls"];
-        put?: never;
-        post?: never;
-        delete?: never;
-        options?: never;
-        head?: never;
-        patch?: never;
-        trace?: never;
-    };
-    "/gw/report": {
-        parameters: {
-            query?: never;
-            header?: never;
-            path?: never;
-            cookie?: never;
-        };
-        /**
-         * What calls come to, by dimensions and over time
-         * @description Window and filters are those of GET /gw/calls; a window without an end goes to the end of the minute. There are rows for the
-         *     largest groups of all the time; all other groups are one row of each span, `other`. Spans and groups without calls are left out.
-         *     Weeks begin on Monday, and everything is UTC. Percentiles are exact: the nearest rank.
-         *
-         *     A report reads at most 100,000 calls; a window with more is 400.
-         *
-         *     A key bound to a sub-account sees its own calls in billed prices, and cannot group by `native_model`, `region` and
-         *     `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
-         */
-        get: operations["report"];
         put?: never;
         post?: never;
         delete?: never;
@@ -1134,18 +1139,16 @@ export interface components {
              * @description Of the sub-account or key; absent for scope client.
              */
             id?: string;
-            /**
-             * @description Concurrency is calls at once.
-             * @enum {string}
-             */
-            unit: "usd" | "requests" | "concurrency";
+            /** @description The calls that count, where not all do. */
+            match?: string;
+            unit: components["schemas"]["RateUnit"];
             period?: components["schemas"]["Period"];
             /**
              * @description Of a rate.
              * @enum {string}
              */
-            window?: "second";
-            /** @description Of a balance the sum of its credits; of a rate the requests a second. */
+            window?: "second" | "minute";
+            /** @description Of a balance the sum of its credits; of a rate what may be used in a window. */
             limit: number;
             /** @description Spent and reserved by open calls; of a rate what was drawn from the bucket, whose size is the burst. */
             used: number;
@@ -1157,6 +1160,49 @@ export interface components {
              * @description End of the period; null for a balance and a rate.
              */
             resets_at: string | null;
+        };
+        /**
+         * @description Tokens of the input include cached ones; concurrency is calls at once.
+         * @enum {string}
+         */
+        RateUnit: "requests" | "input_tokens" | "output_tokens" | "tokens" | "usd" | "concurrency";
+        /**
+         * @description A second is for requests only.
+         * @enum {string}
+         */
+        RateWindow: "second" | "minute";
+        NewRateLimit: {
+            scope: components["schemas"]["BudgetScope"];
+            /** @description Of the sub-account or key; left out for scope client. */
+            id?: string | null;
+            /** @description The calls that count: `model:GLOB` (a slug, or provider/model where there is none) or `tag:KEY=VALUE` (a pair of the attribution, percent-encoded; `*` limits each value by itself, nothing stands for calls without the key). Absent: all. */
+            match?: string | null;
+            unit: components["schemas"]["RateUnit"];
+            /** @description Absent for concurrency. */
+            window?: components["schemas"]["RateWindow"] | null;
+            /** @description How much may be used in a window, on average: a whole number from 1 to 1000000000, of concurrency to 1000000; of usd an amount of up to nine decimals. */
+            limit: number;
+            /** @description How much may be used at once after a pause. Absent: as much as limit. */
+            burst?: number | null;
+        };
+        RateLimit: {
+            scope: components["schemas"]["BudgetScope"];
+            /**
+             * Format: uuid
+             * @description Of the sub-account or key; absent for scope client.
+             */
+            id?: string;
+            match?: string;
+            unit: components["schemas"]["RateUnit"];
+            window?: components["schemas"]["RateWindow"];
+            limit: number;
+            /** @description Absent: as much as limit. */
+            burst?: number;
+            /**
+             * @description Who has set it; absent for one's own. A key bound to a sub-account reads reseller.
+             * @enum {string}
+             */
+            owner?: "operator" | "organization" | "sub_account" | "reseller";
         };
         Quota: {
             limits: components["schemas"]["QuotaLimit"][];
@@ -1170,18 +1216,16 @@ export interface components {
              * @description Of the sub-account or key; absent for scope client.
              */
             id?: string;
-            /**
-             * @description Concurrency is calls at once.
-             * @enum {string}
-             */
-            unit: "usd" | "requests" | "concurrency";
+            /** @description The calls that count, where not all do. */
+            match?: string;
+            unit: components["schemas"]["RateUnit"];
             period?: components["schemas"]["Period"];
             /**
              * @description Of a rate.
              * @enum {string}
              */
-            window?: "second";
-            /** @description Of a balance the sum of its credits; of a rate the requests a second. */
+            window?: "second" | "minute";
+            /** @description Of a balance the sum of its credits; of a rate what may be used in a window. */
             limit: number;
             /** @description Spent and reserved by open calls; of a rate what was drawn from the bucket, whose size is the burst. */
             used: number;
@@ -1192,7 +1236,7 @@ export interface components {
              */
             resets_at: string | null;
             /**
-             * @description Who has set a budget; absent for one's own.
+             * @description Who has set a budget or rate limit; absent for one's own.
              * @enum {string}
              */
             owner?: "operator" | "organization" | "sub_account" | "reseller";
@@ -1246,38 +1290,6 @@ export interface components {
         Me: {
             scopes: components["schemas"]["Scope"][];
             entitlements: components["schemas"]["Entitlement"][];
-            /** @description The key itself. This and all that follows is absent while the database does not answer. */
-            api_key?: {
-                /** Format: uuid */
-                id: string;
-                name: string | null;
-                /** @description How the key begins. */
-                key_prefix: string;
-                /** Format: date-time */
-                created_at: string;
-                /** Format: date-time */
-                expires_at: string | null;
-            };
-            /** @description Whose key it is; absent for a key bound to a sub-account. */
-            organization?: {
-                /** Format: uuid */
-                id: string;
-                name: string;
-            };
-            /** @description The sub-account that the key is bound to. */
-            sub_account?: {
-                /** Format: uuid */
-                id: string;
-                name: string;
-                slug: string;
-            } | null;
-            /** @description The rates that bind the key; 0 is unlimited. */
-            limits?: {
-                requests_per_second: number;
-                concurrency: number;
-            };
-            /** @description The budgets of this key alone; in billed amounts where it is bound to a sub-account. */
-            budgets?: components["schemas"]["Budget"][];
         };
         /**
          * @description What a model makes.
@@ -1832,94 +1844,6 @@ export interface components {
             /** @description The prices that the cost was computed with. */
             rates?: string | null;
         };
-        Report: {
-            /** Format: date-time */
-            from: string;
-            /** Format: date-time */
-            to: string;
-            totals: components["schemas"]["Figures"];
-            /** @description The totals of the time before, with `compare=previous`. */
-            previous: components["schemas"]["Figures"] | null;
-            rows: components["schemas"]["ReportRow"][];
-        };
-        Figures: {
-            requests: number;
-            /** @description Requests that were answered with a status of 400 or more. */
-            errors: number;
-            /**
-             * Format: usd
-             * @description The cost; for a key bound to a sub-account the price billed.
-             */
-            cost_usd: number;
-            /**
-             * Format: usd
-             * @description The price billed to sub-accounts at their present markups; null without calls of theirs.
-             */
-            billed_usd: number | null;
-            /**
-             * Format: usd
-             * @description billed_usd less the cost of these calls; absent for a key bound to a sub-account.
-             */
-            margin_usd?: number | null;
-            total_tokens: number;
-            tokens: components["schemas"]["TokenKinds"];
-            latency_ms: components["schemas"]["Durations"];
-            first_byte_ms: components["schemas"]["Durations"];
-            /**
-             * @description How percentiles were found.
-             * @enum {string}
-             */
-            percentiles: "exact";
-        };
-        ReportRow: {
-            /**
-             * Format: date-time
-             * @description Where the span begins; null where one span is all of the time.
-             */
-            at: string | null;
-            /** @description The value of each dimension; empty for calls without one. [] for `other`. */
-            group: string[];
-            /** @description What people call the group: names of keys and sub-accounts. */
-            label: string[];
-            /** @description All groups that are not among the largest. */
-            other: boolean;
-            requests: number;
-            /** @description Requests that were answered with a status of 400 or more. */
-            errors: number;
-            /**
-             * Format: usd
-             * @description The cost; for a key bound to a sub-account the price billed.
-             */
-            cost_usd: number;
-            /**
-             * Format: usd
-             * @description The price billed to sub-accounts at their present markups; null without calls of theirs.
-             */
-            billed_usd: number | null;
-            /**
-             * Format: usd
-             * @description billed_usd less the cost of these calls; absent for a key bound to a sub-account.
-             */
-            margin_usd?: number | null;
-            total_tokens: number;
-            tokens: components["schemas"]["TokenKinds"];
-            latency_ms: components["schemas"]["Durations"];
-            first_byte_ms: components["schemas"]["Durations"];
-            /**
-             * @description How percentiles were found.
-             * @enum {string}
-             */
-            percentiles: "exact";
-        };
-        /** @description In whole milliseconds; null without calls. */
-        Durations: {
-            mean: number | null;
-            /** @description Half of the requests took no longer. */
-            p50: number | null;
-            p90: number | null;
-            p95: number | null;
-            p99: number | null;
-        };
         /** @description The tokens by kind, those of a model that advised included; together they are total_tokens. */
         TokenKinds: {
             /** @description Text, pictures and films, without what was read from a cache or written to one. */
@@ -2435,7 +2359,12 @@ export interface operations {
     };
     quota: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description The slug of the call, for limits with a match of models. */
+                model?: string;
+                /** @description The pairs of the call as key=value, separated by commas, for limits with a match of tags. */
+                attribution?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -2501,6 +2430,68 @@ export interface operations {
                 /** @description Of the sub-account or key; left out for scope client. */
                 id?: string;
                 period: components["schemas"]["Period"];
+                /** @description `sub_account`: the one that the sub-account's own keys have set. For keys of the organization. */
+                owner?: "sub_account";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    limits: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All rate limits. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RateLimit"][];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    putLimit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewRateLimit"];
+            };
+        };
+        responses: {
+            204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    deleteLimit: {
+        parameters: {
+            query: {
+                scope: components["schemas"]["BudgetScope"];
+                /** @description Of the sub-account or key; left out for scope client. */
+                id?: string;
+                match?: string;
+                unit: components["schemas"]["RateUnit"];
+                /** @description Left out for concurrency. */
+                window?: components["schemas"]["RateWindow"];
                 /** @description `sub_account`: the one that the sub-account's own keys have set. For keys of the organization. */
                 owner?: "sub_account";
             };
@@ -2851,79 +2842,6 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BookedCall"][];
-                    "text/csv": string;
-                };
-            };
-            304: components["responses"]["Unchanged"];
-            default: components["responses"]["Error"];
-        };
-    };
-    report: {
-        parameters: {
-            query?: {
-                /** @description The first instant of the window, RFC 3339. */
-                from?: components["parameters"]["From"];
-                /** @description The end of the window, which is not in it, RFC 3339. Absent there is none. */
-                to?: components["parameters"]["To"];
-                /** @description How far back the window goes: days as 30d, or a duration as 24h or 90m; at most 3650d. Not with from and to. */
-                since?: components["parameters"]["CallsSince"];
-                /** @description Slugs, and the provider's own ids of what is not in the catalog. */
-                model?: components["parameters"]["ByModel"];
-                /** @description Authors. */
-                author?: components["parameters"]["ByAuthor"];
-                /** @description Providers; for a key bound to a sub-account authors. */
-                provider?: components["parameters"]["ByProvider"];
-                /** @description Ids of keys. */
-                key_id?: components["parameters"]["ByKey"];
-                /** @description Ids of sub-accounts; `none` for the organization's own calls. */
-                sub_account_id?: components["parameters"]["BySubAccount"];
-                /** @description `ok` (below 400), `4xx`, `5xx`, or a status code. */
-                status?: components["parameters"]["ByStatus"];
-                /** @description Exactly these. */
-                parse_status?: components["parameters"]["ByParseStatus"];
-                /** @description Paths as rows show them. */
-                door?: components["parameters"]["ByDoor"];
-                /** @description Kinds of models. */
-                kind?: components["parameters"]["ByKind"];
-                /** @description An attribution key and its value, as `team:search`. */
-                tag?: components["parameters"]["ByTag"];
-                /** @description Request ids of calls. */
-                id?: components["parameters"]["ByID"];
-                /** @description Calls of no lower `cost_usd`. */
-                min_cost_usd?: components["parameters"]["MinCost"];
-                /** @description Calls that took no shorter. */
-                min_latency_ms?: components["parameters"]["MinLatency"];
-                /** @description One or two of `model`, `author`, `provider`, `native_model`, `key_id`, `sub_account_id`, `status`, `parse_status`, `door`, `kind`, `region`, `via_sdk`, and `tag:` with an attribution key. */
-                group_by?: string[];
-                /** @description Length of a span; `hour` for 62 days at most. */
-                interval?: "none" | "hour" | "day" | "week" | "month";
-                /** @description Groups that are not `other`. */
-                top?: number;
-                /** @description What makes a group large; `p95` of the latency. */
-                order?: "cost" | "requests" | "tokens" | "errors" | "p95";
-                /** @description `previous`: with the totals of the time before, of the same length. */
-                compare?: "none" | "previous";
-                /** @description `csv` is a file: RFC 4180, UTF-8 with a byte order mark, amounts as decimals. A cell that a spreadsheet would take for a formula has a `'` before it. */
-                format?: components["parameters"]["Format"];
-            };
-            header?: {
-                /** @description The `ETag` of an earlier answer to the same question. */
-                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
-            };
-            path?: never;
-            cookie?: never;
-        };
-        requestBody?: never;
-        responses: {
-            /** @description The sums, or the rows as a file. */
-            200: {
-                headers: {
-                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
-                    ETag: components["headers"]["ETag"];
-                    [name: string]: unknown;
-                };
-                content: {
-                    "application/json": components["schemas"]["Report"];
                     "text/csv": string;
                 };
             };

@@ -263,6 +263,23 @@ CREATE TABLE owned_budget (
     PRIMARY KEY (client_id, scope, scope_id, period, owner)
 );
 
+-- Rate limits that were set, each owner's. number names the bucket of a limit: it
+-- is the control version of the change that made it. burst 0 is as much as amount,
+-- which is nano-USD or whole.
+CREATE TABLE rate_limit (
+    client_id   TEXT COLLATE "C" NOT NULL,
+    scope       TEXT COLLATE "C" NOT NULL,
+    scope_id    TEXT COLLATE "C" NOT NULL,
+    match       TEXT COLLATE "C" NOT NULL,
+    unit        TEXT COLLATE "C" NOT NULL,
+    time_window TEXT COLLATE "C" NOT NULL,
+    owner       TEXT COLLATE "C" NOT NULL,
+    amount      BIGINT NOT NULL CHECK (amount > 0),
+    burst       BIGINT NOT NULL,
+    number      BIGINT NOT NULL,
+    PRIMARY KEY (client_id, scope, scope_id, match, unit, time_window, owner)
+);
+
 CREATE TABLE balance_entry (
     id        TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
     client_id TEXT COLLATE "C" NOT NULL,

@@ -264,6 +264,23 @@ CREATE TABLE owned_budget (
     PRIMARY KEY (client_id, scope, scope_id, period, owner)
 ) STRICT, WITHOUT ROWID;
 
+-- Rate limits that were set, each owner's. number names the bucket of a limit: it
+-- is the control version of the change that made it. burst 0 is as much as amount,
+-- which is nano-USD or whole.
+CREATE TABLE rate_limit (
+    client_id   TEXT NOT NULL,
+    scope       TEXT NOT NULL,
+    scope_id    TEXT NOT NULL,
+    match       TEXT NOT NULL,
+    unit        TEXT NOT NULL,
+    time_window TEXT NOT NULL,
+    owner       TEXT NOT NULL,
+    amount      INTEGER NOT NULL CHECK (amount > 0),
+    burst       INTEGER NOT NULL,
+    number      INTEGER NOT NULL,
+    PRIMARY KEY (client_id, scope, scope_id, match, unit, time_window, owner)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE balance_entry (
     id        TEXT PRIMARY KEY CHECK (id <> ''),
     client_id TEXT NOT NULL,
