@@ -103,6 +103,8 @@ var (
 	declared  = regexp.MustCompile(`(?:slug|model): "?([\w./:-]+)`)     // in a configuration
 	slug      = regexp.MustCompile(`(?:^|[^\w/@.$-])((?:simulated|openai|anthropic|google|mistralai|cohere|deepseek|x-ai)/[\w.:-]+)`)
 	member    = regexp.MustCompile(`(?i)\bmodel["']?\s*[:=]\s*["'\x60]([\w./:@-]+)["'\x60]`)
+	// A route names the model as its provider does.
+	route = regexp.MustCompile(`\{provider: [^,}]+, model: [^,}]+`)
 )
 
 // wrongModels are the models of a block that no reader has: neither those of
@@ -123,7 +125,11 @@ func (p *page) wrongModels(t *testing.T, b *block) (problems []string) {
 			own[m[1]] = !slug.MatchString(m[1])
 		}
 	}
-	for _, m := range slices.Concat(slug.FindAllStringSubmatch(b.text, -1), member.FindAllStringSubmatch(b.text, -1)) {
+	text := b.text
+	if b.language == "yaml" {
+		text = route.ReplaceAllString(text, "")
+	}
+	for _, m := range slices.Concat(slug.FindAllStringSubmatch(text, -1), member.FindAllStringSubmatch(text, -1)) {
 		// Clients that know several providers put the name of this one first.
 		name := strings.TrimPrefix(m[1], "modelgate/")
 		if !known[name] && !own[name] {
