@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/csv"
 	"fmt"
 	"io"
 	"os"
@@ -92,6 +94,9 @@ func (s spread) String() string {
 	return fmt.Sprintf("%.2f (%.2f–%.2f)", s.Median, s.Least, s.Most)
 }
 
+// afterRatios are the heads of the columns behind the ratios.
+var afterRatios = [...]string{"calls/s", "added p50 µs", "added p99 µs", "peak RSS MB", "failures"}
+
 // rows is the table, its heads first. Latency is what a target adds over the
 // direct call, of the medians over the rounds. A yardstick that did not take
 // part has no column.
@@ -104,7 +109,7 @@ func (r *results) rows() [][]string {
 			heads = append(heads, "÷ "+strings.TrimPrefix(name, "modelgate, "))
 		}
 	}
-	out := [][]string{append(heads, "calls/s", "added p50 µs", "added p99 µs", "peak RSS MB", "failures")}
+	out := [][]string{append(heads, afterRatios[:]...)}
 	var direct line
 	for _, l := range r.Lines {
 		if l.Target == nameDirect {
@@ -171,6 +176,53 @@ func (r *results) footnotes() string {
 	return b.String()
 }
 
+// ratioRows is a table of CPU over that of the bare proxy: a row for each
+// scenario, a column for each target but the direct call and the proxy itself.
+func (r *results) ratioRows() [][]string {
+	heads := []string{"scenario"}
+	out := [][]string{nil}
+	for _, l := range r.Lines {
+		if out[len(out)-1] == nil || out[len(out)-1][0] != l.Scenario {
+			out = append(out, []string{l.Scenario})
+		}
+		if l.Target == nameDirect || l.Target == nameProxy {
+			continue
+		}
+		column := slices.Index(heads, l.Target)
+		if column < 0 {
+			column = len(heads)
+			heads = append(heads, l.Target)
+		}
+		row := &out[len(out)-1]
+		for len(*row) <= column {
+			*row = append(*row, "–")
+		}
+		if median := l.Ratios[0].Median; median != 0 {
+			(*row)[column] = fmt.Sprintf("%.2f", median)
+		}
+	}
+	out[0] = heads
+	for i := range out {
+		for len(out[i]) < len(heads) {
+			out[i] = append(out[i], "–")
+		}
+	}
+	return out
+}
+
+// defaultRows are the other figures of a target, out of the whole table.
+func (r *results) defaultRows(target string) [][]string {
+	rows := r.rows()
+	var out [][]string
+	for i, row := range rows {
+		if i == 0 || row[1] == target {
+			figures := row[len(row)-len(afterRatios):]
+			out = append(out, append([]string{row[0], row[2]}, figures[:len(figures)-1]...))
+		}
+	}
+	return out
+}
+
 // replaceBetween replaces what stands between two lines of a file.
 func replaceBetween(file, start, end string, by []byte) error {
 	text, err := os.ReadFile(file)
@@ -203,14 +255,23 @@ const (
 	generatedEnd   = "<!-- end of figures -->"
 )
 
-// writeDocs puts table and chart into the documentation.
+// writeDocs puts tables, chart and a file of all figures into the documentation.
 func (r *results) writeDocs(dir string) error {
 	var b bytes.Buffer
 	b.WriteString("![CPU time per call over that of a bare proxy](performance.svg)\n\n")
-	writeTable(&b, r.rows(), 2)
+	b.WriteString("CPU time of a call over that of the bare proxy:\n\n")
+	writeTable(&b, r.ratioRows(), 1)
+	fmt.Fprintf(&b, "Other figures of *%s*, the default; [performance.csv](performance.csv) has those of all targets:\n\n", nameAlways)
+	writeTable(&b, r.defaultRows(nameAlways), 1)
 	b.WriteString(r.footnotes())
 	if err := replaceBetween(filepath.Join(dir, "performance.md"), generatedStart, generatedEnd, b.Bytes()); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(dir, "performance.svg"), r.chart(3), 0o644)
+	var all bytes.Buffer
+	if err := csv.NewWriter(&all).WriteAll(r.rows()); err != nil {
+		return err
+	}
+	return cmp.Or(
+		os.WriteFile(filepath.Join(dir, "performance.csv"), all.Bytes(), 0o644),
+		os.WriteFile(filepath.Join(dir, "performance.svg"), r.chart(3), 0o644))
 }

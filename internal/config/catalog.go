@@ -26,9 +26,9 @@ type model struct {
 	// Tokens that fit into the model's context. 0 means unknown.
 	ContextLength int64 `yaml:"context_length"`
 
-	// Tokens that one answer has at most. 0 means unknown. Strict budgets
-	// reserve as much when a request sets no limit, and the context length
-	// when both are unknown.
+	// Most tokens in one answer. 0 means unknown. Strict budgets reserve as
+	// much when a request sets no limit, and the context length when both are
+	// unknown.
 	MaxOutput int64 `yaml:"max_output"`
 
 	// When the model was published, for lists of models. Default: unknown.
@@ -44,10 +44,9 @@ type model struct {
 	// temperature]`, for lists of models. Default: unknown, an empty list.
 	SupportedParameters []string `yaml:"supported_parameters"`
 
-	// Where the model runs. The first is where calls go; the rest are tried in
-	// order when it fails. At least one. A route to a provider that is not
-	// configured is a warning: the model is listed, and calls that come to the
-	// route fail with 502.
+	// Where the model runs: calls go to the first route, and to the next ones
+	// in order when it fails. At least one. A route to a provider that is not
+	// configured is a warning; calls that reach it fail with 502.
 	Routes []route `yaml:"routes"`
 
 	// What the model costs. Default: no known price; calls are recorded at

@@ -65,14 +65,14 @@ type file struct {
 
 	// Files with more models: each holds a list of the same shape as catalog.
 	// An entry is a path or a glob (`*`, `?`, `[a-z]`), relative to the
-	// directory of this file. A path without a glob must exist. A file that
-	// several entries match is read once. A slug may occur only once in all of
-	// them. Default: none. May change without a restart.
+	// directory of this file. A path without a glob must exist. A slug may
+	// occur only once in all files. Default: none. May change without a
+	// restart.
 	CatalogFiles []string `yaml:"catalog_files"`
 
 	// Prices of provider-proxy calls of models that no route of the catalog
-	// names. The first entry that matches applies; a call that none matches
-	// has no known price. Default: none. May change without a restart.
+	// names. The first entry that matches applies. Default: none. May change
+	// without a restart.
 	Prices []listPrice `yaml:"prices"`
 }
 

@@ -163,6 +163,10 @@ func choices(t reflect.Type, path string) []string {
 	switch {
 	case t == reflect.TypeFor[Fsync]():
 		return []string{string(FsyncAlways), string(FsyncInterval)}
+	case t == reflect.TypeFor[ServerHTTP]():
+		return []string{string(ServerFast), string(ServerStandard)}
+	case t == reflect.TypeFor[Transport]():
+		return []string{string(TransportPooled), string(TransportStandard)}
 	case t == reflect.TypeFor[Pooler]():
 		return []string{string(PoolerNone), string(PoolerTransaction)}
 	case t == reflect.TypeFor[Enforce]():
@@ -296,13 +300,16 @@ func (k key) usually() string {
 		text = strings.ToLower(v.String())
 	case time.Duration:
 		text = shortDuration(v)
-	case string, Fsync, LogFormat, Enforce, Disconnect, Size, int, int64, bool:
+	case Size, int, int64, bool:
 		text = fmt.Sprint(v)
 	default:
-		return "."
+		if k.usual.Kind() != reflect.String {
+			return "."
+		}
+		text = k.usual.String()
 	}
 	if text == "" {
-		return ", empty by default."
+		return "."
 	}
 	return ", by default `" + text + "`."
 }

@@ -77,14 +77,14 @@ type rates struct {
 	// USD per thousand searches, or search units of a reranker.
 	Search *modelgate.Nano `yaml:"search"`
 
-	// USD per thousand searches in files that the provider keeps.
+	// USD per thousand searches in files stored at the provider.
 	FileSearch *modelgate.Nano `yaml:"file_search"`
 
 	// USD per container in which the provider runs code.
 	CodeSession *modelgate.Nano `yaml:"code_session"`
 
-	// USD per thousand calls that were answered from searches, for models that
-	// are not charged by the search. It counts where search has no price.
+	// USD per thousand calls that were answered from searches, where search
+	// has no price.
 	GroundedRequest *modelgate.Nano `yaml:"grounded_request"`
 
 	// USD per million pixels made.
@@ -262,13 +262,13 @@ type ToolPrices struct {
 	// USD per thousand searches of the web.
 	Search *modelgate.Nano `yaml:"search"`
 
-	// USD per thousand searches in files that the provider keeps.
+	// USD per thousand searches in files stored at the provider.
 	FileSearch *modelgate.Nano `yaml:"file_search"`
 
 	// USD per container in which the provider runs code.
 	CodeSession *modelgate.Nano `yaml:"code_session"`
 
-	// USD per thousand calls that were answered from searches. It counts where
-	// search has no price.
+	// USD per thousand calls that were answered from searches, where search
+	// has no price.
 	GroundedRequest *modelgate.Nano `yaml:"grounded_request"`
 }

@@ -13,10 +13,10 @@ import (
 
 // Provider is one model provider.
 type Provider struct {
-	// What the provider is called here: 1 to 64 of a-z, 0-9 and -, unique.
-	// Its proxy paths begin with /NAME/, so the gateway's own first segments
-	// (gw, v1, p, healthz, readyz, metrics, dashboard, openapi.json,
-	// webhooks) are not allowed. Required.
+	// Name of the provider here: 1 to 64 of a-z, 0-9 and -, unique. Its proxy
+	// paths begin with /NAME/, so the gateway's own first segments (gw, v1,
+	// p, healthz, readyz, metrics, dashboard, openapi.json, webhooks) are not
+	// allowed. Required.
 	Name string `yaml:"name"`
 
 	// The wire format the provider speaks, which also says which paths
@@ -27,8 +27,9 @@ type Provider struct {
 	// allows every path and serves only the doors that `paths` gives it.
 	Format string `yaml:"format"`
 
-	// Where the provider is: http or https, a host, perhaps a path that goes
-	// before every path of a call. No user, query or fragment. Required.
+	// The provider's address: http or https, a host, and optionally a path
+	// that precedes every path of a call. No user, query or fragment.
+	// Required.
 	BaseURL string `yaml:"base_url"`
 
 	// Where the provider computes, in words of your own. `eu`, whatever begins
@@ -60,11 +61,11 @@ type Provider struct {
 	Credential Secret `yaml:"credential"`
 
 	// Several keys, used in turn; one that the provider refuses or throttles
-	// rests for a while. Excludes credential and credential_file.
+	// is skipped for a while. Excludes credential and credential_file.
 	Credentials []Secret `yaml:"credentials"`
 
-	// Keys that were used before. They serve only the asynchronous jobs that
-	// were made with them, until these are finished.
+	// Earlier keys, only for asynchronous jobs that were created with them
+	// and are not finished.
 	PreviousCredentials []Secret `yaml:"previous_credentials"`
 
 	// File that holds the key, relative to the directory of this file; it is
@@ -87,54 +88,51 @@ type Provider struct {
 	// the system, relative to the directory of this file.
 	CAFile string `yaml:"ca_file"`
 
-	// Whether request bodies may refer to objects that are kept at the
-	// provider, such as previous_response_id or container. All organizations
-	// share the provider account, so one that guesses an id could reach
-	// another's objects; leave it false unless there is one organization
-	// only.
+	// Whether request bodies may refer to objects stored at the provider,
+	// such as previous_response_id or container. All organizations share the
+	// provider account, so one that guesses an id could reach another's
+	// objects: set it only with a single organization.
 	AllowStoredObjects bool `yaml:"allow_stored_objects"`
 
 	// Names of query parameters that calls may have beside those that the
-	// format lists for a path (see the reference of providers). A parameter
-	// can have the provider leave the usage out of its replies, so allow what
-	// does not change them.
+	// format lists for a path (see the reference of providers). Do not allow
+	// parameters that make the provider omit the usage from replies.
 	AllowQuery []string `yaml:"allow_query"`
 
-	// Whether calls share connections where the provider speaks HTTP/2. By
-	// default each has a connection of its own for its time, which costs less
-	// and keeps one from waiting for another. A provider that is reached over
-	// a proxy (HTTPS_PROXY) speaks HTTP/2 where it can; where it cannot, each
-	// call makes a connection through the proxy.
+	// Whether calls share connections to a provider that speaks HTTP/2. By
+	// default each call has a connection of its own meanwhile, which costs
+	// less. Behind a proxy (HTTPS_PROXY) HTTP/2 is used where the provider
+	// speaks it; otherwise each call makes a connection through the proxy.
 	HTTP2 bool `yaml:"http2"`
 
 	// Which HTTP client calls the provider. `pooled` is the gateway's own for
-	// HTTP/1.1, which costs least. `standard` is that of Go's library: calls
-	// share connections where the provider speaks HTTP/2; where it does not,
-	// each makes a connection of its own, because the library can hand what a
-	// provider sends too much to the next call. MODELGATE_TRANSPORT=standard in
-	// the environment sets it for all providers.
+	// HTTP/1.1, which costs least. `standard` is Go's: calls share
+	// connections over HTTP/2, and make one each over HTTP/1.1, because Go's
+	// client can hand surplus bytes to the next call.
+	// MODELGATE_TRANSPORT=standard in the environment sets it for all
+	// providers.
 	Transport Transport `yaml:"transport"`
 
-	// Upstream paths of the gateway's doors, below base_url, where they differ
-	// from those of the format. Keys: chat, completions, messages,
+	// Upstream paths of the gateway's doors, below base_url, where they
+	// differ from the format's. Keys: chat, completions, messages,
 	// count_tokens, responses, images, image_edits, videos, embeddings,
-	// reranks, speech, transcriptions, translations. `{model}` in a path stands
-	// for the provider's model id. Jobs that the format follows below the path
-	// of videos are followed below this one.
+	// reranks, speech, transcriptions, translations. `{model}` in a path
+	// stands for the provider's model id. Jobs are followed below the path of
+	// videos.
 	Paths map[string]string `yaml:"paths"`
 
-	// Further proxy paths that callers may use, each a method (or `*`), a
-	// space and a path below base_url. `{name}` matches one segment, `**` at
-	// the end any number. All organizations share the provider account: allow
-	// what is safe to share.
+	// More proxy paths that callers may use, each a method (or `*`), a space
+	// and a path below base_url. `{name}` matches one segment, `**` at the
+	// end any number. All organizations share the provider account: allow
+	// only what is safe to share.
 	Allow []string `yaml:"allow"`
 
 	// Headers set on every request, over the caller's.
 	Headers map[string]string `yaml:"headers"`
 
-	// What the provider's own tools cost, for language models whose price does
-	// not say: web search, file search, code interpreter, grounding. A call
-	// that used one without a price is recorded as partial.
+	// What the provider's own tools cost (web search, file search, code
+	// interpreter, grounding), for language models whose price does not say.
+	// A call that used a tool without a price is recorded as partial.
 	ToolPrices ToolPrices `yaml:"tool_prices"`
 
 	// What the account pays more or less than the prices of its models say, as
@@ -146,11 +144,11 @@ type Provider struct {
 	// How long to wait for the provider.
 	Timeouts Timeouts `yaml:"timeouts"`
 
-	// What becomes of a call whose client has gone. `drain` reads on, for at
-	// most 60 seconds, until the usage is known, because most providers charge
-	// for the whole answer anyway. `cancel` ends the call, for providers that
-	// then stop charging; the row is partial. A call that makes a job goes on
-	// either way, because the provider makes it.
+	// What happens to a call whose client disconnects. `drain` reads on until
+	// the usage is known, for at most 60 seconds, because most providers
+	// charge for the whole answer anyway. `cancel` ends the call, for
+	// providers that then stop charging; the row is partial. A call that
+	// creates a job always continues.
 	OnDisconnect Disconnect `yaml:"on_disconnect"`
 }
 

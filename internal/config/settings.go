@@ -16,15 +16,14 @@ type Settings struct {
 	// Where organizations, keys and usage are kept.
 	Database Database `yaml:"database"`
 
-	// The key under which secrets that the gateway keeps for others are
-	// encrypted: 32 bytes in base64, as `openssl rand -base64 32` prints them.
-	// Without it nothing can be encrypted, and organizations cannot leave the
-	// key of their payment processor. Whoever loses it loses what it protects.
+	// The key that encrypts secrets of organizations: 32 bytes in base64, as
+	// `openssl rand -base64 32` prints them. Without it organizations cannot
+	// store the key of their payment processor. If it is lost, so is what it
+	// protects.
 	MasterKey Secret `yaml:"master_key"`
 
-	// Master keys of before, which still decrypt. One may be removed once
-	// `modelgate master-key rotate` has found nothing more under it. Default:
-	// none.
+	// Earlier master keys, which still decrypt. Remove one when `modelgate
+	// master-key rotate` finds nothing more under it. Default: none.
 	PreviousMasterKeys []Secret `yaml:"previous_master_keys"`
 
 	// A Redis or Valkey that several instances share, so that rate and
@@ -45,9 +44,8 @@ type Settings struct {
 	// also a line in the log and a count in the metrics.
 	Alerts Alerts `yaml:"alerts"`
 
-	// Does nothing, and is taken so that files that have it still load: the
-	// sessions of dashboard and portals are kept in the database and need no
-	// key.
+	// Does nothing; accepted so that files that have it still load. Sessions
+	// are kept in the database and need no key.
 	SessionKey Secret `yaml:"session_key"`
 
 	// The key that signs exports of evidence.
@@ -66,7 +64,7 @@ type Settings struct {
 	// What the service writes to standard error.
 	Log Log `yaml:"log"`
 
-	// The model providers that calls go to. The name of each is the first
+	// The model providers that calls go to. A provider's name is the first
 	// segment of its proxy paths and what routes refer to. Default: none. May
 	// change without a restart.
 	Providers []Provider `yaml:"providers"`
@@ -74,29 +72,27 @@ type Settings struct {
 
 // Server is where the gateway listens and keeps its files.
 type Server struct {
-	// Address of the main listener, host:port. Port 0 picks a free one, and
-	// the log line that says the service is ready names it. An empty host
-	// listens on all addresses.
+	// Address of the main listener, host:port. Port 0 picks a free one, which
+	// the log names when the service is ready. An empty host listens on all
+	// addresses.
 	Listen string `yaml:"listen"`
 
-	// The gateway's address as its clients see it, http or https, without a
-	// path; links in answers and pages begin with it. Empty means the address
-	// it listens on.
+	// The gateway's address as clients see it, http or https, without a path,
+	// for links in answers and pages. Empty means the address it listens on.
 	BaseURL string `yaml:"base_url"`
 
-	// The largest request body that is accepted, on every path; a larger one
-	// is answered 413. Bytes, or with a unit such as 10MiB; from 1 to 1GiB.
-	// Bodies are held in memory while a call is prepared.
+	// The largest request body, on every path; a larger one gets 413. From 1
+	// to 1GiB. Bodies are held in memory while a call is prepared.
 	MaxRequestBytes Size `yaml:"max_request_bytes"`
 
-	// Directory of the spool, the SQLite file and generated secrets; it is
-	// made when it is missing. Relative to the directory of this file. Two
+	// Directory of the spool, the SQLite file and generated secrets, relative
+	// to the directory of this file. It is created if it is missing. Two
 	// services must not share one.
 	DataDir string `yaml:"data_dir"`
 
-	// How long the service goes on accepting calls after it was told to
-	// stop, while readyz already says no, so that load balancers take notice.
-	// 0 stops accepting at once; at most 10m.
+	// How long the service accepts calls after it was told to stop, while
+	// /readyz already fails, so that load balancers take notice. 0 stops at
+	// once; at most 10m.
 	DrainDelay time.Duration `yaml:"drain_delay"`
 
 	// Address, host:port, of a second listener for /metrics. Empty means
@@ -104,20 +100,17 @@ type Server struct {
 	// only.
 	AdminListen string `yaml:"admin_listen"`
 
-	// Reverse proxies whose word on their clients is taken: networks such as
-	// 203.0.113.0/24, addresses, or `private` for loopback, link-local and
-	// private networks. From their connections X-Forwarded-For is read from
-	// the right, past those of them that it names, to find the address that
-	// failed look-ups of keys are counted by, and X-Forwarded-Proto says
-	// whether the browser uses TLS. From others these headers are ignored.
-	// Default: none.
+	// Reverse proxies whose X-Forwarded-For and X-Forwarded-Proto are
+	// believed: networks such as 203.0.113.0/24, addresses, or `private` for
+	// loopback, link-local and private networks. The client's address is the
+	// last in X-Forwarded-For that is not one of them; failed key lookups are
+	// counted by it. Default: none.
 	TrustedProxies []string `yaml:"trusted_proxies"`
 
 	// Which HTTP server answers. `fast` answers plain POST requests over
-	// HTTP/1.1 without Go's server, and leaves everything else to it.
-	// `standard` has Go's server answer everything, HTTP/2 without TLS included,
-	// for clients that speak nothing else (by prior knowledge). Where the
-	// gateway itself speaks TLS it is always `standard`.
+	// HTTP/1.1 without Go's server. `standard` has Go's server answer
+	// everything, HTTP/2 by prior knowledge included, as it always does where
+	// the gateway itself speaks TLS.
 	HTTP ServerHTTP `yaml:"http"`
 
 	// Whether answers to calls say what they cost. `on_request`: where the request
@@ -125,10 +118,10 @@ type Server struct {
 	// never.
 	CostHeaders CostHeaders `yaml:"cost_headers"`
 
-	// Whether calls that are ready to be written yield to each other while the
-	// processors are busy, and background work yields to calls. Off, a call costs
-	// about a tenth more under load, and waits for background work by up to
-	// 10 ms. Default: true.
+	// Whether ready calls yield to each other while the processors are busy,
+	// and background work yields to calls. Off, a call costs about a tenth
+	// more under load, and waits for background work by up to 10 ms. Default:
+	// true.
 	CooperativeYield bool `yaml:"cooperative_yield"`
 
 	// Pages of other sites that may call the gateway with a key of theirs.
@@ -162,14 +155,12 @@ const (
 // the lists of models and /gw/me. What a page knows, its visitors know: give it
 // keys that may be known, bound to a customer and with a budget.
 type CORS struct {
-	// Origins of these pages: https://app.example.com, or
-	// https://*.example.com for all hosts below a domain, or "*" alone for
-	// every page; at most 100. Cookies are never accepted from them. Default:
-	// none, and browsers keep other sites' pages out.
+	// Origins of these pages: https://app.example.com, https://*.example.com
+	// for all hosts below a domain, or "*" for every page; at most 100.
+	// Cookies are never accepted from them. Default: none.
 	Origins []string `yaml:"origins"`
 
-	// How long browsers may remember what they were told about an origin; from
-	// 0 to 24h.
+	// How long browsers may cache the answer for an origin; from 0 to 24h.
 	MaxAge time.Duration `yaml:"max_age"`
 }
 
@@ -195,10 +186,9 @@ type Database struct {
 	URL Secret `yaml:"url"`
 
 	// What stands between the gateway and PostgreSQL. `none`: nothing, or a
-	// pooler that gives each connection a session of its own. `transaction`: a
-	// pooler such as PgBouncer that gives connections of the server out by the
-	// transaction. Then no statement is prepared by name and no setting
-	// outlives its transaction, which costs a little time. SQLite ignores it.
+	// pooler with a session for each connection. `transaction`: a pooler such
+	// as PgBouncer in transaction mode; then no statement is prepared by
+	// name, which costs a little time. SQLite ignores it.
 	Pooler Pooler `yaml:"pooler"`
 }
 
@@ -218,10 +208,8 @@ const (
 
 // Redis is where instances share limits.
 type Redis struct {
-	// `redis://user:password@host:6379/0`, or `rediss://` for TLS. Empty
-	// means that each instance keeps limits by itself, which is exact where
-	// there is only one. While Redis does not answer, limits are kept the
-	// same way.
+	// `redis://user:password@host:6379/0`, or `rediss://` for TLS. Empty, or
+	// while Redis does not answer, each instance keeps limits by itself.
 	URL Secret `yaml:"url"`
 }
 
@@ -262,21 +250,19 @@ const (
 
 // Metering is how usage is kept until it is in the database.
 type Metering struct {
-	// When the local spool is forced to disk. `always`: before the last byte
-	// of an answer leaves, so that not even a power cut loses the usage of an
-	// answer that a client has completely. `interval`: at least every 100
-	// milliseconds; the end of the process loses nothing, a power cut may.
+	// When the local spool is synced to disk. `always`: before the last byte
+	// of an answer leaves, so that a power cut does not lose the usage of an
+	// answer that a client has. `interval`: every 100 milliseconds; a killed
+	// process loses nothing, a power cut may.
 	Fsync Fsync `yaml:"fsync"`
 
-	// How large the spool may grow while the database does not answer. Once
-	// it is full, calls are refused with 503 before they reach a provider,
-	// because they could not be booked. Bytes, or with a unit such as 4GiB;
-	// at least 128MiB.
+	// How large the spool may grow while the database does not answer; at
+	// least 128MiB. When it is full, calls get 503 before they reach a
+	// provider, because they could not be booked.
 	SpoolMaxBytes Size `yaml:"spool_max_bytes"`
 
-	// For how many days usage rows, statistics and billing events are kept. What is older is
-	// deleted little by little. 0 keeps them for ever; else at least 62, so that
-	// the rows of this month and the last are there.
+	// For how many days usage rows, statistics and billing events are kept;
+	// at least 62, or 0 for ever.
 	RetentionDays int `yaml:"retention_days"`
 }
 
@@ -299,17 +285,16 @@ const (
 // Enforcement is whether budgets and prepaid balances stop calls.
 type Enforcement struct {
 	// How budgets are enforced. `estimate`, or true: a call is admitted while
-	// something is left, so that the call that crosses a limit completes;
-	// limits are passed by that call and by what estimates were short.
-	// `strict`: a call is admitted if the most that it can cost is left, so
-	// that no limit is passed; models need context_length and max_output, and
-	// calls with tools that the provider runs are refused. `off`, or false:
-	// spending is shown and stops nothing.
+	// its estimate is left, so limits can be exceeded by what estimates were
+	// short. `strict`: a call is admitted if the most that it can cost is
+	// left, so no limit is exceeded; models need context_length and
+	// max_output, and calls with tools that the provider runs are refused.
+	// `off`, or false: spending is shown and stops nothing.
 	Budgets Enforce `yaml:"budgets"`
 
 	// Whether calls of organizations with manual billing stop when their
-	// prepaid balance is used up. It is judged as budgets are, by estimate
-	// where those are off.
+	// prepaid balance is used up. Balances are judged like budgets, by
+	// estimate where those are off.
 	Balance bool `yaml:"balance"`
 }
 
@@ -320,14 +305,13 @@ type Evidence struct {
 	// Private key, as `modelgate evidence key new` prints it. Instances that
 	// share a PostgreSQL need the same one. Empty means a generated one: in
 	// data_dir with SQLite, encrypted in the database with PostgreSQL and a
-	// master_key; with neither there are no exports, while records are kept
-	// all the same. To change it, put the old one into previous_signing_keys.
+	// master_key. With neither, records are kept and exports are refused. To
+	// change it, move the old one to previous_signing_keys.
 	SigningKey Secret `yaml:"signing_key"`
 
-	// Private keys of before. The last of them signs the statement that
-	// signing_key follows it, by which verifiers who know it trust the new
-	// one, at the first start or by `modelgate evidence key rotate`; after
-	// that it may be removed. Default: none.
+	// Earlier private keys. The last one signs the statement that signing_key
+	// follows it, at the first start or by `modelgate evidence key rotate`;
+	// then it may be removed. Default: none.
 	PreviousSigningKeys []Secret `yaml:"previous_signing_keys"`
 }
 
@@ -337,9 +321,8 @@ type Alerts struct {
 	// none.
 	WebhookURL string `yaml:"webhook_url"`
 
-	// Key of the signature in the header webhook-signature, as Standard
-	// Webhooks has it: `whsec_` and base64, or any text. Needed with
-	// webhook_url.
+	// Key of the signature in the header webhook-signature (Standard
+	// Webhooks): `whsec_` and base64, or any text. Needed with webhook_url.
 	Secret Secret `yaml:"secret"`
 }
 
@@ -349,18 +332,18 @@ type Processor struct {
 	BaseURL string `yaml:"base_url"`
 
 	// The operator's own key at the processor, for payments into prepaid
-	// balances. Empty means that there are none. Organizations bring their own
-	// keys for the billing of their end customers.
+	// balances. Empty means that payments are off. Organizations bring their
+	// own keys to bill their end customers.
 	APIKey Secret `yaml:"api_key"`
 
 	// The signing secret of the processor's webhook endpoint, whose address
 	// is base_url of the server and `/webhooks/processor`: at least 16
-	// characters. Empty means that the route does not exist, and that payments
-	// into balances are not offered.
+	// characters. Empty means that neither the route nor payments into
+	// balances exist.
 	WebhookSecret Secret `yaml:"webhook_secret"`
 
-	// Signing secrets of before, good until deliveries made with them have
-	// ended. Default: none.
+	// Earlier signing secrets, for deliveries that are still signed with
+	// them. Default: none.
 	PreviousWebhookSecrets []Secret `yaml:"previous_webhook_secrets"`
 
 	// Name of the meter that counts usage, in millionths of a US dollar.
@@ -389,13 +372,11 @@ const (
 // Telemetry is where traces of calls are sent.
 type Telemetry struct {
 	// Address of an OpenTelemetry collector, http or https, that takes OTLP
-	// over HTTP with protobuf; traces go to its path /v1/traces. Empty means
-	// that no traces are made.
+	// over HTTP with protobuf at /v1/traces. Empty means no traces.
 	OTLPEndpoint string `yaml:"otlp_endpoint"`
 
-	// How many of a hundred traces are kept of those that begin at the
-	// gateway, 0 to 100. One that a client began and keeps, as its traceparent
-	// header says, is kept always, and one that it does not keep, never.
+	// How many of a hundred traces are kept, 0 to 100, of those that begin at
+	// the gateway. For others, the client's traceparent header decides.
 	SamplePercent int `yaml:"sample_percent"`
 }
 
