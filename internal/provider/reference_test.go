@@ -39,7 +39,7 @@ This reference lists what each wire format (` + "`format`" + ` of a provider in 
   length, which the gateway reads from WAV (PCM) and MP3 files. With other files, or addresses of files, such calls get 400.
 - Members that make a provider answer later (` + "`background`" + ` of responses, ` + "`deferred`" + ` of xAI's chat) get 400.
 
-## Doors by format
+## Doors
 
 `
 
@@ -51,7 +51,7 @@ func TestReferenceFollowsTheTable(t *testing.T) {
 	slices.SortFunc(formats, func(a, b Format) int { return strings.Compare(a.Name, b.Name) })
 	var b strings.Builder
 	b.WriteString(referenceIntro)
-	writeMatrix(&b, formats)
+	writeDoors(&b, formats)
 	for _, f := range formats {
 		writeFormat(t, &b, f)
 	}
@@ -71,37 +71,28 @@ func TestReferenceFollowsTheTable(t *testing.T) {
 	}
 }
 
-func writeMatrix(b *strings.Builder, formats []Format) {
-	doors := standardDoors()
-	b.WriteString("| format |")
-	for _, d := range doors {
-		fmt.Fprintf(b, " %s |", strings.ReplaceAll(d.name, "_", " "))
-	}
-	b.WriteString("\n|---|" + strings.Repeat(":-:|", len(doors)) + "\n")
-	for _, f := range formats {
-		fmt.Fprintf(b, "| [%s](#%s) |", f.Name, f.Name)
-		for _, d := range doors {
-			mark := ""
-			if slices.ContainsFunc(f.Doors, func(served Door) bool { return served.Path == d.path }) {
-				mark = "●"
-			}
-			fmt.Fprintf(b, " %s |", mark)
-		}
-		b.WriteString("\n")
-	}
-	b.WriteString("\nThe names above are the keys of `paths`. Their doors:\n\n| door | path | |\n|---|---|---|\n")
-	for _, d := range doors {
+// writeDoors lists the doors, each with the formats that serve it.
+func writeDoors(b *strings.Builder, formats []Format) {
+	b.WriteString("| door | path | formats |\n|---|---|---|\n")
+	for _, d := range standardDoors() {
 		note := ""
 		switch {
 		case d.Free:
-			note = "free"
+			note = ", free"
 		case d.name == "videos":
-			note = "makes a job"
+			note = ", makes a job"
 		case d.name == "reranks":
-			note = "also `/v1/rerank` and `/v2/rerank`"
+			note = ", also `/v1/rerank` and `/v2/rerank`"
 		}
-		fmt.Fprintf(b, "| %s | `POST %s` | %s |\n", d.name, d.path, note)
+		var serve []string
+		for _, f := range formats {
+			if slices.ContainsFunc(f.Doors, func(served Door) bool { return served.Path == d.path }) {
+				serve = append(serve, fmt.Sprintf("[%s](#%s)", f.Name, f.Name))
+			}
+		}
+		fmt.Fprintf(b, "| `%s` | `POST %s`%s | %s |\n", d.name, d.path, note, strings.Join(serve, ", "))
 	}
+	b.WriteString("\nThe names of doors are the keys of `paths`. [generic](#generic) serves what its `paths` say.\n")
 }
 
 func writeFormat(t *testing.T, b *strings.Builder, f Format) {
