@@ -63,6 +63,11 @@ const (
 	ExportStatusSent    ExportStatus = "sent"
 )
 
+// Defines values for FiguresPercentiles.
+const (
+	FiguresPercentilesExact FiguresPercentiles = "exact"
+)
+
 // Defines values for JobKind.
 const (
 	JobKindAudio JobKind = "audio"
@@ -156,6 +161,11 @@ const (
 const (
 	RateWindowMinute RateWindow = "minute"
 	RateWindowSecond RateWindow = "second"
+)
+
+// Defines values for ReportRowPercentiles.
+const (
+	ReportRowPercentilesExact ReportRowPercentiles = "exact"
 )
 
 // Defines values for Scope.
@@ -304,6 +314,36 @@ const (
 	DeleteLimitParamsOwnerSubAccount DeleteLimitParamsOwner = "sub_account"
 )
 
+// Defines values for ReportParamsInterval.
+const (
+	ReportParamsIntervalDay   ReportParamsInterval = "day"
+	ReportParamsIntervalHour  ReportParamsInterval = "hour"
+	ReportParamsIntervalMonth ReportParamsInterval = "month"
+	ReportParamsIntervalNone  ReportParamsInterval = "none"
+	ReportParamsIntervalWeek  ReportParamsInterval = "week"
+)
+
+// Defines values for ReportParamsOrder.
+const (
+	ReportParamsOrderCost     ReportParamsOrder = "cost"
+	ReportParamsOrderErrors   ReportParamsOrder = "errors"
+	ReportParamsOrderP95      ReportParamsOrder = "p95"
+	ReportParamsOrderRequests ReportParamsOrder = "requests"
+	ReportParamsOrderTokens   ReportParamsOrder = "tokens"
+)
+
+// Defines values for ReportParamsCompare.
+const (
+	ReportParamsCompareNone     ReportParamsCompare = "none"
+	ReportParamsComparePrevious ReportParamsCompare = "previous"
+)
+
+// Defines values for ReportParamsFormat.
+const (
+	ReportParamsFormatCsv  ReportParamsFormat = "csv"
+	ReportParamsFormatJSON ReportParamsFormat = "json"
+)
+
 // Defines values for SeriesParamsInterval.
 const (
 	SeriesParamsIntervalDay  SeriesParamsInterval = "day"
@@ -442,6 +482,17 @@ type Customer struct {
 	StripeCustomerID string `json:"stripe_customer_id"`
 }
 
+// Durations In whole milliseconds; null without calls.
+type Durations struct {
+	Mean *int `json:"mean"`
+
+	// P50 Half of the requests took no longer.
+	P50 *int `json:"p50"`
+	P90 *int `json:"p90"`
+	P95 *int `json:"p95"`
+	P99 *int `json:"p99"`
+}
+
 // Entitlement One rule of what may be called. Nothing is allowed by default, and any rule that denies wins.
 type Entitlement struct {
 	// Axis What the rule selects by.
@@ -504,6 +555,38 @@ type ExportEvents struct {
 
 // ExportStatus State of a billing event.
 type ExportStatus string
+
+// Figures defines model for Figures.
+type Figures struct {
+	// BilledUSD The price billed to sub-accounts at their present markups; null without calls of theirs.
+	BilledUSD *json.Number `json:"billed_usd"`
+
+	// CostUSD The cost; for a key bound to a sub-account the price billed.
+	CostUSD json.Number `json:"cost_usd"`
+
+	// Errors Requests that were answered with a status of 400 or more.
+	Errors int `json:"errors"`
+
+	// FirstByteMs In whole milliseconds; null without calls.
+	FirstByteMs Durations `json:"first_byte_ms"`
+
+	// LatencyMs In whole milliseconds; null without calls.
+	LatencyMs Durations `json:"latency_ms"`
+
+	// MarginUSD billed_usd less the cost of these calls; absent for a key bound to a sub-account.
+	MarginUSD *json.Number `json:"margin_usd,omitempty"`
+
+	// Percentiles How percentiles were found.
+	Percentiles FiguresPercentiles `json:"percentiles"`
+	Requests    int                `json:"requests"`
+
+	// Tokens The tokens by kind, those of a model that advised included; together they are total_tokens.
+	Tokens      TokenKinds `json:"tokens"`
+	TotalTokens int        `json:"total_tokens"`
+}
+
+// FiguresPercentiles How percentiles were found.
+type FiguresPercentiles string
 
 // IssuedKey defines model for IssuedKey.
 type IssuedKey struct {
@@ -616,8 +699,40 @@ type Mapping struct {
 
 // Me defines model for Me.
 type Me struct {
+	// APIKey The key itself. This and all that follows is absent while the database does not answer.
+	APIKey *struct {
+		CreatedAt time.Time  `json:"created_at"`
+		ExpiresAt *time.Time `json:"expires_at"`
+		ID        string     `json:"id"`
+
+		// KeyPrefix How the key begins.
+		KeyPrefix string  `json:"key_prefix"`
+		Name      *string `json:"name"`
+	} `json:"api_key,omitempty"`
+
+	// Budgets The budgets of this key alone; in billed amounts where it is bound to a sub-account.
+	Budgets      *[]Budget     `json:"budgets,omitempty"`
 	Entitlements []Entitlement `json:"entitlements"`
-	Scopes       []Scope       `json:"scopes"`
+
+	// Limits The rates that bind the key; 0 is unlimited.
+	Limits *struct {
+		Concurrency       int `json:"concurrency"`
+		RequestsPerSecond int `json:"requests_per_second"`
+	} `json:"limits,omitempty"`
+
+	// Organization Whose key it is; absent for a key bound to a sub-account.
+	Organization *struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+	} `json:"organization,omitempty"`
+	Scopes []Scope `json:"scopes"`
+
+	// SubAccount The sub-account that the key is bound to.
+	SubAccount *struct {
+		ID   string `json:"id"`
+		Name string `json:"name"`
+		Slug string `json:"slug"`
+	} `json:"sub_account,omitempty"`
 }
 
 // Model defines model for Model.
@@ -990,6 +1105,61 @@ type RateUnit string
 
 // RateWindow A second is for requests only.
 type RateWindow string
+
+// Report defines model for Report.
+type Report struct {
+	From time.Time `json:"from"`
+
+	// Previous The totals of the time before, with `compare=previous`.
+	Previous *Figures    `json:"previous"`
+	Rows     []ReportRow `json:"rows"`
+	To       time.Time   `json:"to"`
+	Totals   Figures     `json:"totals"`
+}
+
+// ReportRow defines model for ReportRow.
+type ReportRow struct {
+	// At Where the span begins; null where one span is all of the time.
+	At *time.Time `json:"at"`
+
+	// BilledUSD The price billed to sub-accounts at their present markups; null without calls of theirs.
+	BilledUSD *json.Number `json:"billed_usd"`
+
+	// CostUSD The cost; for a key bound to a sub-account the price billed.
+	CostUSD json.Number `json:"cost_usd"`
+
+	// Errors Requests that were answered with a status of 400 or more.
+	Errors int `json:"errors"`
+
+	// FirstByteMs In whole milliseconds; null without calls.
+	FirstByteMs Durations `json:"first_byte_ms"`
+
+	// Group The value of each dimension; empty for calls without one. [] for `other`.
+	Group []string `json:"group"`
+
+	// Label What people call the group: names of keys and sub-accounts.
+	Label []string `json:"label"`
+
+	// LatencyMs In whole milliseconds; null without calls.
+	LatencyMs Durations `json:"latency_ms"`
+
+	// MarginUSD billed_usd less the cost of these calls; absent for a key bound to a sub-account.
+	MarginUSD *json.Number `json:"margin_usd,omitempty"`
+
+	// Other All groups that are not among the largest.
+	Other bool `json:"other"`
+
+	// Percentiles How percentiles were found.
+	Percentiles ReportRowPercentiles `json:"percentiles"`
+	Requests    int                  `json:"requests"`
+
+	// Tokens The tokens by kind, those of a model that advised included; together they are total_tokens.
+	Tokens      TokenKinds `json:"tokens"`
+	TotalTokens int        `json:"total_tokens"`
+}
+
+// ReportRowPercentiles How percentiles were found.
+type ReportRowPercentiles string
 
 // RetriedEvents defines model for RetriedEvents.
 type RetriedEvents struct {
@@ -1439,6 +1609,90 @@ type QuotaParams struct {
 	// Attribution The pairs of the call as key=value, separated by commas, for limits with a match of tags.
 	Attribution *string `form:"attribution,omitempty" json:"attribution,omitempty"`
 }
+
+// ReportParams defines parameters for Report.
+type ReportParams struct {
+	// From The first instant of the window, RFC 3339.
+	From *From `form:"from,omitempty" json:"from,omitempty"`
+
+	// To The end of the window, which is not in it, RFC 3339. Absent there is none.
+	To *To `form:"to,omitempty" json:"to,omitempty"`
+
+	// Since How far back the window goes: days as 30d, or a duration as 24h or 90m; at most 3650d. Not with from and to.
+	Since *CallsSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Model Slugs, and the provider's own ids of what is not in the catalog.
+	Model *ByModel `form:"model,omitempty" json:"model,omitempty"`
+
+	// Author Authors.
+	Author *ByAuthor `form:"author,omitempty" json:"author,omitempty"`
+
+	// Provider Providers; for a key bound to a sub-account authors.
+	Provider *ByProvider `form:"provider,omitempty" json:"provider,omitempty"`
+
+	// KeyID Ids of keys.
+	KeyID *ByKey `form:"key_id,omitempty" json:"key_id,omitempty"`
+
+	// SubAccountID Ids of sub-accounts; `none` for the organization's own calls.
+	SubAccountID *BySubAccount `form:"sub_account_id,omitempty" json:"sub_account_id,omitempty"`
+
+	// Status `ok` (below 400), `4xx`, `5xx`, or a status code.
+	Status *ByStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// ParseStatus Exactly these.
+	ParseStatus *ByParseStatus `form:"parse_status,omitempty" json:"parse_status,omitempty"`
+
+	// Door Paths as rows show them.
+	Door *ByDoor `form:"door,omitempty" json:"door,omitempty"`
+
+	// Kind Kinds of models.
+	Kind *ByKind `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Tag An attribution key and its value, as `team:search`.
+	Tag *ByTag `form:"tag,omitempty" json:"tag,omitempty"`
+
+	// ID Request ids of calls.
+	ID *ByID `form:"id,omitempty" json:"id,omitempty"`
+
+	// MinCostUSD Calls of no lower `cost_usd`.
+	MinCostUSD *MinCost `form:"min_cost_usd,omitempty" json:"min_cost_usd,omitempty"`
+
+	// MinLatencyMs Calls that took no shorter.
+	MinLatencyMs *MinLatency `form:"min_latency_ms,omitempty" json:"min_latency_ms,omitempty"`
+
+	// GroupBy One or two of `model`, `author`, `provider`, `native_model`, `key_id`, `sub_account_id`, `status`, `parse_status`, `door`, `kind`, `region`, `via_sdk`, and `tag:` with an attribution key.
+	GroupBy *[]string `form:"group_by,omitempty" json:"group_by,omitempty"`
+
+	// Interval Length of a span; `hour` for 62 days at most.
+	Interval *ReportParamsInterval `form:"interval,omitempty" json:"interval,omitempty"`
+
+	// Top Groups that are not `other`.
+	Top *int `form:"top,omitempty" json:"top,omitempty"`
+
+	// Order What makes a group large; `p95` of the latency.
+	Order *ReportParamsOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Compare `previous`: with the totals of the time before, of the same length.
+	Compare *ReportParamsCompare `form:"compare,omitempty" json:"compare,omitempty"`
+
+	// Format `csv` is a file: RFC 4180, UTF-8 with a byte order mark, amounts as decimals. A cell that a spreadsheet would take for a formula has a `'` before it.
+	Format *ReportParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+
+	// IfNoneMatch The `ETag` of an earlier answer to the same question.
+	IfNoneMatch *IfNoneMatch `json:"If-None-Match,omitempty"`
+}
+
+// ReportParamsInterval defines parameters for Report.
+type ReportParamsInterval string
+
+// ReportParamsOrder defines parameters for Report.
+type ReportParamsOrder string
+
+// ReportParamsCompare defines parameters for Report.
+type ReportParamsCompare string
+
+// ReportParamsFormat defines parameters for Report.
+type ReportParamsFormat string
 
 // SeriesParams defines parameters for Series.
 type SeriesParams struct {
@@ -1937,6 +2191,20 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /gw/quota (the `Quota` operationId).
 	Quota(ctx context.Context, params *QuotaParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Report What calls come to, by dimensions and over time
+	//
+	// Window and filters are those of GET /gw/calls; a window without an end goes to the end of the minute. There are rows for the
+	// largest groups of all the time; all other groups are one row of each span, `other`. Spans and groups without calls are left out.
+	// Weeks begin on Monday, and everything is UTC. Percentiles are exact: the nearest rank.
+	//
+	// A report reads at most 100,000 calls; a window with more is 400.
+	//
+	// A key bound to a sub-account sees its own calls in billed prices, and cannot group by `native_model`, `region` and
+	// `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
+	//
+	// Corresponds with GET /gw/report (the `Report` operationId).
+	Report(ctx context.Context, params *ReportParams, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Series How calls fared over time
 	//
@@ -2711,6 +2979,30 @@ func (c *Client) PutMapping(ctx context.Context, subAccountID string, body PutMa
 // Corresponds with GET /gw/quota (the `Quota` operationId).
 func (c *Client) Quota(ctx context.Context, params *QuotaParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewQuotaRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Report What calls come to, by dimensions and over time
+//
+// Window and filters are those of GET /gw/calls; a window without an end goes to the end of the minute. There are rows for the
+// largest groups of all the time; all other groups are one row of each span, `other`. Spans and groups without calls are left out.
+// Weeks begin on Monday, and everything is UTC. Percentiles are exact: the nearest rank.
+//
+// A report reads at most 100,000 calls; a window with more is 400.
+//
+// A key bound to a sub-account sees its own calls in billed prices, and cannot group by `native_model`, `region` and
+// `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
+//
+// Corresponds with GET /gw/report (the `Report` operationId).
+func (c *Client) Report(ctx context.Context, params *ReportParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewReportRequest(c.Server, params)
 	if err != nil {
 		return nil, err
 	}
@@ -4651,6 +4943,327 @@ func NewQuotaRequest(server string, params *QuotaParams) (*http.Request, error) 
 	return req, nil
 }
 
+// NewReportRequest constructs an http.Request for the Report method
+func NewReportRequest(server string, params *ReportParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/report")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.From != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "from", *params.From, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.To != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "to", *params.To, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "date-time"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Since != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "since", *params.Since, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Model != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "model", *params.Model, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Author != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "author", *params.Author, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Provider != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "provider", *params.Provider, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.KeyID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "key_id", *params.KeyID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.SubAccountID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "sub_account_id", *params.SubAccountID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Status != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "status", *params.Status, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ParseStatus != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "parse_status", *params.ParseStatus, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Door != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "door", *params.Door, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Kind != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "kind", *params.Kind, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Tag != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "tag", *params.Tag, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.ID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "id", *params.ID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MinCostUSD != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_cost_usd", *params.MinCostUSD, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "number", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.MinLatencyMs != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "min_latency_ms", *params.MinLatencyMs, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.GroupBy != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "group_by", *params.GroupBy, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "array", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Interval != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "interval", *params.Interval, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Top != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "top", *params.Top, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Order != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "order", *params.Order, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Compare != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "compare", *params.Compare, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Format != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "format", *params.Format, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+
+		if params.IfNoneMatch != nil {
+			var headerParam0 string
+
+			headerParam0, err = runtime.StyleParamWithOptions("simple", false, "If-None-Match", *params.IfNoneMatch, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationHeader, Type: "string", Format: ""})
+			if err != nil {
+				return nil, err
+			}
+
+			req.Header.Set("If-None-Match", headerParam0)
+		}
+
+	}
+
+	return req, nil
+}
+
 // NewSeriesRequest constructs an http.Request for the Series method
 func NewSeriesRequest(server string, params *SeriesParams) (*http.Request, error) {
 	var err error
@@ -5562,6 +6175,22 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /gw/quota (the `Quota` operationId).
 	QuotaWithResponse(ctx context.Context, params *QuotaParams, reqEditors ...RequestEditorFn) (*QuotaResponse, error)
 
+	// ReportWithResponse What calls come to, by dimensions and over time
+	//
+	// Window and filters are those of GET /gw/calls; a window without an end goes to the end of the minute. There are rows for the
+	// largest groups of all the time; all other groups are one row of each span, `other`. Spans and groups without calls are left out.
+	// Weeks begin on Monday, and everything is UTC. Percentiles are exact: the nearest rank.
+	//
+	// A report reads at most 100,000 calls; a window with more is 400.
+	//
+	// A key bound to a sub-account sees its own calls in billed prices, and cannot group by `native_model`, `region` and
+	// `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/report (the `Report` operationId).
+	ReportWithResponse(ctx context.Context, params *ReportParams, reqEditors ...RequestEditorFn) (*ReportResponse, error)
+
 	// SeriesWithResponse How calls fared over time
 	//
 	// Hours or days with calls, the oldest first; the first one is whole. A call failed when its status is 400 or more. Percentiles are estimates, an eighth up or down. With `group_by` a span tells what the groups come to: the seven largest of all the time, the same in every span. What is missing to the span's own sums is all others.
@@ -6300,6 +6929,37 @@ func (r QuotaResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r QuotaResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+// ReportResponse304Headers the declared response headers of an HTTP 304 response for Report
+type ReportResponse304Headers struct {
+	ETag              *string
+	XGatewayRequestID string
+}
+
+type ReportResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Report
+	// Headers304 the parsed response headers for an HTTP 304 response
+	Headers304 *ReportResponse304Headers
+}
+
+// Status returns HTTPResponse.Status
+func (r ReportResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ReportResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -7084,6 +7744,28 @@ func (c *ClientWithResponses) QuotaWithResponse(ctx context.Context, params *Quo
 		return nil, err
 	}
 	return ParseQuotaResponse(rsp)
+}
+
+// ReportWithResponse What calls come to, by dimensions and over time
+//
+// Window and filters are those of GET /gw/calls; a window without an end goes to the end of the minute. There are rows for the
+// largest groups of all the time; all other groups are one row of each span, `other`. Spans and groups without calls are left out.
+// Weeks begin on Monday, and everything is UTC. Percentiles are exact: the nearest rank.
+//
+// A report reads at most 100,000 calls; a window with more is 400.
+//
+// A key bound to a sub-account sees its own calls in billed prices, and cannot group by `native_model`, `region` and
+// `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/report (the `Report` operationId).
+func (c *ClientWithResponses) ReportWithResponse(ctx context.Context, params *ReportParams, reqEditors ...RequestEditorFn) (*ReportResponse, error) {
+	rsp, err := c.Report(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseReportResponse(rsp)
 }
 
 // SeriesWithResponse How calls fared over time
@@ -7901,6 +8583,58 @@ func ParseQuotaResponse(rsp *http.Response) (*QuotaResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseReportResponse parses an HTTP response from a ReportWithResponse call
+func ParseReportResponse(rsp *http.Response) (*ReportResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ReportResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Report
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	case rsp.StatusCode == 304:
+		break // No content-type
+
+	case rsp.StatusCode == 200:
+		// Content-type (text/csv) unsupported
+
+	}
+
+	switch {
+	case rsp.StatusCode == 304:
+		var headers ReportResponse304Headers
+		if values := rsp.Header.Values("ETag"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "ETag", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			}
+			headers.ETag = &value
+		}
+		if values := rsp.Header.Values("X-Gateway-Request-Id"); len(values) > 0 {
+			var value string
+			if err := runtime.BindStyledParameterWithOptions("simple", "X-Gateway-Request-Id", values[0], &value, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: true, Type: "string", Format: "uuid"}); err != nil {
+				return nil, err
+			}
+			headers.XGatewayRequestID = value
+		}
+		response.Headers304 = &headers
 	}
 
 	return response, nil

@@ -39,17 +39,20 @@ func (a *API) budgets(ctx context.Context, by actor, _ nothing) ([]budgetView, e
 	if err != nil {
 		return nil, err
 	}
-	return views(list, func(found *spend.BudgetSpend) budgetView {
-		v := budgetView{found.Level, found.ID, found.Period, found.Limit, found.Spend, ""}
-		if found.Level == modelgate.LevelClient {
-			v.ID = ""
-		}
-		v.Owner = by.shownOwner(found.Owner)
-		if by.SubAccountID != "" {
-			v.Limit, v.Spend = v.Limit.BilledInMicros(by.Markup), v.Spend.Billed(by.Markup)
-		}
-		return v
-	}), nil
+	return views(list, func(found *spend.BudgetSpend) budgetView { return viewBudget(by, found) }), nil
+}
+
+// viewBudget shows a budget.
+func viewBudget(by actor, found *spend.BudgetSpend) budgetView {
+	v := budgetView{found.Level, found.ID, found.Period, found.Limit, found.Spend, ""}
+	if found.Level == modelgate.LevelClient {
+		v.ID = ""
+	}
+	v.Owner = by.shownOwner(found.Owner)
+	if by.SubAccountID != "" {
+		v.Limit, v.Spend = v.Limit.BilledInMicros(by.Markup), v.Spend.Billed(by.Markup)
+	}
+	return v
 }
 
 // newBudget is the body of PUT /gw/budgets.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/callview"
 	"modelgate/internal/httpx"
 	"modelgate/internal/store"
 )
@@ -39,41 +40,15 @@ func (q *callsQuery) read(x *exchange, now time.Time) error {
 	return nil
 }
 
-// callView is a booked call with all that the caller may see of it.
-type callView struct {
-	usageView
-	KeyID          modelgate.KeyID         `json:"key_id"`
-	SubAccountID   *modelgate.SubAccountID `json:"sub_account_id"`
-	SubAccountName *string                 `json:"sub_account_name"`
-	Kind           *modelgate.ModelKind    `json:"kind"`
-	Door           string                  `json:"door"`
-	Units          map[string]float64      `json:"units"`
-	Billed         *modelgate.Nano         `json:"billed_usd"` // null for the organization's own calls
-}
-
-// ownCallView is a call as the organization sees it.
-type ownCallView struct {
-	callView
-	Margin *modelgate.Nano `json:"margin_usd"` // null for its own calls
-	Region *string         `json:"region"`
-	Rates  *string         `json:"rates"`
-}
-
-// callNames are what the rows of a page are shown with.
-type callNames struct {
-	keys     keyNames
-	accounts map[modelgate.SubAccountID]modelgate.SubAccount
-}
-
 // callNames reads the names for some rows. Sub-accounts that are known already
 // are not read again.
-func (a *API) callNames(ctx context.Context, by actor, rows []modelgate.UsageRow, names *callNames) (err error) {
-	if names.keys, err = a.keyNames(ctx, by, rows); err != nil {
+func (a *API) callNames(ctx context.Context, by actor, rows []modelgate.UsageRow, names *callview.Viewer) (err error) {
+	if names.Keys, err = a.keyNames(ctx, by, rows); err != nil {
 		return err
 	}
 	for i := range rows {
 		id := rows[i].SubAccountID
-		if _, known := names.accounts[id]; known || id == "" {
+		if _, known := names.Accounts[id]; known || id == "" {
 			continue
 		}
 		if err := a.readAccounts(ctx, by, id, names); err != nil {
@@ -85,13 +60,13 @@ func (a *API) callNames(ctx context.Context, by actor, rows []modelgate.UsageRow
 
 // readAccounts reads a sub-account, for an organization the first time with all
 // others.
-func (a *API) readAccounts(ctx context.Context, by actor, id modelgate.SubAccountID, names *callNames) error {
-	if names.accounts == nil {
-		names.accounts = make(map[modelgate.SubAccountID]modelgate.SubAccount)
+func (a *API) readAccounts(ctx context.Context, by actor, id modelgate.SubAccountID, names *callview.Viewer) error {
+	if names.Accounts == nil {
+		names.Accounts = make(map[modelgate.SubAccountID]modelgate.SubAccount)
 		if by.SubAccountID == "" {
 			all, err := a.Store.SubAccounts(ctx, by.ClientID)
 			for _, account := range all {
-				names.accounts[account.ID] = account
+				names.Accounts[account.ID] = account
 			}
 			return err
 		}
@@ -100,41 +75,8 @@ func (a *API) readAccounts(ctx context.Context, by actor, id modelgate.SubAccoun
 	if err != nil && modelgate.KindOf(err) != modelgate.NotFound {
 		return err
 	}
-	names.accounts[id] = account
+	names.Accounts[id] = account
 	return nil
-}
-
-// viewCall shows a row.
-func viewCall(by actor, names *callNames, row *modelgate.UsageRow) ownCallView {
-	v := callView{
-		usageView: viewUsage(by, names.keys, row), KeyID: row.KeyID, SubAccountID: orNull(row.SubAccountID),
-		Kind: orNull(row.Kind), Door: row.Door, Units: unitsOf(&row.Usage),
-	}
-	own := ownCallView{Region: orNull(row.CallBegin.Region), Rates: orNull(row.PriceLabel)}
-	if account := names.accounts[row.SubAccountID]; row.SubAccountID != "" {
-		billed := row.Cost.Billed(account.Markup)
-		margin := billed - row.Cost
-		v.SubAccountName, v.Billed, own.Margin = orNull(account.Name), &billed, &margin
-	}
-	own.callView = v
-	return own
-}
-
-// unitsOf is what a call has used, by the name of its counter: seconds and
-// megapixels in whole ones, all else as it is counted.
-func unitsOf(u *modelgate.Usage) map[string]float64 {
-	out := map[string]float64{}
-	for i, n := range u.Counters() {
-		if n == nil || *n == 0 {
-			continue
-		}
-		name := modelgate.CounterName(i)
-		out[name] = float64(*n)
-		if name == "seconds" || name == "megapixels" {
-			out[name] /= 1_000_000
-		}
-	}
-	return out
 }
 
 // calls is GET /gw/calls.
@@ -162,8 +104,8 @@ func (a *API) calls(ctx context.Context, x *exchange) error {
 	if err != nil {
 		return tooManyCalls(q.order, err)
 	}
-	var names callNames
-	if err := a.callNames(ctx, x.actor, rows, &names); err != nil {
+	viewer := x.viewer()
+	if err := a.callNames(ctx, x.actor, rows, &viewer); err != nil {
 		return err
 	}
 	if next != nil {
@@ -172,9 +114,9 @@ func (a *API) calls(ctx context.Context, x *exchange) error {
 		}, scope))
 	}
 	if x.SubAccountID != "" {
-		return httpx.WriteJSON(x.w, views(rows, func(r *modelgate.UsageRow) callView { return viewCall(x.actor, &names, r).callView }))
+		return httpx.WriteJSON(x.w, views(rows, func(r *modelgate.UsageRow) callview.Call { return viewer.Own(r).Call }))
 	}
-	return httpx.WriteJSON(x.w, views(rows, func(r *modelgate.UsageRow) ownCallView { return viewCall(x.actor, &names, r) }))
+	return httpx.WriteJSON(x.w, views(rows, viewer.Own))
 }
 
 // afterCall is the position in a cursor.

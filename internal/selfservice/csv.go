@@ -4,10 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
-
-	"github.com/go-json-experiment/json"
 
 	"modelgate"
 	"modelgate/internal/csvfile"
@@ -35,7 +32,7 @@ func (a *API) callsCSV(x *exchange, q callsQuery) error {
 	} else if n > mostExported {
 		return modelgate.Errorf(modelgate.BadRequest, "more than %d calls match; a file has at most so many: narrow the range or add a filter", mostExported)
 	}
-	file := csvfile.New(fileWriter{x.w, "calls-" + days(q.From, q.To, a.Now())})
+	file := csvfile.New(httpx.CSVWriter{ResponseWriter: x.w, Name: "calls-" + days(q.From, q.To, a.Now()), Stall: exportStall})
 	if err := a.writeCalls(ctx, x.actor, q, file); err != nil {
 		if !file.Begun() {
 			return tooManyCalls(q.order, err)
@@ -58,12 +55,12 @@ func (a *API) allCalls(ctx context.Context, q callsQuery) (int, error) {
 // writeCalls writes the file up to its end.
 func (a *API) writeCalls(ctx context.Context, by actor, q callsQuery, file *csvfile.File) error {
 	list := store.CallList{CallFilter: q.CallFilter, Order: q.order, Limit: exportPage}
-	columns := callColumns(by)
+	viewer := by.viewer()
+	columns := viewer.Columns()
 	head, cells := make([]string, len(columns)), make([]string, len(columns))
 	for i, c := range columns {
-		head[i] = c.name
+		head[i] = c.Name
 	}
-	var names callNames
 	for written := 0; ; {
 		rows, next, err := a.Store.Calls(ctx, list)
 		if err != nil {
@@ -72,16 +69,16 @@ func (a *API) writeCalls(ctx context.Context, by actor, q callsQuery, file *csvf
 		if written += len(rows); written > mostExported {
 			return fmt.Errorf("more than %d calls", mostExported)
 		}
-		if err := a.callNames(ctx, by, rows, &names); err != nil {
+		if err := a.callNames(ctx, by, rows, &viewer); err != nil {
 			return err
 		}
 		if !file.Begun() {
 			file.Row(head...)
 		}
 		for i := range rows {
-			v := viewCall(by, &names, &rows[i])
+			v := viewer.Own(&rows[i])
 			for j, c := range columns {
-				cells[j] = c.text(&v)
+				cells[j] = c.Text(&v)
 			}
 			file.Row(cells...)
 		}
@@ -90,89 +87,6 @@ func (a *API) writeCalls(ctx context.Context, by actor, q callsQuery, file *csvf
 		}
 		list.After = next
 	}
-}
-
-// callColumn is a column of a file of calls.
-type callColumn struct {
-	name string
-	text func(*ownCallView) string
-}
-
-// callColumns are fixed, for one side and for the other.
-func callColumns(by actor) []callColumn {
-	integer := func(n int64) string { return strconv.FormatInt(n, 10) }
-	columns := []callColumn{
-		{"id", func(v *ownCallView) string { return v.ID }},
-		{"created_at", func(v *ownCallView) string { return v.CreatedAt.UTC().Format(time.RFC3339Nano) }},
-		{"key_id", func(v *ownCallView) string { return string(v.KeyID) }},
-		{"key_name", func(v *ownCallView) string { return orEmpty(v.KeyName) }},
-		{"sub_account_id", func(v *ownCallView) string { return string(orEmpty(v.SubAccountID)) }},
-		{"sub_account_name", func(v *ownCallView) string { return orEmpty(v.SubAccountName) }},
-		{"provider", func(v *ownCallView) string { return v.Provider }},
-		{"model", func(v *ownCallView) string { return v.Model }},
-		{"model_slug", func(v *ownCallView) string { return v.Slug }},
-		{"author", func(v *ownCallView) string { return v.Author }},
-		{"kind", func(v *ownCallView) string { return string(orEmpty(v.Kind)) }},
-		{"door", func(v *ownCallView) string { return v.Door }},
-		{"status_code", func(v *ownCallView) string { return strconv.Itoa(v.StatusCode) }},
-		{"parse_status", func(v *ownCallView) string { return string(v.ParseStatus) }},
-		{"via_sdk", func(v *ownCallView) string { return strconv.FormatBool(v.ViaSDK) }},
-		{"latency_ms", func(v *ownCallView) string { return integer(v.LatencyMS) }},
-		{"first_byte_ms", func(v *ownCallView) string { return textOf(v.FirstByteMS, integer) }},
-		{"total_tokens", func(v *ownCallView) string { return integer(v.TotalTokens) }},
-		{"input_tokens", func(v *ownCallView) string { return integer(v.Tokens.Input) }},
-		{"cached_input_tokens", func(v *ownCallView) string { return integer(v.Tokens.CachedInput) }},
-		{"cache_write_tokens", func(v *ownCallView) string { return integer(v.Tokens.CacheWrite) }},
-		{"output_tokens", func(v *ownCallView) string { return integer(v.Tokens.Output) }},
-		{"audio_input_tokens", func(v *ownCallView) string { return integer(v.Tokens.AudioInput) }},
-		{"audio_output_tokens", func(v *ownCallView) string { return integer(v.Tokens.AudioOutput) }},
-		{"units", func(v *ownCallView) string { return jsonText(v.Units) }},
-		{"attribution", func(v *ownCallView) string { return jsonText(v.Attribution) }},
-		{"cost_usd", func(v *ownCallView) string { return v.Cost.String() }},
-		{"billed_usd", func(v *ownCallView) string { return textOf(v.Billed, modelgate.Nano.String) }},
-	}
-	if by.SubAccountID == "" {
-		columns = append(columns,
-			callColumn{"margin_usd", func(v *ownCallView) string { return textOf(v.Margin, modelgate.Nano.String) }},
-			callColumn{"region", func(v *ownCallView) string { return orEmpty(v.Region) }},
-			callColumn{"rates", func(v *ownCallView) string { return orEmpty(v.Rates) }})
-	}
-	return columns
-}
-
-func orEmpty[T any](p *T) (v T) {
-	if p != nil {
-		v = *p
-	}
-	return v
-}
-
-// textOf is "" for null.
-func textOf[T any](p *T, text func(T) string) string {
-	if p == nil {
-		return ""
-	}
-	return text(*p)
-}
-
-func jsonText(v any) string {
-	text, _ := json.Marshal(v, json.Deterministic(true)) // maps of plain values always marshal
-	return string(text)
-}
-
-// fileWriter answers with a file. Its head is written before the first piece.
-type fileWriter struct {
-	http.ResponseWriter
-	name string // without its ending
-}
-
-// Begin writes the head of the answer.
-func (w fileWriter) Begin() {
-	httpx.BoundWrites(w.ResponseWriter, exportStall)
-	h := w.Header()
-	h.Set("Content-Type", "text/csv; charset=utf-8")
-	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Disposition", `attachment; filename="`+w.name+`.csv"`)
 }
 
 // days names a window in the name of a file.

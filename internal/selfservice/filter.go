@@ -48,7 +48,7 @@ func (f *callFilter) read(x *exchange, now time.Time) error {
 		return modelgate.Errorf(modelgate.Forbidden, "a key bound to a sub-account cannot filter by sub_account_id")
 	}
 	for _, text := range list("status") {
-		status, ok := statusRange(text)
+		status, ok := store.ParseStatusRange(text)
 		if !ok {
 			return modelgate.Errorf(modelgate.BadRequest, "status must be ok, 4xx, 5xx or a status code such as 429")
 		}
@@ -111,33 +111,7 @@ func (f *callFilter) readMinCost(x *exchange) error {
 	}
 	f.MinCost = least
 	if x.SubAccountID != "" {
-		f.MinCost = leastCost(least, x.Markup)
+		f.MinCost = store.LeastCost(least, x.Markup)
 	}
 	return nil
-}
-
-// leastCost is the lowest cost whose billed price is not below an amount.
-func leastCost(billed modelgate.Nano, markup modelgate.Markup) modelgate.Nano {
-	cost := billed.Unbilled(markup)
-	for cost > 0 && (cost-1).Billed(markup) >= billed {
-		cost--
-	}
-	for cost.Billed(markup) < billed {
-		cost++
-	}
-	return cost
-}
-
-// statusRange is what a value of the filter status stands for.
-func statusRange(text string) (store.StatusRange, bool) {
-	switch text {
-	case "ok":
-		return store.StatusRange{Least: 0, Most: 399}, true
-	case "4xx":
-		return store.StatusRange{Least: 400, Most: 499}, true
-	case "5xx":
-		return store.StatusRange{Least: 500, Most: 599}, true
-	}
-	code, err := strconv.Atoi(text)
-	return store.StatusRange{Least: code, Most: code}, err == nil && len(text) == 3 && code >= 100
 }

@@ -26,7 +26,7 @@ func TestIssuedKey(t *testing.T) {
 			g.Errorf("issued: %d %s %v", plain.status, plain.body, plain.header)
 		}
 		g.do(plain.field("key"), "GET /gw/me", "").
-			want(200, `{"scopes":["inference:use","stats:read"],"entitlements":[{"axis":"provider","provider":"*","model_pattern":"*","effect":"allow"}]}`)
+			rights(`{"scopes":["inference:use","stats:read"],"entitlements":[{"axis":"provider","provider":"*","model_pattern":"*","effect":"allow"}]}`)
 
 		before := time.Now()
 		full := g.do(root, "POST /gw/keys", fmt.Sprintf(`{"scopes":[],"entitlements":[],"sub_account_id":%q,"expires_in_seconds":60}`, strings.ToUpper(string(sub))))
@@ -37,7 +37,7 @@ func TestIssuedKey(t *testing.T) {
 		if err != nil || at.Before(before.Add(time.Minute).Truncate(time.Millisecond)) || at.After(time.Now().Add(time.Minute)) {
 			g.Errorf("expires_at %s, %v", full.field("expires_at"), err)
 		}
-		g.do(full.field("key"), "GET /gw/me", "").want(200, `{"scopes":[],"entitlements":[]}`)
+		g.do(full.field("key"), "GET /gw/me", "").rights(`{"scopes":[],"entitlements":[]}`)
 	})
 }
 
@@ -124,7 +124,7 @@ func TestIssueRefuses(t *testing.T) {
 		}
 		// What a key was issued with binds it later: the ceiling's deny too.
 		g.do(g.do(root, "POST /gw/keys", `{"scopes":[]}`).field("key"), "GET /gw/me", "").
-			want(200, `{"scopes":[],"entitlements":`+must(g, ceiling.Entitlements)+`}`)
+			rights(`{"scopes":[],"entitlements":` + must(g, ceiling.Entitlements) + `}`)
 	})
 }
 

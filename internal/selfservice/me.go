@@ -2,8 +2,12 @@ package selfservice
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"modelgate"
+	"modelgate/internal/store"
+	"modelgate/internal/store/spend"
 )
 
 // meView is what a key may do (spec: GET /gw/me).
@@ -12,8 +16,115 @@ type meView struct {
 	Entitlements modelgate.Entitlements `json:"entitlements"`
 }
 
-func (a *API) me(_ context.Context, by actor, _ nothing) (meView, error) {
-	return meView{by.Scopes, by.Entitlements}, nil
+// fullMeView is meView with all else that there is to know.
+type fullMeView struct {
+	meView
+	meDetails
+}
+
+// meDetails is whose key it is and what binds it.
+type meDetails struct {
+	APIKey       meKey           `json:"api_key"`
+	Organization *meOrganization `json:"organization,omitzero"` // absent for a bound key
+	SubAccount   *meSubAccount   `json:"sub_account"`
+	Limits       meLimits        `json:"limits"`
+	Budgets      []budgetView    `json:"budgets"` // of this key alone
+}
+
+type meKey struct {
+	ID        modelgate.KeyID `json:"id"`
+	Name      *string         `json:"name"`
+	Prefix    string          `json:"key_prefix"`
+	CreatedAt time.Time       `json:"created_at"`
+	ExpiresAt *time.Time      `json:"expires_at"`
+}
+
+type meOrganization struct {
+	ID   modelgate.ClientID `json:"id"`
+	Name string             `json:"name"`
+}
+
+type meSubAccount struct {
+	ID   modelgate.SubAccountID `json:"id"`
+	Name string                 `json:"name"`
+	Slug string                 `json:"slug"`
+}
+
+// meLimits are the rates that bind the key; 0 is unlimited.
+type meLimits struct {
+	RequestsPerSecond int64 `json:"requests_per_second"`
+	Concurrency       int64 `json:"concurrency"`
+}
+
+// me answers without the details while the database does not: a key that is
+// known may ask what it may do all the same.
+func (a *API) me(ctx context.Context, by actor, _ nothing) (any, error) {
+	view := meView{Scopes: by.Scopes, Entitlements: by.Entitlements}
+	ctx, cancel := context.WithTimeout(ctx, flushPatience)
+	defer cancel()
+	details, err := a.meDetails(ctx, by)
+	if store.Unreachable(err) || errors.Is(err, context.DeadlineExceeded) {
+		return view, nil
+	}
+	return fullMeView{view, details}, err
+}
+
+func (a *API) meDetails(ctx context.Context, by actor) (meDetails, error) {
+	key, err := a.Store.FindKey(ctx, by.KeyID)
+	if err != nil {
+		return meDetails{}, err
+	}
+	d := meDetails{
+		APIKey: meKey{key.ID, orNull(key.Name), key.Prefix, key.CreatedAt, orNull(key.ExpiresAt)},
+		Limits: a.meLimits(by), Budgets: []budgetView{},
+	}
+	if by.SubAccountID == "" {
+		client, err := a.Store.Client(ctx, by.ClientID)
+		if err != nil {
+			return meDetails{}, err
+		}
+		d.Organization = &meOrganization{client.ID, client.Name}
+	} else {
+		account, err := a.Store.SubAccount(ctx, by.ClientID, by.SubAccountID)
+		if err != nil {
+			return meDetails{}, err
+		}
+		d.SubAccount = &meSubAccount{account.ID, account.Name, account.Slug}
+	}
+	for i := range by.Budgets {
+		if b := &by.Budgets[i]; b.Level == modelgate.LevelKey && b.ID == string(by.KeyID) {
+			d.Budgets, err = a.keyBudgets(ctx, by)
+			break // they are read at once, and only where there are any
+		}
+	}
+	return d, err
+}
+
+// keyBudgets are those of the caller's key, as GET /gw/budgets lists them.
+func (a *API) keyBudgets(ctx context.Context, by actor) ([]budgetView, error) {
+	a.settle(ctx)
+	list, err := a.Store.Budgets(ctx, by.ClientID, spend.BudgetList{SubAccountID: by.SubAccountID, At: a.Now()})
+	own := []budgetView{}
+	for i := range list {
+		if list[i].Level == modelgate.LevelKey && list[i].ID == string(by.KeyID) {
+			own = append(own, viewBudget(by, &list[i]))
+		}
+	}
+	return own, err
+}
+
+// meLimits are those that calls are held against.
+func (a *API) meLimits(by actor) (l meLimits) {
+	for _, state := range a.Limiter.State(by.KeyID, by.Limits) {
+		whole := int64(state.Limit / modelgate.USD)
+		switch state.Unit {
+		case modelgate.UnitRequests:
+			l.RequestsPerSecond = whole
+		case modelgate.UnitConcurrency:
+			l.Concurrency = whole
+		}
+	}
+	return l
 }
 
 // ceiling is what the caller's keys are issued under: the organization's, or

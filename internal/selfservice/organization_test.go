@@ -157,7 +157,7 @@ func TestBoundKeyIsConfined(t *testing.T) {
 		for _, target := range []string{"GET /gw/subaccounts", "POST /gw/subaccounts", "PATCH /gw/subaccounts/" + string(mine), "GET /gw/branding", "PUT /gw/branding"} {
 			g.do(key, target, `{}`).refused(403, "forbidden", "")
 		}
-		g.do(key, "GET /gw/me", "").want(200, `{"scopes":["inference:use","stats:read","keys:manage"],"entitlements":`+must(g, own)+`}`)
+		g.do(key, "GET /gw/me", "").rights(`{"scopes":["inference:use","stats:read","keys:manage"],"entitlements":` + must(g, own) + `}`)
 		g.do(key, "GET /gw/ceiling", "").want(200, `{"max_scopes":["inference:use","stats:read","keys:manage"],"entitlements":`+
 			must(g, append(own[:1:1], denies...))+`}`)
 		var models struct{ Models []object }

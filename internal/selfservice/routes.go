@@ -39,6 +39,7 @@ func extensions() []endpoint {
 		{"GET /v1/models/{slug...}", modelgate.AnyKey, everyone, call((*API).openModel)},
 		{"DELETE /gw/budgets", modelgate.KeysManage, everyone, change((*API).deleteBudget)},
 		{"GET /gw/calls", modelgate.StatsRead, everyone, (*API).calls},
+		{"GET /gw/report", modelgate.StatsRead, everyone, (*API).report},
 		{"GET /gw/limits", modelgate.KeysManage, everyone, call((*API).limits)},
 		{"PUT /gw/limits", modelgate.KeysManage, everyone, change((*API).putLimit)},
 		{"DELETE /gw/limits", modelgate.KeysManage, everyone, change((*API).deleteLimit)},

@@ -52,6 +52,8 @@ var scopeTable = []struct{ endpoint, scope string }{
 	{"GET /gw/stats", "stats:read"},
 	{"GET /gw/usage", "stats:read"},
 	{"GET /gw/async", "stats:read"},
+	{"GET /gw/calls", "stats:read"},
+	{"GET /gw/report", "stats:read"},
 	{"GET /gw/series", "stats:read"},
 	{"GET /gw/focus", "stats:read"},
 	{"GET /gw/evidence", "stats:read"},

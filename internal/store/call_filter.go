@@ -162,3 +162,29 @@ func (b *callQuery) any(n int, alternative func(i int)) {
 		b.write(")")
 	}
 }
+
+// LeastCost is the lowest cost whose billed price is not below an amount.
+func LeastCost(billed modelgate.Nano, markup modelgate.Markup) modelgate.Nano {
+	cost := billed.Unbilled(markup)
+	for cost > 0 && (cost-1).Billed(markup) >= billed {
+		cost--
+	}
+	for cost.Billed(markup) < billed {
+		cost++
+	}
+	return cost
+}
+
+// ParseStatusRange reads ok (below 400), 4xx, 5xx or a status code.
+func ParseStatusRange(text string) (StatusRange, bool) {
+	switch text {
+	case "ok":
+		return StatusRange{Least: 0, Most: 399}, true
+	case "4xx":
+		return StatusRange{Least: 400, Most: 499}, true
+	case "5xx":
+		return StatusRange{Least: 500, Most: 599}, true
+	}
+	code, err := strconv.Atoi(text)
+	return StatusRange{Least: code, Most: code}, err == nil && len(text) == 3 && code >= 100
+}

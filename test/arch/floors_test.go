@@ -27,6 +27,9 @@ var floor = map[string]int{
 	"internal/pricing":  0,
 
 	"internal/csvfile":   0,
+	"internal/report":    0,
+	"internal/callview":  0,
+	"internal/modelview": 0,
 	"internal/cancelctx": 0,
 	"internal/yield":     0,
 

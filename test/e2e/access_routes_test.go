@@ -93,7 +93,9 @@ func managementRoutes() []accessRoute {
 			}
 			return c.either(w, 204, 404)
 		}},
-		{pattern: "GET /gw/quota", request: anything("GET /gw/quota"), expect: always},
+		{pattern: "GET /gw/quota", request: func(b *block, _ *caller, w whose) (string, string) {
+			return "GET /gw/quota" + b.claim(w), ""
+		}, expect: always},
 		{pattern: "GET /gw/budgets", scope: manageScope, request: anything("GET /gw/budgets"), expect: always},
 		{pattern: "GET /gw/limits", scope: manageScope, request: anything("GET /gw/limits"), expect: always},
 		{pattern: "PUT /gw/limits", scope: manageScope, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
@@ -151,6 +153,18 @@ func managementRoutes() []accessRoute {
 				return "GET /gw/series?interval=minute", ""
 			}
 			return "GET /gw/series" + b.claim(w), ""
+		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
+		{pattern: "GET /gw/calls", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "GET /gw/calls?sort=name", ""
+			}
+			return "GET /gw/calls" + b.claim(w), ""
+		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
+		{pattern: "GET /gw/report", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "GET /gw/report?interval=minute", ""
+			}
+			return "GET /gw/report" + b.claim(w), ""
 		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
 		{pattern: "GET /gw/focus", scope: statsScope, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
 			if w == malformed {

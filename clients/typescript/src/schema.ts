@@ -536,6 +536,33 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/gw/report": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What calls come to, by dimensions and over time
+         * @description Window and filters are those of GET /gw/calls; a window without an end goes to the end of the minute. There are rows for the
+         *     largest groups of all the time; all other groups are one row of each span, `other`. Spans and groups without calls are left out.
+         *     Weeks begin on Monday, and everything is UTC. Percentiles are exact: the nearest rank.
+         *
+         *     A report reads at most 100,000 calls; a window with more is 400.
+         *
+         *     A key bound to a sub-account sees its own calls in billed prices, and cannot group by `native_model`, `region` and
+         *     `sub_account_id`. Answers have a weak `ETag`: with `If-None-Match` one that is unchanged is 304.
+         */
+        get: operations["report"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/gw/series": {
         parameters: {
             query?: never;
@@ -1290,6 +1317,38 @@ export interface components {
         Me: {
             scopes: components["schemas"]["Scope"][];
             entitlements: components["schemas"]["Entitlement"][];
+            /** @description The key itself. This and all that follows is absent while the database does not answer. */
+            api_key?: {
+                /** Format: uuid */
+                id: string;
+                name: string | null;
+                /** @description How the key begins. */
+                key_prefix: string;
+                /** Format: date-time */
+                created_at: string;
+                /** Format: date-time */
+                expires_at: string | null;
+            };
+            /** @description Whose key it is; absent for a key bound to a sub-account. */
+            organization?: {
+                /** Format: uuid */
+                id: string;
+                name: string;
+            };
+            /** @description The sub-account that the key is bound to. */
+            sub_account?: {
+                /** Format: uuid */
+                id: string;
+                name: string;
+                slug: string;
+            } | null;
+            /** @description The rates that bind the key; 0 is unlimited. */
+            limits?: {
+                requests_per_second: number;
+                concurrency: number;
+            };
+            /** @description The budgets of this key alone; in billed amounts where it is bound to a sub-account. */
+            budgets?: components["schemas"]["Budget"][];
         };
         /**
          * @description What a model makes.
@@ -1843,6 +1902,94 @@ export interface components {
             region?: string | null;
             /** @description The prices that the cost was computed with. */
             rates?: string | null;
+        };
+        Report: {
+            /** Format: date-time */
+            from: string;
+            /** Format: date-time */
+            to: string;
+            totals: components["schemas"]["Figures"];
+            /** @description The totals of the time before, with `compare=previous`. */
+            previous: components["schemas"]["Figures"] | null;
+            rows: components["schemas"]["ReportRow"][];
+        };
+        Figures: {
+            requests: number;
+            /** @description Requests that were answered with a status of 400 or more. */
+            errors: number;
+            /**
+             * Format: usd
+             * @description The cost; for a key bound to a sub-account the price billed.
+             */
+            cost_usd: number;
+            /**
+             * Format: usd
+             * @description The price billed to sub-accounts at their present markups; null without calls of theirs.
+             */
+            billed_usd: number | null;
+            /**
+             * Format: usd
+             * @description billed_usd less the cost of these calls; absent for a key bound to a sub-account.
+             */
+            margin_usd?: number | null;
+            total_tokens: number;
+            tokens: components["schemas"]["TokenKinds"];
+            latency_ms: components["schemas"]["Durations"];
+            first_byte_ms: components["schemas"]["Durations"];
+            /**
+             * @description How percentiles were found.
+             * @enum {string}
+             */
+            percentiles: "exact";
+        };
+        ReportRow: {
+            /**
+             * Format: date-time
+             * @description Where the span begins; null where one span is all of the time.
+             */
+            at: string | null;
+            /** @description The value of each dimension; empty for calls without one. [] for `other`. */
+            group: string[];
+            /** @description What people call the group: names of keys and sub-accounts. */
+            label: string[];
+            /** @description All groups that are not among the largest. */
+            other: boolean;
+            requests: number;
+            /** @description Requests that were answered with a status of 400 or more. */
+            errors: number;
+            /**
+             * Format: usd
+             * @description The cost; for a key bound to a sub-account the price billed.
+             */
+            cost_usd: number;
+            /**
+             * Format: usd
+             * @description The price billed to sub-accounts at their present markups; null without calls of theirs.
+             */
+            billed_usd: number | null;
+            /**
+             * Format: usd
+             * @description billed_usd less the cost of these calls; absent for a key bound to a sub-account.
+             */
+            margin_usd?: number | null;
+            total_tokens: number;
+            tokens: components["schemas"]["TokenKinds"];
+            latency_ms: components["schemas"]["Durations"];
+            first_byte_ms: components["schemas"]["Durations"];
+            /**
+             * @description How percentiles were found.
+             * @enum {string}
+             */
+            percentiles: "exact";
+        };
+        /** @description In whole milliseconds; null without calls. */
+        Durations: {
+            mean: number | null;
+            /** @description Half of the requests took no longer. */
+            p50: number | null;
+            p90: number | null;
+            p95: number | null;
+            p99: number | null;
         };
         /** @description The tokens by kind, those of a model that advised included; together they are total_tokens. */
         TokenKinds: {
@@ -2842,6 +2989,79 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["BookedCall"][];
+                    "text/csv": string;
+                };
+            };
+            304: components["responses"]["Unchanged"];
+            default: components["responses"]["Error"];
+        };
+    };
+    report: {
+        parameters: {
+            query?: {
+                /** @description The first instant of the window, RFC 3339. */
+                from?: components["parameters"]["From"];
+                /** @description The end of the window, which is not in it, RFC 3339. Absent there is none. */
+                to?: components["parameters"]["To"];
+                /** @description How far back the window goes: days as 30d, or a duration as 24h or 90m; at most 3650d. Not with from and to. */
+                since?: components["parameters"]["CallsSince"];
+                /** @description Slugs, and the provider's own ids of what is not in the catalog. */
+                model?: components["parameters"]["ByModel"];
+                /** @description Authors. */
+                author?: components["parameters"]["ByAuthor"];
+                /** @description Providers; for a key bound to a sub-account authors. */
+                provider?: components["parameters"]["ByProvider"];
+                /** @description Ids of keys. */
+                key_id?: components["parameters"]["ByKey"];
+                /** @description Ids of sub-accounts; `none` for the organization's own calls. */
+                sub_account_id?: components["parameters"]["BySubAccount"];
+                /** @description `ok` (below 400), `4xx`, `5xx`, or a status code. */
+                status?: components["parameters"]["ByStatus"];
+                /** @description Exactly these. */
+                parse_status?: components["parameters"]["ByParseStatus"];
+                /** @description Paths as rows show them. */
+                door?: components["parameters"]["ByDoor"];
+                /** @description Kinds of models. */
+                kind?: components["parameters"]["ByKind"];
+                /** @description An attribution key and its value, as `team:search`. */
+                tag?: components["parameters"]["ByTag"];
+                /** @description Request ids of calls. */
+                id?: components["parameters"]["ByID"];
+                /** @description Calls of no lower `cost_usd`. */
+                min_cost_usd?: components["parameters"]["MinCost"];
+                /** @description Calls that took no shorter. */
+                min_latency_ms?: components["parameters"]["MinLatency"];
+                /** @description One or two of `model`, `author`, `provider`, `native_model`, `key_id`, `sub_account_id`, `status`, `parse_status`, `door`, `kind`, `region`, `via_sdk`, and `tag:` with an attribution key. */
+                group_by?: string[];
+                /** @description Length of a span; `hour` for 62 days at most. */
+                interval?: "none" | "hour" | "day" | "week" | "month";
+                /** @description Groups that are not `other`. */
+                top?: number;
+                /** @description What makes a group large; `p95` of the latency. */
+                order?: "cost" | "requests" | "tokens" | "errors" | "p95";
+                /** @description `previous`: with the totals of the time before, of the same length. */
+                compare?: "none" | "previous";
+                /** @description `csv` is a file: RFC 4180, UTF-8 with a byte order mark, amounts as decimals. A cell that a spreadsheet would take for a formula has a `'` before it. */
+                format?: components["parameters"]["Format"];
+            };
+            header?: {
+                /** @description The `ETag` of an earlier answer to the same question. */
+                "If-None-Match"?: components["parameters"]["IfNoneMatch"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The sums, or the rows as a file. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    ETag: components["headers"]["ETag"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Report"];
                     "text/csv": string;
                 };
             };

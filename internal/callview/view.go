@@ -1,0 +1,185 @@
+// Package callview is what callers are shown of booked calls, as JSON and as the
+// rows of a file. An end customer is shown the billed price in place of the
+// cost, author and slug in place of provider and native model, and nothing of
+// its reseller's margin.
+package callview
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/go-json-experiment/json"
+
+	"modelgate"
+)
+
+// Viewer is who is shown calls, and the names that they are shown with.
+type Viewer struct {
+	Customer bool             // an end customer
+	Markup   modelgate.Markup // of the customer
+	Keys     map[modelgate.KeyID]string
+	Accounts map[modelgate.SubAccountID]modelgate.SubAccount
+}
+
+// Row is a booked call (spec: Usage row).
+type Row struct {
+	ID          string                `json:"id"`
+	ClientID    modelgate.ClientID    `json:"client_id"`
+	Provider    string                `json:"provider"`
+	Model       string                `json:"model"`
+	Slug        string                `json:"model_slug,omitzero"`
+	Author      string                `json:"author,omitzero"`
+	Cost        modelgate.Nano        `json:"cost_usd"`
+	TotalTokens int64                 `json:"total_tokens"`
+	Tokens      modelgate.TokenKinds  `json:"tokens"`
+	StatusCode  int                   `json:"status_code"`
+	LatencyMS   int64                 `json:"latency_ms"`
+	FirstByteMS *int64                `json:"first_byte_ms"` // null where none came
+	ParseStatus modelgate.ParseStatus `json:"parse_status"`
+	ViaSDK      bool                  `json:"via_sdk"`
+	KeyName     *string               `json:"key_name"`
+	Attribution map[string]string     `json:"attribution"`
+	CreatedAt   time.Time             `json:"created_at"`
+}
+
+// Row shows a row.
+func (by *Viewer) Row(row *modelgate.UsageRow) Row {
+	v := Row{
+		row.ID.String(), row.ClientID, row.CallBegin.Provider, row.CallBegin.Model, row.Slug, row.Author, row.Cost.Billed(by.Markup),
+		row.Usage.TotalTokens(), row.Usage.TokenKinds(), row.StatusCode, row.LatencyMS, orNull(row.FirstByteMS), row.ParseStatus, row.ViaSDK,
+		orNull(by.Keys[row.KeyID]), row.Attribution, row.At,
+	}
+	if by.Customer && row.Slug != "" {
+		v.Provider, v.Model = row.Author, row.Slug
+	}
+	return v
+}
+
+// Call is a booked call with all that the caller may see of it.
+type Call struct {
+	Row
+	KeyID          modelgate.KeyID         `json:"key_id"`
+	SubAccountID   *modelgate.SubAccountID `json:"sub_account_id"`
+	SubAccountName *string                 `json:"sub_account_name"`
+	Kind           *modelgate.ModelKind    `json:"kind"`
+	Door           string                  `json:"door"`
+	Units          map[string]float64      `json:"units"`
+	Billed         *modelgate.Nano         `json:"billed_usd"` // null for the organization's own calls
+}
+
+// OwnCall is a call as the organization sees it.
+type OwnCall struct {
+	Call
+	Margin *modelgate.Nano `json:"margin_usd"` // null for its own calls
+	Region *string         `json:"region"`
+	Rates  *string         `json:"rates"`
+}
+
+// Own shows a call to the organization, Own(row).Call to an end customer.
+func (by *Viewer) Own(row *modelgate.UsageRow) OwnCall {
+	v := Call{
+		Row: by.Row(row), KeyID: row.KeyID, SubAccountID: orNull(row.SubAccountID), Kind: orNull(row.Kind), Door: row.Door, Units: unitsOf(&row.Usage),
+	}
+	own := OwnCall{Region: orNull(row.CallBegin.Region), Rates: orNull(row.PriceLabel)}
+	if account := by.Accounts[row.SubAccountID]; row.SubAccountID != "" {
+		billed := row.Cost.Billed(account.Markup)
+		margin := billed - row.Cost
+		v.SubAccountName, v.Billed, own.Margin = orNull(account.Name), &billed, &margin
+	}
+	own.Call = v
+	return own
+}
+
+// unitsOf is what a call has used, by the name of its counter: seconds and
+// megapixels in whole ones, all else as it is counted.
+func unitsOf(u *modelgate.Usage) map[string]float64 {
+	out := map[string]float64{}
+	for i, n := range u.Counters() {
+		if n == nil || *n == 0 {
+			continue
+		}
+		name := modelgate.CounterName(i)
+		out[name] = float64(*n)
+		if name == "seconds" || name == "megapixels" {
+			out[name] /= 1_000_000
+		}
+	}
+	return out
+}
+
+// orNull is nil for the zero value.
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+// Column is a column of a file of calls.
+type Column struct {
+	Name string
+	Text func(*OwnCall) string
+}
+
+// Columns are fixed, for one side and for the other.
+func (by *Viewer) Columns() []Column {
+	integer := func(n int64) string { return strconv.FormatInt(n, 10) }
+	columns := []Column{
+		{"id", func(v *OwnCall) string { return v.ID }},
+		{"created_at", func(v *OwnCall) string { return v.CreatedAt.UTC().Format(time.RFC3339Nano) }},
+		{"key_id", func(v *OwnCall) string { return string(v.KeyID) }},
+		{"key_name", func(v *OwnCall) string { return orEmpty(v.KeyName) }},
+		{"sub_account_id", func(v *OwnCall) string { return string(orEmpty(v.SubAccountID)) }},
+		{"sub_account_name", func(v *OwnCall) string { return orEmpty(v.SubAccountName) }},
+		{"provider", func(v *OwnCall) string { return v.Provider }},
+		{"model", func(v *OwnCall) string { return v.Model }},
+		{"model_slug", func(v *OwnCall) string { return v.Slug }},
+		{"author", func(v *OwnCall) string { return v.Author }},
+		{"kind", func(v *OwnCall) string { return string(orEmpty(v.Kind)) }},
+		{"door", func(v *OwnCall) string { return v.Door }},
+		{"status_code", func(v *OwnCall) string { return strconv.Itoa(v.StatusCode) }},
+		{"parse_status", func(v *OwnCall) string { return string(v.ParseStatus) }},
+		{"via_sdk", func(v *OwnCall) string { return strconv.FormatBool(v.ViaSDK) }},
+		{"latency_ms", func(v *OwnCall) string { return integer(v.LatencyMS) }},
+		{"first_byte_ms", func(v *OwnCall) string { return textOf(v.FirstByteMS, integer) }},
+		{"total_tokens", func(v *OwnCall) string { return integer(v.TotalTokens) }},
+		{"input_tokens", func(v *OwnCall) string { return integer(v.Tokens.Input) }},
+		{"cached_input_tokens", func(v *OwnCall) string { return integer(v.Tokens.CachedInput) }},
+		{"cache_write_tokens", func(v *OwnCall) string { return integer(v.Tokens.CacheWrite) }},
+		{"output_tokens", func(v *OwnCall) string { return integer(v.Tokens.Output) }},
+		{"audio_input_tokens", func(v *OwnCall) string { return integer(v.Tokens.AudioInput) }},
+		{"audio_output_tokens", func(v *OwnCall) string { return integer(v.Tokens.AudioOutput) }},
+		{"units", func(v *OwnCall) string { return jsonText(v.Units) }},
+		{"attribution", func(v *OwnCall) string { return jsonText(v.Attribution) }},
+		{"cost_usd", func(v *OwnCall) string { return v.Cost.String() }},
+		{"billed_usd", func(v *OwnCall) string { return textOf(v.Billed, modelgate.Nano.String) }},
+	}
+	if !by.Customer {
+		columns = append(columns,
+			Column{"margin_usd", func(v *OwnCall) string { return textOf(v.Margin, modelgate.Nano.String) }},
+			Column{"region", func(v *OwnCall) string { return orEmpty(v.Region) }},
+			Column{"rates", func(v *OwnCall) string { return orEmpty(v.Rates) }})
+	}
+	return columns
+}
+
+func orEmpty[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// textOf is "" for null.
+func textOf[T any](p *T, text func(T) string) string {
+	if p == nil {
+		return ""
+	}
+	return text(*p)
+}
+
+func jsonText(v any) string {
+	text, _ := json.Marshal(v, json.Deterministic(true)) // maps of plain values always marshal
+	return string(text)
+}
