@@ -28,7 +28,8 @@ export type ProcessorEvent = Schemas["ExportEvent"];
 export type ProcessorEvents = Schemas["ExportEvents"];
 export type ExportStatus = Schemas["ExportStatus"];
 export type SubAccountChange = Schemas["SubAccountChange"];
-export type UsageQuery = paths["/gw/usage"]["get"]["parameters"]["query"];
+export type Call = Schemas["BookedCall"];
+export type CallsQuery = paths["/gw/calls"]["get"]["parameters"]["query"];
 
 export interface Session {
   name: string;
@@ -91,7 +92,7 @@ export function sessionEnded(): void {
   signedOut();
 }
 
-/** request is fetch, in which every response that is not a success is thrown as a Failure. */
+/** request is fetch, in which every response that is neither a success nor 304 is thrown as a Failure. */
 async function request(url: string | Request, init?: RequestInit): Promise<Response> {
   let response: Response;
   try {
@@ -99,7 +100,7 @@ async function request(url: string | Request, init?: RequestInit): Promise<Respo
   } catch {
     throw unreachable();
   }
-  if (!response.ok) throw await failureOf(response);
+  if (!response.ok && response.status !== 304) throw await failureOf(response);
   return response;
 }
 

@@ -65,6 +65,33 @@ export function useAsked<T>(key: string | undefined, read: () => Promise<T>): As
   };
 }
 
+const pollEvery = 10_000;
+const pollSlowest = 60_000;
+
+/** usePoll asks whether something has changed, while the page is visible: every ten seconds, and less often while that fails. */
+export function usePoll(ask: (() => Promise<void>) | undefined): void {
+  const asker = useRef(ask);
+  asker.current = ask;
+  const wanted = ask !== undefined;
+  useEffect(() => {
+    if (!wanted) return;
+    let pause = pollEvery;
+    let timer = 0;
+    const next = () => {
+      timer = window.setTimeout(turn, pause);
+    };
+    const turn = () => {
+      if (document.hidden || !asker.current) return next();
+      asker.current().then(
+        () => (pause = pollEvery),
+        () => (pause = Math.min(2 * pause, pollSlowest)),
+      ).finally(next);
+    };
+    next();
+    return () => clearTimeout(timer);
+  }, [wanted]);
+}
+
 /** useAction runs something that changes things, once at a time. */
 export function useAction(): { busy: boolean; failure: Failure | undefined; run: (what: () => Promise<void>) => Promise<boolean>; clear: () => void } {
   const [busy, setBusy] = useState(false);

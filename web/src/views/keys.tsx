@@ -71,7 +71,7 @@ export function Keys() {
             ...columns,
             {
               title: "Actions", quiet: true, tight: true,
-              cell: (k) => revocable(k) && <Menu label={`Actions for key ${nameOfKey(k)}`} items={[{ label: "Revoke…", danger: true, run: () => setRevoking(k) }]} />,
+              cell: (k) => revocable(k) && <Menu label={`Actions for key ${k.name ?? k.key_prefix}`} items={[{ label: "Revoke…", danger: true, run: () => setRevoking(k) }]} />,
             },
           ]}
           empty={
