@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-full test-agents generate check bench bench-peers bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-prices prove-starter prove-scale prove-billing prove-pages prove-history prove-async prove-attacks soak pages build build-optimized man check-deploy release check-release clean
+.PHONY: help run test test-short test-full test-agents generate check bench bench-peers bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-prices prove-starter prove-scale prove-billing prove-pages prove-history prove-calls prove-async prove-attacks soak pages build build-optimized man check-deploy release check-release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -49,6 +49,9 @@ prove-books: ## lose nothing and book nothing twice, at full size (half an hour)
 prove-access: ## who may do what, and how fast a revocation holds, at full size (ten minutes)
 	go test -count=1 -rapid.checks 20000 -run 'Admit|Issuance|Permit|SingleModel|Deny' .
 	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestAccess' ./test/e2e -full
+
+prove-calls: ## calls and reports against sums over all rows, 20,000 random questions each
+	go test -count=1 -v -timeout 1h -run 'TestCallsAgainstRows|TestReportsAgainstRows' ./internal/store -full
 
 prove-money: build ## budgets that hold at every moment, at full size, and what they cost (twenty minutes)
 	go test -count=1 -v -timeout 1h -run 'TestEveryOrderOfEvents' ./internal/budget -states 600000

@@ -50,7 +50,7 @@ func someCalls(t *testing.T, db *DB, client, other modelgate.ClientID, random *r
 		r.LatencyMS, r.FirstByteMS = int64(random.IntN(6)*100), int64(random.IntN(4)*10)
 		r.Usage = modelgate.Usage{Input: int64(random.IntN(4)), CachedInput: int64(random.IntN(2)), Output: int64(random.IntN(3))}
 		r.ViaSDK = random.IntN(2) == 0
-		r.Attribution = map[string]string{"team": pick(random, "search", "ads", `"team":"ads"`), "no.te": pick(random, "a", "A", "")}
+		r.Attribution = map[string]string{"team": pick(random, "search", "ads", `"team":"ads"`), "no.te": pick(random, "a", "A", ""), "7": pick(random, "x", "y")}
 		rows = append(rows, modelgate.Row(r.CallBegin, r.CallEnd))
 	}
 	stranger := row(other, 1000)
@@ -83,7 +83,7 @@ func randomFilter(random *rand.Rand, client modelgate.ClientID, rows []modelgate
 		Keys: someOf(random, "k1", "k2"), SubAccounts: someOf(random, "", "s1", "s2"),
 		Statuses: someOf(random, StatusRange{0, 399}, StatusRange{500, 599}, StatusRange{429, 429}), ParseStatuses: someOf(random, "ok", "partial"),
 		Doors: someOf(random, "/v1/messages", "x"), Kinds: someOf(random, "llm", "image"),
-		Tags: someOf(random, Tag{"team", "ads"}, Tag{"team", `"team":"ads"`}, Tag{"no.te", "a"}, Tag{"no.te", ""}, Tag{"key_id", "k1"}),
+		Tags: someOf(random, Tag{"team", "ads"}, Tag{"team", `"team":"ads"`}, Tag{"no.te", "a"}, Tag{"no.te", ""}, Tag{"key_id", "k1"}, Tag{"7", "x"}, Tag{"0", "x"}),
 	}
 	if random.IntN(2) == 0 {
 		f.From = noon.Add(-time.Duration(random.IntN(72*60)) * time.Minute)

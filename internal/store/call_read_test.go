@@ -28,7 +28,7 @@ func TestReportsAgainstRows(t *testing.T) {
 		client, other := createClient(t, db, 1), createClient(t, db, 2)
 		all := someCalls(t, db, client, other, random)
 		dimensions := []report.Dimension{report.Model, report.Author, report.Provider, report.NativeModel, report.Key, report.SubAccount,
-			report.Status, report.ParseStatus, report.Door, report.Kind, report.Region, report.ViaSDK, "tag:team", "tag:no.te", "tag:nobody"}
+			report.Status, report.ParseStatus, report.Door, report.Kind, report.Region, report.ViaSDK, "tag:team", "tag:no.te", "tag:7", "tag:nobody"}
 		for range questions() {
 			f := randomFilter(random, client, all)
 			q := report.Query{
@@ -204,5 +204,45 @@ SELECT 'r' || i, $1, 'k', '', 'p', 'm', '', '', 'llm', '', '/d', 0, '{}', 200, '
 	must(t, db.EachCall(t.Context(), CallFilter{Client: client, From: time.UnixMicro(2)}, count))
 	if n != MostCallsRead {
 		t.Errorf("read %d calls, want %d", n, MostCallsRead)
+	}
+}
+
+func BenchmarkReport(b *testing.B) {
+	for _, engine := range engines {
+		b.Run(engine, func(b *testing.B) {
+			db := open(b, options(b, engine))
+			client := modelgate.ClientID(id(1))
+			random := rand.New(rand.NewPCG(1, 2))
+			for n := 0; n < 90_000; n += 1000 {
+				var rows []modelgate.UsageRow
+				for i := range 1000 {
+					r := row(client, n+i)
+					r.Slug, r.LatencyMS, r.Cost = pick(random, "a/a", "b/b", "c/c"), random.Int64N(5000), modelgate.Nano(random.IntN(1e6))
+					rows = append(rows, modelgate.Row(r.CallBegin, r.CallEnd))
+				}
+				book(b, db, "i", rows...)
+			}
+			b.Run("report", func(b *testing.B) {
+				for b.Loop() {
+					made := report.New(report.Query{GroupBy: []report.Dimension{report.Model}, Interval: report.Day, Top: 7, Order: report.ByCost})
+					must(b, db.EachCall(b.Context(), CallFilter{Client: client}, made.Add))
+					made.Rows()
+				}
+			})
+			for name, l := range map[string]CallList{
+				"newest":       {Limit: 100},
+				"filtered":     {Limit: 100, CallFilter: CallFilter{Models: []string{"a/a"}}},
+				"none matches": {Limit: 100, CallFilter: CallFilter{Models: []string{"x"}}},
+				"dearest":      {Limit: 100, Order: CallsDearest},
+			} {
+				b.Run(name, func(b *testing.B) {
+					for b.Loop() {
+						l.Client = client
+						_, _, err := db.Calls(b.Context(), l)
+						must(b, err)
+					}
+				})
+			}
+		})
 	}
 }
