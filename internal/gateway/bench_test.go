@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"modelgate"
+	"modelgate/internal/auth"
 	"modelgate/internal/httpx"
 	"modelgate/internal/ratelimit"
 )
@@ -43,8 +44,30 @@ func benchGateway(b *testing.B) (*Gateway, *Snapshot) {
 }
 
 // Everything up to the first byte to a provider, for a chat call of 1 KB.
-func BenchmarkAdmit(b *testing.B) {
+func BenchmarkAdmit(b *testing.B) { benchmarkAdmit(b) }
+
+// BenchmarkAdmitRates is BenchmarkAdmit with six rate limits, in memory.
+func BenchmarkAdmitRates(b *testing.B) {
+	var rules []*modelgate.RateLimit
+	for i, u := range []modelgate.LimitUnit{modelgate.UnitRequests, modelgate.UnitConcurrency, modelgate.UnitTokens, modelgate.UnitInputTokens, modelgate.UnitOutputTokens, modelgate.UnitUSD} {
+		r := &modelgate.RateLimit{Number: int64(i), Level: modelgate.LevelClient, Unit: u, Window: "minute", Limit: 1 << 50}
+		if u == modelgate.UnitConcurrency {
+			r.Window = ""
+		}
+		rules = append(rules, r)
+	}
+	benchmarkAdmit(b, rules...)
+}
+
+func benchmarkAdmit(b *testing.B, rules ...*modelgate.RateLimit) {
 	g, live := benchGateway(b)
+	if rules != nil {
+		who, _ := g.Keys.Identify(b.Context(), "", auth.Origin{})
+		limited := *who
+		limited.RateLimits = rules
+		g.Keys = known(limited)
+	}
+	g.Rates = ratelimit.NewRates(ratelimit.NewLocal(modelgate.Limits{}, time.Now))
 	body := `{"model":"acme/chat","stream":true,"messages":[{"role":"user","content":"` + strings.Repeat("word ", 200) + `"}]}`
 	header := http.Header{"Authorization": {"Bearer gw_live_any"}, "Content-Type": {"application/json"}, "User-Agent": {"OpenAI/Python 2.0"}}
 	r, err := http.NewRequest(http.MethodPost, "/v1/chat/completions", nil)
@@ -59,10 +82,13 @@ func BenchmarkAdmit(b *testing.B) {
 		r.Body = io.NopCloser(strings.NewReader(body))
 		c := &call{inbound: inbound{w: w, r: r, id: id, start: time.Now(), snapshot: live}}
 		pass, err := g.admit(&c.inbound)
-		if err := errors.Join(err, g.resolveDoor(c), g.authorize(c)); err != nil {
+		entered, limited := g.enterRates(&c.inbound)
+		if err := errors.Join(err, limited, g.resolveDoor(c), g.authorize(c), g.limitRates(c)); err != nil {
 			b.Fatal(err)
 		}
 		pass.Release()
+		entered.End()
+		c.taken.End()
 	}
 }
 

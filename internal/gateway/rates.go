@@ -12,7 +12,9 @@ func (g *Gateway) enterRates(in *inbound) (ratelimit.Taken, error) {
 		return ratelimit.Taken{}, nil
 	}
 	taken, err := g.Rates.Enter(in.caller)
-	ratelimit.WriteHeaders(in.w.Header(), taken.Shown)
+	if err != nil {
+		ratelimit.WriteHeaders(in.w.Header(), taken.Shown)
+	}
 	return taken, err
 }
 

@@ -2,6 +2,7 @@ package ratelimit
 
 import (
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -141,16 +142,16 @@ func (r *Rates) Enter(c *modelgate.Caller) (Taken, error) {
 	return r.take(&s, file, &Amounts{Requests: 1})
 }
 
-// Uses reports whether a limit in this unit applies to a call, beyond those of
-// Enter.
+// Uses reports whether a limit in this unit may apply to a call of the caller's.
 func (r *Rates) Uses(c *modelgate.Caller, t *modelgate.Traits, u modelgate.LimitUnit) bool {
-	file := *r.file.Load()
-	if len(file) == 0 && len(c.RateLimits) == 0 {
-		return false
+	counts := func(l *modelgate.RateLimit) bool {
+		if l.Unit != u {
+			return false
+		}
+		_, counts := l.Match.Counts(t)
+		return counts
 	}
-	s := selection{caller: c, traits: t, unit: u}
-	s.collect(file)
-	return len(s.gateway)+len(s.own) > 0
+	return slices.ContainsFunc(c.RateLimits, counts) || slices.ContainsFunc(*r.file.Load(), counts)
 }
 
 // Limit draws from the limits that Enter leaves, for a call that will probably
@@ -219,7 +220,8 @@ func (r *Rates) drawAll(s *selection, group string, draws []draw, amounts *Amoun
 }
 
 // show lists what headers may say.
-func show(c *modelgate.Caller, draws []draw, levels []int64) (list []Shown) {
+func show(c *modelgate.Caller, draws []draw, levels []int64) []Shown {
+	list := make([]Shown, 0, len(draws))
 	for i := range draws {
 		d := &draws[i]
 		if d.rule.Window == "" || !c.SeesRate(d.rule) {

@@ -5,9 +5,8 @@ import "modelgate"
 // selection is the limits that apply to a call at one of its steps.
 type selection struct {
 	caller *modelgate.Caller
-	traits *modelgate.Traits   // nil on entry
-	entry  bool                // the step of Enter
-	unit   modelgate.LimitUnit // "": any
+	traits *modelgate.Traits // nil on entry
+	entry  bool              // the step of Enter
 
 	gateway []draw // of all organizations together
 	own     []draw // of the caller's
@@ -17,6 +16,7 @@ type selection struct {
 // collect selects from the limits of the configuration file and those of the
 // caller.
 func (s *selection) collect(file []*modelgate.RateLimit) {
+	s.own = make([]draw, 0, len(s.caller.RateLimits)+len(file))
 	for _, r := range file {
 		id, applies := s.target(r.Level)
 		if !applies {
@@ -48,7 +48,7 @@ func (s *selection) add(r *modelgate.RateLimit, list []*modelgate.RateLimit, id 
 		s.others++
 		return
 	}
-	if r.OnEntry() != s.entry || s.unit != "" && r.Unit != s.unit {
+	if r.OnEntry() != s.entry {
 		return
 	}
 	var value string
