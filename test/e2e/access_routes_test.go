@@ -97,7 +97,7 @@ func managementRoutes() []accessRoute {
 			return "GET /gw/quota" + b.claim(w), ""
 		}, expect: always},
 		{pattern: "GET /gw/budgets", scope: manageScope, request: anything("GET /gw/budgets"), expect: always},
-		{pattern: "GET /gw/limits", scope: manageScope, request: anything("GET /gw/limits"), expect: always},
+		{pattern: "GET /gw/limits", scope: manageScope, request: func(b *block, _ *caller, w whose) (string, string) { return "GET /gw/limits" + b.claim(w), "" }, expect: always},
 		{pattern: "PUT /gw/limits", scope: manageScope, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
 			return "PUT /gw/limits" + b.claim(w), fmt.Sprintf(`{"scope":"key","id":%q,"unit":"tokens","window":"minute","limit":1000000000}`, b.id[w].key)
 		}, expect: func(c *caller, w whose) outcome { return c.either(w, 204, 404) }},
