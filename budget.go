@@ -1,6 +1,7 @@
 package modelgate
 
 import (
+	"cmp"
 	"slices"
 	"time"
 )
@@ -19,21 +20,27 @@ const (
 // Period is the length of a counter of spend.
 type Period string
 
-// The periods. Days and months are those of UTC. Total has no end; a budget
-// of the client over Total is its prepaid balance.
+// The periods. Days, weeks and months are those of UTC, and a week begins on
+// Monday. Total and Ever have no end; a budget of the client over Total is its
+// prepaid balance, and Ever is the window "total" of other budgets.
 const (
 	Day   Period = "day"
+	Week  Period = "week"
 	Month Period = "month"
 	Total Period = "total"
+	Ever  Period = "ever"
 )
 
 // Start is the first instant of the period that holds t; the zero time for
-// Total.
+// Total and Ever.
 func (p Period) Start(t time.Time) time.Time {
-	y, m, d := t.UTC().Date()
+	t = t.UTC()
+	y, m, d := t.Date()
 	switch p {
-	case Total:
+	case Total, Ever:
 		return time.Time{}
+	case Week:
+		d -= int(t.Weekday()+6) % 7
 	case Month:
 		d = 1
 	}
@@ -41,16 +48,56 @@ func (p Period) Start(t time.Time) time.Time {
 }
 
 // End is the first instant after the period that holds t; the zero time for
-// Total.
+// Total and Ever.
 func (p Period) End(t time.Time) time.Time {
 	start := p.Start(t)
 	switch p {
-	case Total:
+	case Total, Ever:
 		return start
+	case Week:
+		return start.AddDate(0, 0, 7)
 	case Month:
 		return start.AddDate(0, 1, 0)
 	}
 	return start.AddDate(0, 0, 1)
+}
+
+// StartMicros is Start in unix microseconds; 0 where the period has no end.
+func (p Period) StartMicros(t time.Time) int64 {
+	if p == Total || p == Ever {
+		return 0
+	}
+	return p.Start(t).UnixMicro()
+}
+
+// Window is the period as the wire names it beside the two of plain budgets:
+// week or total; "" for any other.
+func (p Period) Window() string {
+	switch p {
+	case Week:
+		return "week"
+	case Ever:
+		return "total"
+	}
+	return ""
+}
+
+// ParsePeriod reads the period and the window of a budget, of which one is
+// given. A window that is nil is not given. Errors are bad_request.
+func ParsePeriod(period string, window *string) (Period, error) {
+	switch {
+	case window == nil && (period == string(Day) || period == string(Month)):
+		return Period(period), nil
+	case window == nil:
+		return "", Errorf(BadRequest, "period must be month or day")
+	case period != "":
+		return "", Errorf(BadRequest, "period and window exclude each other")
+	case *window == "week":
+		return Week, nil
+	case *window == "total":
+		return Ever, nil
+	}
+	return "", Errorf(BadRequest, "window must be week or total")
 }
 
 // MaxBudget is the largest limit of a budget.
@@ -66,13 +113,42 @@ const (
 	OwnerSubAccount   Owner = "sub_account"
 )
 
+// Mode says what a budget does once it is used up.
+type Mode string
+
+// The modes. A soft budget counts and alerts, and refuses nothing. "" is hard.
+const (
+	Hard Mode = "hard"
+	Soft Mode = "soft"
+)
+
+// MaxAlerts is how many percentages a budget alerts at.
+const MaxAlerts = 8
+
+// DefaultAlerts are the percentages of the limit at which a budget alerts that
+// names none.
+func DefaultAlerts() []int { return []int{50, 80, 100} }
+
 // Budget limits what a level may spend in a period. An owner has at most one
-// budget for a target and a period. All of them apply, so the smallest decides.
+// budget for a target, a period and a match. All of them apply, so the smallest
+// decides.
 type Budget struct {
 	Level  Level
 	ID     string // of the client, sub-account or key
 	Period Period
-	Owner  Owner // "" is the organization; not set on the budgets of a Caller
+	// Match says which calls count; nil: all.
+	Match *Match
+	Mode  Mode
+	// Alerts are percentages of the limit, 1 to 200, at most MaxAlerts; nil is
+	// DefaultAlerts, and without any there are none.
+	Alerts []int
+	// Rule is the number of a budget with counters of its own, from 1 up within
+	// its organization. It is 0 for a plain one, whose counter is its target's.
+	Rule int64
+	// CountedSince is the instant from which on calls count; zero: as far back
+	// as they are known.
+	CountedSince time.Time
+	Owner        Owner // "" is the organization; not set on the plain budgets of a Caller
 	// Generation is the distance from the caller's key up to the key that the
 	// budget is for: 0 for the caller's own key and for other levels, 1 for its
 	// issuer.
@@ -90,8 +166,14 @@ func (b *Budget) Validate() error {
 	if !slices.Contains([]Level{LevelClient, LevelSubAccount, LevelKey}, b.Level) {
 		return Errorf(BadRequest, "scope must be client, sub_account or key")
 	}
-	if b.Period != Day && b.Period != Month {
+	if !slices.Contains([]Period{Day, Week, Month, Ever}, b.Period) {
 		return Errorf(BadRequest, "period must be month or day")
+	}
+	if b.Mode != "" && b.Mode != Hard && b.Mode != Soft {
+		return Errorf(BadRequest, "mode must be hard or soft")
+	}
+	if len(b.Alerts) > MaxAlerts || slices.ContainsFunc(b.Alerts, func(p int) bool { return p < 1 || p > 200 }) {
+		return Errorf(BadRequest, "alerts must be at most %d percentages from 1 to 200", MaxAlerts)
 	}
 	if b.Limit <= 0 || b.Limit > MaxBudget {
 		return Errorf(BadRequest, "limit_usd must be more than 0 and at most %s", MaxBudget)
@@ -102,6 +184,48 @@ func (b *Budget) Validate() error {
 // IsBalance reports whether the budget is a client's prepaid balance.
 func (b *Budget) IsBalance() bool { return b.Period == Total }
 
+// ValueSpend is what calls with one value have spent, of a budget that counts
+// each value by itself.
+type ValueSpend struct {
+	Value string `json:"value"`
+	Spend Nano   `json:"spend_usd"`
+}
+
+// IsPlain reports whether the budget is of the kind that shares the counter of
+// its target: over a day or a month, of all calls, hard, and with the usual
+// alerts.
+func (b *Budget) IsPlain() bool {
+	return (b.Period == Day || b.Period == Month) && b.Match == nil && b.Mode != Soft && b.Alerts == nil
+}
+
+// Usual is the budget without what it says that is so anyway: mode hard, and the
+// alerts at DefaultAlerts.
+func (b Budget) Usual() Budget {
+	if b.Mode == Hard {
+		b.Mode = ""
+	}
+	if b.Alerts != nil {
+		b.Alerts = slices.Compact(slices.Sorted(slices.Values(b.Alerts)))
+	}
+	if slices.Equal(b.Alerts, DefaultAlerts()) {
+		b.Alerts = nil
+	}
+	return b
+}
+
+// AlertPercents are the percentages of the limit at which the budget alerts.
+// One with a counter for each value alerts from 100 up only.
+func (b *Budget) AlertPercents() []int {
+	percents := b.Alerts
+	if percents == nil {
+		percents = DefaultAlerts()
+	}
+	if b.Match.Each() {
+		percents = slices.DeleteFunc(slices.Clone(percents), func(p int) bool { return p < 100 })
+	}
+	return percents
+}
+
 // Refusal is the error of a call that the budget stops.
 func (b *Budget) Refusal() *Error {
 	if b.IsBalance() {
@@ -111,22 +235,57 @@ func (b *Budget) Refusal() *Error {
 }
 
 // compareBudgets sorts into the order in which refusals are answered: the
-// balance, then from the client down, and the day before the month.
-func compareBudgets(a, b Budget) int {
-	rank := func(b *Budget) int {
-		if b.IsBalance() {
-			return -1
-		}
-		return int(b.hold())
+// balance, then from the client down to the key and on to its issuers; at one
+// level those of all calls before those with a match, and the shorter period
+// before the longer.
+func compareBudgets(a, b *Budget) int {
+	if c := a.place() - b.place(); c != 0 {
+		return c
 	}
-	return rank(&a) - rank(&b)
+	return cmp.Compare(a.Rule, b.Rule)
+}
+
+// place is where the budget stands among others in the order of refusals.
+func (b *Budget) place() int {
+	if b.IsBalance() {
+		return -1
+	}
+	place := 0
+	switch b.Level {
+	case LevelSubAccount:
+		place = 1
+	case LevelKey:
+		place = 2 + b.Generation
+	}
+	place *= 2
+	if b.Match != nil {
+		place++
+	}
+	place *= 4
+	switch b.Period {
+	case Week:
+		return place + 1
+	case Month:
+		return place + 2
+	case Ever:
+		return place + 3
+	}
+	return place
 }
 
 // SortBudgets sorts into the order in which refusals are answered: the
-// balance, then from the client down, and the day before the month.
-func SortBudgets(list []Budget) { slices.SortFunc(list, compareBudgets) }
+// balance, then from the client down, and the shorter period before the longer.
+func SortBudgets(list []Budget) {
+	slices.SortFunc(list, func(a, b Budget) int { return compareBudgets(&a, &b) })
+}
 
-// Holds is the set of budgets on which a call has money reserved: one bit for
+// SortRules is SortBudgets for budgets with counters of their own.
+func SortRules(list []*Budget) { slices.SortFunc(list, compareBudgets) }
+
+// Before reports whether a budget refuses before another does.
+func (b *Budget) Before(o *Budget) bool { return compareBudgets(b, o) < 0 }
+
+// Holds is the set of plain budgets on which a call has money reserved: one bit for
 // each level and period, and for each ancestor of its key and period. The cost
 // of the call is settled against these reservations of its instance.
 type Holds uint16
@@ -167,23 +326,30 @@ func (h Holds) HasAbove(generation int, p Period) bool {
 	return h&b.hold() != 0
 }
 
-// Counter identifies the spend of one level in one period: a row of spend. It
-// is comparable.
+// LevelRule is the level of the counters of budgets with counters of their own.
+const LevelRule Level = "rule"
+
+// Counter identifies a sum of costs: the spend of one level in one period, or
+// one value's of a rule. It is a row of spend, and comparable.
 type Counter struct {
 	ClientID ClientID
-	Level    Level
-	ID       string
+	Level    Level  // LevelRule: a rule's
+	ID       string // of the level; of a rule its value, "" for its only counter
 	Period   Period
-	Start    int64 // unix microseconds, see Period.Start; 0 for Total
+	Start    int64 // unix microseconds, see Period.StartMicros
+	Rule     int64 // the rule's number; 0 for a level's counter
 }
 
 // Counter is the budget's counter for the period that holds t.
-func (b *Budget) Counter(c ClientID, t time.Time) Counter {
-	k := Counter{ClientID: c, Level: b.Level, ID: b.ID, Period: b.Period}
-	if b.Period != Total {
-		k.Start = b.Period.Start(t).UnixMicro()
+func (b *Budget) Counter(c ClientID, t time.Time) Counter { return b.ValueCounter(c, t, "") }
+
+// ValueCounter is the counter of calls with a value, for the period that holds t;
+// only a match of each value has several.
+func (b *Budget) ValueCounter(c ClientID, t time.Time, value string) Counter {
+	if b.Rule != 0 {
+		return Counter{ClientID: c, Level: LevelRule, ID: value, Period: b.Period, Start: b.Period.StartMicros(t), Rule: b.Rule}
 	}
-	return k
+	return Counter{ClientID: c, Level: b.Level, ID: b.ID, Period: b.Period, Start: b.Period.StartMicros(t)}
 }
 
 // Ask is the request of an instance to reserve more of a budget.

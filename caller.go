@@ -35,6 +35,9 @@ type Caller struct {
 	// sub-account and ancestors, in the order of SortRates. They are shared:
 	// nothing changes them.
 	RateLimits []*RateLimit
+	// Rules are budgets with counters of their own, in the same order. Which of
+	// them apply depends on the call. They are shared: nothing changes them.
+	Rules []*Budget
 
 	decisions *decisions // nil: every decision is made anew
 }
@@ -50,6 +53,30 @@ type Ancestor struct {
 
 // Has reports whether the caller holds the scope; AnyKey is always held.
 func (c *Caller) Has(s Scope) bool { return s == AnyKey || slices.Contains(c.Scopes, s) }
+
+// SeenBudgets are the budgets that count a call and that the caller Sees, in the
+// order in which refusals are answered. One that counts each value by itself is
+// left out.
+func (c *Caller) SeenBudgets(call *Traits) []*Budget {
+	var seen []*Budget
+	for i := range c.Budgets {
+		seen = append(seen, &c.Budgets[i])
+	}
+	seen = slices.DeleteFunc(append(seen, c.Rules...), func(b *Budget) bool {
+		_, counts := b.Match.Counts(call)
+		return !counts || b.Match.Each() || !c.Sees(b)
+	})
+	SortRules(seen)
+	return seen
+}
+
+// RulesApply reports whether a hard one of the caller's rules counts a call.
+func (c *Caller) RulesApply(call *Traits) bool {
+	return slices.ContainsFunc(c.Rules, func(b *Budget) bool {
+		_, counts := b.Match.Counts(call)
+		return counts && b.Mode != Soft
+	})
+}
 
 // Live reports whether the key has not expired at the instant now.
 func (c *Caller) Live(now time.Time) bool {

@@ -84,6 +84,7 @@ type Job struct {
 	Slug         string // likewise
 	Attribution  map[string]string
 	Holds        Holds
+	Rules        []int64
 	Usage        Usage // what was asked for
 	Status       JobStatus
 	Reason       JobReason

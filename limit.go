@@ -36,8 +36,8 @@ type LimitState struct {
 	ID     string    `json:"id,omitempty"`    // of the sub-account or key; "" for scope client
 	Match  string    `json:"match,omitempty"` // which calls count; "" for all
 	Unit   LimitUnit `json:"unit"`
-	Period Period    `json:"period,omitempty"` // of a budget
-	Window string    `json:"window,omitempty"` // of a rate: "second" or "minute"
+	Period Period    `json:"period,omitempty"` // of a budget: day or month
+	Window string    `json:"window,omitempty"` // of another budget: "week" or "total"; of a rate: "second" or "minute"
 	Limit  Nano      `json:"limit"`
 	// Used is what is booked and what open calls have reserved. Of a rate it is
 	// what was drawn from the bucket and has not come back.
@@ -97,16 +97,18 @@ func (c *Caller) Refuse(b *Budget, used, needed Nano, at time.Time) error {
 // a sub-account.
 func (c *Caller) StateOf(b *Budget, used, needed Nano, at time.Time) LimitState {
 	l := LimitState{
-		Kind: LimitBudget, Scope: b.Level, ID: b.ID, Unit: UnitUSD, Period: b.Period,
+		Kind: LimitBudget, Scope: b.Level, ID: b.ID, Match: b.Match.String(), Unit: UnitUSD, Period: b.Period,
 		Limit: b.Limit, Used: max(used, 0), Needed: needed,
 	}
 	if b.Level == LevelClient {
 		l.ID = ""
 	}
+	if l.Window = b.Period.Window(); l.Window != "" {
+		l.Period = ""
+	}
 	if b.IsBalance() {
 		l.Kind, l.Period = LimitBalance, ""
-	} else {
-		end := b.Period.End(at)
+	} else if end := b.Period.End(at); !end.IsZero() {
 		l.ResetsAt = &end
 	}
 	if c.SubAccountID != "" {

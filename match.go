@@ -72,15 +72,29 @@ func (m *Match) String() string {
 	return "tag:" + m.key + "=" + url.PathEscape(m.value)
 }
 
+// Public is String without the value of an attribution pair, which may name a
+// person.
+func (m *Match) Public() string {
+	if m == nil || m.model != "" {
+		return m.String()
+	}
+	return "tag:" + m.key
+}
+
 // Each reports whether each value has a counter of its own.
 func (m *Match) Each() bool { return m != nil && m.each }
 
 // Tag is the key and value of an attribution pair. A match of models has no
 // key, and one of each value has no value.
-func (m *Match) Tag() (key, value string) { return m.key, m.value }
+func (m *Match) Tag() (key, value string) {
+	if m == nil {
+		return "", ""
+	}
+	return m.key, m.value
+}
 
-// Takes reports whether a value has no counter here, because an exact match
-// has taken it over.
+// Takes reports whether a value has a counter here: no exact match has taken it
+// over.
 func (m *Match) Takes(value string) bool {
 	_, taken := m.taken[value]
 	return !taken
@@ -111,8 +125,16 @@ func (t *Traits) tag(key string) string {
 	return t.Attribution[key]
 }
 
-// Counts reports whether a call counts, and the value whose counter it counts
-// in: "" unless each value has one.
+// Value is the value of a call whose counter it would count in: "" unless each
+// value has one.
+func (m *Match) Value(t *Traits) string {
+	if !m.Each() {
+		return ""
+	}
+	return t.tag(m.key)
+}
+
+// Counts reports whether a call counts, and its Value.
 func (m *Match) Counts(t *Traits) (value string, counts bool) {
 	switch {
 	case m == nil:
@@ -128,4 +150,34 @@ func (m *Match) Counts(t *Traits) (value string, counts bool) {
 		return "", value == m.value
 	}
 	return value, value != "" && m.Takes(value)
+}
+
+// TakeOver gives the values of exact matches to these alone: a match of each
+// value does not count them where owner, target and period are the same. The
+// list is all that an organization has.
+func TakeOver(list []*Budget) {
+	type place struct {
+		owner  Owner
+		level  Level
+		id     string
+		period Period
+		key    string
+	}
+	at := func(b *Budget) place { return place{b.Owner, b.Level, b.ID, b.Period, b.Match.key} }
+	exact := make(map[place]map[string]struct{})
+	for _, b := range list {
+		if b.Match != nil && b.Match.model == "" && !b.Match.each {
+			values := exact[at(b)]
+			if values == nil {
+				values = make(map[string]struct{})
+				exact[at(b)] = values
+			}
+			values[b.Match.value] = struct{}{}
+		}
+	}
+	for _, b := range list {
+		if b.Match.Each() {
+			b.Match.taken = exact[at(b)]
+		}
+	}
 }

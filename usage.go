@@ -214,7 +214,8 @@ type CallBegin struct {
 	Door         string // path template of the surface, such as /v1/messages
 	ViaSDK       bool
 	Attribution  map[string]string // the caller's own pairs; see Row
-	Holds        Holds             // the budgets that its cost is reserved on
+	Holds        Holds             // the plain budgets that its cost is reserved on
+	Rules        []int64           // the numbers of the rules that it is reserved on
 	Sent         SentEstimate      // what it costs at least, once it is sent
 }
 

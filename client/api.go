@@ -36,11 +36,23 @@ const (
 	BudgetOwnerSubAccount   BudgetOwner = "sub_account"
 )
 
+// Defines values for BudgetMode.
+const (
+	BudgetModeHard BudgetMode = "hard"
+	BudgetModeSoft BudgetMode = "soft"
+)
+
 // Defines values for BudgetScope.
 const (
 	BudgetScopeClient     BudgetScope = "client"
 	BudgetScopeKey        BudgetScope = "key"
 	BudgetScopeSubAccount BudgetScope = "sub_account"
+)
+
+// Defines values for BudgetWindow.
+const (
+	BudgetWindowTotal BudgetWindow = "total"
+	BudgetWindowWeek  BudgetWindow = "week"
 )
 
 // Defines values for EntitlementAxis.
@@ -137,6 +149,8 @@ const (
 const (
 	QuotaLimitWindowMinute QuotaLimitWindow = "minute"
 	QuotaLimitWindowSecond QuotaLimitWindow = "second"
+	QuotaLimitWindowTotal  QuotaLimitWindow = "total"
+	QuotaLimitWindowWeek   QuotaLimitWindow = "week"
 )
 
 // Defines values for RateLimitOwner.
@@ -441,28 +455,55 @@ type Branding struct {
 
 // Budget defines model for Budget.
 type Budget struct {
+	// Alerts Absent: 50, 80 and 100.
+	Alerts *[]int `json:"alerts,omitempty"`
+
+	// CountedSince Only where each value is counted by itself: since when.
+	CountedSince *time.Time `json:"counted_since,omitempty"`
+
 	// ID Absent for scope client.
 	ID       *string     `json:"id,omitempty"`
 	LimitUSD json.Number `json:"limit_usd"`
+
+	// Match Which calls count; absent: all.
+	Match *string `json:"match,omitempty"`
+
+	// Mode A soft budget counts and alerts, and refuses nothing. Absent: hard.
+	Mode *BudgetMode `json:"mode,omitempty"`
 
 	// Owner Who has set it; absent for one's own. A key bound to a sub-account reads reseller.
 	Owner *BudgetOwner `json:"owner,omitempty"`
 
 	// Period A calendar month or day, UTC.
-	Period Period `json:"period"`
+	Period *Period `json:"period,omitempty"`
 
 	// Scope Whose spend a budget bounds.
 	Scope BudgetScope `json:"scope"`
 
-	// SpendUSD The exact sum of the period's usage, that of the keys issued below a key included.
+	// SpendUSD The exact sum of the period's usage that counts, that of the keys issued below a key included.
 	SpendUSD json.Number `json:"spend_usd"`
+
+	// Values Only where each value is counted by itself; the dearest 1000 of this period. `spend_usd` of the budget is the sum of all.
+	Values *[]struct {
+		SpendUSD json.Number `json:"spend_usd"`
+		Value    string      `json:"value"`
+	} `json:"values,omitempty"`
+
+	// Window In place of period: from Monday 00:00 UTC, or for ever.
+	Window *BudgetWindow `json:"window,omitempty"`
 }
 
 // BudgetOwner Who has set it; absent for one's own. A key bound to a sub-account reads reseller.
 type BudgetOwner string
 
+// BudgetMode A soft budget counts and alerts, and refuses nothing. Absent: hard.
+type BudgetMode string
+
 // BudgetScope Whose spend a budget bounds.
 type BudgetScope string
+
+// BudgetWindow In place of period: from Monday 00:00 UTC, or for ever.
+type BudgetWindow string
 
 // Ceiling defines model for Ceiling.
 type Ceiling struct {
@@ -851,17 +892,29 @@ type NewBranding struct {
 
 // NewBudget defines model for NewBudget.
 type NewBudget struct {
+	// Alerts Percentages of the limit; an empty list: none. Where each value is counted by itself those from 100 up.
+	Alerts *[]int `json:"alerts,omitempty"`
+
 	// ID Of the sub-account or key; left out for scope client.
 	ID *string `json:"id,omitempty"`
 
 	// LimitUSD At most nine decimals.
 	LimitUSD json.Number `json:"limit_usd"`
 
+	// Match `model:GLOB` over the slug, or provider/model where there is none; `tag:KEY=VALUE` over the attribution, VALUE percent-encoded. `tag:KEY=*` gives each value the whole limit, and a budget of one value takes its place for that value; `tag:KEY=` is calls without the key.
+	Match *string `json:"match,omitempty"`
+
+	// Mode A soft budget counts and alerts, and refuses nothing. Absent: hard.
+	Mode *BudgetMode `json:"mode,omitempty"`
+
 	// Period A calendar month or day, UTC.
-	Period Period `json:"period"`
+	Period *Period `json:"period,omitempty"`
 
 	// Scope Whose spend a budget bounds.
 	Scope BudgetScope `json:"scope"`
+
+	// Window In place of period: from Monday 00:00 UTC, or for ever.
+	Window *BudgetWindow `json:"window,omitempty"`
 }
 
 // NewCheckout defines model for NewCheckout.
@@ -1042,6 +1095,9 @@ type QuotaLimit struct {
 	// Match The calls that count, where not all do.
 	Match *string `json:"match,omitempty"`
 
+	// Mode A soft budget counts and alerts, and refuses nothing. Absent: hard.
+	Mode *BudgetMode `json:"mode,omitempty"`
+
 	// Owner Who has set a budget or rate limit; absent for one's own.
 	Owner *QuotaLimitOwner `json:"owner,omitempty"`
 
@@ -1049,7 +1105,7 @@ type QuotaLimit struct {
 	Period    *Period `json:"period,omitempty"`
 	Remaining float64 `json:"remaining"`
 
-	// ResetsAt End of the period; null for a balance and a rate.
+	// ResetsAt End of the period; null for a balance, a rate and the window total.
 	ResetsAt *time.Time `json:"resets_at"`
 
 	// Scope Whose spend a budget bounds.
@@ -1061,7 +1117,7 @@ type QuotaLimit struct {
 	// Used Spent and reserved by open calls; of a rate what was drawn from the bucket, whose size is the burst.
 	Used float64 `json:"used"`
 
-	// Window Of a rate.
+	// Window Of a budget week or total, in place of period; else of a rate.
 	Window *QuotaLimitWindow `json:"window,omitempty"`
 }
 
@@ -1071,7 +1127,7 @@ type QuotaLimitKind string
 // QuotaLimitOwner Who has set a budget or rate limit; absent for one's own.
 type QuotaLimitOwner string
 
-// QuotaLimitWindow Of a rate.
+// QuotaLimitWindow Of a budget week or total, in place of period; else of a rate.
 type QuotaLimitWindow string
 
 // RateLimit defines model for RateLimit.
@@ -1419,8 +1475,14 @@ type DeleteBudgetParams struct {
 	Scope BudgetScope `form:"scope" json:"scope"`
 
 	// ID Of the sub-account or key; left out for scope client.
-	ID     *string `form:"id,omitempty" json:"id,omitempty"`
-	Period Period  `form:"period" json:"period"`
+	ID *string `form:"id,omitempty" json:"id,omitempty"`
+
+	// Period This or window.
+	Period *Period       `form:"period,omitempty" json:"period,omitempty"`
+	Window *BudgetWindow `form:"window,omitempty" json:"window,omitempty"`
+
+	// Match As it was set.
+	Match *string `form:"match,omitempty" json:"match,omitempty"`
 
 	// Owner `sub_account`: the one that the sub-account's own keys have set. For keys of the organization.
 	Owner *DeleteBudgetParamsOwner `form:"owner,omitempty" json:"owner,omitempty"`
@@ -1924,9 +1986,11 @@ type ClientInterface interface {
 
 	// PutBudgetWithBody Set a budget
 	//
-	// One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key
-	// that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
-	// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before.
+	// One for each scope, id, period or window, and match. A call is refused with 402 when any of the hard budgets that apply to
+	// it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
+	// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
+	// counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
+	// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -1935,9 +1999,11 @@ type ClientInterface interface {
 
 	// PutBudget Set a budget
 	//
-	// One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key
-	// that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
-	// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before.
+	// One for each scope, id, period or window, and match. A call is refused with 402 when any of the hard budgets that apply to
+	// it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
+	// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
+	// counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
+	// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2187,7 +2253,7 @@ type ClientInterface interface {
 	//
 	// Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
 	// once, rate limits, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
-	// its sub-account's, in billed amounts.
+	// its sub-account's, in billed amounts. A budget that counts each value by itself is left out.
 	//
 	// Corresponds with GET /gw/quota (the `Quota` operationId).
 	Quota(ctx context.Context, params *QuotaParams, reqEditors ...RequestEditorFn) (*http.Response, error)
@@ -2431,9 +2497,11 @@ func (c *Client) Budgets(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 
 // PutBudgetWithBody Set a budget
 //
-// One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key
-// that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
-// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before.
+// One for each scope, id, period or window, and match. A call is refused with 402 when any of the hard budgets that apply to
+// it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
+// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
+// counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
+// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 //
 // Takes any type of body and a specified content type.
 //
@@ -2452,9 +2520,11 @@ func (c *Client) PutBudgetWithBody(ctx context.Context, contentType string, body
 
 // PutBudget Set a budget
 //
-// One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key
-// that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
-// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before.
+// One for each scope, id, period or window, and match. A call is refused with 402 when any of the hard budgets that apply to
+// it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
+// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
+// counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
+// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -2974,7 +3044,7 @@ func (c *Client) PutMapping(ctx context.Context, subAccountID string, body PutMa
 //
 // Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
 // once, rate limits, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
-// its sub-account's, in billed amounts.
+// its sub-account's, in billed amounts. A budget that counts each value by itself is left out.
 //
 // Corresponds with GET /gw/quota (the `Quota` operationId).
 func (c *Client) Quota(ctx context.Context, params *QuotaParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
@@ -3472,12 +3542,40 @@ func NewDeleteBudgetRequest(server string, params *DeleteBudgetParams) (*http.Re
 
 		}
 
-		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "period", params.Period, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
-			return nil, err
-		} else {
-			for _, qp := range strings.Split(queryFrag, "&") {
-				rawQueryFragments = append(rawQueryFragments, qp)
+		if params.Period != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "period", *params.Period, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
 			}
+
+		}
+
+		if params.Window != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "window", *params.Window, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Match != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "match", *params.Match, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
 		}
 
 		if params.Owner != nil {
@@ -5873,9 +5971,11 @@ type ClientWithResponsesInterface interface {
 
 	// PutBudgetWithBodyWithResponse Set a budget
 	//
-	// One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key
-	// that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
-	// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before.
+	// One for each scope, id, period or window, and match. A call is refused with 402 when any of the hard budgets that apply to
+	// it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
+	// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
+	// counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
+	// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -5884,9 +5984,11 @@ type ClientWithResponsesInterface interface {
 
 	// PutBudgetWithResponse Set a budget
 	//
-	// One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key
-	// that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
-	// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before.
+	// One for each scope, id, period or window, and match. A call is refused with 402 when any of the hard budgets that apply to
+	// it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
+	// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
+	// counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
+	// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -6168,7 +6270,7 @@ type ClientWithResponsesInterface interface {
 	//
 	// Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
 	// once, rate limits, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
-	// its sub-account's, in billed amounts.
+	// its sub-account's, in billed amounts. A budget that counts each value by itself is left out.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
@@ -7270,9 +7372,11 @@ func (c *ClientWithResponses) BudgetsWithResponse(ctx context.Context, reqEditor
 
 // PutBudgetWithBodyWithResponse Set a budget
 //
-// One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key
-// that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
-// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before.
+// One for each scope, id, period or window, and match. A call is refused with 402 when any of the hard budgets that apply to
+// it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
+// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
+// counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
+// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7287,9 +7391,11 @@ func (c *ClientWithResponses) PutBudgetWithBodyWithResponse(ctx context.Context,
 
 // PutBudgetWithResponse Set a budget
 //
-// One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key
-// that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
-// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before.
+// One for each scope, id, period or window, and match. A call is refused with 402 when any of the hard budgets that apply to
+// it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
+// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
+// counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
+// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -7733,7 +7839,7 @@ func (c *ClientWithResponses) PutMappingWithResponse(ctx context.Context, subAcc
 //
 // Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
 // once, rate limits, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
-// its sub-account's, in billed amounts.
+// its sub-account's, in billed amounts. A budget that counts each value by itself is left out.
 //
 // Returns a wrapper object for the known response body format(s).
 //

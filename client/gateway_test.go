@@ -82,14 +82,15 @@ func TestMoney(t *testing.T) {
 	c := connect(t)
 	ctx := t.Context()
 	const limit = "123456789.123456789"
-	if _, err := c.PutBudgetWithResponse(ctx, client.NewBudget{Scope: client.BudgetScopeClient, Period: client.PeriodMonth, LimitUSD: limit}); err != nil {
+	month := client.PeriodMonth
+	if _, err := c.PutBudgetWithResponse(ctx, client.NewBudget{Scope: client.BudgetScopeClient, Period: &month, LimitUSD: limit}); err != nil {
 		t.Fatal(err)
 	}
 	budgets, err := c.BudgetsWithResponse(ctx)
 	if err != nil || len(*budgets.JSON200) != 1 || (*budgets.JSON200)[0].LimitUSD != limit {
 		t.Errorf("Budgets = %+v, %v", budgets, err)
 	}
-	if _, err := c.DeleteBudgetWithResponse(ctx, &client.DeleteBudgetParams{Scope: client.BudgetScopeClient, Period: client.PeriodMonth}); err != nil {
+	if _, err := c.DeleteBudgetWithResponse(ctx, &client.DeleteBudgetParams{Scope: client.BudgetScopeClient, Period: &month}); err != nil {
 		t.Error(err)
 	}
 	sub, err := c.CreateSubAccountWithResponse(ctx, client.NewSubAccount{Name: "From outside", Slug: "outside-go"})

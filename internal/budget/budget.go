@@ -97,36 +97,40 @@ func New(o Options) *Enforcer {
 // answer.
 var errNoStore = &modelgate.Error{Kind: modelgate.Unavailable, Message: "budgets cannot be checked right now; retry shortly"}
 
-// maxBudgets is how many budgets one call can have, but for those of its key's
-// ancestors: two periods at three levels, and the balance.
-const maxBudgets = 7
+// MaxCounters is how many counters one call is reserved on at most. A call to
+// which more budgets apply is refused: none is ever skipped.
+const MaxCounters = 24
+
+// errTooMany answers such a call.
+var errTooMany = &modelgate.Error{Kind: modelgate.Forbidden, Message: "more than 24 budgets and limits apply to this call"}
 
 // Reservation is what a call has reserved. It is used by one goroutine at a time; the
 // zero value holds nothing.
 type Reservation struct {
 	enforcer *Enforcer
 	account  *account
-	leases   [maxBudgets]*counterLease
-	more     []*counterLease // of a key with ancestors, past maxBudgets
+	leases   [MaxCounters]*counterLease
 	count    int
 	amount   modelgate.Nano
 	holds    modelgate.Holds
 }
 
-// lease is the i-th that the call has reserved of, below count.
-func (r *Reservation) lease(i int) *counterLease {
-	if i < maxBudgets {
-		return r.leases[i]
-	}
-	return r.more[i-maxBudgets]
-}
-
-// Holds says which budgets the call has reserved on, for its BEGIN.
+// Holds says which plain budgets the call has reserved on, for its BEGIN.
 func (r *Reservation) Holds() modelgate.Holds { return r.holds }
+
+// Rules are the numbers of the rules that the call has reserved on, likewise.
+func (r *Reservation) Rules() (numbers []int64) {
+	for _, t := range r.leases[:r.count] {
+		if n := t.counter.Rule; n != 0 {
+			numbers = append(numbers, n)
+		}
+	}
+	return numbers
+}
 
 // Amount is how much the call has reserved of each of its budgets.
 func (r *Reservation) Amount() modelgate.Nano {
-	if r.holds == 0 {
+	if r.count == 0 {
 		return 0
 	}
 	return r.amount
@@ -150,23 +154,27 @@ func (r *Reservation) end(cost modelgate.Nano) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range r.count {
-		r.lease(i).put(r.amount, cost, now)
+		r.leases[i].put(r.amount, cost, now)
 	}
 }
 
-// Reserve holds an amount, at least 1 nano-USD, of every budget of the caller,
-// in the periods of the instant at. More than MaxBudget fits into none: strict
-// refuses it, and an estimate counts as MaxBudget, so that sums of amounts stay
-// in range. Errors: insufficient_balance or budget_exceeded, the first in the
-// order of the budgets; unavailable where the store has to be asked and does not
-// answer.
-func (e *Enforcer) Reserve(ctx context.Context, c *modelgate.Caller, at time.Time, amount modelgate.Nano) (Reservation, error) {
-	if n := len(c.Budgets); e.Mode == Strict && amount > modelgate.MaxBudget && n > 0 {
+// Reserve holds an amount, at least 1 nano-USD, of every budget of the caller
+// that applies to a call, in the periods of the instant at. More than MaxBudget
+// fits into none: strict refuses it, and an estimate counts as MaxBudget, so that
+// sums of amounts stay in range. Errors: insufficient_balance or budget_exceeded,
+// the first in the order of the budgets; forbidden for more than MaxCounters;
+// unavailable where the store has to be asked and does not answer.
+func (e *Enforcer) Reserve(ctx context.Context, c *modelgate.Caller, call *modelgate.Traits, at time.Time, amount modelgate.Nano) (Reservation, error) {
+	r := reserveRequest{enforcer: e, account: e.account(c.ClientID), caller: c, at: at}
+	if !r.apply(call) {
 		e.refusals.Add(1)
-		return Reservation{}, c.Budgets[n-1].Refusal() // a balance, which comes first, may be larger
+		return Reservation{}, errTooMany
 	}
-	amount = min(max(amount, 1), modelgate.MaxBudget)
-	r := reserveRequest{enforcer: e, account: e.account(c.ClientID), caller: c, amount: amount, at: at}
+	if n := r.count; e.Mode == Strict && amount > modelgate.MaxBudget && n > 0 {
+		e.refusals.Add(1)
+		return Reservation{}, r.applied[n-1].Refusal() // a balance, which comes first, may be larger
+	}
+	r.amount = min(max(amount, 1), modelgate.MaxBudget)
 	r.day, r.month = e.calendar(at)
 	if h, ok := r.fast(); ok {
 		return h, nil
@@ -195,9 +203,15 @@ func (e *Enforcer) account(id modelgate.ClientID) *account {
 	return a
 }
 
+// dayLength is that of a day in microseconds.
+const dayLength = 24 * 60 * 60 * 1_000_000
+
+// weekOf is the start of the week, a Monday, that holds the day which begins at
+// an instant. All are in unix microseconds; day 0 was a Thursday.
+func weekOf(day int64) int64 { return day - (day/dayLength+3)%7*dayLength }
+
 // calendar is the start of the day and of the month that hold an instant.
 func (e *Enforcer) calendar(at time.Time) (day, start int64) {
-	const dayLength = 24 * 60 * 60 * 1_000_000
 	us := at.UnixMicro()
 	m := e.month.Load()
 	if m == nil || us < m.from || us >= m.to {

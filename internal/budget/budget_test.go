@@ -105,7 +105,7 @@ func budget(l modelgate.Level, p modelgate.Period, limit modelgate.Nano) modelga
 }
 
 func (x *till) reserve(c *modelgate.Caller, amount modelgate.Nano) (Reservation, error) {
-	return x.Reserve(x.Context(), c, moment, amount)
+	return x.Reserve(x.Context(), c, new(modelgate.Traits), moment, amount)
 }
 
 // Every budget has a limit that a call of 6 does not fit into, but for those
@@ -258,15 +258,15 @@ func TestPeriodsEnd(t *testing.T) {
 			b := newMemoryStore()
 			who := b.caller(budget(modelgate.LevelClient, modelgate.Day, 10), budget(modelgate.LevelClient, modelgate.Month, 12))
 			x := newTill(t, Strict, b)
-			old, err := x.Reserve(t.Context(), who, at(c.last), 10)
+			old, err := x.Reserve(t.Context(), who, new(modelgate.Traits), at(c.last), 10)
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = x.Reserve(t.Context(), who, at(c.next), 3)
+			_, err = x.Reserve(t.Context(), who, new(modelgate.Traits), at(c.next), 3)
 			if refused := err != nil; refused != c.refusedByMonth {
 				t.Errorf("3 in the next period: %v", err)
 			}
-			young, err := x.Reserve(t.Context(), who, at(c.next), 2)
+			young, err := x.Reserve(t.Context(), who, new(modelgate.Traits), at(c.next), 2)
 			if refused := err != nil; refused != (c.days == 1) {
 				t.Errorf("2 in the next period: %v", err)
 			}
@@ -686,7 +686,7 @@ func BenchmarkReserve(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		h, err := p.Reserve(b.Context(), c, moment, 1000)
+		h, err := p.Reserve(b.Context(), c, new(modelgate.Traits), moment, 1000)
 		if err != nil {
 			b.Fatal(err)
 		}

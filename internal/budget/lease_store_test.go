@@ -13,6 +13,7 @@ import (
 type memoryStore struct {
 	mu     sync.Mutex
 	limits map[limitKey]modelgate.Nano // absent: there is no such budget
+	rules  map[int64]modelgate.Nano    // likewise, by number
 	spends map[modelgate.Counter]*spend
 	holds  int // transactions
 	backs  int
@@ -54,7 +55,7 @@ var errLost = errors.New("no answer")
 func isLost(err error) bool { return errors.Is(err, errLost) }
 
 func newMemoryStore() *memoryStore {
-	return &memoryStore{limits: make(map[limitKey]modelgate.Nano), spends: make(map[modelgate.Counter]*spend)}
+	return &memoryStore{limits: make(map[limitKey]modelgate.Nano), rules: make(map[int64]modelgate.Nano), spends: make(map[modelgate.Counter]*spend)}
 }
 
 func (b *memoryStore) spend(k modelgate.Counter) *spend {
@@ -92,6 +93,10 @@ func (b *memoryStore) next() loss {
 }
 
 func (b *memoryStore) limit(k modelgate.Counter) (modelgate.Nano, bool) {
+	if k.Rule != 0 {
+		l, ok := b.rules[k.Rule]
+		return l, ok
+	}
 	l, ok := b.limits[limitKey{k.Level, k.ID, k.Period}]
 	return l, ok || k.Period == modelgate.Total
 }

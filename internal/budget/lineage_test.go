@@ -31,7 +31,7 @@ func TestHoldOfALineage(t *testing.T) {
 		delete(b.limits, limitKey{modelgate.LevelKey, "k2", modelgate.Day})
 		x := newTill(t, Strict, b)
 		for range 2 { // from the store, then from the leases
-			h, err := x.Reserve(t.Context(), c, moment, 1000)
+			h, err := x.Reserve(t.Context(), c, new(modelgate.Traits), moment, 1000)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +44,7 @@ func TestHoldOfALineage(t *testing.T) {
 		for i := range c.Budgets {
 			c.Budgets[i].Revision = 2
 		}
-		if _, err := x.Reserve(t.Context(), c, moment, 1000); !errors.Is(err, modelgate.ErrBudget) {
+		if _, err := x.Reserve(t.Context(), c, new(modelgate.Traits), moment, 1000); !errors.Is(err, modelgate.ErrBudget) {
 			t.Errorf("an ancestor's budget is used up: %v", err)
 		}
 	})

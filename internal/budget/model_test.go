@@ -245,7 +245,7 @@ func (e *explorer) reserve(w world, i int, fail []loss) {
 				m.store.fail = fail
 				b := e.budget(&w)
 				left := m.left()
-				h, err := m.enforcer.Reserve(context.Background(), &modelgate.Caller{ClientID: "c", Budgets: []modelgate.Budget{b}}, moment, amount)
+				h, err := m.enforcer.Reserve(context.Background(), &modelgate.Caller{ClientID: "c", Budgets: []modelgate.Budget{b}}, new(modelgate.Traits), moment, amount)
 				if err == nil && left+w.unused(i)+m.short <= 0 {
 					e.t.Errorf("admitted %d with %d left: %s", amount, left, &w)
 				}

@@ -20,14 +20,68 @@ type reserveRequest struct {
 	at         time.Time // whose periods count
 	day, month int64
 	began      time.Time // once the leases at hand were not enough
+	// applied are the budgets that apply to the call, in the order in which
+	// they refuse, and the values of those that count each value by itself.
+	applied [MaxCounters]*modelgate.Budget
+	values  [MaxCounters]string
+	count   int
 }
 
-// counter is the counter of a budget in the period of the call.
-func (r *reserveRequest) counter(b *modelgate.Budget) modelgate.Counter {
+// apply finds the budgets that apply to a call; false where they are too many.
+func (r *reserveRequest) apply(call *modelgate.Traits) bool {
+	rules := r.caller.Rules
+	for i := range r.caller.Budgets {
+		b := &r.caller.Budgets[i]
+		for len(rules) > 0 && rules[0].Before(b) {
+			if !r.applyRule(rules[0], call) {
+				return false
+			}
+			rules = rules[1:]
+		}
+		if r.count == MaxCounters {
+			return false
+		}
+		r.applied[r.count] = b
+		r.count++
+	}
+	for _, b := range rules {
+		if !r.applyRule(b, call) {
+			return false
+		}
+	}
+	return true
+}
+
+// applyRule is apply for one rule. A soft one reserves nothing.
+func (r *reserveRequest) applyRule(b *modelgate.Budget, call *modelgate.Traits) bool {
+	if b.Mode == modelgate.Soft {
+		return true
+	}
+	value, counts := b.Match.Counts(call)
+	if !counts {
+		return true
+	}
+	if r.count == MaxCounters {
+		return false
+	}
+	r.applied[r.count], r.values[r.count] = b, value
+	r.count++
+	return true
+}
+
+// counter is the counter of the i-th budget that applies, in the period of the
+// call.
+func (r *reserveRequest) counter(i int) modelgate.Counter {
+	b := r.applied[i]
 	k := modelgate.Counter{ClientID: r.caller.ClientID, Level: b.Level, ID: b.ID, Period: b.Period}
+	if b.Rule != 0 {
+		k.Level, k.ID, k.Rule = modelgate.LevelRule, r.values[i], b.Rule
+	}
 	switch b.Period {
 	case modelgate.Day:
 		k.Start = r.day
+	case modelgate.Week:
+		k.Start = weekOf(r.day)
 	case modelgate.Month:
 		k.Start = r.month
 	}
@@ -48,9 +102,8 @@ func (r *reserveRequest) take() (Reservation, bool) {
 	if now.Sub(r.enforcer.start) >= time.Duration(r.enforcer.valid.Load()) {
 		return Reservation{}, false
 	}
-	for i := range r.caller.Budgets {
-		b := &r.caller.Budgets[i]
-		t := r.account.leases[r.counter(b)]
+	for i, b := range r.applied[:r.count] {
+		t := r.account.leases[r.counter(i)]
 		switch {
 		case t == nil || t.stale(b):
 			return Reservation{}, false
@@ -62,7 +115,7 @@ func (r *reserveRequest) take() (Reservation, bool) {
 		h.add(b, t)
 	}
 	for i := range h.count {
-		t := h.lease(i)
+		t := h.leases[i]
 		t.take(r.amount)
 		t.admit(now)
 	}
@@ -70,13 +123,11 @@ func (r *reserveRequest) take() (Reservation, bool) {
 }
 
 func (r *Reservation) add(b *modelgate.Budget, t *counterLease) {
-	if r.count < maxBudgets {
-		r.leases[r.count] = t
-	} else {
-		r.more = append(r.more, t)
-	}
+	r.leases[r.count] = t
 	r.count++
-	r.holds = r.holds.Add(b)
+	if b.Rule == 0 {
+		r.holds = r.holds.Add(b)
+	}
 }
 
 // slow asks the store for what is missing. One call of a client does so at a
@@ -121,8 +172,8 @@ func (r *reserveRequest) startWaiting() (lacking []*counterLease, err error) {
 	}
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
-	for i := range r.caller.Budgets {
-		if t := r.lease(&r.caller.Budgets[i]); t.free < r.amount {
+	for i := range r.count {
+		if t := r.lease(i); t.free < r.amount {
 			t.waiting += r.amount
 			lacking = append(lacking, t)
 		}
@@ -139,13 +190,13 @@ func (r *reserveRequest) stopWaiting(lacking []*counterLease) {
 	}
 }
 
-// lease is the lease of a budget, made where there is none. The account is
+// lease is the lease of the i-th budget, made where there is none. The account is
 // locked.
-func (r *reserveRequest) lease(b *modelgate.Budget) *counterLease {
-	k := r.counter(b)
+func (r *reserveRequest) lease(i int) *counterLease {
+	k := r.counter(i)
 	t := r.account.leases[k]
 	if t == nil {
-		t = newLease(k, b, r.enforcer.Now())
+		t = newLease(k, r.applied[i], r.enforcer.Now())
 		r.account.leases[k] = t
 	}
 	return t
@@ -155,9 +206,8 @@ func (r *reserveRequest) lease(b *modelgate.Budget) *counterLease {
 func (r *reserveRequest) refusal() error {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
-	for i := range r.caller.Budgets {
-		b := &r.caller.Budgets[i]
-		t := r.account.leases[r.counter(b)]
+	for i, b := range r.applied[:r.count] {
+		t := r.account.leases[r.counter(i)]
 		if t != nil && !t.stale(b) && !t.gone && t.free < r.amount && t.refuses(r.amount, r.enforcer.Mode, r.began) {
 			return r.refused(b, t.left)
 		}
@@ -216,9 +266,8 @@ func (r *reserveRequest) requestLease(ctx context.Context) (h Reservation, whole
 func (r *reserveRequest) overdue() (due []dueReturn) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
-	for i := range r.caller.Budgets {
-		b := &r.caller.Budgets[i]
-		t := r.lease(b)
+	for i, b := range r.applied[:r.count] {
+		t := r.lease(i)
 		if again, ok := t.again(); ok {
 			due = append(due, dueReturn{t, again})
 			continue
@@ -245,9 +294,8 @@ func (r *reserveRequest) reserve() (h Reservation, asks []modelgate.Ask, asking 
 	defer r.account.mu.Unlock()
 	now := r.enforcer.Now()
 	h = Reservation{enforcer: r.enforcer, account: r.account, amount: r.amount}
-	for i := range r.caller.Budgets {
-		b := &r.caller.Budgets[i]
-		t := r.lease(b)
+	for i, b := range r.applied[:r.count] {
+		t := r.lease(i)
 		if t.gone && !t.stale(b) {
 			continue
 		}
@@ -276,10 +324,9 @@ func refused(answers []modelgate.Held) bool {
 
 // first is the refusal of the first budget that refuses.
 func (r *reserveRequest) first(asking []*counterLease, answers []modelgate.Held) error {
-	for i := range r.caller.Budgets {
-		b := &r.caller.Budgets[i]
+	for i, b := range r.applied[:r.count] {
 		for n, t := range asking {
-			if t.counter == r.counter(b) && answers[n].Granted == 0 && !answers[n].Gone {
+			if t.counter == r.counter(i) && answers[n].Granted == 0 && !answers[n].Gone {
 				return r.refused(b, answers[n].Left)
 			}
 		}
@@ -290,7 +337,7 @@ func (r *reserveRequest) first(asking []*counterLease, answers []modelgate.Held)
 // refused is the refusal of a budget of which so much is left.
 func (r *reserveRequest) refused(b *modelgate.Budget, left modelgate.Nano) error {
 	r.enforcer.Log.Debug("budget refuses a call", "client_id", r.caller.ClientID, "key_id", r.caller.KeyID, "scope", b.Level, "id", b.ID,
-		"period", b.Period, "limit_usd", b.Limit, "left_usd", left, "reserve_usd", r.amount)
+		"period", b.Period, "match", b.Match.String(), "limit_usd", b.Limit, "left_usd", left, "reserve_usd", r.amount)
 	return r.caller.Refuse(b, b.Limit-left, r.amount, r.at)
 }
 
@@ -299,14 +346,14 @@ func (r *Reservation) admit() {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	for i := range r.count {
-		r.lease(i).admit(r.enforcer.Now())
+		r.leases[i].admit(r.enforcer.Now())
 	}
 }
 
 // undo takes the reservation back. The account is locked.
 func (r *Reservation) undo() {
 	for i := range r.count {
-		r.lease(i).undo(r.amount)
+		r.leases[i].undo(r.amount)
 	}
 }
 
@@ -315,18 +362,17 @@ func (r *Reservation) undo() {
 func (r *reserveRequest) without(h *Reservation) (Reservation, bool, error) {
 	out := Reservation{enforcer: h.enforcer, account: h.account, amount: h.amount}
 	for i := range h.count {
-		if t := h.lease(i); t.free < 0 && !t.gone {
+		if t := h.leases[i]; t.free < 0 && !t.gone {
 			h.undo()
 			return Reservation{}, false, nil
 		}
 	}
 	next := 0
-	for i := range r.caller.Budgets {
-		b := &r.caller.Budgets[i]
-		if next == h.count || h.lease(next).counter != r.counter(b) {
+	for i, b := range r.applied[:r.count] {
+		if next == h.count || h.leases[next].counter != r.counter(i) {
 			continue // it was gone before
 		}
-		t := h.lease(next)
+		t := h.leases[next]
 		next++
 		if t.gone {
 			t.undo(h.amount)

@@ -1,29 +1,19 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
 
 	"modelgate"
+	"modelgate/internal/budgetview"
 	"modelgate/internal/store/spend"
 )
 
 // budget groups the commands on budgets.
 func (a *app) budget() *cobra.Command {
 	return a.group("budget", "Budgets", a.budgetList(), a.budgetSet(), a.budgetRemove())
-}
-
-// budgetRow is a budget as the operator sees it.
-type budgetRow struct {
-	ClientID modelgate.ClientID `json:"client_id"`
-	Scope    modelgate.Level    `json:"scope"`
-	ID       string             `json:"id"`
-	Period   modelgate.Period   `json:"period"`
-	Owner    modelgate.Owner    `json:"owner"`
-	Limit    modelgate.Nano     `json:"limit_usd"`
-	Spend    modelgate.Nano     `json:"spend_usd"`
-	Held     modelgate.Nano     `json:"held_usd"`
 }
 
 func (a *app) budgetList() *cobra.Command {
@@ -40,13 +30,13 @@ func (a *app) budgetList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		rows := make([]budgetRow, 0, len(found))
+		rows := make([]budgetview.Row, 0, len(found))
 		for _, b := range found {
-			rows = append(rows, budgetRow{b.ClientID, b.Level, b.ID, b.Period, b.Owner, b.Limit, b.Spend, b.Held})
+			rows = append(rows, budgetview.RowOf(b.ClientID, &b.Budget, b.Spend, b.Held))
 		}
-		return op.out.table(rows, "CLIENT\tSCOPE\tID\tPERIOD\tOWNER\tLIMIT USD\tSPENT\tRESERVED", func(row func(...any)) {
+		return op.out.table(rows, "CLIENT\tSCOPE\tID\tPERIOD\tMATCH\tMODE\tOWNER\tLIMIT USD\tSPENT\tRESERVED", func(row func(...any)) {
 			for _, b := range rows {
-				row(b.ClientID, b.Scope, b.ID, b.Period, b.Owner, b.Limit, b.Spend, b.Held)
+				row(b.ClientID, b.Scope, b.ID, b.Period, b.Match, cmp.Or(b.Mode, modelgate.Hard), b.Owner, b.Limit, b.Spend, b.Held)
 			}
 		})
 	})
@@ -55,7 +45,7 @@ func (a *app) budgetList() *cobra.Command {
 }
 
 // budgetFlags name a budget.
-type budgetFlags struct{ client, scope, id, period string }
+type budgetFlags struct{ client, scope, id, period, window, match string }
 
 func (f *budgetFlags) add(a *app, cmd *cobra.Command) {
 	a.clientFlag(cmd, &f.client, whichClient)
@@ -63,13 +53,30 @@ func (f *budgetFlags) add(a *app, cmd *cobra.Command) {
 		string(modelgate.LevelClient), string(modelgate.LevelSubAccount), string(modelgate.LevelKey))
 	cmd.Flags().StringVar(&f.id, "id", "", "the sub-account's or key's `ID`; left out for scope client")
 	choiceFlag(cmd, &f.period, "period", "from midnight or the first of the month, UTC", string(modelgate.Day), string(modelgate.Month))
+	choiceFlag(cmd, &f.window, "window", "in place of --period: from Monday, UTC, or for ever", "week", "total")
+	cmd.Flags().StringVar(&f.match, "match", "", "only calls of these models or with this attribution count, with * for each value by itself: `model:GLOB or tag:KEY=VALUE`")
 	a.completeFlag(cmd, "id", budgetWords)
-	required(cmd, "client", "scope", "period")
+	required(cmd, "client", "scope")
+	cmd.MarkFlagsMutuallyExclusive("period", "window")
+	cmd.MarkFlagsOneRequired("period", "window")
 }
 
 // budget is the budget that is named, and its organization.
 func (f *budgetFlags) budget(op *operation, owner modelgate.Owner) (modelgate.ClientID, modelgate.Budget, error) {
-	b := modelgate.Budget{Level: modelgate.Level(f.scope), ID: f.id, Period: modelgate.Period(f.period), Owner: owner}
+	b := modelgate.Budget{Level: modelgate.Level(f.scope), ID: f.id, Owner: owner}
+	var window *string
+	if f.window != "" {
+		window = &f.window
+	}
+	var err error
+	if b.Period, err = modelgate.ParsePeriod(f.period, window); err != nil {
+		return "", b, err
+	}
+	if f.match != "" {
+		if b.Match, err = modelgate.ParseMatch(f.match); err != nil {
+			return "", b, err
+		}
+	}
 	client, err := op.client(f.client)
 	if b.Level == modelgate.LevelClient && err == nil {
 		if f.id != "" && f.id != string(client) {
@@ -82,15 +89,17 @@ func (f *budgetFlags) budget(op *operation, owner modelgate.Owner) (modelgate.Cl
 
 // printBudget prints a budget that was changed.
 func (op *operation) printBudget(client modelgate.ClientID, b *modelgate.Budget) error {
-	changed := budgetRow{ClientID: client, Scope: b.Level, ID: b.ID, Period: b.Period, Owner: b.Owner, Limit: b.Limit}
-	return op.out.table(changed, "CLIENT\tSCOPE\tID\tPERIOD\tOWNER", func(row func(...any)) {
-		row(changed.ClientID, changed.Scope, changed.ID, changed.Period, changed.Owner)
+	changed := budgetview.RowOf(client, b, 0, 0)
+	return op.out.table(changed, "CLIENT\tSCOPE\tID\tPERIOD\tMATCH\tOWNER", func(row func(...any)) {
+		row(changed.ClientID, changed.Scope, changed.ID, changed.Period, changed.Match, changed.Owner)
 	})
 }
 
 func (a *app) budgetSet() *cobra.Command {
 	var f budgetFlags
 	var usd string
+	mode := string(modelgate.Hard)
+	var alerts []int
 	short := "Set a budget of the operator's own, beside those of the organization and its customers"
 	cmd := a.operator("set", short, func(op *operation) error {
 		limit, err := modelgate.ParseUSD(usd)
@@ -101,8 +110,9 @@ func (a *app) budgetSet() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		b.Limit = limit
-		record := audit("budget set", "budget.put", f.scope, b.ID, map[string]any{"period": f.period, "limit_usd": b.Limit})
+		b.Limit, b.Mode, b.Alerts = limit, modelgate.Mode(mode), alerts
+		b = b.Usual()
+		record := audit("budget set", "budget.put", f.scope, b.ID, budgetview.Set(&b))
 		if err := op.db.PutBudget(op.ctx, client, "", b, record); err != nil {
 			return err
 		}
@@ -110,6 +120,8 @@ func (a *app) budgetSet() *cobra.Command {
 	})
 	f.add(a, cmd)
 	cmd.Flags().StringVar(&usd, "usd", "", "how much may be spent in the period, such as 25 or 0.5: `AMOUNT`")
+	choiceFlag(cmd, &mode, "mode", "whether it refuses calls once it is used up, or only counts and alerts", string(modelgate.Hard), string(modelgate.Soft))
+	cmd.Flags().IntSliceVar(&alerts, "alerts", nil, "the percentages to alert at (50,80,100 by default): `PERCENT`")
 	required(cmd, "usd")
 	return cmd
 }
@@ -122,7 +134,7 @@ func (a *app) budgetRemove() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		record := audit("budget remove", "budget.delete", f.scope, b.ID, map[string]any{"period": f.period, "owner": owner})
+		record := audit("budget remove", "budget.delete", f.scope, b.ID, budgetview.Removed(&b, b.Owner))
 		if err := op.db.DeleteBudget(op.ctx, client, "", b, record); err != nil {
 			return err
 		}

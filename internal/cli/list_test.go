@@ -56,7 +56,7 @@ func TestLists(t *testing.T) {
 		{[]string{"subaccount", "list", "--client", "acme"}, "ID CLIENT SLUG NAME STATUS MARKUP PCT MAX KEYS CREATED", "slug", "bakery", ""},
 		{[]string{"audit", "list"}, "AT ACTION BY TARGET CLIENT", "action", "key.issue", "[]"},
 		{[]string{"ceiling", "show", "--client", "acme"}, "AXIS PROVIDER MODEL PATTERN EFFECT", "effect", "allow", ""},
-		{[]string{"budget", "list"}, "CLIENT SCOPE ID PERIOD OWNER LIMIT USD SPENT RESERVED", "client", "", "[]"},
+		{[]string{"budget", "list"}, "CLIENT SCOPE ID PERIOD MATCH MODE OWNER LIMIT USD SPENT RESERVED", "client", "", "[]"},
 		{[]string{"job", "list"}, "TASK ID STATUS CLIENT PROVIDER MODEL PROVISIONAL USD FINAL USD CREATED", "task_id", "", "[]"},
 	} {
 		name := strings.Join(tt.args, " ")

@@ -9,8 +9,14 @@ import (
 	"modelgate/internal/ratelimit"
 )
 
-// enforced reports whether the caller's budgets or balance bind this call.
-func (g *Gateway) enforced(c *call) bool { return g.Budgets != nil && len(c.caller.Budgets) > 0 }
+// enforced reports whether budgets of the caller or its balance bind this call.
+func (g *Gateway) enforced(c *call) bool {
+	if g.Budgets == nil {
+		return false
+	}
+	traits := c.traits()
+	return len(c.caller.Budgets) > 0 || c.caller.RulesApply(&traits)
+}
 
 // reserveBudget reserves what the call may cost. Routes without a known price are
 // left out where money is counted.
@@ -25,7 +31,8 @@ func (g *Gateway) reserveBudget(c *call) error {
 	if err != nil {
 		return err
 	}
-	c.reservation, err = g.Budgets.Reserve(c.r.Context(), c.caller, c.id.Time(), amount)
+	traits := c.traits()
+	c.reservation, err = g.Budgets.Reserve(c.r.Context(), c.caller, &traits, c.id.Time(), amount)
 	return err
 }
 
@@ -83,8 +90,13 @@ func (g *Gateway) amount(c *call) (modelgate.Nano, error) {
 	amount, why := c.maxCost()
 	if why != "" {
 		g.Log.Info("call refused: nothing bounds its cost, and budgets are strict", "request_id", c.id.String(), "model", c.attempts[0].model, "cause", why)
-		last := len(c.caller.Budgets) - 1 // the balance comes first
-		return 0, &modelgate.DetailError{Err: c.caller.Budgets[last].Refusal(), Detail: why}
+		refusal := modelgate.ErrBudget
+		if n := len(c.caller.Budgets); n == 1 && c.caller.Budgets[0].IsBalance() {
+			if traits := c.traits(); !c.caller.RulesApply(&traits) {
+				refusal = modelgate.ErrBalance
+			}
+		}
+		return 0, &modelgate.DetailError{Err: refusal, Detail: why}
 	}
 	return amount, nil
 }
@@ -92,7 +104,7 @@ func (g *Gateway) amount(c *call) (modelgate.Nano, error) {
 // settle ends the reservation once the call is booked.
 func (g *Gateway) settle(c *call, end *modelgate.CallEnd) {
 	c.settleRates(end)
-	if c.reservation.Holds() == 0 {
+	if c.reservation.Amount() == 0 {
 		if c.estimated {
 			g.recent.note(c.attempts[c.tried].routeName(), c.kind(), end, c.guessed)
 		}

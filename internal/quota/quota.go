@@ -15,6 +15,7 @@ type State struct {
 	Scope     modelgate.Level     `json:"scope"`
 	ID        string              `json:"id,omitempty"`
 	Match     string              `json:"match,omitempty"`
+	Mode      modelgate.Mode      `json:"mode,omitempty"` // of a budget that refuses nothing: soft
 	Unit      modelgate.LimitUnit `json:"unit"`
 	Period    modelgate.Period    `json:"period,omitempty"`
 	Window    string              `json:"window,omitempty"`

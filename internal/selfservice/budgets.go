@@ -5,19 +5,9 @@ import (
 	"errors"
 
 	"modelgate"
+	"modelgate/internal/budgetview"
 	"modelgate/internal/store/spend"
 )
-
-// budgetView is a budget in a list (spec: Budget).
-type budgetView struct {
-	Scope  modelgate.Level  `json:"scope"`
-	ID     string           `json:"id,omitzero"`
-	Period modelgate.Period `json:"period"`
-	Limit  modelgate.Nano   `json:"limit_usd"`
-	Spend  modelgate.Nano   `json:"spend_usd"`
-	// Owner is "" for the caller's own budgets.
-	Owner modelgate.Owner `json:"owner,omitempty"`
-}
 
 // resellers is the owner that a bound key is shown for every budget set above it.
 const resellers modelgate.Owner = "reseller"
@@ -33,24 +23,21 @@ func (by actor) owner() modelgate.Owner {
 // budgets lists the organization's budgets. An end customer sees those of its
 // sub-account and keys. Both spend and limit are as billed, so that their ratio
 // does not reveal the markup.
-func (a *API) budgets(ctx context.Context, by actor, _ nothing) ([]budgetView, error) {
+func (a *API) budgets(ctx context.Context, by actor, _ nothing) ([]budgetview.View, error) {
 	a.settle(ctx)
 	list, err := a.Store.Budgets(ctx, by.ClientID, spend.BudgetList{SubAccountID: by.SubAccountID, At: a.Now()})
 	if err != nil {
 		return nil, err
 	}
-	return views(list, func(found *spend.BudgetSpend) budgetView { return viewBudget(by, found) }), nil
+	return views(list, func(found *spend.BudgetSpend) budgetview.View { return viewBudget(by, found) }), nil
 }
 
 // viewBudget shows a budget.
-func viewBudget(by actor, found *spend.BudgetSpend) budgetView {
-	v := budgetView{found.Level, found.ID, found.Period, found.Limit, found.Spend, ""}
-	if found.Level == modelgate.LevelClient {
-		v.ID = ""
-	}
+func viewBudget(by actor, found *spend.BudgetSpend) budgetview.View {
+	v := budgetview.Of(&found.Budget, found.Spend, found.Values)
 	v.Owner = by.shownOwner(found.Owner)
 	if by.SubAccountID != "" {
-		v.Limit, v.Spend = v.Limit.BilledInMicros(by.Markup), v.Spend.Billed(by.Markup)
+		v.Billed(by.Markup)
 	}
 	return v
 }
@@ -61,30 +48,34 @@ type newBudget struct {
 	ID     *string          `json:"id" null:"absent"`
 	Period modelgate.Period `json:"period"`
 	Limit  modelgate.Nano   `json:"limit_usd"`
-	_      struct{}         `ignore:"spend_usd,owner"`
+	Window *string          `json:"window" null:"absent"`
+	Match  *string          `json:"match" null:"absent"`
+	Mode   *modelgate.Mode  `json:"mode" null:"absent"`
+	Alerts *[]int           `json:"alerts" null:"absent"`
+	_      struct{}         `ignore:"spend_usd,owner,counted_since,values"`
+
+	budget modelgate.Budget // what it says, but for the target
 }
 
-func (n *newBudget) read(x *exchange) error {
+func (n *newBudget) read(x *exchange) (err error) {
 	if err := x.body(n); err != nil {
 		return err
 	}
-	return (&modelgate.Budget{Level: n.Scope, Period: n.Period, Limit: n.Limit}).Validate()
+	b := modelgate.Budget{Level: n.Scope, Limit: n.Limit}
+	n.budget, err = budgetview.Read(b, budgetview.Members{Period: string(n.Period), Window: n.Window, Match: n.Match, Mode: n.Mode, Alerts: n.Alerts})
+	return err
 }
 
 func (a *API) putBudget(ctx context.Context, by actor, in newBudget) error {
-	target, err := by.budgetTarget(in.Scope, in.ID, in.Period)
+	target, err := by.budgetTarget(in.budget, in.ID)
 	if err != nil {
 		return err
 	}
-	target.Limit = in.Limit
 	if by.SubAccountID != "" {
-		target.Limit = in.Limit.Unbilled(by.Markup)
+		target.Limit = target.Limit.Unbilled(by.Markup)
 	}
 	a.settle(ctx) // the spend of calls that this instance has answered counts
-	record := a.audit(by, "budget.put", string(target.Level), target.ID, struct {
-		Period modelgate.Period `json:"period"`
-		Limit  modelgate.Nano   `json:"limit_usd"`
-	}{target.Period, target.Limit})
+	record := a.audit(by, "budget.put", string(target.Level), target.ID, budgetview.Set(&target))
 	if err := a.Store.PutBudget(ctx, by.ClientID, by.SubAccountID, target, record); err != nil {
 		return err
 	}
@@ -92,10 +83,11 @@ func (a *API) putBudget(ctx context.Context, by actor, in newBudget) error {
 	return nil
 }
 
-// budgetTarget is the budget that a request names. A bound key sets those of
-// its own keys alone.
-func (by actor) budgetTarget(scope modelgate.Level, id *string, period modelgate.Period) (modelgate.Budget, error) {
-	target := modelgate.Budget{Level: scope, Period: period, Owner: by.owner()}
+// budgetTarget is a budget with the target that a request names. A bound key
+// sets those of its own keys alone.
+func (by actor) budgetTarget(target modelgate.Budget, id *string) (modelgate.Budget, error) {
+	scope := target.Level
+	target.Owner = by.owner()
 	if by.SubAccountID != "" && scope != modelgate.LevelKey {
 		return target, modelgate.Errorf(modelgate.Forbidden, "a key bound to a sub-account can set budgets of scope key only")
 	}
@@ -119,9 +111,8 @@ func (by actor) budgetTarget(scope modelgate.Level, id *string, period modelgate
 
 // budgetName is the query of DELETE /gw/budgets.
 type budgetName struct {
-	scope  modelgate.Level
+	budget modelgate.Budget // without its target
 	id     *string
-	period modelgate.Period
 	// customers: that of the sub-account's own keys is meant.
 	customers bool
 }
@@ -130,7 +121,7 @@ func (n *budgetName) read(x *exchange) error {
 	p := x.query
 	scope, _ := p.Text("scope")
 	period, _ := p.Text("period")
-	n.scope, n.period = modelgate.Level(scope), modelgate.Period(period)
+	n.budget = modelgate.Budget{Level: modelgate.Level(scope), Limit: 1}
 	if id, given := p.Text("id"); given {
 		n.id = &id
 	}
@@ -138,11 +129,19 @@ func (n *budgetName) read(x *exchange) error {
 	if n.customers = modelgate.Owner(owner) == modelgate.OwnerSubAccount; given && !n.customers {
 		return modelgate.Errorf(modelgate.BadRequest, "owner must be sub_account; left out one's own budget is removed")
 	}
-	return (&modelgate.Budget{Level: n.scope, Period: n.period, Limit: 1}).Validate()
+	m := budgetview.Members{Period: period}
+	for name, into := range map[string]**string{"window": &m.Window, "match": &m.Match} {
+		if text, given := p.Text(name); given {
+			*into = &text
+		}
+	}
+	var err error
+	n.budget, err = budgetview.Read(n.budget, m)
+	return err
 }
 
 func (a *API) deleteBudget(ctx context.Context, by actor, in budgetName) error {
-	target, err := by.budgetTarget(in.scope, in.id, in.period)
+	target, err := by.budgetTarget(in.budget, in.id)
 	if err != nil {
 		return err
 	}
@@ -153,10 +152,7 @@ func (a *API) deleteBudget(ctx context.Context, by actor, in budgetName) error {
 		}
 		target.Owner, whose = modelgate.OwnerSubAccount, modelgate.OwnerSubAccount
 	}
-	record := a.audit(by, "budget.delete", string(target.Level), target.ID, struct {
-		Period modelgate.Period `json:"period"`
-		Owner  modelgate.Owner  `json:"owner,omitempty"`
-	}{target.Period, whose})
+	record := a.audit(by, "budget.delete", string(target.Level), target.ID, budgetview.Removed(&target, whose))
 	err = a.Store.DeleteBudget(ctx, by.ClientID, by.SubAccountID, target, record)
 	if in.customers && errors.Is(err, modelgate.ErrResellersBudget) {
 		err = modelgate.Errorf(modelgate.NotFound, "budget not found") // of the customer's

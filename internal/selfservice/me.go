@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/budgetview"
 	"modelgate/internal/store"
 	"modelgate/internal/store/spend"
 )
@@ -24,11 +25,11 @@ type fullMeView struct {
 
 // meDetails is whose key it is and what binds it.
 type meDetails struct {
-	APIKey       meKey           `json:"api_key"`
-	Organization *meOrganization `json:"organization,omitzero"` // absent for a bound key
-	SubAccount   *meSubAccount   `json:"sub_account"`
-	Limits       meLimits        `json:"limits"`
-	Budgets      []budgetView    `json:"budgets"` // of this key alone
+	APIKey       meKey             `json:"api_key"`
+	Organization *meOrganization   `json:"organization,omitzero"` // absent for a bound key
+	SubAccount   *meSubAccount     `json:"sub_account"`
+	Limits       meLimits          `json:"limits"`
+	Budgets      []budgetview.View `json:"budgets"` // of this key alone
 }
 
 type meKey struct {
@@ -76,7 +77,7 @@ func (a *API) meDetails(ctx context.Context, by actor) (meDetails, error) {
 	}
 	d := meDetails{
 		APIKey: meKey{key.ID, orNull(key.Name), key.Prefix, key.CreatedAt, orNull(key.ExpiresAt)},
-		Limits: a.meLimits(by), Budgets: []budgetView{},
+		Limits: a.meLimits(by), Budgets: []budgetview.View{},
 	}
 	if by.SubAccountID == "" {
 		client, err := a.Store.Client(ctx, by.ClientID)
@@ -101,10 +102,10 @@ func (a *API) meDetails(ctx context.Context, by actor) (meDetails, error) {
 }
 
 // keyBudgets are those of the caller's key, as GET /gw/budgets lists them.
-func (a *API) keyBudgets(ctx context.Context, by actor) ([]budgetView, error) {
+func (a *API) keyBudgets(ctx context.Context, by actor) ([]budgetview.View, error) {
 	a.settle(ctx)
 	list, err := a.Store.Budgets(ctx, by.ClientID, spend.BudgetList{SubAccountID: by.SubAccountID, At: a.Now()})
-	own := []budgetView{}
+	own := []budgetview.View{}
 	for i := range list {
 		if list[i].Level == modelgate.LevelKey && list[i].ID == string(by.KeyID) {
 			own = append(own, viewBudget(by, &list[i]))

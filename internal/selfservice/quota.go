@@ -2,7 +2,6 @@ package selfservice
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"modelgate"
@@ -26,7 +25,8 @@ func (q *quotaCall) read(x *exchange) (err error) {
 	return err
 }
 
-// quota lists the limits that bind a call of the caller's and that it may see.
+// quota lists the limits that bind a call of the caller's and that it may see. A
+// budget that counts each value by itself is left out.
 func (a *API) quota(ctx context.Context, by actor, in quotaCall) (quotaView, error) {
 	out := quotaView{Limits: []quota.State{}}
 	for _, l := range a.Limiter.State(by.KeyID, by.Limits) {
@@ -37,8 +37,8 @@ func (a *API) quota(ctx context.Context, by actor, in quotaCall) (quotaView, err
 		l.Owner = by.shownOwner(shown.Rule.Owner)
 		out.Limits = append(out.Limits, l)
 	}
-	bound := slices.ContainsFunc(by.Budgets, func(b modelgate.Budget) bool { return by.Sees(&b) })
-	if !bound {
+	bound := by.SeenBudgets(&in.traits)
+	if len(bound) == 0 {
 		return out, nil
 	}
 	a.settle(ctx)
@@ -47,10 +47,8 @@ func (a *API) quota(ctx context.Context, by actor, in quotaCall) (quotaView, err
 	if err != nil {
 		return quotaView{}, err
 	}
-	for i := range by.Budgets {
-		b := &by.Budgets[i]
+	for _, b := range bound {
 		switch {
-		case !by.Sees(b):
 		case b.IsBalance():
 			balance, _, err := a.Store.Balance(ctx, by.ClientID, 1)
 			if err != nil {
@@ -70,11 +68,14 @@ func (a *API) quota(ctx context.Context, by actor, in quotaCall) (quotaView, err
 func (by actor) quotasOf(b *modelgate.Budget, set []spend.BudgetSpend, at time.Time) (list []quota.State) {
 	for i := range set {
 		s := &set[i]
-		if s.Level != b.Level || s.ID != b.ID || s.Period != b.Period {
+		if s.Level != b.Level || s.ID != b.ID || s.Period != b.Period || s.Rule != b.Rule {
 			continue
 		}
 		l := quota.StateOf(by.StateOf(&s.Budget, s.Spend+s.Held, 0, at))
 		l.Owner = by.shownOwner(s.Owner)
+		if s.Mode == modelgate.Soft {
+			l.Mode = s.Mode
+		}
 		list = append(list, l)
 	}
 	return list

@@ -59,6 +59,9 @@ func (c callers) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate
 		}
 		return c.enforced.Budgets == config.EnforceOff
 	})
+	if c.enforced.Budgets == config.EnforceOff {
+		caller.Rules = nil
+	}
 	return caller, err
 }
 

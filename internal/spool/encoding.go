@@ -14,7 +14,7 @@ import (
 // recordVersion begins every payload, and a payload of another version is refused.
 // From the first release on, a change of the layout must raise it and keep reading
 // the versions before, because a segment may outlive an upgrade.
-const recordVersion = 4
+const recordVersion = 5
 
 // errRecord says that a payload with a good checksum cannot be understood:
 // it was written by a newer version or by a faulty one.
@@ -36,6 +36,10 @@ func AppendBegin(dst []byte, b *modelgate.CallBegin) []byte {
 		via = 1
 	}
 	dst = binary.AppendUvarint(append(dst, via), uint64(b.Holds))
+	dst = binary.AppendUvarint(dst, uint64(len(b.Rules)))
+	for _, number := range b.Rules {
+		dst = binary.AppendVarint(dst, number)
+	}
 	dst = binary.AppendVarint(dst, b.Sent.Input)
 	dst = binary.AppendVarint(dst, int64(b.Sent.Cost))
 	dst = appendText(dst, b.Sent.PriceLabel, maxLabel)
@@ -60,6 +64,9 @@ func (d *Decoder) Begin(id [16]byte, payload []byte) (modelgate.CallBegin, error
 	b.Region, b.Door = r.text(), r.text()
 	b.ViaSDK = r.byte() == 1
 	b.Holds = modelgate.Holds(r.uvarint())
+	for n := r.uvarint(); n > 0 && !r.failed; n-- {
+		b.Rules = append(b.Rules, r.varint())
+	}
 	b.Sent.Input, b.Sent.Cost = r.varint(), modelgate.Nano(r.varint())
 	b.Sent.PriceLabel = r.text()
 	b.Attribution = r.attribution(&b)

@@ -34,6 +34,9 @@ func TestRecordsRoundTrip(t *testing.T) {
 			Holds: modelgate.Holds(rapid.Byte().Draw(t, "holds")),
 			Sent:  modelgate.SentEstimate{Input: rapid.Int64().Draw(t, "input"), Cost: modelgate.Nano(rapid.Int64().Draw(t, "cost")), PriceLabel: text.Draw(t, "label")},
 		}
+		if n := rapid.SliceOfN(rapid.Int64(), 0, 24).Draw(t, "rules"); len(n) > 0 {
+			begin.Rules = n
+		}
 		if m := rapid.MapOfN(text, text, 0, 18).Draw(t, "attribution"); len(m) > 0 {
 			begin.Attribution = m
 		}

@@ -36,13 +36,29 @@ type final struct {
 	reserve modelgate.Nano
 }
 
+// clients are those of the rows.
+func (b *booked) clients() map[modelgate.ClientID]struct{} {
+	ids := make(map[modelgate.ClientID]struct{}, 1)
+	for _, r := range b.rows {
+		ids[r.ClientID] = struct{}{}
+	}
+	for i := range b.finals {
+		ids[b.finals[i].row.ClientID] = struct{}{}
+	}
+	return ids
+}
+
 // book carries new and final rows into everything that is kept about them, in
 // their own transaction: none of it can say anything else than the rows do.
 func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 	if err := db.addRollups(ctx, tx, b); err != nil {
 		return err
 	}
-	charged, counted := spend.Charges{}, stats.LatencyCounts{}
+	counted := stats.LatencyCounts{}
+	charged, err := db.Charges(ctx, tx, b.clients())
+	if err != nil {
+		return err
+	}
 	for _, r := range b.rows {
 		a := spend.Amount{Settled: r.Cost, Held: -r.Cost, Leased: r.Cost}
 		if r.Job != nil {

@@ -15,13 +15,13 @@ import (
 
 // jobColumns are in the order of jobValues and scanJob.
 const jobColumns = `id, client_id, key_id, sub_account_id, task_id, provider, model, slug, author, kind, way,
-  credential, price, attribution, holds, quantities, status, reason, provisional_cost, final_cost, reserve,
+  credential, price, attribution, holds, rules, quantities, status, reason, provisional_cost, final_cost, reserve,
   created_at, deadline, finalized_at`
 
 // sqlInsertJob does nothing where the organization has a job of that name at
 // the provider already.
 const sqlInsertJob = `INSERT INTO async_job (` + jobColumns + `, next_poll, pause)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27)
 ON CONFLICT (client_id, task_id, provider) DO NOTHING
 -- sqlInsertJob`
 
@@ -106,13 +106,17 @@ func (db *DB) jobValues(r *modelgate.UsageRow) ([]any, error) {
 	if err != nil {
 		return nil, err
 	}
+	rules, err := sqldb.JSON(slices.Concat([]int64{}, r.Rules))
+	if err != nil {
+		return nil, err
+	}
 	if j.Reserve < 0 {
 		return nil, fmt.Errorf("job %s: %w: reserve %s", r.ID, sqldb.ErrValue, j.Reserve)
 	}
 	return []any{
 		r.ID.String(), sqldb.Clean(string(r.ClientID)), sqldb.Clean(string(r.KeyID)), sqldb.Clean(string(r.SubAccountID)), sqldb.Clean(string(j.TaskID)),
 		sqldb.Clean(r.CallBegin.Provider), sqldb.Clean(r.CallBegin.Model), sqldb.Clean(r.Slug), sqldb.Clean(r.Author), sqldb.Clean(string(j.Kind)), sqldb.Clean(j.Way),
-		sqldb.Clean(j.Credential), sqldb.Clean(j.Price), attribution, int64(r.Holds), quantities, string(modelgate.JobPending), "",
+		sqldb.Clean(j.Credential), sqldb.Clean(j.Price), attribution, int64(r.Holds), rules, quantities, string(modelgate.JobPending), "",
 		int64(r.Cost), 0, int64(j.Reserve), sqldb.Micros(r.At), sqldb.Micros(j.Deadline), 0,
 		sqldb.Micros(r.At.Add(firstPause)), firstPause.Microseconds(),
 	}, nil
@@ -123,7 +127,7 @@ func scanJob(s sqldb.Scanner) (modelgate.Job, error) {
 	var id string
 	var holds int64
 	err := s.Scan(&id, &j.ClientID, &j.KeyID, &j.SubAccountID, &j.TaskID, &j.Provider, &j.Model, &j.Slug, &j.Author, &j.Kind, &j.Way,
-		&j.Credential, &j.Price, sqldb.Document{Into: &j.Attribution}, &holds, sqldb.Document{Into: &j.Usage}, &j.Status, &j.Reason, &j.Provisional, &j.Final,
+		&j.Credential, &j.Price, sqldb.Document{Into: &j.Attribution}, &holds, sqldb.Document{Into: &j.Rules}, sqldb.Document{Into: &j.Usage}, &j.Status, &j.Reason, &j.Provisional, &j.Final,
 		&j.Reserve, sqldb.Moment{Into: &j.CreatedAt}, sqldb.Moment{Into: &j.Deadline}, sqldb.Moment{Into: &j.FinalizedAt})
 	if err != nil {
 		return j, err
@@ -197,7 +201,7 @@ func (db *DB) finishJob(ctx context.Context, tx *sql.Tx, f *modelgate.JobFinal) 
 	if err != nil {
 		return false, nil, err
 	}
-	row.Holds = j.Holds
+	row.Holds, row.Rules = j.Holds, j.Rules
 	return true, &final{&row, f.Cost - j.Provisional, f.Usage.TotalTokens() - j.Usage.TotalTokens(), j.Reserve}, nil
 }
 

@@ -28,7 +28,7 @@ func tables() []string {
 		"budget", "owned_budget", "rate_limit", "balance_entry", "slice", "slice_holder", "alert", "latency_histogram",
 		"secret", "processor_config", "processor_mapping", "processor_carry", "processor_event", "processor_queue", "checkout_order",
 		"usage_head", "rollup", "rollup_delta", "pruned_export",
-		"async_job",
+		"async_job", "rule", "rule_head",
 	}
 }
 

@@ -120,7 +120,7 @@ func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.
 	var out []Difference
 	for _, check := range [...]func() ([]Difference, error){
 		func() ([]Difference, error) { return ownership(ctx, tx, client, days) },
-		func() ([]Difference, error) { return books.Check(ctx, tx) },
+		func() ([]Difference, error) { return books.Check(ctx, tx, db.now()) },
 		func() ([]Difference, error) { return billing.CheckEvents(ctx, tx, client) },
 		func() ([]Difference, error) { return stats.CheckLatencies(ctx, tx, client, h.prunedBefore) },
 		func() ([]Difference, error) { return rollupDifferences(ctx, tx, client, h) },

@@ -38,7 +38,7 @@ type AlertLedger interface {
 	FinishAlert(context.Context, spend.Alert) error
 }
 
-// Alerter tells about budgets that are used up by 50, 80 and 100 percent: a
+// Alerter tells about budgets of which a percentage is used up: a
 // line in the log, a count, and a webhook where there is an address. Several
 // instances share the work; each alert is one's.
 type Alerter struct {
@@ -79,7 +79,7 @@ func (a *Alerter) deliverBatch(ctx context.Context, due []spend.Alert) error {
 		if alert.Tries == 1 {
 			a.Count(alert.Percent)
 			a.Log.Warn("budget used up", "percent", alert.Percent, "client_id", alert.ClientID, "scope", alert.Level, "id", alert.ID,
-				"period", alert.Period, "period_start", alert.Start.Format(time.DateOnly), "limit_usd", alert.Limit.String(), "spend_usd", alert.Spend.String())
+				"period", alert.Period, "period_start", alert.Start.Format(time.DateOnly), "match", alert.Match, "limit_usd", alert.Limit.String(), "spend_usd", alert.Spend.String())
 		}
 	}
 	for _, alert := range due {
@@ -107,8 +107,11 @@ type alertData struct {
 	ClientID modelgate.ClientID `json:"client_id"`
 	Scope    modelgate.Level    `json:"scope"`
 	ID       string             `json:"id,omitempty"`
-	Period   modelgate.Period   `json:"period"`
-	Start    time.Time          `json:"period_start"`
+	Period   modelgate.Period   `json:"period,omitempty"`
+	Window   string             `json:"window,omitempty"`
+	Start    *time.Time         `json:"period_start,omitempty"`
+	Match    string             `json:"match,omitempty"`
+	Value    string             `json:"value,omitempty"`
 	Percent  int                `json:"percent"`
 	Limit    modelgate.Nano     `json:"limit_usd"`
 	Spend    modelgate.Nano     `json:"spend_usd"`
@@ -119,7 +122,14 @@ func (a *Alerter) send(ctx context.Context, alert *spend.Alert) error {
 	if a.URL == "" {
 		return nil
 	}
-	data := alertData{alert.ClientID, alert.Level, alert.ID, alert.Period, alert.Start, alert.Percent, alert.Limit, alert.Spend}
+	data := alertData{ClientID: alert.ClientID, Scope: alert.Level, ID: alert.ID, Period: alert.Period, Match: alert.Match, Value: alert.Value,
+		Percent: alert.Percent, Limit: alert.Limit, Spend: alert.Spend}
+	if data.Window = alert.Period.Window(); data.Window != "" {
+		data.Period = ""
+	}
+	if !alert.Start.IsZero() {
+		data.Start = &alert.Start
+	}
 	if alert.Level == modelgate.LevelClient {
 		data.ID = "" // spec: omitted for scope client
 	}
@@ -159,7 +169,11 @@ func (a *Alerter) client() *http.Client {
 
 // alertID is the same for every try.
 func alertID(a *spend.Alert) string {
-	sum := sha256.Sum256(fmt.Appendf(nil, "%s/%s/%s/%s/%d/%d", a.ClientID, a.Level, a.ID, a.Period, a.Start.Unix(), a.Percent))
+	name := fmt.Appendf(nil, "%s/%s/%s/%s/%d/%d", a.ClientID, a.Level, a.ID, a.Period, a.Start.Unix(), a.Percent)
+	if a.Rule != 0 {
+		name = fmt.Appendf(name, "/%d/%s", a.Rule, a.Value)
+	}
+	sum := sha256.Sum256(name)
 	return "alert_" + hex.EncodeToString(sum[:16])
 }
 

@@ -26,12 +26,13 @@ var floor = map[string]int{
 	"internal/evidence": 0,
 	"internal/pricing":  0,
 
-	"internal/csvfile":   0,
-	"internal/report":    0,
-	"internal/callview":  0,
-	"internal/modelview": 0,
-	"internal/cancelctx": 0,
-	"internal/yield":     0,
+	"internal/csvfile":    0,
+	"internal/report":     0,
+	"internal/callview":   0,
+	"internal/modelview":  0,
+	"internal/cancelctx":  0,
+	"internal/yield":      0,
+	"internal/budgetview": 0,
 
 	"internal/store/sqldb": 0,
 

@@ -61,6 +61,7 @@ type attempt struct {
 	answer      string
 	said        string        // further directives
 	leaves      time.Duration // the caller goes after this long; 0: it stays
+	pairs       string        // further attribution, after a comma
 }
 
 const (
@@ -182,7 +183,7 @@ func (m *market) call(instance int, a *attempt) {
 	}
 	r.Header.Set("Authorization", "Bearer "+m.keys[a.key].secret)
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("X-Gateway-Attribution", "n="+strconv.Itoa(a.mark))
+	r.Header.Set("X-Gateway-Attribution", "n="+strconv.Itoa(a.mark)+a.pairs)
 	resp, err := m.http.Do(r)
 	if err != nil {
 		return

@@ -16,6 +16,7 @@ const sqlCaller = `SELECT k.id, k.client_id, COALESCE(k.sub_account_id, ''), COA
   c.routing_policy, c.billing, c.limit_rps, c.limit_burst, c.limit_concurrency, c.ceiling,
   CASE WHEN EXISTS (SELECT 1 FROM rate_limit r WHERE r.client_id = k.client_id) THEN 1 ELSE 0 END,
   CASE WHEN l.scope = 'client' AND k.id <> $2 THEN k.entitlements END, CASE WHEN l.scope = 'client' AND k.id <> $2 THEN k.denies END,
+  COALESCE((SELECT h.version FROM rule_head h WHERE h.client_id = k.client_id), 0),
   COALESCE(b.scope, ''), COALESCE(b.scope_id, ''), COALESCE(b.period, ''), COALESCE(b.amount, 0), COALESCE(b.revision, 0)
 FROM api_key k
 JOIN client c ON c.id = k.client_id
@@ -42,7 +43,7 @@ func (s *Store) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.
 		with = seen.KeyID
 	}
 	var own, client modelgate.Limits
-	var expiresAt, rated int64
+	var expiresAt, rated, rules int64
 	var issuedBy string
 	into := []any{
 		&c.KeyID, &c.ClientID, &c.SubAccountID, &c.Markup,
@@ -55,7 +56,7 @@ func (s *Store) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.
 	found, err := sqldb.List(ctx, s.db.Read, func(row sqldb.Scanner) (modelgate.Budget, error) {
 		var b modelgate.Budget
 		err := row.Scan(append(into[:constant], ruleColumn{&s.rules, &c.Entitlements}, ruleColumn{&s.rules, &c.Denies},
-			&b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision)...)
+			&rules, &b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision)...)
 		for i := range constant {
 			into[i] = ignored{} // the same in every row
 		}
@@ -84,7 +85,10 @@ func (s *Store) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.
 			return modelgate.Caller{}, sqldb.Wrap("look up rate limits", err)
 		}
 	}
-	return c, nil
+	if rules == 0 {
+		return c, nil
+	}
+	return c, s.rulesOf(ctx, &c, rules)
 }
 
 // ignored takes a column that is not wanted.

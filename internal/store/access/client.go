@@ -15,6 +15,11 @@ const sqlInsertClient = `INSERT INTO client (` + clientColumns + `)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
 -- sqlInsertClient`
 
+// sqlInsertHead makes the head of a client's rules; see the schema.
+const sqlInsertHead = `INSERT INTO rule_head (client_id, version)
+VALUES ($1, 0)
+-- sqlInsertHead`
+
 const sqlClient = `SELECT ` + clientColumns + `
 FROM client
 WHERE id = $1
@@ -64,6 +69,9 @@ func (s *Store) CreateClient(ctx context.Context, c modelgate.Client, a modelgat
 			return modelgate.Errorf(modelgate.Conflict, "client %s exists already", c.ID)
 		}
 		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, sqlInsertHead, c.ID); err != nil {
 			return err
 		}
 		return s.record(ctx, tx, c.ID, a)

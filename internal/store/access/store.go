@@ -18,15 +18,18 @@ type Store struct {
 	record func(context.Context, *sql.Tx, modelgate.ClientID, modelgate.Audit) error
 	// switchBilling is spend.Store.SwitchBilling.
 	switchBilling func(context.Context, *sql.Tx, modelgate.ClientID, modelgate.Billing, modelgate.Audit) error
-	rules         rules        // of callers
-	lineages      lineageCache // of keys
-	rates         rateLimitCache
+	// rulesOf is spend.Store.RulesOf.
+	rulesOf  func(ctx context.Context, c *modelgate.Caller, version int64) error
+	rules    rules        // of callers
+	lineages lineageCache // of keys
+	rates    rateLimitCache
 }
 
 // NewStore is the access in a database.
 func NewStore(db *sqldb.DB, record func(context.Context, *sql.Tx, modelgate.ClientID, modelgate.Audit) error,
-	switchBilling func(context.Context, *sql.Tx, modelgate.ClientID, modelgate.Billing, modelgate.Audit) error) *Store {
-	return &Store{db: db, record: record, switchBilling: switchBilling}
+	switchBilling func(context.Context, *sql.Tx, modelgate.ClientID, modelgate.Billing, modelgate.Audit) error,
+	rulesOf func(context.Context, *modelgate.Caller, int64) error) *Store {
+	return &Store{db: db, record: record, switchBilling: switchBilling, rulesOf: rulesOf}
 }
 
 // Statements are the statements of so many keys, by their names: a test

@@ -13,14 +13,17 @@ import (
 )
 
 // Alert says that a part of a budget is used up. There is one for each
-// budget, period and part, whatever restarts and however many instances run.
+// budget, period, value and part, whatever restarts and however many instances run.
 type Alert struct {
 	ClientID modelgate.ClientID
 	Level    modelgate.Level
 	ID       string
 	Period   modelgate.Period
-	Start    time.Time // of the period
-	Percent  int       // 50, 80 or 100
+	Start    time.Time // of the period; zero where it has none
+	Rule     int64     // the number of a budget with counters of its own; 0 for a plain one
+	Value    string    // of a match that counts each value by itself
+	Match    string    // "" where all calls count
+	Percent  int
 	Limit    modelgate.Nano
 	Spend    modelgate.Nano // settled when it was noticed
 	At       time.Time
@@ -28,7 +31,7 @@ type Alert struct {
 }
 
 // alertColumns are in the order of scanAlert.
-const alertColumns = `client_id, scope, scope_id, period, period_start, percent, amount, settled, at, tries`
+const alertColumns = `client_id, scope, scope_id, period, period_start, percent, amount, settled, at, tries, rule, value, match_text`
 
 // alertInsert notes what has been passed of the budgets of some targets ($4 and
 // on: client, scope and id) at the instant $3, in the day that begins at $1 and
@@ -36,7 +39,7 @@ const alertColumns = `client_id, scope, scope_id, period, period_start, percent,
 // without an overflow.
 func alertInsert(targets int) string {
 	return sqldb.Tuples(`INSERT INTO alert (`+alertColumns+`, claimed_until)
-SELECT b.client_id, b.scope, b.scope_id, b.period, s.period_start, p.percent, b.amount, s.settled, CAST($3 AS BIGINT), 0, 0
+SELECT b.client_id, b.scope, b.scope_id, b.period, s.period_start, p.percent, b.amount, s.settled, CAST($3 AS BIGINT), 0, 0, '', '', 0
 FROM budget b
 JOIN spend s ON s.client_id = b.client_id AND s.scope = b.scope AND s.scope_id = b.scope_id AND s.period = b.period
   AND s.period_start = CASE b.period WHEN 'day' THEN CAST($1 AS BIGINT) ELSE CAST($2 AS BIGINT) END
@@ -44,7 +47,7 @@ JOIN (SELECT 50 AS percent UNION ALL SELECT 80 UNION ALL SELECT 100) p
   ON s.settled >= b.amount / 100 * p.percent + (b.amount % 100 * p.percent + 99) / 100
 WHERE b.period <> 'total'
   AND (b.client_id, b.scope, b.scope_id) IN (VALUES `, targets, 3, 4) + `)
-ON CONFLICT (client_id, scope, scope_id, period, period_start, percent) DO NOTHING
+ON CONFLICT (client_id, scope, scope_id, period, period_start, rule, value, percent) DO NOTHING
 -- alertInsert`
 }
 
@@ -57,8 +60,8 @@ const sqlAlertsDue = `SELECT EXISTS (
 const sqlClaimAlerts = `UPDATE alert
 SET claimed_until = $2, tries = tries + 1
 WHERE claimed_until <= $1
-  AND (client_id, scope, scope_id, period, period_start, percent) IN (
-    SELECT client_id, scope, scope_id, period, period_start, percent
+  AND (client_id, scope, scope_id, period, period_start, rule, value, percent) IN (
+    SELECT client_id, scope, scope_id, period, period_start, rule, value, percent
     FROM alert
     WHERE claimed_until <= $1
     ORDER BY claimed_until
@@ -67,8 +70,8 @@ RETURNING ` + alertColumns + `
 -- sqlClaimAlerts`
 
 const sqlFinishAlert = `UPDATE alert
-SET claimed_until = $7
-WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND percent = $6
+SET claimed_until = $9
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND rule = $6 AND value = $7 AND percent = $8
 -- sqlFinishAlert`
 
 // noteAlerts looks at the budgets whose counters were just raised. Their rows
@@ -76,7 +79,7 @@ WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period
 func (s *Store) noteAlerts(ctx context.Context, tx *sql.Tx, spent amounts) error {
 	byDay := make(map[int64][]counter)
 	for k := range spent {
-		if k.Period == modelgate.Day {
+		if k.Period == modelgate.Day && k.Rule == 0 {
 			byDay[k.Start] = append(byDay[k.Start], k)
 		}
 	}
@@ -123,12 +126,25 @@ func (s *Store) ClaimAlerts(ctx context.Context, most int, lease time.Duration) 
 
 func scanAlert(s sqldb.Scanner) (Alert, error) {
 	var a Alert
-	err := s.Scan(&a.ClientID, &a.Level, &a.ID, &a.Period, sqldb.Moment{Into: &a.Start}, &a.Percent, &a.Limit, &a.Spend, sqldb.Moment{Into: &a.At}, &a.Tries)
+	var start int64
+	err := s.Scan(&a.ClientID, &a.Level, &a.ID, &a.Period, &start, &a.Percent, &a.Limit, &a.Spend, sqldb.Moment{Into: &a.At}, &a.Tries,
+		&a.Rule, &a.Value, &a.Match)
+	if a.Period != modelgate.Ever {
+		a.Start = sqldb.Instant(start)
+	}
 	return a, err
+}
+
+// startOf is how the beginning of an alert's period is stored.
+func startOf(a *Alert) int64 {
+	if a.Period == modelgate.Ever {
+		return 0
+	}
+	return sqldb.Micros(a.Start)
 }
 
 // FinishAlert notes that an alert is delivered, or given up.
 func (s *Store) FinishAlert(ctx context.Context, a Alert) error {
-	_, err := s.db.Write.ExecContext(ctx, sqlFinishAlert, string(a.ClientID), string(a.Level), a.ID, string(a.Period), sqldb.Micros(a.Start), a.Percent, int64(sqldb.Never))
+	_, err := s.db.Write.ExecContext(ctx, sqlFinishAlert, string(a.ClientID), string(a.Level), a.ID, string(a.Period), startOf(&a), a.Rule, a.Value, a.Percent, int64(sqldb.Never))
 	return sqldb.Wrap("finish alert", err)
 }

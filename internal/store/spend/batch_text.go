@@ -53,5 +53,5 @@ WHERE ` + leaseSpendRow + `
 // Statements are the statements of so many rows, by their names: a test
 // prepares them.
 func Statements(rows int) map[string]string {
-	return map[string]string{"spendInsert": spendInsert(rows), "leaseSpend": leaseSpend(rows), "alertInsert": alertInsert(rows)}
+	return map[string]string{"spendInsert": spendInsert(rows), "leaseSpend": leaseSpend(rows), "alertInsert": alertInsert(rows), "settledSelect": settledSelect(rows)}
 }

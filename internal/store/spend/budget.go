@@ -91,6 +91,9 @@ type BudgetSpend struct {
 	ClientID modelgate.ClientID
 	Spend    modelgate.Nano // settled in the current period
 	Held     modelgate.Nano // reserved by calls and instances
+	// Values are the dearest counters of a match of each value, at most
+	// maxListedValues. Spend and Held are the sums of all.
+	Values []modelgate.ValueSpend
 }
 
 // BudgetList selects budgets; zero fields select nothing away.
@@ -116,67 +119,122 @@ func (s *Store) Budgets(ctx context.Context, client modelgate.ClientID, l Budget
 		return b, err
 	}, sqlBudgets, string(client), string(l.SubAccountID),
 		modelgate.Day.Start(l.At).UnixMicro(), modelgate.Month.Start(l.At).UnixMicro(), last)
-	return out, sqldb.Wrap("list budgets", err)
+	if err != nil {
+		return nil, sqldb.Wrap("list budgets", err)
+	}
+	rules, err := s.listRules(ctx, client, last, &l)
+	if err != nil || len(rules) == 0 {
+		return out, sqldb.Wrap("list budgets", err)
+	}
+	out = append(out, rules...)
+	slices.SortStableFunc(out, func(a, b BudgetSpend) int {
+		return cmp.Or(cmp.Compare(a.ClientID, b.ClientID), cmp.Compare(a.Level, b.Level), cmp.Compare(a.ID, b.ID))
+	})
+	return out, nil
 }
 
-// PutBudget sets a budget, in place of one of the same owner, target and
-// period. Where within names a sub-account, a target that is not that one or a
+// PutBudget sets a budget, in place of one of the same owner, target, period and
+// match. Where within names a sub-account, a target that is not that one or a
 // key of it is not_found. It raises the control version, and notes alerts where the limit lies below what is spent:
-// there may be no call any more that would. (spec: PUT /gw/budgets)
+// there may be no call any more that would. Errors: conflict for too many
+// budgets that are not plain; unavailable where the calls so far are too many to
+// be counted. (spec: PUT /gw/budgets)
 func (s *Store) PutBudget(ctx context.Context, client modelgate.ClientID, within modelgate.SubAccountID, b modelgate.Budget, a modelgate.Audit) error {
 	if err := b.Validate(); err != nil {
 		return err
 	}
-	return s.changeBudget(ctx, "put budget", client, within, &b, a, func(tx *sql.Tx, name []any) error {
-		_, err := tx.ExecContext(ctx, sqlPutOwned, append(name, ownerOf(&b), int64(b.Limit))...)
-		return err
+	return s.changeBudget(ctx, "put budget", client, within, b, a, func(tx *sql.Tx, b *modelgate.Budget, version int64) error {
+		if b.IsPlain() {
+			if _, err := s.deleteRule(ctx, tx, client, b); err != nil {
+				return err
+			}
+			return putOwned(ctx, tx, client, b)
+		}
+		if sharesName(b) {
+			if _, err := deleteOwned(ctx, tx, client, b); err != nil {
+				return err
+			}
+		}
+		if err := s.putRule(ctx, tx, client, b, version); err != nil {
+			return err
+		}
+		return s.alertRule(ctx, tx, client, b)
 	})
 }
 
 // ownerOf is who a budget's owner is stored as.
 func ownerOf(b *modelgate.Budget) string { return string(cmp.Or(b.Owner, modelgate.OwnerOrganization)) }
 
-// DeleteBudget removes a budget of its owner. What is spent goes on being
-// counted. It raises the control version. Within is as for PutBudget. Errors:
-// not_found; forbidden where
-// only somebody above the owner has set one.
+// plainName is the identity of a plain budget without its owner.
+func plainName(client modelgate.ClientID, b *modelgate.Budget) []any {
+	return []any{string(client), string(b.Level), b.ID, string(b.Period)}
+}
+
+func putOwned(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, b *modelgate.Budget) error {
+	_, err := tx.ExecContext(ctx, sqlPutOwned, append(plainName(client, b), ownerOf(b), int64(b.Limit))...)
+	return err
+}
+
+// deleteOwned removes a plain budget; false where there is none.
+func deleteOwned(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, b *modelgate.Budget) (bool, error) {
+	n, err := sqldb.Affected(ctx, tx, sqlDeleteOwned, append(plainName(client, b), ownerOf(b))...)
+	return n > 0, err
+}
+
+// DeleteBudget removes a budget of its owner, plain or not. What is spent of a
+// target goes on being counted. It raises the control version. Within is as for
+// PutBudget. Errors: not_found; forbidden where only somebody above the owner
+// has set one.
 func (s *Store) DeleteBudget(ctx context.Context, client modelgate.ClientID, within modelgate.SubAccountID, b modelgate.Budget, a modelgate.Audit) error {
 	if b.IsBalance() {
 		return modelgate.Errorf(modelgate.NotFound, "budget not found")
 	}
-	return s.changeBudget(ctx, "delete budget", client, within, &b, a, func(tx *sql.Tx, name []any) error {
-		r, err := tx.ExecContext(ctx, sqlDeleteOwned, append(name, ownerOf(&b))...)
-		if err != nil {
+	return s.changeBudget(ctx, "delete budget", client, within, b, a, func(tx *sql.Tx, b *modelgate.Budget, _ int64) error {
+		if found, err := s.deleteRule(ctx, tx, client, b); err != nil || found {
 			return err
 		}
-		if n, err := r.RowsAffected(); err != nil || n > 0 {
-			return err
+		if sharesName(b) {
+			if found, err := deleteOwned(ctx, tx, client, b); err != nil || found {
+				return err
+			}
 		}
-		return notOwn(ctx, tx, name, ownerOf(&b))
+		return notOwn(ctx, tx, client, b)
 	})
 }
 
-// changeBudget changes what an owner has set and then what binds. The control
-// version's row keeps two changes apart.
-func (s *Store) changeBudget(ctx context.Context, op string, client modelgate.ClientID, within modelgate.SubAccountID, b *modelgate.Budget, a modelgate.Audit,
-	change func(tx *sql.Tx, name []any) error) error {
+// sharesName reports whether the budget has the identity of a plain one.
+func sharesName(b *modelgate.Budget) bool {
+	return b.Match == nil && (b.Period == modelgate.Day || b.Period == modelgate.Month)
+}
+
+// changeBudget changes what an owner has set and then what binds. The head of
+// the client's rules keeps two changes apart, and changes from bookings.
+func (s *Store) changeBudget(ctx context.Context, op string, client modelgate.ClientID, within modelgate.SubAccountID, b modelgate.Budget, a modelgate.Audit,
+	change func(tx *sql.Tx, b *modelgate.Budget, version int64) error) error {
 	return s.db.Update(ctx, op, func(tx *sql.Tx) error {
-		if err := budgetTarget(ctx, tx, client, within, b); err != nil {
+		b := b // of this attempt
+		if err := budgetTarget(ctx, tx, client, within, &b); err != nil {
+			return err
+		}
+		var version int64
+		if err := tx.QueryRowContext(ctx, sqlRaiseHead, string(client)).Scan(&version); err != nil {
+			return err
+		}
+		name := plainName(client, &b)
+		name = name[:len(name):len(name)]
+		if sharesName(&b) {
+			if _, err := tx.ExecContext(ctx, sqlAdoptBudget, name...); err != nil {
+				return err
+			}
+		}
+		if err := change(tx, &b, version); err != nil {
 			return err
 		}
 		if err := s.record(ctx, tx, client, a); err != nil {
 			return err
 		}
 		revision, err := sqldb.NextControl(ctx, tx)
-		if err != nil {
-			return err
-		}
-		name := []any{string(client), string(b.Level), b.ID, string(b.Period)}
-		name = name[:len(name):len(name)]
-		if _, err := tx.ExecContext(ctx, sqlAdoptBudget, name...); err != nil {
-			return err
-		}
-		if err := change(tx, name); err != nil {
+		if err != nil || !sharesName(&b) {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, sqlBindSmallest, append(name, revision)...); err != nil {
@@ -191,13 +249,20 @@ func (s *Store) changeBudget(ctx context.Context, op string, client modelgate.Cl
 }
 
 // notOwn is why an owner has no budget to remove.
-func notOwn(ctx context.Context, tx *sql.Tx, name []any, owner string) error {
-	owners, err := sqldb.List(ctx, tx, sqldb.ScanText, sqlOwners, name...)
+func notOwn(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, b *modelgate.Budget) error {
+	owners, err := sqldb.List(ctx, tx, sqldb.ScanText, sqlRuleOwners, ruleName(client, b)[:5]...)
 	if err != nil {
 		return err
 	}
+	if sharesName(b) {
+		plain, err := sqldb.List(ctx, tx, sqldb.ScanText, sqlOwners, plainName(client, b)...)
+		if err != nil {
+			return err
+		}
+		owners = append(owners, plain...)
+	}
 	has := func(o modelgate.Owner) bool { return slices.Contains(owners, string(o)) }
-	switch modelgate.Owner(owner) {
+	switch modelgate.Owner(ownerOf(b)) {
 	case modelgate.OwnerSubAccount:
 		if has(modelgate.OwnerOperator) || has(modelgate.OwnerOrganization) {
 			return modelgate.ErrResellersBudget

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"maps"
 	"slices"
+	"time"
 
 	"modelgate"
 	"modelgate/internal/store/sqldb"
@@ -27,7 +28,7 @@ const sqlCredits = `SELECT
 -- sqlCredits`
 
 // sqlReserves is what the pending jobs hold.
-const sqlReserves = `SELECT sub_account_id, key_id, created_at, holds, reserve
+const sqlReserves = `SELECT sub_account_id, key_id, created_at, holds, reserve, rules, slug, provider, model, attribution
 FROM async_job
 WHERE client_id = $1 AND status = 'pending' AND reserve > 0
 -- sqlReserves`
@@ -52,9 +53,10 @@ type Books struct {
 	PrunedBefore int64
 }
 
-// Check finds the counters that are not the sums of the rows, of what instances
+// Check finds the counters that are not the sums of the rows (of rules those of
+// the periods at the instant now), of what instances
 // and pending jobs hold, and the balance that is not the sum of its entries.
-func (b *Books) Check(ctx context.Context, tx *sql.Tx) ([]sqldb.Difference, error) {
+func (b *Books) Check(ctx context.Context, tx *sql.Tx, now time.Time) ([]sqldb.Difference, error) {
 	want, err := b.settled()
 	if err != nil {
 		return nil, err
@@ -62,7 +64,11 @@ func (b *Books) Check(ctx context.Context, tx *sql.Tx) ([]sqldb.Difference, erro
 	if err := readLeases(ctx, tx, b.ClientID, want); err != nil {
 		return nil, err
 	}
-	if err := readReserves(ctx, tx, b.ClientID, want, b.Lineages); err != nil {
+	rules, err := readRules(ctx, tx, b.ClientID)
+	if err != nil {
+		return nil, err
+	}
+	if err := readReserves(ctx, tx, b.ClientID, want, b.Lineages, rules); err != nil {
 		return nil, err
 	}
 	have := amounts{}
@@ -71,6 +77,9 @@ func (b *Books) Check(ctx context.Context, tx *sql.Tx) ([]sqldb.Difference, erro
 	}
 	balance, err := checkBalance(ctx, tx, b.ClientID)
 	if err != nil {
+		return nil, err
+	}
+	if err := sumRules(ctx, tx, b, rules, want, have, now); err != nil {
 		return nil, err
 	}
 	forgetPruned(want, have, b.PrunedBefore)
@@ -96,7 +105,7 @@ func (b *Books) settled() (amounts, error) {
 // forgetPruned leaves out the counters of days and months of which rows are
 // pruned.
 func forgetPruned(want, have amounts, before int64) {
-	gone := func(k counter, _ Amount) bool { return k.Period != modelgate.Total && k.Start < before }
+	gone := func(k counter, _ Amount) bool { return k.Period != modelgate.Total && k.Start < before && k.Rule == 0 }
 	maps.DeleteFunc(want, gone)
 	maps.DeleteFunc(have, gone)
 }
@@ -106,7 +115,10 @@ func readLeases(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into
 	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
 		k := counter{modelgate.Counter{ClientID: client}}
 		var granted modelgate.Nano
-		err := s.Scan(&k.Level, &k.ID, &k.Period, &k.Start, &granted)
+		if err := s.Scan(&k.Level, &k.ID, &k.Period, &k.Start, &granted); err != nil {
+			return struct{}{}, err
+		}
+		err := k.split()
 		sum := into[k]
 		sum.Held += max(granted, 0)
 		into[k] = sum
@@ -116,17 +128,21 @@ func readLeases(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into
 }
 
 // readReserves adds what the pending jobs hold to the counters.
-func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts, above Lineages) error {
-	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
-		c := call{client: client}
-		var at, holds, reserve int64
-		if err := s.Scan(&c.subAccount, &c.key, &at, &holds, &reserve); err != nil {
-			return struct{}{}, err
+func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts, above Lineages, rules *ruleSet) error {
+	return sqldb.Each(ctx, tx, func(s sqldb.Scanner) error {
+		row := modelgate.UsageRow{CallBegin: modelgate.CallBegin{ClientID: client}}
+		var holds, reserve int64
+		if err := s.Scan(&row.SubAccountID, &row.KeyID, sqldb.Moment{Into: &row.At}, &holds, &reserve, sqldb.Document{Into: &row.Rules},
+			&row.Slug, &row.CallBegin.Provider, &row.CallBegin.Model, sqldb.Document{Into: &row.Attribution}); err != nil {
+			return err
 		}
-		c.day, c.holds = dayOf(at), modelgate.Holds(holds)
-		return struct{}{}, into.add(c, Amount{Held: modelgate.Nano(reserve)}, above[c.key])
+		row.Holds = modelgate.Holds(holds)
+		n, lineage := Amount{Held: modelgate.Nano(reserve)}, above[row.KeyID]
+		if err := into.addRuled(rules, ruled{&row, n}, lineage); err != nil {
+			return err
+		}
+		return into.add(callOf(&row), n, lineage)
 	}, sqlReserves, string(client))
-	return err
 }
 
 // checkBalance compares the limit of a client's balance with its entries.
@@ -143,10 +159,13 @@ func checkBalance(ctx context.Context, tx *sql.Tx, client modelgate.ClientID) ([
 
 func readSpend(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts) error {
 	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
-		k := modelgate.Counter{ClientID: client}
+		k := counter{modelgate.Counter{ClientID: client}}
 		var sum Amount
-		err := s.Scan(&k.Level, &k.ID, &k.Period, &k.Start, &sum.Settled, &sum.Held)
-		into[counter{k}] = sum
+		if err := s.Scan(&k.Level, &k.ID, &k.Period, &k.Start, &sum.Settled, &sum.Held); err != nil {
+			return struct{}{}, err
+		}
+		err := k.split()
+		into[k] = sum
 		return struct{}{}, err
 	}, sqlSpendOfClient, string(client))
 	return err

@@ -29,6 +29,20 @@ RETURNING settled + held, (
       AND budget.scope_id = spend.scope_id AND budget.period = spend.period)
 -- sqlRaiseHeld`
 
+// sqlRaiseRule is sqlRaiseHeld for the counter of the rule $8.
+const sqlRaiseRule = `UPDATE spend
+SET held = held + $6
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5
+  AND settled + held + $7 <= (
+    SELECT amount
+    FROM rule
+    WHERE rule.client_id = spend.client_id AND rule.number = $8)
+RETURNING settled + held, (
+    SELECT amount
+    FROM rule
+    WHERE rule.client_id = spend.client_id AND rule.number = $8)
+-- sqlRaiseRule`
+
 // sqlLowerHeld also serves to lock the row, with 0.
 const sqlLowerHeld = `UPDATE spend
 SET held = held - $6
@@ -46,6 +60,25 @@ RETURNING settled + held, COALESCE((
     WHERE budget.client_id = spend.client_id AND budget.scope = spend.scope
       AND budget.scope_id = spend.scope_id AND budget.period = spend.period), 0)
 -- sqlLeft`
+
+// sqlLeftOfRule is sqlLeft for the counter of the rule $6.
+const sqlLeftOfRule = `UPDATE spend
+SET held = held
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5
+RETURNING settled + held, COALESCE((
+    SELECT amount
+    FROM rule
+    WHERE rule.client_id = spend.client_id AND rule.number = $6), 0)
+-- sqlLeftOfRule`
+
+// sqlNewRuleSpend is sqlNewSpend for the counter of the rule $6, if there still
+// is one: who deletes a rule deletes its counters too.
+const sqlNewRuleSpend = `INSERT INTO spend (` + spendColumns + `)
+SELECT client_id, $2, $3, $4, CAST($5 AS BIGINT), 0, 0
+FROM rule
+WHERE client_id = $1 AND number = $6
+ON CONFLICT (client_id, scope, scope_id, period, period_start) DO NOTHING
+-- sqlNewRuleSpend`
 
 const sqlNewSpend = `INSERT INTO spend (` + spendColumns + `)
 VALUES ($1, $2, $3, $4, $5, 0, 0)
@@ -125,13 +158,18 @@ func lease(ctx context.Context, tx *sql.Tx, instance string, a *modelgate.Ask) (
 			return h, missing
 		}
 		// There is no row, as in a period without any spending yet.
-		if _, err = tx.ExecContext(ctx, sqlNewSpend, k.args(nil)...); err != nil {
+		text, args := k.ofRule(sqlNewSpend, sqlNewRuleSpend)
+		if _, err = tx.ExecContext(ctx, text, args...); err != nil {
 			return modelgate.Held{}, err
 		}
 		granted, left, err = guard(ctx, tx, k, a)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
-		return refusal(ctx, tx, k, instance, a.Seq)
+		h, err := refusal(ctx, tx, k, instance, a.Seq)
+		if k.Rule != 0 && errors.Is(err, sql.ErrNoRows) {
+			return modelgate.Held{Gone: true}, nil
+		}
+		return h, err
 	}
 	if err != nil {
 		return modelgate.Held{}, err
@@ -147,16 +185,28 @@ func lease(ctx context.Context, tx *sql.Tx, instance string, a *modelgate.Ask) (
 	return modelgate.Held{Granted: granted, Left: left + deficit}, err
 }
 
+// ofRule is the statement for the counter and its first arguments: the key, and
+// for a rule's counter those given and the number.
+func (c counter) ofRule(plain, rule string, more ...any) (text string, args []any) {
+	args = append(c.args(nil), more...)
+	if c.Rule == 0 {
+		return plain, args
+	}
+	return rule, append(args, c.Rule)
+}
+
 // guard takes the most of an ask, else the least; sql.ErrNoRows refuses.
 func guard(ctx context.Context, tx *sql.Tx, k counter, a *modelgate.Ask) (granted, left modelgate.Nano, err error) {
 	var used, limit modelgate.Nano
 	if a.Most > a.Least {
-		err = tx.QueryRowContext(ctx, sqlRaiseHeld, append(k.args(nil), int64(a.Most), int64(max(a.Most, a.Plenty)))...).Scan(&used, &limit)
+		text, args := k.ofRule(sqlRaiseHeld, sqlRaiseRule, int64(a.Most), int64(max(a.Most, a.Plenty)))
+		err = tx.QueryRowContext(ctx, text, args...).Scan(&used, &limit)
 		if !errors.Is(err, sql.ErrNoRows) {
 			return a.Most, limit - used, err
 		}
 	}
-	err = tx.QueryRowContext(ctx, sqlRaiseHeld, append(k.args(nil), int64(a.Least), int64(a.Room))...).Scan(&used, &limit)
+	text, args := k.ofRule(sqlRaiseHeld, sqlRaiseRule, int64(a.Least), int64(a.Room))
+	err = tx.QueryRowContext(ctx, text, args...).Scan(&used, &limit)
 	return a.Least, limit - used, err
 }
 
@@ -166,7 +216,8 @@ func guard(ctx context.Context, tx *sql.Tx, k counter, a *modelgate.Ask) (grante
 func refusal(ctx context.Context, tx *sql.Tx, k counter, instance string, seq int64) (modelgate.Held, error) {
 	var h modelgate.Held
 	var used, limit modelgate.Nano
-	err := tx.QueryRowContext(ctx, sqlLeft, k.args(nil)...).Scan(&used, &limit)
+	text, args := k.ofRule(sqlLeft, sqlLeftOfRule)
+	err := tx.QueryRowContext(ctx, text, args...).Scan(&used, &limit)
 	if err != nil {
 		return h, err
 	}
@@ -223,7 +274,10 @@ func (s *Store) settleLeases(ctx context.Context, tx *sql.Tx, instance string, k
 		Scan: func(s sqldb.Scanner) error {
 			var k counter
 			var now modelgate.Nano
-			err := s.Scan(&k.ClientID, &k.Level, &k.ID, &k.Period, &k.Start, &now)
+			if err := s.Scan(&k.ClientID, &k.Level, &k.ID, &k.Period, &k.Start, &now); err != nil {
+				return err
+			}
+			err := k.split()
 			left[k] = now
 			return err
 		},
@@ -267,6 +321,9 @@ func giveBack(ctx context.Context, tx *sql.Tx, instance string, r *modelgate.Ret
 	k := counter{r.Counter}
 	var used modelgate.Nano
 	err := tx.QueryRowContext(ctx, sqlLowerHeld, append(k.args(nil), int64(r.Amount))...).Scan(&used)
+	if k.Rule != 0 && errors.Is(err, sql.ErrNoRows) {
+		return nil // the rule was deleted, and its counters with it
+	}
 	if err != nil {
 		return err
 	}
@@ -308,8 +365,10 @@ const leasesPerTx = 100
 func (s *Store) endLeases(ctx context.Context, op, instance string, alive func(*sql.Tx) (bool, error)) error {
 	found, err := sqldb.List(ctx, s.db.Read, func(s sqldb.Scanner) (counter, error) {
 		var k counter
-		err := s.Scan(&k.ClientID, &k.Level, &k.ID, &k.Period, &k.Start)
-		return k, err
+		if err := s.Scan(&k.ClientID, &k.Level, &k.ID, &k.Period, &k.Start); err != nil {
+			return k, err
+		}
+		return k, k.split()
 	}, sqlLeasesOfInstance, instance)
 	if err != nil {
 		return sqldb.Wrap(op, err)

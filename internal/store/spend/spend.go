@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"modelgate"
@@ -45,21 +47,44 @@ type Period struct {
 type counter struct{ modelgate.Counter }
 
 func (c counter) compare(o counter) int {
-	return cmp.Or(cmp.Compare(c.ClientID, o.ClientID), cmp.Compare(c.Level, o.Level), cmp.Compare(c.ID, o.ID),
+	return cmp.Or(cmp.Compare(c.ClientID, o.ClientID), cmp.Compare(c.Level, o.Level), cmp.Compare(c.Rule, o.Rule), cmp.Compare(c.ID, o.ID),
 		cmp.Compare(c.Period, o.Period), cmp.Compare(c.Start, o.Start))
 }
 
-// String is scope/id/period/date, as Difference.Key spells it.
+// String is scope/id/period/date, as Difference.Key spells it; of a rule's
+// counter rule/number/value/period/date.
 func (c counter) String() string {
-	if c.Period == modelgate.Total {
-		return fmt.Sprintf("%s/%s/%s", c.Level, c.ID, c.Period)
+	if c.Period == modelgate.Total || c.Period == modelgate.Ever {
+		return fmt.Sprintf("%s/%s/%s", c.Level, c.scopeID(), c.Period)
 	}
-	return fmt.Sprintf("%s/%s/%s/%s", c.Level, c.ID, c.Period, sqldb.Instant(c.Start).Format(time.DateOnly))
+	return fmt.Sprintf("%s/%s/%s/%s", c.Level, c.scopeID(), c.Period, sqldb.Instant(c.Start).Format(time.DateOnly))
+}
+
+// scopeID is the column of that name: the id, of a rule number/value.
+func (c counter) scopeID() string {
+	if c.Rule != 0 {
+		return strconv.FormatInt(c.Rule, 10) + "/" + c.ID
+	}
+	return c.ID
+}
+
+// split divides the scope id of a rule's counter that was read into ID.
+func (c *counter) split() error {
+	if c.Level != modelgate.LevelRule {
+		return nil
+	}
+	number, value, _ := strings.Cut(c.ID, "/")
+	n, err := strconv.ParseInt(number, 10, 64)
+	if err != nil {
+		return fmt.Errorf("a counter of a rule with the id %q", c.ID)
+	}
+	c.Rule, c.ID = n, value
+	return nil
 }
 
 // args appends the columns of the key.
 func (c counter) args(dst []any) []any {
-	return append(dst, sqldb.Clean(string(c.ClientID)), string(c.Level), sqldb.Clean(c.ID), string(c.Period), c.Start)
+	return append(dst, sqldb.Clean(string(c.ClientID)), string(c.Level), sqldb.Clean(c.scopeID()), string(c.Period), c.Start)
 }
 
 // call is what spend counters need to know of a usage row. Most calls of a
@@ -99,25 +124,36 @@ func (a Amount) plus(n Amount) (Amount, error) {
 }
 
 // Charges collects what calls are to be charged.
-type Charges map[call]Amount
+type Charges struct {
+	calls map[call]Amount
+	// rules are those of the clients that have any, ruled their calls.
+	rules map[modelgate.ClientID]*ruleSet
+	ruled []ruled
+}
 
 // Add adds an Amount to the charges of the call of a usage row. It fails where
 // the sum is more than a counter holds, as sqldb.Poisoned knows.
-func (c Charges) Add(r *modelgate.UsageRow, n Amount) error {
+func (c *Charges) Add(r *modelgate.UsageRow, n Amount) error {
 	of := callOf(r)
-	sum, err := c[of].plus(n)
+	sum, err := c.calls[of].plus(n)
 	if err != nil {
 		return fmt.Errorf("spend of %s, key %s: %w", of.client, of.key, err)
 	}
-	c[of] = sum
+	if c.calls == nil {
+		c.calls = make(map[call]Amount)
+	}
+	c.calls[of] = sum
+	if rules := c.rules[r.ClientID]; rules != nil && n != (Amount{}) {
+		c.ruled = append(c.ruled, ruled{r, n})
+	}
 	return nil
 }
 
 // Keys are the keys that may have ancestors: those of sub-accounts. One may come
 // several times.
-func (c Charges) Keys() []modelgate.KeyID {
+func (c *Charges) Keys() []modelgate.KeyID {
 	var keys []modelgate.KeyID
-	for of := range c {
+	for of := range c.calls {
 		if of.subAccount != "" {
 			keys = append(keys, of.key)
 		}
@@ -129,10 +165,15 @@ func (c Charges) Keys() []modelgate.KeyID {
 type Lineages = map[modelgate.KeyID][]modelgate.KeyID
 
 // amounts are what the charges add to each counter.
-func (c Charges) amounts(above Lineages) (amounts, error) {
-	all := make(amounts, 2*len(c)+5)
-	for of, n := range c {
+func (c *Charges) amounts(above Lineages) (amounts, error) {
+	all := make(amounts, 2*len(c.calls)+5)
+	for of, n := range c.calls {
 		if err := all.add(of, n, above[of.key]); err != nil {
+			return nil, err
+		}
+	}
+	for _, r := range c.ruled {
+		if err := all.addRuled(c.rules[r.row.ClientID], r, above[r.row.KeyID]); err != nil {
 			return nil, err
 		}
 	}
@@ -194,7 +235,7 @@ func (a amounts) plus(k modelgate.Counter, n Amount, reserved bool) error {
 // takes what they had reserved off its leases, and notes alerts. above are the
 // lineages of the keys of the charges. All transactions take the rows in the
 // same order, so that they never wait for each other in a circle.
-func (s *Store) Settle(ctx context.Context, tx *sql.Tx, instance string, c Charges, above Lineages) error {
+func (s *Store) Settle(ctx context.Context, tx *sql.Tx, instance string, c *Charges, above Lineages) error {
 	a, err := c.amounts(above)
 	if err != nil {
 		return err
@@ -207,6 +248,9 @@ func (s *Store) Settle(ctx context.Context, tx *sql.Tx, instance string, c Charg
 		return err
 	}
 	if err := s.settleLeases(ctx, tx, instance, keys, a); err != nil {
+		return err
+	}
+	if err := s.noteRuleAlerts(ctx, tx, keys, c.rules); err != nil {
 		return err
 	}
 	return s.noteAlerts(ctx, tx, a)

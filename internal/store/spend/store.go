@@ -19,6 +19,7 @@ type Store struct {
 	record func(context.Context, *sql.Tx, modelgate.ClientID, modelgate.Audit) error
 	// heartbeats tell for how long instances have been silent.
 	heartbeats heartbeats
+	rules      ruleCache
 }
 
 // NewStore is the spending in a database.

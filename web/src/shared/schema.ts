@@ -225,7 +225,7 @@ export interface paths {
          * What limits the key's calls, and how much is used
          * @description Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
          *     once, rate limits, the balance, and budgets from the organization down. A key that is bound to a sub-account sees only its own limits and
-         *     its sub-account's, in billed amounts.
+         *     its sub-account's, in billed amounts. A budget that counts each value by itself is left out.
          */
         get: operations["quota"];
         put?: never;
@@ -247,9 +247,11 @@ export interface paths {
         get: operations["budgets"];
         /**
          * Set a budget
-         * @description One for each scope, id and period. A call is refused with 402 when any of the budgets that apply to it is used up. A key
-         *     that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
-         *     of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before.
+         * @description One for each scope, id, period or window, and match. A call is refused with 402 when any of the hard budgets that apply to
+         *     it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
+         *     of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
+         *     counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
+         *     `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
          */
         put: operations["putBudget"];
         post?: never;
@@ -1171,10 +1173,10 @@ export interface components {
             unit: components["schemas"]["RateUnit"];
             period?: components["schemas"]["Period"];
             /**
-             * @description Of a rate.
+             * @description Of a budget week or total, in place of period; else of a rate.
              * @enum {string}
              */
-            window?: "second" | "minute";
+            window?: "week" | "total" | "second" | "minute";
             /** @description Of a balance the sum of its credits; of a rate what may be used in a window. */
             limit: number;
             /** @description Spent and reserved by open calls; of a rate what was drawn from the bucket, whose size is the burst. */
@@ -1184,7 +1186,7 @@ export interface components {
             needed: number;
             /**
              * Format: date-time
-             * @description End of the period; null for a balance and a rate.
+             * @description End of the period; null for a balance, a rate and the window total.
              */
             resets_at: string | null;
         };
@@ -1245,13 +1247,14 @@ export interface components {
             id?: string;
             /** @description The calls that count, where not all do. */
             match?: string;
+            mode?: components["schemas"]["BudgetMode"];
             unit: components["schemas"]["RateUnit"];
             period?: components["schemas"]["Period"];
             /**
-             * @description Of a rate.
+             * @description Of a budget week or total, in place of period; else of a rate.
              * @enum {string}
              */
-            window?: "second" | "minute";
+            window?: "week" | "total" | "second" | "minute";
             /** @description Of a balance the sum of its credits; of a rate what may be used in a window. */
             limit: number;
             /** @description Spent and reserved by open calls; of a rate what was drawn from the bucket, whose size is the burst. */
@@ -1259,7 +1262,7 @@ export interface components {
             remaining: number;
             /**
              * Format: date-time
-             * @description End of the period; null for a balance and a rate.
+             * @description End of the period; null for a balance, a rate and the window total.
              */
             resets_at: string | null;
             /**
@@ -1601,6 +1604,16 @@ export interface components {
          * @enum {string}
          */
         Period: "month" | "day";
+        /**
+         * @description In place of period: from Monday 00:00 UTC, or for ever.
+         * @enum {string}
+         */
+        BudgetWindow: "week" | "total";
+        /**
+         * @description A soft budget counts and alerts, and refuses nothing. Absent: hard.
+         * @enum {string}
+         */
+        BudgetMode: "hard" | "soft";
         Budget: {
             scope: components["schemas"]["BudgetScope"];
             /**
@@ -1608,12 +1621,12 @@ export interface components {
              * @description Absent for scope client.
              */
             id?: string;
-            period: components["schemas"]["Period"];
+            period?: components["schemas"]["Period"];
             /** Format: usd */
             limit_usd: number;
             /**
              * Format: usd
-             * @description The exact sum of the period's usage, that of the keys issued below a key included.
+             * @description The exact sum of the period's usage that counts, that of the keys issued below a key included.
              */
             spend_usd: number;
             /**
@@ -1621,6 +1634,23 @@ export interface components {
              * @enum {string}
              */
             owner?: "operator" | "organization" | "sub_account" | "reseller";
+            window?: components["schemas"]["BudgetWindow"];
+            /** @description Which calls count; absent: all. */
+            match?: string;
+            mode?: components["schemas"]["BudgetMode"];
+            /** @description Absent: 50, 80 and 100. */
+            alerts?: number[];
+            /**
+             * Format: date-time
+             * @description Only where each value is counted by itself: since when.
+             */
+            counted_since?: string;
+            /** @description Only where each value is counted by itself; the dearest 1000 of this period. `spend_usd` of the budget is the sum of all. */
+            values?: {
+                value: string;
+                /** Format: usd */
+                spend_usd: number;
+            }[];
         };
         NewBudget: {
             scope: components["schemas"]["BudgetScope"];
@@ -1629,12 +1659,18 @@ export interface components {
              * @description Of the sub-account or key; left out for scope client.
              */
             id?: string | null;
-            period: components["schemas"]["Period"];
+            period?: components["schemas"]["Period"];
             /**
              * Format: usd
              * @description At most nine decimals.
              */
             limit_usd: number;
+            window?: components["schemas"]["BudgetWindow"];
+            /** @description `model:GLOB` over the slug, or provider/model where there is none; `tag:KEY=VALUE` over the attribution, VALUE percent-encoded. `tag:KEY=*` gives each value the whole limit, and a budget of one value takes its place for that value; `tag:KEY=` is calls without the key. */
+            match?: string | null;
+            mode?: components["schemas"]["BudgetMode"];
+            /** @description Percentages of the limit; an empty list: none. Where each value is counted by itself those from 100 up. */
+            alerts?: number[] | null;
         };
         /**
          * @description State of a billing event.
@@ -2576,7 +2612,11 @@ export interface operations {
                 scope: components["schemas"]["BudgetScope"];
                 /** @description Of the sub-account or key; left out for scope client. */
                 id?: string;
-                period: components["schemas"]["Period"];
+                /** @description This or window. */
+                period?: components["schemas"]["Period"];
+                window?: components["schemas"]["BudgetWindow"];
+                /** @description As it was set. */
+                match?: string;
                 /** @description `sub_account`: the one that the sub-account's own keys have set. For keys of the organization. */
                 owner?: "sub_account";
             };

@@ -16,8 +16,17 @@ import { nameOfKey, useKeys } from "./keys";
 const firstCards = 24;
 const findable = 12;
 
-/** fill is how full a budget is. */
-const fill = (b: Budget) => (b.limit_usd > 0 ? b.spend_usd / b.limit_usd : 1);
+/** span names the time that a budget is over, in a sentence. */
+const span = (b: Budget) => (b.window === "total" ? "altogether" : `by the ${b.window ?? b.period}`);
+
+/** now names the current one. */
+const now = (b: Budget) => (b.window === "total" ? "Altogether" : b.window === "week" ? "This week" : b.period === "day" ? "Today" : "This month");
+
+/** identity tells budgets of one target apart. */
+const identity = (b: Budget) => [b.id ?? "", b.window ?? b.period, b.match ?? "", b.owner ?? ""].join(" ");
+
+/** fill is how full a budget is; where each value has the limit, how full the fullest is. */
+const fill = (b: Budget) => (b.limit_usd > 0 ? (b.values ? (b.values[0]?.spend_usd ?? 0) : b.spend_usd) / b.limit_usd : 1);
 
 export function Budgets() {
   const app = useApp();
@@ -46,12 +55,14 @@ export function Budgets() {
   const shown = (named ? budgets.data : undefined)
     ?.map((b) => ({ b, name: nameOf(b) }))
     .filter(({ b, name }) => !want || name.toLowerCase().includes(want) || b.id === want)
-    .sort((x, y) => fill(y.b) - fill(x.b) || x.name.localeCompare(y.name) || x.b.period.localeCompare(y.b.period))
+    .sort((x, y) => fill(y.b) - fill(x.b) || x.name.localeCompare(y.name) || identity(x.b).localeCompare(identity(y.b)))
     .map(({ b }) => b);
   const columns = [
     { title: "Scope", cell: () => null, text: (b: Budget) => b.scope },
     { title: "Of", cell: () => null, text: nameOf },
-    { title: "Period", cell: () => null, text: (b: Budget) => b.period },
+    { title: "Period", cell: () => null, text: (b: Budget) => b.window ?? b.period ?? "" },
+    { title: "Match", cell: () => null, text: (b: Budget) => b.match ?? "" },
+    { title: "Mode", cell: () => null, text: (b: Budget) => b.mode ?? "hard" },
     { title: "Spent", cell: () => null, text: (b: Budget) => b.spend_usd },
     { title: "Limit", cell: () => null, text: (b: Budget) => b.limit_usd },
   ];
@@ -79,7 +90,7 @@ export function Budgets() {
           return (
             list.length > 0 && (
               <Card key={scope} title={title} note={note} actions={list.length > first.length && <Button onClick={() => setWhole([...whole, scope])}>Show all {integer(list.length)}</Button>}>
-                <div className="budgets">{first.map((b) => <BudgetCard key={(b.id ?? "") + b.period} budget={b} name={nameOf(b)} fixed={!change || (portal && scope !== "key")} />)}</div>
+                <div className="budgets">{first.map((b) => <BudgetCard key={identity(b)} budget={b} name={nameOf(b)} fixed={!change || (portal && scope !== "key")} />)}</div>
               </Card>
             )
           );
@@ -94,19 +105,21 @@ export function Budgets() {
 export function BudgetCard({ budget, name, fixed }: { budget: Budget; name: string; fixed?: boolean }) {
   const [dialog, setDialog] = useState<"edit" | "remove">();
   const share = fill(budget);
+  const each = budget.values !== undefined;
   return (
     <div className="budget">
       <div className="row apart" style={{ flexWrap: "nowrap" }}>
         <span className="grow">
           {budget.scope === "sub_account" && !portal ? <Link className="cut" style={{ display: "block" }} to={"/customers/" + budget.id}>{name}</Link> : <b className={"cut" + (budget.scope === "key" ? " mono" : "")} style={{ display: "block" }}>{name}</b>}
         </span>
-        <Badge>{budget.period === "day" ? "Today" : "This month"}</Badge>
-        {!fixed && <Menu label={`Actions for the budget of ${name} by the ${budget.period}`} items={[{ label: "Change limit…", run: () => setDialog("edit") }, { label: "Remove…", danger: true, run: () => setDialog("remove") }]} />}
+        <Badge>{now(budget)}</Badge>
+        {!fixed && <Menu label={`Actions for the budget of ${name} ${span(budget)}`} items={[{ label: "Change limit…", run: () => setDialog("edit") }, { label: "Remove…", danger: true, run: () => setDialog("remove") }]} />}
       </div>
+      {budget.match && <span className="note cut mono">{budget.match}</span>}
       <span><span className="figure">{usd(budget.spend_usd)}</span> <span className="note num">of {usd(budget.limit_usd)}</span></span>
-      <Meter value={budget.spend_usd} limit={budget.limit_usd} label={`Budget of ${name} by the ${budget.period}`} />
-      <span className="note num">{share >= 1 ? <Badge tone="bad">Used up: calls are refused</Badge> : `${percent(share)} used, ${usd(budget.limit_usd - budget.spend_usd)} left`}</span>
-      {dialog === "edit" && <PutBudget scope={budget.scope} id={budget.id} period={budget.period} limit={budget.limit_usd} name={name} onClose={() => setDialog(undefined)} />}
+      <Meter value={each ? (budget.values?.[0]?.spend_usd ?? 0) : budget.spend_usd} limit={budget.limit_usd} label={`Budget of ${name} ${span(budget)}`} />
+      <span className="note num">{each ? `${integer(budget.values?.length ?? 0)} values, each with the whole limit` : share >= 1 ? <Badge tone="bad">{budget.mode === "soft" ? "Used up: soft, calls go on" : "Used up: calls are refused"}</Badge> : `${percent(share)} used, ${usd(budget.limit_usd - budget.spend_usd)} left`}</span>
+      {dialog === "edit" && <PutBudget budget={budget} scope={budget.scope} id={budget.id} name={name} onClose={() => setDialog(undefined)} />}
       {dialog === "remove" && <Remove budget={budget} name={name} onClose={() => setDialog(undefined)} />}
     </div>
   );
@@ -115,27 +128,27 @@ export function BudgetCard({ budget, name, fixed }: { budget: Budget; name: stri
 function Remove({ budget, name, onClose }: { budget: Budget; name: string; onClose: () => void }) {
   const action = useAction();
   const yes = async () => {
-    if (await action.run(async () => void (await api.DELETE("/gw/budgets", { params: { query: { scope: budget.scope, id: budget.id, period: budget.period } } })))) {
+    if (await action.run(async () => void (await api.DELETE("/gw/budgets", { params: { query: { scope: budget.scope, id: budget.id, period: budget.period, window: budget.window, match: budget.match } } })))) {
       refresh("budgets");
       onClose();
     }
   };
   return (
     <Confirm title="Remove this budget?" action="Remove" busy={action.busy} failure={action.failure} onYes={yes} onClose={onClose}>
-      <p>What {name} spends by the {budget.period} is no longer limited here. Budgets above it still hold.</p>
+      <p>What {name} spends {span(budget)} is no longer limited here. Budgets above it still hold.</p>
     </Confirm>
   );
 }
 
-/** PutBudget sets a budget; what is given is fixed. */
-export function PutBudget({ scope, id, period, limit, name, onClose }: { scope?: BudgetScope; id?: string; period?: "day" | "month"; limit?: number; name?: string; onClose: () => void }) {
+/** PutBudget sets a budget; what is given is fixed. Of one that is there the limit alone changes. */
+export function PutBudget({ budget, scope, id, name, onClose }: { budget?: Budget; scope?: BudgetScope; id?: string; name?: string; onClose: () => void }) {
   const app = useApp();
   const customers = useCustomers(!scope && !portal);
   const keys = useKeys(!scope);
   const [level, setLevel] = useState<BudgetScope>(scope ?? (portal ? "key" : "client"));
   const [target, setTarget] = useState(id ?? "");
-  const [every, setEvery] = useState(period ?? "month");
-  const [amount, setAmount] = useState(limit === undefined ? "" : String(limit));
+  const [every, setEvery] = useState<string>(budget?.window ?? budget?.period ?? "month");
+  const [amount, setAmount] = useState(budget ? String(budget.limit_usd) : "");
   const action = useAction();
   const value = Number(amount);
   const wrong = amount && !(value > 0 && value <= 1e9) ? "More than 0 and at most 1,000,000,000." : undefined;
@@ -143,7 +156,7 @@ export function PutBudget({ scope, id, period, limit, name, onClose }: { scope?:
   const options: [string, string][] = level === "key" ? live.map((k) => [k.id, `${nameOfKey(k)}${k.sub_account_id && !portal ? " · " + (app.nameOf(k.sub_account_id) ?? "") : ""}`]) : (customers.data ?? []).map((c) => [c.id, c.name]);
   const submit = async () => {
     const done = await action.run(async () => {
-      await api.PUT("/gw/budgets", { body: { scope: level, ...(level === "client" ? {} : { id: target }), period: every, limit_usd: value } });
+      await api.PUT("/gw/budgets", { body: { scope: level, ...(level === "client" ? {} : { id: target }), limit_usd: value, match: budget?.match, mode: budget?.mode, alerts: budget?.alerts, ...(every === "week" || every === "total" ? { window: every } : { period: every === "day" ? "day" : "month" }) } });
     });
     if (done) {
       refresh("budgets");
@@ -160,7 +173,7 @@ export function PutBudget({ scope, id, period, limit, name, onClose }: { scope?:
           <Field label={level === "key" ? "Key" : "Customer"}>{(ids) => <Choice {...ids} required value={target} onChange={setTarget} options={[["", "Choose…"], ...options]} />}</Field>
         )}
         <div className="formgrid">
-          <Field label="Each">{(ids) => <Choice {...ids} value={every} disabled={!!period} onChange={(v) => setEvery(v as "day" | "month")} options={[["month", "Month"], ["day", "Day"]]} />}</Field>
+          <Field label="Each">{(ids) => <Choice {...ids} value={every} disabled={!!budget} onChange={setEvery} options={[["month", "Month"], ["week", "Week"], ["day", "Day"], ["total", "Altogether"]]} />}</Field>
           <Text label="Limit" lead="$" inputMode="decimal" value={amount} required wrong={wrong} onChange={setAmount} />
         </div>
         {action.failure && <Trouble failure={action.failure} />}

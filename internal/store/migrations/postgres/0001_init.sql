@@ -280,6 +280,36 @@ CREATE TABLE rate_limit (
     PRIMARY KEY (client_id, scope, scope_id, match, unit, time_window, owner)
 );
 
+-- Budgets with counters of their own, which have the scope rule in spend and
+-- slice and number/value for a scope_id. number counts up within a client. What
+-- they count is in unit, usd: nano-USD. alerts is a JSON list of percentages, ''
+-- the usual ones. Calls from before counted_since do not count.
+CREATE TABLE rule (
+    client_id     TEXT COLLATE "C" NOT NULL,
+    number        BIGINT NOT NULL,
+    scope         TEXT COLLATE "C" NOT NULL,
+    scope_id      TEXT COLLATE "C" NOT NULL,
+    period        TEXT COLLATE "C" NOT NULL,
+    match_text    TEXT COLLATE "C" NOT NULL,
+    owner         TEXT COLLATE "C" NOT NULL,
+    unit          TEXT COLLATE "C" NOT NULL,
+    mode          TEXT COLLATE "C" NOT NULL,
+    alerts        TEXT NOT NULL,
+    amount        BIGINT NOT NULL,
+    counted_since BIGINT NOT NULL,
+    revision      BIGINT NOT NULL,
+    PRIMARY KEY (client_id, number),
+    UNIQUE (client_id, scope, scope_id, period, match_text, owner)
+);
+
+-- One row for each client. Who books rows shares it and who changes rules has it
+-- alone, so that no row is counted by a rule twice or not at all. version is that
+-- of the last change.
+CREATE TABLE rule_head (
+    client_id TEXT COLLATE "C" PRIMARY KEY CHECK (client_id <> ''),
+    version   BIGINT NOT NULL
+);
+
 CREATE TABLE balance_entry (
     id        TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
     client_id TEXT COLLATE "C" NOT NULL,
@@ -316,7 +346,8 @@ CREATE TABLE slice_holder (
     silent   BIGINT NOT NULL
 );
 
--- A row is a part of a budget that was used up, once for each period.
+-- A row is a part of a budget that was used up, once for each period; of a rule once
+-- for each period and value.
 -- claimed_until is when another instance may deliver it, the largest integer
 -- once it is delivered.
 CREATE TABLE alert (
@@ -325,19 +356,23 @@ CREATE TABLE alert (
     scope_id      TEXT COLLATE "C" NOT NULL,
     period        TEXT COLLATE "C" NOT NULL,
     period_start  BIGINT NOT NULL,
+    rule          BIGINT NOT NULL DEFAULT 0,
+    value         TEXT COLLATE "C" NOT NULL DEFAULT '',
+    match_text    TEXT NOT NULL DEFAULT '',
     percent       BIGINT NOT NULL,
     amount        BIGINT NOT NULL,
     settled       BIGINT NOT NULL,
     at            BIGINT NOT NULL,
     claimed_until BIGINT NOT NULL,
     tries         BIGINT NOT NULL,
-    PRIMARY KEY (client_id, scope, scope_id, period, period_start, percent)
+    PRIMARY KEY (client_id, scope, scope_id, period, period_start, rule, value, percent)
 );
 CREATE INDEX alert_due ON alert (claimed_until);
 
 -- A job is made by a call and has the id and the instant of its usage row.
 -- next_poll is also the lease of who polls it, pause how far it moves with
--- the next one. reserve is held of the budgets in holds while it is pending.
+-- the next one. reserve is held of the budgets in
+-- holds and rules, a JSON list of numbers, while it is pending.
 CREATE TABLE async_job (
     id               TEXT COLLATE "C" NOT NULL CHECK (id <> ''),
     client_id        TEXT COLLATE "C" NOT NULL,
@@ -354,6 +389,7 @@ CREATE TABLE async_job (
     price            TEXT NOT NULL,
     attribution      JSONB NOT NULL,
     holds            BIGINT NOT NULL,
+    rules            TEXT NOT NULL,
     quantities       TEXT NOT NULL,
     status           TEXT COLLATE "C" NOT NULL,
     reason           TEXT COLLATE "C" NOT NULL,

@@ -281,6 +281,36 @@ CREATE TABLE rate_limit (
     PRIMARY KEY (client_id, scope, scope_id, match, unit, time_window, owner)
 ) STRICT, WITHOUT ROWID;
 
+-- Budgets with counters of their own, which have the scope rule in spend and
+-- slice and number/value for a scope_id. number counts up within a client. What
+-- they count is in unit, usd: nano-USD. alerts is a JSON list of percentages, ''
+-- the usual ones. Calls from before counted_since do not count.
+CREATE TABLE rule (
+    client_id     TEXT NOT NULL,
+    number        INTEGER NOT NULL,
+    scope         TEXT NOT NULL,
+    scope_id      TEXT NOT NULL,
+    period        TEXT NOT NULL,
+    match_text    TEXT NOT NULL,
+    owner         TEXT NOT NULL,
+    unit          TEXT NOT NULL,
+    mode          TEXT NOT NULL,
+    alerts        TEXT NOT NULL,
+    amount        INTEGER NOT NULL,
+    counted_since INTEGER NOT NULL,
+    revision      INTEGER NOT NULL,
+    PRIMARY KEY (client_id, number),
+    UNIQUE (client_id, scope, scope_id, period, match_text, owner)
+) STRICT, WITHOUT ROWID;
+
+-- One row for each client. Who books rows shares it and who changes rules has it
+-- alone, so that no row is counted by a rule twice or not at all. version is that
+-- of the last change.
+CREATE TABLE rule_head (
+    client_id TEXT PRIMARY KEY CHECK (client_id <> ''),
+    version   INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE balance_entry (
     id        TEXT PRIMARY KEY CHECK (id <> ''),
     client_id TEXT NOT NULL,
@@ -317,7 +347,8 @@ CREATE TABLE slice_holder (
     silent   INTEGER NOT NULL
 ) STRICT;
 
--- A row is a part of a budget that was used up, once for each period.
+-- A row is a part of a budget that was used up, once for each period; of a rule once
+-- for each period and value.
 -- claimed_until is when another instance may deliver it, the largest integer
 -- once it is delivered.
 CREATE TABLE alert (
@@ -326,19 +357,23 @@ CREATE TABLE alert (
     scope_id      TEXT NOT NULL,
     period        TEXT NOT NULL,
     period_start  INTEGER NOT NULL,
+    rule          INTEGER NOT NULL DEFAULT 0,
+    value         TEXT NOT NULL DEFAULT '',
+    match_text    TEXT NOT NULL DEFAULT '',
     percent       INTEGER NOT NULL,
     amount        INTEGER NOT NULL,
     settled       INTEGER NOT NULL,
     at            INTEGER NOT NULL,
     claimed_until INTEGER NOT NULL,
     tries         INTEGER NOT NULL,
-    PRIMARY KEY (client_id, scope, scope_id, period, period_start, percent)
+    PRIMARY KEY (client_id, scope, scope_id, period, period_start, rule, value, percent)
 ) STRICT;
 CREATE INDEX alert_due ON alert (claimed_until);
 
 -- A job is made by a call and has the id and the instant of its usage row.
 -- next_poll is also the lease of who polls it, pause how far it moves with
--- the next one. reserve is held of the budgets in holds while it is pending.
+-- the next one. reserve is held of the budgets in
+-- holds and rules, a JSON list of numbers, while it is pending.
 CREATE TABLE async_job (
     id               TEXT NOT NULL CHECK (id <> ''),
     client_id        TEXT NOT NULL,
@@ -355,6 +390,7 @@ CREATE TABLE async_job (
     price            TEXT NOT NULL,
     attribution      TEXT NOT NULL,
     holds            INTEGER NOT NULL,
+    rules            TEXT NOT NULL,
     quantities       TEXT NOT NULL,
     status           TEXT NOT NULL,
     reason           TEXT NOT NULL,
