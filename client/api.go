@@ -874,6 +874,15 @@ type ModelPricing struct {
 	WebSearch *string `json:"web_search,omitempty"`
 }
 
+// NewAlerts defines model for NewAlerts.
+type NewAlerts struct {
+	// Secret `whsec_` and the base64 of 24 to 64 bytes; write-only.
+	Secret string `json:"secret"`
+
+	// WebhookURL https, without a user and a fragment.
+	WebhookURL string `json:"webhook_url"`
+}
+
 // NewBranding defines model for NewBranding.
 type NewBranding struct {
 	// AccentColor #RRGGBB; "" clears it, and left out or null it stays.
@@ -1816,6 +1825,9 @@ type OpenModelsParams struct {
 	Allowed *bool `form:"allowed,omitempty" json:"allowed,omitempty"`
 }
 
+// PutAlertsJSONRequestBody defines body for PutAlerts for application/json ContentType.
+type PutAlertsJSONRequestBody = NewAlerts
+
 // CheckoutJSONRequestBody defines body for Checkout for application/json ContentType.
 type CheckoutJSONRequestBody = NewCheckout
 
@@ -1919,6 +1931,42 @@ func WithRequestEditorFn(fn RequestEditorFn) ClientOption {
 
 // The interface specification for the client above.
 type ClientInterface interface {
+
+	// DeleteAlerts Have no alerts posted
+	//
+	// Corresponds with DELETE /gw/alerts (the `DeleteAlerts` operationId).
+	DeleteAlerts(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Alerts Where the organization's alerts go
+	//
+	// `null` while none is set. The secret is never shown.
+	//
+	// Corresponds with GET /gw/alerts (the `Alerts` operationId).
+	Alerts(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutAlertsWithBody Have alerts posted to a webhook
+	//
+	// Each part of a budget that is used up is posted to `webhook_url`, signed with `secret` as Standard Webhooks describes. What was used
+	// up in the current period before is posted with the next call.
+	// 503 where the gateway has no master key. Connections to addresses that are not public are refused when an alert is sent, and redirects
+	// are not followed.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /gw/alerts (the `PutAlerts` operationId).
+	PutAlertsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutAlerts Have alerts posted to a webhook
+	//
+	// Each part of a budget that is used up is posted to `webhook_url`, signed with `secret` as Standard Webhooks describes. What was used
+	// up in the current period before is posted with the next call.
+	// 503 where the gateway has no master key. Connections to addresses that are not public are refused when an alert is sent, and redirects
+	// are not followed.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /gw/alerts (the `PutAlerts` operationId).
+	PutAlerts(ctx context.Context, body PutAlertsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Jobs Asynchronous jobs, newest first
 	//
@@ -2349,6 +2397,82 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /v1/models/{author}/{model} (the `OpenModel` operationId).
 	OpenModel(ctx context.Context, author string, model string, reqEditors ...RequestEditorFn) (*http.Response, error)
+}
+
+// DeleteAlerts Have no alerts posted
+//
+// Corresponds with DELETE /gw/alerts (the `DeleteAlerts` operationId).
+func (c *Client) DeleteAlerts(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewDeleteAlertsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Alerts Where the organization's alerts go
+//
+// `null` while none is set. The secret is never shown.
+//
+// Corresponds with GET /gw/alerts (the `Alerts` operationId).
+func (c *Client) Alerts(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAlertsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutAlertsWithBody Have alerts posted to a webhook
+//
+// Each part of a budget that is used up is posted to `webhook_url`, signed with `secret` as Standard Webhooks describes. What was used
+// up in the current period before is posted with the next call.
+// 503 where the gateway has no master key. Connections to addresses that are not public are refused when an alert is sent, and redirects
+// are not followed.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /gw/alerts (the `PutAlerts` operationId).
+func (c *Client) PutAlertsWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutAlertsRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutAlerts Have alerts posted to a webhook
+//
+// Each part of a budget that is used up is posted to `webhook_url`, signed with `secret` as Standard Webhooks describes. What was used
+// up in the current period before is posted with the next call.
+// 503 where the gateway has no master key. Connections to addresses that are not public are refused when an alert is sent, and redirects
+// are not followed.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /gw/alerts (the `PutAlerts` operationId).
+func (c *Client) PutAlerts(ctx context.Context, body PutAlertsJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutAlertsRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
 }
 
 // Jobs Asynchronous jobs, newest first
@@ -3259,6 +3383,100 @@ func (c *Client) OpenModel(ctx context.Context, author string, model string, req
 		return nil, err
 	}
 	return c.Client.Do(req)
+}
+
+// NewDeleteAlertsRequest constructs an http.Request for the DeleteAlerts method
+func NewDeleteAlertsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/alerts")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAlertsRequest constructs an http.Request for the Alerts method
+func NewAlertsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/alerts")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutAlertsRequest calls the generic PutAlerts builder with application/json body
+func NewPutAlertsRequest(server string, body PutAlertsJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutAlertsRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewPutAlertsRequestWithBody constructs an http.Request for the PutAlerts method, with any body, and a specified content type
+func NewPutAlertsRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/alerts")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
 }
 
 // NewJobsRequest constructs an http.Request for the Jobs method
@@ -5897,6 +6115,46 @@ func WithBaseURL(baseURL string) ClientOption {
 // ClientWithResponsesInterface is the interface specification for the client with responses above.
 type ClientWithResponsesInterface interface {
 
+	// DeleteAlertsWithResponse Have no alerts posted
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /gw/alerts (the `DeleteAlerts` operationId).
+	DeleteAlertsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*DeleteAlertsResponse, error)
+
+	// AlertsWithResponse Where the organization's alerts go
+	//
+	// `null` while none is set. The secret is never shown.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/alerts (the `Alerts` operationId).
+	AlertsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*AlertsResponse, error)
+
+	// PutAlertsWithBodyWithResponse Have alerts posted to a webhook
+	//
+	// Each part of a budget that is used up is posted to `webhook_url`, signed with `secret` as Standard Webhooks describes. What was used
+	// up in the current period before is posted with the next call.
+	// 503 where the gateway has no master key. Connections to addresses that are not public are refused when an alert is sent, and redirects
+	// are not followed.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /gw/alerts (the `PutAlerts` operationId).
+	PutAlertsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutAlertsResponse, error)
+
+	// PutAlertsWithResponse Have alerts posted to a webhook
+	//
+	// Each part of a budget that is used up is posted to `webhook_url`, signed with `secret` as Standard Webhooks describes. What was used
+	// up in the current period before is posted with the next call.
+	// 503 where the gateway has no master key. Connections to addresses that are not public are refused when an alert is sent, and redirects
+	// are not followed.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /gw/alerts (the `PutAlerts` operationId).
+	PutAlertsWithResponse(ctx context.Context, body PutAlertsJSONRequestBody, reqEditors ...RequestEditorFn) (*PutAlertsResponse, error)
+
 	// JobsWithResponse Asynchronous jobs, newest first
 	//
 	// What this instance has answered before the request is among them.
@@ -6382,6 +6640,71 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /v1/models/{author}/{model} (the `OpenModel` operationId).
 	OpenModelWithResponse(ctx context.Context, author string, model string, reqEditors ...RequestEditorFn) (*OpenModelResponse, error)
+}
+
+type DeleteAlertsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r DeleteAlertsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r DeleteAlertsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type AlertsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *interface{}
+}
+
+// Status returns HTTPResponse.Status
+func (r AlertsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AlertsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type PutAlertsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r PutAlertsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutAlertsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
 }
 
 type JobsResponse struct {
@@ -7250,6 +7573,70 @@ func (r OpenModelResponse) StatusCode() int {
 	return 0
 }
 
+// DeleteAlertsWithResponse Have no alerts posted
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /gw/alerts (the `DeleteAlerts` operationId).
+func (c *ClientWithResponses) DeleteAlertsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*DeleteAlertsResponse, error) {
+	rsp, err := c.DeleteAlerts(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseDeleteAlertsResponse(rsp)
+}
+
+// AlertsWithResponse Where the organization's alerts go
+//
+// `null` while none is set. The secret is never shown.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/alerts (the `Alerts` operationId).
+func (c *ClientWithResponses) AlertsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*AlertsResponse, error) {
+	rsp, err := c.Alerts(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAlertsResponse(rsp)
+}
+
+// PutAlertsWithBodyWithResponse Have alerts posted to a webhook
+//
+// Each part of a budget that is used up is posted to `webhook_url`, signed with `secret` as Standard Webhooks describes. What was used
+// up in the current period before is posted with the next call.
+// 503 where the gateway has no master key. Connections to addresses that are not public are refused when an alert is sent, and redirects
+// are not followed.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /gw/alerts (the `PutAlerts` operationId).
+func (c *ClientWithResponses) PutAlertsWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutAlertsResponse, error) {
+	rsp, err := c.PutAlertsWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutAlertsResponse(rsp)
+}
+
+// PutAlertsWithResponse Have alerts posted to a webhook
+//
+// Each part of a budget that is used up is posted to `webhook_url`, signed with `secret` as Standard Webhooks describes. What was used
+// up in the current period before is posted with the next call.
+// 503 where the gateway has no master key. Connections to addresses that are not public are refused when an alert is sent, and redirects
+// are not followed.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /gw/alerts (the `PutAlerts` operationId).
+func (c *ClientWithResponses) PutAlertsWithResponse(ctx context.Context, body PutAlertsJSONRequestBody, reqEditors ...RequestEditorFn) (*PutAlertsResponse, error) {
+	rsp, err := c.PutAlerts(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutAlertsResponse(rsp)
+}
+
 // JobsWithResponse Asynchronous jobs, newest first
 //
 // What this instance has answered before the request is among them.
@@ -8022,6 +8409,64 @@ func (c *ClientWithResponses) OpenModelWithResponse(ctx context.Context, author 
 		return nil, err
 	}
 	return ParseOpenModelResponse(rsp)
+}
+
+// ParseDeleteAlertsResponse parses an HTTP response from a DeleteAlertsWithResponse call
+func ParseDeleteAlertsResponse(rsp *http.Response) (*DeleteAlertsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &DeleteAlertsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseAlertsResponse parses an HTTP response from a AlertsWithResponse call
+func ParseAlertsResponse(rsp *http.Response) (*AlertsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AlertsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest interface{}
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePutAlertsResponse parses an HTTP response from a PutAlertsWithResponse call
+func ParsePutAlertsResponse(rsp *http.Response) (*PutAlertsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutAlertsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
 }
 
 // ParseJobsResponse parses an HTTP response from a JobsWithResponse call

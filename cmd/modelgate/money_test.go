@@ -1,10 +1,17 @@
 package main
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -257,5 +264,61 @@ func TestAlertsOfAServer(t *testing.T) {
 	g.Stop()
 	if n := strings.Count(g.Log(), `msg="budget used up"`); n != 3 || len(got) != 0 {
 		t.Errorf("%d lines in the log and %d webhooks more, want 3 and none", n, len(got))
+	}
+}
+
+// An organization's alerts reach its own webhook over TLS, signed with its own
+// secret, and the operator's as before.
+func TestAlertsReachAnOrganization(t *testing.T) {
+	t.Parallel()
+	const key = "0123456789abcdef0123456789abcdef"
+	got := make(chan string, 8)
+	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		mac := hmac.New(sha256.New, []byte(key))
+		fmt.Fprintf(mac, "%s.%s.%s", r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Timestamp"), body)
+		if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); err != nil || r.Header.Get("Webhook-Signature") != want {
+			t.Errorf("signature %s, want %s, %v", r.Header.Get("Webhook-Signature"), want, err)
+		}
+		got <- string(body)
+		w.WriteHeader(http.StatusNoContent)
+	}))
+	t.Cleanup(hook.Close)
+	ca := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: hook.Certificate().Raw}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := testkit.StartGateway(t, testkit.GatewayOptions{
+		More: "master_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=\nalerts: {allow_private: true}\n",
+		Env:  []string{"SSL_CERT_FILE=" + ca},
+	})
+	secret, _ := g.NewKey(g.NewClient("acme"))
+	b := &bench{g, secret}
+	put := func(path, body string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, g.URL+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+secret)
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil || resp.StatusCode != http.StatusNoContent {
+			t.Fatalf("PUT %s: %v, %v", path, resp, err)
+		}
+		resp.Body.Close()
+	}
+	put("/gw/alerts", fmt.Sprintf(`{"webhook_url":%q,"secret":"whsec_%s"}`, hook.URL+"/alerts", base64.StdEncoding.EncodeToString([]byte(key))))
+	put("/gw/budgets", `{"scope":"client","period":"month","limit_usd":0.0003}`)
+	b.post(t, "/v1/chat/completions", aChat) // 67 percent
+	select {
+	case body := <-got:
+		if !strings.Contains(body, `"type":"budget.alert"`) || !strings.Contains(body, `"percent":50`) {
+			t.Errorf("alert %s", body)
+		}
+	case <-time.After(time.Minute):
+		t.Fatalf("no alert\n%s", g.Log())
+	}
+	if n := strings.Count(g.Log(), `msg="budget used up"`); n != 1 {
+		t.Errorf("the operator's log has %d lines", n)
 	}
 }

@@ -337,7 +337,7 @@ func (r *reserveRequest) first(asking []*counterLease, answers []modelgate.Held)
 // refused is the refusal of a budget of which so much is left.
 func (r *reserveRequest) refused(b *modelgate.Budget, left modelgate.Nano) error {
 	r.enforcer.Log.Debug("budget refuses a call", "client_id", r.caller.ClientID, "key_id", r.caller.KeyID, "scope", b.Level, "id", b.ID,
-		"period", b.Period, "match", b.Match.String(), "limit_usd", b.Limit, "left_usd", left, "reserve_usd", r.amount)
+		"period", b.Period, "limit_usd", b.Limit, "left_usd", left, "reserve_usd", r.amount, "match", b.Match.String())
 	return r.caller.Refuse(b, b.Limit-left, r.amount, r.at)
 }
 

@@ -12,7 +12,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/focus"
-	"modelgate/internal/selfservice"
+	"modelgate/internal/focus/source"
 	"modelgate/internal/server"
 )
 
@@ -65,7 +65,7 @@ func (f *focusFlags) export(op *operation) error {
 	}
 	err = writeBeside(f.out, func(w io.Writer) error {
 		for i, c := range clients {
-			e, err := selfservice.NewFocusExport(op.ctx, op.db, server.FocusNames(op.cfg), catalog, c.ID, "")
+			e, err := source.Export(op.ctx, op.db, server.FocusNames(op.cfg), catalog, c.ID, "")
 			if err != nil {
 				return err
 			}

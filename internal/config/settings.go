@@ -315,7 +315,8 @@ type Evidence struct {
 	PreviousSigningKeys []Secret `yaml:"previous_signing_keys"`
 }
 
-// Alerts is whom to tell about budgets.
+// Alerts is whom to tell about budgets. An organization sets a webhook of its own
+// with PUT /gw/alerts.
 type Alerts struct {
 	// Address that gets a POST for each alert, http or https. Empty means
 	// none.
@@ -324,6 +325,11 @@ type Alerts struct {
 	// Key of the signature in the header webhook-signature (Standard
 	// Webhooks): `whsec_` and base64, or any text. Needed with webhook_url.
 	Secret Secret `yaml:"secret"`
+
+	// Organizations may send their own alerts to loopback, private and
+	// link-local addresses. Leave it off unless every organization is yours:
+	// with it, whoever holds keys:manage reaches servers inside your network.
+	AllowPrivate bool `yaml:"allow_private"`
 }
 
 // Processor is the payment processor.

@@ -557,6 +557,22 @@ func TestMetadataServicesAreRefused(t *testing.T) {
 	}
 }
 
+func TestPrivateAddressesAreRefused(t *testing.T) {
+	t.Parallel()
+	for address, refused := range map[string]bool{
+		"93.184.216.34:443": false, "[2606:2800:220:1::1]:443": false, "[::ffff:93.184.216.34]:443": false, "172.32.0.1:443": false,
+		"127.0.0.1:443": true, "10.1.2.3:443": true, "172.16.0.1:443": true, "192.168.1.1:443": true, "169.254.169.254:443": true,
+		"169.254.1.1:443": true, "100.64.0.1:443": true, "0.0.0.0:443": true, "0.1.2.3:443": true, "255.255.255.255:443": true, "224.0.0.1:443": true,
+		"192.0.0.8:443": true, "198.18.0.1:443": true, "[::]:443": true, "[::1]:443": true, "[fe80::1%eth0]:443": true, "[fc00::1]:443": true,
+		"[fec0::1]:443": true, "[::ffff:10.0.0.1]:443": true, "[::10.0.0.1]:443": true, "[64:ff9b::a00:1]:443": true, "[2002:a00:1::]:443": true,
+		"[2001:0:a00:1::]:443": true, "localhost:443": true,
+	} {
+		if err := RefusePrivate("tcp", address, nil); (err != nil) != refused {
+			t.Errorf("connecting to %s: %v, want refused %v", address, err, refused)
+		}
+	}
+}
+
 // caFile is a server's certificate as a ca_file.
 func caFile(t testing.TB, server *httptest.Server) string {
 	t.Helper()

@@ -8,11 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"os"
-	"strings"
-	"syscall"
 	"time"
 
 	"modelgate/internal/provider/http1"
@@ -87,37 +84,4 @@ func TLSConfig(caFile string) (*tls.Config, error) {
 	}
 	config.RootCAs = pool
 	return config, nil
-}
-
-// RefuseMetadata is the Control of a net.Dialer: called with the resolved
-// address before each connection, it refuses those of cloud metadata services.
-func RefuseMetadata(_, address string, _ syscall.RawConn) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return err
-	}
-	if forbiddenHost(host) {
-		return errMetadata
-	}
-	return nil
-}
-
-// forbiddenHost reports whether a name or address is that of a metadata
-// service of AWS, Google Cloud, Azure, Oracle or Alibaba, or of a container
-// credential endpoint.
-func forbiddenHost(host string) bool {
-	host = strings.TrimSuffix(strings.ToLower(host), ".")
-	if host == "metadata.google.internal" || host == "metadata.goog" || host == "instance-data" {
-		return true
-	}
-	ip, err := netip.ParseAddr(host)
-	if err != nil {
-		return false
-	}
-	switch ip.WithZone("").Unmap().String() {
-	case "169.254.169.254", "169.254.170.2", "169.254.170.23", "100.100.100.200",
-		"fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254":
-		return true
-	}
-	return false
 }

@@ -1,7 +1,6 @@
 package selfservice
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -11,8 +10,8 @@ import (
 
 	"modelgate"
 	"modelgate/internal/focus"
+	"modelgate/internal/focus/source"
 	"modelgate/internal/httpx"
-	"modelgate/internal/store"
 )
 
 const (
@@ -21,15 +20,6 @@ const (
 	// focusPatience bounds the time that a file takes.
 	focusPatience = 30 * time.Minute
 )
-
-// Focus is how FOCUS files name things.
-type Focus struct {
-	Issuer        string            // of invoices; "" is the product's name
-	ProviderNames map[string]string // by the provider's name; others keep theirs
-}
-
-// provider is how files call a provider.
-func (f Focus) provider(name string) string { return cmp.Or(f.ProviderNames[name], name) }
 
 // focusQuery is the query of GET /gw/focus.
 type focusQuery struct {
@@ -97,7 +87,7 @@ func (a *API) focus(_ context.Context, x *exchange) error {
 	if err != nil {
 		return err
 	}
-	export, err := NewFocusExport(ctx, a.Store, a.Focus, a.Catalog(), x.ClientID, q.subAccount)
+	export, err := source.Export(ctx, a.Store, a.Focus, a.Catalog(), x.ClientID, q.subAccount)
 	if err != nil {
 		return err
 	}
@@ -141,45 +131,4 @@ func (a *API) checkFocus(ctx context.Context, x *exchange, q *focusQuery) (final
 		}
 	}
 	return final, nil
-}
-
-// NewFocusExport is a file about an organization, or about one of its
-// sub-accounts, without its window and its view. Errors: not_found.
-func NewFocusExport(ctx context.Context, db *store.DB, names Focus, catalog *modelgate.Catalog, client modelgate.ClientID, sub modelgate.SubAccountID) (*focus.Export, error) {
-	e := &focus.Export{
-		OrganizationID: string(client), Issuer: cmp.Or(names.Issuer, "Modelgate"), Accounts: make(map[modelgate.SubAccountID]focus.Account),
-		Provider: names.provider,
-		Model: func(slug string) string {
-			if m := catalog.Find(slug); m != nil {
-				return m.DisplayName
-			}
-			return ""
-		},
-		Rows: func(ctx context.Context, from, to time.Time, visit func(*modelgate.UsageRow) error) error {
-			return db.UsageSpan(ctx, client, sub, from, to, visit)
-		},
-	}
-	organization, err := db.Client(ctx, client)
-	if err != nil {
-		return nil, err
-	}
-	e.Organization = organization.Name
-	accounts, err := db.SubAccounts(ctx, client)
-	if err != nil {
-		return nil, err
-	}
-	found := sub == ""
-	for _, s := range accounts {
-		e.Accounts[s.ID] = focus.Account{Name: s.Name, Markup: s.Markup}
-		found = found || s.ID == sub
-	}
-	if !found {
-		return nil, modelgate.Errorf(modelgate.NotFound, "sub-account not found")
-	}
-	brand, err := db.Branding(ctx, client)
-	if err != nil && modelgate.KindOf(err) != modelgate.NotFound {
-		return nil, err
-	}
-	e.Brand = brand.ProductName
-	return e, nil
 }

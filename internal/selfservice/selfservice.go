@@ -13,6 +13,7 @@ import (
 	"modelgate"
 	"modelgate/internal/auth"
 	"modelgate/internal/evidence"
+	"modelgate/internal/focus/source"
 	"modelgate/internal/httpx"
 	"modelgate/internal/processor"
 	"modelgate/internal/ratelimit"
@@ -53,7 +54,7 @@ type Options struct {
 	// offers no payments.
 	Checkout Checkout
 	// Focus is how FOCUS files name things; the zero value is all defaults.
-	Focus Focus
+	Focus source.Names
 }
 
 // API serves the endpoints. Safe for concurrent use.

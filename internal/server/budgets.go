@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"net"
+	"net/http"
 	"slices"
 	"strconv"
 	"time"
@@ -9,6 +11,8 @@ import (
 	"modelgate"
 	"modelgate/internal/budget"
 	"modelgate/internal/config"
+	"modelgate/internal/provider"
+	"modelgate/internal/selfservice"
 	"modelgate/internal/store"
 	"modelgate/internal/worker"
 )
@@ -70,6 +74,23 @@ func (s *Server) newAlerter(cfg *config.Config) *worker.Alerter {
 	alerts := s.metrics.outcomes("modelgate_budget_alerts_total", "Budgets of which a part was used up, once for each period.", "percent", "50", "80", "100")
 	return &worker.Alerter{
 		Ledger: s.db, Log: s.log, Count: func(percent int) { alerts.WithLabelValues(strconv.Itoa(percent)).Inc() },
-		URL: cfg.Alerts.WebhookURL, Secret: cfg.Alerts.Secret.Reveal(),
+		URL: cfg.Alerts.WebhookURL, Secret: cfg.Alerts.Secret.Reveal(), Public: newPublicClient(cfg),
+		Unseal: func(of modelgate.ClientID, sealed []byte) ([]byte, error) {
+			return s.master.Open(selfservice.AlertsPlace(of), sealed)
+		},
+	}
+}
+
+// newPublicClient posts to addresses that organizations choose. It asks no
+// proxy, which would connect in its place.
+func newPublicClient(cfg *config.Config) *http.Client {
+	guard := provider.RefusePrivate
+	if cfg.Alerts.AllowPrivate {
+		guard = provider.RefuseMetadata
+	}
+	const dial = 5 * time.Second
+	return &http.Client{
+		Transport:     &http.Transport{DialContext: (&net.Dialer{Timeout: dial, Control: guard}).DialContext, DisableKeepAlives: true},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
 }

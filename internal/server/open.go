@@ -11,8 +11,8 @@ import (
 
 	"modelgate"
 	"modelgate/internal/config"
+	"modelgate/internal/focus/source"
 	"modelgate/internal/secrets"
-	"modelgate/internal/selfservice"
 	"modelgate/internal/store"
 )
 
@@ -90,6 +90,6 @@ func Audit(actor modelgate.Actor, action string) modelgate.Audit {
 }
 
 // FocusNames is how FOCUS files name things by a configuration.
-func FocusNames(cfg *config.Config) selfservice.Focus {
-	return selfservice.Focus{Issuer: cfg.Focus.IssuerName, ProviderNames: cfg.Focus.ProviderNames}
+func FocusNames(cfg *config.Config) source.Names {
+	return source.Names{Issuer: cfg.Focus.IssuerName, ProviderNames: cfg.Focus.ProviderNames}
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -491,7 +492,7 @@ func TestAlerts(t *testing.T) {
 		client := createClient(t, db, 1)
 		putBudget(t, db, client, 3001)
 		claim := func() (out []int) {
-			list, err := db.ClaimAlerts(ctx, 10, time.Minute)
+			list, err := db.ClaimAlerts(ctx, spend.Operator, 10, 10, time.Minute)
 			must(t, err)
 			slices.SortFunc(list, func(a, b spend.Alert) int { return cmp.Compare(a.Percent, b.Percent) })
 			for _, a := range list {
@@ -530,7 +531,7 @@ func TestAlertsOfALoweredLimit(t *testing.T) {
 		}
 		claim := func() (out []string) {
 			t.Helper()
-			list, err := db.ClaimAlerts(ctx, 10, time.Minute)
+			list, err := db.ClaimAlerts(ctx, spend.Operator, 10, 10, time.Minute)
 			must(t, err)
 			for _, a := range list {
 				out = append(out, fmt.Sprintf("%s %s %d%% of %d", a.Level, a.Period, a.Percent, a.Limit))
@@ -565,6 +566,60 @@ func TestAlertsOfALoweredLimit(t *testing.T) {
 	})
 }
 
+// An organization is told of what is used up while it has a target, besides the
+// operator, and few of its alerts are taken at once.
+func TestAlertsOfAnOrganization(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		client, other := createClient(t, db, 1), createClient(t, db, 2)
+		putBudget(t, db, client, 4000)
+		putBudget(t, db, other, 1000)
+		claim := func(to spend.Audience, share int) (out []string) {
+			t.Helper()
+			list, err := db.ClaimAlerts(ctx, to, 10, share, time.Minute)
+			must(t, err)
+			for _, a := range list {
+				if a.Audience != to {
+					t.Errorf("an alert for the %s is for the %s", to, a.Audience)
+				}
+				out = append(out, fmt.Sprint(a.ClientID == client, a.Percent))
+				must(t, db.FinishAlert(ctx, a))
+			}
+			slices.Sort(out)
+			return out
+		}
+		want := func(got []string, want ...string) {
+			t.Helper()
+			if !slices.Equal(got, want) {
+				t.Errorf("alerts %v, want %v", got, want)
+			}
+		}
+		must(t, db.PutAlertTarget(ctx, other, spend.AlertTarget{URL: "https://b.example", KeyID: "k", Secret: []byte("s")}, audit("alerts.put")))
+		book(t, db, "i", row(client, 1), row(client, 2), row(other, 3)) // each costs 1000
+		want(claim(spend.Operator, 10), "false 100", "false 50", "false 80", "true 50")
+		want(claim(spend.Organization, 2), "false 50", "false 80")
+		want(claim(spend.Organization, 2), "false 100")
+
+		target := spend.AlertTarget{URL: "https://a.example/hook", KeyID: "k", Secret: []byte("sealed")}
+		must(t, db.PutAlertTarget(ctx, client, target, audit("alerts.put")))
+		if got, err := db.AlertTarget(ctx, client); err != nil || !reflect.DeepEqual(got, target) {
+			t.Errorf("the target is %+v, %v", got, err)
+		}
+		want(claim(spend.Organization, 10)) // nothing is booked
+		book(t, db, "i", row(client, 4), row(client, 5))
+		must(t, db.DeleteAlertTarget(ctx, client, audit("alerts.delete")))
+		want(claim(spend.Organization, 10), "true 100", "true 50", "true 80") // also what was used up before
+		if _, err := db.AlertTarget(ctx, client); modelgate.KindOf(err) != modelgate.NotFound {
+			t.Errorf("after its removal: %v", err)
+		}
+		must(t, db.DeleteAlertTarget(ctx, client, audit("alerts.delete"))) // again: nothing happens
+		if counts, err := db.CountSecrets(ctx); err != nil || len(counts) != 1 || counts[0].Count != 1 {
+			t.Errorf("secrets that are left: %v, %v", counts, err)
+		}
+	})
+}
+
 // An alert that was claimed and not finished comes again, to one claimer.
 func TestAlertsComeAgain(t *testing.T) {
 	t.Parallel()
@@ -574,7 +629,7 @@ func TestAlertsComeAgain(t *testing.T) {
 		book(t, db, "i", row(client, 1))
 		claim := func(want int) {
 			t.Helper()
-			list, err := db.ClaimAlerts(t.Context(), 10, time.Minute)
+			list, err := db.ClaimAlerts(t.Context(), spend.Operator, 10, 10, time.Minute)
 			must(t, err)
 			if len(list) != want {
 				t.Errorf("%d alerts, want %d", len(list), want)

@@ -242,7 +242,7 @@ func TestRuleAlerts(t *testing.T) {
 			r.At, r.Attribution = noon, map[string]string{"team": "a"}
 			book(t, db, "i", r)
 		}
-		alerts, err := db.ClaimAlerts(t.Context(), 10, time.Minute)
+		alerts, err := db.ClaimAlerts(t.Context(), spend.Operator, 10, 10, time.Minute)
 		must(t, err)
 		var got []string
 		for _, a := range alerts {
@@ -257,12 +257,12 @@ func TestRuleAlerts(t *testing.T) {
 		// Nothing is left to tell, until a limit comes down.
 		own.Limit, own.Alerts = 3001, []int{40, 120, 200}
 		putRule(t, db, client, own)
-		if alerts, err = db.ClaimAlerts(t.Context(), 10, time.Hour); err != nil || len(alerts) != 0 {
+		if alerts, err = db.ClaimAlerts(t.Context(), spend.Operator, 10, 10, time.Hour); err != nil || len(alerts) != 0 {
 			t.Errorf("told again: %+v, %v", alerts, err)
 		}
 		own.Limit = 1500
 		putRule(t, db, client, own)
-		if alerts, err = db.ClaimAlerts(t.Context(), 10, time.Hour); err != nil || len(alerts) != 1 || alerts[0].Percent != 200 {
+		if alerts, err = db.ClaimAlerts(t.Context(), spend.Operator, 10, 10, time.Hour); err != nil || len(alerts) != 1 || alerts[0].Percent != 200 {
 			t.Errorf("after the limit came down: %+v, %v", alerts, err)
 		}
 	})

@@ -29,16 +29,32 @@ type alerts struct {
 	mu       sync.Mutex
 	open     []spend.Alert
 	finished []spend.Alert
-	lost     error // what FinishAlert fails with
+	lost     error                         // what FinishAlert fails with
+	targets  map[modelgate.ClientID]string // where organizations want theirs
 }
 
-func (a *alerts) ClaimAlerts(context.Context, int, time.Duration) ([]spend.Alert, error) {
+func (a *alerts) ClaimAlerts(_ context.Context, to spend.Audience, most, mostOfClient int, _ time.Duration) ([]spend.Alert, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	var out []spend.Alert
+	of := map[modelgate.ClientID]int{}
 	for i := range a.open {
-		a.open[i].Tries++
+		o := &a.open[i]
+		if o.Audience != to || len(out) == most || of[o.ClientID] == mostOfClient {
+			continue
+		}
+		o.Tries++
+		of[o.ClientID]++
+		out = append(out, *o)
 	}
-	return slices.Clone(a.open), nil
+	return out, nil
+}
+
+func (a *alerts) AlertTarget(_ context.Context, client modelgate.ClientID) (spend.AlertTarget, error) {
+	if url, ok := a.targets[client]; ok {
+		return spend.AlertTarget{URL: url, Secret: []byte("sealed " + client)}, nil
+	}
+	return spend.AlertTarget{}, modelgate.Errorf(modelgate.NotFound, "no webhook is set for alerts")
 }
 
 func (a *alerts) FinishAlert(_ context.Context, done spend.Alert) error {
@@ -48,7 +64,7 @@ func (a *alerts) FinishAlert(_ context.Context, done spend.Alert) error {
 		return a.lost
 	}
 	a.finished = append(a.finished, done)
-	a.open = slices.DeleteFunc(a.open, func(o spend.Alert) bool { return alertID(&o) == alertID(&done) })
+	a.open = slices.DeleteFunc(a.open, func(o spend.Alert) bool { return o.Audience == done.Audience && alertID(&o) == alertID(&done) })
 	return nil
 }
 
@@ -84,7 +100,7 @@ var alertDay = time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC)
 
 func alertOf(percent int) spend.Alert {
 	return spend.Alert{
-		ClientID: "c", Level: modelgate.LevelKey, ID: "k", Period: modelgate.Day, Start: alertDay, Percent: percent,
+		Audience: spend.Operator, ClientID: "c", Level: modelgate.LevelKey, ID: "k", Period: modelgate.Day, Start: alertDay, Percent: percent,
 		Limit: 10 * modelgate.USD, Spend: modelgate.Nano(percent) * modelgate.USD / 10, At: alertDay.Add(12 * time.Hour),
 	}
 }
@@ -134,7 +150,7 @@ func TestAlertsAreToldOnce(t *testing.T) {
 // queue hands each alert out once.
 type queue struct{ alerts }
 
-func (q *queue) ClaimAlerts(_ context.Context, most int, _ time.Duration) ([]spend.Alert, error) {
+func (q *queue) ClaimAlerts(_ context.Context, _ spend.Audience, most, _ int, _ time.Duration) ([]spend.Alert, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	out := slices.Clone(q.open[:min(most, len(q.open))])
@@ -237,6 +253,47 @@ func TestAlertOfAClient(t *testing.T) {
 	d := r.got[0]
 	if want := "v1," + hmacOf("plain", d.header.Get("Webhook-Id")+"."+d.header.Get("Webhook-Timestamp")+"."+d.body); d.header.Get("Webhook-Signature") != want {
 		t.Errorf("signature %s, want %s", d.header.Get("Webhook-Signature"), want)
+	}
+}
+
+// Organizations are told at their own addresses with their own secrets, side by
+// side: one that does not answer holds up nobody else, and its other alerts
+// wait. The operator's log does not repeat what it says of its own.
+func TestAlertsOfOrganizations(t *testing.T) {
+	t.Parallel()
+	good, bad := newReceiver(t, 204), newReceiver(t, 503)
+	ledger := &alerts{targets: map[modelgate.ClientID]string{"good": good.URL, "bad": bad.URL}}
+	for _, client := range []modelgate.ClientID{"good", "bad", "none"} {
+		for i := range organizationShare + 1 {
+			alert := alertOf(50)
+			alert.Audience, alert.ClientID, alert.ID = spend.Organization, client, fmt.Sprint(i)
+			ledger.open = append(ledger.open, alert)
+		}
+	}
+	a, log, counts := newAlerter(ledger, "http://127.0.0.1:1")
+	a.Unseal = func(of modelgate.ClientID, sealed []byte) ([]byte, error) {
+		if string(sealed) != "sealed "+string(of) {
+			return nil, fmt.Errorf("unsealing %q of %s", sealed, of)
+		}
+		return []byte("key of " + of), nil
+	}
+	for range 2 {
+		if err := a.deliverToOrganizations(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(good.got) != organizationShare+1 || len(bad.got) != 2 || len(ledger.finished) != 2*(organizationShare+1) || len(counts) != 0 || log.Len() != 0 {
+		t.Errorf("%d and %d webhooks, %d finished, counts %v, log:\n%s", len(good.got), len(bad.got), len(ledger.finished), counts, log)
+	}
+	d := good.got[0]
+	if want := "v1," + hmacOf("key of good", d.header.Get("Webhook-Id")+"."+d.header.Get("Webhook-Timestamp")+"."+d.body); d.header.Get("Webhook-Signature") != want {
+		t.Errorf("signature %s, want %s", d.header.Get("Webhook-Signature"), want)
+	}
+	for i := range ledger.open {
+		ledger.open[i].Tries = alertTries - 1
+	}
+	if err := a.deliverToOrganizations(t.Context()); err != nil || !strings.Contains(log.String(), "the alert of an organization is given up") {
+		t.Errorf("after the last try: %v, log:\n%s", err, log)
 	}
 }
 

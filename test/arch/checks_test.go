@@ -31,7 +31,7 @@ func TestImportRules(t *testing.T) {
 		{"internal/server", "modelgate/internal/config", ""},
 		{"internal/store", "modelgate/internal/spool", "internal/store (floor 2) imports internal/spool (floor 2)"},
 		{"internal/store", "modelgate/internal/gateway", "(floor 4)"},
-		{"internal/worker", "modelgate/internal/selfservice", "internal/worker (floor 3) imports internal/selfservice (floor 3)"},
+		{"internal/worker", "modelgate/internal/selfservice", "internal/worker (floor 3) imports internal/selfservice (floor 4)"},
 		{"internal/provider", "github.com/aws/aws-sdk-go-v2/aws", "is for internal/cloud"},
 		{"internal/gateway", "modelgate/internal/cloud", "is for internal/server"},
 		{"internal/gateway", "modelgate/internal/config", "is for internal/cli and internal/server"},

@@ -74,18 +74,19 @@ var floor = map[string]int{
 	"internal/http1server": 2,
 	"internal/terminal":    2,
 
-	"internal/jobs":        3,
-	"internal/selfservice": 3,
-	"internal/dashboard":   3,
-	"internal/worker":      3,
-	"internal/simulator":   3,
+	"internal/jobs":         3,
+	"internal/focus/source": 3,
+	"internal/dashboard":    3,
+	"internal/worker":       3,
+	"internal/simulator":    3,
 
 	"internal/signing": 3,
 
 	// The vendors' libraries are here, and nowhere on the way of a call.
 	"internal/cloud": 3,
 
-	"internal/gateway": 4,
+	"internal/gateway":     4,
+	"internal/selfservice": 4,
 
 	"internal/server": 5,
 

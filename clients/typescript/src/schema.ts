@@ -297,6 +297,34 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/gw/alerts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where the organization's alerts go
+         * @description `null` while none is set. The secret is never shown.
+         */
+        get: operations["alerts"];
+        /**
+         * Have alerts posted to a webhook
+         * @description Each part of a budget that is used up is posted to `webhook_url`, signed with `secret` as Standard Webhooks describes. What was used
+         *     up in the current period before is posted with the next call.
+         *     503 where the gateway has no master key. Connections to addresses that are not public are refused when an alert is sent, and redirects
+         *     are not followed.
+         */
+        put: operations["putAlerts"];
+        post?: never;
+        /** Have no alerts posted */
+        delete: operations["deleteAlerts"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/gw/processor/config": {
         parameters: {
             query?: never;
@@ -1682,6 +1710,15 @@ export interface components {
             sub_account_id: string;
             stripe_customer_id: string;
         };
+        Alerts: {
+            webhook_url: string;
+        };
+        NewAlerts: {
+            /** @description https, without a user and a fragment. */
+            webhook_url: string;
+            /** @description `whsec_` and the base64 of 24 to 64 bytes; write-only. */
+            secret: string;
+        };
         ProcessorConfig: {
             /** @description Whether usage of mapped sub-accounts is queued. */
             enabled: boolean;
@@ -2682,6 +2719,58 @@ export interface operations {
                 /** @description `sub_account`: the one that the sub-account's own keys have set. For keys of the organization. */
                 owner?: "sub_account";
             };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    alerts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The webhook. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Alerts"] | null;
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    putAlerts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewAlerts"];
+            };
+        };
+        responses: {
+            204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    deleteAlerts: {
+        parameters: {
+            query?: never;
             header?: never;
             path?: never;
             cookie?: never;

@@ -12,9 +12,21 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
+// Audience is who is told about a budget.
+type Audience string
+
+// Operator is told about every budget, Organization about its own if it has an
+// AlertTarget when the part is used up.
+const (
+	Operator     Audience = "operator"
+	Organization Audience = "organization"
+)
+
 // Alert says that a part of a budget is used up. There is one for each
-// budget, period, value and part, whatever restarts and however many instances run.
+// audience, budget, period, value and part, whatever restarts and however many
+// instances run.
 type Alert struct {
+	Audience Audience
 	ClientID modelgate.ClientID
 	Level    modelgate.Level
 	ID       string
@@ -31,7 +43,7 @@ type Alert struct {
 }
 
 // alertColumns are in the order of scanAlert.
-const alertColumns = `client_id, scope, scope_id, period, period_start, percent, amount, settled, at, tries, rule, value, match_text`
+const alertColumns = `audience, client_id, scope, scope_id, period, period_start, percent, amount, settled, at, tries, rule, value, match_text`
 
 // alertInsert notes what has been passed of the budgets of some targets ($4 and
 // on: client, scope and id) at the instant $3, in the day that begins at $1 and
@@ -39,31 +51,39 @@ const alertColumns = `client_id, scope, scope_id, period, period_start, percent,
 // without an overflow.
 func alertInsert(targets int) string {
 	return sqldb.Tuples(`INSERT INTO alert (`+alertColumns+`, claimed_until)
-SELECT b.client_id, b.scope, b.scope_id, b.period, s.period_start, p.percent, b.amount, s.settled, CAST($3 AS BIGINT), 0, 0, '', '', 0
+SELECT a.audience, b.client_id, b.scope, b.scope_id, b.period, s.period_start, p.percent, b.amount, s.settled, CAST($3 AS BIGINT), 0, 0, '', '', 0
 FROM budget b
 JOIN spend s ON s.client_id = b.client_id AND s.scope = b.scope AND s.scope_id = b.scope_id AND s.period = b.period
   AND s.period_start = CASE b.period WHEN 'day' THEN CAST($1 AS BIGINT) ELSE CAST($2 AS BIGINT) END
 JOIN (SELECT 50 AS percent UNION ALL SELECT 80 UNION ALL SELECT 100) p
   ON s.settled >= b.amount / 100 * p.percent + (b.amount % 100 * p.percent + 99) / 100
+JOIN (SELECT 'operator' AS audience UNION ALL SELECT 'organization') a
+  ON a.audience = 'operator' OR EXISTS (SELECT 1 FROM alert_target t WHERE t.client_id = b.client_id)
 WHERE b.period <> 'total'
   AND (b.client_id, b.scope, b.scope_id) IN (VALUES `, targets, 3, 4) + `)
-ON CONFLICT (client_id, scope, scope_id, period, period_start, rule, value, percent) DO NOTHING
+ON CONFLICT (audience, client_id, scope, scope_id, period, period_start, rule, value, percent) DO NOTHING
 -- alertInsert`
 }
 
 const sqlAlertsDue = `SELECT EXISTS (
   SELECT 1
   FROM alert
-  WHERE claimed_until <= $1)
+  WHERE audience = $2 AND claimed_until <= $1)
 -- sqlAlertsDue`
 
+// sqlClaimAlerts takes at most $5 alerts of one organization, so that nobody's
+// wait for those of another.
 const sqlClaimAlerts = `UPDATE alert
 SET claimed_until = $2, tries = tries + 1
-WHERE claimed_until <= $1
+WHERE audience = $4 AND claimed_until <= $1
   AND (client_id, scope, scope_id, period, period_start, rule, value, percent) IN (
     SELECT client_id, scope, scope_id, period, period_start, rule, value, percent
-    FROM alert
-    WHERE claimed_until <= $1
+    FROM (
+      SELECT client_id, scope, scope_id, period, period_start, rule, value, percent, claimed_until,
+        ROW_NUMBER() OVER (PARTITION BY client_id ORDER BY claimed_until, percent) AS place
+      FROM alert
+      WHERE audience = $4 AND claimed_until <= $1) due
+    WHERE place <= $5
     ORDER BY claimed_until
     LIMIT $3)
 RETURNING ` + alertColumns + `
@@ -71,7 +91,7 @@ RETURNING ` + alertColumns + `
 
 const sqlFinishAlert = `UPDATE alert
 SET claimed_until = $9
-WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND rule = $6 AND value = $7 AND percent = $8
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5 AND rule = $6 AND value = $7 AND percent = $8 AND audience = $10
 -- sqlFinishAlert`
 
 // noteAlerts looks at the budgets whose counters were just raised. Their rows
@@ -107,17 +127,18 @@ func (s *Store) noteAlertsOf(ctx context.Context, tx *sql.Tx, at time.Time, targ
 	return err
 }
 
-// ClaimAlerts takes alerts that nobody has delivered, for lease: after that
-// another may take them.
-func (s *Store) ClaimAlerts(ctx context.Context, most int, lease time.Duration) ([]Alert, error) {
+// ClaimAlerts takes alerts of an audience that nobody has delivered, for lease:
+// after that another may take them. It takes at most most, and at most
+// mostOfClient of one organization.
+func (s *Store) ClaimAlerts(ctx context.Context, to Audience, most, mostOfClient int, lease time.Duration) ([]Alert, error) {
 	var out []Alert
 	now := s.db.Now()
 	var due bool
-	if err := s.db.Read.QueryRowContext(ctx, sqlAlertsDue, sqldb.Micros(now)).Scan(&due); err != nil || !due {
+	if err := s.db.Read.QueryRowContext(ctx, sqlAlertsDue, sqldb.Micros(now), string(to)).Scan(&due); err != nil || !due {
 		return nil, sqldb.Wrap("look for alerts", err)
 	}
 	err := s.db.Update(ctx, "claim alerts", func(tx *sql.Tx) (err error) {
-		out, err = sqldb.List(ctx, tx, scanAlert, sqlClaimAlerts, sqldb.Micros(now), sqldb.Micros(now.Add(lease)), most)
+		out, err = sqldb.List(ctx, tx, scanAlert, sqlClaimAlerts, sqldb.Micros(now), sqldb.Micros(now.Add(lease)), most, string(to), mostOfClient)
 		return err
 	})
 	slices.SortFunc(out, func(a, b Alert) int { return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.Percent, b.Percent)) })
@@ -127,7 +148,7 @@ func (s *Store) ClaimAlerts(ctx context.Context, most int, lease time.Duration) 
 func scanAlert(s sqldb.Scanner) (Alert, error) {
 	var a Alert
 	var start int64
-	err := s.Scan(&a.ClientID, &a.Level, &a.ID, &a.Period, &start, &a.Percent, &a.Limit, &a.Spend, sqldb.Moment{Into: &a.At}, &a.Tries,
+	err := s.Scan(&a.Audience, &a.ClientID, &a.Level, &a.ID, &a.Period, &start, &a.Percent, &a.Limit, &a.Spend, sqldb.Moment{Into: &a.At}, &a.Tries,
 		&a.Rule, &a.Value, &a.Match)
 	if a.Period != modelgate.Ever {
 		a.Start = sqldb.Instant(start)
@@ -145,6 +166,6 @@ func startOf(a *Alert) int64 {
 
 // FinishAlert notes that an alert is delivered, or given up.
 func (s *Store) FinishAlert(ctx context.Context, a Alert) error {
-	_, err := s.db.Write.ExecContext(ctx, sqlFinishAlert, string(a.ClientID), string(a.Level), a.ID, string(a.Period), startOf(&a), a.Rule, a.Value, a.Percent, int64(sqldb.Never))
+	_, err := s.db.Write.ExecContext(ctx, sqlFinishAlert, string(a.ClientID), string(a.Level), a.ID, string(a.Period), startOf(&a), a.Rule, a.Value, a.Percent, int64(sqldb.Never), string(a.Audience))
 	return sqldb.Wrap("finish alert", err)
 }

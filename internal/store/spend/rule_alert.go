@@ -12,15 +12,18 @@ import (
 // has a counter of its own.
 const alertValues = 1000
 
-// sqlRuleAlert notes an alert of a rule, unless it was noted or there are $12 of
-// the rule in the period.
+// sqlRuleAlert notes an alert of a rule for each audience, unless it was noted or
+// there are $12 of the rule in the period.
 const sqlRuleAlert = `INSERT INTO alert (` + alertColumns + `, claimed_until)
-SELECT $1, $2, $3, $4, CAST($5 AS BIGINT), CAST($6 AS BIGINT), CAST($7 AS BIGINT), CAST($8 AS BIGINT), CAST($9 AS BIGINT), 0, CAST($10 AS BIGINT), $11, $13, 0
-WHERE CAST($12 AS BIGINT) > (
+SELECT a.audience, $1, $2, $3, $4, CAST($5 AS BIGINT), CAST($6 AS BIGINT), CAST($7 AS BIGINT), CAST($8 AS BIGINT), CAST($9 AS BIGINT), 0, CAST($10 AS BIGINT), $11, $13, 0
+FROM (SELECT 'operator' AS audience UNION ALL SELECT 'organization') a
+WHERE (a.audience = 'operator' OR EXISTS (SELECT 1 FROM alert_target t WHERE t.client_id = $1))
+  AND CAST($12 AS BIGINT) > (
     SELECT COUNT(*)
-    FROM alert
-    WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = CAST($5 AS BIGINT) AND rule = CAST($10 AS BIGINT))
-ON CONFLICT (client_id, scope, scope_id, period, period_start, rule, value, percent) DO NOTHING
+    FROM alert o
+    WHERE o.audience = a.audience AND o.client_id = $1 AND o.scope = $2 AND o.scope_id = $3 AND o.period = $4
+      AND o.period_start = CAST($5 AS BIGINT) AND o.rule = CAST($10 AS BIGINT))
+ON CONFLICT (audience, client_id, scope, scope_id, period, period_start, rule, value, percent) DO NOTHING
 -- sqlRuleAlert`
 
 // sqlRuleCounters lists counters of a rule in a period: their scope ids lie

@@ -346,11 +346,13 @@ CREATE TABLE slice_holder (
     silent   BIGINT NOT NULL
 );
 
--- A row is a part of a budget that was used up, once for each period; of a rule once
+-- A row is a part of a budget that was used up, once for each period and
+-- audience: operator, or organization where it has an alert_target; of a rule once
 -- for each period and value.
 -- claimed_until is when another instance may deliver it, the largest integer
 -- once it is delivered.
 CREATE TABLE alert (
+    audience      TEXT COLLATE "C" NOT NULL,
     client_id     TEXT COLLATE "C" NOT NULL,
     scope         TEXT COLLATE "C" NOT NULL,
     scope_id      TEXT COLLATE "C" NOT NULL,
@@ -365,9 +367,17 @@ CREATE TABLE alert (
     at            BIGINT NOT NULL,
     claimed_until BIGINT NOT NULL,
     tries         BIGINT NOT NULL,
-    PRIMARY KEY (client_id, scope, scope_id, period, period_start, rule, value, percent)
+    PRIMARY KEY (audience, client_id, scope, scope_id, period, period_start, rule, value, percent)
 );
-CREATE INDEX alert_due ON alert (claimed_until);
+CREATE INDEX alert_due ON alert (audience, claimed_until);
+
+-- Where an organization wants its alerts. The key of their signature is the
+-- secret alerts/{client_id}.
+CREATE TABLE alert_target (
+    client_id   TEXT COLLATE "C" PRIMARY KEY REFERENCES client (id),
+    webhook_url TEXT NOT NULL,
+    updated_at  BIGINT NOT NULL
+);
 
 -- A job is made by a call and has the id and the instant of its usage row.
 -- next_poll is also the lease of who polls it, pause how far it moves with
