@@ -62,7 +62,6 @@ func TestReserveOnRules(t *testing.T) {
 		if monday := time.Date(2026, 11, 30, 0, 0, 0, 0, time.UTC).UnixMicro(); k.Start != monday || b.exposed(k) < 900 {
 			t.Errorf("the counter of %s is %+v and has %v", user, k, b.exposed(k))
 		}
-		_, err = x.Reserve(t.Context(), c, tagged("end_user", user), moment, 900)
 		var limit *modelgate.LimitError
 		c.SubAccountID = ""
 		_, err = x.Reserve(t.Context(), c, tagged("end_user", user), moment, 900)

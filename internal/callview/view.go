@@ -31,23 +31,25 @@ type Row struct {
 	Author      string                `json:"author,omitzero"`
 	Cost        modelgate.Nano        `json:"cost_usd"`
 	TotalTokens int64                 `json:"total_tokens"`
-	Tokens      modelgate.TokenKinds  `json:"tokens"`
 	StatusCode  int                   `json:"status_code"`
 	LatencyMS   int64                 `json:"latency_ms"`
-	FirstByteMS *int64                `json:"first_byte_ms"` // null where none came
 	ParseStatus modelgate.ParseStatus `json:"parse_status"`
 	ViaSDK      bool                  `json:"via_sdk"`
-	KeyName     *string               `json:"key_name"`
 	Attribution map[string]string     `json:"attribution"`
 	CreatedAt   time.Time             `json:"created_at"`
+
+	// Beyond the specification.
+	Tokens      modelgate.TokenKinds `json:"tokens"`
+	FirstByteMS *int64               `json:"first_byte_ms"` // null where none came
+	KeyName     *string              `json:"key_name"`
 }
 
 // Row shows a row.
 func (by *Viewer) Row(row *modelgate.UsageRow) Row {
 	v := Row{
 		row.ID.String(), row.ClientID, row.CallBegin.Provider, row.CallBegin.Model, row.Slug, row.Author, row.Cost.Billed(by.Markup),
-		row.Usage.TotalTokens(), row.Usage.TokenKinds(), row.StatusCode, row.LatencyMS, orNull(row.FirstByteMS), row.ParseStatus, row.ViaSDK,
-		orNull(by.Keys[row.KeyID]), row.Attribution, row.At,
+		row.Usage.TotalTokens(), row.StatusCode, row.LatencyMS, row.ParseStatus, row.ViaSDK, row.Attribution, row.At,
+		row.Usage.TokenKinds(), orNull(row.FirstByteMS), orNull(by.Keys[row.KeyID]),
 	}
 	if by.Customer && row.Slug != "" {
 		v.Provider, v.Model = row.Author, row.Slug

@@ -83,7 +83,7 @@ func TestTokensAMinuteOverInstances(t *testing.T) {
 		if float64(used) > most || float64(used) < 0.8*limit {
 			t.Errorf("%s: %d tokens used in %v, want at most %.0f and nearly as much", phase, used, took, most)
 		}
-		t.Log(fmt.Sprintf("%s: %d tokens in %v, at most %.0f", phase, used, took.Round(time.Millisecond), most))
+		t.Logf("%s: %d tokens in %v, at most %.0f", phase, used, took.Round(time.Millisecond), most)
 	}
 	used, took := f.run(attempts, lasts, estimate)
 	check("shared", 1, used, took)

@@ -37,9 +37,9 @@ func TestCalls(t *testing.T) {
 		g.book(own, theirs, g.row(g.client(unchanged), time.Minute, asIs), g.row(client, 8*24*time.Hour, asIs))
 
 		head := fmt.Sprintf(`{"id":%q,"client_id":%q,"provider":"azure-eu","model":"deployment-7","model_slug":"openai/gpt-5-mini","author":"openai",`, theirs.ID, client)
-		middle := fmt.Sprintf(`"total_tokens":15,"tokens":{"input":10,"cached_input":5,"cache_write":0,"output":0,"audio_input":0,"audio_output":0},`+
-			`"status_code":429,"latency_ms":42,"first_byte_ms":7,"parse_status":"ok","via_sdk":true,"key_name":null,`+
+		middle := fmt.Sprintf(`"total_tokens":15,"status_code":429,"latency_ms":42,"parse_status":"ok","via_sdk":true,`+
 			`"attribution":{"key_id":"k","sub_account_id":%[1]q,"team":"=1+1"},"created_at":%[2]q,`+
+			`"tokens":{"input":10,"cached_input":5,"cache_write":0,"output":0,"audio_input":0,"audio_output":0},"first_byte_ms":7,"key_name":null,`+
 			`"key_id":"k","sub_account_id":%[1]q,"sub_account_name":"-shop","kind":"llm","door":"/v1/chat/completions","units":{"cached_input":5,"input":10,"seconds":1.5},`+
 			`"billed_usd":0.00225`, sub, theirs.At.Format(time.RFC3339Nano))
 		g.do(root, "GET /gw/calls?status=4xx", "").want(200, "["+head+`"cost_usd":0.0015,`+middle+`,"margin_usd":0.00075,"region":"eu-west","rates":"input=1"}]`)

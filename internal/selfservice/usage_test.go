@@ -47,8 +47,8 @@ func TestUsageRows(t *testing.T) {
 
 		view := func(r modelgate.UsageRow, slug string) string {
 			return fmt.Sprintf(`{"id":%q,"client_id":%q,"provider":%q,"model":%q,%s"cost_usd":0.0015,"total_tokens":15,`+
-				`"tokens":{"input":10,"cached_input":0,"cache_write":0,"output":5,"audio_input":0,"audio_output":0},"status_code":200,"latency_ms":42,"first_byte_ms":null,`+
-				`"parse_status":"ok","via_sdk":true,"key_name":null,"attribution":{"key_id":"k","team":"search"},"created_at":%q}`,
+				`"status_code":200,"latency_ms":42,"parse_status":"ok","via_sdk":true,"attribution":{"key_id":"k","team":"search"},"created_at":%q,`+
+				`"tokens":{"input":10,"cached_input":0,"cache_write":0,"output":5,"audio_input":0,"audio_output":0},"first_byte_ms":null,"key_name":null}`,
 				r.CallBegin.ID, client, r.CallBegin.Provider, r.CallBegin.Model, slug, r.At.Format(time.RFC3339Nano))
 		}
 		first, second := view(young, ""), view(old, `"model_slug":"openai/gpt-5-mini","author":"openai",`)

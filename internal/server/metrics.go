@@ -65,6 +65,8 @@ func (s *Server) watchRates() {
 		Buckets: []float64{.00001, .00005, .0001, .0005, .001, .005, .01, .05},
 	})
 	s.metrics.MustRegister(refusals, took)
+	// So that the metric is there before the first refusal.
+	refusals.WithLabelValues(string(modelgate.LimitRate), string(modelgate.LevelClient), string(modelgate.UnitRequests), "minute")
 	s.limiter.rates.Refused = func(r *modelgate.RateLimit) {
 		refusals.WithLabelValues(string(modelgate.LimitRate), string(r.Level), string(r.Unit), r.Window).Inc()
 	}

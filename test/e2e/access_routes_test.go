@@ -195,19 +195,24 @@ func managementRoutes() []accessRoute {
 			}
 			return outcome{status: http.StatusNoContent}
 		}},
-		{pattern: "GET /gw/alerts", scope: statsScope, organization: true, request: anything("GET /gw/alerts"), expect: always},
+		{pattern: "GET /gw/alerts", scope: statsScope, organization: true, request: func(b *block, _ *caller, w whose) (string, string) { return "GET /gw/alerts" + b.claim(w), "" }, expect: always},
 		{pattern: "PUT /gw/alerts", scope: manageScope, organization: true, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
 			if w == malformed {
 				return "PUT /gw/alerts", `{"webhook_url":"http://a.example"}`
 			}
-			return "PUT /gw/alerts" + b.spoof(w), fmt.Sprintf(`{"webhook_url":"https://%s.example","secret":"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz","client_id":%q}`, b.fresh("hook"), b.id[ofOther].client)
+			return "PUT /gw/alerts" + b.claim(w), fmt.Sprintf(`{"webhook_url":"https://%s.example","secret":"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz","client_id":%q}`, b.fresh("hook"), b.id[ofOther].client)
 		}, expect: func(_ *caller, w whose) outcome {
 			if w == malformed {
 				return refusal(400)
 			}
 			return outcome{status: http.StatusNoContent}
 		}},
-		{pattern: "DELETE /gw/alerts", scope: manageScope, organization: true, changes: true, request: anything("DELETE /gw/alerts"), expect: func(*caller, whose) outcome {
+		{pattern: "DELETE /gw/alerts", scope: manageScope, organization: true, changes: true, request: func(b *block, c *caller, w whose) (string, string) {
+			// For there to be something to remove.
+			b.call(b.manager, "PUT /gw/alerts", `{"webhook_url":"https://removed.example","secret":"whsec_MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIz"}`, "")
+			b.last = b.state()
+			return "DELETE /gw/alerts" + b.claim(w), ""
+		}, expect: func(*caller, whose) outcome {
 			return outcome{status: http.StatusNoContent}
 		}},
 		{pattern: "PUT /gw/processor/mappings/{sub_account_id}", scope: manageScope, organization: true, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {

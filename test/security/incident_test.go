@@ -158,8 +158,8 @@ func TestIncidentAllowListBypasses(t *testing.T) {
 		{"/f-azure-openai/openai/deployments/dear/chat/completions", `{"model":"ok-m","messages":[]}`},
 		{"/f-azure-openai/openai/deployments/dear/images/generations", `{"model":"ok-m"}`},
 		{"/f-generic/ml/v1/text/chat", `{"model_id":"dear","messages":[]}`},
-		{"/h-bedrock/model/dear/invoke", `{"model":"ok-m"}`},
-		{"/h-bedrock/model/dear-v1%3A0/converse", `{}`},
+		{"/h-model-paths/model/dear/invoke", `{"model":"ok-m"}`},
+		{"/h-model-paths/model/dear-v1%3A0/converse", `{}`},
 		{"/f-gemini/v1beta/models/dear:generateContent", `{"model":"models/ok-m"}`},
 		{"/f-openrouter/api/v1/chat/completions", `{"model":"ok-m","models":["dear"]}`},
 	} {

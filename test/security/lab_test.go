@@ -85,10 +85,10 @@ var sharedLab = sync.OnceValue(func() *lab {
 	}
 	for _, f := range provider.Formats() {
 		for _, set := range []string{"f", "h", "n", "q", "r"} {
-			fmt.Fprintf(&providers, "\n  - {name: %s-%s, format: %s, base_url: \"%s/%s-%s\", region: us, credential: sk-upstream}", set, f.Name, f.Name, h.URL, set, f.Name)
+			fmt.Fprintf(&providers, "\n  - {name: %s-%s, format: %s, base_url: \"%s/%s-%s\", region: us, credential: sk-upstream%s}", set, f.Name, f.Name, h.URL, set, f.Name, placeOf(f.Name))
 		}
 	}
-	fmt.Fprintf(&providers, "\n  - {name: h-bedrock, format: generic, base_url: \"%s/h-bedrock\", region: us, credential: sk-upstream, allow: [\"POST /model/{model}/invoke\", \"POST /model/{model}/converse\", \"POST /run/{model}:go\"]}", h.URL)
+	fmt.Fprintf(&providers, "\n  - {name: h-model-paths, format: generic, base_url: \"%s/h-model-paths\", region: us, credential: sk-upstream, allow: [\"POST /model/{model}/invoke\", \"POST /model/{model}/converse\", \"POST /run/{model}:go\"]}", h.URL)
 	l := &lab{provider: h}
 	var prices strings.Builder
 	for _, f := range provider.Formats() {
@@ -109,6 +109,14 @@ var sharedLab = sync.OnceValue(func() *lab {
 	l.limited, _ = l.NewKey(narrow)
 	return l
 })
+
+// placeOf is what a provider of a format needs besides.
+func placeOf(format string) string {
+	if format == "vertex" {
+		return ", project: p, location: us-central1"
+	}
+	return ""
+}
 
 // furnish adds the provider of a bench, and its model.
 func furnish(providers, catalog *strings.Builder, h *hostile, name string) {
