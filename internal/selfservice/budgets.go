@@ -130,10 +130,11 @@ func (n *budgetName) read(x *exchange) error {
 		return modelgate.Errorf(modelgate.BadRequest, "owner must be sub_account; left out one's own budget is removed")
 	}
 	m := budgetview.Members{Period: period}
-	for name, into := range map[string]**string{"window": &m.Window, "match": &m.Match} {
-		if text, given := p.Text(name); given {
-			*into = &text
-		}
+	if window, given := p.Text("window"); given {
+		m.Window = &window
+	}
+	if match, given := p.Text("match"); given {
+		m.Match = &match
 	}
 	var err error
 	n.budget, err = budgetview.Read(n.budget, m)
