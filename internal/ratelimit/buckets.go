@@ -93,7 +93,7 @@ func (s *bucketShard) judge(draws []draw, now time.Duration) verdict {
 		if b := s.buckets[d.name]; b != nil {
 			level = b.level(now)
 		}
-		v.levels[i] = int64(level)
+		v.levels[i] = int64(math.Ceil(level)) // what has come back in part is not there yet
 		wait := time.Duration(-1)
 		if rate := d.rate(); rate == 0 && level+1 > size {
 			wait = time.Second

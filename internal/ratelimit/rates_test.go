@@ -338,3 +338,31 @@ func TestRatesFigures(t *testing.T) {
 		t.Errorf("above it: %v, want no figures", err)
 	}
 }
+
+// What has come back in part is not there yet: who is refused is never told that
+// the limit has enough.
+func TestRefusedRatesAreUsedUp(t *testing.T) {
+	t.Parallel()
+	check := func(t *testing.T, r *ratelimit.Rates, pass func()) {
+		t.Helper()
+		c := caller(rule(modelgate.RateLimit{Unit: modelgate.UnitRequests, Window: "minute", Limit: 1}))
+		if in := enters(r, c, 1); len(in) != 1 {
+			t.Fatal("the first call was refused")
+		}
+		pass()
+		_, err := r.Enter(c)
+		l, ok := errors.AsType[*modelgate.LimitError](err)
+		if !ok || l.State.Used != modelgate.WholeUnits(1) || l.State.Remaining != 0 {
+			t.Errorf("the second call: %+v, %v", l, err)
+		}
+	}
+	t.Run("memory", func(t *testing.T) {
+		t.Parallel()
+		now := time.Now()
+		check(t, ratelimit.NewRates(ratelimit.NewLocal(modelgate.Limits{}, func() time.Time { return now })), func() { now = now.Add(time.Millisecond) })
+	})
+	t.Run("redis", func(t *testing.T) {
+		t.Parallel()
+		check(t, ratelimit.NewRates(instance(t, testkit.Redis(t), time.Now)), func() {}) // its clock moves by itself
+	})
+}

@@ -14,7 +14,7 @@ import (
 
 // drawScript draws from buckets and takes places, all or none, on the clock of
 // Redis. It answers the number of the limit that makes the call wait longest, 0
-// for none, for how many µs, and the level of each bucket afterwards. A bucket
+// for none, for how many µs, and the level of each bucket afterwards, rounded up. A bucket
 // is held as what is drawn and when that was so.
 //
 // KEYS: the buckets and places. ARGV: whether to draw (1) or to look (0), how
@@ -41,7 +41,7 @@ for i = 1, #KEYS do
 		local missing = level + math.min(cost, size) - size
 		if missing > 0.001 * rate + size * 1e-12 then wait = math.max(1, math.ceil(missing / rate - 0.001)) end
 	end
-	have[i], out[i+2] = level, math.floor(level)
+	have[i], out[i+2] = level, math.ceil(level)
 	if wait > longest then longest, out[1], out[2] = wait, i, math.ceil(wait) end
 end
 if out[1] > 0 or ARGV[1] == '0' then return out end
@@ -54,7 +54,7 @@ for i = 1, #KEYS do
 	elseif cost > 0 then
 		local level = have[i] + cost
 		redis.call('SET', KEYS[i], string.format('%.17g %.0f', level, now), 'PX', math.ceil(level / rate / 1000) + 1)
-		out[i+2] = math.floor(level)
+		out[i+2] = math.ceil(level)
 	end
 end
 return out`
