@@ -5,7 +5,7 @@ package modelgate
 // seconds, sessions, pages and megapixels, so that half a second is still exact.
 type Unit uint8
 
-// The units.
+// The units. A new one goes to the end: the spool has written their numbers down.
 const (
 	UnitInput            Unit = iota // uncached input tokens of text
 	UnitCachedInput                  // input tokens read from a prompt cache
@@ -125,7 +125,7 @@ func UnitByName(name string) (Unit, bool) {
 }
 
 // The counters: first one for each unit, nil for those without a quantity of
-// their own, then those that have no price.
+// their own, then those that have no price, where a new one goes to the end too.
 const (
 	counterVideos = int(UnitCount) + iota
 	counterAdvisorInput
@@ -136,7 +136,7 @@ const (
 	CounterCount
 )
 
-// Counters are the counts of u, in an order that is the same on disk.
+// Counters are the counts of u, in the order of the constants.
 func (u *Usage) Counters() [CounterCount]*int64 {
 	return [...]*int64{
 		UnitInput:            &u.Input,

@@ -14,7 +14,7 @@ import (
 // recordVersion begins every payload, and a payload of another version is refused.
 // From the first release on, a change of the layout must raise it and keep reading
 // the versions before, because a segment may outlive an upgrade.
-const recordVersion = 5
+const recordVersion = 6
 
 // errRecord says that a payload with a good checksum cannot be understood:
 // it was written by a newer version or by a faulty one.
@@ -73,13 +73,40 @@ func (d *Decoder) Begin(id [16]byte, payload []byte) (modelgate.CallBegin, error
 	return b, r.done("begin")
 }
 
+// unpricedPlace is the place of the first count without a unit. Those before it
+// are for units, which are added at the end of their list.
+const unpricedPlace = 128
+
+// placeOf is the number under which the i-th count of a usage stands in an entry.
+// It never changes, because a segment may outlive an upgrade; 0 ends the counts.
+func placeOf(i int) byte {
+	if i < int(modelgate.UnitCount) {
+		return byte(i + 1)
+	}
+	return byte(unpricedPlace + i - int(modelgate.UnitCount))
+}
+
+// countAt is the count at a place, nil where there is none.
+func countAt(counts *[modelgate.CounterCount]*int64, place byte) *int64 {
+	i := int(place) - 1
+	if place >= unpricedPlace {
+		i = int(modelgate.UnitCount) + int(place) - unpricedPlace
+	} else if i >= int(modelgate.UnitCount) {
+		return nil
+	}
+	if i >= len(counts) {
+		return nil
+	}
+	return counts[i]
+}
+
 // AppendEnd appends the payload of an END or MARK entry to dst. Of the counts of
 // the usage it has those that are not 0, each with its place.
 func AppendEnd(dst []byte, e *modelgate.CallEnd) []byte {
 	dst = append(dst, recordVersion)
 	for i, n := range e.Usage.Counters() {
 		if n != nil && *n != 0 {
-			dst = binary.AppendVarint(append(dst, byte(i+1)), *n)
+			dst = binary.AppendVarint(append(dst, placeOf(i)), *n)
 		}
 	}
 	dst = append(dst, 0)
@@ -134,11 +161,12 @@ func (d *Decoder) End(payload []byte) (modelgate.CallEnd, error) {
 	var e modelgate.CallEnd
 	counters := e.Usage.Counters()
 	for place := r.byte(); place != 0; place = r.byte() {
-		if int(place) > len(counters) || counters[place-1] == nil {
+		count := countAt(&counters, place)
+		if count == nil {
 			r.failed = true
 			break
 		}
-		*counters[place-1] = r.varint()
+		*count = r.varint()
 	}
 	e.LatencyMS, e.FirstByteMS = r.varint(), r.varint()
 	e.StatusCode, e.Cost = int(r.varint()), modelgate.Nano(r.varint())

@@ -199,3 +199,32 @@ func FuzzRecords(f *testing.F) {
 		}
 	})
 }
+
+// A segment may be read by the next version, so the bytes of an entry must not
+// change with a unit that is added: each count is found by a number that stays
+// its own. Add a line for a new one; never change a line.
+func TestCountersKeepTheirPlaces(t *testing.T) {
+	t.Parallel()
+	want := map[string]byte{
+		"input": 1, "cached_input": 2, "cache_write": 3, "cache_write_1h": 4, "output": 5, "reasoning": 6, "audio_input": 7, "audio_output": 8,
+		"image_input": 9, "image_output": 10, "cached_audio_input": 11, "cached_image_input": 12, "video_input": 13, "images": 14, "megapixels": 15,
+		"seconds": 16, "characters": 18, "pages": 19, "searches": 20, "file_searches": 21, "code_sessions": 22, "grounded_requests": 23,
+		"videos": 128, "advisor_input": 129, "advisor_cached_input": 130, "advisor_cache_write": 131, "advisor_cache_write_1h": 132, "advisor_output": 133,
+	}
+	for i := range modelgate.CounterCount {
+		var end modelgate.CallEnd
+		n := end.Usage.Counters()[i]
+		if n == nil {
+			continue
+		}
+		*n = 1
+		name := modelgate.CounterName(i)
+		if entry := AppendEnd(nil, &end); entry[1] != want[name] || entry[2] != 2 || entry[3] != 0 {
+			t.Errorf("%s: the counts of an entry are % x, want its place %d, 1 as a varint, and the end", name, entry[1:4], want[name])
+		}
+		delete(want, name)
+	}
+	for name := range want {
+		t.Errorf("%s is written no more; entries that have it cannot be read", name)
+	}
+}
