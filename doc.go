@@ -1,11 +1,10 @@
-// Package modelgate holds the nouns of Modelgate, a self-hosted gateway
+// Package modelgate holds the domain types of Modelgate, a self-hosted gateway
 // between clients and model providers: keys, callers, entitlements, the
 // catalog, prices, money, usage. It knows neither HTTP nor SQL and imports
 // only the standard library. The HTTP API is the one compatibility promise;
 // these types may change with any release.
 //
-// The way of a call, in the order it is travelled (docs/architecture.md has the
-// long form):
+// The steps of a call, in order (docs/architecture.md has the long form):
 //
 //	listen     internal/http1server  plain requests; the rest is net/http's
 //	           internal/httpx        request id, panic fence, size bounds
@@ -24,6 +23,8 @@
 //	internal/selfservice  the /gw API; internal/dashboard  pages and sessions
 //	internal/jobs         asynchronous jobs; internal/worker  background loops
 //	internal/processor    the client of the payment processor
+//	internal/report, internal/focus  sums of calls, and FOCUS files of them
+//	internal/callview, internal/budgetview, internal/modelview, internal/csvfile  how calls, budgets and models are shown
 //	internal/secrets      what is kept encrypted; internal/signing  which key signs evidence
 //	internal/evidence     records, chain and verifier of evidence; internal/pricing  costs
 //	internal/cloud        credentials of the operator's own AWS, Google Cloud and Azure; internal/cloudhost  their host names
@@ -36,13 +37,12 @@
 // malformed requests, 404 and wrong kind or door, 403 model, 403 region,
 // 402 balance, 402 budget, 502 route.
 //
-// Packages lie on six floors and import downwards only: this one; parts of the
-// adapters (provider/http1, store/sqlite and others); the adapters (config, store,
-// spool, auth, ratelimit, provider, http1server, httpx); the surfaces and loops
-// (gateway, selfservice, worker, simulator); internal/server, which puts them
-// together; cli and cmd/modelgate, the command line, whose text internal/terminal
-// lays out. A test in test/arch holds the program
-// to it.
+// Packages are in layers and import from lower ones only. From below: this one;
+// parts of the adapters (provider/http1, store/sqlite and others); the adapters
+// (config, store, spool, auth, ratelimit, provider, http1server, httpx); jobs and
+// worker; gateway and selfservice; internal/server, which puts them together; cli
+// and cmd/modelgate, the command line, whose text internal/terminal lays out.
+// test/arch lists the layers and fails on an import that goes up.
 //
 // Where to add things: a provider is a row in internal/provider, a door a row
 // in internal/gateway, an endpoint under /gw a row in internal/selfservice with a

@@ -59,7 +59,8 @@ func products() []product {
 	}
 }
 
-// absent is what could not be measured.
+// absent is what could not be measured. The reason is empty for what could not be
+// obtained: what it was is this machine's affair, and has been printed.
 type absent struct{ name, reason string }
 
 // peersDir is where products are kept, outside every repository.
@@ -90,7 +91,7 @@ func obtainPeers(o *options) (ways []way, missing []absent, err error) {
 		fmt.Fprintf(os.Stderr, "bench: obtaining %s in %s\n", p.title(), dir)
 		ready, err := p.obtain(dir)
 		if err != nil {
-			missing = append(missing, absent{p.title(), err.Error()})
+			missing = append(missing, absent{name: p.title()})
 			fmt.Fprintf(os.Stderr, "bench: %s cannot be had: %v\n", p.title(), err)
 			continue
 		}

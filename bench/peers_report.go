@@ -33,20 +33,8 @@ func (l *line) failed() string {
 	return ""
 }
 
-// over is the median and the spread of one figure over the rounds.
-func (l *line) over(f func(turn) float64) spread {
-	var values []float64
-	for _, t := range l.Turns {
-		values = append(values, f(t))
-	}
-	return spreadOf(values)
-}
-
-// rounded is a spread without decimals.
-func (s spread) rounded() string {
-	whole := func(f float64) int { return int(math.Round(f)) }
-	return fmt.Sprintf("%d (%d–%d)", whole(s.Median), whole(s.Least), whole(s.Most))
-}
+// whole is a figure without decimals.
+func whole(f float64) string { return fmt.Sprint(int(math.Round(f))) }
 
 // byScenario are the lines of each scenario, in order.
 func (r *results) byScenario() [][]line {
@@ -60,33 +48,34 @@ func (r *results) byScenario() [][]line {
 	return out
 }
 
-// peerRows is the table of a run with peers, its heads first: medians, and in
-// brackets the least and the most of the rounds. Latency is what a target adds
-// over the direct call's median.
+// peerRows is the table of a run with peers, its heads first: medians, and for
+// the ratio to the bare proxy in brackets the least and the most of the rounds.
+// Latency is what a target adds over the direct call's median.
 func (r *results) peerRows() [][]string {
-	out := [][]string{{"scenario", "target", "CPU µs/call", "÷ bare proxy", "÷ Modelgate", "calls/s", "added p50 µs", "added p99 µs", "peak RSS MB", "failures"}}
+	out := [][]string{{"scenario", "target", "CPU µs/call", "÷ bare proxy", "÷ Modelgate", "calls/s", "added p50 µs", "added p99 µs", "peak RSS MB"}}
 	for _, lines := range r.byScenario() {
 		direct := lines[0]
 		for i, l := range lines {
-			if l.failed() != "" {
-				out = append(out, []string{l.Scenario, l.Target, "failed", "–", "–", "–", "–", "–", "–", "–"})
+			switch {
+			case l.Target == nameDirect:
+				continue
+			case l.failed() != "":
+				out = append(out, []string{l.Scenario, l.Target, "failed", "–", "–", "–", "–", "–", "–"})
 				continue
 			}
-			out = append(out, []string{
-				l.Scenario, l.Target, l.over(func(t turn) float64 { return t.CPU }).rounded(),
-				ratio(lines, i, nameProxy).String(), ratio(lines, i, nameInterval).String(),
-				fmt.Sprintf("%.0f", l.rate()),
-				l.over(func(t turn) float64 { return float64(t.P50)/1e3 - direct.p50() }).rounded(),
-				l.over(func(t turn) float64 { return float64(t.P99)/1e3 - direct.p99() }).rounded(),
-				fmt.Sprintf("%.0f", float64(l.RSS)/1e6), fmt.Sprint(l.failures()),
-			})
+			row := []string{l.Scenario, l.Target, whole(l.cpu()), ratio(lines, i, nameProxy).String()}
+			row = append(row, fmt.Sprintf("%.2f", ratio(lines, i, nameInterval).Median))
+			for _, figure := range []float64{l.rate(), l.p50() - direct.p50(), l.p99() - direct.p99(), float64(l.RSS) / 1e6} {
+				row = append(row, whole(figure))
+			}
+			out = append(out, row)
 		}
 	}
 	return out
 }
 
-// summaryRows is a table with one row for each target and the ratios of all
-// scenarios, its heads first.
+// summaryRows is a table with one row for each target and the median ratios of
+// all scenarios, its heads first.
 func (r *results) summaryRows() [][]string {
 	groups := r.byScenario()
 	heads := []string{"product", "version", "set up"}
@@ -111,7 +100,7 @@ func (r *results) summaryRows() [][]string {
 		row, peak := []string{first.Target, version, set}, int64(0)
 		for _, lines := range groups {
 			at := slices.IndexFunc(lines, func(l line) bool { return l.Target == first.Target })
-			cell := ratio(lines, at, nameProxy).String()
+			cell := fmt.Sprintf("%.2f", ratio(lines, at, nameProxy).Median)
 			if lines[at].failed() != "" {
 				cell = "failed"
 			}
@@ -130,8 +119,16 @@ func (r *results) remarks() string {
 			fmt.Fprintf(&b, "- %s failed in %q: %s\n", l.Target, l.Scenario, code(why))
 		}
 	}
+	var unobtained []string
 	for _, m := range r.Missing {
+		if m.reason == "" {
+			unobtained = append(unobtained, m.name)
+			continue
+		}
 		fmt.Fprintf(&b, "- %s could not be measured on this machine: %s\n", m.name, code(m.reason))
+	}
+	if len(unobtained) > 0 {
+		fmt.Fprintf(&b, "- Not measured, because this machine could not obtain them: %s\n", strings.Join(unobtained, ", "))
 	}
 	return b.String()
 }

@@ -81,7 +81,7 @@ func TestFailedPeersAreShown(t *testing.T) {
 			{Scenario: "door", Target: "Erring", Peer: peer, Turns: turns(1, 50)},
 			{Scenario: "door", Target: "Sound", Peer: peer, Turns: turns(40, 1)},
 		},
-		Missing: []absent{{"Elsewhere 2.0", "403 of https://registry.example/x, see /root/log/file"}},
+		Missing: []absent{{"Elsewhere 2.0", "403 of https://registry.example/x, see /root/log/file"}, {"Nowhere 1.0", ""}, {"Neverland 3.0", ""}},
 	}
 	dir := t.TempDir()
 	files := []string{filepath.Join(dir, "performance.md"), filepath.Join(dir, "guides", "comparison.md")}
@@ -102,7 +102,7 @@ func TestFailedPeersAreShown(t *testing.T) {
 		}
 		for _, want := range []string{
 			"before\n", "\nafter\n", "- Silent failed in \"door\": `dial tcp … : refused`", "- Erring failed in \"door\": `50 of 150 calls failed, one with: answer 500`",
-			"- Elsewhere 2.0 could not be measured on this machine: `403 of … see … file`", "4.00 (4.00–4.00)",
+			"- Elsewhere 2.0 could not be measured on this machine: `403 of … see … file`", "could not obtain them: Nowhere 1.0, Neverland 3.0\n", "| 4.00",
 		} {
 			if strings.Count(string(got), want) != 1 {
 				t.Errorf("%s has not exactly one %q:\n%s", file, want, got)

@@ -164,7 +164,7 @@ func (r *results) footnotes() string {
 	var b strings.Builder
 	all, repeats, noisy := r.turns()
 	fmt.Fprintf(&b, "%s; %s; writing 4 KiB and syncing them takes %d µs\n", r.Machine, placed(), r.Sync.Microseconds())
-	fmt.Fprintf(&b, "%d turns; %d more were made again because the host took more than %.0f %% of a processor from them; it took that from %d of those that count\n",
+	fmt.Fprintf(&b, "%d turns; %d were repeated because the virtual machine's host took more than %.0f %% of a processor, and %d with such a loss count\n",
 		all, repeats, mostStolen*100, noisy)
 	if f := r.Footprint; f != nil {
 		fmt.Fprintf(&b, "binary %.1f MiB; ready on an existing database of 10,000 keys after %d ms; idle RSS %.1f MB; an idle stream %.1f KiB (%d open); a connection between calls %.1f KiB (%d open)\n",
