@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"crypto/tls"
 	"fmt"
 	"io"
 	"mime/multipart"
@@ -191,7 +192,14 @@ func exchange(t *testing.T, req *http.Request) (*http.Response, string) {
 
 // bounded gives up after a while, so that a call that hangs fails its own test
 // and not the whole run.
-func bounded() *http.Client { return &http.Client{Timeout: 2 * time.Minute} }
+func bounded() *http.Client { return &http.Client{Timeout: 2 * time.Minute, Transport: loopback} }
+
+// loopback takes a gateway's certificate for granted.
+var loopback = func() *http.Transport {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
+	return t
+}()
 
 func (b *bench) get(t *testing.T, path string) (*http.Response, string) {
 	t.Helper()

@@ -35,7 +35,7 @@ type front struct {
 func fronts(t *testing.T) []front {
 	t.Helper()
 	l := newLabAlone(t, "early")
-	certFile, keyFile := certificate(t)
+	certFile, keyFile := testkit.Certificate(t)
 	g := testkit.StartGateway(t, testkit.GatewayOptions{Server: fmt.Sprintf("tls: {cert_file: %q, key_file: %q}, admin_listen: \"127.0.0.1:0\"", certFile, keyFile)})
 	key, _ := g.NewKey(g.NewClient("early"))
 	address := strings.TrimPrefix(g.URL, "http://")

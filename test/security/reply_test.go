@@ -4,22 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/binary"
 	"encoding/json"
-	"encoding/pem"
-	"errors"
 	"fmt"
 	"io"
 	"math/big"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -182,25 +173,6 @@ func TestHostileFigures(t *testing.T) {
 	}
 }
 
-// certificate makes a self-signed one for loopback.
-func certificate(t *testing.T) (certFile, keyFile string) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gateway"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	keyDER, keyErr := x509.MarshalECPrivateKey(key)
-	dir := t.TempDir()
-	certFile, keyFile = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
-	if err := errors.Join(err, keyErr, os.WriteFile(certFile, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), 0o600),
-		os.WriteFile(keyFile, pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: keyDER}), 0o600)); err != nil {
-		t.Fatal(err)
-	}
-	return certFile, keyFile
-}
-
 // frame is one of HTTP/2.
 func frame(kind, flags byte, stream uint32, payload string) string {
 	head := binary.BigEndian.AppendUint32(nil, uint32(len(payload)))[1:]
@@ -219,7 +191,7 @@ func field(name, value string) string {
 // that do not end, and settings and pings without number.
 func TestHTTP2Floods(t *testing.T) {
 	t.Parallel()
-	certFile, keyFile := certificate(t)
+	certFile, keyFile := testkit.Certificate(t)
 	g := testkit.StartGateway(t, testkit.GatewayOptions{Server: fmt.Sprintf("tls: {cert_file: %q, key_file: %q}, admin_listen: \"127.0.0.1:0\"", certFile, keyFile)})
 	key, _ := g.NewKey(g.NewClient("floods"))
 	base := strings.Replace(g.URL, "http://", "https://", 1)

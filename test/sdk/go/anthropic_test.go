@@ -8,10 +8,15 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/v2/option"
 )
 
-type messages struct{ anthropic.Client }
+// messages talks to a model through Anthropic's API.
+type messages struct {
+	service anthropic.MessageService
+	model   string
+}
 
 func openAnthropic(url, key string) client {
-	return messages{anthropic.NewClient(option.WithBaseURL(url), option.WithAPIKey(key), option.WithMaxRetries(0))}
+	c := anthropic.NewClient(option.WithBaseURL(url), option.WithAPIKey(key), option.WithMaxRetries(0))
+	return messages{c.Messages, messagesModel}
 }
 
 func (messages) refusal(err error) (int, string) {
@@ -22,12 +27,12 @@ func (messages) refusal(err error) (int, string) {
 }
 
 func (m messages) ask(ctx context.Context, prompt string) (string, error) {
-	return m.converse(prompt, func(p anthropic.MessageNewParams) (*anthropic.Message, error) { return m.Messages.New(ctx, p) })
+	return m.converse(prompt, func(p anthropic.MessageNewParams) (*anthropic.Message, error) { return m.service.New(ctx, p) })
 }
 
 func (m messages) stream(ctx context.Context, prompt string) (string, error) {
 	return m.converse(prompt, func(p anthropic.MessageNewParams) (*anthropic.Message, error) {
-		stream := m.Messages.NewStreaming(ctx, p)
+		stream := m.service.NewStreaming(ctx, p)
 		var whole anthropic.Message
 		for stream.Next() {
 			if err := whole.Accumulate(stream.Current()); err != nil {
@@ -40,7 +45,7 @@ func (m messages) stream(ctx context.Context, prompt string) (string, error) {
 
 func (m messages) converse(prompt string, respond func(anthropic.MessageNewParams) (*anthropic.Message, error)) (string, error) {
 	params := anthropic.MessageNewParams{
-		Model: messagesModel, MaxTokens: 100,
+		Model: m.model, MaxTokens: 100,
 		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(prompt))},
 		Tools: []anthropic.ToolUnionParam{{OfTool: &anthropic.ToolParam{
 			Name: "weather", Description: anthropic.String(description),

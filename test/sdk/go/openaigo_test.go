@@ -20,9 +20,13 @@ func refusalOf(err error) (int, string) {
 	return 0, ""
 }
 
-type chat struct{ openai.Client }
+// chat talks to a model through chat completions.
+type chat struct {
+	openai.Client
+	model string
+}
 
-func openChat(url, key string) client { return chat{newOpenAI(url, key)} }
+func openChat(url, key string) client { return chat{newOpenAI(url, key), chatModel} }
 
 func (chat) refusal(err error) (int, string) { return refusalOf(err) }
 
@@ -47,7 +51,7 @@ func (c chat) stream(ctx context.Context, prompt string) (string, error) {
 
 func (c chat) converse(prompt string, respond func(openai.ChatCompletionNewParams) (*openai.ChatCompletion, error)) (string, error) {
 	params := openai.ChatCompletionNewParams{
-		Model:    chatModel,
+		Model:    c.model,
 		Messages: []openai.ChatCompletionMessageParamUnion{openai.UserMessage(prompt)},
 		Tools: []openai.ChatCompletionToolUnionParam{openai.ChatCompletionFunctionTool(openai.FunctionDefinitionParam{
 			Name: "weather", Description: openai.String(description), Parameters: schema(),
