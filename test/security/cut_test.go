@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"modelgate/test/testkit"
+	"modelgate/test/testkit/cloud"
 )
 
 // said is one piece of a reply, and the output tokens that all pieces up to it
@@ -90,7 +91,48 @@ func then(parts ...[]said) (all []said) {
 	return all
 }
 
-const eventStream = "text/event-stream"
+// The media of streams in events, and in Amazon's binary messages.
+const (
+	eventStream = "text/event-stream"
+	eventFrames = "application/vnd.amazon.eventstream"
+)
+
+// wrap puts each piece into another form.
+func wrap(pieces []said, form func(text string) []byte) []said {
+	wrapped := make([]said, len(pieces))
+	for i, p := range pieces {
+		wrapped[i] = said{string(form(p.text)), p.tokens}
+	}
+	return wrapped
+}
+
+// framed are replies in Amazon's binary messages, the last of which is not whole. As
+// there, some have padding that is no output.
+func framed() []speech {
+	event := func(name string) func(string) []byte {
+		return func(payload string) []byte { return cloud.Event(name, payload) }
+	}
+	half := func(text string) []byte { return cloud.Event("contentBlockDelta", text)[:60] }
+	const padding = `"p":"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"`
+	delta := event("contentBlockDelta")
+	converse := then(wrap(silent(nil, `{"role":"assistant",`+padding+`}`), event("messageStart")),
+		wrap(speak(`{"contentBlockIndex":0,"delta":{"reasoningContent":{"text":"%s"}},`+padding+`}`, 100, 41), delta),
+		wrap(speak(`{"contentBlockIndex":1,"delta":{"text":"%s"},`+padding+`}`, 31, 100, 1, 200), delta),
+		wrap(silent(nil, `{"contentBlockIndex":2,"start":{"toolUse":{"name":"go","toolUseId":"tooluse_1"}}}`), event("contentBlockStart")),
+		wrap(speak(`{"contentBlockIndex":2,"delta":{"toolUse":{"input":"%s"}},`+padding+`}`, 60, 61), delta),
+		wrap(silent(nil, `{"contentBlockIndex":2}`), half))
+	invoke := wrap(then([]said{{`{"type":"message_start","message":{"id":"m","content":[],"usage":{"input_tokens":10,"output_tokens":1}}}`, 1}},
+		speak(`{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"%s"}}`, 100, 41),
+		speak(`{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"%s"}}`, 100, 201),
+		speak(`{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"%s"}}`, 100)), cloud.Chunk)
+	other := wrap(speak(`{"generation":"%s","prompt_token_count":null,"generation_token_count":1,"stop_reason":null}`, 100, 31, 80), cloud.Chunk)
+	const path = "/model/native-cut/"
+	return []speech{
+		{"Converse", "bedrock", path + "converse-stream", eventFrames, `"messages":[]`, converse},
+		{"InvokeModel, Claude", "bedrock", path + "invoke-with-response-stream", eventFrames, `"max_tokens":4096`, then(invoke, wrap(silent(nil, "{}"), half))},
+		{"InvokeModel, Llama", "bedrock", path + "invoke-with-response-stream", eventFrames, `"prompt":"x"`, other},
+	}
+}
 
 // speeches are replies of every format whose output is tokens, on each kind of
 // path. None of them states its usage before its last piece, but where the
@@ -201,7 +243,7 @@ func speeches() []speech {
 		native.pieces = append(native.pieces, said{event(fmt.Sprintf(`{"output":{"text":"%s","finish_reason":"null"},"usage":{"input_tokens":5,"output_tokens":%d}}`,
 			strings.ReplaceAll(words(50*i), "\n", `\n`), 50*i)), 50 * i})
 	}
-	return append(list, crlf, lines, thinking, twice, mistral, choices, completion, bare, calls, claude, responses, gemini, array, totals, cohere, older, ollama, generate, native)
+	return append(append(list, framed()...), crlf, lines, thinking, twice, mistral, choices, completion, bare, calls, claude, responses, gemini, array, totals, cohere, older, ollama, generate, native)
 }
 
 // cutter is a gateway whose providers stop where they are told to, and then

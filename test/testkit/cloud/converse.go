@@ -2,9 +2,7 @@ package cloud
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -54,8 +52,7 @@ func (b *Bedrock) operate(w http.ResponseWriter, r *http.Request, model, operati
 	case invoke:
 		for line := range strings.Lines(answer.Body.String()) {
 			if data, ok := strings.CutPrefix(line, "data:"); ok {
-				coded := base64.StdEncoding.EncodeToString([]byte(strings.TrimSpace(data)))
-				frames = append(frames, Event("chunk", fmt.Sprintf(`{"bytes":%q,"p":"abcd"}`, coded)))
+				frames = append(frames, Chunk(strings.TrimSpace(data)))
 			}
 		}
 	case stream:

@@ -1,7 +1,9 @@
 package cloud
 
 import (
+	"encoding/base64"
 	"encoding/binary"
+	"fmt"
 	"hash/crc32"
 )
 
@@ -29,6 +31,13 @@ func RawFrame(headers []byte, payload string) []byte {
 // Event is the message for an event of a type.
 func Event(name, payload string) []byte {
 	return Frame(payload, ":event-type", name, ":content-type", "application/json", ":message-type", "event")
+}
+
+// Chunk is the message in which InvokeModelWithResponseStream sends an event of the
+// model's own API.
+func Chunk(event string) []byte {
+	coded := base64.StdEncoding.EncodeToString([]byte(event))
+	return Event("chunk", fmt.Sprintf(`{"bytes":%q,"p":"abcd"}`, coded))
 }
 
 // Exception is the message for an exception.
