@@ -39,6 +39,7 @@ type TokenService struct {
 	mu     sync.Mutex
 	ledger []string // what was asked for, in order
 	issued []string // tokens and secret keys
+	ends   map[string]time.Time
 	life   time.Duration
 	broken func(n int) Fault
 }
@@ -63,7 +64,7 @@ func NewTokenService(t testing.TB) *TokenService {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &TokenService{key: key, life: time.Hour, broken: func(int) Fault { return None }}
+	s := &TokenService{key: key, ends: make(map[string]time.Time), life: time.Hour, broken: func(int) Fault { return None }}
 	plain, secure := httptest.NewServer(s), httptest.NewTLSServer(s)
 	t.Cleanup(plain.Close)
 	t.Cleanup(secure.Close)
@@ -98,6 +99,14 @@ func (s *TokenService) Issued() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return append([]string(nil), s.issued...)
+}
+
+// Valid reports whether a token was given out and has not expired.
+func (s *TokenService) Valid(token string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ends, known := s.ends[token]
+	return known && time.Now().Before(ends)
 }
 
 // ServiceAccount is a key file of a Google service account.
@@ -148,6 +157,7 @@ func (s *TokenService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fault, life := s.broken(len(s.ledger)), s.life
 	secret := fmt.Sprintf("canary-token-%04d-%s", len(s.ledger), rand.Text())
 	s.issued = append(s.issued, secret)
+	s.ends[secret] = time.Now().Add(life)
 	s.mu.Unlock()
 	switch fault {
 	case Error:
