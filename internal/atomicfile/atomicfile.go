@@ -1,10 +1,12 @@
-// Package atomicfile replaces files in one step.
+// Package atomicfile replaces files in one step, and makes folders that last.
 package atomicfile
 
 import (
 	"errors"
 	"os"
 	"path/filepath"
+
+	"golang.org/x/sys/unix"
 )
 
 // Write replaces the content of a file, durably: whatever fails, a reader finds all
@@ -26,7 +28,33 @@ func Write(path string, content []byte, mode os.FileMode) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// SyncDir makes the names in a folder durable.
+// MakeDir makes a folder and the parents that are missing, each durable with its
+// name before the next is made. A folder that is there stays as it is.
+func MakeDir(path string, mode os.FileMode) error { return makeDir(path, mode, SyncDir) }
+
+func makeDir(path string, mode os.FileMode, sync func(path string) error) error {
+	if info, err := os.Stat(path); err == nil {
+		if !info.IsDir() {
+			return &os.PathError{Op: "mkdir", Path: path, Err: unix.ENOTDIR}
+		}
+		return nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	parent := filepath.Dir(filepath.Clean(path)) // a slash at the end is no element
+	if err := makeDir(parent, mode, sync); err != nil {
+		return err
+	}
+	// Another process may have made it since, and may not have synced it.
+	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return sync(parent)
+}
+
+// SyncDir makes the names in a folder durable. A file's own sync does not do that
+// on every file system: SQLite syncs the folder too, and has an error code for a
+// failure of that (https://sqlite.org/rescode.html, SQLITE_IOERR_DIR_FSYNC).
 func SyncDir(path string) error {
 	f, err := os.Open(path)
 	if err != nil {

@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/pprof"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -21,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"modelgate"
+	"modelgate/internal/atomicfile"
 	"modelgate/internal/auth"
 	"modelgate/internal/budget"
 	"modelgate/internal/cloud"
@@ -120,7 +120,7 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	s.snapshot.Store(snapshot)
-	if err := os.MkdirAll(cfg.Server.DataDir, 0o700); err != nil {
+	if err := atomicfile.MakeDir(cfg.Server.DataDir, 0o700); err != nil {
 		return nil, fmt.Errorf("data_dir: %w", err)
 	}
 	s.db, err = OpenStore(ctx, cfg, store.Options{Mode: store.Exclusive, Log: textLog(o.Stderr), Software: o.Version, Yielder: s.yielder})

@@ -141,7 +141,7 @@ func (d *Directory) Remove(name string) error {
 
 // Keep implements FS.
 func (d *Directory) Keep(name string, content []byte) error {
-	if err := makeDir(filepath.Dir(d.path(name))); err != nil {
+	if err := atomicfile.MakeDir(filepath.Dir(d.path(name)), 0o700); err != nil {
 		return err
 	}
 	return atomicfile.Write(d.path(name), content, 0o600)
@@ -152,7 +152,7 @@ func (d *Directory) Read(name string) ([]byte, error) { return os.ReadFile(d.pat
 
 // Lock implements FS. The directory is made if it is not there.
 func (d *Directory) Lock() (func() error, error) {
-	if err := makeDir(d.name); err != nil {
+	if err := atomicfile.MakeDir(d.name, 0o700); err != nil {
 		return nil, err
 	}
 	f, err := os.OpenFile(d.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -174,18 +174,6 @@ func (d *Directory) Lock() (func() error, error) {
 func (d *Directory) Poll() { d.aio.poll() }
 
 func (d *Directory) path(name string) string { return filepath.Join(d.name, name) }
-
-// makeDir makes a directory that is not there, durable with its name in its
-// parent.
-func makeDir(path string) error {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil
-	}
-	if err := os.MkdirAll(path, 0o700); err != nil {
-		return err
-	}
-	return atomicfile.SyncDir(filepath.Dir(path))
-}
 
 // noSpace reports whether an error says that the disk or the quota is full.
 func noSpace(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }

@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"modelgate/internal/atomicfile"
 )
 
 // oldestVersion has the fix of the WAL reset fault
@@ -39,7 +41,7 @@ func Path(raw, dir string) (string, error) {
 // Touch makes the file at path and its folder before SQLite does, readable by its owner alone. The
 // files that SQLite puts beside it take over its permissions.
 func Touch(path string) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	if err := atomicfile.MakeDir(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
