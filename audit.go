@@ -12,17 +12,29 @@ type Actor struct {
 	System   bool   `json:"system,omitempty"`
 }
 
-// Audit records one mutation. It is written in the transaction that makes
-// the change and later joins the evidence. It never holds a secret, a body
-// or a header.
+// Valid reports whether exactly one field is set.
+func (a Actor) Valid() bool {
+	set := 0
+	for _, is := range []bool{a.KeyID != "", a.Operator != "", a.System} {
+		if is {
+			set++
+		}
+	}
+	return set == 1
+}
+
+// Audit records one change, or an export. It is written in the transaction that
+// makes the change and later joins the evidence of its organization. It never holds a secret, a body
+// or a header. ID, At, Action and Actor are set in every record; what else is
+// set depends on the action.
 type Audit struct {
 	ID         string // UUIDv7
 	At         time.Time
-	ClientID   ClientID
-	Action     string // noun.verb, such as key.revoke
+	ClientID   ClientID // "" for what is no organization's, such as master_key.rotate
+	Action     string   // noun.verb, such as key.revoke
 	Actor      Actor
-	TargetType string
-	TargetID   string
-	Change     json.RawMessage // what was set, nil where the action says it all
-	RequestID  string          // "" for operator commands
+	TargetType string          // "" where no single thing is changed, as by processor.event.doubt
+	TargetID   string          // "" with TargetType
+	Change     json.RawMessage // what was set or exported, nil where the action says it all
+	RequestID  string          // of the request that a key made, "" for everything else
 }

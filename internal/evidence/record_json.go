@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -204,7 +205,7 @@ func AppendFinal(dst []byte, f Final, by Origin) []byte {
 const maxChange = 64 << 10
 
 // AppendAudit appends the record of a change. It fails where Change is not
-// JSON.
+// JSON, or Actor says nothing.
 func AppendAudit(dst []byte, a *modelgate.Audit) ([]byte, error) {
 	m := members{append(dst, '{')}
 	m.text("action", a.Action)
@@ -214,9 +215,11 @@ func AppendAudit(dst []byte, a *modelgate.Audit) ([]byte, error) {
 		m.text("key_id", string(a.Actor.KeyID))
 	case a.Actor.Operator != "":
 		m.text("operator", a.Actor.Operator)
-	default:
+	case a.Actor.System:
 		m.name("system")
 		m.b = append(m.b, "true"...)
+	default:
+		return dst, errors.New("a record of a change needs an actor")
 	}
 	m.close()
 	m.at("at", a.At)

@@ -223,6 +223,16 @@ func TestAuditIsPartOfTheChange(t *testing.T) {
 		if k, _ := db.FindKey(ctx, key.ID); k.Status != modelgate.KeyActive {
 			t.Errorf("the key is %s although its audit could not be written", k.Status)
 		}
+		for _, wrong := range []modelgate.Actor{{}, {KeyID: key.ID, Operator: "test"}, {Operator: "test", System: true}} {
+			a := audit("key.revoke")
+			a.Actor = wrong
+			if _, err := db.RevokeKey(ctx, client, access.KeyScope{}, key.ID, a); err == nil {
+				t.Errorf("RevokeKey by %+v succeeded", wrong)
+			}
+		}
+		if k, _ := db.FindKey(ctx, key.ID); k.Status != modelgate.KeyActive {
+			t.Errorf("the key is %s although its audit has no actor", k.Status)
+		}
 		full := audit("key.limits")
 		full.Change, full.Actor = []byte(`{"burst":3}`), modelgate.Actor{KeyID: key.ID}
 		must(t, db.SetKeyLimits(ctx, client, key.ID, modelgate.Limits{Burst: ptr(3)}, full))

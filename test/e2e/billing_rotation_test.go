@@ -182,7 +182,7 @@ func TestBillingRotationPassesDamage(t *testing.T) {
 	}
 	harmed := []store.Secret{all[0], all[150]}
 	harmed[0].Value, harmed[1].Value = []byte("damaged"), foreign
-	if n, err := v.db.ReplaceSecrets(t.Context(), []store.Secret{all[0], all[150]}, harmed, modelgate.Audit{ID: "a", Action: "harm"}); n != 2 || err != nil {
+	if n, err := v.db.ReplaceSecrets(t.Context(), []store.Secret{all[0], all[150]}, harmed, modelgate.Audit{ID: "a", Action: "harm", Actor: modelgate.Actor{Operator: "test"}}); n != 2 || err != nil {
 		t.Fatalf("%d secrets are harmed, %v", n, err)
 	}
 	v.configure(1)

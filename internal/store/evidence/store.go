@@ -7,6 +7,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 
 	"modelgate"
 	"modelgate/internal/store/sqldb"
@@ -43,10 +44,13 @@ VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
 
 // RecordAudit writes the audit of a change in the change's own transaction, and
 // its record for the evidence. A client or time that the caller left out is
-// filled in.
+// filled in. A record without id, action or exactly one actor is refused.
 func (s *Store) RecordAudit(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, a modelgate.Audit) error {
 	if a.ID == "" || a.Action == "" {
 		return errors.New("an audit record needs an id and an action")
+	}
+	if !a.Actor.Valid() {
+		return fmt.Errorf("the audit record %s needs one actor, and has %+v", a.Action, a.Actor)
 	}
 	if a.ClientID == "" {
 		a.ClientID = client
