@@ -25,8 +25,9 @@ func (p *Poller) serve(ctx context.Context, q *providerQueue) {
 	}
 }
 
-// outcome polls a job, unless its provider rests. A job whose deadline has
-// passed is over, whatever the provider says.
+// outcome polls a job, unless its provider rests. Past its deadline a job is asked
+// about once more: an end that the provider states counts, anything else is
+// JobOverdue.
 func (p *Poller) outcome(ctx context.Context, q *providerQueue, j *modelgate.Job) modelgate.JobNews {
 	news, err := p.poll(ctx, q, j)
 	switch {

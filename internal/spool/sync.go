@@ -16,7 +16,9 @@ func newBatch() *batch { return &batch{done: make(chan struct{}, runtime.GOMAXPR
 
 // finish has those who wait go on one after the other, on each processor:
 // who is woken by the one before runs next there, ahead of calls that have not
-// come as far. Woken all at once, they would run behind those.
+// come as far. Woken all at once, they would run behind those. It is called once
+// for each batch: by sync for the one that it took, else by die for the last. err
+// is set before the first baton, so that who has one reads it without a lock.
 func (b *batch) finish(err error) {
 	b.err = err
 	for range cap(b.done) {
@@ -44,7 +46,10 @@ func (s *Spool) poll() {
 func (s *Spool) ask() {
 	select {
 	case s.asked <- struct{}{}:
-	default: // it will look after having taken what is there
+	default:
+		// A token that is still there has not been taken. syncLoop takes it before
+		// sync takes the lock, so that this sync covers what was appended before
+		// this call.
 	}
 }
 
@@ -79,7 +84,9 @@ func (s *Spool) wrote(seg *segment) {
 }
 
 // die makes a failure final: nothing is accepted any more, everybody who
-// waits gets the error, and Fatal is called, once.
+// waits gets the error, and Fatal is called, once. A sync that failed is not tried
+// again: Linux marks the pages that it could not write as clean, and the next
+// fsync succeeds without them (https://wiki.postgresql.org/wiki/Fsync_Errors).
 func (s *Spool) die(err error) {
 	s.mu.Lock()
 	again := s.dead
@@ -117,6 +124,11 @@ func (s *Spool) sync() bool {
 		s.mu.Unlock()
 		return false
 	}
+	// The batch and the segments that are dirty are taken under one lock, which
+	// End holds from its write until it has read next. The END of whoever waits
+	// for b is therefore in a segment of dirty, or in one that was released, whose
+	// entries the database has. What is written later is of the next batch and
+	// makes its segment dirty again.
 	b := s.next
 	s.next = newBatch()
 	s.due = false
