@@ -15,6 +15,7 @@ const (
 	LevelClient     Level = "client"
 	LevelSubAccount Level = "sub_account"
 	LevelKey        Level = "key"
+	LevelToken      Level = "token" // a browser token; it has its cap alone
 )
 
 // Period is the length of a counter of spend.
@@ -286,7 +287,8 @@ func SortRules(list []*Budget) { slices.SortFunc(list, compareBudgets) }
 func (b *Budget) Before(o *Budget) bool { return compareBudgets(b, o) < 0 }
 
 // Holds is the set of plain budgets on which a call has money reserved: one bit for
-// each level and period, and for each ancestor of its key and period. The cost
+// each level and period, for each ancestor of its key and period, and for the
+// cap of its browser token. The cost
 // of the call is settled against these reservations of its instance.
 type Holds uint16
 
@@ -297,6 +299,8 @@ func (b *Budget) hold() Holds {
 	switch {
 	case b.Period == Total:
 		return 1 << 6
+	case b.Level == LevelToken:
+		return 1 << 15
 	case b.Level == LevelSubAccount:
 		bit = 2
 	case b.Level == LevelKey && b.Generation > 0:

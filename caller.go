@@ -38,6 +38,9 @@ type Caller struct {
 	// Rules are budgets with counters of their own, in the same order. Which of
 	// them apply depends on the call. They are shared: nothing changes them.
 	Rules []*Budget
+	// Token is the browser token that the caller came with instead of its key;
+	// nil for a key.
+	Token *Token
 
 	decisions *decisions // nil: every decision is made anew
 }
@@ -101,6 +104,9 @@ func (c *Caller) Permit(t Target) bool {
 }
 
 func (c *Caller) permit(t Target) bool {
+	if c.Token != nil && !c.Token.permitsAny(t.Catalog) {
+		return false
+	}
 	return c.Entitlements.Permit(t) && !c.Denies.deny(t) && (len(c.Backing) == 0 || c.backed(t))
 }
 
@@ -142,8 +148,11 @@ func (c *Caller) routeMoved(e *Entitlement, t Target) bool {
 }
 
 // PermitProvider reports whether the caller may use every model of the
-// provider, which calls that name no model need.
+// provider, which calls that name no model need. With a browser token none does.
 func (c *Caller) PermitProvider(provider string, served []*Model) bool {
+	if c.Token != nil {
+		return false
+	}
 	all := slices.Concat(c.Entitlements, c.Denies)
 	return all.PermitProvider(provider, served)
 }

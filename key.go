@@ -57,14 +57,15 @@ type Key struct {
 }
 
 const (
-	secretPrefix = "gw_live_"
-	secretRandom = 40 // hex digits of randomness
-	secretLen    = len(secretPrefix) + 48
+	keyPrefix    = "gw_live_"
+	tokenPrefix  = "gw_tmp_" // of browser tokens
+	secretRandom = 40        // hex digits of randomness
+	secretHex    = secretRandom + 8
 	// prefixLen is how much of a secret is kept in clear (spec: Key).
 	prefixLen = 16
 )
 
-// Secret is the plaintext of a key. It prints as a placeholder everywhere;
+// Secret is the plaintext of a key or of a browser token. It prints as a placeholder everywhere;
 // Reveal is the only way out, and only the answer to an issuance uses it. The
 // zero value holds no key and must not be used; see NewSecret.
 type Secret struct {
@@ -77,10 +78,12 @@ const redacted = "[redacted]"
 
 // NewSecret draws a key: gw_live_, 40 random hex digits and 8 hex digits of
 // the CRC-32 of what precedes, so that a typo costs no look-up.
-func NewSecret() Secret {
+func NewSecret() Secret { return newSecret(keyPrefix) }
+
+func newSecret(prefix string) Secret {
 	var b [secretRandom / 2]byte
 	rand.Read(b[:]) // never fails (crypto/rand)
-	body := secretPrefix + hex.EncodeToString(b[:])
+	body := prefix + hex.EncodeToString(b[:])
 	text := fmt.Sprintf("%s%08x", body, crc32.ChecksumIEEE([]byte(body)))
 	return Secret{&text}
 }
@@ -109,23 +112,31 @@ type Digest [sha256.Size]byte
 // DigestOf hashes a presented secret.
 func DigestOf(secret string) Digest { return sha256.Sum256([]byte(secret)) }
 
-// WellFormed reports whether a presented secret has the shape of a key and
-// the right checksum. It is no proof that the key exists.
+// IsToken reports whether a presented secret says that it is a browser token.
+func IsToken(secret string) bool { return strings.HasPrefix(secret, tokenPrefix) }
+
+// WellFormed reports whether a presented secret has the shape of a key or of a
+// browser token, and the right checksum. It is no proof that there is one.
 func WellFormed(secret string) bool { return KeyFault(secret) == "" }
 
-// KeyFault says how a presented secret differs from a key, "" where it is
-// well-formed. It quotes nothing of the secret.
+// KeyFault says how a presented secret differs from a key, or from a browser
+// token where it begins like one; "" where it is well-formed. It quotes nothing
+// of the secret.
 func KeyFault(secret string) string {
-	random, found := strings.CutPrefix(secret, secretPrefix)
-	switch {
-	case !found:
-		return "it does not begin with " + secretPrefix
-	case len(secret) != secretLen:
-		return fmt.Sprintf("it has %d characters instead of %d", len(secret), secretLen)
-	case !spelled(random, secretLen, digits+"abcdef"):
-		return "after " + secretPrefix + " it has a character other than 0-9 and a-f"
+	prefix := keyPrefix
+	if IsToken(secret) {
+		prefix = tokenPrefix
 	}
-	body, sum := secret[:secretLen-8], secret[secretLen-8:]
+	random, found := strings.CutPrefix(secret, prefix)
+	switch length := len(prefix) + secretHex; {
+	case !found:
+		return "it does not begin with " + prefix
+	case len(secret) != length:
+		return fmt.Sprintf("it has %d characters instead of %d", len(secret), length)
+	case !spelled(random, secretHex, digits+"abcdef"):
+		return "after " + prefix + " it has a character other than 0-9 and a-f"
+	}
+	body, sum := secret[:len(secret)-8], secret[len(secret)-8:]
 	if fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(body))) != sum {
 		return "its checksum does not match, so at least one character is wrong"
 	}

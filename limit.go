@@ -13,6 +13,7 @@ const (
 	LimitBudget  LimitKind = "budget"
 	LimitBalance LimitKind = "balance"
 	LimitRate    LimitKind = "rate"
+	LimitToken   LimitKind = "token" // the cap of a browser token
 )
 
 // LimitUnit is what a limit counts.
@@ -33,7 +34,7 @@ const (
 type LimitState struct {
 	Kind   LimitKind `json:"kind"`
 	Scope  Level     `json:"scope"`
-	ID     string    `json:"id,omitempty"`    // of the sub-account or key; "" for scope client
+	ID     string    `json:"id,omitempty"`    // of the sub-account, key or token; "" for scope client
 	Match  string    `json:"match,omitempty"` // which calls count; "" for all
 	Unit   LimitUnit `json:"unit"`
 	Period Period    `json:"period,omitempty"` // of a budget: day or month
@@ -78,8 +79,11 @@ func (e *RetryError) Unwrap() error { return e.Err }
 
 // Sees reports whether the caller may see the figures of a budget. A key that
 // is bound to a sub-account sees those of its sub-account and its own; what
-// binds it from above is its reseller's business.
+// binds it from above is its reseller's business. A browser token sees its own.
 func (c *Caller) Sees(b *Budget) bool {
+	if c.Token != nil {
+		return b.Level == LevelToken
+	}
 	return c.SubAccountID == "" || b.Level != LevelClient && b.Generation == 0
 }
 
@@ -108,6 +112,8 @@ func (c *Caller) StateOf(b *Budget, used, needed Nano, at time.Time) LimitState 
 	}
 	if b.IsBalance() {
 		l.Kind, l.Period = LimitBalance, ""
+	} else if b.Level == LevelToken {
+		l.Kind, l.Period, l.Window = LimitToken, "", ""
 	} else if end := b.Period.End(at); !end.IsZero() {
 		l.ResetsAt = &end
 	}

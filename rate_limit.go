@@ -142,6 +142,9 @@ func (r *RateLimit) FromUnits(n Nano) (amount int64, ok bool) {
 // SeesRate reports whether the caller may see the figures of a rate limit: see
 // Sees. Nobody sees what all organizations use together.
 func (c *Caller) SeesRate(r *RateLimit) bool {
+	if c.Token != nil {
+		return false
+	}
 	return c.SubAccountID == "" && r.Level != LevelGateway || r.Level == LevelSubAccount || r.Level == LevelKey && (r.ID == "" || r.ID == string(c.KeyID))
 }
 

@@ -249,12 +249,24 @@ type UsageRow struct {
 	CallEnd
 }
 
-// The attribution pairs that the gateway itself adds to every row; callers
-// cannot set them.
+// The attribution pairs that the gateway itself adds: the first two to every
+// row, the others to calls with a browser token. Callers cannot set them, but for
+// the end user, whom a key names as it likes.
 const (
 	AttributionKeyID        = "key_id"
 	AttributionSubAccountID = "sub_account_id"
+	AttributionTokenID      = "token_id"
+	AttributionEndUser      = "end_user"
 )
+
+// SetByGateway reports whether no caller may set an attribution key.
+func SetByGateway(key string) bool {
+	return key == AttributionKeyID || key == AttributionSubAccountID || key == AttributionTokenID
+}
+
+// MaxAttributionValue is how many bytes the value of an attribution pair has at
+// most.
+const MaxAttributionValue = 256
 
 // Row joins the two halves of a call. Its attribution is the caller's pairs
 // and the gateway's own, b.Attribution itself where it has these already.

@@ -135,6 +135,7 @@ const (
 	QuotaLimitKindBalance QuotaLimitKind = "balance"
 	QuotaLimitKindBudget  QuotaLimitKind = "budget"
 	QuotaLimitKindRate    QuotaLimitKind = "rate"
+	QuotaLimitKindToken   QuotaLimitKind = "token"
 )
 
 // Defines values for QuotaLimitOwner.
@@ -143,6 +144,14 @@ const (
 	QuotaLimitOwnerOrganization QuotaLimitOwner = "organization"
 	QuotaLimitOwnerReseller     QuotaLimitOwner = "reseller"
 	QuotaLimitOwnerSubAccount   QuotaLimitOwner = "sub_account"
+)
+
+// Defines values for QuotaLimitScope.
+const (
+	QuotaLimitScopeClient     QuotaLimitScope = "client"
+	QuotaLimitScopeKey        QuotaLimitScope = "key"
+	QuotaLimitScopeSubAccount QuotaLimitScope = "sub_account"
+	QuotaLimitScopeToken      QuotaLimitScope = "token"
 )
 
 // Defines values for QuotaLimitWindow.
@@ -740,7 +749,7 @@ type Mapping struct {
 
 // Me defines model for Me.
 type Me struct {
-	// APIKey The key itself. This and all that follows is absent while the database does not answer.
+	// APIKey The key itself. This and all that follows but the token is absent while the database does not answer, and for a browser token.
 	APIKey *struct {
 		CreatedAt time.Time  `json:"created_at"`
 		ExpiresAt *time.Time `json:"expires_at"`
@@ -774,6 +783,23 @@ type Me struct {
 		Name string `json:"name"`
 		Slug string `json:"slug"`
 	} `json:"sub_account,omitempty"`
+
+	// Token The browser token that was sent; absent for a key.
+	Token *struct {
+		EndUser   string    `json:"end_user"`
+		ExpiresAt time.Time `json:"expires_at"`
+		Models    []string  `json:"models"`
+		TokenID   string    `json:"token_id"`
+	} `json:"token,omitempty"`
+}
+
+// MintedToken defines model for MintedToken.
+type MintedToken struct {
+	ExpiresAt time.Time `json:"expires_at"`
+
+	// Token The token itself. It is never shown again.
+	Token   string `json:"token"`
+	TokenID string `json:"token_id"`
 }
 
 // Model defines model for Model.
@@ -1004,6 +1030,28 @@ type NewSubAccount struct {
 	Slug string `json:"slug"`
 }
 
+// NewToken defines model for NewToken.
+type NewToken struct {
+	// Attribution Pairs that every call of the token has.
+	Attribution *map[string]string `json:"attribution,omitempty"`
+
+	// EndUser Whom the token is for: bytes without control characters. It becomes the attribution `end_user`.
+	EndUser string `json:"end_user"`
+
+	// ExpiresInSeconds At most the operator's `tokens.max_ttl`.
+	ExpiresInSeconds *int `json:"expires_in_seconds,omitempty"`
+
+	// MaxUSD What its calls may cost together, as billed where the key is bound to a sub-account. Absent the operator's `tokens.default_max_usd`.
+	MaxUSD *float64 `json:"max_usd,omitempty"`
+
+	// Models Slugs or globs, such as `openai/*`.
+	Models []string `json:"models"`
+
+	// Origins Pages that may use it, as browsers send them in `Origin`: `https://app.example.com`. Absent every page.
+	Origins           *[]string `json:"origins,omitempty"`
+	RequestsPerMinute *int      `json:"requests_per_minute,omitempty"`
+}
+
 // OpenModel defines model for OpenModel.
 type OpenModel struct {
 	Architecture ModelArchitecture `json:"architecture"`
@@ -1094,8 +1142,10 @@ type Quota struct {
 
 // QuotaLimit defines model for QuotaLimit.
 type QuotaLimit struct {
-	// ID Of the sub-account or key; absent for scope client.
-	ID   *string        `json:"id,omitempty"`
+	// ID Of the sub-account, key or token; absent for scope client.
+	ID *string `json:"id,omitempty"`
+
+	// Kind `token` is the cap of a browser token.
 	Kind QuotaLimitKind `json:"kind"`
 
 	// Limit Of a balance the sum of its credits; of a rate what may be used in a window.
@@ -1114,11 +1164,9 @@ type QuotaLimit struct {
 	Period    *Period `json:"period,omitempty"`
 	Remaining float64 `json:"remaining"`
 
-	// ResetsAt End of the period; null for a balance, a rate and the window total.
-	ResetsAt *time.Time `json:"resets_at"`
-
-	// Scope Whose spend a budget bounds.
-	Scope BudgetScope `json:"scope"`
+	// ResetsAt End of the period; null for a balance, a token, a rate and the window total.
+	ResetsAt *time.Time      `json:"resets_at"`
+	Scope    QuotaLimitScope `json:"scope"`
 
 	// Unit Tokens of the input include cached ones; concurrency is calls at once.
 	Unit RateUnit `json:"unit"`
@@ -1130,11 +1178,14 @@ type QuotaLimit struct {
 	Window *QuotaLimitWindow `json:"window,omitempty"`
 }
 
-// QuotaLimitKind defines model for QuotaLimit.Kind.
+// QuotaLimitKind `token` is the cap of a browser token.
 type QuotaLimitKind string
 
 // QuotaLimitOwner Who has set a budget or rate limit; absent for one's own.
 type QuotaLimitOwner string
+
+// QuotaLimitScope defines model for QuotaLimit.Scope.
+type QuotaLimitScope string
 
 // QuotaLimitWindow Of a budget week or total, in place of period; else of a rate.
 type QuotaLimitWindow string
@@ -1304,6 +1355,26 @@ type SubAccountChange struct {
 
 // SubAccountChangeStatus defines model for SubAccountChange.Status.
 type SubAccountChangeStatus string
+
+// Token defines model for Token.
+type Token struct {
+	// APIKeyID The key that minted it.
+	APIKeyID    string            `json:"api_key_id"`
+	Attribution map[string]string `json:"attribution"`
+	CreatedAt   time.Time         `json:"created_at"`
+	EndUser     string            `json:"end_user"`
+	ExpiresAt   time.Time         `json:"expires_at"`
+
+	// MaxUSD null for no cap.
+	MaxUSD *json.Number `json:"max_usd"`
+	Models []string     `json:"models"`
+
+	// Origins null for every page.
+	Origins           *[]string   `json:"origins"`
+	RequestsPerMinute int         `json:"requests_per_minute"`
+	SpendUSD          json.Number `json:"spend_usd"`
+	TokenID           string      `json:"token_id"`
+}
 
 // TokenKinds The tokens by kind, those of a model that advised included; together they are total_tokens.
 type TokenKinds struct {
@@ -1798,6 +1869,24 @@ type StatsParams struct {
 	Provider *string `form:"provider,omitempty" json:"provider,omitempty"`
 }
 
+// RevokeTokensParams defines parameters for RevokeTokens.
+type RevokeTokensParams struct {
+	// EndUser Whose tokens.
+	EndUser string `form:"end_user" json:"end_user"`
+}
+
+// TokensParams defines parameters for Tokens.
+type TokensParams struct {
+	// EndUser Of one end user only.
+	EndUser *string `form:"end_user,omitempty" json:"end_user,omitempty"`
+
+	// Limit Tokens a page.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where the list goes on, taken from the page before. Keep the other parameters as they were.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // UsageParams defines parameters for Usage.
 type UsageParams struct {
 	// Provider Exactly this provider.
@@ -1857,6 +1946,9 @@ type CreateSubAccountJSONRequestBody = NewSubAccount
 
 // UpdateSubAccountJSONRequestBody defines body for UpdateSubAccount for application/json ContentType.
 type UpdateSubAccountJSONRequestBody = SubAccountChange
+
+// MintTokenJSONRequestBody defines body for MintToken for application/json ContentType.
+type MintTokenJSONRequestBody = NewToken
 
 // RequestEditorFn is the function signature for the RequestEditor callback function
 type RequestEditorFn func(ctx context.Context, req *http.Request) error
@@ -2374,6 +2466,58 @@ type ClientInterface interface {
 	//
 	// Corresponds with PATCH /gw/subaccounts/{id} (the `UpdateSubAccount` operationId).
 	UpdateSubAccount(ctx context.Context, id string, body UpdateSubAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RevokeTokens Revoke all browser tokens of an end user
+	//
+	// Those that `GET /gw/tokens` lists for the key. At once on the instance that answers, about a second later on others.
+	//
+	// Corresponds with DELETE /gw/tokens (the `RevokeTokens` operationId).
+	RevokeTokens(ctx context.Context, params *RevokeTokensParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Tokens Live browser tokens, newest first
+	//
+	// With `keys:manage` those of the organization, or of the key's own sub-account; else those that the key itself has minted.
+	// Secrets are not shown.
+	//
+	// Corresponds with GET /gw/tokens (the `Tokens` operationId).
+	Tokens(ctx context.Context, params *TokensParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MintTokenWithBody Mint a browser token
+	//
+	// A token lets a page call models as its key does, with less: the models, money, requests and pages that are named here, for
+	// a short time. It has the scope `inference:use` alone, and all budgets and limits of its key bind it too. It ends with the
+	// key, the key's sub-account, or its own time, whichever comes first; then it is answered 401.
+	//
+	// A token reaches doors, the provider proxy, the lists of models, `GET /gw/me` and `GET /gw/quota`, and jobs that
+	// tokens of the same key and end user have made. Every other route answers 403. A call must name its model, by a slug or as the provider calls a model
+	// of the catalog. Its attribution has `end_user`, `token_id` and the pairs named here; a header that differs from them is 400.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /gw/tokens (the `MintToken` operationId).
+	MintTokenWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// MintToken Mint a browser token
+	//
+	// A token lets a page call models as its key does, with less: the models, money, requests and pages that are named here, for
+	// a short time. It has the scope `inference:use` alone, and all budgets and limits of its key bind it too. It ends with the
+	// key, the key's sub-account, or its own time, whichever comes first; then it is answered 401.
+	//
+	// A token reaches doors, the provider proxy, the lists of models, `GET /gw/me` and `GET /gw/quota`, and jobs that
+	// tokens of the same key and end user have made. Every other route answers 403. A call must name its model, by a slug or as the provider calls a model
+	// of the catalog. Its attribution has `end_user`, `token_id` and the pairs named here; a header that differs from them is 400.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /gw/tokens (the `MintToken` operationId).
+	MintToken(ctx context.Context, body MintTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RevokeToken Revoke a browser token
+	//
+	// As `DELETE /gw/tokens`, one token. Calls under way complete.
+	//
+	// Corresponds with DELETE /gw/tokens/{id} (the `RevokeToken` operationId).
+	RevokeToken(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Usage Booked calls, newest first
 	//
@@ -3322,6 +3466,108 @@ func (c *Client) UpdateSubAccountWithBody(ctx context.Context, id string, conten
 // Corresponds with PATCH /gw/subaccounts/{id} (the `UpdateSubAccount` operationId).
 func (c *Client) UpdateSubAccount(ctx context.Context, id string, body UpdateSubAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewUpdateSubAccountRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RevokeTokens Revoke all browser tokens of an end user
+//
+// Those that `GET /gw/tokens` lists for the key. At once on the instance that answers, about a second later on others.
+//
+// Corresponds with DELETE /gw/tokens (the `RevokeTokens` operationId).
+func (c *Client) RevokeTokens(ctx context.Context, params *RevokeTokensParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRevokeTokensRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Tokens Live browser tokens, newest first
+//
+// With `keys:manage` those of the organization, or of the key's own sub-account; else those that the key itself has minted.
+// Secrets are not shown.
+//
+// Corresponds with GET /gw/tokens (the `Tokens` operationId).
+func (c *Client) Tokens(ctx context.Context, params *TokensParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTokensRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MintTokenWithBody Mint a browser token
+//
+// A token lets a page call models as its key does, with less: the models, money, requests and pages that are named here, for
+// a short time. It has the scope `inference:use` alone, and all budgets and limits of its key bind it too. It ends with the
+// key, the key's sub-account, or its own time, whichever comes first; then it is answered 401.
+//
+// A token reaches doors, the provider proxy, the lists of models, `GET /gw/me` and `GET /gw/quota`, and jobs that
+// tokens of the same key and end user have made. Every other route answers 403. A call must name its model, by a slug or as the provider calls a model
+// of the catalog. Its attribution has `end_user`, `token_id` and the pairs named here; a header that differs from them is 400.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /gw/tokens (the `MintToken` operationId).
+func (c *Client) MintTokenWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMintTokenRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// MintToken Mint a browser token
+//
+// A token lets a page call models as its key does, with less: the models, money, requests and pages that are named here, for
+// a short time. It has the scope `inference:use` alone, and all budgets and limits of its key bind it too. It ends with the
+// key, the key's sub-account, or its own time, whichever comes first; then it is answered 401.
+//
+// A token reaches doors, the provider proxy, the lists of models, `GET /gw/me` and `GET /gw/quota`, and jobs that
+// tokens of the same key and end user have made. Every other route answers 403. A call must name its model, by a slug or as the provider calls a model
+// of the catalog. Its attribution has `end_user`, `token_id` and the pairs named here; a header that differs from them is 400.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /gw/tokens (the `MintToken` operationId).
+func (c *Client) MintToken(ctx context.Context, body MintTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewMintTokenRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RevokeToken Revoke a browser token
+//
+// As `DELETE /gw/tokens`, one token. Calls under way complete.
+//
+// Corresponds with DELETE /gw/tokens/{id} (the `RevokeToken` operationId).
+func (c *Client) RevokeToken(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRevokeTokenRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -5862,6 +6108,208 @@ func NewUpdateSubAccountRequestWithBody(server string, id string, contentType st
 	return req, nil
 }
 
+// NewRevokeTokensRequest constructs an http.Request for the RevokeTokens method
+func NewRevokeTokensRequest(server string, params *RevokeTokensParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/tokens")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "end_user", params.EndUser, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewTokensRequest constructs an http.Request for the Tokens method
+func NewTokensRequest(server string, params *TokensParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/tokens")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.EndUser != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "end_user", *params.EndUser, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewMintTokenRequest calls the generic MintToken builder with application/json body
+func NewMintTokenRequest(server string, body MintTokenJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewMintTokenRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewMintTokenRequestWithBody constructs an http.Request for the MintToken method, with any body, and a specified content type
+func NewMintTokenRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/tokens")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewRevokeTokenRequest constructs an http.Request for the RevokeToken method
+func NewRevokeTokenRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/tokens/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
 // NewUsageRequest constructs an http.Request for the Usage method
 func NewUsageRequest(server string, params *UsageParams) (*http.Request, error) {
 	var err error
@@ -6611,6 +7059,64 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with PATCH /gw/subaccounts/{id} (the `UpdateSubAccount` operationId).
 	UpdateSubAccountWithResponse(ctx context.Context, id string, body UpdateSubAccountJSONRequestBody, reqEditors ...RequestEditorFn) (*UpdateSubAccountResponse, error)
+
+	// RevokeTokensWithResponse Revoke all browser tokens of an end user
+	//
+	// Those that `GET /gw/tokens` lists for the key. At once on the instance that answers, about a second later on others.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /gw/tokens (the `RevokeTokens` operationId).
+	RevokeTokensWithResponse(ctx context.Context, params *RevokeTokensParams, reqEditors ...RequestEditorFn) (*RevokeTokensResponse, error)
+
+	// TokensWithResponse Live browser tokens, newest first
+	//
+	// With `keys:manage` those of the organization, or of the key's own sub-account; else those that the key itself has minted.
+	// Secrets are not shown.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/tokens (the `Tokens` operationId).
+	TokensWithResponse(ctx context.Context, params *TokensParams, reqEditors ...RequestEditorFn) (*TokensResponse, error)
+
+	// MintTokenWithBodyWithResponse Mint a browser token
+	//
+	// A token lets a page call models as its key does, with less: the models, money, requests and pages that are named here, for
+	// a short time. It has the scope `inference:use` alone, and all budgets and limits of its key bind it too. It ends with the
+	// key, the key's sub-account, or its own time, whichever comes first; then it is answered 401.
+	//
+	// A token reaches doors, the provider proxy, the lists of models, `GET /gw/me` and `GET /gw/quota`, and jobs that
+	// tokens of the same key and end user have made. Every other route answers 403. A call must name its model, by a slug or as the provider calls a model
+	// of the catalog. Its attribution has `end_user`, `token_id` and the pairs named here; a header that differs from them is 400.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /gw/tokens (the `MintToken` operationId).
+	MintTokenWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*MintTokenResponse, error)
+
+	// MintTokenWithResponse Mint a browser token
+	//
+	// A token lets a page call models as its key does, with less: the models, money, requests and pages that are named here, for
+	// a short time. It has the scope `inference:use` alone, and all budgets and limits of its key bind it too. It ends with the
+	// key, the key's sub-account, or its own time, whichever comes first; then it is answered 401.
+	//
+	// A token reaches doors, the provider proxy, the lists of models, `GET /gw/me` and `GET /gw/quota`, and jobs that
+	// tokens of the same key and end user have made. Every other route answers 403. A call must name its model, by a slug or as the provider calls a model
+	// of the catalog. Its attribution has `end_user`, `token_id` and the pairs named here; a header that differs from them is 400.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /gw/tokens (the `MintToken` operationId).
+	MintTokenWithResponse(ctx context.Context, body MintTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*MintTokenResponse, error)
+
+	// RevokeTokenWithResponse Revoke a browser token
+	//
+	// As `DELETE /gw/tokens`, one token. Calls under way complete.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /gw/tokens/{id} (the `RevokeToken` operationId).
+	RevokeTokenWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RevokeTokenResponse, error)
 
 	// UsageWithResponse Booked calls, newest first
 	//
@@ -7504,6 +8010,94 @@ func (r UpdateSubAccountResponse) StatusCode() int {
 	return 0
 }
 
+type RevokeTokensResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r RevokeTokensResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RevokeTokensResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type TokensResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *[]Token
+}
+
+// Status returns HTTPResponse.Status
+func (r TokensResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TokensResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type MintTokenResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *MintedToken
+}
+
+// Status returns HTTPResponse.Status
+func (r MintTokenResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r MintTokenResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RevokeTokenResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r RevokeTokenResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RevokeTokenResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type UsageResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -8362,6 +8956,94 @@ func (c *ClientWithResponses) UpdateSubAccountWithResponse(ctx context.Context, 
 		return nil, err
 	}
 	return ParseUpdateSubAccountResponse(rsp)
+}
+
+// RevokeTokensWithResponse Revoke all browser tokens of an end user
+//
+// Those that `GET /gw/tokens` lists for the key. At once on the instance that answers, about a second later on others.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /gw/tokens (the `RevokeTokens` operationId).
+func (c *ClientWithResponses) RevokeTokensWithResponse(ctx context.Context, params *RevokeTokensParams, reqEditors ...RequestEditorFn) (*RevokeTokensResponse, error) {
+	rsp, err := c.RevokeTokens(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRevokeTokensResponse(rsp)
+}
+
+// TokensWithResponse Live browser tokens, newest first
+//
+// With `keys:manage` those of the organization, or of the key's own sub-account; else those that the key itself has minted.
+// Secrets are not shown.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/tokens (the `Tokens` operationId).
+func (c *ClientWithResponses) TokensWithResponse(ctx context.Context, params *TokensParams, reqEditors ...RequestEditorFn) (*TokensResponse, error) {
+	rsp, err := c.Tokens(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTokensResponse(rsp)
+}
+
+// MintTokenWithBodyWithResponse Mint a browser token
+//
+// A token lets a page call models as its key does, with less: the models, money, requests and pages that are named here, for
+// a short time. It has the scope `inference:use` alone, and all budgets and limits of its key bind it too. It ends with the
+// key, the key's sub-account, or its own time, whichever comes first; then it is answered 401.
+//
+// A token reaches doors, the provider proxy, the lists of models, `GET /gw/me` and `GET /gw/quota`, and jobs that
+// tokens of the same key and end user have made. Every other route answers 403. A call must name its model, by a slug or as the provider calls a model
+// of the catalog. Its attribution has `end_user`, `token_id` and the pairs named here; a header that differs from them is 400.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /gw/tokens (the `MintToken` operationId).
+func (c *ClientWithResponses) MintTokenWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*MintTokenResponse, error) {
+	rsp, err := c.MintTokenWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMintTokenResponse(rsp)
+}
+
+// MintTokenWithResponse Mint a browser token
+//
+// A token lets a page call models as its key does, with less: the models, money, requests and pages that are named here, for
+// a short time. It has the scope `inference:use` alone, and all budgets and limits of its key bind it too. It ends with the
+// key, the key's sub-account, or its own time, whichever comes first; then it is answered 401.
+//
+// A token reaches doors, the provider proxy, the lists of models, `GET /gw/me` and `GET /gw/quota`, and jobs that
+// tokens of the same key and end user have made. Every other route answers 403. A call must name its model, by a slug or as the provider calls a model
+// of the catalog. Its attribution has `end_user`, `token_id` and the pairs named here; a header that differs from them is 400.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /gw/tokens (the `MintToken` operationId).
+func (c *ClientWithResponses) MintTokenWithResponse(ctx context.Context, body MintTokenJSONRequestBody, reqEditors ...RequestEditorFn) (*MintTokenResponse, error) {
+	rsp, err := c.MintToken(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseMintTokenResponse(rsp)
+}
+
+// RevokeTokenWithResponse Revoke a browser token
+//
+// As `DELETE /gw/tokens`, one token. Calls under way complete.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /gw/tokens/{id} (the `RevokeToken` operationId).
+func (c *ClientWithResponses) RevokeTokenWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RevokeTokenResponse, error) {
+	rsp, err := c.RevokeToken(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRevokeTokenResponse(rsp)
 }
 
 // UsageWithResponse Booked calls, newest first
@@ -9304,6 +9986,90 @@ func ParseUpdateSubAccountResponse(rsp *http.Response) (*UpdateSubAccountRespons
 	}
 
 	response := &UpdateSubAccountResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseRevokeTokensResponse parses an HTTP response from a RevokeTokensWithResponse call
+func ParseRevokeTokensResponse(rsp *http.Response) (*RevokeTokensResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RevokeTokensResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseTokensResponse parses an HTTP response from a TokensWithResponse call
+func ParseTokensResponse(rsp *http.Response) (*TokensResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TokensResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest []Token
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseMintTokenResponse parses an HTTP response from a MintTokenWithResponse call
+func ParseMintTokenResponse(rsp *http.Response) (*MintTokenResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &MintTokenResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest MintedToken
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRevokeTokenResponse parses an HTTP response from a RevokeTokenWithResponse call
+func ParseRevokeTokenResponse(rsp *http.Response) (*RevokeTokenResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RevokeTokenResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -5,10 +5,12 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"log/slog"
 	"net/netip"
+	"sync"
 	"time"
 
 	"modelgate"
@@ -25,9 +27,18 @@ type Source interface {
 	ControlVersion(context.Context) (int64, error)
 }
 
-// Options are what New needs; all but Client and Capacity are required.
+// TokenSource is where the callers behind browser tokens come from.
+type TokenSource interface {
+	// TokenCaller is Source.Caller for tokens. One past its end is returned, too.
+	TokenCaller(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (modelgate.Caller, error)
+	// TokenVersion changes whenever ControlVersion does or tokens are revoked.
+	TokenVersion(context.Context) (int64, error)
+}
+
+// Options are what New needs; all but Tokens, Client and Capacity are required.
 type Options struct {
 	Source Source
+	Tokens TokenSource // nil knows no token
 	// Unreachable tells an error that says the database did not answer from
 	// one that is an answer.
 	Unreachable func(error) bool
@@ -48,36 +59,48 @@ type Options struct {
 type Authenticator struct {
 	cache[modelgate.Caller]
 	touches touches[modelgate.KeyID]
+	tokens  cache[modelgate.Caller] // so that any number of tokens displaces no key
 }
 
 // New makes an empty authenticator.
 func New(o Options) *Authenticator {
 	k := &Authenticator{touches: newTouches(o.Touch)}
-	k.source = source[modelgate.Caller]{
-		find: func(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (*modelgate.Caller, error) {
-			caller, err := o.Source.Caller(ctx, d, seen)
-			if err != nil {
-				return nil, err
-			}
-			caller.Remember()
-			return &caller, nil
-		},
-		version: o.Source.ControlVersion,
+	k.source = source[modelgate.Caller]{find: remembering(o.Source.Caller), version: o.Source.ControlVersion}
+	if o.Tokens != nil {
+		k.tokens.source = source[modelgate.Caller]{find: remembering(o.Tokens.TokenCaller), version: o.Tokens.TokenVersion}
 	}
-	k.unreachable, k.now, k.log, k.client = o.Unreachable, o.Now, o.Log, o.Client
-	capacity := o.Capacity
-	if capacity == 0 {
-		capacity = defaultCapacity
+	for _, c := range [...]*cache[modelgate.Caller]{&k.cache, &k.tokens} {
+		c.unreachable, c.now, c.log, c.client = o.Unreachable, o.Now, o.Log, o.Client
+		c.init(cmp.Or(o.Capacity, defaultCapacity))
 	}
-	k.init(capacity)
 	return k
+}
+
+// remembering is a look-up of callers that remember what was decided about them.
+func remembering(find func(context.Context, modelgate.Digest, *modelgate.Caller) (modelgate.Caller, error)) func(context.Context, modelgate.Digest, *modelgate.Caller) (*modelgate.Caller, error) {
+	return func(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (*modelgate.Caller, error) {
+		caller, err := find(ctx, d, seen)
+		if err != nil {
+			return nil, err
+		}
+		caller.Remember()
+		return &caller, nil
+	}
 }
 
 // Run keeps the authenticator up to date until ctx ends, then stores the last uses
 // that are left.
-func (a *Authenticator) Run(ctx context.Context) { a.run(ctx, "last uses of keys", a.touches.flush) }
+func (a *Authenticator) Run(ctx context.Context) {
+	var tokens sync.WaitGroup
+	defer tokens.Wait()
+	if a.tokens.source.find != nil {
+		// The use of a token is noted as that of its key.
+		tokens.Go(func() { a.tokens.run(ctx, "last uses of tokens", func(context.Context) error { return nil }) })
+	}
+	a.run(ctx, "last uses of keys", a.touches.flush)
+}
 
-// Identify is the caller behind a secret, which is shared and must not be
+// Identify is the caller behind a key or a browser token, which is shared and must not be
 // changed. Errors: unauthorized, with a detail where the secret is not
 // well-formed; unavailable while the database does not
 // answer and nothing recent is known, else internal.
@@ -88,23 +111,29 @@ func (a *Authenticator) Run(ctx context.Context) { a.run(ctx, "last uses of keys
 // comes from.
 func (a *Authenticator) Identify(ctx context.Context, secret string, from Origin) (*modelgate.Caller, error) {
 	digest := digestOf(secret)
-	s := a.shard(digest)
-	e := s.get(digest)
+	c := &a.cache
+	if modelgate.IsToken(secret) {
+		c = &a.tokens
+	}
+	e := c.shard(digest).get(digest)
 	if e == nil && !modelgate.WellFormed(secret) {
 		return nil, notKey(secret)
 	}
-	return a.identify(ctx, digest, e, from)
+	if c.source.find == nil {
+		return nil, modelgate.ErrUnauthorized
+	}
+	return a.identify(ctx, c, digest, e, from)
 }
 
-// IdentifyDigest is Identify for who has presented the secret before and is
-// known by its digest since.
+// IdentifyDigest is Identify for who has presented the secret of a key before
+// and is known by its digest since.
 func (a *Authenticator) IdentifyDigest(ctx context.Context, digest modelgate.Digest, from Origin) (*modelgate.Caller, error) {
-	return a.identify(ctx, digest, a.shard(digest).get(digest), from)
+	return a.identify(ctx, &a.cache, digest, a.shard(digest).get(digest), from)
 }
 
-// identify judges what is known of a key, e, which may be nil.
-func (a *Authenticator) identify(ctx context.Context, digest modelgate.Digest, e *entry[modelgate.Caller], from Origin) (*modelgate.Caller, error) {
-	e, now, err := a.current(ctx, digest, e, from)
+// identify judges what a cache knows of a secret, e, which may be nil.
+func (a *Authenticator) identify(ctx context.Context, c *cache[modelgate.Caller], digest modelgate.Digest, e *entry[modelgate.Caller], from Origin) (*modelgate.Caller, error) {
+	e, now, err := c.current(ctx, digest, e, from)
 	if err != nil {
 		return nil, err
 	}
@@ -127,13 +156,21 @@ func digestOf(secret string) modelgate.Digest {
 	return sha256.Sum256(onStack[:copy(onStack[:], secret)])
 }
 
-// ForgetSubAccount is Forget for every key bound to a sub-account, and for
-// every key that was found unknown, as those of a suspended one are.
+// ForgetSubAccount is Forget for every key and token bound to a sub-account, and
+// for every one that was found unknown, as those of a suspended one are.
 func (a *Authenticator) ForgetSubAccount(id modelgate.SubAccountID) {
-	a.forget(func(e *entry[modelgate.Caller]) bool { return e.value == nil || e.value.SubAccountID == id })
+	gone := func(e *entry[modelgate.Caller]) bool { return e.value == nil || e.value.SubAccountID == id }
+	a.forget(gone)
+	a.tokens.forget(gone)
 }
 
-// ForgetClient is Forget for every key of an organization.
+// ForgetClient is Forget for every key and token of an organization.
 func (a *Authenticator) ForgetClient(id modelgate.ClientID) {
 	a.forget(func(e *entry[modelgate.Caller]) bool { return e.value != nil && e.value.ClientID == id })
+	a.ForgetTokens(id)
+}
+
+// ForgetTokens is Forget for every browser token of an organization.
+func (a *Authenticator) ForgetTokens(id modelgate.ClientID) {
+	a.tokens.forget(func(e *entry[modelgate.Caller]) bool { return e.value != nil && e.value.ClientID == id })
 }

@@ -51,6 +51,9 @@ func notKey(value string) error {
 			return refused("this is a key of " + k.provider + " (" + k.prefix + "...); the gateway adds the provider's key itself: " + sendKey)
 		}
 	}
+	if modelgate.IsToken(value) {
+		return refused("the token is mistyped or cut: " + modelgate.KeyFault(value))
+	}
 	if strings.HasPrefix(value, "gw_live_") {
 		return refused("the gateway key is mistyped or cut: " + modelgate.KeyFault(value))
 	}

@@ -93,12 +93,17 @@ type Identifier interface {
 	Identify(ctx context.Context, secret string, from Origin) (*modelgate.Caller, error)
 }
 
-// Identify is the caller of a request by the key in its headers. Errors are those
-// of Presented and of Authenticator.Identify.
+// Identify is the caller of a request by the key or browser token in its headers.
+// Errors are those of Presented and of Authenticator.Identify, and
+// modelgate.ErrTokenOrigin.
 func Identify(keys Identifier, r *http.Request, p Place) (*modelgate.Caller, error) {
 	secret, err := Presented(r.Header, p)
 	if err != nil {
 		return nil, err
 	}
-	return keys.Identify(r.Context(), secret, OriginOf(r))
+	c, err := keys.Identify(r.Context(), secret, OriginOf(r))
+	if err == nil && c.Token != nil && !c.Token.PermitsOrigin(strings.Join(r.Header["Origin"], ", ")) {
+		return nil, modelgate.ErrTokenOrigin
+	}
+	return c, err
 }

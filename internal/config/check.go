@@ -13,6 +13,8 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/mod/sumdb/note"
+
+	"modelgate"
 )
 
 // The bounds of settings.
@@ -22,6 +24,9 @@ const (
 	minRetention       = 62 // days: this month and the last
 	maxRetention       = 36500
 	maxDrainDelay      = 10 * time.Minute
+	minTokenTTL        = modelgate.MinTokenTTL * time.Second
+	maxTokenTTL        = 24 * time.Hour
+	maxTokens          = 10_000_000
 
 	masterKeySize    = 32  // bytes
 	maxMeterName     = 100 // as the processor allows
@@ -37,6 +42,7 @@ func (s *Settings) check(d *document) {
 	notNegative(d, "limits.burst", int64(s.Limits.Burst))
 	notNegative(d, "limits.concurrency", int64(s.Limits.Concurrency))
 	s.Limits.checkRules(d)
+	s.Tokens.check(d)
 	oneOf(d, "metering.fsync", s.Metering.Fsync, FsyncAlways, FsyncInterval)
 	days := s.Metering.RetentionDays
 	d.faultIf(days != 0 && (days < minRetention || days > maxRetention), "metering.retention_days", "must be 0, or from %d to %d", minRetention, maxRetention)

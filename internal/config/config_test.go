@@ -83,6 +83,7 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 				DataDir: filepath.Join(filepath.Dir(path), "data"), DrainDelay: 5 * time.Second, HTTP: config.ServerFast, CooperativeYield: true, CostHeaders: config.CostHeadersOnRequest,
 				CORS: config.CORS{MaxAge: 10 * time.Minute}},
 			Limits:      config.Limits{RequestsPerSecond: 50, Burst: 100, Concurrency: 100},
+			Tokens:      config.Tokens{MaxTTL: time.Hour, DefaultMaxUSD: modelgate.USD, PerClient: 100_000},
 			Metering:    config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30, RetentionDays: 400},
 			Enforcement: config.Enforcement{Budgets: config.EnforceEstimate, Balance: true},
 			Processor:   config.Processor{BaseURL: "https://api.stripe.com", MeterEventName: "modelgate_usage_usd"},
@@ -112,6 +113,7 @@ server:
 database: {url: "postgres://gate:pa$$word@db:5432/gate", pooler: transaction}
 redis: {url: "rediss://cache:6379/2"}
 limits: {requests_per_second: 0, burst: 7, concurrency: 0}
+tokens: {max_ttl: 2h, default_max_usd: 0.5, per_client: 7}
 metering: {fsync: interval, spool_max_bytes: 268435456, retention_days: 90}
 enforcement: {budgets: strict, balance: false}
 alerts: {webhook_url: "https://ops.example/hook", secret: whsec_c2VjcmV0}
@@ -165,6 +167,7 @@ func TestEverySetting(t *testing.T) {
 		Database:           config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate"), Pooler: config.PoolerTransaction},
 		Redis:              config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
 		Limits:             config.Limits{Burst: 7},
+		Tokens:             config.Tokens{MaxTTL: 2 * time.Hour, DefaultMaxUSD: modelgate.USD / 2, PerClient: 7},
 		Metering:           config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20, RetentionDays: 90},
 		Enforcement:        config.Enforcement{Budgets: config.EnforceStrict},
 		Alerts:             config.Alerts{WebhookURL: "https://ops.example/hook", Secret: config.NewSecret("whsec_c2VjcmV0")},

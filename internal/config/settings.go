@@ -34,6 +34,9 @@ type Settings struct {
 	// for its organization or for the key. May change without a restart.
 	Limits Limits `yaml:"limits"`
 
+	// Browser tokens, which keys mint with `POST /gw/tokens` for pages of theirs.
+	Tokens Tokens `yaml:"tokens"`
+
 	// How usage is kept until it is in the database.
 	Metering Metering `yaml:"metering"`
 
@@ -237,6 +240,30 @@ func (l *Limits) setDefaults() { *l = Limits{RequestsPerSecond: 50, Burst: 100, 
 // Default is the limits as what a client's or a key's fall back to.
 func (l Limits) Default() modelgate.Limits {
 	return modelgate.Limits{RequestsPerSecond: &l.RequestsPerSecond, Burst: &l.Burst, Concurrency: &l.Concurrency}
+}
+
+// Tokens are the bounds of browser tokens.
+type Tokens struct {
+	// The longest that a token may live; from 30s to 24h.
+	MaxTTL time.Duration `yaml:"max_ttl"`
+
+	// USD that the calls of a token may cost, where its request does not say. 0
+	// sets no cap. A cap holds whatever `enforcement` says of budgets.
+	DefaultMaxUSD modelgate.Nano `yaml:"default_max_usd"`
+
+	// Live tokens that an organization may have; one more is answered 409. From
+	// 1 to 10000000.
+	PerClient int `yaml:"per_client"`
+}
+
+func (t *Tokens) setDefaults() {
+	*t = Tokens{MaxTTL: time.Hour, DefaultMaxUSD: modelgate.USD, PerClient: 100_000}
+}
+
+func (t *Tokens) check(d *document) {
+	d.faultIf(t.MaxTTL < minTokenTTL || t.MaxTTL > maxTokenTTL || t.MaxTTL%time.Second != 0, "tokens.max_ttl", "must be from 30s to 24h, in whole seconds")
+	d.faultIf(t.DefaultMaxUSD < 0 || t.DefaultMaxUSD > modelgate.MaxBudget, "tokens.default_max_usd", "must be from 0 to %s", modelgate.MaxBudget)
+	d.faultIf(t.PerClient < 1 || t.PerClient > maxTokens, "tokens.per_client", "must be from 1 to %d", maxTokens)
 }
 
 // Fsync says when the spool is forced to disk.

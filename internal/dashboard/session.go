@@ -68,6 +68,9 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *site) error {
 	if err != nil {
 		return err
 	}
+	if caller.Token != nil {
+		return modelgate.ErrTokenRoute
+	}
 	if !at.welcomes(caller) {
 		if at.brand == nil {
 			return modelgate.Errorf(modelgate.Forbidden, "this key belongs to a customer; its portal is where it signs in")

@@ -18,7 +18,6 @@ const AttributionHeader = "X-Gateway-Attribution"
 // The bounds of an attribution header.
 const (
 	maxPairs         = 16
-	maxPairValue     = 256
 	attributionUsage = "X-Gateway-Attribution: send key=value pairs separated by commas with percent-encoded values, or one JSON object of strings; " +
 		"at most 16 pairs, keys [A-Za-z0-9_.-]{1,64}, values of at most 256 bytes"
 )
@@ -61,15 +60,25 @@ func attribution(h http.Header) (map[string]string, error) {
 	return pairs, checkPairs(pairs)
 }
 
+// attribute reads the call's attribution. What a browser token fixes is part of
+// it. Errors are bad_request.
+func (c *call) attribute() (err error) {
+	c.attribution, err = attribution(c.r.Header)
+	if err == nil && c.caller.Token != nil {
+		c.attribution, err = c.caller.Token.Attribute(c.attribution)
+	}
+	return err
+}
+
 func checkPairs(pairs map[string]string) error {
 	if len(pairs) > maxPairs {
 		return modelgate.Errorf(modelgate.BadRequest, attributionUsage)
 	}
 	for k, v := range pairs {
-		if k == modelgate.AttributionKeyID || k == modelgate.AttributionSubAccountID {
+		if modelgate.SetByGateway(k) {
 			return modelgate.Errorf(modelgate.BadRequest, "X-Gateway-Attribution: %s is set by the gateway; leave it out", k)
 		}
-		if !modelgate.IsAttributionKey(k) || len(v) > maxPairValue || !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
+		if !modelgate.IsAttributionKey(k) || len(v) > modelgate.MaxAttributionValue || !utf8.ValidString(v) || strings.ContainsRune(v, 0) {
 			return modelgate.Errorf(modelgate.BadRequest, attributionUsage)
 		}
 	}

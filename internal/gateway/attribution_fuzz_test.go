@@ -25,7 +25,7 @@ func FuzzAttribution(f *testing.F) {
 			t.Fatalf("%d pairs", len(pairs))
 		}
 		for k, v := range pairs {
-			if !modelgate.IsAttributionKey(k) || k == modelgate.AttributionKeyID || k == modelgate.AttributionSubAccountID || len(v) > maxPairValue || !utf8.ValidString(v) {
+			if !modelgate.IsAttributionKey(k) || modelgate.SetByGateway(k) || len(v) > modelgate.MaxAttributionValue || !utf8.ValidString(v) {
 				t.Fatalf("pair %q=%q", k, v)
 			}
 		}

@@ -18,7 +18,7 @@ func (g *Gateway) admit(in *inbound) (pass ratelimit.Pass, err error) {
 	if !in.caller.Has(modelgate.InferenceUse) {
 		return pass, modelgate.ErrMissingScope(modelgate.InferenceUse)
 	}
-	return g.Limiter.Enter(in.caller.KeyID, in.caller.Limits, ratelimit.Call, in.caller.Ancestors...)
+	return ratelimit.EnterCaller(g.Limiter, in.caller, ratelimit.Call)
 }
 
 // authorize keeps the routes that the caller may use and that are there. Where

@@ -68,7 +68,7 @@ func (g *Gateway) resolveDoor(c *call) error {
 	if err != nil {
 		return err
 	}
-	if c.attribution, err = attribution(c.r.Header); err != nil {
+	if err = c.attribute(); err != nil {
 		return err
 	}
 	slug, err := q.slug()

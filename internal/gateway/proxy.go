@@ -47,7 +47,7 @@ func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, row *
 	if err != nil {
 		return err
 	}
-	if c.attribution, err = attribution(c.r.Header); err != nil {
+	if err = c.attribute(); err != nil {
 		return err
 	}
 	if row.Open {

@@ -223,12 +223,14 @@ func (h *Handler) find(q *Request, at string) (*modelgate.Job, error) {
 	}
 }
 
-// lookUp asks the ledger for a job that the caller may know of. One of another
-// sub-account takes as long as one that does not exist.
+// lookUp asks the ledger for a job that the caller may know of: one of its
+// sub-account, and with a browser token one of the same key and end user. Another takes as long as one that does not exist.
 func (h *Handler) lookUp(ctx context.Context, q *Request, at string) (*modelgate.Job, error) {
 	j, err := h.Ledger.Job(ctx, q.Caller.ClientID, at, q.task)
 	switch {
 	case err == nil && q.Caller.SubAccountID != "" && q.Caller.SubAccountID != j.SubAccountID:
+		return nil, modelgate.ErrNoTask
+	case err == nil && q.Caller.Token != nil && (q.Caller.KeyID != j.KeyID || !q.Caller.Token.Made(j.Attribution)):
 		return nil, modelgate.ErrNoTask
 	case err != nil && modelgate.KindOf(err) == modelgate.Internal:
 		h.Log.Error("job cannot be looked up", "request_id", q.ID.String(), "error", err)

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"slices"
 	"strings"
 
 	"modelgate"
@@ -13,9 +14,18 @@ import (
 	"modelgate/internal/provider/target"
 )
 
-// keyMark begins every gateway key; nothing that holds it may leave in a
-// header or URL.
-const keyMark = "gw_live_"
+// keyMark begins every gateway key, tokenMark every browser token; nothing that
+// holds one may leave in a header or URL.
+const (
+	keyMark   = "gw_live_"
+	tokenMark = "gw_tmp_"
+)
+
+// marked reports whether a text holds the secret of a client, or in a canonical
+// name of a header all but its first letter.
+func marked(text string) bool {
+	return strings.Contains(text, keyMark[1:]) || strings.Contains(text, tokenMark[1:])
+}
 
 // prepare makes the request without headers. Its body cannot be replayed:
 // without GetBody a call that reached the provider is never sent twice.
@@ -69,24 +79,16 @@ func isKey(name string) bool {
 	return false
 }
 
-// leaks reports whether a gateway key stands in the URL or a header.
+// leaks reports whether a gateway key or token stands in the URL or a header.
 func leaks(req *http.Request) bool {
-	if strings.Contains(req.URL.Path, keyMark) || strings.Contains(req.URL.RawQuery, keyMark) {
+	if marked(req.URL.Path) || marked(req.URL.RawQuery) {
 		return true
 	}
-	if strings.Contains(req.URL.RawQuery, "%") {
-		if strings.Contains(httpfield.UnescapeQuery(req.URL.RawQuery), keyMark) {
-			return true
-		}
+	if strings.Contains(req.URL.RawQuery, "%") && marked(httpfield.UnescapeQuery(req.URL.RawQuery)) {
+		return true
 	}
 	for name, values := range req.Header {
-		for _, v := range values {
-			if strings.Contains(v, keyMark) {
-				return true
-			}
-		}
-		// Canonical names have lower case but for the letter after a hyphen.
-		if strings.Contains(name, keyMark[1:]) {
+		if marked(name) || slices.ContainsFunc(values, marked) {
 			return true
 		}
 	}

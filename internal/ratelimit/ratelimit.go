@@ -32,6 +32,12 @@ type Limiter interface {
 	// State is how much of its own limits a key has used: the rate, then the
 	// calls at once, as far as they bind it.
 	State(key modelgate.KeyID, limits modelgate.Limits) []modelgate.LimitState
+	// Draw takes one request from a bucket, or refuses it with ErrRateLimited.
+	Draw(Bucket) error
+	// Drawn is how many requests are drawn from a bucket.
+	Drawn(Bucket) int64
+	// Refund takes back what a request drew that was refused later on.
+	Refund(Bucket)
 }
 
 // figures are the limits that bind, worked out from what is set.

@@ -183,7 +183,10 @@ func (s *Shared) refund(key modelgate.KeyID, f figures) {
 // State is that of Limiter. It is this instance's own while Redis does not
 // answer.
 func (s *Shared) State(key modelgate.KeyID, limits modelgate.Limits) []modelgate.LimitState {
-	f := bind(limits.Or(s.local.defaults), Call)
+	return s.stateOf(key, bind(limits.Or(s.local.defaults), Call))
+}
+
+func (s *Shared) stateOf(key modelgate.KeyID, f figures) []modelgate.LimitState {
 	if f.free() {
 		return nil
 	}

@@ -14,6 +14,15 @@ import (
 type meView struct {
 	Scopes       []modelgate.Scope      `json:"scopes"`
 	Entitlements modelgate.Entitlements `json:"entitlements"`
+	Token        *meToken               `json:"token,omitempty"` // absent for a key
+}
+
+// meToken is the browser token that a caller came with.
+type meToken struct {
+	TokenID   modelgate.TokenID `json:"token_id"`
+	EndUser   string            `json:"end_user"`
+	Models    []string          `json:"models"`
+	ExpiresAt time.Time         `json:"expires_at"`
 }
 
 // fullMeView is meView with all else that there is to know.
@@ -60,6 +69,10 @@ type meLimits struct {
 // known may ask what it may do all the same.
 func (a *API) me(ctx context.Context, by actor, _ nothing) (any, error) {
 	view := meView{Scopes: by.Scopes, Entitlements: by.Entitlements}
+	if t := by.Token; t != nil {
+		view.Token = &meToken{t.ID, t.EndUser, t.Models, t.ExpiresAt}
+		return view, nil // what it stands for is its minter's business
+	}
 	ctx, cancel := context.WithTimeout(ctx, flushPatience)
 	defer cancel()
 	details, err := a.meDetails(ctx, by)

@@ -31,7 +31,7 @@ func (a *API) models(_ context.Context, by actor, _ nothing) (modelList, error) 
 			DisplayName: m.DisplayName,
 			Author:      m.Author(),
 			Kind:        m.Kind,
-			Allowed:     bounds.Allows(m),
+			Allowed:     bounds.Allows(m) && (by.Token == nil || by.Token.Permits(m.Slug)),
 		}
 		if m.Kind == modelgate.LLM {
 			view.ContextLength = m.ContextLength

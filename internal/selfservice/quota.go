@@ -6,6 +6,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/quota"
+	"modelgate/internal/ratelimit"
 	"modelgate/internal/store/spend"
 )
 
@@ -29,7 +30,7 @@ func (q *quotaCall) read(x *exchange) (err error) {
 // budget that counts each value by itself is left out.
 func (a *API) quota(ctx context.Context, by actor, in quotaCall) (quotaView, error) {
 	out := quotaView{Limits: []quota.State{}}
-	for _, l := range a.Limiter.State(by.KeyID, by.Limits) {
+	for _, l := range ratelimit.CallerStates(a.Limiter, by.Caller) {
 		out.Limits = append(out.Limits, quota.StateOf(l))
 	}
 	for _, shown := range a.Rates.State(by.Caller, &in.traits) {
@@ -43,6 +44,11 @@ func (a *API) quota(ctx context.Context, by actor, in quotaCall) (quotaView, err
 	}
 	a.settle(ctx)
 	at := a.Now()
+	if by.Token != nil { // it sees its cap alone
+		used, err := a.Store.TokenSpend(ctx, by.ClientID, by.Token.ID)
+		out.Limits = append(out.Limits, quota.StateOf(by.StateOf(bound[0], used, 0, at)))
+		return out, err
+	}
 	set, err := a.Store.Budgets(ctx, by.ClientID, spend.BudgetList{SubAccountID: by.SubAccountID, At: at})
 	if err != nil {
 		return quotaView{}, err

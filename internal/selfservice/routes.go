@@ -46,6 +46,10 @@ func extensions() []endpoint {
 		{"GET /gw/alerts", modelgate.StatsRead, organization, call((*API).alerts)},
 		{"PUT /gw/alerts", modelgate.KeysManage, organization, change((*API).putAlerts)},
 		{"DELETE /gw/alerts", modelgate.KeysManage, organization, change((*API).deleteAlerts)},
+		{"GET /gw/tokens", modelgate.AnyKey, everyone, call((*API).tokens)},
+		{"POST /gw/tokens", modelgate.InferenceUse, everyone, call((*API).mintToken)},
+		{"DELETE /gw/tokens", modelgate.AnyKey, everyone, change((*API).revokeTokens)},
+		{"DELETE /gw/tokens/{id}", modelgate.AnyKey, everyone, change((*API).revokeToken)},
 		{"GET /gw/series", modelgate.StatsRead, everyone, call((*API).series)},
 		{"GET /gw/focus", modelgate.StatsRead, everyone, (*API).focus},
 		{"POST /gw/processor/events/retry", modelgate.KeysManage, organization, call((*API).retryEvents)},
@@ -93,8 +97,20 @@ func specified() []endpoint {
 	}
 }
 
+// openToTokens reports whether the endpoint may be called with a browser token.
+func (e *endpoint) openToTokens() bool {
+	switch e.pattern {
+	case "GET /gw/me", "GET /gw/models", "GET /gw/quota", "GET /v1/models", "GET /v1/models/{slug...}":
+		return true
+	}
+	return false
+}
+
 // admit refuses a session without the scope or out of reach.
 func (e *endpoint) admit(s Session) error {
+	if s.Caller.Token != nil && !e.openToTokens() {
+		return modelgate.ErrTokenRoute
+	}
 	if scope := e.scopeFor(s); !s.Caller.Has(scope) {
 		return modelgate.ErrMissingScope(scope)
 	}

@@ -50,6 +50,8 @@ type Options struct {
 	// Master seals the organizations' keys of the processor; nil is no master
 	// key.
 	Master *secrets.Keys
+	// Tokens bounds browser tokens.
+	Tokens TokenBounds
 	// Checkout is how organizations pay into their balance; the zero value
 	// offers no payments.
 	Checkout Checkout
@@ -125,7 +127,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, s Session) error {
 			return err
 		}
 	}
-	pass, err := a.Limiter.Enter(caller.KeyID, caller.Limits, ratelimit.Request, caller.Ancestors...)
+	pass, err := ratelimit.EnterCaller(a.Limiter, caller, ratelimit.Request)
 	if err != nil {
 		return err
 	}

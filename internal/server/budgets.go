@@ -17,19 +17,15 @@ import (
 	"modelgate/internal/worker"
 )
 
-// openBudgets makes what enforces budgets and balances, unless nothing is
-// enforced. What an earlier process had leased is free from here on: its calls
-// are all booked.
+// openBudgets makes what enforces budgets, balances and the caps of browser
+// tokens. What an earlier process had leased is free from here on: its calls are
+// all booked.
 func (s *Server) openBudgets(ctx context.Context, cfg *config.Config) error {
 	if err := s.db.EndLeases(ctx, s.spool.Instance()); err != nil {
 		return err
 	}
-	e := cfg.Enforcement
-	if e.Budgets == config.EnforceOff && !e.Balance {
-		return nil
-	}
 	mode := budget.Estimate
-	if e.Budgets == config.EnforceStrict {
+	if cfg.Enforcement.Budgets == config.EnforceStrict {
 		mode = budget.Strict
 	}
 	s.budgets = budget.New(budget.Options{
@@ -56,10 +52,22 @@ type callers struct {
 
 // Caller is store.DB.Caller without what binds nobody.
 func (c callers) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (modelgate.Caller, error) {
-	caller, err := c.DB.Caller(ctx, d, seen)
+	return c.bind(c.DB.Caller(ctx, d, seen))
+}
+
+// TokenCaller is the same for browser tokens.
+func (c callers) TokenCaller(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (modelgate.Caller, error) {
+	return c.bind(c.DB.TokenCaller(ctx, d, seen))
+}
+
+// bind leaves out the budgets that are not enforced. The cap of a token always is.
+func (c callers) bind(caller modelgate.Caller, err error) (modelgate.Caller, error) {
 	caller.Budgets = slices.DeleteFunc(caller.Budgets, func(b modelgate.Budget) bool {
-		if b.IsBalance() {
+		switch {
+		case b.IsBalance():
 			return !c.enforced.Balance
+		case b.Level == modelgate.LevelToken:
+			return false
 		}
 		return c.enforced.Budgets == config.EnforceOff
 	})

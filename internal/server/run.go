@@ -59,6 +59,7 @@ func (s *Server) Run(ctx context.Context, ready func(addr net.Addr) error) error
 func (s *Server) startLoops(ctx context.Context, failed chan<- error) {
 	loops := []func(context.Context){
 		s.keys.Run, s.sessions.Run, s.limiter.Run, s.watchReload, s.alerter.Run, s.exporter.Run, s.pruner.Run, s.chains.Run, s.poller.Run,
+		s.budgets.Run,
 		(&worker.Compactor{Ledger: s.db, Log: s.log}).Run,
 		func(ctx context.Context) {
 			if err := s.shipper.Run(ctx); err != nil {
@@ -68,9 +69,6 @@ func (s *Server) startLoops(ctx context.Context, failed chan<- error) {
 	}
 	if s.traces != nil {
 		loops = append(loops, s.traces.Run)
-	}
-	if s.budgets != nil {
-		loops = append(loops, s.budgets.Run)
 	}
 	for _, run := range loops {
 		s.loops.Go(func() { run(ctx) })
@@ -117,10 +115,8 @@ func (s *Server) Close() error {
 	defer cancel()
 	if err := s.shipper.Drain(ctx); err != nil {
 		s.log.Warn("usage stays in the spool until the next start", "error", err)
-	} else if s.budgets != nil {
-		if err := s.budgets.End(ctx); err != nil {
-			s.log.Warn("what this instance holds of budgets is free at its next start", "error", err)
-		}
+	} else if err := s.budgets.End(ctx); err != nil {
+		s.log.Warn("what this instance holds of budgets is free at its next start", "error", err)
 	}
 	for _, p := range s.snapshot.Load().Providers {
 		p.Close()

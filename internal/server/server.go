@@ -72,7 +72,7 @@ type Server struct {
 	db         *store.DB
 	spool      *spool.Spool
 	shipper    *worker.Shipper
-	budgets    *budget.Enforcer // nil where nothing is enforced
+	budgets    *budget.Enforcer
 	alerter    *worker.Alerter
 	poller     *jobs.Poller
 	exporter   *worker.Exporter
@@ -194,8 +194,9 @@ func (s *Server) mount(cfg *config.Config) error {
 	if s.limiter, err = newLimiter(cfg, ids, s.log); err != nil {
 		return err
 	}
+	callers := callers{s.db, cfg.Enforcement}
 	s.keys = auth.New(auth.Options{
-		Source: callers{s.db, cfg.Enforcement}, Unreachable: store.Unreachable, Touch: s.db.TouchKeys, Now: time.Now, Log: s.log,
+		Source: callers, Tokens: callers, Unreachable: store.Unreachable, Touch: s.db.TouchKeys, Now: time.Now, Log: s.log,
 		Client: proxies.Client,
 	})
 	s.sessions = auth.NewSessions(auth.SessionOptions{Source: s.db, Unreachable: store.Unreachable, Now: time.Now, Log: s.log, Client: proxies.Client})
@@ -212,7 +213,8 @@ func (s *Server) mount(cfg *config.Config) error {
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Rates: s.limiter.rates, Catalog: s.Catalog,
 		Flushed: s.shipper.Flush, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
 		MaxBody: maxBody, Memory: quota, Processor: client, Master: s.master, Checkout: checkout, Signer: s.signing.Signer,
-		Doors: s.gateway.DoorsOf, Focus: FocusNames(cfg),
+		Tokens: s.tokenBounds(cfg),
+		Doors:  s.gateway.DoorsOf, Focus: FocusNames(cfg),
 	})
 	s.registerMetrics()
 	s.health = newHealth(s.keys.LastRead, s.metrics.Registry)
@@ -245,6 +247,14 @@ func (s *Server) mount(cfg *config.Config) error {
 		s.admin = &http.Server{Addr: cfg.Server.AdminListen, Handler: s.adminSurface(), ReadHeaderTimeout: 10 * time.Second}
 	}
 	return nil
+}
+
+// tokenBounds are those of the configuration, and count what is minted.
+func (s *Server) tokenBounds(cfg *config.Config) selfservice.TokenBounds {
+	minted := prometheus.NewCounter(prometheus.CounterOpts{Name: "modelgate_tokens_minted_total", Help: "Browser tokens minted by this process."})
+	s.metrics.MustRegister(minted)
+	t := cfg.Tokens
+	return selfservice.TokenBounds{MaxTTL: t.MaxTTL, DefaultCap: t.DefaultMaxUSD, PerClient: t.PerClient, Minted: minted.Inc}
 }
 
 // adminSurface is what only the operator reaches: the metrics, and profiles

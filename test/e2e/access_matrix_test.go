@@ -162,6 +162,16 @@ func (b *block) task(c *caller, w whose) string {
 	return b.film(w)
 }
 
+// minted is the id of a browser token that a key of the owner has minted.
+func (b *block) minted(w whose) string {
+	if w == unknown || w == malformed {
+		return b.id[w].key
+	}
+	id := b.member(b.call(b.holder[w], "POST /gw/tokens", `{"end_user":"u","models":["a/b"]}`, ""), "token_id")
+	b.last = b.state()
+	return id
+}
+
 // heard is how many requests the provider got on somebody's behalf: the
 // gateway asks for pending jobs by itself.
 func (b *block) heard() int {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"mime/multipart"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -78,6 +79,37 @@ func managementRoutes() []accessRoute {
 		{pattern: "DELETE /gw/keys/{id}", scope: manageScope, changes: true, request: func(b *block, c *caller, w whose) (string, string) {
 			return "DELETE /gw/keys/" + b.victim(c, w), ""
 		}, expect: func(c *caller, w whose) outcome { return c.either(w, 204, 404) }},
+		{pattern: "GET /gw/tokens", request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "GET /gw/tokens?limit=0", ""
+			}
+			return "GET /gw/tokens" + b.claim(w), ""
+		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
+		{pattern: "POST /gw/tokens", scope: inferenceScope, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "POST /gw/tokens", `{"end_user":"","models":["a/b"]}`
+			}
+			return "POST /gw/tokens" + b.claim(w), fmt.Sprintf(`{"end_user":"u","models":["a/b"],"client_id":%q}`, b.id[ofOther].client)
+		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
+		{pattern: "DELETE /gw/tokens", changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "DELETE /gw/tokens", ""
+			}
+			return "DELETE /gw/tokens?end_user=nobody" + strings.Replace(b.claim(w), "?", "&", 1), ""
+		}, expect: func(_ *caller, w whose) outcome {
+			if w == malformed {
+				return refusal(400)
+			}
+			return outcome{status: http.StatusNoContent}
+		}},
+		{pattern: "DELETE /gw/tokens/{id}", changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "DELETE /gw/tokens/" + b.minted(w), ""
+		}, expect: func(c *caller, w whose) outcome {
+			if !slices.Contains(c.scopes, manageScope) { // minted by another key
+				return refusal(404)
+			}
+			return c.either(w, 204, 404)
+		}},
 		{pattern: "GET /gw/subaccounts", scope: manageScope, organization: true, request: anything("GET /gw/subaccounts"), expect: always},
 		{pattern: "POST /gw/subaccounts", scope: manageScope, organization: true, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
 			if w == malformed {

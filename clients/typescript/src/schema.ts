@@ -173,6 +173,61 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/gw/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Live browser tokens, newest first
+         * @description With `keys:manage` those of the organization, or of the key's own sub-account; else those that the key itself has minted.
+         *     Secrets are not shown.
+         */
+        get: operations["tokens"];
+        put?: never;
+        /**
+         * Mint a browser token
+         * @description A token lets a page call models as its key does, with less: the models, money, requests and pages that are named here, for
+         *     a short time. It has the scope `inference:use` alone, and all budgets and limits of its key bind it too. It ends with the
+         *     key, the key's sub-account, or its own time, whichever comes first; then it is answered 401.
+         *
+         *     A token reaches doors, the provider proxy, the lists of models, `GET /gw/me` and `GET /gw/quota`, and jobs that
+         *     tokens of the same key and end user have made. Every other route answers 403. A call must name its model, by a slug or as the provider calls a model
+         *     of the catalog. Its attribution has `end_user`, `token_id` and the pairs named here; a header that differs from them is 400.
+         */
+        post: operations["mintToken"];
+        /**
+         * Revoke all browser tokens of an end user
+         * @description Those that `GET /gw/tokens` lists for the key. At once on the instance that answers, about a second later on others.
+         */
+        delete: operations["revokeTokens"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/gw/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Revoke a browser token
+         * @description As `DELETE /gw/tokens`, one token. Calls under way complete.
+         */
+        delete: operations["revokeToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/gw/subaccounts": {
         parameters: {
             query?: never;
@@ -1188,12 +1243,16 @@ export interface components {
          *     the caller's refused, and where a strict budget refused a call whose cost has no bound.
          */
         Limit: {
+            /**
+             * @description `token` is the cap of a browser token.
+             * @enum {string}
+             */
+            kind: "budget" | "balance" | "rate" | "token";
             /** @enum {string} */
-            kind: "budget" | "balance" | "rate";
-            scope: components["schemas"]["BudgetScope"];
+            scope: "client" | "sub_account" | "key" | "token";
             /**
              * Format: uuid
-             * @description Of the sub-account or key; absent for scope client.
+             * @description Of the sub-account, key or token; absent for scope client.
              */
             id?: string;
             /** @description The calls that count, where not all do. */
@@ -1214,7 +1273,7 @@ export interface components {
             needed: number;
             /**
              * Format: date-time
-             * @description End of the period; null for a balance, a rate and the window total.
+             * @description End of the period; null for a balance, a token, a rate and the window total.
              */
             resets_at: string | null;
         };
@@ -1265,12 +1324,16 @@ export interface components {
             limits: components["schemas"]["QuotaLimit"][];
         };
         QuotaLimit: {
+            /**
+             * @description `token` is the cap of a browser token.
+             * @enum {string}
+             */
+            kind: "budget" | "balance" | "rate" | "token";
             /** @enum {string} */
-            kind: "budget" | "balance" | "rate";
-            scope: components["schemas"]["BudgetScope"];
+            scope: "client" | "sub_account" | "key" | "token";
             /**
              * Format: uuid
-             * @description Of the sub-account or key; absent for scope client.
+             * @description Of the sub-account, key or token; absent for scope client.
              */
             id?: string;
             /** @description The calls that count, where not all do. */
@@ -1290,7 +1353,7 @@ export interface components {
             remaining: number;
             /**
              * Format: date-time
-             * @description End of the period; null for a balance, a rate and the window total.
+             * @description End of the period; null for a balance, a token, a rate and the window total.
              */
             resets_at: string | null;
             /**
@@ -1348,7 +1411,7 @@ export interface components {
         Me: {
             scopes: components["schemas"]["Scope"][];
             entitlements: components["schemas"]["Entitlement"][];
-            /** @description The key itself. This and all that follows is absent while the database does not answer. */
+            /** @description The key itself. This and all that follows but the token is absent while the database does not answer, and for a browser token. */
             api_key?: {
                 /** Format: uuid */
                 id: string;
@@ -1380,6 +1443,15 @@ export interface components {
             };
             /** @description The budgets of this key alone; in billed amounts where it is bound to a sub-account. */
             budgets?: components["schemas"]["Budget"][];
+            /** @description The browser token that was sent; absent for a key. */
+            token?: {
+                /** Format: uuid */
+                token_id: string;
+                end_user: string;
+                models: string[];
+                /** Format: date-time */
+                expires_at: string;
+            };
         };
         /**
          * @description What a model makes.
@@ -1587,6 +1659,63 @@ export interface components {
             sub_account_id?: string;
             /** Format: date-time */
             expires_at?: string;
+        };
+        NewToken: {
+            /** @description Whom the token is for: bytes without control characters. It becomes the attribution `end_user`. */
+            end_user: string;
+            /** @description Slugs or globs, such as `openai/*`. */
+            models: string[];
+            /**
+             * @description At most the operator's `tokens.max_ttl`.
+             * @default 900
+             */
+            expires_in_seconds?: number | null;
+            /** @description What its calls may cost together, as billed where the key is bound to a sub-account. Absent the operator's `tokens.default_max_usd`. */
+            max_usd?: number | null;
+            /** @description Pages that may use it, as browsers send them in `Origin`: `https://app.example.com`. Absent every page. */
+            origins?: string[] | null;
+            /** @description Pairs that every call of the token has. */
+            attribution?: {
+                [key: string]: string;
+            } | null;
+            /** @default 60 */
+            requests_per_minute?: number | null;
+        };
+        MintedToken: {
+            /** Format: uuid */
+            token_id: string;
+            /** @description The token itself. It is never shown again. */
+            token: string;
+            /** Format: date-time */
+            expires_at: string;
+        };
+        Token: {
+            /** Format: uuid */
+            token_id: string;
+            /**
+             * Format: uuid
+             * @description The key that minted it.
+             */
+            api_key_id: string;
+            end_user: string;
+            models: string[];
+            /** @description null for every page. */
+            origins: string[] | null;
+            attribution: {
+                [key: string]: string;
+            };
+            requests_per_minute: number;
+            /**
+             * Format: usd
+             * @description null for no cap.
+             */
+            max_usd: number | null;
+            /** Format: usd */
+            spend_usd: number;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: date-time */
+            expires_at: string;
         };
         SubAccount: {
             /** Format: uuid */
@@ -2499,6 +2628,94 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The key's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    tokens: {
+        parameters: {
+            query?: {
+                /** @description Of one end user only. */
+                end_user?: string;
+                /** @description Tokens a page. */
+                limit?: number;
+                /** @description Where the list goes on, taken from the page before. Keep the other parameters as they were. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of tokens. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    "X-Next-Cursor": components["headers"]["NextCursor"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Token"][];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    mintToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewToken"];
+            };
+        };
+        responses: {
+            /** @description The token, in plain text. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MintedToken"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    revokeTokens: {
+        parameters: {
+            query: {
+                /** @description Whose tokens. */
+                end_user: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    revokeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The token's id. */
                 id: string;
             };
             cookie?: never;

@@ -12,7 +12,8 @@ import (
 )
 
 // sqlBudgets lists the budgets of one client, $1 and $5, or of all between
-// them, each owner's; it walks the primary keys of owned_budget and budget.
+// them, each owner's; it walks the primary keys of owned_budget and budget. The
+// caps of browser tokens are no budgets that anybody has set.
 const sqlBudgets = `SELECT b.client_id, b.scope, b.scope_id, b.period, b.owner, b.amount, COALESCE(s.settled, 0), COALESCE(s.held, 0)
 FROM (
   SELECT client_id, scope, scope_id, period, owner, amount
@@ -21,7 +22,7 @@ FROM (
   UNION ALL
   SELECT client_id, scope, scope_id, period, 'organization', amount
   FROM budget n
-  WHERE client_id >= $1 AND client_id <= $5 AND period <> 'total' AND NOT EXISTS (
+  WHERE client_id >= $1 AND client_id <= $5 AND period <> 'total' AND scope <> 'token' AND NOT EXISTS (
     SELECT 1
     FROM owned_budget o
     WHERE o.client_id = n.client_id AND o.scope = n.scope AND o.scope_id = n.scope_id AND o.period = n.period)) b

@@ -33,6 +33,23 @@ FROM async_job
 WHERE client_id = $1 AND status = 'pending' AND reserve > 0
 -- sqlReserves`
 
+// sqlTokensSince are the browser tokens from after an instant.
+const sqlTokensSince = `SELECT id
+FROM browser_token
+WHERE client_id = $1 AND created_at >= $2
+-- sqlTokensSince`
+
+// sqlTokenCosts is what the rows say of the same tokens: none is older than its
+// token.
+const sqlTokenCosts = `SELECT attribution->>'token_id', CAST(SUM(cost) AS BIGINT)
+FROM usage_row
+WHERE client_id = $1 AND attribution->>'token_id' IS NOT NULL AND created_at >= (
+    SELECT MIN(created_at)
+    FROM browser_token
+    WHERE client_id = $1 AND created_at >= $2)
+GROUP BY attribution->>'token_id'
+-- sqlTokenCosts`
+
 // DayCost is what one key spent on one day.
 type DayCost struct {
 	SubAccountID modelgate.SubAccountID
@@ -75,6 +92,9 @@ func (b *Books) Check(ctx context.Context, tx *sql.Tx, now time.Time) ([]sqldb.D
 	if err := readSpend(ctx, tx, b.ClientID, have); err != nil {
 		return nil, err
 	}
+	if err := b.checkTokens(ctx, tx, want, have); err != nil {
+		return nil, err
+	}
 	balance, err := checkBalance(ctx, tx, b.ClientID)
 	if err != nil {
 		return nil, err
@@ -102,10 +122,41 @@ func (b *Books) settled() (amounts, error) {
 	return want, nil
 }
 
+// checkTokens adds what the rows say of browser tokens, and leaves out tokens
+// that are gone or of whose rows some are pruned.
+func (b *Books) checkTokens(ctx context.Context, tx *sql.Tx, want, have amounts) error {
+	_, err := sqldb.List(ctx, tx, func(s sqldb.Scanner) (struct{}, error) {
+		k := modelgate.Counter{ClientID: b.ClientID, Level: modelgate.LevelToken, Period: modelgate.Ever}
+		var cost modelgate.Nano
+		err := s.Scan(&k.ID, &cost)
+		sum := want[counter{k}]
+		sum.Settled += cost
+		want[counter{k}] = sum
+		return struct{}{}, err
+	}, sqlTokenCosts, string(b.ClientID), b.PrunedBefore)
+	if err != nil {
+		return err
+	}
+	there, err := sqldb.List(ctx, tx, sqldb.ScanText, sqlTokensSince, string(b.ClientID), b.PrunedBefore)
+	if err != nil {
+		return err
+	}
+	slices.Sort(there)
+	gone := func(k counter, _ Amount) bool {
+		_, found := slices.BinarySearch(there, k.ID)
+		return k.Level == modelgate.LevelToken && !found
+	}
+	maps.DeleteFunc(want, gone)
+	maps.DeleteFunc(have, gone)
+	return nil
+}
+
 // forgetPruned leaves out the counters of days and months of which rows are
 // pruned.
 func forgetPruned(want, have amounts, before int64) {
-	gone := func(k counter, _ Amount) bool { return k.Period != modelgate.Total && k.Start < before && k.Rule == 0 }
+	gone := func(k counter, _ Amount) bool {
+		return k.Period != modelgate.Total && k.Period != modelgate.Ever && k.Start < before && k.Rule == 0
+	}
 	maps.DeleteFunc(want, gone)
 	maps.DeleteFunc(have, gone)
 }

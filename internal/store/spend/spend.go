@@ -93,12 +93,14 @@ type call struct {
 	client     modelgate.ClientID
 	subAccount modelgate.SubAccountID
 	key        modelgate.KeyID
-	day        int64 // µs, the beginning
+	token      string // the browser token's id; "" without one
+	day        int64  // µs, the beginning
 	holds      modelgate.Holds
 }
 
 func callOf(r *modelgate.UsageRow) call {
-	return call{r.ClientID, r.SubAccountID, r.KeyID, dayOf(sqldb.Micros(r.At)), r.Holds}
+	token := r.Attribution[modelgate.AttributionTokenID]
+	return call{r.ClientID, r.SubAccountID, r.KeyID, token, dayOf(sqldb.Micros(r.At)), r.Holds}
 }
 
 // dayOf is the beginning of the day that an instant lies in, both in µs.
@@ -207,6 +209,7 @@ func (a amounts) add(c call, n Amount, above []modelgate.KeyID) error {
 		{ClientID: c.client, Level: modelgate.LevelSubAccount, ID: string(c.subAccount), Period: modelgate.Month, Start: month},
 		{ClientID: c.client, Level: modelgate.LevelKey, ID: string(c.key), Period: modelgate.Day, Start: day},
 		{ClientID: c.client, Level: modelgate.LevelKey, ID: string(c.key), Period: modelgate.Month, Start: month},
+		{ClientID: c.client, Level: modelgate.LevelToken, ID: c.token, Period: modelgate.Ever},
 	} {
 		if k.ID == "" {
 			continue

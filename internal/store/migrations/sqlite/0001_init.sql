@@ -1,13 +1,15 @@
 -- +goose Up
 -- version is raised by each change that instances have to learn of at once: of
--- keys, budgets and the like. session_version is raised when sessions are ended;
--- it is apart, so that signing out makes no instance look up its keys again.
+-- keys, budgets and the like. session_version is raised when sessions are ended
+-- and token_version when browser tokens are revoked; they are apart, so that this
+-- makes no instance look up its keys again.
 CREATE TABLE control (
     id              INTEGER PRIMARY KEY CHECK (id = 1),
     version         INTEGER NOT NULL,
-    session_version INTEGER NOT NULL
+    session_version INTEGER NOT NULL,
+    token_version   INTEGER NOT NULL
 ) STRICT;
-INSERT INTO control (id, version, session_version) VALUES (1, 1, 1);
+INSERT INTO control (id, version, session_version, token_version) VALUES (1, 1, 1, 1);
 
 -- invoiced_spend is what a client had ever spent when it last became an
 -- invoiced one: what it spends while it is does not count against its balance.
@@ -95,6 +97,30 @@ CREATE TABLE session (
 ) STRICT;
 CREATE INDEX session_key ON session (api_key_id, created_at, id);
 CREATE INDEX session_end ON session (expires_at);
+
+-- Browser tokens, which stand for a key that minted them. amount is the cap, 0
+-- for none; it is also a budget of scope token. origins is NULL for every page.
+-- A token stays for a while after its end, so that what its calls cost is known.
+CREATE TABLE browser_token (
+    id                  TEXT PRIMARY KEY CHECK (id <> ''),
+    client_id           TEXT NOT NULL REFERENCES client (id),
+    sub_account_id      TEXT NOT NULL,
+    api_key_id          TEXT NOT NULL REFERENCES api_key (id),
+    digest              BLOB NOT NULL UNIQUE,
+    end_user            TEXT NOT NULL,
+    models              TEXT NOT NULL,
+    origins             TEXT,
+    attribution         TEXT NOT NULL,
+    requests_per_minute INTEGER NOT NULL,
+    amount              INTEGER NOT NULL CHECK (amount >= 0),
+    revoked             INTEGER NOT NULL DEFAULT 0,
+    created_at          INTEGER NOT NULL,
+    expires_at          INTEGER NOT NULL
+) STRICT;
+CREATE INDEX browser_token_newest ON browser_token (client_id, created_at DESC, id DESC);
+CREATE INDEX browser_token_live ON browser_token (client_id, expires_at) WHERE NOT revoked;
+CREATE INDEX browser_token_user ON browser_token (client_id, end_user, expires_at) WHERE NOT revoked;
+CREATE INDEX browser_token_end ON browser_token (expires_at);
 
 CREATE TABLE branding (
     client_id        TEXT PRIMARY KEY REFERENCES client (id),
