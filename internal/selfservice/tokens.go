@@ -127,7 +127,7 @@ type tokenView struct {
 	KeyID             modelgate.KeyID   `json:"api_key_id"`
 	EndUser           string            `json:"end_user"`
 	Models            []string          `json:"models"`
-	Origins           []string          `json:"origins"` // null for every page
+	Origins           *[]string         `json:"origins"` // null for every page
 	Attribution       map[string]string `json:"attribution"`
 	RequestsPerMinute int               `json:"requests_per_minute"`
 	MaxUSD            *modelgate.Nano   `json:"max_usd"` // null for none
@@ -154,8 +154,11 @@ func (a *API) tokens(ctx context.Context, by actor, q tokenQuery) (page[tokenVie
 // viewToken shows an end customer the cap and the spend of its token as billed.
 func (by actor) viewToken(t *access.Minted) tokenView {
 	v := tokenView{
-		TokenID: t.ID, KeyID: t.KeyID, EndUser: t.EndUser, Models: t.Models, Origins: t.Origins, Attribution: t.Attribution,
+		TokenID: t.ID, KeyID: t.KeyID, EndUser: t.EndUser, Models: t.Models, Attribution: t.Attribution,
 		RequestsPerMinute: t.RequestsPerMinute, MaxUSD: orNull(t.Cap), SpendUSD: t.Spend, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt,
+	}
+	if t.Origins != nil {
+		v.Origins = &t.Origins
 	}
 	if v.Attribution == nil {
 		v.Attribution = map[string]string{}
