@@ -23,6 +23,17 @@ const (
 	Manual   Billing = "manual"
 )
 
+// ClientStatus says whether an organization may use the gateway.
+type ClientStatus string
+
+// The states of an organization. The keys and sessions of a suspended one are
+// refused as unknown; calls under way complete, and its jobs, billing events and
+// reservations go on to their end.
+const (
+	ClientActive    ClientStatus = "active"
+	ClientSuspended ClientStatus = "suspended"
+)
+
 // DefaultMaxKeys is the number of active keys an organization may hold unless
 // the operator set another (spec: Limits).
 const DefaultMaxKeys = 1000
@@ -59,6 +70,7 @@ func (l Limits) Shared(client Limits) Limits {
 type Client struct {
 	ID            ClientID      `json:"id"`
 	Name          string        `json:"name"`
+	Status        ClientStatus  `json:"status"` // "" is ClientActive
 	RoutingPolicy RoutingPolicy `json:"routing_policy"`
 	Billing       Billing       `json:"billing"`
 	MaxKeys       int           `json:"max_keys"`
@@ -74,7 +86,10 @@ func (c *Client) Validate() error {
 	if c.Name, err = CleanName(c.Name); err != nil {
 		return err
 	}
+	c.Status = cmp.Or(c.Status, ClientActive)
 	switch {
+	case c.Status != ClientActive && c.Status != ClientSuspended:
+		return Errorf(BadRequest, "status must be active or suspended")
 	case c.RoutingPolicy != RouteAny && c.RoutingPolicy != EUOnly:
 		return Errorf(BadRequest, "routing policy must be any or eu_only")
 	case c.Billing != Invoiced && c.Billing != Manual:

@@ -74,6 +74,14 @@ func TestOperatorBesideAServer(t *testing.T) {
 				resp, _ := b.post(t, "/v1/chat/completions", `{"model":"openai/gpt-5-mini","messages":[]}`)
 				return resp.StatusCode == 403
 			})
+			cookie := []string{"Cookie", cookieOf(t, g.URL, "/dashboard", secret)}
+			page := newBrowser(t, g.URL)
+			g.Admin(nil, "client", "suspend", string(client), "--yes")
+			eventually(t, "the suspension", func() bool { return status() == 401 })
+			page.want(401, "GET /dashboard/gw/me", "", cookie...)
+			g.Admin(nil, "client", "resume", string(client))
+			eventually(t, "the resumption", func() bool { return status() == 200 })
+			page.want(200, "GET /dashboard/gw/me", "", cookie...)
 			g.Admin(nil, "key", "revoke", string(id))
 			eventually(t, "the revocation", func() bool { return status() == 401 })
 		})

@@ -1,21 +1,26 @@
 package cli
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"modelgate"
 	"modelgate/internal/store"
+	"modelgate/internal/terminal"
 )
 
 // client groups the commands on organizations.
 func (a *app) client() *cobra.Command {
-	return a.group("client", "Organizations", a.clientCreate(), a.clientList(), a.clientShow(), a.clientSet())
+	return a.group("client", "Organizations", a.clientCreate(), a.clientList(), a.clientShow(), a.clientSet(), a.clientSuspend(), a.clientResume())
 }
 
 // clientFlag adds --client, which takes an id or a unique name.
@@ -137,6 +142,7 @@ func newClient(name string, now time.Time) modelgate.Client {
 	return modelgate.Client{
 		ID:            modelgate.ClientID(modelgate.NewIDs(time.Now).New().String()),
 		Name:          strings.TrimSpace(name),
+		Status:        modelgate.ClientActive,
 		RoutingPolicy: modelgate.RouteAny,
 		Billing:       modelgate.Invoiced,
 		MaxKeys:       modelgate.DefaultMaxKeys,
@@ -147,9 +153,9 @@ func newClient(name string, now time.Time) modelgate.Client {
 
 // showClients prints organizations as a table, or value as JSON.
 func (op *operation) showClients(value any, clients ...modelgate.Client) error {
-	return op.out.table(value, "ID\tNAME\tROUTING\tBILLING\tMAX KEYS\tCREATED", func(row func(...any)) {
+	return op.out.table(value, "ID\tNAME\tSTATUS\tROUTING\tBILLING\tMAX KEYS\tCREATED", func(row func(...any)) {
 		for _, c := range clients {
-			row(c.ID, c.Name, c.RoutingPolicy, c.Billing, c.MaxKeys, c.CreatedAt.Format(time.RFC3339))
+			row(c.ID, c.Name, terminal.State(c.Status), c.RoutingPolicy, c.Billing, c.MaxKeys, c.CreatedAt.Format(time.RFC3339))
 		}
 	})
 }
@@ -211,4 +217,66 @@ func (a *app) clientSet() *cobra.Command {
 	set.add(cmd)
 	limits.add(cmd)
 	return cmd
+}
+
+func (a *app) clientSuspend() *cobra.Command {
+	yes := false
+	cmd := a.operator("suspend CLIENT", "Refuse all keys and sessions of an organization, named by id or by name", func(op *operation) error {
+		client, err := resolveClient(op.ctx, op.db, op.args[0])
+		if err != nil {
+			return err
+		}
+		if !yes {
+			if err := a.confirm(fmt.Sprintf("Refuse all calls of %s (%s) until it is resumed?", client.Name, client.ID)); err != nil {
+				return err
+			}
+		}
+		return op.setStatus(client.ID, "client suspend", "client.suspend", modelgate.ClientSuspended)
+	})
+	cmd.ValidArgsFunction = a.complete(clientWords)
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (a *app) clientResume() *cobra.Command {
+	cmd := a.operator("resume CLIENT", "Accept the keys of a suspended organization again", func(op *operation) error {
+		id, err := op.client(op.args[0])
+		if err != nil {
+			return err
+		}
+		return op.setStatus(id, "client resume", "client.resume", modelgate.ClientActive)
+	})
+	cmd.ValidArgsFunction = a.complete(clientWords)
+	return cmd
+}
+
+// setStatus suspends an organization or resumes it.
+func (op *operation) setStatus(id modelgate.ClientID, command, action string, to modelgate.ClientStatus) error {
+	var changed modelgate.Client
+	err := op.db.UpdateClient(op.ctx, id, func(client *modelgate.Client) error {
+		client.Status = to
+		changed = *client
+		return nil
+	}, audit(command, action, "client", string(id), nil))
+	if err != nil {
+		return err
+	}
+	return op.showClients(changed, changed)
+}
+
+// confirm asks a question on a terminal; elsewhere nobody would answer.
+func (a *app) confirm(question string) error {
+	f, ok := a.Stdin.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return usageError("add --yes: there is no terminal to ask on")
+	}
+	fmt.Fprint(a.Stderr, question+" [y/N] ")
+	answer, err := bufio.NewReader(f).ReadString('\n')
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
+		return errors.New("nothing was changed")
+	}
+	return nil
 }

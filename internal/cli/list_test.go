@@ -49,7 +49,7 @@ func TestLists(t *testing.T) {
 		want   string // in every form
 		empty  string // the first list of empty books as JSON
 	}{
-		{[]string{"client", "list"}, "ID NAME ROUTING BILLING MAX KEYS CREATED", "name", "acme", "[]"},
+		{[]string{"client", "list"}, "ID NAME STATUS ROUTING BILLING MAX KEYS CREATED", "name", "acme", "[]"},
 		{[]string{"key", "list"}, "ID NAME PREFIX STATUS CLIENT SUB ACCOUNT CREATED LAST USED EXPIRES", "id", string(b.key), "[]"},
 		{[]string{"key", "list", "--client", "acme", "--status", "active"}, "ID NAME PREFIX STATUS CLIENT SUB ACCOUNT CREATED LAST USED EXPIRES", "id", string(b.key), ""},
 		{[]string{"subaccount", "list"}, "ID CLIENT SLUG NAME STATUS MARKUP PCT MAX KEYS CREATED", "name", account.Name, "[]"},
@@ -153,5 +153,33 @@ func TestSubAccountSet(t *testing.T) {
 	b.command(t, exitOK, &records, "audit", "list", "--client", "acme", "--limit", "1")
 	if len(records) != 1 || records[0].Action != "sub_account.update" || records[0].Actor.Operator != "subaccount set" {
 		t.Errorf("the last record is %+v", records)
+	}
+}
+
+func TestClientSuspendAndResume(t *testing.T) {
+	t.Parallel()
+	b := newBooks(t)
+	if got := b.command(t, exitUsage, nil, "client", "suspend", "acme"); !strings.Contains(got, "add --yes") {
+		t.Errorf("without a terminal and without --yes: %s", got)
+	}
+	for _, c := range []struct {
+		args   []string
+		want   modelgate.ClientStatus
+		action string
+	}{
+		{[]string{"client", "suspend", "acme", "--yes"}, modelgate.ClientSuspended, "client.suspend"},
+		{[]string{"client", "resume", "acme"}, modelgate.ClientActive, "client.resume"},
+	} {
+		var changed, shown modelgate.Client
+		b.command(t, exitOK, &changed, c.args...)
+		b.command(t, exitOK, &shown, "client", "show", "acme")
+		if changed.Status != c.want || shown.Status != c.want {
+			t.Errorf("%v: printed %q, stored %q", c.args, changed.Status, shown.Status)
+		}
+		var records []auditRow
+		b.command(t, exitOK, &records, "audit", "list", "--client", "acme", "--limit", "1")
+		if len(records) != 1 || records[0].Action != c.action {
+			t.Errorf("the last record is %+v, want %s", records, c.action)
+		}
 	}
 }

@@ -281,6 +281,20 @@ func TestCaller(t *testing.T) {
 				t.Errorf("Caller while the sub-account is %s = %v, want %v", c.status, err, c.want)
 			}
 		}
+		for _, c := range []struct {
+			status modelgate.ClientStatus
+			want   error
+		}{{modelgate.ClientSuspended, modelgate.ErrUnauthorized}, {modelgate.ClientActive, nil}} {
+			before, err := db.ControlVersion(ctx)
+			must(t, err)
+			must(t, db.UpdateClient(ctx, client, func(o *modelgate.Client) error { o.Status = c.status; return nil }, audit("client.suspend")))
+			if _, err := db.Caller(ctx, digest(21), nil); !errors.Is(err, c.want) {
+				t.Errorf("Caller while the organization is %s = %v, want %v", c.status, err, c.want)
+			}
+			if after, err := db.ControlVersion(ctx); err != nil || after <= before {
+				t.Errorf("the control version is %d after %d (%v): instances are not told", after, before, err)
+			}
+		}
 		if _, err := db.Caller(ctx, digest(99), nil); !errors.Is(err, modelgate.ErrUnauthorized) {
 			t.Errorf("Caller of an unknown digest = %v, want ErrUnauthorized", err)
 		}

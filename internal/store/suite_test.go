@@ -114,7 +114,8 @@ func audit(action string) modelgate.Audit {
 
 func newClient(n int) modelgate.Client {
 	return modelgate.Client{
-		ID: modelgate.ClientID(id(n)), Name: fmt.Sprint("client ", n), RoutingPolicy: modelgate.RouteAny,
+		Status: modelgate.ClientActive,
+		ID:     modelgate.ClientID(id(n)), Name: fmt.Sprint("client ", n), RoutingPolicy: modelgate.RouteAny,
 		Billing: modelgate.Invoiced, MaxKeys: 1000, Ceiling: modelgate.OpenCeiling(), CreatedAt: noon,
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
-// sqlCaller finds nothing for a revoked key and for one whose sub-account is
-// not active, as for a key that never was. There are rows for each level: one
+// sqlCaller finds nothing for a revoked key and for one whose organization or
+// sub-account is not active, as for a key that never was. There are rows for each level: one
 // for each of its budgets, by the primary key of budget, or one without. Rules
 // can be long and come with one level only, and not at all for the key $2.
 const sqlCaller = `SELECT k.id, k.client_id, COALESCE(k.sub_account_id, ''), COALESCE(s.markup, 0),
@@ -25,13 +25,13 @@ CROSS JOIN (SELECT 'client' AS scope UNION ALL SELECT 'sub_account' UNION ALL SE
 LEFT JOIN budget b ON b.client_id = k.client_id AND b.scope = l.scope
   AND b.scope_id = CASE l.scope WHEN 'client' THEN k.client_id WHEN 'sub_account' THEN k.sub_account_id ELSE k.id END
 WHERE k.digest = $1
-  AND k.status = 'active'
+  AND k.status = 'active' AND c.status = 'active'
   AND (k.sub_account_id IS NULL OR s.status = 'active')
 -- sqlCaller`
 
 // Caller finds who presents the secret with this digest, and the budgets that
 // apply. It answers modelgate.ErrUnauthorized for a key that is unknown,
-// revoked or of a suspended sub-account. An expired key is found: the caller
+// revoked or of a suspended organization or sub-account. An expired key is found: the caller
 // looks at ExpiresAt on every call.
 //
 // seen is what was found before, nil for nothing. The rules of a key never

@@ -16,6 +16,7 @@ INSERT INTO control (id, version, session_version, token_version) VALUES (1, 1, 
 CREATE TABLE client (
     id                TEXT PRIMARY KEY CHECK (id <> ''),
     name              TEXT NOT NULL,
+    status            TEXT NOT NULL DEFAULT 'active',
     routing_policy    TEXT NOT NULL,
     billing           TEXT NOT NULL,
     max_keys          INTEGER NOT NULL,
