@@ -72,6 +72,7 @@ func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, row *
 	if err := q.checkModel(row, a.model); err != nil {
 		return err
 	}
+	// The pattern, not the path, is the label of metrics: clients invent paths.
 	_, template, _ := strings.Cut(row.Pattern, " ")
 	c.surface, c.free = "/"+p.Name()+template, row.Free
 	if a.model != "" {
@@ -81,9 +82,9 @@ func (g *Gateway) resolveProxy(c *call, p *provider.Provider, path string, row *
 		}
 	}
 	if a.protocol != nil {
-		c.makes = jobKind(c.model, row.Kind)
+		c.jobKind = jobKind(c.model, row.Kind)
 	}
-	if a.asked, err = row.RequestedUnits(&q.Request, c.makes); err != nil {
+	if a.requested, err = row.RequestedUnits(&q.Request, c.jobKind); err != nil {
 		return badRequest(err)
 	}
 	a.out = provider.Call{Method: c.r.Method, Path: path, Query: p.ClientQuery(c.r.URL.RawQuery), Header: c.r.Header, Auth: row.Auth}

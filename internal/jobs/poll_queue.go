@@ -76,7 +76,8 @@ func (p *Poller) enqueue(ctx context.Context, c claimed) {
 
 // next takes a job out of a queue; false where there is none. Jobs are dropped
 // while the provider rests, and when their claim has run out: they come again
-// with another claim.
+// with another claim. One whose deadline has passed is taken all the same: it ends
+// without a poll while the provider rests, which would otherwise put its end off.
 func (p *Poller) next(q *providerQueue) (claimed, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -109,6 +109,8 @@ func (p *Poller) Run(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
+	// Polls are begun by enqueue alone, which claim calls in this goroutine: none
+	// begins after the loop, so that Wait sees all, and nobody sends to finals then.
 	p.polling.Wait()
 	close(p.finals)
 	finisher.Wait()

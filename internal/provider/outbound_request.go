@@ -44,6 +44,7 @@ func (p *Provider) prepare(ctx context.Context, a *Attempt, call *Call) error {
 	blank := http.Request{Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Host: p.base.Host, Body: http.NoBody}
 	req := blank.WithContext(ctx) // a copy: blank stays on the stack
 	req.Method = call.Method
+	// RawPath keeps %2F and the like as they came: what was judged is what is sent.
 	a.url = url.URL{Scheme: p.base.Scheme, Host: p.base.Host, Path: path, RawPath: escaped, RawQuery: stripQuery(call.Query, isKey)}
 	req.URL = &a.url
 	// The client's, the operator's, the door's, the user agent and the credential.
@@ -96,7 +97,9 @@ func leaks(req *http.Request) bool {
 }
 
 // commonHeaders are passed on to every provider; a trailing * matches any
-// ending. None of them can name an account, a credential or a route.
+// ending. None of them can name an account, a credential or a route. What a proxy in
+// front says of the client's address (Forwarded, X-Forwarded-*, X-Real-Ip) is not
+// among them.
 func commonHeaders() []string {
 	return []string{
 		"accept", "content-type", "user-agent", "x-stainless-*", "x-fern-*", "x-client-request-id",
