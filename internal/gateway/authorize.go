@@ -6,10 +6,10 @@ import (
 	"modelgate/internal/ratelimit"
 )
 
-// admit finds the caller behind the presented key, unless a session has done
+// enter finds the caller behind the presented key, unless a session has done
 // so, and checks its scope, then its rate and concurrency. The pass is to be
 // released when the request has ended, also after an error.
-func (g *Gateway) admit(in *inbound) (pass ratelimit.Pass, err error) {
+func (g *Gateway) enter(in *inbound) (pass ratelimit.Pass, err error) {
 	if in.caller == nil {
 		if in.caller, err = auth.Identify(g.Keys, in.r, auth.AnyHeader); err != nil {
 			return pass, err

@@ -81,7 +81,7 @@ func benchmarkAdmit(b *testing.B, rules ...*modelgate.RateLimit) {
 	for b.Loop() {
 		r.Body = io.NopCloser(strings.NewReader(body))
 		c := &call{inbound: inbound{w: w, r: r, id: id, start: time.Now(), snapshot: live}}
-		pass, err := g.admit(&c.inbound)
+		pass, err := g.enter(&c.inbound)
 		entered, limited := g.enterRates(&c.inbound)
 		if err := errors.Join(err, limited, g.resolveDoor(c), g.authorize(c), g.limitRates(c)); err != nil {
 			b.Fatal(err)

@@ -30,7 +30,7 @@ type call struct {
 	bySlug      bool                // a door: the model was named by its slug
 	model       *modelgate.Model    // nil where the route is not catalogued
 	free        bool                // cannot cost anything: lists, token counts
-	makes       modelgate.ModelKind // of the job, where the call makes one
+	jobKind     modelgate.ModelKind // of the job that the call makes, if it makes one
 	attempts    []attempt           // the routes in order, at least one
 
 	bound costbound.Bound
@@ -49,7 +49,7 @@ type call struct {
 	stall     *stallTimer
 	out       *provider.Attempt // the first that may be sent; nil before there is one
 	begun     bool              // BEGIN is written
-	leaves    time.Time         // when the gateway was ready to send it
+	readyAt   time.Time         // when the gateway was ready to send it
 	tried     int               // the attempt under way
 	sent      bool              // bytes of the request have left for a provider
 	firstByte time.Time
@@ -58,20 +58,21 @@ type call struct {
 	meter     usage.Meter
 	stream    bool  // the reply is one of events
 	replied   int64 // bytes of the reply so far
-	spilled   bool  // another deployment answered than the one that was asked
+	spillover bool  // another deployment answered than the one that was asked
 	whole     bool  // the reply came to its end
 	cut       bool  // it broke off, or its END failed
 	marks     marks
 	guessed   bool // its usage is not what the reply stated
-	tells     bool // the answer says what it costs
+	// costOnAnswer: the answer says what it costs.
+	costOnAnswer bool
 
-	made     *modelgate.NewJob
-	jobUsage modelgate.Usage // that it will probably have
-	sentWith string          // the fingerprint of the credential
+	job      *modelgate.NewJob // that the call has made
+	jobUsage modelgate.Usage   // that it will probably have
+	sentWith string            // the fingerprint of the credential
 
-	// record
-	ended   bool      // END is written
-	closing time.Time // when the gateway began to close its books
+	// finish
+	ended     bool      // END is written
+	closingAt time.Time // when the gateway began to close its books
 }
 
 // attempt is one route that may serve a call.
@@ -85,7 +86,7 @@ type attempt struct {
 	price     *modelgate.Price
 	reader    *usage.Reader
 	tier      string               // of a reply that names none
-	asked     usage.RequestedUnits // what the request says of what is to be made
+	requested usage.RequestedUnits // what the request says of what is to be made
 	out       provider.Call
 	edits     []reqscan.Edit // make its body of the call's, once it is its turn; nil where it has its own
 	size      int64          // of the body that was sent, in bytes
@@ -95,7 +96,7 @@ type attempt struct {
 // kind is what the called model makes, "" where that is unknown.
 func (c *call) kind() modelgate.ModelKind {
 	if c.model == nil {
-		return c.makes
+		return c.jobKind
 	}
 	return c.model.Kind
 }

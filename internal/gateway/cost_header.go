@@ -71,7 +71,7 @@ func (g *Gateway) passWithCost(p *streamCopy) {
 			return
 		}
 	}
-	p.tells = p.announce()
+	p.costOnAnswer = p.announce()
 	p.w.WriteHeader(p.status)
 	if len(held) > 0 {
 		g.passChunk(p, held)

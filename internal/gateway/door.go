@@ -139,9 +139,9 @@ func (c *call) route(q *request, d *door, i int) (attempt, error) {
 	a.others, a.reader, a.protocol, a.tier = others, row.Reader, row.Job, r.ServiceTier
 	c.free = c.free || row.Free
 	if row.Job != nil {
-		c.makes = jobKind(c.model, d.kind)
+		c.jobKind = jobKind(c.model, d.kind)
 	}
-	if a.asked, err = row.RequestedUnits(&q.Request, c.makes); err != nil {
+	if a.requested, err = row.RequestedUnits(&q.Request, c.jobKind); err != nil {
 		return a, badRequest(err)
 	}
 	a.out = provider.Call{Method: http.MethodPost, Header: c.r.Header, Auth: row.Auth, Set: row.Header}

@@ -43,8 +43,8 @@ func (g *Gateway) recordEnd(c *call) {
 	if c.ended {
 		return
 	}
-	c.ended, c.closing = true, time.Now()
-	end := c.outcome(c.closing)
+	c.ended, c.closingAt = true, time.Now()
+	end := c.outcome(c.closingAt)
 	end.ParseStatus = modelgate.ParseUnknown
 	defer g.settle(c, &end)
 	defer func() {
@@ -52,7 +52,7 @@ func (g *Gateway) recordEnd(c *call) {
 			c.cut = true // nobody may hold an answer that is not in the books
 			g.Log.Error("usage could not be made durable", "request_id", c.id.String(), "error", err)
 		}
-		if c.tells && !c.cut {
+		if c.costOnAnswer && !c.cut {
 			c.tellCost(&end)
 		}
 		g.Metrics.done(c, &end)
@@ -94,7 +94,7 @@ func (c *call) charge(end *modelgate.CallEnd) {
 		return
 	}
 	switch {
-	case c.spilled:
+	case c.spillover:
 		end.Usage.ServiceTier = "spillover"
 	case end.Usage.ServiceTier == "":
 		end.Usage.ServiceTier = c.attempts[c.tried].tier

@@ -89,7 +89,7 @@ func (g *Gateway) begin(c *call) error {
 		g.Log.Error("call refused: usage cannot be recorded", "request_id", c.id.String(), "error", err)
 		return modelgate.Errorf(modelgate.Unavailable, "usage cannot be recorded right now; retry shortly")
 	}
-	c.begun, c.leaves = true, time.Now()
+	c.begun, c.readyAt = true, time.Now()
 	return nil
 }
 

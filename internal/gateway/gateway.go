@@ -1,14 +1,17 @@
-// Package gateway serves calls of models. The steps of a call stand in run, and
-// each has a file of its own name:
+// Package gateway serves calls of models. The steps of a call stand in run and
+// serve:
 //
-//	authorize  the caller behind the key, its scope, rate and concurrency; then,
-//	           after resolve, the routes that the caller may use
-//	resolve    the routes that may serve the call (door, proxy, request, check)
-//	rates      what the call will use of rate limits
-//	reserve    money on the caller's budgets
-//	forward    BEGIN, then one attempt after another
-//	stream     the reply, metered as it passes
-//	record     END, once: the usage row of the call
+//	enter      the caller behind the key, its scope, rate and concurrency
+//	           (authorize.go), then the rate limits that need to know no more
+//	           (rates.go)
+//	resolve    the routes that may serve the call (door.go or proxy.go), by its
+//	           body (body.go, check.go)
+//	authorize  those of them that the caller may use (authorize.go)
+//	rates      what the call will use of rate limits (rates.go)
+//	reserve    money on the caller's budgets (reserve.go)
+//	forward    BEGIN, then one attempt after another (forward.go)
+//	stream     the reply, metered as it passes (stream.go)
+//	finish     END, once: the usage row of the call (finish.go)
 //
 // Model doors and provider proxy differ only in how they resolve. Requests about
 // existing jobs are handed to package jobs.
@@ -218,7 +221,7 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request, caller *modelgat
 
 // run is the one order of steps on every surface.
 func (g *Gateway) run(c *call, resolve func(*call) error) (err error) {
-	if c.pass, err = g.admit(&c.inbound); err != nil {
+	if c.pass, err = g.enter(&c.inbound); err != nil {
 		return err
 	}
 	if c.entered, err = g.enterRates(&c.inbound); err != nil {
@@ -245,7 +248,7 @@ func (g *Gateway) serveJob(w http.ResponseWriter, r *http.Request, caller *model
 	g.active.Add(1)
 	defer g.active.Done()
 	in := g.receive(w, r, caller)
-	pass, err := g.admit(&in)
+	pass, err := g.enter(&in)
 	defer pass.Release()
 	var entered ratelimit.Taken
 	if err == nil {

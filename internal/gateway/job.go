@@ -37,11 +37,11 @@ func (g *Gateway) passCreation(c *call, resp *http.Response) {
 	}
 	c.meter.Feed(raw)
 	c.status, c.whole, c.replied = resp.StatusCode, true, int64(len(raw))
-	task, usage := a.protocol.ReadCreated(resp.StatusCode, plain, a.asked, c.makes)
+	task, usage := a.protocol.ReadCreated(resp.StatusCode, plain, a.requested, c.jobKind)
 	if task == "" {
 		g.Log.Warn("the reply to the creation of a job names none that can be followed", "request_id", c.id.String(), "provider", a.name)
 	} else {
-		c.made = &modelgate.NewJob{TaskID: task, Kind: c.makes, Way: a.protocol.Name, Credential: c.sentWith, Deadline: a.protocol.Deadline(c.id.Time())}
+		c.job = &modelgate.NewJob{TaskID: task, Kind: c.jobKind, Way: a.protocol.Name, Credential: c.sentWith, Deadline: a.protocol.Deadline(c.id.Time())}
 		c.jobUsage = usage
 	}
 	raw, ok := c.withoutCosts(a.provider, resp, raw, plain)
@@ -50,7 +50,7 @@ func (g *Gateway) passCreation(c *call, resp *http.Response) {
 		return
 	}
 	c.replyHeaders(a.provider, resp.Header)
-	if c.tells = g.asksCost(c); c.tells {
+	if c.costOnAnswer = g.asksCost(c); c.costOnAnswer {
 		g.recordEnd(c)
 	}
 	c.w.WriteHeader(resp.StatusCode)
@@ -69,14 +69,14 @@ func (c *call) withoutCosts(p *provider.Provider, resp *http.Response, raw, plai
 // bookJob completes the end of a call that has made a job: its cost is
 // provisional, and what was reserved beyond that stays reserved.
 func (c *call) bookJob(end *modelgate.CallEnd) {
-	if c.made == nil {
+	if c.job == nil {
 		return
 	}
 	price := c.attempts[c.tried].price
 	end.Usage, end.ParseStatus = c.jobUsage, modelgate.ParseProvisional
 	end.Usage.Clamp()
 	end.Cost, _, end.PriceLabel = c.cost(&end.Usage)
-	c.made.Price, _ = pricing.Snapshot(price, c.id.Time())
-	c.made.Reserve = max(c.reservation.Amount()-end.Cost, 0)
-	end.Job = c.made
+	c.job.Price, _ = pricing.Snapshot(price, c.id.Time())
+	c.job.Reserve = max(c.reservation.Amount()-end.Cost, 0)
+	end.Job = c.job
 }

@@ -101,7 +101,7 @@ func (m *Metrics) done(c *call, end *modelgate.CallEnd) {
 	t.cost.Add(float64(end.Cost) / float64(modelgate.USD))
 	now := time.Now()
 	t.latency.Observe(now.Sub(c.start).Seconds())
-	m.added.Observe((c.leaves.Sub(c.start) - c.upload + now.Sub(c.closing)).Seconds())
+	m.added.Observe((c.readyAt.Sub(c.start) - c.upload + now.Sub(c.closingAt)).Seconds())
 	if !c.firstByte.IsZero() {
 		t.firstByte.Observe(c.firstByte.Sub(c.start).Seconds())
 	}

@@ -137,8 +137,8 @@ func (g *Gateway) estimateUse(c *call) ratelimit.Amounts {
 	for i := range c.attempts {
 		a := &c.attempts[i]
 		u := modelgate.Usage{
-			Images: a.asked.Count, Seconds: a.asked.Seconds * max(a.asked.Count, 1), Characters: a.asked.Characters,
-			Size: a.asked.Size, Quality: a.asked.Quality, Audio: a.asked.Audio,
+			Images: a.requested.Count, Seconds: a.requested.Seconds * max(a.requested.Count, 1), Characters: a.requested.Characters,
+			Size: a.requested.Size, Quality: a.requested.Quality, Audio: a.requested.Audio,
 		}
 		known, some := g.recent.p99Estimate(a.routeName())
 		if tokens(c.kind()) {
@@ -157,9 +157,9 @@ func (g *Gateway) estimateUse(c *call) ratelimit.Amounts {
 			u.Images = max(u.Images, 1)
 		}
 		if a.protocol != nil {
-			u.Output = a.protocol.Tokens(a.asked, c.makes)
+			u.Output = a.protocol.Tokens(a.requested, c.jobKind)
 			if u.Seconds == 0 && !some {
-				u.Seconds = defaultLength * max(a.asked.Count, 1)
+				u.Seconds = defaultLength * max(a.requested.Count, 1)
 			}
 		}
 		most.Cost = max(most.Cost, pricing.Estimate(a.price, &u, c.id.Time()), modelgate.Nano(known))
@@ -199,7 +199,7 @@ func (c *call) maxCost() (most modelgate.Nano, why string) {
 		}
 	}
 	for i := range c.attempts {
-		asked := &c.attempts[i].asked
+		asked := &c.attempts[i].requested
 		d.Images = max(asked.Count, c.bound.Choices)
 		d.Characters, d.Seconds = asked.Characters, asked.Seconds*d.Images
 		b, ok := pricing.Bound(c.attempts[i].price, d)

@@ -49,13 +49,13 @@ func (g *Gateway) streamReply(c *call, resp *http.Response) {
 	a := &c.attempts[c.tried]
 	c.meter = a.reader.Meter(usage.Reply{
 		Status: resp.StatusCode, ContentType: resp.Header.Get("Content-Type"),
-		ContentEncoding: resp.Header.Get("Content-Encoding"), Requested: a.asked, Header: resp.Header,
+		ContentEncoding: resp.Header.Get("Content-Encoding"), Requested: a.requested, Header: resp.Header,
 	})
 	if a.protocol != nil && resp.StatusCode < 300 {
 		g.passCreation(c, resp)
 		return
 	}
-	c.spilled = resp.Header.Get("X-Ms-Spillover-From-Deployment") != ""
+	c.spillover = resp.Header.Get("X-Ms-Spillover-From-Deployment") != ""
 	p := streamCopy{call: c, resp: resp}
 	events := hasMedia(resp, "text/event-stream")
 	c.stream = events || hasMedia(resp, "application/vnd.amazon.eventstream")
@@ -73,7 +73,7 @@ func (g *Gateway) streamReply(c *call, resp *http.Response) {
 	c.forbidRetry(resp.StatusCode)
 	c.status = resp.StatusCode
 	c.stall.replyBegan(a.provider.Timeouts().Idle, g.Stuck)
-	if c.tells = g.asksCost(c); c.tells {
+	if c.costOnAnswer = g.asksCost(c); c.costOnAnswer {
 		g.passWithCost(&p)
 		return
 	}

@@ -40,7 +40,7 @@ func (g *Gateway) trace(c *call, end *modelgate.CallEnd) {
 	operation := c.operation()
 	span := tracing.Span{
 		Trace: parent.Trace, ID: tracing.NewSpanID(), Parent: server.ID, Kind: tracing.Client, Name: operation,
-		Start: c.leaves, End: now,
+		Start: c.readyAt, End: now,
 		Texts: []tracing.Text{
 			{Key: "gen_ai.operation.name", Value: operation}, {Key: "gen_ai.provider.name", Value: a.provider.GenAIName()},
 			{Key: "modelgate.provider", Value: a.name}, {Key: "modelgate.parse_status", Value: string(end.ParseStatus)}, {Key: "modelgate.cost_usd", Value: end.Cost.String()},
