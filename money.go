@@ -42,6 +42,34 @@ func ParseUSD(s string) (Nano, error) {
 	return Nano(v), nil
 }
 
+// RoundUSD reads a JSON number or decimal text in units of 10^-scale USD as an
+// amount, rounded half to even where it has more than nine decimals. Errors
+// wrap ErrAmount.
+func RoundUSD(s string, scale int) (Nano, error) {
+	d, err := parseDecimal(s)
+	point := len(d.digits) + d.exponent + 9 - scale // behind so many digits once the unit is 1e-9
+	switch {
+	case err != nil || d.digits != "" && point > 18:
+		return 0, fmt.Errorf("%q: %w", s, ErrAmount)
+	case d.digits == "" || point < 0:
+		return 0, nil
+	}
+	kept, rest := d.digits, ""
+	if point < len(kept) {
+		kept, rest = kept[:point], kept[point:]
+	} else {
+		kept += strings.Repeat("0", point-len(kept))
+	}
+	v, _ := strconv.ParseInt("0"+kept, 10, 64) // at most 18 digits
+	if rest > "5" || rest == "5" && v%2 == 1 {
+		v++
+	}
+	if d.negative {
+		v = -v
+	}
+	return Nano(v), nil
+}
+
 // String is the amount in USD without trailing zeros, such as 0.000123.
 func (n Nano) String() string { return string(n.append(nil)) }
 

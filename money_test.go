@@ -86,6 +86,31 @@ func TestParseUSD(t *testing.T) {
 	}
 }
 
+func TestRoundUSD(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		text  string
+		scale int
+		want  modelgate.Nano // -1: an error
+	}{
+		{"0", 0, 0}, {"0.25", 0, 250_000_000}, {"1e-9", 0, 1}, {"0.0000000005", 0, 0}, {"0.0000000015", 0, 2}, {"0.00000000050001", 0, 1},
+		{"1.5e-99999999999", 0, 0}, {"0e999999999999", 0, 0}, {"999999999.999999999", 0, 999_999_999_999_999_999},
+		{"10000000000", 10, 1_000_000_000}, {"5", 10, 0}, {"15", 10, 2}, {"1e10", 10, 1_000_000_000},
+		{"1e999", 0, -1}, {"1000000000", 0, -1}, {"NaN", 0, -1}, {"", 0, -1}, {"1.", 0, -1},
+	} {
+		got, err := modelgate.RoundUSD(tt.text, tt.scale)
+		if err != nil {
+			got = -1
+		}
+		if got != tt.want {
+			t.Errorf("RoundUSD(%q, %d) = %d, %v, want %d", tt.text, tt.scale, got, err, tt.want)
+		}
+	}
+	if got, err := modelgate.RoundUSD("-0.0000000015", 0); got != -2 || err != nil {
+		t.Errorf("a negative amount: %d, %v", got, err)
+	}
+}
+
 func TestMoneyRoundTrips(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -233,7 +233,10 @@ type CallEnd struct {
 	ParseStatus ParseStatus
 	Usage       Usage
 	Cost        Nano
-	PriceLabel  string // the rates the cost was computed with
+	// StatedCost is what the provider's reply says that the call costs; nil where
+	// it says nothing or is not asked.
+	StatedCost  *Nano
+	PriceLabel  string // the rates the cost was computed with, or StatedLabel
 	LatencyMS   int64  // admission to the last byte
 	FirstByteMS int64  // admission to the provider's first byte; 0 when none came
 	// Provider, Model and Region replace those of the begin when a fallback
@@ -242,6 +245,9 @@ type CallEnd struct {
 	// Job is the asynchronous job that the call made; nil for none.
 	Job *NewJob
 }
+
+// StatedLabel is the price label of a row whose cost is the provider's own word.
+const StatedLabel = "stated"
 
 // UsageRow is one booked call (spec: Usage row).
 type UsageRow struct {

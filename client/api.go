@@ -429,8 +429,11 @@ type BookedCall struct {
 	Rates *string `json:"rates,omitempty"`
 
 	// Region Where the provider computed it; null where it is not known.
-	Region     *string `json:"region,omitempty"`
-	StatusCode int     `json:"status_code"`
+	Region *string `json:"region,omitempty"`
+
+	// StatedCostUSD What the provider's reply states, where that is the cost (`stated_cost: use`); else absent, and always for a key bound to a sub-account.
+	StatedCostUSD *json.Number `json:"stated_cost_usd,omitempty"`
+	StatusCode    int          `json:"status_code"`
 
 	// SubAccountID Null for the organization's own calls.
 	SubAccountID   *string `json:"sub_account_id"`
@@ -1452,8 +1455,11 @@ type UsageRow struct {
 	ParseStatus UsageRowParseStatus `json:"parse_status"`
 
 	// Provider Where the call ran; for a key bound to a sub-account the author.
-	Provider   string `json:"provider"`
-	StatusCode int    `json:"status_code"`
+	Provider string `json:"provider"`
+
+	// StatedCostUSD What the provider's reply states, where that is the cost (`stated_cost: use`); else absent, and always for a key bound to a sub-account.
+	StatedCostUSD *json.Number `json:"stated_cost_usd,omitempty"`
+	StatusCode    int          `json:"status_code"`
 
 	// Tokens The tokens by kind, those of a model that advised included; together they are total_tokens.
 	Tokens      TokenKinds `json:"tokens"`

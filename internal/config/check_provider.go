@@ -55,6 +55,9 @@ func (p *Provider) check(d *document, path string) {
 	}
 	p.Timeouts.fill()
 	oneOf(d, path+".transport", p.Transport, TransportPooled, TransportStandard)
+	if p.StatedCost != "" {
+		oneOf(d, path+".stated_cost", p.StatedCost, StatedCostUse, StatedCostRecord, StatedCostOff)
+	}
 	oneOf(d, path+".on_disconnect", p.OnDisconnect, Drain, Cancel)
 }
 

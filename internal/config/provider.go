@@ -141,6 +141,15 @@ type Provider struct {
 	// multipliers, it does not touch tools and requests.
 	PriceFactor modelgate.Nano `yaml:"price_factor"`
 
+	// What becomes of the cost that replies state: OpenRouter's `usage.cost`,
+	// xAI's `usage.cost_in_usd_ticks`, Perplexity's `usage.cost.total_cost`.
+	// `use`: it is what calls cost, without price_factor. `record`: it is kept
+	// in the row and counted in metrics, to compare. `off`: it is ignored.
+	// Default: use with formats openrouter and xai, record with the host
+	// api.perplexity.ai, else off. Budgets reserve by the catalog in any case.
+	// Do not use the cost of a server that you do not trust: it can state 0.
+	StatedCost StatedCost `yaml:"stated_cost"`
+
 	// How long to wait for the provider.
 	Timeouts Timeouts `yaml:"timeouts"`
 
@@ -204,6 +213,16 @@ type Disconnect string
 const (
 	Drain  Disconnect = "drain"
 	Cancel Disconnect = "cancel"
+)
+
+// StatedCost says what becomes of the cost that replies state.
+type StatedCost string
+
+// The choices; "" is the default of the format.
+const (
+	StatedCostOff    StatedCost = "off"
+	StatedCostRecord StatedCost = "record"
+	StatedCostUse    StatedCost = "use"
 )
 
 // Auth is how a credential is sent. The zero value sends none.

@@ -62,7 +62,8 @@ type call struct {
 	whole     bool  // the reply came to its end
 	cut       bool  // it broke off, or its END failed
 	marks     marks
-	guessed   bool // its usage is not what the reply stated
+	computed  *modelgate.Nano // the cost by the catalog of a reply that states one; nil where either is unknown
+	guessed   bool            // its usage is not what the reply stated
 	// costOnAnswer: the answer says what it costs.
 	costOnAnswer bool
 

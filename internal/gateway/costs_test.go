@@ -57,7 +57,7 @@ func TestBoundKeysSeeNoCosts(t *testing.T) {
 				if coding := resp.Header.Get("Content-Encoding"); sub != "" && coding != "" {
 					t.Errorf("coding %s", coding)
 				}
-				if end := g.books.only(t); status == 200 && !strings.Contains(tt.upstream, "rot13") && (end.Cost != chatCost || end.ParseStatus != modelgate.ParseOK) || end.Cost == 0 {
+				if end := g.books.only(t); status == 200 && !strings.Contains(tt.upstream, "rot13") && (end.Cost != 250_000_000 || end.ParseStatus != modelgate.ParseOK) || end.Cost == 0 {
 					t.Errorf("END %+v", end)
 				}
 			})

@@ -101,6 +101,9 @@ func (c *call) charge(end *modelgate.CallEnd) {
 	}
 	var priced pricing.Coverage
 	end.Cost, priced, end.PriceLabel = c.cost(&end.Usage)
+	if source == stated && c.meter != nil {
+		priced = c.takeStated(end, priced)
+	}
 	switch {
 	case source == blind && end.Cost == 0:
 		end.ParseStatus = modelgate.ParseUnknown

@@ -20,6 +20,8 @@ type Metrics struct {
 	failures  *prometheus.CounterVec
 	tokens    *prometheus.CounterVec
 	cost      *prometheus.CounterVec
+	stated    *prometheus.CounterVec
+	computed  *prometheus.CounterVec
 	latency   *prometheus.HistogramVec
 	firstByte *prometheus.HistogramVec
 	added     prometheus.Histogram
@@ -37,6 +39,7 @@ type tally struct {
 	answers            map[answer]prometheus.Counter // guarded by Metrics.mu
 	input, output      prometheus.Counter
 	cost               prometheus.Counter
+	stated, computed   prometheus.Counter
 	latency, firstByte prometheus.Observer
 }
 
@@ -66,6 +69,8 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		failures:  counters("provider_failures_total", "Requests to a provider that got no reply, by cause.", "provider", "cause"),
 		tokens:    counters("tokens_total", "Tokens booked.", "provider", "direction"),
 		cost:      counters("cost_usd_total", "Cost booked, in USD.", "provider"),
+		stated:    counters("stated_cost_usd_total", "Cost that replies state, in USD, of calls whose cost the catalog says too.", "provider"),
+		computed:  counters("computed_cost_usd_total", "Cost of the same calls by the catalog, in USD.", "provider"),
 		latency:   seconds("call_seconds", "Admission to the last byte."),
 		firstByte: seconds("first_byte_seconds", "Admission to the provider's first byte."),
 		added: prometheus.NewHistogram(prometheus.HistogramOpts{
@@ -99,6 +104,10 @@ func (m *Metrics) done(c *call, end *modelgate.CallEnd) {
 	t.input.Add(float64(end.Usage.InputTokens()))
 	t.output.Add(float64(end.Usage.OutputTokens()))
 	t.cost.Add(float64(end.Cost) / float64(modelgate.USD))
+	if c.computed != nil && end.StatedCost != nil {
+		t.stated.Add(float64(*end.StatedCost) / float64(modelgate.USD))
+		t.computed.Add(float64(*c.computed) / float64(modelgate.USD))
+	}
 	now := time.Now()
 	t.latency.Observe(now.Sub(c.start).Seconds())
 	m.added.Observe((c.readyAt.Sub(c.start) - c.upload + now.Sub(c.closingAt)).Seconds())
@@ -125,6 +134,7 @@ func (m *Metrics) tally(provider string, a answer) (*tally, prometheus.Counter) 
 		t = &tally{
 			answers: make(map[answer]prometheus.Counter), cost: m.cost.WithLabelValues(provider),
 			input: m.tokens.WithLabelValues(provider, "in"), output: m.tokens.WithLabelValues(provider, "out"),
+			stated: m.stated.WithLabelValues(provider), computed: m.computed.WithLabelValues(provider),
 			latency: m.latency.WithLabelValues(provider), firstByte: m.firstByte.WithLabelValues(provider),
 		}
 		m.tallies[provider] = t

@@ -40,7 +40,7 @@ func FinishJob(j *modelgate.Job, n modelgate.JobNews) (modelgate.JobFinal, bool)
 	f.Cost, priced, f.PriceLabel = Cost(price, &f.Usage, j.CreatedAt)
 	unknown := f.Cost == 0 && !f.Usage.Counts()
 	if n.Charged && (priced == Unpriced || unknown || !n.Stated && n.Event != modelgate.JobSucceeds) {
-		f.Cost, priced, f.PriceLabel = max(n.Charge, 0), FullyPriced, "stated by the provider"
+		f.Cost, priced, f.PriceLabel = max(n.Charge, 0), FullyPriced, modelgate.StatedLabel
 		unknown = false
 	}
 	if n.Event == modelgate.JobSucceeds && (unknown || priced != FullyPriced || !inRange) {

@@ -1,10 +1,25 @@
 package provider
 
 import (
+	"cmp"
 	"net/http"
 
 	"modelgate/internal/provider/usage"
 )
+
+// StatedCostUse says what becomes of the cost that a provider's replies state.
+type StatedCostUse string
+
+// The choices. With UseStatedCost it is what calls cost, with RecordStatedCost
+// it is only compared with that.
+const (
+	IgnoreStatedCost StatedCostUse = "off"
+	RecordStatedCost StatedCostUse = "record"
+	UseStatedCost    StatedCostUse = "use"
+)
+
+// StatedCost is what becomes of the cost that replies state.
+func (p *Provider) StatedCost() StatedCostUse { return cmp.Or(p.statedCost, IgnoreStatedCost) }
 
 // Compressed reports whether a reply's bytes are not those of its media type.
 func Compressed(resp *http.Response) bool {

@@ -74,6 +74,9 @@ type Format struct {
 	// Costs are the members of replies that state what a call costs, as paths
 	// of names from the top: keys bound to a sub-account do not see them.
 	Costs []string
+	// StatedCost is what becomes of them where the configuration does not say; ""
+	// is IgnoreStatedCost.
+	StatedCost StatedCostUse
 	// GenAI is what OpenTelemetry's conventions call the provider; "" where it
 	// is Name.
 	GenAI string

@@ -72,6 +72,9 @@ type Config struct {
 	Headers      map[string]string // set on every request
 	Timeouts     Timeouts
 	OnDisconnect Disconnect
+	// StatedCost is what becomes of the cost that replies state; "" is the
+	// default of the format or of the host.
+	StatedCost StatedCostUse
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
@@ -99,6 +102,7 @@ type Provider struct {
 	transport    transport
 	timeouts     Timeouts
 	onDisconnect Disconnect
+	statedCost   StatedCostUse
 }
 
 type compiledRoute struct {
@@ -122,6 +126,9 @@ func New(cfg Config) (*Provider, error) {
 		costs: usage.NewCostMembers(format.Costs),
 		name:  cfg.Name, region: cfg.Region, regions: cfg.ModelRegions, format: format, base: *base, auth: cfg.Auth, stored: cfg.AllowStoredObjects, allowQuery: cfg.AllowQuery,
 		timeouts: cfg.Timeouts.withDefaults(), onDisconnect: cfg.OnDisconnect,
+	}
+	if p.statedCost = cmp.Or(cfg.StatedCost, format.StatedCost); p.statedCost == "" && p.base.Hostname() == "api.perplexity.ai" {
+		p.statedCost = RecordStatedCost
 	}
 	if format.InProject && cfg.Project != "" {
 		p.project = "/projects/" + url.PathEscape(cfg.Project) + "/locations/" + url.PathEscape(cfg.Location)

@@ -73,6 +73,7 @@ func xAI() Format {
 			modelLists("/v1/models"), modelLists("/v1/language-models"), modelLists("/v1/image-generation-models")),
 		Stored:       []string{"previous_response_id", "conversation"},
 		Costs:        usageCosts("cost_in_usd_ticks"),
+		StatedCost:   UseStatedCost,
 		IncludeUsage: true,
 	}
 }
@@ -140,6 +141,8 @@ func openRouter() Format {
 		Stored:  []string{"preset", "previous_response_id", "conversation"},
 		Costs:   usageCosts("cost", "cost_details", "is_byok"),
 		Headers: []string{"http-referer", "x-title", "x-openrouter-*"},
+
+		StatedCost: UseStatedCost,
 	}
 }
 

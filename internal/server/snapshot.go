@@ -52,6 +52,7 @@ func newProvider(c *config.Provider, identities *cloud.Next) (*provider.Provider
 		Paths: c.Paths, Allow: c.Allow, AllowQuery: c.AllowQuery, Headers: c.Headers,
 		Timeouts:     provider.Timeouts(c.Timeouts),
 		OnDisconnect: provider.Disconnect(c.OnDisconnect),
+		StatedCost:   provider.StatedCostUse(c.StatedCost),
 	}
 	if identity := identities.Of(c.Name); identity != nil {
 		out.Identity = identity

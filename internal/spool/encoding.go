@@ -77,6 +77,9 @@ func (d *Decoder) Begin(id [16]byte, payload []byte) (modelgate.CallBegin, error
 // are for units, which are added at the end of their list.
 const unpricedPlace = 128
 
+// statedPlace is the place of the cost that the provider states.
+const statedPlace = 255
+
 // placeOf is the number under which the i-th count of a usage stands in an entry.
 // It never changes, because a segment may outlive an upgrade; 0 ends the counts.
 func placeOf(i int) byte {
@@ -108,6 +111,9 @@ func AppendEnd(dst []byte, e *modelgate.CallEnd) []byte {
 		if n != nil && *n != 0 {
 			dst = binary.AppendVarint(append(dst, placeOf(i)), *n)
 		}
+	}
+	if e.StatedCost != nil {
+		dst = binary.AppendVarint(append(dst, statedPlace), int64(*e.StatedCost))
 	}
 	dst = append(dst, 0)
 	for _, n := range [...]int64{e.LatencyMS, e.FirstByteMS, int64(e.StatusCode), int64(e.Cost)} {
@@ -161,6 +167,11 @@ func (d *Decoder) End(payload []byte) (modelgate.CallEnd, error) {
 	var e modelgate.CallEnd
 	counters := e.Usage.Counters()
 	for place := r.byte(); place != 0; place = r.byte() {
+		if place == statedPlace {
+			stated := modelgate.Nano(r.varint())
+			e.StatedCost = &stated
+			continue
+		}
 		count := countAt(&counters, place)
 		if count == nil {
 			r.failed = true
@@ -193,7 +204,7 @@ const (
 	maxJob = 1 + 2*10 + 4*(2+modelgate.MaxTaskID) + 2 + pricing.MaxSnapshot
 	// maxEnd is the longest payload of an END: version, counts with their
 	// places, numbers, texts with their lengths, and a job.
-	maxEnd = 1 + modelgate.CounterCount*11 + 1 + 4*10 + 3*(2+maxEndText) +
+	maxEnd = 1 + (modelgate.CounterCount+1)*11 + 1 + 4*10 + 3*(2+maxEndText) +
 		(modelgate.WordCount+1)*(2+maxWord) + 2 + maxLabel + maxJob
 )
 

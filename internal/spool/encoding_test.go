@@ -56,6 +56,10 @@ func TestRecordsRoundTrip(t *testing.T) {
 		for _, s := range textsOf(&end) {
 			*s = text.Draw(t, "text")
 		}
+		if rapid.Bool().Draw(t, "stated") {
+			stated := modelgate.Nano(rapid.Int64().Draw(t, "stated cost"))
+			end.StatedCost = &stated
+		}
 		if rapid.Bool().Draw(t, "job") {
 			end.Job = &modelgate.NewJob{
 				TaskID: modelgate.TaskID(text.Draw(t, "task")), Kind: modelgate.ModelKind(text.Draw(t, "kind")), Way: text.Draw(t, "way"),
@@ -105,6 +109,8 @@ func TestLongestEnd(t *testing.T) {
 		TaskID: modelgate.TaskID(long[:modelgate.MaxTaskID]), Kind: modelgate.ModelKind(long), Way: long, Credential: long, Price: long[:pricing.MaxSnapshot],
 		Deadline: time.UnixMicro(math.MinInt64), Reserve: math.MinInt64,
 	}}
+	least := modelgate.Nano(math.MinInt64)
+	end.StatedCost = &least
 	for _, n := range numbersOf(&end) {
 		*n = math.MinInt64
 	}
@@ -223,6 +229,10 @@ func TestCountersKeepTheirPlaces(t *testing.T) {
 			t.Errorf("%s: the counts of an entry are % x, want its place %d, 1 as a varint, and the end", name, entry[1:4], want[name])
 		}
 		delete(want, name)
+	}
+	stated := modelgate.Nano(1)
+	if entry := AppendEnd(nil, &modelgate.CallEnd{StatedCost: &stated}); entry[1] != 255 || entry[2] != 2 || entry[3] != 0 {
+		t.Errorf("the stated cost: % x, want its place 255", entry[1:4])
 	}
 	for name := range want {
 		t.Errorf("%s is written no more; entries that have it cannot be read", name)

@@ -38,11 +38,11 @@ type feedGroup []*modelgate.UsageRow
 // The columns of the two tables, as Column numbers them. The group's number is
 // the last of feed_row, and hidden.
 const (
-	feedRowColumns = 9
+	feedRowColumns = 10
 
 	feedGroupTable = `CREATE TABLE feed_group (client_id, sub_account_id, provider, model, slug, author, kind, region, door, via_sdk,
   status_code, parse_status, price_label)`
-	feedRowTable = `CREATE TABLE feed_row (id, key_id, attribution, quantities, total_tokens, cost, latency_ms, first_byte_ms, created_at,
+	feedRowTable = `CREATE TABLE feed_row (id, key_id, attribution, quantities, total_tokens, cost, stated_cost, latency_ms, first_byte_ms, created_at,
   group_number HIDDEN)`
 )
 
@@ -58,7 +58,7 @@ const sqlSQLiteFeedRows = `CREATE VIRTUAL TABLE IF NOT EXISTS temp.feed_row USIN
 // OR FAIL spares the copy of every page that it changes: who runs it takes back
 // the transaction if it fails.
 const sqlSQLiteFeed = `INSERT OR FAIL INTO usage_row (` + usageColumns + `)
-SELECT id, $2, key_id, $3, $4, $5, $6, $7, $8, $9, $10, $11, attribution, $12, $13, quantities, total_tokens, cost, $14,
+SELECT id, $2, key_id, $3, $4, $5, $6, $7, $8, $9, $10, $11, attribution, $12, $13, quantities, total_tokens, cost, stated_cost, $14,
   latency_ms, first_byte_ms, created_at
 FROM temp.feed_row
 WHERE group_number = $1
@@ -69,7 +69,7 @@ ON CONFLICT (client_id, created_at, id) DO NOTHING
 // asking for the group's columns anew for each of its rows.
 const sqlSQLiteFeedSmall = `INSERT OR FAIL INTO usage_row (` + usageColumns + `)
 SELECT r.id, g.client_id, r.key_id, g.sub_account_id, g.provider, g.model, g.slug, g.author, g.kind, g.region, g.door,
-  g.via_sdk, r.attribution, g.status_code, g.parse_status, r.quantities, r.total_tokens, r.cost, g.price_label, r.latency_ms,
+  g.via_sdk, r.attribution, g.status_code, g.parse_status, r.quantities, r.total_tokens, r.cost, r.stated_cost, g.price_label, r.latency_ms,
   r.first_byte_ms, r.created_at
 FROM (
   SELECT rowid AS number, client_id, sub_account_id, provider, model, slug, author, kind, region, door, via_sdk,
@@ -344,10 +344,12 @@ func (c *feedRows) Column(i int) (vtab.Value, error) {
 	case 5:
 		return int64(r.Cost), nil
 	case 6:
-		return r.LatencyMS, nil
+		return statedCost(&r.CallEnd), nil
 	case 7:
-		return r.FirstByteMS, nil
+		return r.LatencyMS, nil
 	case 8:
+		return r.FirstByteMS, nil
+	case 9:
 		return sqldb.Micros(r.At), nil
 	}
 	return nil, nil

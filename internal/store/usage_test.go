@@ -31,6 +31,8 @@ func TestUsageRoundTrip(t *testing.T) {
 				AudioOutput: 7, Images: 8, Seconds: 9, Characters: 10, Searches: 11, Megapixels: 12, Size: "1x1",
 				Quality: "hd", ServiceTier: "flex", Speed: "fast", InferenceGeo: "us"},
 		})
+		stated := modelgate.Nano(0)
+		full.StatedCost = &stated
 		foul := row(client, 8)
 		foul.CallBegin.Model, foul.Usage.Size = "a\x00b\xff", "\xfe"
 		foul.Attribution = map[string]string{"x": "\x00"}

@@ -43,7 +43,7 @@ const (
 // usageColumns of the table, as the loader fills them.
 func usageColumns() []string {
 	return []string{"id", "client_id", "key_id", "sub_account_id", "provider", "model", "slug", "author", "kind", "region", "door",
-		"via_sdk", "attribution", "status_code", "parse_status", "quantities", "total_tokens", "cost", "price_label", "latency_ms",
+		"via_sdk", "attribution", "status_code", "parse_status", "quantities", "total_tokens", "cost", "stated_cost", "price_label", "latency_ms",
 		"first_byte_ms", "created_at"}
 }
 

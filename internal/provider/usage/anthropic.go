@@ -53,6 +53,8 @@ func (r *reading) messageUsage(usage gjson.Result) {
 			word(&u.Speed, v)
 		case "inference_geo":
 			word(&u.InferenceGeo, v)
+		default:
+			r.stateCost(name, v)
 		}
 	}
 	r.splitWritten()

@@ -202,6 +202,9 @@ func (d *decoder) Result() (modelgate.Usage, Seen) {
 func (d *decoder) Output() int64   { return d.meter.Output() }
 func (d *decoder) Unstated() int64 { return d.meter.Unstated() }
 
+// StatedCost is that of the decoded reply.
+func (d *decoder) StatedCost() StatedCost { return d.meter.StatedCost() }
+
 // Delivered is that of the decoded reply.
 func (d *decoder) Delivered() int64 { return d.meter.Delivered() }
 

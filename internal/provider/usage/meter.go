@@ -41,6 +41,8 @@ type Meter interface {
 	Unstated() int64
 	// Delivered is all text that has come, in bytes; 0 for what is no text in JSON.
 	Delivered() int64
+	// StatedCost is what the reply says that the call costs.
+	StatedCost() StatedCost
 	// Close releases what the meter holds. Result stays valid.
 	Close()
 }

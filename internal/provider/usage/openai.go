@@ -119,6 +119,8 @@ func (r *reading) figure(s *sums, name string, v gjson.Result) bool {
 		r.seconds(v)
 	case "service_tier":
 		word(&r.usage.ServiceTier, v)
+	default:
+		r.stateCost(name, v)
 	}
 	return false
 }

@@ -24,6 +24,11 @@ type reading struct {
 	broken  bool // the stream ended with an error event
 	flawed  bool // a figure was missing its meaning: negative, fractional, absurd, contradictory
 
+	// cost is what the reply states, and ownKey that this leaves out what the
+	// operator's own key at another provider is charged.
+	cost   StatedCost
+	ownKey bool
+
 	// written and written1h are cache writes in all and those for an hour,
 	// where a stream states them apart from each other.
 	written, written1h int64

@@ -2019,6 +2019,11 @@ export interface components {
             tokens: components["schemas"]["TokenKinds"];
             status_code: number;
             latency_ms: number;
+            /**
+             * Format: usd
+             * @description What the provider's reply states, where that is the cost (`stated_cost: use`); else absent, and always for a key bound to a sub-account.
+             */
+            stated_cost_usd?: number;
             /** @description From admission to the provider's first byte; null where none came. */
             first_byte_ms: number | null;
             /**
@@ -2063,6 +2068,11 @@ export interface components {
             tokens: components["schemas"]["TokenKinds"];
             status_code: number;
             latency_ms: number;
+            /**
+             * Format: usd
+             * @description What the provider's reply states, where that is the cost (`stated_cost: use`); else absent, and always for a key bound to a sub-account.
+             */
+            stated_cost_usd?: number;
             /** @description From admission to the provider's first byte; null where none came. */
             first_byte_ms: number | null;
             /**

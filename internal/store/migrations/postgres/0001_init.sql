@@ -171,6 +171,7 @@ CREATE TABLE usage_row (
     quantities     TEXT NOT NULL,
     total_tokens   BIGINT NOT NULL,
     cost           BIGINT NOT NULL CHECK (cost >= 0),
+    stated_cost    BIGINT,
     price_label    TEXT NOT NULL,
     latency_ms     BIGINT NOT NULL,
     first_byte_ms  BIGINT NOT NULL,

@@ -171,6 +171,7 @@ CREATE TABLE usage_row (
     quantities     TEXT NOT NULL,
     total_tokens   INTEGER NOT NULL,
     cost           INTEGER NOT NULL CHECK (cost >= 0),
+    stated_cost    INTEGER,
     price_label    TEXT NOT NULL,
     latency_ms     INTEGER NOT NULL,
     first_byte_ms  INTEGER NOT NULL,
