@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -43,11 +44,11 @@ func preflight(t *testing.T, url, origin string, lines ...string) *http.Response
 	return site(t, "OPTIONS", url, origin, "", append([]string{"Access-Control-Request-Method", "POST"}, lines...)...)
 }
 
-var corsPaths = []string{"/v1/chat/completions", "/v2/rerank", "/openai/v1/chat/completions", "/v1/models", "/v1/models/openai/gpt-5-mini", "/gw/me", "/gw/models"}
+var corsPaths = []string{"/v1/chat/completions", "/v2/rerank", "/openai/v1/chat/completions", "/v1/models", "/v1/models/openai/gpt-5-mini", "/gw/me", "/gw/models", "/gw/quota"}
 
 func TestCrossOrigin(t *testing.T) {
 	t.Parallel()
-	g := testkit.StartGateway(t, testkit.GatewayOptions{Server: `cors: {origins: ["https://app.example", "https://*.sub.example"], max_age: 1m}`})
+	g := testkit.StartGateway(t, testkit.GatewayOptions{Server: `cors: {origins: ["https://app.example", "https://*.sub.example"], max_age: 1m, allow_keys: true}`})
 	key, _ := g.NewKey(g.NewClient("pages"))
 	const asked = "authorization,content-type,x-stainless-lang,anthropic-dangerous-direct-browser-access"
 	for _, origin := range []string{"https://app.example", "https://a.sub.example"} {
@@ -100,6 +101,67 @@ func TestCrossOrigin(t *testing.T) {
 	}
 }
 
+// mintToken is a browser token of a key.
+func mintToken(t *testing.T, url, key, body string) string {
+	t.Helper()
+	req, err := http.NewRequest("POST", url+"/gw/tokens", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+key)
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	var minted struct{ Token string }
+	if err := json.NewDecoder(resp.Body).Decode(&minted); err != nil || resp.StatusCode != 200 {
+		t.Fatalf("mint: %s, %v", resp.Status, err)
+	}
+	return minted.Token
+}
+
+// TestKeysStayOutOfBrowsers: pages of other sites use tokens, unless the operator
+// has allowed keys, and the tokens of one address share a rate.
+func TestKeysStayOutOfBrowsers(t *testing.T) {
+	t.Parallel()
+	g := testkit.StartGateway(t, testkit.GatewayOptions{
+		Server: `cors: {origins: ["https://app.example", "https://gate.example"]}, base_url: "https://Gate.example:443"`,
+		Limits: "address_requests_per_minute: 8",
+	})
+	key, _ := g.NewKey(g.NewClient("pages"))
+	token := mintToken(t, g.URL, key, `{"end_user":"u","models":["openai/*"]}`)
+	for _, c := range []struct {
+		method, path, origin, secret string
+		want                         int
+	}{
+		{"POST", "/v1/chat/completions", "https://app.example", key, 403},
+		{"POST", "/openai/v1/chat/completions", "https://app.example", key, 403},
+		{"GET", "/v1/models", "https://app.example", key, 403},
+		{"GET", "/gw/me", "https://app.example", key, 403},
+		{"POST", "/v1/chat/completions", "https://app.example", token, 200},
+		{"GET", "/gw/me", "https://app.example", token, 200},
+		{"POST", "/v1/chat/completions", "https://app.example", "nobody", 401},
+		{"GET", "/gw/me", "https://gate.example", key, 200},
+		{"GET", "/gw/me", "https://evil.example", key, 200}, // the page cannot read it
+		{"GET", "/gw/keys", "https://app.example", key, 200},
+	} {
+		if r := site(t, c.method, g.URL+c.path, c.origin, c.secret); r.StatusCode != c.want {
+			t.Errorf("%s %s of %s with %.8s: %s, want %d", c.method, c.path, c.origin, c.secret, r.Status, c.want)
+		}
+	}
+	for n := range 7 {
+		want := 200
+		if n == 6 { // two were made above
+			want = 429
+		}
+		fresh := mintToken(t, g.URL, key, `{"end_user":"u","models":["openai/*"]}`)
+		if r := site(t, "GET", g.URL+"/gw/me", "https://app.example", fresh); r.StatusCode != want {
+			t.Errorf("request %d of an address: %s, want %d", n+3, r.Status, want)
+		}
+	}
+}
+
 // TestCrossOriginIsOff by default: nothing of it is answered.
 func TestCrossOriginIsOff(t *testing.T) {
 	t.Parallel()
@@ -130,14 +192,15 @@ func TestCrossOriginInChromium(t *testing.T) {
 	allowed, foreign := serve(), serve()
 	g := testkit.StartGateway(t, testkit.GatewayOptions{Server: fmt.Sprintf("cors: {origins: [%q]}", allowed)})
 	key, _ := g.NewKey(g.NewClient("pages"))
+	token := mintToken(t, g.URL, key, fmt.Sprintf(`{"end_user":"u","models":["openai/*"],"origins":[%q]}`, allowed))
 	html := fmt.Sprintf(`<!doctype html><body><script>
 		const call = (key) => fetch("%s/v1/chat/completions", {method: "POST", headers: {"Authorization": "Bearer " + key, "Content-Type": "application/json"},
 			body: JSON.stringify({model: "openai/gpt-5-mini", messages: [{role: "user", content: "hi"}]})})
 			.then(async (r) => r.status + " " + !!r.headers.get("x-gateway-request-id") + " " + Object.keys(await r.json()).sort()[0], () => "refused");
-		(async () => { document.body.textContent = "[" + await call("%s") + "][" + await call("nobody") + "]"; })();
-	</script>`, g.URL, key)
+		(async () => { document.body.textContent = "[" + await call("%s") + "][" + await call("nobody") + "][" + await call("%s") + "]"; })();
+	</script>`, g.URL, token, key)
 	page.Store(&html)
-	for origin, want := range map[string]string{allowed: "[200 true choices][401 true error]", foreign: "[refused][refused]"} {
+	for origin, want := range map[string]string{allowed: "[200 true choices][401 true error][403 true error]", foreign: "[refused][refused][refused]"} {
 		out, err := exec.CommandContext(t.Context(), program, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
 			"--user-data-dir="+t.TempDir(), "--virtual-time-budget=30000", "--dump-dom", origin).Output()
 		if err != nil || !strings.Contains(string(out), want) {

@@ -19,14 +19,15 @@ import (
 
 // The bounds of settings.
 const (
-	maxRequest    Size = 1 << 30
-	minSpool      Size = 128 << 20
-	minRetention       = 62 // days: this month and the last
-	maxRetention       = 36500
-	maxDrainDelay      = 10 * time.Minute
-	minTokenTTL        = modelgate.MinTokenTTL * time.Second
-	maxTokenTTL        = 24 * time.Hour
-	maxTokens          = 10_000_000
+	maxRequest     Size = 1 << 30
+	minSpool       Size = 128 << 20
+	minRetention        = 62 // days: this month and the last
+	maxRetention        = 36500
+	maxDrainDelay       = 10 * time.Minute
+	minTokenTTL         = modelgate.MinTokenTTL * time.Second
+	maxTokenTTL         = 24 * time.Hour
+	maxTokens           = 10_000_000
+	maxAddressRate      = 1_000_000_000
 
 	masterKeySize    = 32  // bytes
 	maxMeterName     = 100 // as the processor allows
@@ -42,6 +43,8 @@ func (s *Settings) check(d *document) {
 	notNegative(d, "limits.burst", int64(s.Limits.Burst))
 	notNegative(d, "limits.concurrency", int64(s.Limits.Concurrency))
 	s.Limits.checkRules(d)
+	notNegative(d, "limits.address_requests_per_minute", int64(s.Limits.AddressRequestsPerMinute))
+	d.faultIf(s.Limits.AddressRequestsPerMinute > maxAddressRate, "limits.address_requests_per_minute", "must be at most %d", maxAddressRate)
 	s.Tokens.check(d)
 	oneOf(d, "metering.fsync", s.Metering.Fsync, FsyncAlways, FsyncInterval)
 	days := s.Metering.RetentionDays

@@ -109,10 +109,10 @@ server:
   cost_headers: "off"
   cooperative_yield: false
   trusted_proxies: [private, 203.0.113.0/24]
-  cors: {origins: ["https://app.example"], max_age: 1h}
+  cors: {origins: ["https://app.example"], max_age: 1h, allow_keys: true}
 database: {url: "postgres://gate:pa$$word@db:5432/gate", pooler: transaction}
 redis: {url: "rediss://cache:6379/2"}
-limits: {requests_per_second: 0, burst: 7, concurrency: 0}
+limits: {requests_per_second: 0, burst: 7, concurrency: 0, address_requests_per_minute: 9}
 tokens: {max_ttl: 2h, default_max_usd: 0.5, per_client: 7}
 metering: {fsync: interval, spool_max_bytes: 268435456, retention_days: 90}
 enforcement: {budgets: strict, balance: false}
@@ -163,10 +163,10 @@ func TestEverySetting(t *testing.T) {
 		Server: config.Server{Listen: ":9090", BaseURL: "https://gate.example", MaxRequestBytes: 20 << 20, DataDir: "/var/lib/modelgate",
 			AdminListen: "127.0.0.1:9464", TLS: config.TLS{CertFile: filepath.Join(dir, "tls/cert.pem"), KeyFile: "/etc/key.pem"},
 			HTTP: config.ServerStandard, CostHeaders: config.CostHeadersOff,
-			TrustedProxies: []string{"private", "203.0.113.0/24"}, CORS: config.CORS{Origins: []string{"https://app.example"}, MaxAge: time.Hour}},
+			TrustedProxies: []string{"private", "203.0.113.0/24"}, CORS: config.CORS{Origins: []string{"https://app.example"}, MaxAge: time.Hour, AllowKeys: true}},
 		Database:           config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate"), Pooler: config.PoolerTransaction},
 		Redis:              config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
-		Limits:             config.Limits{Burst: 7},
+		Limits:             config.Limits{Burst: 7, AddressRequestsPerMinute: 9},
 		Tokens:             config.Tokens{MaxTTL: 2 * time.Hour, DefaultMaxUSD: modelgate.USD / 2, PerClient: 7},
 		Metering:           config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20, RetentionDays: 90},
 		Enforcement:        config.Enforcement{Budgets: config.EnforceStrict},

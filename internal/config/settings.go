@@ -127,7 +127,7 @@ type Server struct {
 	// true.
 	CooperativeYield bool `yaml:"cooperative_yield"`
 
-	// Pages of other sites that may call the gateway with a key of theirs.
+	// Pages of other sites that may call the gateway, with browser tokens.
 	CORS CORS `yaml:"cors"`
 
 	// Certificate of the main listener. Without it the listener speaks plain
@@ -153,21 +153,6 @@ const (
 	ServerFast     ServerHTTP = "fast"
 	ServerStandard ServerHTTP = "standard"
 )
-
-// CORS is which other sites' pages may call model doors, the provider proxy,
-// the lists of models and /gw/me. What a page knows, its visitors know: give it
-// keys that may be known, bound to a customer and with a budget.
-type CORS struct {
-	// Origins of these pages: https://app.example.com, https://*.example.com
-	// for all hosts below a domain, or "*" for every page; at most 100.
-	// Cookies are never accepted from them. Default: none.
-	Origins []string `yaml:"origins"`
-
-	// How long browsers may cache the answer for an origin; from 0 to 24h.
-	MaxAge time.Duration `yaml:"max_age"`
-}
-
-func (c *CORS) setDefaults() { c.MaxAge = 10 * time.Minute }
 
 // TLS is the certificate of the main listener.
 type TLS struct {
@@ -230,6 +215,12 @@ type Limits struct {
 	// included. 0 means unlimited.
 	Concurrency int `yaml:"concurrency"`
 
+	// Requests with browser tokens of an organization that one client address
+	// (IPv4, or the /64 of IPv6) may make in a minute, all tokens together; at
+	// most 1000000000. Behind a proxy it needs server.trusted_proxies. 0 means
+	// unlimited.
+	AddressRequestsPerMinute int `yaml:"address_requests_per_minute"`
+
 	// Limits on requests, tokens, dollars and concurrency of what scope names, at
 	// most 100, beside those that organizations set. All of them apply.
 	Rules []RateRule `yaml:"rules"`
@@ -240,30 +231,6 @@ func (l *Limits) setDefaults() { *l = Limits{RequestsPerSecond: 50, Burst: 100, 
 // Default is the limits as what a client's or a key's fall back to.
 func (l Limits) Default() modelgate.Limits {
 	return modelgate.Limits{RequestsPerSecond: &l.RequestsPerSecond, Burst: &l.Burst, Concurrency: &l.Concurrency}
-}
-
-// Tokens are the bounds of browser tokens.
-type Tokens struct {
-	// The longest that a token may live; from 30s to 24h.
-	MaxTTL time.Duration `yaml:"max_ttl"`
-
-	// USD that the calls of a token may cost, where its request does not say. 0
-	// sets no cap. A cap holds whatever `enforcement` says of budgets.
-	DefaultMaxUSD modelgate.Nano `yaml:"default_max_usd"`
-
-	// Live tokens that an organization may have; one more is answered 409. From
-	// 1 to 10000000.
-	PerClient int `yaml:"per_client"`
-}
-
-func (t *Tokens) setDefaults() {
-	*t = Tokens{MaxTTL: time.Hour, DefaultMaxUSD: modelgate.USD, PerClient: 100_000}
-}
-
-func (t *Tokens) check(d *document) {
-	d.faultIf(t.MaxTTL < minTokenTTL || t.MaxTTL > maxTokenTTL || t.MaxTTL%time.Second != 0, "tokens.max_ttl", "must be from 30s to 24h, in whole seconds")
-	d.faultIf(t.DefaultMaxUSD < 0 || t.DefaultMaxUSD > modelgate.MaxBudget, "tokens.default_max_usd", "must be from 0 to %s", modelgate.MaxBudget)
-	d.faultIf(t.PerClient < 1 || t.PerClient > maxTokens, "tokens.per_client", "must be from 1 to %d", maxTokens)
 }
 
 // Fsync says when the spool is forced to disk.

@@ -18,7 +18,16 @@ func (g *Gateway) enter(in *inbound) (pass ratelimit.Pass, err error) {
 	if !in.caller.Has(modelgate.InferenceUse) {
 		return pass, modelgate.ErrMissingScope(modelgate.InferenceUse)
 	}
-	return ratelimit.EnterCaller(g.Limiter, in.caller, ratelimit.Call)
+	return ratelimit.EnterCaller(g.Limiter, in.caller, ratelimit.Call, g.shared(in)...)
+}
+
+// shared are the buckets that a request with a browser token draws from besides
+// its own.
+func (g *Gateway) shared(in *inbound) []ratelimit.Bucket {
+	if g.SharedRates == nil || in.caller.Token == nil {
+		return nil
+	}
+	return g.SharedRates(in.r, in.caller)
 }
 
 // authorize keeps the routes that the caller may use and that are there. Where

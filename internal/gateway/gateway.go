@@ -71,6 +71,10 @@ type Options struct {
 	// none.
 	Budgets *budget.Enforcer
 
+	// SharedRates are the buckets that requests with browser tokens share; nil is
+	// none.
+	SharedRates func(*http.Request, *modelgate.Caller) []ratelimit.Bucket
+
 	// Tracing makes a trace of each call; nil makes none.
 	Tracing *Tracing
 

@@ -42,6 +42,18 @@ func (p Proxies) Client(peer netip.Addr, forwarded []string) netip.Addr {
 	return client
 }
 
+// Network is what requests of one client are counted by: its IPv4 address, or the
+// /64 of an IPv6 address, which one customer usually holds.
+func (p Proxies) Network(r *http.Request) netip.Prefix {
+	client := p.Client(peerOf(r), r.Header[ForwardedFor])
+	bits := 32
+	if client.Is6() {
+		bits = 64
+	}
+	network, _ := client.Prefix(bits) // the zero prefix for the zero address
+	return network
+}
+
 // parseHop reads one element of X-Forwarded-For: an address, in brackets or not,
 // with a port or without.
 func parseHop(text string) (netip.Addr, bool) {

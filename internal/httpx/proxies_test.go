@@ -119,3 +119,24 @@ func FuzzClient(f *testing.F) {
 		}
 	})
 }
+
+func TestProxiesNetwork(t *testing.T) {
+	t.Parallel()
+	proxies := httpx.Proxies{netip.MustParsePrefix("127.0.0.0/8")}
+	for _, test := range []struct{ peer, forwarded, want string }{
+		{"203.0.113.7:1", "", "203.0.113.7/32"},
+		{"203.0.113.7:1", "198.51.100.1", "203.0.113.7/32"},
+		{"127.0.0.1:1", "198.51.100.1", "198.51.100.1/32"},
+		{"127.0.0.1:1", "198.51.100.1, 2001:db8:1:2:3::4", "2001:db8:1:2::/64"},
+		{"[::ffff:203.0.113.7]:1", "", "203.0.113.7/32"},
+		{"@", "", "invalid Prefix"},
+	} {
+		r := &http.Request{RemoteAddr: test.peer, Header: http.Header{}}
+		if test.forwarded != "" {
+			r.Header.Set("X-Forwarded-For", test.forwarded)
+		}
+		if got := proxies.Network(r).String(); got != test.want {
+			t.Errorf("%s for %q: %s, want %s", test.peer, test.forwarded, got, test.want)
+		}
+	}
+}

@@ -32,10 +32,11 @@ func tokenState(t *modelgate.Token, drawn int64) modelgate.LimitState {
 }
 
 // EnterCaller is Limiter.Enter for a caller. A request with a browser token counts
-// against the token's own rate first, and then as one of its key. Whom the key's
-// limits refuse with a token, sees none of their figures. A token past its rate
-// is told to wait for the time between two requests, in a *modelgate.RetryError.
-func EnterCaller(l Limiter, c *modelgate.Caller, kind Kind) (Pass, error) {
+// against the token's own rate first, then against the shared buckets, and then
+// as one of its key. Whom these refuse with a token, sees none of their figures.
+// Whom a bucket refuses is told to wait for the time between two requests, in a
+// *modelgate.RetryError.
+func EnterCaller(l Limiter, c *modelgate.Caller, kind Kind, shared ...Bucket) (Pass, error) {
 	if c.Token == nil {
 		return l.Enter(c.KeyID, c.Limits, kind, c.Ancestors...)
 	}
@@ -45,12 +46,26 @@ func EnterCaller(l Limiter, c *modelgate.Caller, kind Kind) (Pass, error) {
 		state.Needed = modelgate.WholeUnits(1)
 		return Pass{}, &modelgate.RetryError{Err: &modelgate.LimitError{Err: modelgate.ErrRateLimited, State: state}, After: own.figures().interval}
 	}
-	pass, err := l.Enter(c.KeyID, c.Limits, kind, c.Ancestors...)
-	if err != nil {
-		l.Refund(own)
+	drawn := []Bucket{own}
+	var pass Pass
+	var err error
+	for _, b := range shared {
+		if l.Draw(b) != nil {
+			err = &modelgate.RetryError{Err: modelgate.ErrRateLimited, After: b.figures().interval}
+			break
+		}
+		drawn = append(drawn, b)
 	}
-	if errors.Is(err, modelgate.ErrRateLimited) {
-		err = modelgate.ErrRateLimited
+	if err == nil {
+		pass, err = l.Enter(c.KeyID, c.Limits, kind, c.Ancestors...)
+		if errors.Is(err, modelgate.ErrRateLimited) {
+			err = modelgate.ErrRateLimited
+		}
+	}
+	if err != nil {
+		for _, b := range drawn {
+			l.Refund(b)
+		}
 	}
 	return pass, err
 }

@@ -60,3 +60,29 @@ func TestEnterCallerWithToken(t *testing.T) {
 		t.Errorf("half a minute later: %v", err)
 	}
 }
+
+// Tokens of one address share a bucket; what it refuses counts against no token.
+func TestEnterCallerFromOneAddress(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 11, 30, 12, 0, 0, 0, time.UTC)
+	l := ratelimit.NewLocal(modelgate.Limits{}, func() time.Time { return now })
+	enter := func(token modelgate.TokenID, address string) error {
+		c := &modelgate.Caller{KeyID: "k", Token: &modelgate.Token{ID: token, RequestsPerMinute: 2}}
+		_, err := ratelimit.EnterCaller(l, c, ratelimit.Request, ratelimit.Bucket{Name: address, PerMinute: 3})
+		return err
+	}
+	for _, token := range []modelgate.TokenID{"a", "a", "b"} {
+		if err := enter(token, "here"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, token := range []modelgate.TokenID{"b", "b"} {
+		var retry *modelgate.RetryError
+		if err := enter(token, "here"); !errors.As(err, &retry) || retry.Err != modelgate.ErrRateLimited || retry.After != 20*time.Second {
+			t.Errorf("a fourth request of an address: %v", err)
+		}
+	}
+	if err := enter("b", "elsewhere"); err != nil {
+		t.Errorf("the second request of a token, from elsewhere: %v", err)
+	}
+}

@@ -127,7 +127,11 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, s Session) error {
 			return err
 		}
 	}
-	pass, err := ratelimit.EnterCaller(a.Limiter, caller, ratelimit.Request)
+	var shared []ratelimit.Bucket
+	if a.Tokens.SharedRates != nil && caller.Token != nil {
+		shared = a.Tokens.SharedRates(r, caller)
+	}
+	pass, err := ratelimit.EnterCaller(a.Limiter, caller, ratelimit.Request, shared...)
 	if err != nil {
 		return err
 	}

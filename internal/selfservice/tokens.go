@@ -2,9 +2,11 @@ package selfservice
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	"modelgate"
+	"modelgate/internal/ratelimit"
 	"modelgate/internal/store/access"
 )
 
@@ -14,6 +16,8 @@ type TokenBounds struct {
 	DefaultCap modelgate.Nano // of one whose request names none; 0 is none
 	PerClient  int            // live ones of an organization
 	Minted     func()         // called for each one that is minted; nil is nobody
+	// SharedRates are the buckets that requests with tokens share; nil is none.
+	SharedRates func(*http.Request, *modelgate.Caller) []ratelimit.Bucket
 }
 
 // newToken is the body of POST /gw/tokens.

@@ -2,10 +2,14 @@ package server
 
 import (
 	"net/http"
+	"net/url"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/cors"
 
+	"modelgate"
+	"modelgate/internal/auth"
 	"modelgate/internal/config"
 	"modelgate/internal/httpfield"
 )
@@ -67,7 +71,7 @@ func (rt *router) crossOrigin(w http.ResponseWriter, r *http.Request) (answered 
 }
 
 // openToPages reports whether a path may be called by other sites' pages: model
-// doors, lists of models, /gw/me and the provider proxy.
+// doors, lists of models, /gw/me, /gw/quota and the provider proxy.
 func (rt *router) openToPages(r *http.Request) bool {
 	path := r.URL.EscapedPath()
 	if !strings.HasPrefix(path, "/") {
@@ -75,7 +79,7 @@ func (rt *router) openToPages(r *http.Request) bool {
 	}
 	switch first, _, _ := strings.Cut(path[1:], "/"); {
 	case first == "gw":
-		return path == "/gw/me" || path == "/gw/models"
+		return path == "/gw/me" || path == "/gw/models" || path == "/gw/quota"
 	case first == "v1", path == "/v2/rerank":
 		return true
 	default:
@@ -98,4 +102,53 @@ func plausible(lines []string) bool {
 		}
 	}
 	return names <= maxAskedHeaders && size <= maxAskedText
+}
+
+// errPageKey refuses a key that a page of another site has sent.
+var errPageKey = &modelgate.Error{Kind: modelgate.Forbidden, Message: "keys are not accepted from browsers; mint a token with POST /gw/tokens"}
+
+// pageKeys refuses keys from pages of other sites: whoever opens such a page can
+// read its key.
+type pageKeys struct {
+	accepted bool
+	own      string // the origin of the gateway itself, "" where it is not known
+	refused  prometheus.Counter
+}
+
+func newPageKeys(cfg *config.Config, r registry) pageKeys {
+	k := pageKeys{
+		accepted: cfg.Server.CORS.AllowKeys, own: originOf(cfg.Server.BaseURL),
+		refused: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "modelgate_cors_refused_total", Help: "Requests of other sites' pages that were refused because they brought a key instead of a token.",
+		}),
+	}
+	r.MustRegister(k.refused)
+	return k
+}
+
+// originOf is what browsers send in Origin for pages below a URL.
+func originOf(base string) string {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" {
+		return ""
+	}
+	host := strings.ToLower(u.Host)
+	if port := u.Port(); port == "443" && u.Scheme == "https" || port == "80" && u.Scheme == "http" {
+		host = strings.TrimSuffix(host, ":"+port)
+	}
+	return strings.ToLower(u.Scheme) + "://" + host
+}
+
+// judgePageKey refuses a request of another site's page that has a key.
+func (rt *router) judgePageKey(r *http.Request) error {
+	origin := r.Header["Origin"]
+	if rt.cors == nil || rt.keys.accepted || len(origin) != 1 || origin[0] == rt.keys.own || !rt.openToPages(r) || !rt.cors.OriginAllowed(r) {
+		return nil
+	}
+	secret, err := auth.Presented(r.Header, auth.AnyHeader)
+	if err != nil || modelgate.IsToken(secret) || !modelgate.WellFormed(secret) {
+		return nil // what is no key is refused as such
+	}
+	rt.keys.refused.Inc()
+	return errPageKey
 }

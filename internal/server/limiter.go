@@ -3,12 +3,14 @@ package server
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"modelgate"
 	"modelgate/internal/config"
+	"modelgate/internal/httpx"
 	"modelgate/internal/ratelimit"
 )
 
@@ -74,5 +76,17 @@ func (l *liveLimiter) Run(ctx context.Context) {
 	if l.shared != nil {
 		l.shared.Run(ctx)
 		l.shared.Close() // leases run out by themselves
+	}
+}
+
+// sharedRates is the bucket of an organization's tokens at one client address, as
+// the configuration of the moment has it.
+func (s *Server) sharedRates(proxies httpx.Proxies) func(*http.Request, *modelgate.Caller) []ratelimit.Bucket {
+	return func(r *http.Request, c *modelgate.Caller) []ratelimit.Bucket {
+		most := s.config.Load().Limits.AddressRequestsPerMinute
+		if most == 0 {
+			return nil
+		}
+		return []ratelimit.Bucket{{Name: "address:" + string(c.ClientID) + ":" + proxies.Network(r).String(), PerMinute: int64(most)}}
 	}
 }

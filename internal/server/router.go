@@ -29,6 +29,7 @@ type router struct {
 	webhook bool
 	maxBody int64      // bytes
 	cors    *cors.Cors // nil where no other site's page may call
+	keys    pageKeys
 }
 
 func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -37,6 +38,10 @@ func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			rt.refuse(w, r, modelgate.Errorf(modelgate.BadRequest, "%s", err))
 			return
 		}
+	}
+	if err := rt.judgePageKey(r); err != nil {
+		rt.refuse(w, r, err)
+		return
 	}
 	path := r.URL.EscapedPath()
 	first, _, _ := strings.Cut(path[1:], "/")

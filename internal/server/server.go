@@ -203,7 +203,7 @@ func (s *Server) mount(cfg *config.Config) error {
 	s.gateway = gateway.New(gateway.Options{
 		Live: s.snapshot.Load, Keys: s.keys, Limiter: s.limiter, Rates: s.limiter.rates, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
 		Metrics: gateway.NewMetrics(s.metrics), MaxBody: maxBody, Memory: quota, Budgets: s.budgets, Tracing: s.openTracing(cfg),
-		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(), Writes: s.batcher,
+		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(), Writes: s.batcher, SharedRates: s.sharedRates(proxies),
 		NoCostHeaders: cfg.Server.CostHeaders == config.CostHeadersOff,
 	})
 	client, checkout := newProcessor(cfg), newCheckout(cfg)
@@ -213,7 +213,7 @@ func (s *Server) mount(cfg *config.Config) error {
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Rates: s.limiter.rates, Catalog: s.Catalog,
 		Flushed: s.shipper.Flush, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
 		MaxBody: maxBody, Memory: quota, Processor: client, Master: s.master, Checkout: checkout, Signer: s.signing.Signer,
-		Tokens: s.tokenBounds(cfg),
+		Tokens: s.tokenBounds(cfg, proxies),
 		Doors:  s.gateway.DoorsOf, Focus: FocusNames(cfg),
 	})
 	s.registerMetrics()
@@ -221,6 +221,7 @@ func (s *Server) mount(cfg *config.Config) error {
 	s.health.shared = cfg.Server.AdminListen == ""
 	rt := &router{selfservice: api, webhook: checkout.Offered(), gateway: s.gateway, snapshot: s.snapshot.Load, health: s.health,
 		openapi: openapi.NewHandler(), maxBody: maxBody, cors: newCORS(cfg.Server.CORS)}
+	rt.keys = newPageKeys(cfg, s.metrics)
 	if rt.dashboard, err = s.newDashboard(cfg, ids, rt.serveVisit, proxies.OverTLS); err != nil {
 		return err
 	}
@@ -250,11 +251,11 @@ func (s *Server) mount(cfg *config.Config) error {
 }
 
 // tokenBounds are those of the configuration, and count what is minted.
-func (s *Server) tokenBounds(cfg *config.Config) selfservice.TokenBounds {
+func (s *Server) tokenBounds(cfg *config.Config, proxies httpx.Proxies) selfservice.TokenBounds {
 	minted := prometheus.NewCounter(prometheus.CounterOpts{Name: "modelgate_tokens_minted_total", Help: "Browser tokens minted by this process."})
 	s.metrics.MustRegister(minted)
 	t := cfg.Tokens
-	return selfservice.TokenBounds{MaxTTL: t.MaxTTL, DefaultCap: t.DefaultMaxUSD, PerClient: t.PerClient, Minted: minted.Inc}
+	return selfservice.TokenBounds{MaxTTL: t.MaxTTL, DefaultCap: t.DefaultMaxUSD, PerClient: t.PerClient, Minted: minted.Inc, SharedRates: s.sharedRates(proxies)}
 }
 
 // adminSurface is what only the operator reaches: the metrics, and profiles
