@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// Branding is how an organization's portal looks (spec: Branding).
+// Branding is how an organization's portal looks.
 type Branding struct {
 	ClientID       ClientID  `json:"client_id"`
 	PortalSlug     string    `json:"portal_slug"`

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Level is the kind of thing that a budget or a counter of spend belongs to
-// (spec: Budget). The levels are hierarchical: client, sub_account, key.
+// Level is the kind of thing that a budget or a counter of spend belongs to. The
+// levels are hierarchical: client, sub_account, key.
 type Level string
 
 // The levels.

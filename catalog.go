@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ModelKind is what a model makes (spec: Kind values).
+// ModelKind is what a model makes.
 type ModelKind string
 
 // The kinds.

@@ -3,7 +3,7 @@ package modelgate
 import "slices"
 
 // Ceiling is the most that a key of an organization can be issued with
-// (spec: GET /gw/ceiling).
+// (GET /gw/ceiling).
 type Ceiling struct {
 	MaxScopes    []Scope      `json:"max_scopes"`
 	Entitlements Entitlements `json:"entitlements"`
@@ -65,7 +65,7 @@ type Grant struct {
 // of bound keys that grants further single models. Past that none is granted.
 const maxBacking = 8
 
-// Admit applies the issuance rules (spec: POST /gw/keys). Requested nil means
+// Admit applies the issuance rules (POST /gw/keys). Requested nil means
 // absent: the key inherits the ceiling; empty means deny-all. The catalog is
 // the one of this moment. Malformed tuples are bad_request, everything
 // outside the ceiling is forbidden, and either the whole request is granted

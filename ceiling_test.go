@@ -251,8 +251,8 @@ func issueSome(t *rapid.T, c *modelgate.Catalog) {
 	}
 }
 
-// ruleOf is the issuance rule that a tuple falls under, read off the
-// specification, and whether it admits the tuple.
+// ruleOf is the issuance rule that a tuple falls under, written without a look at
+// Admit, and whether it admits the tuple.
 func ruleOf(c *modelgate.Catalog, ceiling modelgate.Entitlements, e modelgate.Entitlement) (rule int, admitted bool) {
 	inCeiling := slices.ContainsFunc(ceiling, func(have modelgate.Entitlement) bool { return have == e })
 	glob := strings.ContainsAny(e.Provider+e.ModelPattern, "*?")

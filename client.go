@@ -35,7 +35,7 @@ const (
 )
 
 // DefaultMaxKeys is the number of active keys an organization may hold unless
-// the operator set another (spec: Limits).
+// the operator set another.
 const DefaultMaxKeys = 1000
 
 // Limits are the rate and concurrency limits of one key. A nil field means
@@ -115,7 +115,7 @@ func (l Limits) Validate() error {
 
 // NamesOrganization reports whether a member of a body or a parameter of a query
 // names an organization. The organization is that of the key, so such a name is
-// ignored wherever it comes (spec: Multi-tenancy).
+// ignored wherever it comes.
 func NamesOrganization(name string) bool {
 	switch name {
 	case "client_id", "organization_id", "org_id", "org", "organization", "tenant", "tenant_id":

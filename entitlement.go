@@ -2,7 +2,7 @@ package modelgate
 
 import "slices"
 
-// Axis says what an entitlement tuple selects by (spec: Entitlement tuple).
+// Axis says what an entitlement tuple selects by.
 type Axis string
 
 // The three axes.
@@ -140,7 +140,7 @@ func (es Entitlements) Only(effect Effect) Entitlements {
 
 // single reports whether the tuple allows one model by its slug, which is
 // what a key may be issued with although its ceiling does not hold the tuple
-// (spec: POST /gw/keys, rule 3).
+// (POST /gw/keys, rule 3).
 func (e Entitlement) single() bool {
 	return e.Axis == AxisVendor && e.Effect == Allow && !HasGlob(e.Provider) && !HasGlob(e.ModelPattern)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // FuzzEntitlements reads rules out of text, one a line, its fields parted by
-// blanks, and holds them against the words of the specification.
+// blanks, and holds them against the plain rules of ruleMatches.
 func FuzzEntitlements(f *testing.F) {
 	f.Add("provider p * allow\nprovider p o* deny", "p", "one", uint8(0))
 	f.Add("vendor ann * allow\nkind image * deny", "q", "two", uint8(3))

@@ -66,7 +66,7 @@ var (
 	drawTuples = rapid.Map(rapid.SliceOfN(drawTuple, 0, 6), func(es []modelgate.Entitlement) modelgate.Entitlements { return es })
 )
 
-// ruleMatches reads one tuple by the words of the specification.
+// ruleMatches reads one tuple by the plainest rule that there is.
 func ruleMatches(e modelgate.Entitlement, t modelgate.Target) bool {
 	match := func(pattern, s string) bool { return globOracle([]rune(pattern), []rune(s)) }
 	if e.Axis == modelgate.AxisProvider {

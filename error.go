@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Kind classifies an Error. Each kind has one HTTP status and one wire type
-// (spec: Errors); see Kind.Status and Kind.Type.
+// Kind classifies an Error. Each kind has one HTTP status and one wire type; see
+// Kind.Status and Kind.Type.
 type Kind string
 
 // The kinds of error a client can be shown.
@@ -59,7 +59,7 @@ func (k Kind) Status() int { return cmp.Or(statuses[k], 500) }
 func (k Kind) Type() string {
 	switch {
 	case k == MethodNotAllowed, k == HeadersTooLarge:
-		return string(BadRequest) // the specification has no type for them
+		return string(BadRequest) // the API has no type of their own for them
 	case statuses[k] == 0:
 		return string(Internal)
 	}
@@ -106,7 +106,7 @@ func KindOf(err error) Kind {
 	return Internal
 }
 
-// The errors whose text the specification fixes (spec: Errors, Door errors).
+// The errors whose text is part of the API: clients may match on it.
 var (
 	ErrUnauthorized    = &Error{Unauthorized, "invalid gateway key"}
 	ErrModelDenied     = &Error{Forbidden, "model not permitted for this client"}

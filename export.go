@@ -26,7 +26,7 @@ func CheckCustomerID(id string) error {
 // ExportStatus is the state of a billing event.
 type ExportStatus string
 
-// The states of a billing event (spec: Payment-processor billing export).
+// The states of a billing event.
 const (
 	ExportPending ExportStatus = "pending"
 	ExportSent    ExportStatus = "sent"
@@ -62,8 +62,8 @@ func ExportPause(attempts int) time.Duration {
 	return min(firstExportPause<<max(attempts-1, 0), lastExportPause)
 }
 
-// ExportEvent is what one usage row is billed at (spec: Payment-processor
-// billing export). Zero times mean that it has not happened or will not.
+// ExportEvent is what one usage row is billed at. Zero times mean that it has not
+// happened or will not.
 type ExportEvent struct {
 	UsageID       UsageID
 	ClientID      ClientID

@@ -10,8 +10,7 @@ type TaskID string
 // is not followed.
 const MaxTaskID = 256
 
-// JobStatus is the state of an asynchronous job (spec: Async job ledger
-// entry).
+// JobStatus is the state of an asynchronous job.
 type JobStatus string
 
 // The states. All but JobPending are final.
@@ -70,8 +69,7 @@ type NewJob struct {
 	Price string
 }
 
-// Job is an asynchronous job in the ledger (spec: Async job ledger entry). Its
-// id is that of its usage row.
+// Job is an asynchronous job in the ledger. Its id is that of its usage row.
 type Job struct {
 	NewJob
 	ID           UUID

@@ -14,7 +14,7 @@ import (
 )
 
 // KeyStatus is the stored state of a key. Expiry is not a state: an expired
-// key stays active and stops authenticating (spec: States).
+// key stays active and stops authenticating.
 type KeyStatus string
 
 // The states of a key.
@@ -23,7 +23,7 @@ const (
 	KeyRevoked KeyStatus = "revoked"
 )
 
-// The bounds of expires_in_seconds (spec: Limits).
+// The bounds of expires_in_seconds.
 const (
 	MinKeyTTL = 1
 	MaxKeyTTL = 315_360_000
@@ -61,7 +61,7 @@ const (
 	tokenPrefix  = "gw_tmp_" // of browser tokens
 	secretRandom = 40        // hex digits of randomness
 	secretHex    = secretRandom + 8
-	// prefixLen is how much of a secret is kept in clear (spec: Key).
+	// prefixLen is how much of a secret is kept in clear.
 	prefixLen = 16
 )
 
@@ -143,7 +143,7 @@ func KeyFault(secret string) string {
 	return ""
 }
 
-// KeyRequest is a request for a new key (spec: POST /gw/keys).
+// KeyRequest is a request for a new key (POST /gw/keys).
 type KeyRequest struct {
 	Scopes []Scope
 	// Entitlements nil means absent: the ceiling is inherited. Empty denies

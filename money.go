@@ -132,7 +132,7 @@ type Markup int64
 
 const (
 	wholeMarkup Markup = 100_000_000                  // 100 %
-	maxMarkup   Markup = 10_000 * (wholeMarkup / 100) // spec: markup_pct 0..10000
+	maxMarkup   Markup = 10_000 * (wholeMarkup / 100) // markup_pct is 0..10000
 )
 
 // ErrMarkup says that a number is no markup.
@@ -218,7 +218,7 @@ func (m *Markup) UnmarshalJSON(b []byte) error {
 }
 
 // Billed is what an end customer pays for a cost of n: n × (1 + markup/100),
-// rounded half to even at 1e-9 USD (spec: Sub-account).
+// rounded half to even at 1e-9 USD.
 func (n Nano) Billed(m Markup) Nano {
 	if m == 0 {
 		return n

@@ -247,7 +247,7 @@ func TestCatalogRefuses(t *testing.T) {
 	}
 }
 
-// The statuses, types and texts that the specification fixes.
+// The statuses, types and texts that clients may match on.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

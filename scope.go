@@ -2,7 +2,7 @@ package modelgate
 
 import "slices"
 
-// Scope is a right of a key (spec: Authentication 5).
+// Scope is a right of a key.
 type Scope string
 
 // The three scopes. AnyKey is not one of them: it marks routes that every

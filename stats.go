@@ -1,7 +1,7 @@
 package modelgate
 
 // GroupBy is what statistics are summed by: a built-in dimension or an
-// attribution key (spec: GET /gw/stats).
+// attribution key (GET /gw/stats).
 type GroupBy string
 
 // The built-in dimensions. Their names are reserved: an attribution key that
@@ -32,7 +32,7 @@ const (
 	BucketUnknown = "unknown" // of region
 )
 
-// StatsBucket is what the calls of one key come to (spec: Stats bucket).
+// StatsBucket is what the calls of one key come to.
 type StatsBucket struct {
 	Key         string
 	Requests    int64

@@ -16,7 +16,7 @@ const (
 	SubAccountSuspended SubAccountStatus = "suspended"
 )
 
-// SubAccount is an end customer of an organization (spec: Sub-account).
+// SubAccount is an end customer of an organization.
 type SubAccount struct {
 	ID       SubAccountID     `json:"id"`
 	ClientID ClientID         `json:"client_id"`

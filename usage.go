@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ParseStatus says how completely a call's usage is known (spec: Usage row).
+// ParseStatus says how completely a call's usage is known.
 type ParseStatus string
 
 // The values; the last four belong to async jobs.
@@ -249,7 +249,7 @@ type CallEnd struct {
 // StatedLabel is the price label of a row whose cost is the provider's own word.
 const StatedLabel = "stated"
 
-// UsageRow is one booked call (spec: Usage row).
+// UsageRow is one booked call.
 type UsageRow struct {
 	CallBegin
 	CallEnd

@@ -8,8 +8,8 @@ import (
 	"modelgate/test/testkit"
 )
 
-// TestSpec plays the scripts in spec/, one per section of the API's
-// specification, against the real binary; see testkit.Spec.
+// TestSpec plays the scripts in spec/, one per section of the API,
+// against the real binary; see testkit.Spec.
 //
 // Every exchange is held against the contract, and every operation of the
 // contract must be among them.

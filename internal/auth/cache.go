@@ -17,8 +17,7 @@ import (
 // How long what is known may be used. A change by another instance is seen
 // when the control version is next read, about a second later; without that
 // within softAge plus queryTimeout, which is under 30 s; and with the database
-// away within hardAge plus queryTimeout, which is under 90 s
-// (spec: Authentication 11).
+// away within hardAge plus queryTimeout, which is under 90 s.
 const (
 	aheadAge     = 15 * time.Second // refreshed beside the call from here on
 	aheadSpread  = 3 * time.Second  // what is loaded together spreads its refreshes over this

@@ -12,8 +12,7 @@ import (
 type Place string
 
 // The places: the management API reads Authorization alone, doors and
-// provider proxy also the native headers of the providers' formats
-// (spec: Authentication 2).
+// provider proxy also the native headers of the providers' formats.
 const (
 	AuthorizationOnly Place = "authorization"
 	AnyHeader         Place = "any"
@@ -58,7 +57,7 @@ func Presented(h http.Header, p Place) (string, error) {
 }
 
 // stripBearer takes an optional scheme off, in any letter case and with one
-// or more spaces (spec: Authentication 3).
+// or more spaces.
 func stripBearer(value string) string {
 	const scheme = "bearer"
 	if len(value) < len(scheme) || !strings.EqualFold(value[:len(scheme)], scheme) {

@@ -9,7 +9,7 @@ import (
 )
 
 // touchEvery is how often the last use of one key or session is stored by one
-// instance (spec: Authentication 10).
+// instance.
 const touchEvery = 60 * time.Second
 
 // maxTouches bounds what waits while the database is away.

@@ -9,8 +9,8 @@ import (
 	"modelgate"
 )
 
-// View is a budget in a list (spec: Budget). The members from Window on are left
-// out where they are as they are for a plain budget.
+// View is a budget in a list. The members from Window on are left out where they
+// are as they are for a plain budget.
 type View struct {
 	Scope  modelgate.Level  `json:"scope"`
 	ID     string           `json:"id,omitzero"`

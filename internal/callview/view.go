@@ -21,7 +21,7 @@ type Viewer struct {
 	Accounts map[modelgate.SubAccountID]modelgate.SubAccount
 }
 
-// Row is a booked call (spec: Usage row).
+// Row is a booked call.
 type Row struct {
 	ID          string                `json:"id"`
 	ClientID    modelgate.ClientID    `json:"client_id"`
@@ -38,7 +38,6 @@ type Row struct {
 	Attribution map[string]string     `json:"attribution"`
 	CreatedAt   time.Time             `json:"created_at"`
 
-	// Beyond the specification.
 	StatedCost  *modelgate.Nano      `json:"stated_cost_usd,omitzero"` // where the cost is the provider's word; not for end customers
 	Tokens      modelgate.TokenKinds `json:"tokens"`
 	FirstByteMS *int64               `json:"first_byte_ms"` // null where none came

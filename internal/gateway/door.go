@@ -20,8 +20,7 @@ type door struct {
 	as string
 }
 
-// doors are the model doors (spec: Model doors) and those that real clients
-// need beside them.
+// doors are the model doors and those that real clients need beside them.
 var doors = [...]door{
 	{path: "/v1/chat/completions", kind: modelgate.LLM},
 	{path: "/v1/messages", kind: modelgate.LLM},

@@ -184,8 +184,7 @@ func movesOn(resp *http.Response, sent bool) bool {
 	return resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode >= 500
 }
 
-// fail answers a call that got no reply: a status and nothing else (spec:
-// Errors, transport-level failure).
+// fail answers a call that got no reply: a status and nothing else.
 func (c *call) fail(err error) {
 	var timeout net.Error
 	switch {

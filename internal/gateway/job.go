@@ -9,8 +9,7 @@ import (
 	"modelgate/internal/provider"
 )
 
-// jobKind is the kind of a job (spec: Async job ledger entry): that of the
-// model where it is one of the ledger's, else the path's.
+// jobKind is the kind of a job: that of the model where it is one of the ledger's, else the path's.
 func jobKind(m *modelgate.Model, path modelgate.ModelKind) modelgate.ModelKind {
 	kinds := []modelgate.ModelKind{modelgate.Video, modelgate.Image, modelgate.ThreeD, modelgate.Audio}
 	if m != nil && slices.Contains(kinds, m.Kind) {

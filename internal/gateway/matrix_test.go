@@ -106,8 +106,8 @@ func served(t testing.TB) (url string, calls func() []string) {
 	}
 }
 
-// Every door refuses every kind but its own, in the words of the
-// specification.
+// Every door refuses every kind but its own, in the words that
+// clients may match on.
 func TestWrongKindAtEveryDoor(t *testing.T) {
 	t.Parallel()
 	upstream, calls := served(t)

@@ -48,7 +48,7 @@ func (w *warnings) due(f outage, now time.Time) (omitted int, due bool) {
 }
 
 // unreached counts a request that got no reply, and has the log say why. The
-// client learns no more than a status (spec: Errors, transport-level failure).
+// client learns no more than a status.
 // ended is why the gateway ended the call, nil where it did not: a client that
 // left, or the end of the process, is no provider's failure.
 func (g *Gateway) unreached(id modelgate.UUID, name string, ended, err error) {

@@ -21,7 +21,7 @@ func sdkLanguages() []string {
 }
 
 // viaSDK reports whether a call comes from a provider's or a well-known SDK,
-// judged by its User-Agent (spec: Usage row, via_sdk).
+// judged by its User-Agent.
 func viaSDK(userAgent string) bool {
 	class, rest, ok := strings.Cut(userAgent, "/")
 	beginsWith := func(text string) func(string) bool {

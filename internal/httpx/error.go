@@ -19,7 +19,7 @@ import (
 type Surface string
 
 // The surfaces: an unexpected fault is internal_error on the management API
-// and internal on doors and proxy (spec: Errors).
+// and internal on doors and proxy.
 const (
 	Management Surface = "management"
 	Inference  Surface = "inference"
@@ -41,7 +41,8 @@ func (s Surface) Type(k modelgate.Kind) string {
 	return k.Type()
 }
 
-// WriteError answers with the envelope of the specification. An error that
+// WriteError answers with the envelope of the API (docs/reference/api.md, Error).
+// An error that
 // holds no *modelgate.Error is answered as an internal fault and its text
 // kept back; LogFault is for that. It must come before the response begins.
 func WriteError(w http.ResponseWriter, r *http.Request, err error, s Surface) {

@@ -216,7 +216,7 @@ const MaxSince = 3650 * 24 * time.Hour
 
 // ParseSince reads the length of a window: a number with suffix d for days, else
 // a Go duration such as 24h or 90m. It is more than 0 and at most MaxSince;
-// anything else is bad_request (spec: GET /gw/stats).
+// anything else is bad_request (GET /gw/stats).
 func ParseSince(text string) (time.Duration, error) {
 	d, ok := duration(text)
 	if !ok || d <= 0 || d > MaxSince {

@@ -17,8 +17,7 @@ import (
 	"modelgate"
 )
 
-// RequestIDHeader carries the request id; it is on every response
-// (spec: Errors).
+// RequestIDHeader carries the request id; it is on every response.
 const RequestIDHeader = "X-Gateway-Request-Id"
 
 // maxHeader bounds the request line and the header lines together, in bytes.

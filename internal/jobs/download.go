@@ -49,8 +49,7 @@ func (h *Handler) download(q *Request) error {
 	return nil
 }
 
-// bareStatus answers a download that got no reply: a status and nothing else
-// (spec: Errors, transport-level failure).
+// bareStatus answers a download that got no reply: a status and nothing else.
 func (h *Handler) bareStatus(ctx context.Context, q *Request) {
 	if q.R.Context().Err() != nil {
 		return // the client has left

@@ -10,7 +10,7 @@ import (
 )
 
 // List is the catalog in the shape of OpenAI's model list, with the members
-// that OpenRouter's has beside it (spec: GET /v1/models).
+// that OpenRouter's has beside it (GET /v1/models).
 type List struct {
 	Object     string  `json:"object"`
 	Data       []Model `json:"data"`

@@ -1,7 +1,7 @@
 // Package openapi holds the contract of the HTTP API, OpenAPI 3.1, and serves
 // it. openapi.yaml is written by hand. The reference page, docs/reference/api.md
 // and the clients are generated from it; tests hold every route and every
-// exchange of the specification's scripts against it.
+// exchange of the scripts in spec against it.
 package openapi
 
 import (

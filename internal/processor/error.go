@@ -43,7 +43,7 @@ type Error struct {
 func (e *Error) Error() string { return e.text }
 
 // Shown is the error as a client gets it: 503 where the processor did not
-// answer, 502 for any answer (spec: processor errors).
+// answer, 502 for any answer.
 func (e *Error) Shown() *modelgate.Error {
 	if e.Status == 0 && e.Outcome != Refused {
 		return modelgate.Errorf(modelgate.Unavailable, "the payment processor does not answer; retry shortly")

@@ -44,7 +44,7 @@ const (
 )
 
 // The errors of a value that cannot be opened for want of a key. Both may be
-// shown to a client (spec: PUT /gw/processor/config, 503).
+// shown to a client (PUT /gw/processor/config, 503).
 var (
 	ErrNoMasterKey = modelgate.Errorf(modelgate.Unavailable, "the gateway has no master key; ask its operator")
 	ErrOtherKey    = modelgate.Errorf(modelgate.Unavailable, "the master key of a stored secret is not configured; ask the gateway's operator")

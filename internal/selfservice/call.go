@@ -102,9 +102,9 @@ func (x *exchange) read(input func(*exchange) error) error {
 // ignoredHeader names the parameters of the query that a route does not have.
 const ignoredHeader = "X-Gateway-Ignored-Parameters"
 
-// ignore handles the parameters that the endpoint has not read. The
-// specification's routes ignore them and name them in a header. Other routes
-// refuse them, except names of an organization. SDKs send parameters of their own
+// ignore handles the parameters that the endpoint has not read. Lenient
+// routes ignore them and name them in a header. Strict ones refuse them, except
+// names of an organization. SDKs send parameters of their own
 // under /v1, where they are ignored.
 func (x *exchange) ignore() error {
 	names := x.query.Unknown()

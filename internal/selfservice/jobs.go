@@ -10,7 +10,7 @@ import (
 	"modelgate/internal/store"
 )
 
-// jobView is a job in the ledger (spec: Async job ledger entry).
+// jobView is a job in the ledger.
 type jobView struct {
 	TaskID      modelgate.TaskID     `json:"task_id"`
 	Provider    string               `json:"provider"`

@@ -10,7 +10,7 @@ import (
 	"modelgate/internal/store/access"
 )
 
-// keyView is a key in a list (spec: Key).
+// keyView is a key in a list.
 type keyView struct {
 	modelgate.Key
 	Name         *string                 `json:"name"`

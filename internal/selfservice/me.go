@@ -10,7 +10,7 @@ import (
 	"modelgate/internal/store/spend"
 )
 
-// meView is what a key may do (spec: GET /gw/me).
+// meView is what a key may do (GET /gw/me).
 type meView struct {
 	Scopes       []modelgate.Scope      `json:"scopes"`
 	Entitlements modelgate.Entitlements `json:"entitlements"`
@@ -142,7 +142,7 @@ func (a *API) meLimits(by actor) (l meLimits) {
 }
 
 // ceiling is what the caller's keys are issued under: the organization's, or
-// its own rights for a key that is bound (spec: GET /gw/ceiling).
+// its own rights for a key that is bound (GET /gw/ceiling).
 func (a *API) ceiling(_ context.Context, by actor, _ nothing) (modelgate.Ceiling, error) {
 	return by.Bounds(), nil
 }

@@ -6,8 +6,8 @@ import (
 	"modelgate"
 )
 
-// modelList is the catalog as the management API shows it
-// (spec: GET /gw/models). No route is among it.
+// modelList is the catalog as the management API shows it (GET /gw/models). No
+// route is among it.
 type modelList struct {
 	Models []modelView `json:"models"`
 }

@@ -30,9 +30,9 @@ type endpoint struct {
 
 type serveFunc func(*API, context.Context, *exchange) error
 
-// extensions are the routes that the specification does not have. They refuse
-// parameters that they do not know.
-func extensions() []endpoint {
+// strictRoutes refuse parameters of the query that they do not know. New routes
+// belong here.
+func strictRoutes() []endpoint {
 	return []endpoint{
 		{"GET /gw/prices", modelgate.AnyKey, everyone, call((*API).prices)},
 		{"GET /gw/quota", modelgate.AnyKey, everyone, call((*API).quota)},
@@ -56,10 +56,11 @@ func extensions() []endpoint {
 	}
 }
 
-// specified is the scope table of the specification, line for line. The members
-// of a body are declared by the tags of its struct (see httpx.DecodeJSON), and the
-// parameters of a query by reading them.
-func specified() []endpoint {
+// lenientRoutes ignore parameters of the query that they do not know, because their
+// clients may send some, and name them in a header. The members of a body are
+// declared by the tags of its struct (see httpx.DecodeJSON), and the parameters of a
+// query by reading them.
+func lenientRoutes() []endpoint {
 	return []endpoint{
 		{"GET /gw/me", modelgate.AnyKey, everyone, call((*API).me)},
 		{"GET /gw/models", modelgate.AnyKey, everyone, call((*API).models)},
@@ -139,14 +140,14 @@ func (e *endpoint) scopeFor(s Session) modelgate.Scope {
 // route is an endpoint with its pattern taken apart.
 type route struct {
 	endpoint
-	method    string
-	segments  []string
-	extension bool // the specification does not have it
+	method   string
+	segments []string
+	strict   bool // of strictRoutes
 }
 
 // compile makes the routes of all that is served.
 func compile() (all []route) {
-	for i, table := range [][]endpoint{specified(), extensions()} {
+	for i, table := range [][]endpoint{lenientRoutes(), strictRoutes()} {
 		for _, e := range table {
 			method, path, _ := strings.Cut(e.pattern, " ")
 			all = append(all, route{e, method, strings.Split(path, "/"), i > 0})

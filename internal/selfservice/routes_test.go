@@ -17,7 +17,7 @@ import (
 	"modelgate/test/testkit"
 )
 
-// scopeTable is the specification's, as far as it is served here.
+// scopeTable is which scope a route needs, once more.
 var scopeTable = []struct{ endpoint, scope string }{
 	{"GET /gw/me", ""},
 	{"GET /gw/models", ""},

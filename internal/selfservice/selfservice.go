@@ -1,6 +1,7 @@
 // Package selfservice is the self-service API under /gw and the model list of
-// /v1/models. Its table of endpoints is the scope table of the specification;
-// the organization a request acts for is always that of its key.
+// /v1/models, as docs/reference/api.md describes it. routes.go has its endpoints
+// with their scopes; the organization a request acts for is always that of its
+// key.
 package selfservice
 
 import (
@@ -152,7 +153,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, s Session) error {
 		r:       r,
 		path:    values,
 		query:   httpx.ParseParams(r.URL.RawQuery),
-		strict:  found.extension,
+		strict:  found.strict,
 		maxBody: a.MaxBody,
 		memory:  a.Memory,
 	})

@@ -9,7 +9,7 @@ import (
 	"modelgate/internal/store"
 )
 
-// bucketView is what the calls of one key come to (spec: Stats bucket).
+// bucketView is what the calls of one key come to.
 type bucketView struct {
 	Key         string         `json:"key"`
 	Requests    int64          `json:"requests"`

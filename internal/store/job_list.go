@@ -61,7 +61,7 @@ type JobList struct {
 }
 
 // Jobs lists an organization's jobs, the newest first, and reports whether
-// more follow. (spec: GET /gw/async)
+// more follow.
 func (db *DB) Jobs(ctx context.Context, client modelgate.ClientID, l JobList) ([]modelgate.Job, bool, error) {
 	at, id := l.After.Bound()
 	until := int64(math.MaxInt64)

@@ -18,7 +18,7 @@ const (
 )
 
 // Stats sums the calls since an instant by a dimension. The buckets are ordered
-// by descending cost, then by key; those of days by time. (spec: GET /gw/stats)
+// by descending cost, then by key; those of days by time.
 //
 // Whole days and hours come from rollups. The time before the first whole hour,
 // and hours and days with too many values, come from the rows. Errors:

@@ -64,7 +64,7 @@ type UsageList struct {
 }
 
 // Usage lists booked calls, ordered by created_at and id, the newest first,
-// and reports whether more follow. (spec: GET /gw/usage)
+// and reports whether more follow.
 func (db *DB) Usage(ctx context.Context, client modelgate.ClientID, l UsageList) ([]modelgate.UsageRow, bool, error) {
 	if l.ID != "" {
 		return db.usageByID(ctx, client, l)

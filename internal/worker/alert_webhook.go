@@ -61,7 +61,7 @@ func (w *webhook) send(ctx context.Context, alert *spend.Alert) error {
 		data.Start = &alert.Start
 	}
 	if alert.Level == modelgate.LevelClient {
-		data.ID = "" // spec: omitted for scope client
+		data.ID = "" // left out for the scope client
 	}
 	body, err := json.Marshal(alertBody{"budget.alert", alert.At, data})
 	if err != nil {

@@ -48,8 +48,7 @@ func refusal(status int) outcome {
 	return outcome{status, kinds[status]}
 }
 
-// rights are the rules of the specification on who may use a route, in their
-// order: authentication, scope, and that a key of a sub-account is its end
+// rights are the rules on who may use a route, in their order: authentication, scope, and that a key of a sub-account is its end
 // customer's. What a request names is judged after that.
 func (c *caller) rights(r *accessRoute) (refused outcome, ok bool) {
 	switch {

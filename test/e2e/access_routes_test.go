@@ -15,7 +15,7 @@ const (
 	inferenceScope = "inference:use"
 )
 
-// accessRoute is one route of the gateway as the specification describes it.
+// accessRoute is one route of the gateway as the API reference describes it.
 type accessRoute struct {
 	pattern      string // as in the endpoint table; doors and proxy: what is called
 	scope        string // "" is any valid key
@@ -27,7 +27,7 @@ type accessRoute struct {
 	expect       func(c *caller, w whose) outcome
 }
 
-// managementRoutes is the scope table of the specification once more.
+// managementRoutes is the table of scopes once more, read off the API reference.
 func managementRoutes() []accessRoute {
 	anything := func(target string) func(*block, *caller, whose) (string, string) {
 		return func(b *block, _ *caller, w whose) (string, string) { return target + b.spoof(w), "" }

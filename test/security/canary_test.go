@@ -146,7 +146,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(&c.text, r.URL, r.Header, string(body))
 }
 
-// TestCanaries plays every script of the specification, and calls that
+// TestCanaries plays every script in spec, and calls that
 // fail in every way, with marked secrets and at the most talkative log level.
 // Then it searches everything that is written or answered. A script that is
 // added to spec/ is played here too.

@@ -17,7 +17,7 @@ import (
 )
 
 // Script runs a file of requests and expectations against a server. It reads
-// like the specification it checks:
+// like a description of the API:
 //
 //	# a comment, shown when a step fails
 //	POST /gw/keys as manager       the Authorization of a named key, "as nobody" for none

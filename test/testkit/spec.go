@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Spec is the scripts of the specification and what they need. Each has an
+// Spec is the scripts in spec and what they need. Each has an
 // organization of its own with these keys: manager (all scopes), caller
 // (inference:use), reader (stats:read) and denied (inference:use, no
 // entitlements). Others belong to others: stranger manages another

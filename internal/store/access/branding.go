@@ -38,7 +38,7 @@ func scanBranding(s sqldb.Scanner) (modelgate.Branding, error) {
 }
 
 // Branding returns the organization's branding, not_found while there is
-// none. (spec: GET /gw/branding)
+// none.
 func (s *Store) Branding(ctx context.Context, client modelgate.ClientID) (modelgate.Branding, error) {
 	b, err := scanBranding(s.db.Read.QueryRowContext(ctx, sqlBranding, client))
 	return b, sqldb.Wrap("read branding", sqldb.Missing(err, "branding"))
@@ -54,7 +54,6 @@ func (s *Store) BrandingBySlug(ctx context.Context, slug string) (modelgate.Bran
 // PutBranding sets the organization's branding and returns it as stored: the
 // time of creation stays, the time of the update is now. Errors: conflict
 // when another organization has the portal slug, not_found for the client.
-// (spec: PUT /gw/branding)
 func (s *Store) PutBranding(ctx context.Context, b modelgate.Branding, a modelgate.Audit) (modelgate.Branding, error) {
 	var out modelgate.Branding
 	err := s.db.Update(ctx, "put branding", func(tx *sql.Tx) error {

@@ -53,7 +53,6 @@ var errSubAccount = &modelgate.Error{Kind: modelgate.Forbidden, Message: "sub-ac
 // modelgate.ErrUnauthorized where the issuer is revoked, modelgate.ErrTooDeep,
 // modelgate.ErrOutlives, modelgate.ErrKeyCap,
 // modelgate.ErrSelfIssueCap.
-// (spec: POST /gw/keys)
 func (s *Store) IssueKey(ctx context.Context, client modelgate.ClientID, r IssueRequest, a modelgate.Audit) (modelgate.Key, error) {
 	var key modelgate.Key
 	err := s.db.Update(ctx, "issue key", func(tx *sql.Tx) error {

@@ -103,7 +103,7 @@ type KeyList struct {
 }
 
 // Keys lists keys of every state, the newest first, and reports whether more
-// follow. (spec: GET /gw/keys)
+// follow.
 func (s *Store) Keys(ctx context.Context, client modelgate.ClientID, l KeyList) ([]modelgate.Key, bool, error) {
 	at, id := l.After.Bound()
 	rows, err := sqldb.List(ctx, s.db.Read, scanKey, sqlKeys, client, string(l.SubAccountID), at, id, sqldb.Fetch(l.Limit), l.SelfIssued,
@@ -129,7 +129,7 @@ type KeyScope struct {
 // RevokeKey revokes a key for good, and with it all that were issued below it,
 // and returns their digests, so that caches can drop them; the key's own comes
 // first. Revoking a revoked key changes nothing. It raises the control version.
-// Errors: not_found. (spec: DELETE /gw/keys/{id})
+// Errors: not_found.
 func (s *Store) RevokeKey(ctx context.Context, client modelgate.ClientID, in KeyScope, id modelgate.KeyID, a modelgate.Audit) ([]modelgate.Digest, error) {
 	return s.revokeKey(ctx, client, in, id, a, func(tx *sql.Tx) ([]modelgate.Digest, error) {
 		return sqldb.List(ctx, tx, scanDigest, sqlRevokeDescendants, client, id)

@@ -50,7 +50,6 @@ func (s *Store) SubAccount(ctx context.Context, client modelgate.ClientID, id mo
 
 // CreateSubAccount adds a sub-account. Errors: conflict when the organization
 // has one with this slug, not_found for the client.
-// (spec: POST /gw/subaccounts)
 func (s *Store) CreateSubAccount(ctx context.Context, n modelgate.SubAccount, a modelgate.Audit) error {
 	return s.db.Update(ctx, "create sub-account", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, sqlInsertSubAccount, n.ID, n.ClientID, n.Name, n.Slug, n.Status, int64(n.Markup), n.MaxKeys,
@@ -69,7 +68,6 @@ func (s *Store) CreateSubAccount(ctx context.Context, n modelgate.SubAccount, a 
 
 // PatchSubAccount changes the fields that are set, all or none. A new status
 // or markup raises the control version. Errors: not_found.
-// (spec: PATCH /gw/subaccounts/{id})
 func (s *Store) PatchSubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID, p modelgate.SubAccountPatch, a modelgate.Audit) error {
 	return s.db.Update(ctx, "patch sub-account", func(tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, sqlPatchSubAccount, client, id, p.Status, p.Name, p.Markup, p.MaxKeys)

@@ -104,7 +104,6 @@ func scanEvent(s sqldb.Scanner, more ...any) (modelgate.ExportEvent, error) {
 }
 
 // ExportEvents lists an organization's events, and counts all of them.
-// (spec: GET /gw/processor/events)
 func (s *Store) ExportEvents(ctx context.Context, client modelgate.ClientID, p EventPage) (EventList, error) {
 	var l EventList
 	err := s.db.Snapshot(ctx, "list billing events", func(tx *sql.Tx) error {
@@ -148,7 +147,6 @@ func (s *Store) ExportBacklog(ctx context.Context) (pending int64, oldest time.D
 // have been counted and whose identifier the processor has forgotten by now
 // stays failed and says so: sent again it could be billed twice. Errors:
 // not_found for an event that is not the organization's or has not failed.
-// (spec: POST /gw/processor/events/{usage_record_id}/retry)
 func (s *Store) RetryEvent(ctx context.Context, client modelgate.ClientID, id modelgate.UUID, a modelgate.Audit) error {
 	return s.requeue(ctx, client, id, a, func(unsure time.Time, now time.Time) (time.Time, bool) {
 		return unsure, !forgotten(unsure, now)

@@ -53,8 +53,7 @@ const sqlDeleteMapping = `DELETE FROM processor_mapping
 WHERE client_id = $1 AND sub_account_id = $2
 -- sqlDeleteMapping`
 
-// ProcessorConfig is an organization's billing export (spec:
-// GET /gw/processor/config).
+// ProcessorConfig is an organization's billing export.
 type ProcessorConfig struct {
 	Enabled    bool
 	Generation int64 // how many keys there have been; 0 while none
@@ -90,7 +89,7 @@ func (s *Store) ProcessorConfig(ctx context.Context, client modelgate.ClientID) 
 // PutProcessorKey keeps an organization's processor key, which is sealed, and
 // enables or disables the export. Generation is that of the key with the same
 // text, 0 where there is none: what was tried with that one may be tried with
-// this one. Errors: not_found for the client. (spec: PUT /gw/processor/config)
+// this one. Errors: not_found for the client.
 func (s *Store) PutProcessorKey(ctx context.Context, client modelgate.ClientID, key ProcessorKey, enabled Switch, a modelgate.Audit) error {
 	return s.db.Update(ctx, "put processor key", func(tx *sql.Tx) error {
 		now := sqldb.Micros(s.db.Now())
@@ -119,7 +118,6 @@ const (
 
 // SwitchProcessor enables or disables the export. Without a key the former is
 // a bad_request and the latter changes nothing.
-// (spec: PUT /gw/processor/config)
 func (s *Store) SwitchProcessor(ctx context.Context, client modelgate.ClientID, to Switch, a modelgate.Audit) error {
 	return s.db.Update(ctx, "switch processor", func(tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, sqlToggleProcessor, client, bool(to), sqldb.Micros(s.db.Now()))
@@ -165,7 +163,7 @@ func (s *Store) ProcessorKey(ctx context.Context, client modelgate.ClientID) (Pr
 
 // PutMapping maps a sub-account to a customer of the processor, in the place
 // of the one before. Errors: not_found for a sub-account that is not the
-// organization's. (spec: PUT /gw/processor/mappings/{sub_account_id})
+// organization's.
 func (s *Store) PutMapping(ctx context.Context, client modelgate.ClientID, m modelgate.Mapping, a modelgate.Audit) error {
 	return s.db.Update(ctx, "put mapping", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, sqlPutMapping, client, m.SubAccountID, m.CustomerID, sqldb.Micros(s.db.Now()))
@@ -180,7 +178,7 @@ func (s *Store) PutMapping(ctx context.Context, client modelgate.ClientID, m mod
 }
 
 // DeleteMapping unmaps a sub-account: what is queued is still sent. Errors:
-// not_found. (spec: DELETE /gw/processor/mappings/{sub_account_id})
+// not_found.
 func (s *Store) DeleteMapping(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID, a modelgate.Audit) error {
 	return s.db.Update(ctx, "delete mapping", func(tx *sql.Tx) error {
 		r, err := tx.ExecContext(ctx, sqlDeleteMapping, client, id)

@@ -105,7 +105,7 @@ type BudgetList struct {
 }
 
 // Budgets lists the budgets of an organization, or with "" of all, with what
-// is spent of them. (spec: GET /gw/budgets)
+// is spent of them.
 func (s *Store) Budgets(ctx context.Context, client modelgate.ClientID, l BudgetList) ([]BudgetSpend, error) {
 	if l.At.IsZero() {
 		l.At = s.db.Now()
@@ -139,7 +139,7 @@ func (s *Store) Budgets(ctx context.Context, client modelgate.ClientID, l Budget
 // key of it is not_found. It raises the control version, and notes alerts where the limit lies below what is spent:
 // there may be no call any more that would. Errors: conflict for too many
 // budgets that are not plain; unavailable where the calls so far are too many to
-// be counted. (spec: PUT /gw/budgets)
+// be counted.
 func (s *Store) PutBudget(ctx context.Context, client modelgate.ClientID, within modelgate.SubAccountID, b modelgate.Budget, a modelgate.Audit) error {
 	if err := b.Validate(); err != nil {
 		return err
