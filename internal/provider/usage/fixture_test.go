@@ -2,10 +2,12 @@ package usage_test
 
 import (
 	"encoding/base64"
+	"encoding/binary"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -287,6 +289,9 @@ func TestFixtures(t *testing.T) {
 				t.Errorf("cost %d, want %d", full, f.cost(t))
 			}
 			f.cuts(t, reader, full)
+			if strings.Contains(f.head["type"], "amazon.eventstream") {
+				f.exceptions(t, reader, full)
+			}
 		})
 	}
 }
@@ -316,6 +321,24 @@ func (f fixture) cuts(t *testing.T, reader *usage.Reader, full modelgate.Nano) {
 	}
 	if seenNames[most] != f.head["cuts"] {
 		t.Errorf("cuts show %s, want %s", seenNames[most], f.head["cuts"])
+	}
+}
+
+// exceptions ends a stream of binary messages with an exception before each of them
+// and after the last.
+func (f fixture) exceptions(t *testing.T, reader *usage.Reader, full modelgate.Nano) {
+	t.Helper()
+	for at := 0; at <= len(f.body); {
+		stream := slices.Concat(f.body[:at], cloud.Exception("modelStreamErrorException", `{"message":"x"}`))
+		u, seen, terminal := usage.Feed(f.meter(t, reader), stream, usage.Whole)
+		cost, _, _ := pricing.Cost(f.price(t), &u, time.Unix(0, 0))
+		if seen == usage.All || cost > full || terminal != 1 {
+			t.Errorf("an exception at %d: seen %s, cost %d of %d, end announced %d times", at, seenNames[seen], cost, full, terminal)
+		}
+		if at == len(f.body) {
+			break
+		}
+		at += int(binary.BigEndian.Uint32(f.body[at:]))
 	}
 }
 

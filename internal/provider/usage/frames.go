@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"bytes"
 	"encoding/base64"
 
 	"github.com/tidwall/gjson"
@@ -56,13 +57,23 @@ func (f *frames) frame(m eventstream.Frame) {
 
 // chunk is what a payload has in base64; nil for nothing.
 func (f *frames) chunk(payload []byte) []byte {
-	coded := gjson.GetBytes(payload, "bytes").Str
 	var err error
-	f.data, err = base64.StdEncoding.AppendDecode(f.data[:0], []byte(coded))
+	f.data, err = base64.StdEncoding.AppendDecode(f.data[:0], coded(payload))
 	if err != nil || len(f.data) == 0 {
 		return nil
 	}
 	return f.data
+}
+
+// coded is the text of the member bytes, which comes first and has no escapes in
+// what AWS sends.
+func coded(payload []byte) []byte {
+	if rest, ok := bytes.CutPrefix(payload, []byte(`{"bytes":"`)); ok {
+		if text, _, ok := bytes.Cut(rest, []byte{'"'}); ok && bytes.IndexByte(text, '\\') < 0 {
+			return text
+		}
+	}
+	return []byte(gjson.GetBytes(payload, "bytes").Str)
 }
 
 // Result has of a stream that was cut, or ended with an exception, what it had
