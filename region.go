@@ -14,11 +14,15 @@ var vertexInEU = []string{
 
 // InEU reports whether a region counts as in the EU: in an operator's words eu and
 // what begins with eu-, and the regions of AWS and Google Cloud that are. The
-// regions eu-west-2 and eu-central-2 of AWS are in London and Zurich.
+// regions eu-west-2 and eu-central-2 of AWS, and zones in them, are in London and
+// Zurich.
 func InEU(region string) bool {
+	for _, outside := range [...]string{"eu-west-2", "eu-central-2"} {
+		if rest, ok := strings.CutPrefix(region, outside); ok && (rest == "" || rest[0] < '0' || rest[0] > '9') {
+			return false
+		}
+	}
 	switch {
-	case region == "eu-west-2", region == "eu-central-2":
-		return false
 	case region == "eu", slices.Contains(vertexInEU, region):
 		return true
 	}

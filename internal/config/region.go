@@ -19,10 +19,14 @@ type ModelRegion struct {
 }
 
 // profiles are the prefixes of inference profiles on Amazon Bedrock, which say
-// where a call may be computed whatever the host.
+// where a call may be computed whatever the host. Where one is before a vendor's name
+// that is not known, a call may be computed anywhere.
 var profiles = []ModelRegion{
 	{"eu.*", "eu"}, {"us.*", "us"}, {"us-gov.*", "us-gov"}, {"apac.*", "apac"}, {"jp.*", "jp"}, {"au.*", "au"}, {"ca.*", "ca"},
 	{"global.*", "global"}, {"arn:*", "unknown"},
+	{"*.anthropic.*", "unknown"}, {"*.amazon.*", "unknown"}, {"*.meta.*", "unknown"}, {"*.mistral.*", "unknown"}, {"*.cohere.*", "unknown"},
+	{"*.deepseek.*", "unknown"}, {"*.openai.*", "unknown"}, {"*.qwen.*", "unknown"}, {"*.twelvelabs.*", "unknown"}, {"*.writer.*", "unknown"},
+	{"*.stability.*", "unknown"},
 }
 
 // claudePlatform is the service of AWS that computes in the US or anywhere.

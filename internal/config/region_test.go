@@ -1,9 +1,11 @@
 package config_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
+	"modelgate"
 	"modelgate/internal/config"
 )
 
@@ -59,5 +61,44 @@ func TestRegionsOfRoutes(t *testing.T) {
 	path := write(t, withIdentity(claude, "region: eu\n    credential: k"))
 	if _, warnings := config.Check(path, env(nil)); len(warnings) != 1 || !strings.Contains(warnings[0].Message, "computes in the US or anywhere") {
 		t.Errorf("warnings %v", warnings)
+	}
+}
+
+// TestRegionsInEU crosses hosts at the edge of the EU with the prefixes of inference
+// profiles: in the EU is what eu. says, and what a host in the EU computes itself.
+func TestRegionsInEU(t *testing.T) {
+	t.Parallel()
+	hosts := map[string]bool{"eu-central-1": true, "eu-west-1": true, "eu-south-2": true, "eu-north-1": true, "eusc-de-east-1": true, "eu-west-2": false, "eu-central-2": false, "us-east-1": false, "il-central-1": false}
+	prefixes := []string{"", "eu.", "us.", "us-gov.", "apac.", "jp.", "au.", "ca.", "global.", "mx.", "GLOBAL.", "arn:aws:bedrock:eu-central-1:1:inference-profile/eu."}
+	for host, inside := range hosts {
+		var routes strings.Builder
+		for i, prefix := range prefixes {
+			fmt.Fprintf(&routes, "  - {slug: a/m%d, kind: llm, routes: [{provider: a, model: \"%santhropic.claude-opus-5.1\"}]}\n", i, prefix)
+		}
+		text := withIdentity("https://bedrock-runtime."+host+".amazonaws.com", "credential: k") + "catalog:\n" + routes.String()
+		cfg, err := config.Load(write(t, text), env(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		catalog, err := cfg.NewCatalog()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, prefix := range prefixes {
+			region := catalog.Find(fmt.Sprintf("a/m%d", i)).Routes[0].Region
+			if want := prefix == "eu." || prefix == "" && inside; modelgate.InEU(region) != want {
+				t.Errorf("%s at %s: region %s, in the EU %v, want %v", prefix, host, region, !want, want)
+			}
+		}
+	}
+	for location, inside := range map[string]bool{
+		"eu": true, "europe-west1": true, "europe-west3": true, "europe-west4": true, "europe-west8": true, "europe-west9": true, "europe-west10": true, "europe-west12": true,
+		"europe-north1": true, "europe-north2": true, "europe-southwest1": true, "europe-central2": true,
+		"europe-west2": false, "europe-west6": false, "europe-west5": false, "europe": false, "us": false, "global": false, "eu-west-2": false, "eu-central-2": false,
+		"eu-west-2a": false, "eu-central-2-x": false, "eu-west-20": true, "eu-west-3": true, "eu-": false, "eusc-": false, "EU": false, "": false,
+	} {
+		if modelgate.InEU(location) != inside {
+			t.Errorf("%s in the EU: %v, want %v", location, !inside, inside)
+		}
 	}
 }
