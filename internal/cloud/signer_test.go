@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -80,6 +81,61 @@ func TestSignedCalls(t *testing.T) {
 			}
 		}
 	}
+}
+
+// FuzzSignedTarget has the judge verify what leaves for any path, query and value of a
+// header.
+func FuzzSignedTarget(f *testing.F) {
+	for _, target := range signedTargets(200) {
+		path, query, _ := strings.Cut(target, "?")
+		f.Add(path, query, "a  b", []byte("{}"))
+	}
+	server := judged(f, &stand.Judge{Secrets: map[string]string{"AKID": "canary-secret"}, Region: "eu-central-1", Service: "bedrock"})
+	identity, err := New(signing(Config{}), slog.New(slog.DiscardHandler))
+	if err != nil {
+		f.Fatal(err)
+	}
+	p, err := provider.New(provider.Config{Name: "p", Format: "generic", BaseURL: server.URL, Identity: identity})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(p.Close)
+	f.Fuzz(func(t *testing.T, path, query, value string, body []byte) {
+		header := http.Header{"Content-Type": {"application/json"}, "X-Amzn-Bedrock-Trace": {value}}
+		a, err := p.Outbound(t.Context(), provider.Call{Method: http.MethodPost, Path: "/" + strings.TrimLeft(path, "/"), Query: query, Header: header, Body: body})
+		if err != nil {
+			return // such a request does not leave
+		}
+		resp, _, err := p.Send(a)
+		if err != nil {
+			return // nor does this one
+		}
+		defer resp.Body.Close()
+		if text, _ := io.ReadAll(resp.Body); resp.StatusCode == http.StatusForbidden {
+			t.Errorf("%q?%q: %s", path, query, text)
+		}
+	})
+}
+
+// signedTargets are paths and queries of all characters that stand in them, as they
+// are and escaped.
+func signedTargets(n int) (targets []string) {
+	random := rand.New(rand.NewPCG(1, 2))
+	parts := []string{"model", "anthropic.claude-v1:0", "anthropic.claude-v1%3A0", "a%20b", "%C3%A9", "m@2026", "a+b", "a,b;c=d", "~x", "(a)", "x*!'", "$&", "%2F", "%25", "arn%3Aaws%3Ab%2Fc", "_-.", "%E2%82%AC"}
+	pairs := []string{"a=1", "b", "q=a%20b", "q=a+b", "x=%C3%A9", "z=a/b:c", "e=", "w=%2B%26", "q=2", "t=~_-."}
+	for range n {
+		target := ""
+		for range 1 + random.IntN(4) {
+			target += "/" + parts[random.IntN(len(parts))]
+		}
+		separator := "?"
+		for range random.IntN(4) {
+			target += separator + pairs[random.IntN(len(pairs))]
+			separator = "&"
+		}
+		targets = append(targets, target)
+	}
+	return targets
 }
 
 // A provider that refuses the signature has the credential fetched again; the reply

@@ -43,6 +43,7 @@ type source struct {
 	env    map[string]string
 	asks   string // what the token service was asked last; "" for nothing
 	source string // as it is shown
+	key    string // the access key of AWS and, unless it came from the token service, its secret
 }
 
 func awsSources(t *testing.T, s *stand.TokenService) []source {
@@ -55,16 +56,16 @@ func awsSources(t *testing.T, s *stand.TokenService) []source {
 	sts := map[string]string{"AWS_ENDPOINT_URL_STS": s.URL}
 	shared := file(t, "credentials", []byte("[team]\naws_access_key_id = AKIDTEAM\naws_secret_access_key = canary-shared\n"))
 	return []source{
-		{"static", aws(cloud.AWS{AccessKeyID: "AKID", SecretAccessKey: "canary-static"}), nil, "", "StaticCredentials"},
-		{"profile", aws(cloud.AWS{Profile: "team"}), map[string]string{"AWS_SHARED_CREDENTIALS_FILE": shared}, "", "SharedConfigCredentials: " + shared},
-		{"environment", aws(cloud.AWS{}), map[string]string{"AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_SECRET_ACCESS_KEY": "canary-env"}, "", "EnvConfigCredentials"},
-		{"role", aws(cloud.AWS{AccessKeyID: "AKID", SecretAccessKey: "canary-static", RoleARN: "arn:aws:iam::1:role/r", ExternalID: "x"}), sts, "sts AssumeRole", "AssumeRoleProvider"},
-		{"web identity", aws(cloud.AWS{WebIdentityTokenFile: identity, RoleARN: "arn:aws:iam::1:role/r"}), sts, "sts AssumeRoleWithWebIdentity", "WebIdentityCredentials"},
+		{"static", aws(cloud.AWS{AccessKeyID: "AKID", SecretAccessKey: "canary-static"}), nil, "", "StaticCredentials", "AKID canary-static"},
+		{"profile", aws(cloud.AWS{Profile: "team"}), map[string]string{"AWS_SHARED_CREDENTIALS_FILE": shared}, "", "SharedConfigCredentials: " + shared, "AKIDTEAM canary-shared"},
+		{"environment", aws(cloud.AWS{}), map[string]string{"AWS_ACCESS_KEY_ID": "AKIDENV", "AWS_SECRET_ACCESS_KEY": "canary-env"}, "", "EnvConfigCredentials", "AKIDENV canary-env"},
+		{"role", aws(cloud.AWS{AccessKeyID: "AKID", SecretAccessKey: "canary-static", RoleARN: "arn:aws:iam::1:role/r", ExternalID: "x"}), sts, "sts AssumeRole", "AssumeRoleProvider", "ASIAROLE"},
+		{"web identity", aws(cloud.AWS{WebIdentityTokenFile: identity, RoleARN: "arn:aws:iam::1:role/r"}), sts, "sts AssumeRoleWithWebIdentity", "WebIdentityCredentials", "ASIAROLE"},
 		{"web identity of the environment", aws(cloud.AWS{}), map[string]string{"AWS_ENDPOINT_URL_STS": s.URL,
-			"AWS_WEB_IDENTITY_TOKEN_FILE": identity, "AWS_ROLE_ARN": "arn:aws:iam::1:role/r"}, "sts AssumeRoleWithWebIdentity", "WebIdentityCredentials"},
-		{"container", aws(cloud.AWS{}), map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": s.URL + "/container"}, "/container", "CredentialsEndpointProvider"},
+			"AWS_WEB_IDENTITY_TOKEN_FILE": identity, "AWS_ROLE_ARN": "arn:aws:iam::1:role/r"}, "sts AssumeRoleWithWebIdentity", "WebIdentityCredentials", "ASIAROLE"},
+		{"container", aws(cloud.AWS{}), map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": s.URL + "/container"}, "/container", "CredentialsEndpointProvider", "AKIDMACHINE"},
 		{"instance", aws(cloud.AWS{}), map[string]string{"AWS_EC2_METADATA_SERVICE_ENDPOINT": s.URL},
-			"/latest/meta-data/iam/security-credentials/role", "EC2RoleProvider"},
+			"/latest/meta-data/iam/security-credentials/role", "EC2RoleProvider", "AKIDMACHINE"},
 	}
 }
 
@@ -76,14 +77,14 @@ func googleSources(t *testing.T, s *stand.TokenService) []source {
 	identity := file(t, "token", []byte(stand.WebIdentity))
 	host := strings.TrimPrefix(s.URL, "http://")
 	return []source{
-		{"service account", google(s.ServiceAccount()), nil, "/google/token", "service_account"},
-		{"federation", google(s.ExternalAccount(identity, false)), nil, "/google/sts", "external_account"},
-		{"federation and impersonation", google(s.ExternalAccount(identity, true)), nil, "/google/impersonate:generateAccessToken", "external_account"},
-		{"impersonation", google(s.Impersonated()), nil, "/google/impersonate:generateAccessToken", "impersonated_service_account"},
+		{"service account", google(s.ServiceAccount()), nil, "/google/token", "service_account", ""},
+		{"federation", google(s.ExternalAccount(identity, false)), nil, "/google/sts", "external_account", ""},
+		{"federation and impersonation", google(s.ExternalAccount(identity, true)), nil, "/google/impersonate:generateAccessToken", "external_account", ""},
+		{"impersonation", google(s.Impersonated()), nil, "/google/impersonate:generateAccessToken", "impersonated_service_account", ""},
 		{"default file", cloud.Config{Google: &cloud.Google{}}, map[string]string{"GOOGLE_APPLICATION_CREDENTIALS": file(t, "adc.json", s.ServiceAccount())},
-			"/google/token", "application default credentials"},
+			"/google/token", "application default credentials", ""},
 		{"metadata", cloud.Config{Google: &cloud.Google{}}, map[string]string{"GCE_METADATA_HOST": host},
-			"/computeMetadata/v1/instance/service-accounts/default/token", "application default credentials"},
+			"/computeMetadata/v1/instance/service-accounts/default/token", "application default credentials", ""},
 	}
 }
 
@@ -101,18 +102,36 @@ func azureSources(t *testing.T, s *stand.TokenService) []source {
 	federated.FederatedTokenFile = file(t, "token", []byte(stand.WebIdentity))
 	managed := map[string]string{"IDENTITY_ENDPOINT": s.URL + "/azure/identity", "IDENTITY_HEADER": "h"}
 	return []source{
-		{"client secret", azure(secret), nil, "/tenant/oauth2/v2.0/token", "client secret"},
-		{"certificate", azure(certificate), nil, "/tenant/oauth2/v2.0/token", "certificate"},
-		{"workload identity", azure(federated), nil, "/tenant/oauth2/v2.0/token", "workload identity"},
-		{"managed identity", azure(cloud.Azure{ManagedIdentity: true}), managed, "/azure/identity", "managed identity"},
+		{"client secret", azure(secret), nil, "/tenant/oauth2/v2.0/token", "client secret", ""},
+		{"certificate", azure(certificate), nil, "/tenant/oauth2/v2.0/token", "certificate", ""},
+		{"workload identity", azure(federated), nil, "/tenant/oauth2/v2.0/token", "workload identity", ""},
+		{"managed identity", azure(cloud.Azure{ManagedIdentity: true}), managed, "/azure/identity", "managed identity", ""},
 		{"environment secret", azure(cloud.Azure{}), map[string]string{"AZURE_TENANT_ID": "tenant", "AZURE_CLIENT_ID": "client", "AZURE_CLIENT_SECRET": stand.ClientSecret},
-			"/tenant/oauth2/v2.0/token", "environment"},
-		{"environment managed identity", azure(cloud.Azure{}), managed, "*", "environment"}, // the library may have it from the source before
+			"/tenant/oauth2/v2.0/token", "environment", ""},
+		{"environment managed identity", azure(cloud.Azure{}), managed, "*", "environment", ""}, // the library may have it from the source before
 	}
 }
 
-// Every source leads to a request that carries its credential, and nothing of it is
-// logged.
+// authorized judges a request as the cloud would.
+func (s *source) authorized(service *stand.TokenService, req *http.Request, body string) error {
+	issued := service.Issued()
+	if s.config.AWS == nil {
+		if token := strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "); !service.Valid(token) {
+			return fmt.Errorf("token %q was not given out", token)
+		}
+		return nil
+	}
+	key, secret, static := strings.Cut(s.key, " ")
+	judge := stand.Judge{Secrets: map[string]string{key: secret}, Region: s.config.AWS.Region, Service: s.config.AWS.Service}
+	if !static {
+		secret = issued[len(issued)-1]
+		judge.Secrets[key], judge.Sessions = secret, map[string]string{key: "session-" + secret}
+	}
+	return judge.Verify(req, req.URL.RequestURI(), []byte(body))
+}
+
+// Every source leads to a request that the cloud accepts, and nothing of its
+// credential is logged.
 func TestSources(t *testing.T) {
 	service := stand.NewTokenService(t)
 	for _, s := range append(append(awsSources(t, service), googleSources(t, service)...), azureSources(t, service)...) {
@@ -136,12 +155,8 @@ func TestSources(t *testing.T) {
 			if s.asks != "*" && s.asks != "" && (len(asked) == 0 || asked[len(asked)-1] != s.asks) || s.asks == "" && len(asked) > 0 {
 				t.Errorf("the token service was asked %q, want %q last", asked, s.asks)
 			}
-			scheme := "Bearer canary-token-"
-			if s.config.AWS != nil {
-				scheme = "AWS4-HMAC-SHA256 Credential="
-			}
-			if got := req.Header.Get("Authorization"); !strings.HasPrefix(got, scheme) {
-				t.Errorf("Authorization %q", got)
+			if err := s.authorized(service, req, "{}"); err != nil {
+				t.Error(err)
 			}
 			status := identity.Check(t.Context())
 			if status.Err != nil || status.Source != s.source {

@@ -27,7 +27,7 @@ type Azure struct {
 func NewAzure(t testing.TB) *Azure {
 	t.Helper()
 	a := &Azure{Ledger: new(simulator.Memory)}
-	a.model = simulator.New(simulator.Options{Name: "azure", Ledger: a.Ledger})
+	a.model = simulator.New(simulator.Options{Name: "azure", Ledger: a.Ledger, KeepRequests: true})
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
 	a.URL = server.URL

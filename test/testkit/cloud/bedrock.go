@@ -17,6 +17,11 @@ const (
 	AccessKeyID = "AKIDCANARY"
 	SecretKey   = "canary-secret-key-5d1e"
 	BedrockKey  = "canary-bedrock-api-key"
+
+	// A temporary key goes with its session token.
+	TemporaryKeyID  = "ASIACANARY"
+	TemporarySecret = "canary-temporary-secret-77b0"
+	SessionToken    = "canary-session-token-31d8"
 )
 
 // Bedrock stands in for the runtime host of Amazon Bedrock in eu-central-1. It
@@ -36,7 +41,10 @@ type Bedrock struct {
 // NewBedrock starts one.
 func NewBedrock(t testing.TB) *Bedrock {
 	t.Helper()
-	b := &Bedrock{Ledger: new(simulator.Memory), judge: Judge{Secrets: map[string]string{AccessKeyID: SecretKey}, Region: "eu-central-1", Service: "bedrock"}}
+	b := &Bedrock{Ledger: new(simulator.Memory), judge: Judge{
+		Secrets: map[string]string{AccessKeyID: SecretKey, TemporaryKeyID: TemporarySecret}, Sessions: map[string]string{TemporaryKeyID: SessionToken},
+		Region: "eu-central-1", Service: "bedrock",
+	}}
 	b.model = simulator.New(simulator.Options{Name: "bedrock", Ledger: b.Ledger, KeepRequests: true})
 	server := httptest.NewServer(b)
 	t.Cleanup(server.Close)

@@ -102,7 +102,7 @@ func canonicalRequest(r *http.Request, requestURI string, body []byte, signed []
 	}
 	var headers strings.Builder
 	for _, name := range signed {
-		values := r.Header.Values(name)
+		values := slices.Clone(r.Header.Values(name))
 		if name == "host" {
 			values = []string{r.Host}
 		}
