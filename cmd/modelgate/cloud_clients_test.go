@@ -58,7 +58,7 @@ func TestCloudClients(t *testing.T) {
 		b, c := newClouds(t, testkit.GatewayOptions{Server: "http: standard"}) // AWS's client speaks HTTP/2 only
 		cmd := exec.Command("node", "--test", "clouds.test.mjs")
 		cmd.Dir = nodeModules(t)
-		c.call(t, b, cmd, 7)
+		c.call(t, b, cmd, 9)
 	})
 	if !*goSDKs {
 		return

@@ -8,12 +8,12 @@ import { test } from 'node:test';
 
 import { createAmazonBedrock } from '@ai-sdk/amazon-bedrock';
 import { createVertex } from '@ai-sdk/google-vertex';
-import { AnthropicBedrock } from '@anthropic-ai/bedrock-sdk';
+import { AnthropicBedrock, AnthropicBedrockMantle } from '@anthropic-ai/bedrock-sdk';
 import { AnthropicVertex } from '@anthropic-ai/vertex-sdk';
 import { BedrockRuntimeClient, ConverseCommand, ConverseStreamCommand } from '@aws-sdk/client-bedrock-runtime';
 import { GoogleGenAI } from '@google/genai';
 import * as ai6 from 'ai';
-import { AzureOpenAI } from 'openai';
+import { AzureOpenAI, BedrockOpenAI } from 'openai';
 
 const { GATEWAY_URL: url, GATEWAY_KEY: key } = process.env;
 const bedrockModel = 'eu.anthropic.claude-haiku-4-5-20251001-v1:0';
@@ -50,6 +50,17 @@ function anthropic(make, model) {
       stream: converse((body) => sdk.stream(body).finalMessage()),
       fails: (e) => assert.equal(e.status, 401, `${e}`),
     };
+  };
+}
+
+// openai talks to OpenAI's API through one of its clients.
+function openai(make, model) {
+  return (apiKey) => {
+    const ask = (stream) => (prompt) => make(apiKey).chat.completions.runTools({
+      model, stream, messages: [{ role: 'user', content: prompt }],
+      tools: [{ type: 'function', function: { name: 'weather', description, parameters: schema, parse: JSON.parse, function: weather } }],
+    }).finalContent();
+    return { ask: ask(false), stream: ask(true), fails: (e) => assert.equal(e.status, 401, `${e}`) };
   };
 }
 
@@ -105,6 +116,7 @@ const clients = {
     };
   },
   '@anthropic-ai/bedrock-sdk': anthropic((apiKey) => new AnthropicBedrock({ apiKey, awsRegion: 'eu-central-1', baseURL: `${url}/bedrock`, maxRetries: 0 }), bedrockModel),
+  '@anthropic-ai/bedrock-sdk, Mantle': anthropic((apiKey) => new AnthropicBedrockMantle({ apiKey, awsRegion: 'eu-central-1', baseURL: `${url}/bedrock/anthropic`, maxRetries: 0 }), bedrockModel),
   '@anthropic-ai/vertex-sdk': anthropic((apiKey) => new AnthropicVertex({
     authClient: { getRequestHeaders: async () => new Headers({ Authorization: `Bearer ${apiKey}` }) },
     region: 'europe-west4', projectId: '-', baseURL: `${url}/vertex/v1`, maxRetries: 0,
@@ -133,14 +145,8 @@ const clients = {
   },
   '@ai-sdk/amazon-bedrock': vercel((apiKey) => createAmazonBedrock({ apiKey, region: 'eu-central-1', baseURL: `${url}/bedrock` })(bedrockModel)),
   '@ai-sdk/google-vertex': vercel((apiKey) => createVertex({ apiKey, baseURL: `${url}/vertex/v1beta1/publishers/google` })(geminiModel)),
-  'openai, AzureOpenAI': (apiKey) => {
-    const completions = new AzureOpenAI({ apiKey, endpoint: `${url}/azure`, apiVersion: '2024-10-21', maxRetries: 0 }).chat.completions;
-    const ask = (stream) => (prompt) => completions.runTools({
-      model: 'deployment-1', stream, messages: [{ role: 'user', content: prompt }],
-      tools: [{ type: 'function', function: { name: 'weather', description, parameters: schema, parse: JSON.parse, function: weather } }],
-    }).finalContent();
-    return { ask: ask(false), stream: ask(true), fails: (e) => assert.equal(e.status, 401, `${e}`) };
-  },
+  'openai, AzureOpenAI': openai((apiKey) => new AzureOpenAI({ apiKey, endpoint: `${url}/azure`, apiVersion: '2024-10-21', maxRetries: 0 }), 'deployment-1'),
+  'openai, BedrockOpenAI': openai((apiKey) => new BedrockOpenAI({ apiKey, awsRegion: 'eu-central-1', baseURL: `${url}/bedrock/openai/v1`, maxRetries: 0 }), bedrockModel),
 };
 
 for (const [name, make] of Object.entries(clients)) {
