@@ -1,5 +1,5 @@
 .DEFAULT_GOAL := help
-.PHONY: help run test test-short test-full test-agents generate check bench bench-peers bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-prices prove-starter prove-scale prove-billing prove-pages prove-history prove-calls prove-async prove-attacks soak pages build build-optimized man check-deploy release check-release clean
+.PHONY: help run test test-short test-full test-agents generate check bench bench-peers bench-ablate profile microbench fuzz prove-books prove-access prove-money prove-prices prove-starter prove-scale prove-billing prove-pages prove-history prove-calls prove-async prove-clouds prove-attacks soak pages build build-optimized man check-deploy release check-release clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' Makefile
@@ -79,6 +79,9 @@ prove-history: ## statistics stay fast and evidence cannot be altered unseen, at
 
 prove-async: ## jobs end once and at their cost, whatever dies, at full size (ten minutes)
 	go test -count=1 -v -timeout 1h -run 'TestAsync' ./test/e2e -full
+
+prove-clouds: ## tokens that live for seconds, and a token service that is away, at full size (half an hour)
+	go test -count=1 -v -timeout 2h -parallel 1 -run 'TestCloud' ./test/e2e -full
 
 prove-attacks: ## five thousand slow clients, and a tenant that takes all it can, beside honest calls (a minute)
 	go test -count=1 -v -timeout 10m -parallel 1 -run 'TestSlowClients|TestConnectionsRunOut|TestNoisyNeighbour' ./test/security -full

@@ -197,14 +197,14 @@ func TestCloudTokens(t *testing.T) {
 // another provider go on. Once the service is back the next call goes through.
 func TestCloudTokensAway(t *testing.T) {
 	t.Parallel()
-	cycles, calls := size(1, 20), size(600, 10_000)
+	cycles, calls := size(2, 50), size(600, 10_000)
 	const slack = 3 * time.Second // for a machine that is busy with so many calls
 	e := newEstate(t, 2)
 	over, others := make(chan struct{}), make(chan int)
 	go func() { others <- e.steady("lab/keyed", 2, over) }()
 	var slowest, back time.Duration
 	mostFetches := 0.0
-	for cycle := range 2 * cycles {
+	for cycle := range cycles {
 		fault := []cloud.Fault{cloud.Hang, cloud.Error}[cycle%2]
 		e.service.Break(func(int) cloud.Fault { return fault })
 		time.Sleep(tokenLife) // until no token that was fetched before is alive
