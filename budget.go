@@ -22,8 +22,9 @@ const (
 type Period string
 
 // The periods. Days, weeks and months are those of UTC, and a week begins on
-// Monday. Total and Ever have no end; a budget of the client over Total is its
-// prepaid balance, and Ever is the window "total" of other budgets.
+// Monday. Total and Ever have no end; a budget over Total is the prepaid balance
+// of the client, or a sub-account's wallet, and Ever is the window "total" of
+// other budgets.
 const (
 	Day   Period = "day"
 	Week  Period = "week"
@@ -155,7 +156,8 @@ type Budget struct {
 	// issuer.
 	Generation int
 	// Limit is more than 0 and at most MaxBudget. For a balance it is the sum
-	// of all credits, 0 before the first.
+	// of all credits, 0 before the first; for a wallet the credit line too, and
+	// below 0 while it is blocked.
 	Limit Nano
 	// Revision grows with each change of the limit, also when the budget is
 	// removed and set again. The higher of two revisions is the newer limit.
@@ -182,7 +184,7 @@ func (b *Budget) Validate() error {
 	return nil
 }
 
-// IsBalance reports whether the budget is a client's prepaid balance.
+// IsBalance reports whether the budget is a client's prepaid balance or a wallet.
 func (b *Budget) IsBalance() bool { return b.Period == Total }
 
 // ValueSpend is what calls with one value have spent, of a budget that counts
@@ -236,7 +238,7 @@ func (b *Budget) Refusal() *Error {
 }
 
 // compareBudgets sorts into the order in which refusals are answered: the
-// balance, then from the client down to the key and on to its issuers; at one
+// balance, the wallet, then from the client down to the key and on to its issuers; at one
 // level those of all calls before those with a match, and the shorter period
 // before the longer.
 func compareBudgets(a, b *Budget) int {
@@ -248,8 +250,11 @@ func compareBudgets(a, b *Budget) int {
 
 // place is where the budget stands among others in the order of refusals.
 func (b *Budget) place() int {
-	if b.IsBalance() {
+	switch {
+	case b.IsWallet():
 		return -1
+	case b.IsBalance():
+		return -2
 	}
 	place := 0
 	switch b.Level {
@@ -293,10 +298,12 @@ func (b *Budget) Before(o *Budget) bool { return compareBudgets(b, o) < 0 }
 type Holds uint16
 
 // hold is the budget's bit: two periods of a level beside each other, the
-// balance, then the ancestors.
+// balance, then the ancestors, the wallet last.
 func (b *Budget) hold() Holds {
 	bit := 0
 	switch {
+	case b.IsWallet():
+		return 1 << 15
 	case b.Period == Total:
 		return 1 << 6
 	case b.Level == LevelToken:
@@ -378,7 +385,7 @@ type Ask struct {
 type Held struct {
 	Granted Nano // 0: refused, unless Gone
 	// Gone: the budget does not exist any more, so there is nothing to reserve.
-	// A balance is never gone.
+	// A balance or a wallet is never gone.
 	Gone bool
 	// Left is limit - settled - reserved after the grant; below 0 where the
 	// limit was passed or lowered.

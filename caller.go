@@ -28,8 +28,12 @@ type Caller struct {
 	Ancestors []Ancestor
 	ExpiresAt time.Time // zero: never
 	Ceiling   Ceiling   // of the organization; see Bounds
+	// WalletMarkup is at which the sub-account pays for its calls from its
+	// wallet; nil where it has none, or none that is enabled. Nothing changes it.
+	WalletMarkup *Markup
 	// Budgets apply to every call, in the order in which refusals are
-	// answered. A manual-billing client's balance is one of them.
+	// answered. A manual-billing client's balance is one of them, and a
+	// sub-account's wallet.
 	Budgets []Budget
 	// RateLimits are those that were set for the caller, its organization,
 	// sub-account and ancestors, in the order of SortRates. They are shared:

@@ -12,6 +12,7 @@ type LimitKind string
 const (
 	LimitBudget  LimitKind = "budget"
 	LimitBalance LimitKind = "balance"
+	LimitWallet  LimitKind = "wallet"
 	LimitRate    LimitKind = "rate"
 	LimitToken   LimitKind = "token" // the cap of a browser token
 )
@@ -109,6 +110,11 @@ func (c *Caller) StateOf(b *Budget, used, needed Nano, at time.Time) LimitState 
 	}
 	if l.Window = b.Period.Window(); l.Window != "" {
 		l.Period = ""
+	}
+	if b.IsWallet() {
+		l.Kind, l.Period, l.Limit = LimitWallet, "", max(l.Limit, 0)
+		l.Remaining = max(l.Limit-l.Used, 0)
+		return l // in billed dollars already
 	}
 	if b.IsBalance() {
 		l.Kind, l.Period = LimitBalance, ""

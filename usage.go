@@ -217,6 +217,9 @@ type CallBegin struct {
 	Holds        Holds             // the plain budgets that its cost is reserved on
 	Rules        []int64           // the numbers of the rules that it is reserved on
 	Sent         SentEstimate      // what it costs at least, once it is sent
+	// WalletMarkup is the markup at which the sub-account's wallet pays for the
+	// call; nil where no wallet does.
+	WalletMarkup *Markup
 }
 
 // SentEstimate is the cost of a request by its length. The zero value means that

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/oapi-codegen/runtime"
+	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
 // Defines values for BookedCallParseStatus.
@@ -114,6 +115,20 @@ const (
 	ModelKindVideo     ModelKind = "video"
 )
 
+// Defines values for NewWalletOnChargeback.
+const (
+	NewWalletOnChargebackBlock       NewWalletOnChargeback = "block"
+	NewWalletOnChargebackDebit       NewWalletOnChargeback = "debit"
+	NewWalletOnChargebackLessThanNil NewWalletOnChargeback = "<nil>"
+)
+
+// Defines values for NewWalletEntryKind.
+const (
+	NewWalletEntryKindAdjustment NewWalletEntryKind = "adjustment"
+	NewWalletEntryKindGrant      NewWalletEntryKind = "grant"
+	NewWalletEntryKindPurchase   NewWalletEntryKind = "purchase"
+)
+
 // Defines values for OpenModelObject.
 const (
 	OpenModelObjectModel OpenModelObject = "model"
@@ -136,6 +151,7 @@ const (
 	QuotaLimitKindBudget  QuotaLimitKind = "budget"
 	QuotaLimitKindRate    QuotaLimitKind = "rate"
 	QuotaLimitKindToken   QuotaLimitKind = "token"
+	QuotaLimitKindWallet  QuotaLimitKind = "wallet"
 )
 
 // Defines values for QuotaLimitOwner.
@@ -277,6 +293,33 @@ const (
 	UsageRowParseStatusUnknown     UsageRowParseStatus = "unknown"
 )
 
+// Defines values for WalletOnChargeback.
+const (
+	WalletOnChargebackBlock WalletOnChargeback = "block"
+	WalletOnChargebackDebit WalletOnChargeback = "debit"
+)
+
+// Defines values for WalletEntryBy.
+const (
+	WalletEntryByCustomer  WalletEntryBy = "customer"
+	WalletEntryByProcessor WalletEntryBy = "processor"
+	WalletEntryByReseller  WalletEntryBy = "reseller"
+	WalletEntryBySystem    WalletEntryBy = "system"
+)
+
+// Defines values for WalletEntryKind.
+const (
+	WalletEntryKindAdjustment         WalletEntryKind = "adjustment"
+	WalletEntryKindChargeback         WalletEntryKind = "chargeback"
+	WalletEntryKindChargebackReversed WalletEntryKind = "chargeback_reversed"
+	WalletEntryKindExpiry             WalletEntryKind = "expiry"
+	WalletEntryKindGrant              WalletEntryKind = "grant"
+	WalletEntryKindPurchase           WalletEntryKind = "purchase"
+	WalletEntryKindRefund             WalletEntryKind = "refund"
+	WalletEntryKindRefundReversed     WalletEntryKind = "refund_reversed"
+	WalletEntryKindUsage              WalletEntryKind = "usage"
+)
+
 // Defines values for Format.
 const (
 	FormatCsv  Format = "csv"
@@ -394,6 +437,9 @@ type BookedCall struct {
 	// CostUSD The cost; for a key bound to a sub-account the price billed.
 	CostUSD   json.Number `json:"cost_usd"`
 	CreatedAt time.Time   `json:"created_at"`
+
+	// DebitedUSD What a wallet has paid, at the markup of the call's admission; absent where none did.
+	DebitedUSD *json.Number `json:"debited_usd,omitempty"`
 
 	// Door The path that was called, as a template.
 	Door string `json:"door"`
@@ -640,6 +686,16 @@ type Figures struct {
 
 // FiguresPercentiles How percentiles were found.
 type FiguresPercentiles string
+
+// Grant defines model for Grant.
+type Grant struct {
+	AmountUSD    json.Number     `json:"amount_usd"`
+	CreatedAt    time.Time       `json:"created_at"`
+	ExpiresAt    *time.Time      `json:"expires_at"`
+	ID           string          `json:"id"`
+	Kind         WalletEntryKind `json:"kind"`
+	RemainingUSD json.Number     `json:"remaining_usd"`
+}
 
 // IssuedKey defines model for IssuedKey.
 type IssuedKey struct {
@@ -1055,6 +1111,51 @@ type NewToken struct {
 	RequestsPerMinute *int      `json:"requests_per_minute,omitempty"`
 }
 
+// NewWallet defines model for NewWallet.
+type NewWallet struct {
+	// Blocked Absent: unchanged.
+	Blocked *bool `json:"blocked,omitempty"`
+
+	// Checkout Absent: not offered.
+	Checkout *struct {
+		Enabled *bool        `json:"enabled,omitempty"`
+		MaxUSD  *json.Number `json:"max_usd,omitempty"`
+		MinUSD  *json.Number `json:"min_usd,omitempty"`
+	} `json:"checkout,omitempty"`
+
+	// CreditLineUSD How far the balance may fall below 0.
+	CreditLineUSD *json.Number `json:"credit_line_usd,omitempty"`
+	Enabled       bool         `json:"enabled"`
+
+	// LowBalanceUSD Below it there is an alert; null or absent: none.
+	LowBalanceUSD *json.Number `json:"low_balance_usd,omitempty"`
+
+	// OnChargeback Absent: block, which refuses all calls after a chargeback.
+	OnChargeback *NewWalletOnChargeback `json:"on_chargeback,omitempty"`
+}
+
+// NewWalletOnChargeback Absent: block, which refuses all calls after a chargeback.
+type NewWalletOnChargeback string
+
+// NewWalletEntry defines model for NewWalletEntry.
+type NewWalletEntry struct {
+	// AmountUSD More than 0; of an adjustment either sign.
+	AmountUSD json.Number `json:"amount_usd"`
+
+	// ExpiresAt Of a grant only: in the future, at most 10 years ahead.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// ExternalID Names the entry: sent again, it is not entered twice.
+	ExternalID string             `json:"external_id"`
+	Kind       NewWalletEntryKind `json:"kind"`
+
+	// Note The customer sees it.
+	Note *string `json:"note,omitempty"`
+}
+
+// NewWalletEntryKind defines model for NewWalletEntry.Kind.
+type NewWalletEntryKind string
+
 // OpenModel defines model for OpenModel.
 type OpenModel struct {
 	Architecture ModelArchitecture `json:"architecture"`
@@ -1435,6 +1536,9 @@ type UsageRow struct {
 	CostUSD   json.Number `json:"cost_usd"`
 	CreatedAt time.Time   `json:"created_at"`
 
+	// DebitedUSD What a wallet has paid, at the markup of the call's admission; absent where none did.
+	DebitedUSD *json.Number `json:"debited_usd,omitempty"`
+
 	// FirstByteMs From admission to the provider's first byte; null where none came.
 	FirstByteMs *int `json:"first_byte_ms"`
 
@@ -1471,6 +1575,78 @@ type UsageRow struct {
 
 // UsageRowParseStatus How sure the books are of what was used.
 type UsageRowParseStatus string
+
+// Wallet defines model for Wallet.
+type Wallet struct {
+	// AvailableUSD Balance and credit line less what is held.
+	AvailableUSD json.Number `json:"available_usd"`
+
+	// BalanceUSD What was credited and is not used, in billed dollars; below 0 after a call that crossed the limit, a refund or a chargeback.
+	BalanceUSD json.Number `json:"balance_usd"`
+
+	// Blocked All calls are refused until the organization lifts it.
+	Blocked       bool           `json:"blocked"`
+	Checkout      WalletCheckout `json:"checkout"`
+	CreditLineUSD json.Number    `json:"credit_line_usd"`
+	Enabled       bool           `json:"enabled"`
+
+	// Grants The credits of which something remains, in the order of use.
+	Grants []Grant `json:"grants"`
+
+	// HeldUSD Reserved by open calls and instances.
+	HeldUSD json.Number `json:"held_usd"`
+
+	// LowBalanceUSD Below it there is an alert.
+	LowBalanceUSD *json.Number `json:"low_balance_usd"`
+
+	// OnChargeback Absent for a key bound to a sub-account.
+	OnChargeback *WalletOnChargeback `json:"on_chargeback,omitempty"`
+	SubAccountID string              `json:"sub_account_id"`
+}
+
+// WalletOnChargeback Absent for a key bound to a sub-account.
+type WalletOnChargeback string
+
+// WalletCheckout defines model for WalletCheckout.
+type WalletCheckout struct {
+	// Enabled Whether the customer may pay in at the organization's processor.
+	Enabled bool `json:"enabled"`
+
+	// MaxUSD The most of one payment, 500 where nothing is set.
+	MaxUSD json.Number `json:"max_usd"`
+
+	// MinUSD The least of one payment, 5 where nothing is set.
+	MinUSD json.Number `json:"min_usd"`
+}
+
+// WalletEntry An entry never changes. One of the kind usage has kind, day and amount_usd only: what calls that were booked on that UTC day took off.
+type WalletEntry struct {
+	// AmountUSD Below 0 for what is taken off.
+	AmountUSD json.Number    `json:"amount_usd"`
+	At        *time.Time     `json:"at,omitempty"`
+	By        *WalletEntryBy `json:"by,omitempty"`
+
+	// Day Of usage.
+	Day *openapi_types.Date `json:"day,omitempty"`
+
+	// ExpiresAt Of a grant that expires.
+	ExpiresAt *time.Time `json:"expires_at,omitempty"`
+
+	// ExternalID Of an entry that the organization has made.
+	ExternalID *string         `json:"external_id,omitempty"`
+	ID         *string         `json:"id,omitempty"`
+	Kind       WalletEntryKind `json:"kind"`
+	Note       *string         `json:"note,omitempty"`
+
+	// OrderID Of a payment, and of what took it back.
+	OrderID *string `json:"order_id,omitempty"`
+}
+
+// WalletEntryBy defines model for WalletEntry.By.
+type WalletEntryBy string
+
+// WalletEntryKind defines model for WalletEntryKind.
+type WalletEntryKind string
 
 // ByAuthor defines model for ByAuthor.
 type ByAuthor = []string
@@ -1914,6 +2090,24 @@ type UsageParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// WalletEntriesParams defines parameters for WalletEntries.
+type WalletEntriesParams struct {
+	// Limit Entries a page.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where the list goes on, taken from the page before. Keep the other parameters as they were.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// WalletEntriesOfParams defines parameters for WalletEntriesOf.
+type WalletEntriesOfParams struct {
+	// Limit Entries a page.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where the list goes on, taken from the page before. Keep the other parameters as they were.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // OpenModelsParams defines parameters for OpenModels.
 type OpenModelsParams struct {
 	// Allowed `true` leaves out models that this key may not call.
@@ -1955,6 +2149,12 @@ type UpdateSubAccountJSONRequestBody = SubAccountChange
 
 // MintTokenJSONRequestBody defines body for MintToken for application/json ContentType.
 type MintTokenJSONRequestBody = NewToken
+
+// PutWalletJSONRequestBody defines body for PutWallet for application/json ContentType.
+type PutWalletJSONRequestBody = NewWallet
+
+// AddWalletEntryJSONRequestBody defines body for AddWalletEntry for application/json ContentType.
+type AddWalletEntryJSONRequestBody = NewWalletEntry
 
 // RequestEditorFn is the function signature for the RequestEditor callback function
 type RequestEditorFn func(ctx context.Context, req *http.Request) error
@@ -2531,6 +2731,83 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /gw/usage (the `Usage` operationId).
 	Usage(ctx context.Context, params *UsageParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Wallet The wallet of the key's own sub-account
+	//
+	// For keys bound to a sub-account; others are 403.
+	//
+	// Corresponds with GET /gw/wallet (the `Wallet` operationId).
+	Wallet(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// WalletEntries The entries of the own wallet
+	//
+	// For keys bound to a sub-account; others are 403.
+	//
+	// Corresponds with GET /gw/wallet/entries (the `WalletEntries` operationId).
+	WalletEntries(ctx context.Context, params *WalletEntriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Wallets The wallets of the organization's sub-accounts
+	//
+	// A wallet is what an end customer has prepaid, in billed dollars.
+	//
+	// Corresponds with GET /gw/wallets (the `Wallets` operationId).
+	Wallets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// WalletOf The wallet of a sub-account
+	//
+	// 404 where there is none.
+	//
+	// Corresponds with GET /gw/wallets/{sub_account_id} (the `WalletOf` operationId).
+	WalletOf(ctx context.Context, subAccountID string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutWalletWithBody Enable, disable or change a wallet
+	//
+	// The body replaces what was set before, except that `blocked` stays as it is where it is left out. While a wallet is enabled, calls of the
+	// sub-account are debited at the billed price, with the markup of their admission, and are not exported to the payment processor. With
+	// `enforcement.balance` they are answered 402 `insufficient_balance` once balance and credit line are used up. Disabling keeps the balance.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /gw/wallets/{sub_account_id} (the `PutWallet` operationId).
+	PutWalletWithBody(ctx context.Context, subAccountID string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutWallet Enable, disable or change a wallet
+	//
+	// The body replaces what was set before, except that `blocked` stays as it is where it is left out. While a wallet is enabled, calls of the
+	// sub-account are debited at the billed price, with the markup of their admission, and are not exported to the payment processor. With
+	// `enforcement.balance` they are answered 402 `insufficient_balance` once balance and credit line are used up. Disabling keeps the balance.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /gw/wallets/{sub_account_id} (the `PutWallet` operationId).
+	PutWallet(ctx context.Context, subAccountID string, body PutWalletJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// WalletEntriesOf The entries of a wallet
+	//
+	// Newest first, with one line for the usage of each UTC day.
+	//
+	// Corresponds with GET /gw/wallets/{sub_account_id}/entries (the `WalletEntriesOf` operationId).
+	WalletEntriesOf(ctx context.Context, subAccountID string, params *WalletEntriesOfParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddWalletEntryWithBody Credit a wallet, or take something off it
+	//
+	// The same `external_id` with the same content is answered with the entry that it made before; with other content it is 409. Credits are
+	// used in this order: what expires first, grants before what was paid for, the oldest. A balance below 0 is filled up first.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /gw/wallets/{sub_account_id}/entries (the `AddWalletEntry` operationId).
+	AddWalletEntryWithBody(ctx context.Context, subAccountID string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// AddWalletEntry Credit a wallet, or take something off it
+	//
+	// The same `external_id` with the same content is answered with the entry that it made before; with other content it is 409. Credits are
+	// used in this order: what expires first, grants before what was paid for, the oldest. A balance below 0 is filled up first.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /gw/wallets/{sub_account_id}/entries (the `AddWalletEntry` operationId).
+	AddWalletEntry(ctx context.Context, subAccountID string, body AddWalletEntryJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// OpenModels The catalog, in the shape of OpenAI's or Anthropic's model list
 	//
@@ -3591,6 +3868,173 @@ func (c *Client) RevokeToken(ctx context.Context, id string, reqEditors ...Reque
 // Corresponds with GET /gw/usage (the `Usage` operationId).
 func (c *Client) Usage(ctx context.Context, params *UsageParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewUsageRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Wallet The wallet of the key's own sub-account
+//
+// For keys bound to a sub-account; others are 403.
+//
+// Corresponds with GET /gw/wallet (the `Wallet` operationId).
+func (c *Client) Wallet(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWalletRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// WalletEntries The entries of the own wallet
+//
+// For keys bound to a sub-account; others are 403.
+//
+// Corresponds with GET /gw/wallet/entries (the `WalletEntries` operationId).
+func (c *Client) WalletEntries(ctx context.Context, params *WalletEntriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWalletEntriesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Wallets The wallets of the organization's sub-accounts
+//
+// A wallet is what an end customer has prepaid, in billed dollars.
+//
+// Corresponds with GET /gw/wallets (the `Wallets` operationId).
+func (c *Client) Wallets(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWalletsRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// WalletOf The wallet of a sub-account
+//
+// 404 where there is none.
+//
+// Corresponds with GET /gw/wallets/{sub_account_id} (the `WalletOf` operationId).
+func (c *Client) WalletOf(ctx context.Context, subAccountID string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWalletOfRequest(c.Server, subAccountID)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutWalletWithBody Enable, disable or change a wallet
+//
+// The body replaces what was set before, except that `blocked` stays as it is where it is left out. While a wallet is enabled, calls of the
+// sub-account are debited at the billed price, with the markup of their admission, and are not exported to the payment processor. With
+// `enforcement.balance` they are answered 402 `insufficient_balance` once balance and credit line are used up. Disabling keeps the balance.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /gw/wallets/{sub_account_id} (the `PutWallet` operationId).
+func (c *Client) PutWalletWithBody(ctx context.Context, subAccountID string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutWalletRequestWithBody(c.Server, subAccountID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutWallet Enable, disable or change a wallet
+//
+// The body replaces what was set before, except that `blocked` stays as it is where it is left out. While a wallet is enabled, calls of the
+// sub-account are debited at the billed price, with the markup of their admission, and are not exported to the payment processor. With
+// `enforcement.balance` they are answered 402 `insufficient_balance` once balance and credit line are used up. Disabling keeps the balance.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /gw/wallets/{sub_account_id} (the `PutWallet` operationId).
+func (c *Client) PutWallet(ctx context.Context, subAccountID string, body PutWalletJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutWalletRequest(c.Server, subAccountID, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// WalletEntriesOf The entries of a wallet
+//
+// Newest first, with one line for the usage of each UTC day.
+//
+// Corresponds with GET /gw/wallets/{sub_account_id}/entries (the `WalletEntriesOf` operationId).
+func (c *Client) WalletEntriesOf(ctx context.Context, subAccountID string, params *WalletEntriesOfParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewWalletEntriesOfRequest(c.Server, subAccountID, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddWalletEntryWithBody Credit a wallet, or take something off it
+//
+// The same `external_id` with the same content is answered with the entry that it made before; with other content it is 409. Credits are
+// used in this order: what expires first, grants before what was paid for, the oldest. A balance below 0 is filled up first.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /gw/wallets/{sub_account_id}/entries (the `AddWalletEntry` operationId).
+func (c *Client) AddWalletEntryWithBody(ctx context.Context, subAccountID string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddWalletEntryRequestWithBody(c.Server, subAccountID, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// AddWalletEntry Credit a wallet, or take something off it
+//
+// The same `external_id` with the same content is answered with the entry that it made before; with other content it is 409. Credits are
+// used in this order: what expires first, grants before what was paid for, the oldest. A balance below 0 is filled up first.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /gw/wallets/{sub_account_id}/entries (the `AddWalletEntry` operationId).
+func (c *Client) AddWalletEntry(ctx context.Context, subAccountID string, body AddWalletEntryJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewAddWalletEntryRequest(c.Server, subAccountID, body)
 	if err != nil {
 		return nil, err
 	}
@@ -6430,6 +6874,327 @@ func NewUsageRequest(server string, params *UsageParams) (*http.Request, error) 
 	return req, nil
 }
 
+// NewWalletRequest constructs an http.Request for the Wallet method
+func NewWalletRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/wallet")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewWalletEntriesRequest constructs an http.Request for the WalletEntries method
+func NewWalletEntriesRequest(server string, params *WalletEntriesParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/wallet/entries")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewWalletsRequest constructs an http.Request for the Wallets method
+func NewWalletsRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/wallets")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewWalletOfRequest constructs an http.Request for the WalletOf method
+func NewWalletOfRequest(server string, subAccountID string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "sub_account_id", subAccountID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/wallets/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutWalletRequest calls the generic PutWallet builder with application/json body
+func NewPutWalletRequest(server string, subAccountID string, body PutWalletJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutWalletRequestWithBody(server, subAccountID, "application/json", bodyReader)
+}
+
+// NewPutWalletRequestWithBody constructs an http.Request for the PutWallet method, with any body, and a specified content type
+func NewPutWalletRequestWithBody(server string, subAccountID string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "sub_account_id", subAccountID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/wallets/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
+// NewWalletEntriesOfRequest constructs an http.Request for the WalletEntriesOf method
+func NewWalletEntriesOfRequest(server string, subAccountID string, params *WalletEntriesOfParams) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "sub_account_id", subAccountID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/wallets/%s/entries", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewAddWalletEntryRequest calls the generic AddWalletEntry builder with application/json body
+func NewAddWalletEntryRequest(server string, subAccountID string, body AddWalletEntryJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewAddWalletEntryRequestWithBody(server, subAccountID, "application/json", bodyReader)
+}
+
+// NewAddWalletEntryRequestWithBody constructs an http.Request for the AddWalletEntry method, with any body, and a specified content type
+func NewAddWalletEntryRequestWithBody(server string, subAccountID string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "sub_account_id", subAccountID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: "uuid"})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/wallets/%s/entries", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewOpenModelsRequest constructs an http.Request for the OpenModels method
 func NewOpenModelsRequest(server string, params *OpenModelsParams) (*http.Request, error) {
 	var err error
@@ -7132,6 +7897,93 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /gw/usage (the `Usage` operationId).
 	UsageWithResponse(ctx context.Context, params *UsageParams, reqEditors ...RequestEditorFn) (*UsageResponse, error)
+
+	// WalletWithResponse The wallet of the key's own sub-account
+	//
+	// For keys bound to a sub-account; others are 403.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/wallet (the `Wallet` operationId).
+	WalletWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*WalletResponse, error)
+
+	// WalletEntriesWithResponse The entries of the own wallet
+	//
+	// For keys bound to a sub-account; others are 403.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/wallet/entries (the `WalletEntries` operationId).
+	WalletEntriesWithResponse(ctx context.Context, params *WalletEntriesParams, reqEditors ...RequestEditorFn) (*WalletEntriesResponse, error)
+
+	// WalletsWithResponse The wallets of the organization's sub-accounts
+	//
+	// A wallet is what an end customer has prepaid, in billed dollars.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/wallets (the `Wallets` operationId).
+	WalletsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*WalletsResponse, error)
+
+	// WalletOfWithResponse The wallet of a sub-account
+	//
+	// 404 where there is none.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/wallets/{sub_account_id} (the `WalletOf` operationId).
+	WalletOfWithResponse(ctx context.Context, subAccountID string, reqEditors ...RequestEditorFn) (*WalletOfResponse, error)
+
+	// PutWalletWithBodyWithResponse Enable, disable or change a wallet
+	//
+	// The body replaces what was set before, except that `blocked` stays as it is where it is left out. While a wallet is enabled, calls of the
+	// sub-account are debited at the billed price, with the markup of their admission, and are not exported to the payment processor. With
+	// `enforcement.balance` they are answered 402 `insufficient_balance` once balance and credit line are used up. Disabling keeps the balance.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /gw/wallets/{sub_account_id} (the `PutWallet` operationId).
+	PutWalletWithBodyWithResponse(ctx context.Context, subAccountID string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutWalletResponse, error)
+
+	// PutWalletWithResponse Enable, disable or change a wallet
+	//
+	// The body replaces what was set before, except that `blocked` stays as it is where it is left out. While a wallet is enabled, calls of the
+	// sub-account are debited at the billed price, with the markup of their admission, and are not exported to the payment processor. With
+	// `enforcement.balance` they are answered 402 `insufficient_balance` once balance and credit line are used up. Disabling keeps the balance.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /gw/wallets/{sub_account_id} (the `PutWallet` operationId).
+	PutWalletWithResponse(ctx context.Context, subAccountID string, body PutWalletJSONRequestBody, reqEditors ...RequestEditorFn) (*PutWalletResponse, error)
+
+	// WalletEntriesOfWithResponse The entries of a wallet
+	//
+	// Newest first, with one line for the usage of each UTC day.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/wallets/{sub_account_id}/entries (the `WalletEntriesOf` operationId).
+	WalletEntriesOfWithResponse(ctx context.Context, subAccountID string, params *WalletEntriesOfParams, reqEditors ...RequestEditorFn) (*WalletEntriesOfResponse, error)
+
+	// AddWalletEntryWithBodyWithResponse Credit a wallet, or take something off it
+	//
+	// The same `external_id` with the same content is answered with the entry that it made before; with other content it is 409. Credits are
+	// used in this order: what expires first, grants before what was paid for, the oldest. A balance below 0 is filled up first.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /gw/wallets/{sub_account_id}/entries (the `AddWalletEntry` operationId).
+	AddWalletEntryWithBodyWithResponse(ctx context.Context, subAccountID string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddWalletEntryResponse, error)
+
+	// AddWalletEntryWithResponse Credit a wallet, or take something off it
+	//
+	// The same `external_id` with the same content is answered with the entry that it made before; with other content it is 409. Credits are
+	// used in this order: what expires first, grants before what was paid for, the oldest. A balance below 0 is filled up first.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /gw/wallets/{sub_account_id}/entries (the `AddWalletEntry` operationId).
+	AddWalletEntryWithResponse(ctx context.Context, subAccountID string, body AddWalletEntryJSONRequestBody, reqEditors ...RequestEditorFn) (*AddWalletEntryResponse, error)
 
 	// OpenModelsWithResponse The catalog, in the shape of OpenAI's or Anthropic's model list
 	//
@@ -8127,6 +8979,165 @@ func (r UsageResponse) StatusCode() int {
 	return 0
 }
 
+type WalletResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Wallet
+}
+
+// Status returns HTTPResponse.Status
+func (r WalletResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WalletResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type WalletEntriesResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *[]WalletEntry
+}
+
+// Status returns HTTPResponse.Status
+func (r WalletEntriesResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WalletEntriesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type WalletsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *[]Wallet
+}
+
+// Status returns HTTPResponse.Status
+func (r WalletsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WalletsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type WalletOfResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Wallet
+}
+
+// Status returns HTTPResponse.Status
+func (r WalletOfResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WalletOfResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type PutWalletResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r PutWalletResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutWalletResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type WalletEntriesOfResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *[]WalletEntry
+}
+
+// Status returns HTTPResponse.Status
+func (r WalletEntriesOfResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r WalletEntriesOfResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type AddWalletEntryResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *WalletEntry
+}
+
+// Status returns HTTPResponse.Status
+func (r AddWalletEntryResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r AddWalletEntryResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type OpenModelsResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -9065,6 +10076,147 @@ func (c *ClientWithResponses) UsageWithResponse(ctx context.Context, params *Usa
 		return nil, err
 	}
 	return ParseUsageResponse(rsp)
+}
+
+// WalletWithResponse The wallet of the key's own sub-account
+//
+// For keys bound to a sub-account; others are 403.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/wallet (the `Wallet` operationId).
+func (c *ClientWithResponses) WalletWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*WalletResponse, error) {
+	rsp, err := c.Wallet(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWalletResponse(rsp)
+}
+
+// WalletEntriesWithResponse The entries of the own wallet
+//
+// For keys bound to a sub-account; others are 403.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/wallet/entries (the `WalletEntries` operationId).
+func (c *ClientWithResponses) WalletEntriesWithResponse(ctx context.Context, params *WalletEntriesParams, reqEditors ...RequestEditorFn) (*WalletEntriesResponse, error) {
+	rsp, err := c.WalletEntries(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWalletEntriesResponse(rsp)
+}
+
+// WalletsWithResponse The wallets of the organization's sub-accounts
+//
+// A wallet is what an end customer has prepaid, in billed dollars.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/wallets (the `Wallets` operationId).
+func (c *ClientWithResponses) WalletsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*WalletsResponse, error) {
+	rsp, err := c.Wallets(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWalletsResponse(rsp)
+}
+
+// WalletOfWithResponse The wallet of a sub-account
+//
+// 404 where there is none.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/wallets/{sub_account_id} (the `WalletOf` operationId).
+func (c *ClientWithResponses) WalletOfWithResponse(ctx context.Context, subAccountID string, reqEditors ...RequestEditorFn) (*WalletOfResponse, error) {
+	rsp, err := c.WalletOf(ctx, subAccountID, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWalletOfResponse(rsp)
+}
+
+// PutWalletWithBodyWithResponse Enable, disable or change a wallet
+//
+// The body replaces what was set before, except that `blocked` stays as it is where it is left out. While a wallet is enabled, calls of the
+// sub-account are debited at the billed price, with the markup of their admission, and are not exported to the payment processor. With
+// `enforcement.balance` they are answered 402 `insufficient_balance` once balance and credit line are used up. Disabling keeps the balance.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /gw/wallets/{sub_account_id} (the `PutWallet` operationId).
+func (c *ClientWithResponses) PutWalletWithBodyWithResponse(ctx context.Context, subAccountID string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutWalletResponse, error) {
+	rsp, err := c.PutWalletWithBody(ctx, subAccountID, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutWalletResponse(rsp)
+}
+
+// PutWalletWithResponse Enable, disable or change a wallet
+//
+// The body replaces what was set before, except that `blocked` stays as it is where it is left out. While a wallet is enabled, calls of the
+// sub-account are debited at the billed price, with the markup of their admission, and are not exported to the payment processor. With
+// `enforcement.balance` they are answered 402 `insufficient_balance` once balance and credit line are used up. Disabling keeps the balance.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /gw/wallets/{sub_account_id} (the `PutWallet` operationId).
+func (c *ClientWithResponses) PutWalletWithResponse(ctx context.Context, subAccountID string, body PutWalletJSONRequestBody, reqEditors ...RequestEditorFn) (*PutWalletResponse, error) {
+	rsp, err := c.PutWallet(ctx, subAccountID, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutWalletResponse(rsp)
+}
+
+// WalletEntriesOfWithResponse The entries of a wallet
+//
+// Newest first, with one line for the usage of each UTC day.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/wallets/{sub_account_id}/entries (the `WalletEntriesOf` operationId).
+func (c *ClientWithResponses) WalletEntriesOfWithResponse(ctx context.Context, subAccountID string, params *WalletEntriesOfParams, reqEditors ...RequestEditorFn) (*WalletEntriesOfResponse, error) {
+	rsp, err := c.WalletEntriesOf(ctx, subAccountID, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseWalletEntriesOfResponse(rsp)
+}
+
+// AddWalletEntryWithBodyWithResponse Credit a wallet, or take something off it
+//
+// The same `external_id` with the same content is answered with the entry that it made before; with other content it is 409. Credits are
+// used in this order: what expires first, grants before what was paid for, the oldest. A balance below 0 is filled up first.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /gw/wallets/{sub_account_id}/entries (the `AddWalletEntry` operationId).
+func (c *ClientWithResponses) AddWalletEntryWithBodyWithResponse(ctx context.Context, subAccountID string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*AddWalletEntryResponse, error) {
+	rsp, err := c.AddWalletEntryWithBody(ctx, subAccountID, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddWalletEntryResponse(rsp)
+}
+
+// AddWalletEntryWithResponse Credit a wallet, or take something off it
+//
+// The same `external_id` with the same content is answered with the entry that it made before; with other content it is 409. Credits are
+// used in this order: what expires first, grants before what was paid for, the oldest. A balance below 0 is filled up first.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /gw/wallets/{sub_account_id}/entries (the `AddWalletEntry` operationId).
+func (c *ClientWithResponses) AddWalletEntryWithResponse(ctx context.Context, subAccountID string, body AddWalletEntryJSONRequestBody, reqEditors ...RequestEditorFn) (*AddWalletEntryResponse, error) {
+	rsp, err := c.AddWalletEntry(ctx, subAccountID, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseAddWalletEntryResponse(rsp)
 }
 
 // OpenModelsWithResponse The catalog, in the shape of OpenAI's or Anthropic's model list
@@ -10099,6 +11251,178 @@ func ParseUsageResponse(rsp *http.Response) (*UsageResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest []UsageRow
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseWalletResponse parses an HTTP response from a WalletWithResponse call
+func ParseWalletResponse(rsp *http.Response) (*WalletResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WalletResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Wallet
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseWalletEntriesResponse parses an HTTP response from a WalletEntriesWithResponse call
+func ParseWalletEntriesResponse(rsp *http.Response) (*WalletEntriesResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WalletEntriesResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest []WalletEntry
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseWalletsResponse parses an HTTP response from a WalletsWithResponse call
+func ParseWalletsResponse(rsp *http.Response) (*WalletsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WalletsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest []Wallet
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseWalletOfResponse parses an HTTP response from a WalletOfWithResponse call
+func ParseWalletOfResponse(rsp *http.Response) (*WalletOfResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WalletOfResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Wallet
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePutWalletResponse parses an HTTP response from a PutWalletWithResponse call
+func ParsePutWalletResponse(rsp *http.Response) (*PutWalletResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutWalletResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseWalletEntriesOfResponse parses an HTTP response from a WalletEntriesOfWithResponse call
+func ParseWalletEntriesOfResponse(rsp *http.Response) (*WalletEntriesOfResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &WalletEntriesOfResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest []WalletEntry
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseAddWalletEntryResponse parses an HTTP response from a AddWalletEntryWithResponse call
+func ParseAddWalletEntryResponse(rsp *http.Response) (*AddWalletEntryResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &AddWalletEntryResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest WalletEntry
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

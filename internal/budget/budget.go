@@ -111,8 +111,25 @@ type Reservation struct {
 	account  *account
 	leases   [MaxCounters]*counterLease
 	count    int
-	amount   modelgate.Nano
-	holds    modelgate.Holds
+	needs
+	holds modelgate.Holds
+}
+
+// needs is how much a call reserves.
+type needs struct {
+	amount modelgate.Nano
+	wallet modelgate.Markup // at which a wallet among the leases pays
+}
+
+// of is how much that is of a lease: for a wallet the billed price.
+func (n *needs) of(t *counterLease) modelgate.Nano { return n.in(t, n.amount) }
+
+// in is a cost in the unit of a lease.
+func (n *needs) in(t *counterLease, cost modelgate.Nano) modelgate.Nano {
+	if t.counter.IsWallet() {
+		return n.wallet.Debit(cost)
+	}
+	return cost
 }
 
 // Holds says which plain budgets the call has reserved on, for its BEGIN.
@@ -154,7 +171,8 @@ func (r *Reservation) end(cost modelgate.Nano) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for i := range r.count {
-		r.leases[i].put(r.amount, cost, now)
+		t := r.leases[i]
+		t.put(r.of(t), r.in(t, cost), now)
 	}
 }
 
@@ -166,6 +184,9 @@ func (r *Reservation) end(cost modelgate.Nano) {
 // unavailable where the store has to be asked and does not answer.
 func (e *Enforcer) Reserve(ctx context.Context, c *modelgate.Caller, call *modelgate.Traits, at time.Time, amount modelgate.Nano) (Reservation, error) {
 	r := reserveRequest{enforcer: e, account: e.account(c.ClientID), caller: c, at: at}
+	if c.WalletMarkup != nil {
+		r.wallet = *c.WalletMarkup
+	}
 	if !r.apply(call) {
 		e.refusals.Add(1)
 		return Reservation{}, errTooMany

@@ -116,7 +116,7 @@ func (e *explorer) boot(w *world, i int) *machine {
 	}
 	for n, r := range w.requests {
 		if r.phase == open && int(r.at) == i {
-			m.hold[n] = Reservation{enforcer: m.enforcer, account: a, count: 1, amount: r.amount}
+			m.hold[n] = Reservation{enforcer: m.enforcer, account: a, count: 1, needs: needs{amount: r.amount}}
 			m.hold[n].leases[0] = a.leases[counter]
 		}
 	}

@@ -13,10 +13,10 @@ const storePatience = 5 * time.Second
 
 // reserveRequest is one call of Reserve.
 type reserveRequest struct {
-	enforcer   *Enforcer
-	account    *account
-	caller     *modelgate.Caller
-	amount     modelgate.Nano
+	enforcer *Enforcer
+	account  *account
+	caller   *modelgate.Caller
+	needs
 	at         time.Time // whose periods count
 	day, month int64
 	began      time.Time // once the leases at hand were not enough
@@ -97,7 +97,7 @@ func (r *reserveRequest) fast() (Reservation, bool) {
 
 // take reserves where every lease has enough. The account is locked.
 func (r *reserveRequest) take() (Reservation, bool) {
-	h := Reservation{enforcer: r.enforcer, account: r.account, amount: r.amount}
+	h := Reservation{enforcer: r.enforcer, account: r.account, needs: r.needs}
 	now := r.enforcer.Now()
 	if now.Sub(r.enforcer.start) >= time.Duration(r.enforcer.valid.Load()) {
 		return Reservation{}, false
@@ -109,14 +109,14 @@ func (r *reserveRequest) take() (Reservation, bool) {
 			return Reservation{}, false
 		case t.gone:
 			continue
-		case t.free < r.amount, t.crossed():
+		case t.free < r.of(t), t.crossed():
 			return Reservation{}, false
 		}
 		h.add(b, t)
 	}
 	for i := range h.count {
 		t := h.leases[i]
-		t.take(r.amount)
+		t.take(r.of(t))
 		t.admit(now)
 	}
 	return h, true
@@ -173,8 +173,8 @@ func (r *reserveRequest) startWaiting() (lacking []*counterLease, err error) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	for i := range r.count {
-		if t := r.lease(i); t.free < r.amount {
-			t.waiting += r.amount
+		if t := r.lease(i); t.free < r.of(t) {
+			t.waiting += r.of(t)
 			lacking = append(lacking, t)
 		}
 	}
@@ -186,7 +186,7 @@ func (r *reserveRequest) stopWaiting(lacking []*counterLease) {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	for _, t := range lacking {
-		t.waiting -= r.amount
+		t.waiting -= r.of(t)
 	}
 }
 
@@ -208,7 +208,7 @@ func (r *reserveRequest) refusal() error {
 	defer r.account.mu.Unlock()
 	for i, b := range r.applied[:r.count] {
 		t := r.account.leases[r.counter(i)]
-		if t != nil && !t.stale(b) && !t.gone && t.free < r.amount && t.refuses(r.amount, r.enforcer.Mode, r.began) {
+		if t != nil && !t.stale(b) && !t.gone && t.free < r.of(t) && t.refuses(r.of(t), r.enforcer.Mode, r.began) {
 			return r.refused(b, t.left)
 		}
 	}
@@ -251,7 +251,7 @@ func (r *reserveRequest) requestLease(ctx context.Context) (h Reservation, whole
 	if refused(answers) {
 		h.undo()
 		for i, t := range asking {
-			t.denied(answers[i], r.amount, asked)
+			t.denied(answers[i], r.of(t), asked)
 		}
 		return Reservation{}, false, r.first(asking, answers)
 	}
@@ -293,7 +293,7 @@ func (r *reserveRequest) reserve() (h Reservation, asks []modelgate.Ask, asking 
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
 	now := r.enforcer.Now()
-	h = Reservation{enforcer: r.enforcer, account: r.account, amount: r.amount}
+	h = Reservation{enforcer: r.enforcer, account: r.account, needs: r.needs}
 	for i, b := range r.applied[:r.count] {
 		t := r.lease(i)
 		if t.gone && !t.stale(b) {
@@ -304,9 +304,9 @@ func (r *reserveRequest) reserve() (h Reservation, asks []modelgate.Ask, asking 
 			return h, nil, nil, false
 		}
 		h.add(b, t)
-		t.take(r.amount)
+		t.take(r.of(t))
 		if t.free < 0 {
-			asks = append(asks, t.ask(r.amount, r.enforcer.Mode, now))
+			asks = append(asks, t.ask(r.of(t), r.enforcer.Mode, now))
 			asking = append(asking, t)
 		}
 	}
@@ -336,9 +336,13 @@ func (r *reserveRequest) first(asking []*counterLease, answers []modelgate.Held)
 
 // refused is the refusal of a budget of which so much is left.
 func (r *reserveRequest) refused(b *modelgate.Budget, left modelgate.Nano) error {
+	needed := r.amount
+	if b.IsWallet() {
+		needed = r.wallet.Debit(needed)
+	}
 	r.enforcer.Log.Debug("budget refuses a call", "client_id", r.caller.ClientID, "key_id", r.caller.KeyID, "scope", b.Level, "id", b.ID,
-		"period", b.Period, "limit_usd", b.Limit, "left_usd", left, "reserve_usd", r.amount, "match", b.Match.String())
-	return r.caller.Refuse(b, b.Limit-left, r.amount, r.at)
+		"period", b.Period, "limit_usd", b.Limit, "left_usd", left, "reserve_usd", needed, "match", b.Match.String())
+	return r.caller.Refuse(b, b.Limit-left, needed, r.at)
 }
 
 // admit notes that the reservation stands.
@@ -353,14 +357,14 @@ func (r *Reservation) admit() {
 // undo takes the reservation back. The account is locked.
 func (r *Reservation) undo() {
 	for i := range r.count {
-		r.leases[i].undo(r.amount)
+		r.leases[i].undo(r.of(r.leases[i]))
 	}
 }
 
 // without is the hold less what budgets have that are gone; it is whole where
 // every lease has what it needs, else undone. The account is locked.
 func (r *reserveRequest) without(h *Reservation) (Reservation, bool, error) {
-	out := Reservation{enforcer: h.enforcer, account: h.account, amount: h.amount}
+	out := Reservation{enforcer: h.enforcer, account: h.account, needs: h.needs}
 	for i := range h.count {
 		if t := h.leases[i]; t.free < 0 && !t.gone {
 			h.undo()
@@ -375,7 +379,7 @@ func (r *reserveRequest) without(h *Reservation) (Reservation, bool, error) {
 		t := h.leases[next]
 		next++
 		if t.gone {
-			t.undo(h.amount)
+			t.undo(h.of(t))
 			continue
 		}
 		out.add(b, t)

@@ -39,6 +39,7 @@ type Row struct {
 	CreatedAt   time.Time             `json:"created_at"`
 
 	StatedCost  *modelgate.Nano      `json:"stated_cost_usd,omitzero"` // where the cost is the provider's word; not for end customers
+	Debited     *modelgate.Nano      `json:"debited_usd,omitzero"`     // nil where no wallet has paid
 	Tokens      modelgate.TokenKinds `json:"tokens"`
 	FirstByteMS *int64               `json:"first_byte_ms"` // null where none came
 	KeyName     *string              `json:"key_name"`
@@ -49,10 +50,14 @@ func (by *Viewer) Row(row *modelgate.UsageRow) Row {
 	v := Row{
 		row.ID.String(), row.ClientID, row.CallBegin.Provider, row.CallBegin.Model, row.Slug, row.Author, row.Cost.Billed(by.Markup),
 		row.Usage.TotalTokens(), row.StatusCode, row.LatencyMS, row.ParseStatus, row.ViaSDK, row.Attribution, row.At,
-		nil, row.Usage.TokenKinds(), orNull(row.FirstByteMS), orNull(by.Keys[row.KeyID]),
+		nil, nil, row.Usage.TokenKinds(), orNull(row.FirstByteMS), orNull(by.Keys[row.KeyID]),
 	}
 	if !by.Customer && row.PriceLabel == modelgate.StatedLabel {
 		v.StatedCost = row.StatedCost
+	}
+	if row.WalletMarkup != nil {
+		debited := row.Debit(row.Cost)
+		v.Debited = &debited
 	}
 	if by.Customer && row.Slug != "" {
 		v.Provider, v.Model = row.Author, row.Slug

@@ -129,6 +129,16 @@ func (m *members) usage(u *modelgate.Usage) {
 	m.close()
 }
 
+// wallet says what the sub-account's wallet paid, and at which markup; nothing
+// where no wallet did.
+func (m *members) wallet(begin *modelgate.CallBegin, end *modelgate.CallEnd) {
+	if begin.WalletMarkup != nil {
+		m.money("wallet_debit_usd", begin.Debit(end.Cost))
+		percent, _ := begin.WalletMarkup.MarshalJSON() // never fails
+		m.text("wallet_markup", string(percent))
+	}
+}
+
 func (m *members) tokens(u *modelgate.Usage) {
 	m.open("tokens")
 	m.integer("in", u.InputTokens())
@@ -166,6 +176,7 @@ func AppendUsage(dst []byte, row *modelgate.UsageRow, by Origin) []byte {
 	m.tokens(&end.Usage)
 	m.text("type", "usage")
 	m.integer("v", 1)
+	m.wallet(begin, end)
 	m.close()
 	return m.b
 }
@@ -196,6 +207,7 @@ func AppendFinal(dst []byte, f Final, by Origin) []byte {
 	m.tokens(&end.Usage)
 	m.text("type", "usage.final")
 	m.integer("v", 1)
+	m.wallet(begin, end)
 	m.close()
 	return m.b
 }

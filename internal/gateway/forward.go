@@ -80,7 +80,7 @@ func (g *Gateway) begin(c *call) error {
 	begin := modelgate.CallBegin{
 		ID: c.id, At: c.id.Time(), ClientID: c.caller.ClientID, KeyID: c.caller.KeyID, SubAccountID: c.caller.SubAccountID,
 		Provider: a.name, Model: a.model, Region: a.region(), Door: c.surface, Kind: c.kind(),
-		ViaSDK: viaSDK(c.r.UserAgent()), Attribution: c.attribution, Holds: c.reservation.Holds(), Rules: c.reservation.Rules(), Sent: c.estimateSent(),
+		ViaSDK: viaSDK(c.r.UserAgent()), Attribution: c.attribution, Holds: c.reservation.Holds(), Rules: c.reservation.Rules(), Sent: c.estimateSent(), WalletMarkup: c.caller.WalletMarkup,
 	}
 	if c.model != nil {
 		begin.Slug, begin.Author = c.model.Slug, c.model.Author()

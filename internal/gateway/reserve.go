@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"slices"
 
 	"modelgate"
 	"modelgate/internal/budget"
@@ -91,7 +92,8 @@ func (g *Gateway) amount(c *call) (modelgate.Nano, error) {
 	if why != "" {
 		g.Log.Info("call refused: nothing bounds its cost, and budgets are strict", "request_id", c.id.String(), "model", c.attempts[0].model, "cause", why)
 		refusal := modelgate.ErrBudget
-		if n := len(c.caller.Budgets); n == 1 && c.caller.Budgets[0].IsBalance() {
+		only := func(b modelgate.Budget) bool { return !b.IsBalance() }
+		if list := c.caller.Budgets; len(list) > 0 && !slices.ContainsFunc(list, only) {
 			if traits := c.traits(); !c.caller.RulesApply(&traits) {
 				refusal = modelgate.ErrBalance
 			}

@@ -55,6 +55,14 @@ func (a *API) quota(ctx context.Context, by actor, in quotaCall) (quotaView, err
 	}
 	for _, b := range bound {
 		switch {
+		case b.IsWallet():
+			w, err := a.Store.Wallet(ctx, by.walletOf(by.SubAccountID))
+			if err != nil {
+				return quotaView{}, err
+			}
+			credited := *b
+			credited.Limit = w.Limit()
+			out.Limits = append(out.Limits, quota.StateOf(by.StateOf(&credited, credited.Limit-w.Available, 0, at)))
 		case b.IsBalance():
 			balance, _, err := a.Store.Balance(ctx, by.ClientID, 1)
 			if err != nil {

@@ -58,7 +58,7 @@ func (s *Server) Run(ctx context.Context, ready func(addr net.Addr) error) error
 // takes the error of one that cannot go on.
 func (s *Server) startLoops(ctx context.Context, failed chan<- error) {
 	loops := []func(context.Context){
-		s.keys.Run, s.sessions.Run, s.limiter.Run, s.watchReload, s.alerter.Run, s.exporter.Run, s.pruner.Run, s.chains.Run, s.poller.Run,
+		s.keys.Run, s.sessions.Run, s.limiter.Run, s.watchReload, s.alerter.Run, s.exporter.Run, s.pruner.Run, s.expirer.Run, s.chains.Run, s.poller.Run,
 		s.budgets.Run,
 		(&worker.Compactor{Ledger: s.db, Log: s.log}).Run,
 		func(ctx context.Context) {

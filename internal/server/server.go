@@ -77,6 +77,7 @@ type Server struct {
 	poller     *jobs.Poller
 	exporter   *worker.Exporter
 	pruner     *worker.RetentionPruner
+	expirer    *worker.CreditExpirer
 	signing    *signing.Signing
 	chains     *worker.Sequencer
 	traces     *tracing.Exporter // nil where nothing is traced
@@ -170,6 +171,7 @@ func (s *Server) openBooks(ctx context.Context, cfg *config.Config) error {
 	}
 	s.alerter = s.newAlerter(cfg)
 	s.pruner = s.newPruner(cfg)
+	s.expirer = s.newExpirer()
 	if err := s.openEvidence(ctx, cfg); err != nil {
 		return errors.Join(err, s.spool.Close())
 	}

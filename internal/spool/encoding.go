@@ -40,6 +40,11 @@ func AppendBegin(dst []byte, b *modelgate.CallBegin) []byte {
 	for _, number := range b.Rules {
 		dst = binary.AppendVarint(dst, number)
 	}
+	wallet := uint64(0) // none
+	if b.WalletMarkup != nil {
+		wallet = uint64(*b.WalletMarkup) + 1
+	}
+	dst = binary.AppendUvarint(dst, wallet)
 	dst = binary.AppendVarint(dst, b.Sent.Input)
 	dst = binary.AppendVarint(dst, int64(b.Sent.Cost))
 	dst = appendText(dst, b.Sent.PriceLabel, maxLabel)
@@ -66,6 +71,10 @@ func (d *Decoder) Begin(id [16]byte, payload []byte) (modelgate.CallBegin, error
 	b.Holds = modelgate.Holds(r.uvarint())
 	for n := r.uvarint(); n > 0 && !r.failed; n-- {
 		b.Rules = append(b.Rules, r.varint())
+	}
+	if wallet := r.uvarint(); wallet > 0 {
+		markup := modelgate.Markup(wallet - 1)
+		b.WalletMarkup = &markup
 	}
 	b.Sent.Input, b.Sent.Cost = r.varint(), modelgate.Nano(r.varint())
 	b.Sent.PriceLabel = r.text()

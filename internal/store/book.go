@@ -9,6 +9,7 @@ import (
 	records "modelgate/internal/evidence"
 	"modelgate/internal/store/spend"
 	"modelgate/internal/store/stats"
+	"modelgate/internal/store/wallet"
 )
 
 // booked is what one transaction changes about the usage rows.
@@ -23,6 +24,20 @@ type booked struct {
 	unfollowed []*modelgate.UsageRow
 	// finals are rows that were provisional until now.
 	finals []final
+	// debits are what is taken off wallets.
+	debits wallet.Debits
+}
+
+// debit charges a call to the wallet that pays for it, if any.
+func (b *booked) debit(charged *spend.Charges, r *modelgate.UsageRow, settled, held, leased modelgate.Nano) error {
+	if r.WalletMarkup == nil {
+		return nil
+	}
+	if b.debits == nil {
+		b.debits = make(wallet.Debits)
+	}
+	b.debits[wallet.ID{ClientID: r.ClientID, SubAccountID: r.SubAccountID}] += settled
+	return charged.AddWallet(r, spend.Amount{Settled: settled, Held: held, Leased: leased})
 }
 
 // final is the row of a job that has come to its end.
@@ -67,16 +82,28 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 		if err := charged.Add(r, a); err != nil {
 			return err
 		}
+		if err := b.debit(charged, r, r.Debit(r.Cost), -r.Debit(r.Cost), r.Debit(a.Leased)); err != nil {
+			return err
+		}
 		counted.Add(r)
 	}
 	for _, r := range b.unfollowed {
 		if err := charged.Add(r, spend.Amount{Held: -r.Job.Reserve, Leased: r.Job.Reserve}); err != nil {
 			return err
 		}
+		kept := r.Debit(r.Cost+r.Job.Reserve) - r.Debit(r.Cost)
+		if err := b.debit(charged, r, 0, -kept, kept); err != nil {
+			return err
+		}
 	}
 	for i := range b.finals {
 		f := &b.finals[i]
 		if err := charged.Add(f.row, spend.Amount{Settled: f.change, Held: -f.reserve}); err != nil {
+			return err
+		}
+		before := f.row.Cost - f.change
+		debited := f.row.Debit(before)
+		if err := b.debit(charged, f.row, f.row.Debit(f.row.Cost)-debited, debited-f.row.Debit(before+f.reserve), 0); err != nil {
 			return err
 		}
 		counted.AddChange(f.row, f.tokens, f.change)
@@ -89,6 +116,9 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 		return err
 	}
 	if err := db.Settle(ctx, tx, b.instance, charged, above); err != nil {
+		return err
+	}
+	if err := db.Debited(ctx, tx, b.debits); err != nil {
 		return err
 	}
 	billed := slices.Clone(b.rows)

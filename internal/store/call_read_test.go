@@ -194,7 +194,7 @@ func TestReportIsBounded(t *testing.T) {
 	client := createClient(t, db, 1)
 	_, err := db.handle.Write.ExecContext(t.Context(), `WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= $2)
 INSERT INTO usage_row (`+usageColumns+`)
-SELECT 'r' || i, $1, 'k', '', 'p', 'm', '', '', 'llm', '', '/d', 0, '{}', 200, 'ok', '{}', 0, 1, '', 1, 1, i FROM n`, string(client), MostCallsRead)
+SELECT 'r' || i, $1, 'k', '', 'p', 'm', '', '', 'llm', '', '/d', 0, '{}', 200, 'ok', '{}', 0, 1, NULL, '', 1, 1, i, NULL, 0 FROM n`, string(client), MostCallsRead)
 	must(t, err)
 	n := 0
 	count := func(*report.Call) { n++ }

@@ -47,6 +47,11 @@ WHERE client_id = $1 AND created_at = $2 AND id = $3
 RETURNING ` + usageColumns + `
 -- sqlFinishUsage`
 
+const sqlFinishDebit = `UPDATE usage_row
+SET wallet_debit = $4
+WHERE client_id = $1 AND created_at = $2 AND id = $3
+-- sqlFinishDebit`
+
 // sqlUnfollowed is a row whose job is not followed.
 const sqlUnfollowed = `UPDATE usage_row
 SET parse_status = 'partial'
@@ -200,6 +205,11 @@ func (db *DB) finishJob(ctx context.Context, tx *sql.Tx, f *modelgate.JobFinal) 
 	}
 	if err != nil {
 		return false, nil, err
+	}
+	if row.WalletMarkup != nil {
+		if _, err := tx.ExecContext(ctx, sqlFinishDebit, append(where[:3:3], int64(row.Debit(f.Cost)))...); err != nil {
+			return false, nil, err
+		}
 	}
 	row.Holds, row.Rules = j.Holds, j.Rules
 	return true, &final{&row, f.Cost - j.Provisional, f.Usage.TotalTokens() - j.Usage.TotalTokens(), j.Reserve}, nil

@@ -54,6 +54,16 @@ SET pruned_before = CASE WHEN pruned_before < $2 THEN $2 ELSE pruned_before END,
 WHERE client_id = $1
 -- sqlPruneHead`
 
+// sqlPruneDebits keeps what rows had debited wallets.
+const sqlPruneDebits = `INSERT INTO pruned_debit (client_id, sub_account_id, amount)
+SELECT client_id, sub_account_id, CAST(SUM(wallet_debit) AS BIGINT)
+FROM usage_row
+WHERE client_id = $1 AND (created_at, id) < ($2, $3) AND wallet_debit > 0
+GROUP BY client_id, sub_account_id
+ON CONFLICT (client_id, sub_account_id) DO UPDATE
+SET amount = pruned_debit.amount + excluded.amount
+-- sqlPruneDebits`
+
 const sqlOldestRollup = `SELECT start
 FROM rollup
 WHERE client_id = $1 AND start + 0 < $2
@@ -78,9 +88,12 @@ type pruned struct {
 }
 
 // forget deletes the events and jobs of rows that are about to be deleted, and
-// adds their cost to the client's head.
+// adds their cost to the client's head and their debits to those of pruned rows.
 func (db *DB) forget(ctx context.Context, tx *sql.Tx, p *pruned) error {
 	if err := forgetEvents(ctx, tx, p); err != nil {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, sqlPruneDebits, string(p.client), p.at, p.id); err != nil {
 		return err
 	}
 	if _, err := tx.ExecContext(ctx, sqlPruneJobs, string(p.client), p.at, p.id); err != nil {

@@ -22,6 +22,7 @@ import (
 	"modelgate/internal/store/spend"
 	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/stats"
+	"modelgate/internal/store/wallet"
 )
 
 // queries finds every constant that is a query, of this package and those below
@@ -91,7 +92,7 @@ func TestEveryQueryPrepares(t *testing.T) {
 	each(t, func(t *testing.T, db *DB) {
 		texts := map[string]string{"usageInsert": usageInsert(sqldb.MaxRows), "headInsert": headInsert(sqldb.MaxRows)}
 		texts["usageFiltered"], texts["usageFiltered, shown"] = usageFiltered(false, 2, 3), usageFiltered(true, 2, 3)
-		for _, statements := range []func(int) map[string]string{access.Statements, billing.Statements, evidence.Statements, spend.Statements, stats.Statements} {
+		for _, statements := range []func(int) map[string]string{access.Statements, billing.Statements, evidence.Statements, spend.Statements, stats.Statements, wallet.Statements} {
 			maps.Copy(texts, statements(sqldb.MaxRows))
 		}
 		for name, query := range all {

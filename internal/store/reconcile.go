@@ -14,6 +14,7 @@ import (
 	"modelgate/internal/store/spend"
 	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/stats"
+	"modelgate/internal/store/wallet"
 )
 
 const sqlBookedClients = `SELECT client_id FROM usage_row
@@ -25,6 +26,8 @@ UNION
 SELECT client_id FROM processor_event
 UNION
 SELECT client_id FROM checkout_order
+UNION
+SELECT client_id FROM wallet
 UNION
 SELECT client_id FROM evidence_head
 ORDER BY client_id
@@ -116,8 +119,11 @@ func (db *DB) reconcileClient(ctx context.Context, tx *sql.Tx, client modelgate.
 	if err != nil {
 		return nil, err
 	}
-	books := spend.Books{ClientID: client, Days: days, Lineages: above, PrunedCost: h.prunedCost, PrunedBefore: h.prunedBefore}
-	var out []Difference
+	wallets, out, err := wallet.CheckWallets(ctx, tx, client)
+	if err != nil {
+		return nil, err
+	}
+	books := spend.Books{ClientID: client, Days: days, Lineages: above, PrunedCost: h.prunedCost, PrunedBefore: h.prunedBefore, Wallets: wallets}
 	for _, check := range [...]func() ([]Difference, error){
 		func() ([]Difference, error) { return ownership(ctx, tx, client, days) },
 		func() ([]Difference, error) { return books.Check(ctx, tx, db.now()) },

@@ -1,7 +1,7 @@
 // Package store keeps what the gateway must not forget, in SQLite or
 // PostgreSQL. It is the only package that knows SQL, with those below it, whose
 // methods are DB's too: access (who may call), spend (counters, budgets and
-// balances), evidence and billing.
+// balances), evidence, billing and wallet.
 //
 // Both engines run the same query texts; what differs between them is listed
 // in engine.go. A public method is one transaction. Every method on a
@@ -30,6 +30,7 @@ import (
 	"modelgate/internal/store/spend"
 	"modelgate/internal/store/sqldb"
 	"modelgate/internal/store/sqlite"
+	"modelgate/internal/store/wallet"
 	"modelgate/internal/yield"
 )
 
@@ -82,6 +83,7 @@ type (
 	spendStore    = spend.Store
 	evidenceStore = evidence.Store
 	billingStore  = billing.Store
+	walletStore   = wallet.Store
 )
 
 // Cursor is a place in a list; Difference is one of reconcile's.
@@ -102,6 +104,7 @@ type DB struct {
 	*spendStore
 	*evidenceStore
 	*billingStore
+	*walletStore
 	feed     *usageFeed     // nil on PostgreSQL
 	yielder  *yield.Yielder // Options.Yielder
 	progress func(part string, done, total int64)
@@ -157,6 +160,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db.spendStore = spend.NewStore(h, db.RecordAudit)
 	db.accessStore = access.NewStore(h, db.RecordAudit, db.SwitchBilling, db.RulesOf)
 	db.billingStore = billing.NewStore(h, db.RecordAudit)
+	db.walletStore = wallet.NewStore(h, db.RecordAudit)
 	if err := db.migrate(ctx, o.Mode); err != nil {
 		return nil, errors.Join(o.fault("migrate database", err), db.Close())
 	}

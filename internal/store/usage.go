@@ -15,9 +15,9 @@ import (
 // usageColumns are in the order of usageValues and scanUsage.
 const usageColumns = `id, client_id, key_id, sub_account_id, provider, model, slug, author, kind, region, door,
   via_sdk, attribution, status_code, parse_status, quantities, total_tokens, cost, stated_cost, price_label,
-  latency_ms, first_byte_ms, created_at`
+  latency_ms, first_byte_ms, created_at, wallet_markup, wallet_debit`
 
-const usageColumnCount = 23
+const usageColumnCount = 25
 
 // The usage queries walk the primary key, which begins with the client and
 // the time, or usage_row_sub_account; IS TRUE keeps SQLite from
@@ -122,11 +122,11 @@ func (l *UsageList) matches(r *modelgate.UsageRow) bool {
 func scanUsage(s sqldb.Scanner) (modelgate.UsageRow, error) {
 	var r modelgate.UsageRow
 	var id string
-	var total int64 // a column for queries; the row's own sum is Usage.TotalTokens
+	var total, debit int64 // columns for queries; the row's own are Usage.TotalTokens and Debit
 	b, e := &r.CallBegin, &r.CallEnd
 	err := s.Scan(&id, &b.ClientID, &b.KeyID, &b.SubAccountID, &b.Provider, &b.Model, &b.Slug, &b.Author, &b.Kind,
 		&b.Region, &b.Door, &b.ViaSDK, sqldb.Document{Into: &b.Attribution}, &e.StatusCode, &e.ParseStatus, sqldb.Document{Into: &e.Usage},
-		&total, &e.Cost, &e.StatedCost, &e.PriceLabel, &e.LatencyMS, &e.FirstByteMS, sqldb.Moment{Into: &b.At})
+		&total, &e.Cost, &e.StatedCost, &e.PriceLabel, &e.LatencyMS, &e.FirstByteMS, sqldb.Moment{Into: &b.At}, &b.WalletMarkup, &debit)
 	if err != nil {
 		return r, err
 	}
@@ -164,7 +164,7 @@ func usageValues(dst []any, r *modelgate.UsageRow) ([]any, error) {
 	return append(dst, b.ID.String(), sqldb.Clean(string(b.ClientID)), sqldb.Clean(string(b.KeyID)), sqldb.Clean(string(b.SubAccountID)),
 		sqldb.Clean(b.Provider), sqldb.Clean(b.Model), sqldb.Clean(b.Slug), sqldb.Clean(b.Author), sqldb.Clean(string(b.Kind)), sqldb.Clean(b.Region),
 		sqldb.Clean(b.Door), b.ViaSDK, texts[:end], e.StatusCode, sqldb.Clean(string(e.ParseStatus)), texts[end:],
-		e.Usage.TotalTokens(), int64(e.Cost), statedCost(e), sqldb.Clean(e.PriceLabel), e.LatencyMS, e.FirstByteMS, sqldb.Micros(b.At)), nil
+		e.Usage.TotalTokens(), int64(e.Cost), statedCost(e), sqldb.Clean(e.PriceLabel), e.LatencyMS, e.FirstByteMS, sqldb.Micros(b.At), walletMarkup(b), int64(b.Debit(e.Cost))), nil
 }
 
 // statedCost is a column of a row.
@@ -173,6 +173,14 @@ func statedCost(e *modelgate.CallEnd) any {
 		return nil
 	}
 	return int64(*e.StatedCost)
+}
+
+// walletMarkup is the column of that name, nil for NULL.
+func walletMarkup(b *modelgate.CallBegin) any {
+	if b.WalletMarkup == nil {
+		return nil
+	}
+	return int64(*b.WalletMarkup)
 }
 
 // insertUsage writes rows in statements of at most rowsPerInsert, in one order
@@ -214,7 +222,7 @@ func (db *DB) insertUsage(ctx context.Context, tx *sql.Tx, rows []modelgate.Usag
 }
 
 const sqlInsertUsage = `INSERT INTO usage_row (` + usageColumns + `)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25)
 ON CONFLICT (client_id, created_at, id) DO NOTHING
 -- sqlInsertUsage`
 

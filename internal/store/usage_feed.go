@@ -38,12 +38,12 @@ type feedGroup []*modelgate.UsageRow
 // The columns of the two tables, as Column numbers them. The group's number is
 // the last of feed_row, and hidden.
 const (
-	feedRowColumns = 10
+	feedRowColumns = 12
 
 	feedGroupTable = `CREATE TABLE feed_group (client_id, sub_account_id, provider, model, slug, author, kind, region, door, via_sdk,
   status_code, parse_status, price_label)`
 	feedRowTable = `CREATE TABLE feed_row (id, key_id, attribution, quantities, total_tokens, cost, stated_cost, latency_ms, first_byte_ms, created_at,
-  group_number HIDDEN)`
+  wallet_markup, wallet_debit, group_number HIDDEN)`
 )
 
 const feedModule = "modelgate_feed"
@@ -59,7 +59,7 @@ const sqlSQLiteFeedRows = `CREATE VIRTUAL TABLE IF NOT EXISTS temp.feed_row USIN
 // the transaction if it fails.
 const sqlSQLiteFeed = `INSERT OR FAIL INTO usage_row (` + usageColumns + `)
 SELECT id, $2, key_id, $3, $4, $5, $6, $7, $8, $9, $10, $11, attribution, $12, $13, quantities, total_tokens, cost, stated_cost, $14,
-  latency_ms, first_byte_ms, created_at
+  latency_ms, first_byte_ms, created_at, wallet_markup, wallet_debit
 FROM temp.feed_row
 WHERE group_number = $1
 ON CONFLICT (client_id, created_at, id) DO NOTHING
@@ -70,7 +70,7 @@ ON CONFLICT (client_id, created_at, id) DO NOTHING
 const sqlSQLiteFeedSmall = `INSERT OR FAIL INTO usage_row (` + usageColumns + `)
 SELECT r.id, g.client_id, r.key_id, g.sub_account_id, g.provider, g.model, g.slug, g.author, g.kind, g.region, g.door,
   g.via_sdk, r.attribution, g.status_code, g.parse_status, r.quantities, r.total_tokens, r.cost, r.stated_cost, g.price_label, r.latency_ms,
-  r.first_byte_ms, r.created_at
+  r.first_byte_ms, r.created_at, r.wallet_markup, r.wallet_debit
 FROM (
   SELECT rowid AS number, client_id, sub_account_id, provider, model, slug, author, kind, region, door, via_sdk,
     status_code, parse_status, price_label
@@ -351,6 +351,10 @@ func (c *feedRows) Column(i int) (vtab.Value, error) {
 		return r.FirstByteMS, nil
 	case 9:
 		return sqldb.Micros(r.At), nil
+	case 10:
+		return walletMarkup(&r.CallBegin), nil
+	case 11:
+		return int64(r.Debit(r.Cost)), nil
 	}
 	return nil, nil
 }

@@ -83,7 +83,9 @@ func (a *Alerter) deliver(ctx context.Context) error {
 // noted already, and nobody else would tell of it.
 func (a *Alerter) deliverBatch(ctx context.Context, due []spend.Alert) error {
 	for _, alert := range due {
-		if alert.Tries == 1 {
+		if kind := alert.Wallet(); kind != "" && alert.Tries == 1 {
+			a.Log.Info("wallet", "alert", kind, "client_id", alert.ClientID, "sub_account_id", alert.ID, "amount_usd", alert.Limit.String(), "balance_usd", alert.Spend.String())
+		} else if alert.Tries == 1 {
 			a.Count(alert.Percent)
 			a.Log.Warn("budget used up", "percent", alert.Percent, "client_id", alert.ClientID, "scope", alert.Level, "id", alert.ID,
 				"period", alert.Period, "period_start", alert.Start.Format(time.DateOnly), "limit_usd", alert.Limit.String(), "spend_usd", alert.Spend.String(), "match", alert.Match)

@@ -23,7 +23,17 @@ import (
 type alertBody struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
-	Data      alertData `json:"data"`
+	Data      any       `json:"data"` // alertData or walletData
+}
+
+// walletData is about a wallet, in billed dollars.
+type walletData struct {
+	ClientID     modelgate.ClientID `json:"client_id"`
+	SubAccountID string             `json:"sub_account_id"`
+	Balance      modelgate.Nano     `json:"balance_usd"`
+	// Amount is the bound that the balance has fallen below, what was credited, or
+	// what a chargeback took.
+	Amount modelgate.Nano `json:"amount_usd"`
 }
 
 type alertData struct {
@@ -63,7 +73,11 @@ func (w *webhook) send(ctx context.Context, alert *spend.Alert) error {
 	if alert.Level == modelgate.LevelClient {
 		data.ID = "" // left out for the scope client
 	}
-	body, err := json.Marshal(alertBody{"budget.alert", alert.At, data})
+	told := alertBody{"budget.alert", alert.At, data}
+	if kind := alert.Wallet(); kind != "" {
+		told.Type, told.Data = string(kind), walletData{alert.ClientID, alert.ID, alert.Spend, alert.Limit}
+	}
+	body, err := json.Marshal(told)
 	if err != nil {
 		return err
 	}
@@ -97,6 +111,9 @@ func (w *webhook) send(ctx context.Context, alert *spend.Alert) error {
 // alertID is the same for every try.
 func alertID(a *spend.Alert) string {
 	name := fmt.Appendf(nil, "%s/%s/%s/%s/%d/%d", a.ClientID, a.Level, a.ID, a.Period, a.Start.Unix(), a.Percent)
+	if kind := a.Wallet(); kind != "" {
+		name = fmt.Appendf(name, "/%d/%s", a.Start.UnixMicro(), kind)
+	}
 	if a.Rule != 0 {
 		name = fmt.Appendf(name, "/%d/%s", a.Rule, a.Value)
 	}

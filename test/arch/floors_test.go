@@ -57,6 +57,7 @@ var floor = map[string]int{
 	"internal/store/spend":    1,
 	"internal/store/sqlite":   1,
 	"internal/store/stats":    1,
+	"internal/store/wallet":   1,
 
 	"internal/config":      2,
 	"internal/store":       2,

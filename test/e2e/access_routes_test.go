@@ -33,7 +33,7 @@ func managementRoutes() []accessRoute {
 		return func(b *block, _ *caller, w whose) (string, string) { return target + b.spoof(w), "" }
 	}
 	always := func(_ *caller, _ whose) outcome { return outcome{status: http.StatusOK} }
-	return []accessRoute{
+	return append(walletRoutes(), []accessRoute{
 		{pattern: "GET /gw/me", request: anything("GET /gw/me"), expect: always},
 		{pattern: "GET /gw/models", request: anything("GET /gw/models"), expect: always},
 		{pattern: "GET /gw/prices", request: func(b *block, _ *caller, w whose) (string, string) { return "GET /gw/prices" + b.claim(w), "" }, expect: always},
@@ -294,7 +294,7 @@ func managementRoutes() []accessRoute {
 		{pattern: "GET /gw/usage", scope: statsScope, request: func(b *block, _ *caller, w whose) (string, string) {
 			return "GET /gw/usage?id=" + b.id[w].row, ""
 		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
-	}
+	}...)
 }
 
 // doorBodies is a request of each door, with a model that serves it.

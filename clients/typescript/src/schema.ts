@@ -380,6 +380,117 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/gw/wallets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The wallets of the organization's sub-accounts
+         * @description A wallet is what an end customer has prepaid, in billed dollars.
+         */
+        get: operations["wallets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/gw/wallets/{sub_account_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The wallet of a sub-account
+         * @description 404 where there is none.
+         */
+        get: operations["walletOf"];
+        /**
+         * Enable, disable or change a wallet
+         * @description The body replaces what was set before, except that `blocked` stays as it is where it is left out. While a wallet is enabled, calls of the
+         *     sub-account are debited at the billed price, with the markup of their admission, and are not exported to the payment processor. With
+         *     `enforcement.balance` they are answered 402 `insufficient_balance` once balance and credit line are used up. Disabling keeps the balance.
+         */
+        put: operations["putWallet"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/gw/wallets/{sub_account_id}/entries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The entries of a wallet
+         * @description Newest first, with one line for the usage of each UTC day.
+         */
+        get: operations["walletEntriesOf"];
+        put?: never;
+        /**
+         * Credit a wallet, or take something off it
+         * @description The same `external_id` with the same content is answered with the entry that it made before; with other content it is 409. Credits are
+         *     used in this order: what expires first, grants before what was paid for, the oldest. A balance below 0 is filled up first.
+         */
+        post: operations["addWalletEntry"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/gw/wallet": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The wallet of the key's own sub-account
+         * @description For keys bound to a sub-account; others are 403.
+         */
+        get: operations["wallet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/gw/wallet/entries": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The entries of the own wallet
+         * @description For keys bound to a sub-account; others are 403.
+         */
+        get: operations["walletEntries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/gw/processor/config": {
         parameters: {
             query?: never;
@@ -1247,7 +1358,7 @@ export interface components {
              * @description `token` is the cap of a browser token.
              * @enum {string}
              */
-            kind: "budget" | "balance" | "rate" | "token";
+            kind: "budget" | "balance" | "wallet" | "rate" | "token";
             /** @enum {string} */
             scope: "client" | "sub_account" | "key" | "token";
             /**
@@ -1328,7 +1439,7 @@ export interface components {
              * @description `token` is the cap of a browser token.
              * @enum {string}
              */
-            kind: "budget" | "balance" | "rate" | "token";
+            kind: "budget" | "balance" | "wallet" | "rate" | "token";
             /** @enum {string} */
             scope: "client" | "sub_account" | "key" | "token";
             /**
@@ -1936,6 +2047,152 @@ export interface components {
             oldest_pending_age_seconds: number;
             events: components["schemas"]["ExportEvent"][];
         };
+        WalletCheckout: {
+            /** @description Whether the customer may pay in at the organization's processor. */
+            enabled: boolean;
+            /**
+             * Format: usd
+             * @description The least of one payment, 5 where nothing is set.
+             */
+            min_usd: number;
+            /**
+             * Format: usd
+             * @description The most of one payment, 500 where nothing is set.
+             */
+            max_usd: number;
+        };
+        Grant: {
+            /** Format: uuid */
+            id: string;
+            kind: components["schemas"]["WalletEntryKind"];
+            /** Format: usd */
+            amount_usd: number;
+            /** Format: usd */
+            remaining_usd: number;
+            /** Format: date-time */
+            expires_at: string | null;
+            /** Format: date-time */
+            created_at: string;
+        };
+        Wallet: {
+            /** Format: uuid */
+            sub_account_id: string;
+            enabled: boolean;
+            /**
+             * Format: usd
+             * @description What was credited and is not used, in billed dollars; below 0 after a call that crossed the limit, a refund or a chargeback.
+             */
+            balance_usd: number;
+            /**
+             * Format: usd
+             * @description Reserved by open calls and instances.
+             */
+            held_usd: number;
+            /**
+             * Format: usd
+             * @description Balance and credit line less what is held.
+             */
+            available_usd: number;
+            /** Format: usd */
+            credit_line_usd: number;
+            /**
+             * Format: usd
+             * @description Below it there is an alert.
+             */
+            low_balance_usd: number | null;
+            /** @description All calls are refused until the organization lifts it. */
+            blocked: boolean;
+            /**
+             * @description Absent for a key bound to a sub-account.
+             * @enum {string}
+             */
+            on_chargeback?: "block" | "debit";
+            checkout: components["schemas"]["WalletCheckout"];
+            /** @description The credits of which something remains, in the order of use. */
+            grants: components["schemas"]["Grant"][];
+        };
+        NewWallet: {
+            enabled: boolean;
+            /**
+             * Format: usd
+             * @description How far the balance may fall below 0.
+             * @default 0
+             */
+            credit_line_usd?: number;
+            /**
+             * Format: usd
+             * @description Below it there is an alert; null or absent: none.
+             */
+            low_balance_usd?: number | null;
+            /**
+             * @description Absent: block, which refuses all calls after a chargeback.
+             * @enum {string|null}
+             */
+            on_chargeback?: "block" | "debit" | null;
+            /** @description Absent: unchanged. */
+            blocked?: boolean | null;
+            /** @description Absent: not offered. */
+            checkout?: {
+                enabled?: boolean;
+                /** Format: usd */
+                min_usd?: number | null;
+                /** Format: usd */
+                max_usd?: number | null;
+            } | null;
+        };
+        /** @enum {string} */
+        WalletEntryKind: "purchase" | "grant" | "adjustment" | "refund" | "refund_reversed" | "chargeback" | "chargeback_reversed" | "expiry" | "usage";
+        /** @description An entry never changes. One of the kind usage has kind, day and amount_usd only: what calls that were booked on that UTC day took off. */
+        WalletEntry: {
+            /** Format: uuid */
+            id?: string;
+            /** Format: date-time */
+            at?: string;
+            kind: components["schemas"]["WalletEntryKind"];
+            /**
+             * Format: date
+             * @description Of usage.
+             */
+            day?: string;
+            /**
+             * Format: usd
+             * @description Below 0 for what is taken off.
+             */
+            amount_usd: number;
+            /**
+             * Format: date-time
+             * @description Of a grant that expires.
+             */
+            expires_at?: string;
+            note?: string;
+            /** @description Of an entry that the organization has made. */
+            external_id?: string;
+            /**
+             * Format: uuid
+             * @description Of a payment, and of what took it back.
+             */
+            order_id?: string;
+            /** @enum {string} */
+            by?: "reseller" | "customer" | "processor" | "system";
+        };
+        NewWalletEntry: {
+            /** @enum {string} */
+            kind: "purchase" | "grant" | "adjustment";
+            /**
+             * Format: usd
+             * @description More than 0; of an adjustment either sign.
+             */
+            amount_usd: number;
+            /**
+             * Format: date-time
+             * @description Of a grant only: in the future, at most 10 years ahead.
+             */
+            expires_at?: string | null;
+            /** @description The customer sees it. */
+            note?: string | null;
+            /** @description Names the entry: sent again, it is not entered twice. */
+            external_id: string;
+        };
         NewCheckout: {
             /**
              * Format: usd
@@ -2015,6 +2272,11 @@ export interface components {
              * @description The cost; for a key bound to a sub-account the price billed.
              */
             cost_usd: number;
+            /**
+             * Format: usd
+             * @description What a wallet has paid, at the markup of the call's admission; absent where none did.
+             */
+            debited_usd?: number;
             total_tokens: number;
             tokens: components["schemas"]["TokenKinds"];
             status_code: number;
@@ -2064,6 +2326,11 @@ export interface components {
              * @description The cost; for a key bound to a sub-account the price billed.
              */
             cost_usd: number;
+            /**
+             * Format: usd
+             * @description What a wallet has paid, at the markup of the call's admission; absent where none did.
+             */
+            debited_usd?: number;
             total_tokens: number;
             tokens: components["schemas"]["TokenKinds"];
             status_code: number;
@@ -3005,6 +3272,179 @@ export interface operations {
         requestBody?: never;
         responses: {
             204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    wallets: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The wallets of the organization's sub-accounts. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Wallet"][];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    walletOf: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sub_account_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The wallet of a sub-account. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Wallet"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    putWallet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sub_account_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWallet"];
+            };
+        };
+        responses: {
+            204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    walletEntriesOf: {
+        parameters: {
+            query?: {
+                /** @description Entries a page. */
+                limit?: number;
+                /** @description Where the list goes on, taken from the page before. Keep the other parameters as they were. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path: {
+                sub_account_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The entries of a wallet. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    "X-Next-Cursor": components["headers"]["NextCursor"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WalletEntry"][];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    addWalletEntry: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                sub_account_id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWalletEntry"];
+            };
+        };
+        responses: {
+            /** @description The entry. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WalletEntry"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    wallet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The wallet of the key's own sub-account. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Wallet"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    walletEntries: {
+        parameters: {
+            query?: {
+                /** @description Entries a page. */
+                limit?: number;
+                /** @description Where the list goes on, taken from the page before. Keep the other parameters as they were. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The entries of the own wallet. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    "X-Next-Cursor": components["headers"]["NextCursor"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WalletEntry"][];
+                };
+            };
             default: components["responses"]["Error"];
         };
     };

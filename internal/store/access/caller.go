@@ -97,14 +97,19 @@ type ignored struct{}
 // Scan implements sql.Scanner.
 func (ignored) Scan(any) error { return nil }
 
-// applicable sorts a caller's budgets. A manual-billing client's balance is
-// among them, also before its first credit; another's is not.
+// applicable sorts a caller's budgets, and notes that a wallet pays where one is
+// among them. A manual-billing client's balance is, also before its first credit;
+// another's is not.
 func applicable(c *modelgate.Caller, found []modelgate.Budget) []modelgate.Budget {
 	var budgets []modelgate.Budget
 	balance := modelgate.Budget{Level: modelgate.LevelClient, ID: string(c.ClientID), Period: modelgate.Total}
 	for _, b := range found {
 		switch {
 		case b.Level == "":
+		case b.IsWallet():
+			markup := c.Markup
+			c.WalletMarkup = &markup
+			budgets = append(budgets, b)
 		case b.IsBalance():
 			balance = b
 		default:

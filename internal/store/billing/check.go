@@ -39,7 +39,7 @@ FROM processor_mapping m
 JOIN processor_config c ON c.client_id = m.client_id AND c.enabled
 JOIN usage_row r ON r.client_id = m.client_id AND r.sub_account_id = m.sub_account_id
 LEFT JOIN processor_event e ON e.client_id = r.client_id AND e.created_at = r.created_at AND e.usage_id = r.id
-WHERE m.client_id = $1 AND e.usage_id IS NULL AND r.cost > 0 AND r.parse_status <> 'provisional'
+WHERE m.client_id = $1 AND e.usage_id IS NULL AND r.cost > 0 AND r.wallet_markup IS NULL AND r.parse_status <> 'provisional'
   AND r.created_at > m.created_at + $2 AND r.created_at > c.enabled_at + $2
 GROUP BY m.sub_account_id
 ORDER BY m.sub_account_id

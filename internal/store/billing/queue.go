@@ -80,7 +80,8 @@ type terms struct {
 }
 
 // QueueEvents queues a billing event for each final row of a mapped
-// sub-account while its organization's export is enabled. Customer and markup
+// sub-account while its organization's export is enabled, unless a wallet has
+// paid for it. Customer and markup
 // are those of this moment. A row that costs nothing has no event, and what is
 // less than a micro-USD goes with the sub-account's next one.
 func (s *Store) QueueEvents(ctx context.Context, tx *sql.Tx, rows []*modelgate.UsageRow) error {
@@ -146,11 +147,12 @@ func (s *Store) saveCarries(ctx context.Context, tx *sql.Tx, keys []billed, carr
 	}})
 }
 
-// billable are the rows that are final from now on and cost something.
+// billable are the rows that are final from now on, cost something and are not
+// paid for by a wallet.
 func billable(rows []*modelgate.UsageRow) map[billed][]*modelgate.UsageRow {
 	found := make(map[billed][]*modelgate.UsageRow)
 	for _, r := range rows {
-		if r.SubAccountID != "" && r.Cost > 0 && r.ParseStatus != modelgate.ParseProvisional {
+		if r.SubAccountID != "" && r.Cost > 0 && r.WalletMarkup == nil && r.ParseStatus != modelgate.ParseProvisional {
 			k := billed{sqldb.Clean(string(r.ClientID)), sqldb.Clean(string(r.SubAccountID))}
 			found[k] = append(found[k], r)
 		}

@@ -22,9 +22,9 @@ const (
 	Organization Audience = "organization"
 )
 
-// Alert says that a part of a budget is used up. There is one for each
-// audience, budget, period, value and part, whatever restarts and however many
-// instances run.
+// Alert says that a part of a budget is used up, or tells about a wallet. There
+// is one for each audience, budget, period, value and part, whatever restarts and
+// however many instances run.
 type Alert struct {
 	Audience Audience
 	ClientID modelgate.ClientID
@@ -40,6 +40,16 @@ type Alert struct {
 	Spend    modelgate.Nano // settled when it was noticed
 	At       time.Time
 	Tries    int // how often it was claimed
+}
+
+// Wallet is what an alert tells about a wallet, "" for one about a budget. Of a
+// wallet Limit is the amount that the alert is about: the bound that the balance
+// has passed or what was credited or taken. Spend is the balance.
+func (a *Alert) Wallet() modelgate.WalletAlert {
+	if a.Period != modelgate.Total {
+		return ""
+	}
+	return modelgate.WalletAlert(a.Value)
 }
 
 // alertColumns are in the order of scanAlert.

@@ -24,13 +24,15 @@ WHERE client_id = $1
 // sqlCredits is the sum of the balance entries, and what it is kept as.
 const sqlCredits = `SELECT
   (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM balance_entry WHERE client_id = $1),
-  (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM budget WHERE client_id = $1 AND period = 'total')
+  (SELECT CAST(COALESCE(SUM(amount), 0) AS BIGINT) FROM budget WHERE client_id = $1 AND scope = 'client' AND period = 'total')
 -- sqlCredits`
 
 // sqlReserves is what the pending jobs hold.
-const sqlReserves = `SELECT sub_account_id, key_id, created_at, holds, reserve, rules, slug, provider, model, attribution
-FROM async_job
-WHERE client_id = $1 AND status = 'pending' AND reserve > 0
+const sqlReserves = `SELECT j.sub_account_id, j.key_id, j.created_at, j.holds, j.reserve, j.rules, j.slug, j.provider, j.model, j.attribution,
+  j.provisional_cost, COALESCE(u.wallet_markup, -1)
+FROM async_job j
+LEFT JOIN usage_row u ON u.client_id = j.client_id AND u.created_at = j.created_at AND u.id = j.id
+WHERE j.client_id = $1 AND j.status = 'pending' AND j.reserve > 0
 -- sqlReserves`
 
 // sqlTokensSince are the browser tokens from after an instant.
@@ -68,6 +70,8 @@ type Books struct {
 	// PrunedBefore, in µs.
 	PrunedCost   modelgate.Nano
 	PrunedBefore int64
+	// Wallets are what each wallet was debited, and what was taken off it.
+	Wallets map[modelgate.SubAccountID]modelgate.Nano
 }
 
 // Check finds the counters that are not the sums of the rows (of rules those of
@@ -118,6 +122,9 @@ func (b *Books) settled() (amounts, error) {
 		if err := want.add(c, Amount{Settled: d.Cost}, b.Lineages[d.KeyID]); err != nil {
 			return nil, err
 		}
+	}
+	for sub, n := range b.Wallets {
+		want[counter{walletCounter(b.ClientID, sub)}] = Amount{Settled: n}
 	}
 	return want, nil
 }
@@ -183,11 +190,19 @@ func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, in
 	return sqldb.Each(ctx, tx, func(s sqldb.Scanner) error {
 		row := modelgate.UsageRow{CallBegin: modelgate.CallBegin{ClientID: client}}
 		var holds, reserve int64
+		var provisional modelgate.Nano
+		var wallet modelgate.Markup
 		if err := s.Scan(&row.SubAccountID, &row.KeyID, sqldb.Moment{Into: &row.At}, &holds, &reserve, sqldb.Document{Into: &row.Rules},
-			&row.Slug, &row.CallBegin.Provider, &row.CallBegin.Model, sqldb.Document{Into: &row.Attribution}); err != nil {
+			&row.Slug, &row.CallBegin.Provider, &row.CallBegin.Model, sqldb.Document{Into: &row.Attribution}, &provisional, &wallet); err != nil {
 			return err
 		}
 		row.Holds = modelgate.Holds(holds)
+		if wallet >= 0 && row.Holds.Has(modelgate.LevelSubAccount, modelgate.Total) {
+			held := wallet.Debit(provisional+modelgate.Nano(reserve)) - wallet.Debit(provisional)
+			if err := into.plus(walletCounter(row.ClientID, row.SubAccountID), Amount{Held: held}, true); err != nil {
+				return err
+			}
+		}
 		n, lineage := Amount{Held: modelgate.Nano(reserve)}, above[row.KeyID]
 		if err := into.addRuled(rules, ruled{&row, n}, lineage); err != nil {
 			return err

@@ -131,6 +131,21 @@ type Charges struct {
 	// rules are those of the clients that have any, ruled their calls.
 	rules map[modelgate.ClientID]*ruleSet
 	ruled []ruled
+	// wallets are what calls are debited to the wallets that pay for them.
+	wallets amounts
+}
+
+// AddWallet adds an Amount, in billed dollars, to what the wallet that pays for
+// a call is debited.
+func (c *Charges) AddWallet(r *modelgate.UsageRow, n Amount) error {
+	if c.wallets == nil {
+		c.wallets = make(amounts)
+	}
+	return c.wallets.plus(walletCounter(r.ClientID, r.SubAccountID), n, r.Holds.Has(modelgate.LevelSubAccount, modelgate.Total))
+}
+
+func walletCounter(client modelgate.ClientID, sub modelgate.SubAccountID) modelgate.Counter {
+	return modelgate.Counter{ClientID: client, Level: modelgate.LevelSubAccount, ID: string(sub), Period: modelgate.Total}
 }
 
 // Add adds an Amount to the charges of the call of a usage row. It fails where
@@ -179,6 +194,7 @@ func (c *Charges) amounts(above Lineages) (amounts, error) {
 			return nil, err
 		}
 	}
+	maps.Copy(all, c.wallets)
 	return all, nil
 }
 

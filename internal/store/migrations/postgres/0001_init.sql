@@ -149,6 +149,9 @@ CREATE TABLE audit (
 -- No foreign keys here: a call that was made is booked whatever has become of
 -- its key, and each reference would cost a look-up per row.
 --
+-- wallet_markup is the markup at which the sub-account's wallet has paid the
+-- wallet_debit, NULL where no wallet pays for the call.
+--
 -- created_at is the instant in the id, so that the id alone decides whether a
 -- row is there already. With the client in front, the primary key is also the
 -- order in which usage is read: an insertion costs one tree.
@@ -176,6 +179,8 @@ CREATE TABLE usage_row (
     latency_ms     BIGINT NOT NULL,
     first_byte_ms  BIGINT NOT NULL,
     created_at     BIGINT NOT NULL,
+    wallet_markup  BIGINT,
+    wallet_debit   BIGINT NOT NULL DEFAULT 0,
     PRIMARY KEY (client_id, created_at, id)
 );
 CREATE INDEX usage_row_sub_account ON usage_row (sub_account_id, created_at DESC, id DESC)
@@ -625,5 +630,75 @@ CREATE TABLE pruned_export (
     client_id      TEXT COLLATE "C" NOT NULL,
     sub_account_id TEXT COLLATE "C" NOT NULL,
     rest           BIGINT NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id)
+);
+
+-- A sub-account's prepaid balance, in billed dollars. Its counter in spend has the
+-- scope sub_account and the period total: settled is what calls were debited and
+-- what was taken off by negative entries. credited is the sum of the positive
+-- entries, allocated how much of settled was taken off their remaining. While the
+-- wallet is enabled there is a budget of that scope and period: credited and
+-- credit_line, or less than anything while it is blocked. low_noted and
+-- spent_noted say that an alert was noted for the present fall of the balance.
+CREATE TABLE wallet (
+    client_id      TEXT COLLATE "C" NOT NULL,
+    sub_account_id TEXT COLLATE "C" NOT NULL,
+    enabled        BOOLEAN NOT NULL,
+    blocked        BOOLEAN NOT NULL,
+    credit_line    BIGINT NOT NULL CHECK (credit_line >= 0),
+    low_balance    BIGINT,
+    on_chargeback  TEXT COLLATE "C" NOT NULL,
+    checkout       BOOLEAN NOT NULL,
+    checkout_min   BIGINT NOT NULL,
+    checkout_max   BIGINT NOT NULL,
+    credited       BIGINT NOT NULL,
+    allocated      BIGINT NOT NULL,
+    low_noted      BOOLEAN NOT NULL,
+    spent_noted    BOOLEAN NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id),
+    FOREIGN KEY (client_id, sub_account_id) REFERENCES sub_account (client_id, id)
+);
+
+-- What changed a wallet beside calls. ref is unique within the wallet, so that
+-- nothing is entered twice: x: and an external id, o: and an order's, r: and d: and
+-- the id of a refund or dispute, R: and D: and that of one that is reversed, e: and
+-- the entry's own id. remaining is what is left of a credit, and the only column
+-- that changes. claimed is what a refund or dispute of order_id claims; amount may
+-- be less, since all together never take more than the order's amount.
+CREATE TABLE wallet_entry (
+    id             TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
+    client_id      TEXT COLLATE "C" NOT NULL,
+    sub_account_id TEXT COLLATE "C" NOT NULL,
+    at             BIGINT NOT NULL,
+    kind           TEXT COLLATE "C" NOT NULL,
+    amount         BIGINT NOT NULL,
+    remaining      BIGINT NOT NULL CHECK (remaining >= 0),
+    expires_at     BIGINT NOT NULL,
+    note           TEXT NOT NULL,
+    ref            TEXT COLLATE "C" NOT NULL,
+    order_id       TEXT COLLATE "C" NOT NULL,
+    claimed        BIGINT NOT NULL,
+    made_by        TEXT COLLATE "C" NOT NULL,
+    UNIQUE (client_id, sub_account_id, ref)
+);
+CREATE INDEX wallet_entry_newest ON wallet_entry (client_id, sub_account_id, at DESC, id DESC);
+CREATE INDEX wallet_entry_left ON wallet_entry (client_id, sub_account_id, expires_at) WHERE remaining > 0;
+CREATE INDEX wallet_entry_expiry ON wallet_entry (expires_at) WHERE remaining > 0 AND expires_at > 0;
+
+-- What a wallet was debited on a UTC day of booking, calls of earlier days
+-- included.
+CREATE TABLE wallet_day (
+    client_id      TEXT COLLATE "C" NOT NULL,
+    sub_account_id TEXT COLLATE "C" NOT NULL,
+    day            BIGINT NOT NULL,
+    amount         BIGINT NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id, day)
+);
+
+-- What the pruned rows of a sub-account had debited its wallet.
+CREATE TABLE pruned_debit (
+    client_id      TEXT COLLATE "C" NOT NULL,
+    sub_account_id TEXT COLLATE "C" NOT NULL,
+    amount         BIGINT NOT NULL,
     PRIMARY KEY (client_id, sub_account_id)
 );

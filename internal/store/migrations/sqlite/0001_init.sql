@@ -149,6 +149,9 @@ CREATE TABLE audit (
 -- No foreign keys here: a call that was made is booked whatever has become of
 -- its key, and each reference would cost a look-up per row.
 --
+-- wallet_markup is the markup at which the sub-account's wallet has paid the
+-- wallet_debit, NULL where no wallet pays for the call.
+--
 -- created_at is the instant in the id, so that the id alone decides whether a
 -- row is there already. With the client in front, the primary key is also the
 -- order in which usage is read: an insertion costs one tree.
@@ -176,6 +179,8 @@ CREATE TABLE usage_row (
     latency_ms     INTEGER NOT NULL,
     first_byte_ms  INTEGER NOT NULL,
     created_at     INTEGER NOT NULL,
+    wallet_markup  INTEGER,
+    wallet_debit   INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (client_id, created_at, id)
 ) STRICT, WITHOUT ROWID;
 -- SQLite appends to an ascending index without a search, for rows come in the
@@ -626,5 +631,75 @@ CREATE TABLE pruned_export (
     client_id      TEXT NOT NULL,
     sub_account_id TEXT NOT NULL,
     rest           INTEGER NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id)
+) STRICT;
+
+-- A sub-account's prepaid balance, in billed dollars. Its counter in spend has the
+-- scope sub_account and the period total: settled is what calls were debited and
+-- what was taken off by negative entries. credited is the sum of the positive
+-- entries, allocated how much of settled was taken off their remaining. While the
+-- wallet is enabled there is a budget of that scope and period: credited and
+-- credit_line, or less than anything while it is blocked. low_noted and
+-- spent_noted say that an alert was noted for the present fall of the balance.
+CREATE TABLE wallet (
+    client_id      TEXT NOT NULL,
+    sub_account_id TEXT NOT NULL,
+    enabled        INTEGER NOT NULL,
+    blocked        INTEGER NOT NULL,
+    credit_line    INTEGER NOT NULL CHECK (credit_line >= 0),
+    low_balance    INTEGER,
+    on_chargeback  TEXT NOT NULL,
+    checkout       INTEGER NOT NULL,
+    checkout_min   INTEGER NOT NULL,
+    checkout_max   INTEGER NOT NULL,
+    credited       INTEGER NOT NULL,
+    allocated      INTEGER NOT NULL,
+    low_noted      INTEGER NOT NULL,
+    spent_noted    INTEGER NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id),
+    FOREIGN KEY (client_id, sub_account_id) REFERENCES sub_account (client_id, id)
+) STRICT;
+
+-- What changed a wallet beside calls. ref is unique within the wallet, so that
+-- nothing is entered twice: x: and an external id, o: and an order's, r: and d: and
+-- the id of a refund or dispute, R: and D: and that of one that is reversed, e: and
+-- the entry's own id. remaining is what is left of a credit, and the only column
+-- that changes. claimed is what a refund or dispute of order_id claims; amount may
+-- be less, since all together never take more than the order's amount.
+CREATE TABLE wallet_entry (
+    id             TEXT PRIMARY KEY CHECK (id <> ''),
+    client_id      TEXT NOT NULL,
+    sub_account_id TEXT NOT NULL,
+    at             INTEGER NOT NULL,
+    kind           TEXT NOT NULL,
+    amount         INTEGER NOT NULL,
+    remaining      INTEGER NOT NULL CHECK (remaining >= 0),
+    expires_at     INTEGER NOT NULL,
+    note           TEXT NOT NULL,
+    ref            TEXT NOT NULL,
+    order_id       TEXT NOT NULL,
+    claimed        INTEGER NOT NULL,
+    made_by        TEXT NOT NULL,
+    UNIQUE (client_id, sub_account_id, ref)
+) STRICT;
+CREATE INDEX wallet_entry_newest ON wallet_entry (client_id, sub_account_id, at DESC, id DESC);
+CREATE INDEX wallet_entry_left ON wallet_entry (client_id, sub_account_id, expires_at) WHERE remaining > 0;
+CREATE INDEX wallet_entry_expiry ON wallet_entry (expires_at) WHERE remaining > 0 AND expires_at > 0;
+
+-- What a wallet was debited on a UTC day of booking, calls of earlier days
+-- included.
+CREATE TABLE wallet_day (
+    client_id      TEXT NOT NULL,
+    sub_account_id TEXT NOT NULL,
+    day            INTEGER NOT NULL,
+    amount         INTEGER NOT NULL,
+    PRIMARY KEY (client_id, sub_account_id, day)
+) STRICT;
+
+-- What the pruned rows of a sub-account had debited its wallet.
+CREATE TABLE pruned_debit (
+    client_id      TEXT NOT NULL,
+    sub_account_id TEXT NOT NULL,
+    amount         INTEGER NOT NULL,
     PRIMARY KEY (client_id, sub_account_id)
 ) STRICT;
