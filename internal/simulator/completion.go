@@ -113,7 +113,7 @@ func (c *call) count(words int64) tokens {
 		cached: c.d.cached, cacheWrite: c.d.cacheWrite, cacheWrite1h: c.d.cacheWrite1h,
 	}
 	switch c.format {
-	case formatAnthropic:
+	case formatAnthropic, formatBedrock:
 	case formatGemini:
 		t.cacheWrite, t.cacheWrite1h = 0, 0
 	case formatCohere:

@@ -1,6 +1,6 @@
 // Package simulator is a set of model providers that exist only in this
-// process: it speaks the wire formats of OpenAI, Anthropic, Gemini, the rerank
-// services, DashScope and Ark closely enough for their official SDKs.
+// process: it speaks the wire formats of OpenAI, Anthropic, Gemini, Amazon
+// Bedrock, the rerank services, DashScope and Ark closely enough for their official SDKs.
 //
 // `modelgate dev` uses it so that the product can be tried without any
 // provider account; tests and benchmarks use it as the upstream whose own

@@ -15,6 +15,7 @@ const (
 	formatGemini    format = "gemini"
 	formatCohere    format = "cohere"
 	formatDashScope format = "dashscope"
+	formatBedrock   format = "bedrock"
 )
 
 // What an answer says whose failure a directive asked for.
@@ -39,6 +40,11 @@ var errorNames = map[format]map[int]string{
 		http.StatusTooManyRequests: "RESOURCE_EXHAUSTED", http.StatusServiceUnavailable: "UNAVAILABLE",
 		http.StatusGatewayTimeout: "DEADLINE_EXCEEDED",
 	},
+	formatBedrock: {
+		4: "ValidationException", 5: "InternalServerException",
+		http.StatusUnauthorized: "UnrecognizedClientException", http.StatusForbidden: "AccessDeniedException", http.StatusNotFound: "ResourceNotFoundException",
+		http.StatusTooManyRequests: "ThrottlingException", http.StatusServiceUnavailable: "ServiceUnavailableException",
+	},
 	formatDashScope: {
 		4: "InvalidParameter", 5: "InternalError",
 		http.StatusUnauthorized: "InvalidApiKey", http.StatusForbidden: "AccessDenied", http.StatusTooManyRequests: "Throttling.RateQuota",
@@ -53,6 +59,9 @@ var openAICodes = map[int]any{http.StatusUnauthorized: "invalid_api_key", http.S
 func (c *call) fail(status int, message string) answer {
 	a := jsonAnswer(c.fault(status, strings.ToUpper(message[:1])+message[1:]))
 	a.status = status
+	if c.format == formatBedrock {
+		a.header = http.Header{"X-Amzn-Errortype": {c.errorName(status)}}
+	}
 	return a
 }
 
@@ -62,17 +71,22 @@ func (c *call) invalid(message string) answer { return c.fail(http.StatusBadRequ
 // fault is the error object. OpenAI's shape is the default: it is what every
 // unknown path answers in.
 func (c *call) fault(status int, message string) object {
-	names := errorNames[cmp.Or(c.format, formatOpenAI)]
-	name := cmp.Or(names[status], names[status/100])
+	name := c.errorName(status)
 	switch c.format {
 	case formatAnthropic:
 		return object{"type": "error", "error": object{"type": name, "message": message}, "request_id": c.requestID()}
 	case formatGemini:
 		return object{"error": object{"code": status, "message": message, "status": name}}
-	case formatCohere:
+	case formatCohere, formatBedrock:
 		return object{"message": message}
 	case formatDashScope:
 		return object{"code": name, "message": message, "request_id": c.requestID()}
 	}
 	return object{"error": object{"message": message, "type": name, "param": nil, "code": openAICodes[status]}}
+}
+
+// errorName is the format's name for a status.
+func (c *call) errorName(status int) string {
+	names := errorNames[cmp.Or(c.format, formatOpenAI)]
+	return cmp.Or(names[status], names[status/100])
 }

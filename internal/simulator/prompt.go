@@ -160,8 +160,10 @@ func readTurns(f fields) prompt {
 			}
 		}
 	}
-	if inner := f.object("generateContentRequest"); inner != nil {
-		return readTurns(inner)
+	for _, inner := range []fields{f.object("generateContentRequest"), f.object("input").object("converse")} {
+		if inner != nil {
+			return readTurns(inner)
+		}
 	}
 	return p
 }
@@ -182,7 +184,7 @@ func isSystem(turn any) bool {
 // to steer with.
 func hasResult(turn any) bool {
 	f := asFields(turn)
-	if f["functionResponse"] != nil || f.text("role") == "tool" || f.text("type") == "tool_result" || strings.HasSuffix(f.text("type"), "_output") {
+	if f["functionResponse"] != nil || f["toolResult"] != nil || f.text("role") == "tool" || f.text("type") == "tool_result" || strings.HasSuffix(f.text("type"), "_output") {
 		return true
 	}
 	return slices.ContainsFunc(append(f.list("content"), f.list("parts")...), hasResult)
@@ -215,7 +217,7 @@ func textOf(v any) string {
 		return strings.Join(texts, "\n")
 	case map[string]any:
 		return textOf([]any{
-			v["text"], v["content"], v["parts"], v["prompt"], v["output"], v["functionResponse"], v["response"], v["result"],
+			v["text"], v["content"], v["parts"], v["prompt"], v["output"], v["functionResponse"], v["response"], v["result"], v["toolResult"],
 		})
 	}
 	return ""

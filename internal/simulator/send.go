@@ -167,7 +167,7 @@ var providerHeaders = map[format]map[string]string{
 }
 
 // requestIDHeader is the header in which a format names its request.
-var requestIDHeader = map[format]string{formatAnthropic: "request-id", formatOpenAI: "x-request-id"}
+var requestIDHeader = map[format]string{formatAnthropic: "request-id", formatOpenAI: "x-request-id", formatBedrock: "x-amzn-requestid"}
 
 // requestID is the provider's name of the request.
 func (c *call) requestID() string { return "req_sim" + strconv.FormatInt(c.served.Seq, 10) }

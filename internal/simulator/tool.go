@@ -57,8 +57,11 @@ func (c *call) callTool() *toolCall {
 // runs itself has no schema and is not among them.
 func (f fields) tools() []tool {
 	var list []tool
-	for _, v := range f.list("tools") {
+	for _, v := range append(f.list("tools"), f.object("toolConfig").list("tools")...) {
 		entry := asFields(v)
+		if spec := entry.object("toolSpec"); spec != nil {
+			list = append(list, tool{spec.text("name"), spec.object("inputSchema").object("json")})
+		}
 		for _, d := range append(entry.list("functionDeclarations"), v, entry["function"]) {
 			function := asFields(d)
 			for _, name := range []string{"parameters", "input_schema", "parametersJsonSchema"} {
@@ -79,6 +82,10 @@ const anyTool = "*"
 func (f fields) toolChoice() (demanded string, forbidden bool) {
 	choice := f.object("tool_choice")
 	config := f.object("toolConfig").object("functionCallingConfig")
+	bedrock := f.object("toolConfig").object("toolChoice")
+	if bedrock["any"] != nil {
+		demanded = anyTool
+	}
 	for _, mode := range []string{f.text("tool_choice"), choice.text("type"), config.text("mode")} {
 		switch mode {
 		case "none", "NONE":
@@ -88,5 +95,5 @@ func (f fields) toolChoice() (demanded string, forbidden bool) {
 		}
 	}
 	allowed, _ := first(config["allowedFunctionNames"]).(string)
-	return cmp.Or(choice.text("name"), choice.object("function").text("name"), allowed, demanded), false
+	return cmp.Or(choice.text("name"), bedrock.object("tool").text("name"), choice.object("function").text("name"), allowed, demanded), false
 }

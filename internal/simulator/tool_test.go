@@ -25,7 +25,9 @@ func weatherTools(path string) string {
 		return `[{"type":"function","function":{"name":"clock","parameters":{"type":"object"}}},{"type":"function","function":{"name":"get_weather","parameters":` + weatherSchema + `}}]`
 	case strings.Contains(path, "/responses"):
 		return `[{"type":"web_search"},{"type":"function","name":"clock","parameters":{"type":"object"}},{"type":"function","name":"get_weather","parameters":` + weatherSchema + `}]`
-	case strings.Contains(path, "/messages"):
+	case strings.Contains(path, "/converse"):
+		return `[{"toolSpec":{"name":"clock","inputSchema":{"json":{"type":"object"}}}},{"toolSpec":{"name":"get_weather","inputSchema":{"json":` + weatherSchema + `}}}]`
+	case strings.Contains(path, "/messages"), strings.Contains(path, "/invoke"):
 		return `[{"type":"web_search_20250305","name":"web_search"},{"name":"clock","input_schema":{"type":"object"}},{"name":"get_weather","input_schema":` + weatherSchema + `}]`
 	}
 	return `[{"functionDeclarations":[{"name":"clock","parametersJsonSchema":{"type":"object"}},{"name":"get_weather","parameters":` + weatherSchema + `}]}]`
@@ -40,7 +42,9 @@ func turns(path, prompt, result string) string {
 		said, called = `"messages":[{"role":"user","content":%q}%s]`, `,{"role":"assistant","content":null,"tool_calls":[{"id":"call_1","type":"function","function":{"name":"get_weather","arguments":"{}"}}]},{"role":"tool","tool_call_id":"call_1","content":%q}`
 	case strings.Contains(path, "/responses"):
 		said, called = `"input":[{"role":"user","content":[{"type":"input_text","text":%q}]}%s]`, `,{"type":"function_call","call_id":"call_1","name":"get_weather","arguments":"{}"},{"type":"function_call_output","call_id":"call_1","output":%q}`
-	case strings.Contains(path, "/messages"):
+	case strings.Contains(path, "/converse"):
+		said, called = `"messages":[{"role":"user","content":[{"text":%q}]}%s]`, `,{"role":"assistant","content":[{"toolUse":{"toolUseId":"t","name":"get_weather","input":{}}}]},{"role":"user","content":[{"toolResult":{"toolUseId":"t","content":[{"text":%q}]}}]}`
+	case strings.Contains(path, "/messages"), strings.Contains(path, "/invoke"):
 		said, called = `"messages":[{"role":"user","content":[{"type":"text","text":"<system-reminder>use clock</system-reminder>"},{"type":"text","text":%q}]}%s]`, `,{"role":"assistant","content":[{"type":"tool_use","id":"toolu_1","name":"get_weather","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"toolu_1","content":%q}]}`
 	default:
 		said, called = `"contents":[{"role":"user","parts":[{"text":%q}]}%s]`, `,{"role":"model","parts":[{"functionCall":{"name":"get_weather","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"get_weather","response":{"output":%q}}}]}`
@@ -54,7 +58,11 @@ func turns(path, prompt, result string) string {
 }
 
 func toolBody(path, prompt, result, more string) string {
-	return `{"model":"m","max_tokens":50,"max_output_tokens":50,"tools":` + weatherTools(path) + `,` + turns(path, prompt, result) + more + `}`
+	tools := `"tools":` + weatherTools(path)
+	if strings.Contains(path, "/converse") {
+		tools = `"toolConfig":{` + tools + `}`
+	}
+	return `{"model":"m","max_tokens":50,"max_output_tokens":50,` + tools + `,` + turns(path, prompt, result) + more + `}`
 }
 
 // toolPaths are where each format has its call in a whole reply: the name, the
@@ -65,6 +73,8 @@ var toolPaths = []struct{ path, name, arguments, finish, reason, text string }{
 	{"/v1/messages", "content.0.name", "content.0.input", "stop_reason", "tool_use", "content.0.text"},
 	{"/v1beta/models/m:generateContent", "candidates.0.content.parts.0.functionCall.name", "candidates.0.content.parts.0.functionCall.args", "candidates.0.finishReason", "STOP", "candidates.0.content.parts.0.text"},
 	{"/v2/chat", "message.tool_calls.0.function.name", "message.tool_calls.0.function.arguments", "finish_reason", "TOOL_CALL", "message.content.0.text"},
+	{"/model/m/converse", "output.message.content.0.toolUse.name", "output.message.content.0.toolUse.input", "stopReason", "tool_use", "output.message.content.0.text"},
+	{"/model/m/invoke", "content.0.name", "content.0.input", "stop_reason", "tool_use", "content.0.text"},
 }
 
 // Each format calls the tool that the user mentions or a directive names, and

@@ -5,7 +5,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 
@@ -74,15 +73,5 @@ func (b *Bedrock) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	r.Body = io.NopCloser(bytes.NewReader(body))
-	if strings.HasPrefix(r.URL.Path, "/openai/v1/") || strings.HasPrefix(r.URL.Path, "/anthropic/v1/") {
-		b.model.ServeHTTP(w, r)
-		return
-	}
-	if rest, ok := strings.CutPrefix(r.URL.Path, "/model/"); ok {
-		model, operation, _ := strings.Cut(rest, "/")
-		b.operate(w, r, model, operation, body)
-		return
-	}
-	w.Header().Set("X-Amzn-Errortype", "UnknownOperationException")
-	http.Error(w, "{}", http.StatusNotFound)
+	b.model.ServeHTTP(w, r)
 }

@@ -99,7 +99,7 @@ func (v *Vertex) answer(w http.ResponseWriter, r *http.Request, path string, bod
 
 // withModel is a body that names a model.
 func withModel(body []byte, model string) []byte {
-	var o object
+	var o map[string]any
 	if err := json.Unmarshal(body, &o); err != nil {
 		return body
 	}
