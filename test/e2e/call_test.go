@@ -17,7 +17,7 @@ import (
 type call struct {
 	mark   int
 	stream bool
-	format string // openai or anthropic
+	format string // openai, anthropic or bedrock
 	body   string
 	// leaveAfter is how many lines of a stream the caller reads before it
 	// hangs up, -1 to read all of it. 0 is right after the request.
@@ -43,6 +43,9 @@ type mix struct {
 	directives string
 	// only is what all calls are; "" is both.
 	only shape
+	// frames says that all calls are to ConverseStream and take a millisecond a
+	// word. Their callers do not leave.
+	frames bool
 }
 
 // shape is how an answer comes.
@@ -65,6 +68,9 @@ func newCall(mark int, m mix) *call {
 	if random.IntN(3) == 0 {
 		c.format = "anthropic"
 	}
+	if m.frames {
+		c.format, c.stream, m.slow = "bedrock", true, 1
+	}
 	words := 1 + random.IntN(24)
 	text := fmt.Sprintf("[[mark=%d]] [[words=%d]]%s", mark, words, m.directives)
 	if random.IntN(4) == 0 {
@@ -82,13 +88,20 @@ func newCall(mark int, m mix) *call {
 	if c.format == "anthropic" {
 		model, extra = "anthropic/claude-haiku-4.5", `"max_tokens":1000,`
 	}
+	if m.frames {
+		c.body = fmt.Sprintf(`{"messages":[{"role":"user","content":[{"text":%q}]}],"inferenceConfig":{"maxTokens":1000}}`, text)
+		return c
+	}
 	c.body = fmt.Sprintf(`{"model":%q,%s"stream":%t,"messages":[{"role":"user","content":%q}]}`, model, extra, c.stream, text)
 	return c
 }
 
 func (c *call) path() string {
-	if c.format == "anthropic" {
+	switch c.format {
+	case "anthropic":
 		return "/v1/messages"
+	case "bedrock":
+		return "/bedrock/model/eu.anthropic.claude-haiku-4-5-v1%3A0/converse-stream"
 	}
 	return "/v1/chat/completions"
 }
@@ -143,6 +156,12 @@ func (c *call) do(conn net.Conn, r *bufio.Reader, key string) (reusable bool) {
 // readStream reads events until the end, or until the caller leaves. An
 // answer is whole once its last event is there.
 func (c *call) readStream(resp *http.Response) (reusable bool) {
+	if c.format == "bedrock" {
+		var text []byte
+		text, c.err = io.ReadAll(resp.Body)
+		c.whole = bytes.Contains(text, []byte(`{"metrics":{"latencyMs":5},"usage":{`))
+		return c.whole && c.err == nil
+	}
 	lines := bufio.NewReader(resp.Body)
 	for n := 1; ; n++ {
 		line, err := lines.ReadSlice('\n')

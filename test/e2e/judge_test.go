@@ -64,6 +64,11 @@ func readRows(t *testing.T, driver, source string) []row {
 	return rows
 }
 
+// claude reports whether a call was to a model with the prices of Claude.
+func claude(s *simulator.Served) bool {
+	return strings.HasSuffix(s.Path, "/messages") || strings.HasSuffix(s.Path, "/converse-stream")
+}
+
 // bill is what the provider's ledger says a call used, and what that costs.
 // The prices are those of the catalog, in nano-USD a token.
 func bill(s *simulator.Served) (usage modelgate.Usage, cost int64) {
@@ -71,7 +76,7 @@ func bill(s *simulator.Served) (usage modelgate.Usage, cost int64) {
 		Input: s.InputTokens, CachedInput: s.CachedTokens, CacheWrite: s.CacheWriteTokens,
 		Output: s.OutputTokens - s.ReasoningTokens, Reasoning: s.ReasoningTokens,
 	}
-	if strings.HasSuffix(s.Path, "/messages") {
+	if claude(s) {
 		return usage, 1000*usage.Input + 100*usage.CachedInput + 1250*usage.CacheWrite + 5000*s.OutputTokens
 	}
 	return usage, 250*usage.Input + 25*usage.CachedInput + 2000*s.OutputTokens
@@ -85,7 +90,7 @@ func mostEstimated(c *call, s *simulator.Served) int64 {
 	input := int64(len(c.body)+added+3) / 4
 	output := (longestWord*s.OutputTokens + 3) / 4
 	usage, cost := bill(s)
-	if strings.HasSuffix(s.Path, "/messages") {
+	if claude(s) {
 		prompt := 1000*usage.Input + 100*usage.CachedInput + 1250*usage.CacheWrite
 		return max(cost, max(prompt, 1000*input)+5000*output)
 	}
