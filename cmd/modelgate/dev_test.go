@@ -116,11 +116,20 @@ func TestNewcomer(t *testing.T) {
 // are in the environment.
 func TestRealProvidersJoin(t *testing.T) {
 	t.Parallel()
-	printed, _ := startDev(t, filepath.Join(t.TempDir(), "data"), "OPENAI_API_KEY=sk-none", "ANTHROPIC_API_KEY=", "GEMINI_API_KEY=")
+	printed, _ := startDev(t, filepath.Join(t.TempDir(), "data"), "OPENAI_API_KEY=sk-none", "ANTHROPIC_API_KEY=", "GEMINI_API_KEY=",
+		"AWS_BEARER_TOKEN_BEDROCK=none", "AWS_REGION=eu-central-1")
 	key := regexp.MustCompile(`gw_live_[0-9a-f]{48}`).FindString(printed)
 	base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(printed)
 	out, err := exec.Command("curl", "-sS", base+"/v1/models", "-H", "Authorization: Bearer "+key).CombinedOutput()
-	if err != nil || !strings.Contains(string(out), `"openai/`) || strings.Contains(string(out), `"anthropic/`) || !strings.Contains(string(out), `"simulated/chat"`) {
+	if err != nil || !strings.Contains(string(out), `"openai/`) || strings.Contains(string(out), `"anthropic/`) || !strings.Contains(string(out), `"simulated/chat"`) || !strings.Contains(string(out), `"amazon/`) {
+		t.Errorf("%v %s", err, out)
+	}
+	// A key without a region names no host, and an identity is never used.
+	printed, _ = startDev(t, filepath.Join(t.TempDir(), "data"), "AWS_BEARER_TOKEN_BEDROCK=none", "AWS_REGION=", "AWS_ACCESS_KEY_ID=AKID", "AWS_SECRET_ACCESS_KEY=secret")
+	key = regexp.MustCompile(`gw_live_[0-9a-f]{48}`).FindString(printed)
+	base = regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(printed)
+	out, err = exec.Command("curl", "-sS", base+"/v1/models", "-H", "Authorization: Bearer "+key).CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `"simulated/bedrock"`) || strings.Contains(string(out), `"amazon/`) {
 		t.Errorf("%v %s", err, out)
 	}
 }

@@ -24,7 +24,7 @@ var realProviders = [...]realProvider{
 
 // simulatedProviders are the simulated providers' names and formats.
 var simulatedProviders = [...]struct{ name, format string }{
-	{"sim-openai", "openai"}, {"sim-anthropic", "anthropic"}, {"sim-gemini", "gemini"}, {"sim-cohere", "cohere"},
+	{"sim-openai", "openai"}, {"sim-anthropic", "anthropic"}, {"sim-gemini", "gemini"}, {"sim-cohere", "cohere"}, {"sim-bedrock", "bedrock"},
 }
 
 // startSimulator serves the simulated providers on a free loopback port, each
@@ -75,12 +75,27 @@ func (d *dev) config(simulator string) (*config.Config, error) {
 		})
 		real[p.name] = true
 	}
+	if p, ok := d.bedrock(); ok {
+		cfg.Providers = append(cfg.Providers, p)
+		real[p.Name] = true
+	}
 	starter, err := config.Starter(func(provider string) bool { return real[provider] })
 	if err != nil {
 		return nil, err
 	}
 	cfg.Catalog = append(cfg.Catalog, starter...)
 	return cfg, d.leaveConfig()
+}
+
+// bedrock is Amazon Bedrock, where an API key and a region of it are in the
+// environment. An identity of the machine is never used.
+func (d *dev) bedrock() (config.Provider, bool) {
+	key, _ := d.app.Lookup("AWS_BEARER_TOKEN_BEDROCK")
+	region, _ := d.app.Lookup("AWS_REGION")
+	return config.Provider{
+		Name: "bedrock", Format: "bedrock", BaseURL: "https://bedrock-runtime." + region + ".amazonaws.com", Region: region,
+		ModelRegions: config.BedrockProfiles(), Credential: config.NewSecret(key),
+	}, key != "" && region != ""
 }
 
 // simulatedModel is a model that costs round figures, so that a bill can be
@@ -98,6 +113,7 @@ func simulatedModels() ([]*modelgate.Model, error) {
 		{"simulated/chat", "sim-openai", "sim-chat", modelgate.LLM, tokens},
 		{"simulated/claude", "sim-anthropic", "sim-claude", modelgate.LLM, tokens},
 		{"simulated/gemini", "sim-gemini", "sim-gemini", modelgate.LLM, tokens},
+		{"simulated/bedrock", "sim-bedrock", "anthropic.sim-claude", modelgate.LLM, tokens},
 		{"simulated/embedding", "sim-openai", "sim-embedding", modelgate.Embedding, tokens},
 		{"simulated/image", "sim-openai", "gpt-image-sim", modelgate.Image, map[modelgate.Unit]string{modelgate.UnitImage: "0.04"}},
 		{"simulated/video", "sim-openai", "sim-video", modelgate.Video, map[modelgate.Unit]string{modelgate.UnitSecond: "0.1"}},

@@ -1,6 +1,8 @@
 package config
 
 import (
+	"slices"
+
 	"modelgate"
 	"modelgate/internal/cloudhost"
 )
@@ -28,6 +30,10 @@ var profiles = []ModelRegion{
 	{"*.deepseek.*", "unknown"}, {"*.openai.*", "unknown"}, {"*.qwen.*", "unknown"}, {"*.twelvelabs.*", "unknown"}, {"*.writer.*", "unknown"},
 	{"*.stability.*", "unknown"},
 }
+
+// BedrockProfiles are the regions of models that the prefixes of their ids on Amazon
+// Bedrock say.
+func BedrockProfiles() []ModelRegion { return slices.Clone(profiles) }
 
 // claudePlatform is the service of AWS that computes in the US or anywhere.
 const claudePlatform = "aws-external-anthropic"
