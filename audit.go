@@ -7,15 +7,16 @@ import (
 
 // Actor is who made a change: exactly one of its fields is set.
 type Actor struct {
-	KeyID    KeyID  `json:"key_id,omitempty"`
-	Operator string `json:"operator,omitempty"` // the operator's command
-	System   bool   `json:"system,omitempty"`
+	KeyID    KeyID    `json:"key_id,omitempty"`
+	Operator string   `json:"operator,omitempty"` // the operator's command
+	System   bool     `json:"system,omitempty"`
+	PersonID PersonID `json:"person_id,omitempty"` // who signs in and so joins or leaves
 }
 
 // Valid reports whether exactly one field is set.
 func (a Actor) Valid() bool {
 	set := 0
-	for _, is := range []bool{a.KeyID != "", a.Operator != "", a.System} {
+	for _, is := range []bool{a.KeyID != "", a.Operator != "", a.System, a.PersonID != ""} {
 		if is {
 			set++
 		}

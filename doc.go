@@ -21,6 +21,7 @@
 // Beside the way of a call:
 //
 //	internal/selfservice  the /gw API; internal/dashboard  pages and sessions
+//	internal/people       people who sign in with an account of an OpenID provider
 //	internal/jobs         asynchronous jobs; internal/worker  background loops
 //	internal/processor    the client of the payment processor
 //	internal/report, internal/focus  sums of calls, and FOCUS files of them

@@ -54,6 +54,9 @@ type Key struct {
 	// one bound to a sub-account has issued; "" for all others.
 	IssuedBy   KeyID `json:"issued_by,omitempty"`
 	SelfIssued bool  `json:"self_issued,omitzero"` // by a customer, in its reseller's portal
+
+	Kind  KeyKind  `json:"-"`               // KeyPlain for ""
+	Owner PersonID `json:"owner,omitempty"` // the member that a key of the kind KeyDashboard belongs to
 }
 
 const (

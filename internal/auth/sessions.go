@@ -79,6 +79,12 @@ func (s *Sessions) Find(ctx context.Context, digest modelgate.Digest, from Origi
 	return e.value, nil
 }
 
+// ForgetPeople is Forget for every session that was opened with an account of an
+// OpenID provider.
+func (s *Sessions) ForgetPeople() {
+	s.forget(func(e *entry[modelgate.Session]) bool { return e.value != nil && e.value.PersonID != "" })
+}
+
 // ForgetKey is Forget for every session that was opened with a key.
 func (s *Sessions) ForgetKey(id modelgate.KeyID) {
 	s.forget(func(e *entry[modelgate.Session]) bool { return e.value != nil && e.value.KeyID == id })

@@ -78,7 +78,7 @@ func newSeat(t *testing.T) *seat {
 	t.Helper()
 	now := time.Now()
 	s := &seat{ledger: &ledger{found: map[modelgate.Digest]modelgate.Session{}, touched: map[modelgate.SessionID]time.Time{}}, digest: modelgate.DigestOf("a cookie"), t: t}
-	s.ledger.found[s.digest] = modelgate.Session{ID: "s1", KeyID: "k1", CreatedAt: now, LastSeenAt: now, ExpiresAt: now.Add(modelgate.SessionLife)}
+	s.ledger.found[s.digest] = modelgate.Session{ID: "s1", KeyID: "k1", Idle: modelgate.SessionIdle, CreatedAt: now, LastSeenAt: now, ExpiresAt: now.Add(modelgate.SessionLife)}
 	s.Sessions = auth.NewSessions(auth.SessionOptions{
 		Source: s.ledger, Unreachable: func(err error) bool { return errors.Is(err, errAway) }, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 	})

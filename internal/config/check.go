@@ -51,6 +51,7 @@ func (s *Settings) check(d *document) {
 	d.faultIf(days != 0 && (days < minRetention || days > maxRetention), "metering.retention_days", "must be 0, or from %d to %d", minRetention, maxRetention)
 	d.faultIf(s.Metering.SpoolMaxBytes < minSpool, "metering.spool_max_bytes", "must be at least %s", minSpool)
 	s.Alerts.check(d)
+	s.SignIn.check(d, s.Server.BaseURL)
 	if !s.SessionKey.Empty() {
 		d.warn("session_key", "does nothing: sessions are kept in the database; remove it")
 	}

@@ -88,6 +88,7 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 			Enforcement: config.Enforcement{Budgets: config.EnforceEstimate, Balance: true},
 			Processor:   config.Processor{BaseURL: "https://api.stripe.com", MeterEventName: "modelgate_usage_usd"},
 			Telemetry:   config.Telemetry{SamplePercent: 100},
+			SignIn:      config.SignIn{Idle: 12 * time.Hour, Absolute: 24 * time.Hour},
 			Log:         config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -121,6 +122,22 @@ master_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=
 previous_master_keys: [MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=]
 telemetry: {otlp_endpoint: "http://127.0.0.1:4318", sample_percent: 5}
 focus: {issuer_name: ACME, provider_names: {openai: OpenAI}}
+sign_in:
+  idle: 1h
+  absolute: 8h
+  providers:
+    - name: corp
+      label: Acme SSO
+      issuer: https://idp.example
+      client_id: modelgate
+      client_secret: oidc-secret
+      scopes: [email]
+      claims: {email: mail, email_verified: mail_ok, name: cn, groups: /realm/roles}
+      trust_email: true
+      domains: [example.com]
+      max_age: 1h
+      ca_file: idp.pem
+      organizations: [{organization: 0192F000-0000-7000-8000-000000000001, group: ops, role: admin}]
 processor:
   base_url: http://127.0.0.1:12111
   api_key: sk_live_1
@@ -164,12 +181,18 @@ func TestEverySetting(t *testing.T) {
 			AdminListen: "127.0.0.1:9464", TLS: config.TLS{CertFile: filepath.Join(dir, "tls/cert.pem"), KeyFile: "/etc/key.pem"},
 			HTTP: config.ServerStandard, CostHeaders: config.CostHeadersOff,
 			TrustedProxies: []string{"private", "203.0.113.0/24"}, CORS: config.CORS{Origins: []string{"https://app.example"}, MaxAge: time.Hour, AllowKeys: true}},
-		Database:           config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate"), Pooler: config.PoolerTransaction},
-		Redis:              config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
-		Limits:             config.Limits{Burst: 7, AddressRequestsPerMinute: 9},
-		Tokens:             config.Tokens{MaxTTL: 2 * time.Hour, DefaultMaxUSD: modelgate.USD / 2, PerClient: 7},
-		Metering:           config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20, RetentionDays: 90},
-		Enforcement:        config.Enforcement{Budgets: config.EnforceStrict},
+		Database:    config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate"), Pooler: config.PoolerTransaction},
+		Redis:       config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
+		Limits:      config.Limits{Burst: 7, AddressRequestsPerMinute: 9},
+		Tokens:      config.Tokens{MaxTTL: 2 * time.Hour, DefaultMaxUSD: modelgate.USD / 2, PerClient: 7},
+		Metering:    config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20, RetentionDays: 90},
+		Enforcement: config.Enforcement{Budgets: config.EnforceStrict},
+		SignIn: config.SignIn{Idle: time.Hour, Absolute: 8 * time.Hour, Providers: []config.SignInProvider{{
+			Name: "corp", Label: "Acme SSO", Issuer: "https://idp.example", ClientID: "modelgate", ClientSecret: config.NewSecret("oidc-secret"),
+			Scopes: []string{"email"}, Claims: config.SignInClaims{Email: "mail", EmailVerified: "mail_ok", Name: "cn", Groups: "/realm/roles"},
+			TrustEmail: true, Domains: []string{"example.com"}, MaxAge: time.Hour, CAFile: filepath.Join(filepath.Dir(path), "idp.pem"),
+			Organizations: []config.SignInRule{{Organization: "0192f000-0000-7000-8000-000000000001", Group: "ops", Role: modelgate.RoleAdmin}},
+		}}},
 		Alerts:             config.Alerts{WebhookURL: "https://ops.example/hook", Secret: config.NewSecret("whsec_c2VjcmV0")},
 		MasterKey:          config.NewSecret("MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE="),
 		PreviousMasterKeys: []config.Secret{config.NewSecret("MjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjIyMjI=")},

@@ -51,6 +51,10 @@ type Settings struct {
 	// are kept in the database and need no key.
 	SessionKey Secret `yaml:"session_key"`
 
+	// How people sign in to the dashboards of organizations with an account of
+	// their company. May change without a restart.
+	SignIn SignIn `yaml:"sign_in"`
+
 	// The key that signs exports of evidence.
 	Evidence Evidence `yaml:"evidence"`
 
@@ -401,6 +405,9 @@ func (s *Settings) resolvePaths(dir string) {
 	for i := range s.Providers {
 		paths = append(paths, &s.Providers[i].CredentialFile, &s.Providers[i].CAFile)
 		paths = append(paths, s.Providers[i].Identity.files()...)
+	}
+	for i := range s.SignIn.Providers {
+		paths = append(paths, &s.SignIn.Providers[i].CAFile)
 	}
 	for _, p := range paths {
 		if *p != "" && !filepath.IsAbs(*p) {

@@ -13,6 +13,7 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"strings"
 	"time"
@@ -20,7 +21,9 @@ import (
 	"modelgate"
 	"modelgate/internal/auth"
 	"modelgate/internal/httpx"
+	"modelgate/internal/people"
 	"modelgate/internal/ratelimit"
+	"modelgate/internal/store/access"
 	"modelgate/internal/store/spend"
 )
 
@@ -41,6 +44,7 @@ type Authenticator interface {
 type Sessions interface {
 	Find(ctx context.Context, cookie modelgate.Digest, from auth.Origin) (*modelgate.Session, error)
 	Forget(cookie modelgate.Digest)
+	ForgetPeople()
 	ForgetKey(id modelgate.KeyID)
 }
 
@@ -52,10 +56,12 @@ type Store interface {
 	BrandingBySlug(ctx context.Context, slug string) (modelgate.Branding, error)
 	Client(ctx context.Context, id modelgate.ClientID) (modelgate.Client, error)
 	Balance(ctx context.Context, id modelgate.ClientID, entries int) (spend.Balance, []spend.BalanceEntry, error)
+	Person(ctx context.Context, id modelgate.PersonID) (modelgate.Person, error)
+	OrganizationsOf(ctx context.Context, id modelgate.PersonID) ([]access.Organization, error)
 	SubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID) (modelgate.SubAccount, error)
 }
 
-// Options are what New needs; all fields but BaseURL and OverTLS are
+// Options are what New needs; all fields but BaseURL, OverTLS and Client are
 // required.
 type Options struct {
 	// BaseURL is the gateway's public address; "" is wherever a page was
@@ -64,6 +70,7 @@ type Options struct {
 	Keys     Authenticator
 	Sessions Sessions
 	Store    Store
+	People   *people.Service
 	Limiter  ratelimit.Limiter
 	IDs      *modelgate.IDs
 	// Enter answers a request whose path is that of the API, as Visit's caller.
@@ -71,8 +78,11 @@ type Options struct {
 	// OverTLS reports whether the browser reaches the gateway over TLS; nil asks
 	// the connection alone.
 	OverTLS func(*http.Request) bool
-	Now     func() time.Time
-	Log     *slog.Logger
+	// Client is the address of a client by that of its peer and the lines of
+	// X-Forwarded-For; nil believes no such line.
+	Client func(peer netip.Addr, forwarded []string) netip.Addr
+	Now    func() time.Time
+	Log    *slog.Logger
 }
 
 // Pages serves the pages. Safe for concurrent use.
@@ -156,6 +166,12 @@ func (p *Pages) serveSite(w http.ResponseWriter, r *http.Request, at *site, rest
 	switch {
 	case first == "session" && rest == "/session":
 		return p.session(w, r, at)
+	case first == "session" && strings.HasPrefix(rest, "/session/") && at.brand == nil:
+		return p.account(w, r, at, rest)
+	case rest == "/sign-in" && at.brand == nil:
+		if served, err := p.offers(w, r); served || err != nil {
+			return err
+		}
 	case first == "gw", first == "v1" && at.brand == nil:
 		return p.enter(w, r, at)
 	case first == "assets" && at.brand == nil:

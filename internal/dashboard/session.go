@@ -36,7 +36,7 @@ func (p *Pages) session(w http.ResponseWriter, r *http.Request, at *site) error 
 		if err != nil {
 			return err
 		}
-		return p.writeSession(r.Context(), w, at, caller, session.ExpiresAt)
+		return p.writeSession(r.Context(), w, at, caller, session)
 	case http.MethodPost:
 		return p.signIn(w, r, at)
 	case http.MethodDelete:
@@ -82,7 +82,7 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *site) error {
 		return err
 	}
 	defer pass.Release()
-	session, token := p.newSession(caller, modelgate.DigestOf(secret), at)
+	session, token := p.newSession(caller, modelgate.DigestOf(secret), at, r.UserAgent())
 	if err := p.Store.StartSession(r.Context(), session, modelgate.DigestOf(token)); err != nil {
 		return err
 	}
@@ -90,12 +90,12 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *site) error {
 	// expires.
 	_ = p.endSession(r, at)
 	http.SetCookie(w, p.cookie(r, at, token, int(session.ExpiresAt.Sub(p.Now()).Seconds())))
-	return p.writeSession(r.Context(), w, at, caller, session.ExpiresAt)
+	return p.writeSession(r.Context(), w, at, caller, &session)
 }
 
 // newSession makes a session of a caller, and the token for its cookie. The
 // session expires no later than the key.
-func (p *Pages) newSession(c *modelgate.Caller, key modelgate.Digest, at *site) (modelgate.Session, string) {
+func (p *Pages) newSession(c *modelgate.Caller, key modelgate.Digest, at *site, userAgent string) (modelgate.Session, string) {
 	id := p.IDs.New()
 	now := id.Time()
 	ends := now.Add(modelgate.SessionLife)
@@ -107,7 +107,7 @@ func (p *Pages) newSession(c *modelgate.Caller, key modelgate.Digest, at *site) 
 	return modelgate.Session{
 		ID: modelgate.SessionID(id.String()), Kind: modelgate.KeySession, Place: at.name,
 		ClientID: c.ClientID, KeyID: c.KeyID, Key: key,
-		CreatedAt: now, LastSeenAt: now, ExpiresAt: ends.UTC().Truncate(time.Second),
+		UserAgent: modelgate.CutUserAgent(userAgent), Idle: modelgate.SessionIdle, CreatedAt: now, LastSeenAt: now, ExpiresAt: ends.UTC().Truncate(time.Second),
 	}, base64.RawURLEncoding.EncodeToString(token)
 }
 
@@ -136,7 +136,7 @@ func (p *Pages) visitor(r *http.Request, at *site) (*modelgate.Caller, *modelgat
 	from := auth.OriginOf(r)
 	for _, digest := range p.tokens(r, at) {
 		session, err := p.Sessions.Find(r.Context(), digest, from)
-		if err == nil && session.Place != at.name {
+		if err == nil && (session.Place != at.name || !p.People.Good(session)) {
 			err = modelgate.ErrUnauthorized
 		}
 		var caller *modelgate.Caller
@@ -190,11 +190,12 @@ type sessionView struct {
 	AllowSelfIssue   bool               `json:"allow_self_issue,omitzero"`
 	BaseURL          string             `json:"base_url"` // "" is where the page was opened
 	SessionExpiresAt time.Time          `json:"session_expires_at"`
+	Person           *personView        `json:"person,omitempty"` // who signed in with an account
 }
 
 // writeSession writes the sessionView of a caller.
-func (p *Pages) writeSession(ctx context.Context, w http.ResponseWriter, at *site, c *modelgate.Caller, ends time.Time) error {
-	view := sessionView{KeyID: c.KeyID, KeyExpiresAt: c.ExpiresAt, Scopes: c.Scopes, BaseURL: p.BaseURL, SessionExpiresAt: ends}
+func (p *Pages) writeSession(ctx context.Context, w http.ResponseWriter, at *site, c *modelgate.Caller, session *modelgate.Session) error {
+	view := sessionView{KeyID: c.KeyID, KeyExpiresAt: c.ExpiresAt, Scopes: c.Scopes, BaseURL: p.BaseURL, SessionExpiresAt: session.ExpiresAt}
 	if at.brand != nil {
 		customer, err := p.Store.SubAccount(ctx, c.ClientID, c.SubAccountID)
 		if err != nil {
@@ -208,6 +209,9 @@ func (p *Pages) writeSession(ctx context.Context, w http.ResponseWriter, at *sit
 		return err
 	}
 	view.Name, view.OrganizationID, view.Billing = client.Name, client.ID, client.Billing
+	if view.Person, err = p.viewPerson(ctx, session); err != nil {
+		return err
+	}
 	if client.Billing == modelgate.Manual && c.Has(modelgate.KeysManage) {
 		balance, _, err := p.Store.Balance(ctx, client.ID, 1)
 		if err != nil {

@@ -34,6 +34,7 @@ func (p *Pages) signOut(w http.ResponseWriter, r *http.Request, at *site) error 
 	if err := q.Err(); err != nil {
 		return err
 	}
+	_, session, _ := p.visitor(r, at)
 	end := p.endSession
 	if everywhere {
 		end = p.endAllSessions
@@ -48,6 +49,11 @@ func (p *Pages) signOut(w http.ResponseWriter, r *http.Request, at *site) error 
 	}
 	if err != nil {
 		return err
+	}
+	if session != nil && session.Kind == modelgate.PersonSession {
+		if leave := p.People.LeaveURL(r.Context(), session.Provider); leave != "" {
+			return httpx.WriteJSON(w, location{leave})
+		}
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil

@@ -227,6 +227,8 @@ func AppendAudit(dst []byte, a *modelgate.Audit) ([]byte, error) {
 		m.text("key_id", string(a.Actor.KeyID))
 	case a.Actor.Operator != "":
 		m.text("operator", a.Actor.Operator)
+	case a.Actor.PersonID != "":
+		m.text("person_id", string(a.Actor.PersonID))
 	case a.Actor.System:
 		m.name("system")
 		m.b = append(m.b, "true"...)

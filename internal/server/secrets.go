@@ -15,6 +15,7 @@ import (
 	"modelgate"
 	"modelgate/internal/config"
 	"modelgate/internal/dashboard"
+	"modelgate/internal/httpx"
 )
 
 // onSQLite reports whether the instance is the only one, so that a secret may
@@ -65,9 +66,9 @@ func (s *Server) warnOfSecrets(ctx context.Context) {
 }
 
 // newDashboard makes the dashboard and the portals.
-func (s *Server) newDashboard(cfg *config.Config, ids *modelgate.IDs, enter func(http.ResponseWriter, *http.Request, dashboard.Visit), overTLS func(*http.Request) bool) (*dashboard.Pages, error) {
+func (s *Server) newDashboard(cfg *config.Config, ids *modelgate.IDs, enter func(http.ResponseWriter, *http.Request, dashboard.Visit), proxies httpx.Proxies) (*dashboard.Pages, error) {
 	return dashboard.New(dashboard.Options{
-		BaseURL: cfg.Server.BaseURL, Keys: s.keys, Sessions: s.sessions, Store: s.db, Limiter: s.limiter, IDs: ids,
-		Enter: enter, OverTLS: overTLS, Now: time.Now, Log: s.log,
+		BaseURL: cfg.Server.BaseURL, Keys: s.keys, Sessions: s.sessions, Store: s.db, People: s.people, Limiter: s.limiter, IDs: ids,
+		Enter: enter, OverTLS: proxies.OverTLS, Client: proxies.Client, Now: time.Now, Log: s.log,
 	})
 }

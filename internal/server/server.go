@@ -30,6 +30,7 @@ import (
 	"modelgate/internal/httpx"
 	"modelgate/internal/jobs"
 	"modelgate/internal/openapi"
+	"modelgate/internal/people"
 	"modelgate/internal/secrets"
 	"modelgate/internal/selfservice"
 	"modelgate/internal/signing"
@@ -83,6 +84,7 @@ type Server struct {
 	traces     *tracing.Exporter // nil where nothing is traced
 	keys       *auth.Authenticator
 	sessions   *auth.Sessions
+	people     *people.Service
 	gateway    *gateway.Gateway
 	health     *health
 	memory     memory
@@ -224,7 +226,10 @@ func (s *Server) mount(cfg *config.Config) error {
 	rt := &router{selfservice: api, webhook: checkout.Offered(), gateway: s.gateway, snapshot: s.snapshot.Load, health: s.health,
 		openapi: openapi.NewHandler(), maxBody: maxBody, cors: newCORS(cfg.Server.CORS)}
 	rt.keys = newPageKeys(cfg, s.metrics)
-	if rt.dashboard, err = s.newDashboard(cfg, ids, rt.serveVisit, proxies.OverTLS); err != nil {
+	if err := s.openPeople(cfg, ids, cursorKey); err != nil {
+		return err
+	}
+	if rt.dashboard, err = s.newDashboard(cfg, ids, rt.serveVisit, proxies); err != nil {
 		return err
 	}
 	handler := httpx.Wrap(httpx.Options{IDs: ids, Log: s.log, MaxBody: maxBody, Proxies: proxies, CrossOrigin: rt.crossOrigin}, rt)

@@ -106,10 +106,15 @@ func (s *Server) reload() error {
 	if err != nil {
 		return err
 	}
+	peopleConfig, err := newPeopleConfig(cfg)
+	if err != nil {
+		return err
+	}
 	if keys := config.RestartNeeded(old, cfg); len(keys) > 0 {
 		s.log.Warn("some changes need a restart", "keys", strings.Join(keys, ", "))
 	}
 	s.config.Store(cfg)
+	s.people.Configure(peopleConfig)
 	s.limiter.configure(cfg)
 	s.level.Set(cfg.Log.Level)
 	identities.Use()

@@ -5,9 +5,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"modelgate"
 	records "modelgate/internal/evidence"
+	"modelgate/internal/store/access"
 	"modelgate/internal/store/evidence"
 	"modelgate/test/testkit"
 )
@@ -20,6 +22,10 @@ func fillAll(t *testing.T, db *DB) modelgate.ClientID {
 	key := issue(t, db, client, sub.ID, 3)
 	must(t, db.PutBudget(t.Context(), client, "", modelgate.Budget{Level: modelgate.LevelKey, ID: string(key.ID), Period: modelgate.Month, Limit: modelgate.USD}, audit("budget.put")))
 	must(t, db.StartSession(t.Context(), session(key, 4), digest(4)))
+	in, err := db.SignIn(t.Context(), anna(5), []access.Membership{membership(client, modelgate.RoleOwner, 6)}, func() modelgate.Audit { return audit("") })
+	must(t, err)
+	must(t, db.StartSession(t.Context(), personSession(in.Members[0], 8), digest(8)))
+	must(t, db.EndSessionsOfProvider(t.Context(), access.Logout{Issuer: "i", TokenID: "t", Session: "s", Expires: noon.Add(time.Hour)}))
 	rows := make([]modelgate.UsageRow, 300) // more than one statement
 	for i := range rows {
 		rows[i] = row(client, 1000+i)

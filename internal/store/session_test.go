@@ -12,7 +12,7 @@ func session(k modelgate.Key, n int) modelgate.Session {
 	at := noon.Add(time.Duration(n) * time.Second)
 	return modelgate.Session{
 		ID: modelgate.SessionID(id(n)), Kind: modelgate.KeySession, Place: "dashboard", ClientID: k.ClientID, KeyID: k.ID,
-		CreatedAt: at, LastSeenAt: at, ExpiresAt: at.Add(modelgate.SessionLife),
+		Idle: modelgate.SessionIdle, CreatedAt: at, LastSeenAt: at, ExpiresAt: at.Add(modelgate.SessionLife),
 	}
 }
 

@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"slices"
 
 	"modelgate"
 	"modelgate/internal/store/sqldb"
@@ -12,7 +13,7 @@ import (
 // for each of its budgets, by the primary key of budget, or one without. Rules
 // can be long and come with one level only, and not at all for the key $2.
 const sqlCaller = `SELECT k.id, k.client_id, COALESCE(k.sub_account_id, ''), COALESCE(s.markup, 0),
-  COALESCE(k.issued_by, ''), k.scopes, CASE WHEN k.id <> $2 THEN k.backing ELSE '[]' END, k.limit_rps, k.limit_burst, k.limit_concurrency, k.expires_at,
+  COALESCE(k.issued_by, ''), k.kind, k.scopes, CASE WHEN k.id <> $2 THEN k.backing ELSE '[]' END, k.limit_rps, k.limit_burst, k.limit_concurrency, k.expires_at,
   c.routing_policy, c.billing, c.limit_rps, c.limit_burst, c.limit_concurrency, c.ceiling,
   CASE WHEN EXISTS (SELECT 1 FROM rate_limit r WHERE r.client_id = k.client_id) THEN 1 ELSE 0 END,
   CASE WHEN l.scope = 'client' AND k.id <> $2 THEN k.entitlements END, CASE WHEN l.scope = 'client' AND k.id <> $2 THEN k.denies END,
@@ -45,9 +46,10 @@ func (s *Store) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.
 	var own, client modelgate.Limits
 	var expiresAt, rated, rules int64
 	var issuedBy string
+	var kind modelgate.KeyKind
 	into := []any{
 		&c.KeyID, &c.ClientID, &c.SubAccountID, &c.Markup,
-		&issuedBy, sqldb.Document{Into: &c.Scopes}, sqldb.Document{Into: &c.Backing},
+		&issuedBy, &kind, sqldb.Document{Into: &c.Scopes}, sqldb.Document{Into: &c.Backing},
 		&own.RequestsPerSecond, &own.Burst, &own.Concurrency, &expiresAt,
 		&c.RoutingPolicy, &c.Billing, &client.RequestsPerSecond, &client.Burst, &client.Concurrency, sqldb.Document{Into: &c.Ceiling},
 		&rated,
@@ -71,6 +73,9 @@ func (s *Store) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.
 	if c.KeyID == with {
 		c.Entitlements, c.Denies, c.Backing = seen.Entitlements, seen.Denies, seen.Backing
 	}
+	if kind == modelgate.KeyDashboard {
+		ofMember(&c)
+	}
 	c.Limits, c.ExpiresAt = own.Or(client), sqldb.Expires(expiresAt)
 	if issuedBy != "" {
 		above, err := s.inherit(ctx, &c, client)
@@ -89,6 +94,13 @@ func (s *Store) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.
 		return c, nil
 	}
 	return c, s.rulesOf(ctx, &c, rules)
+}
+
+// ofMember gives the caller with a member's hidden key the rights that the
+// organization's ceiling leaves of its role.
+func ofMember(c *modelgate.Caller) {
+	c.Scopes = slices.DeleteFunc(c.Scopes, func(s modelgate.Scope) bool { return !slices.Contains(c.Ceiling.MaxScopes, s) })
+	c.Entitlements, c.Denies, c.Backing = c.Ceiling.Entitlements, c.Ceiling.Entitlements.Only(modelgate.Deny), nil
 }
 
 // ignored takes a column that is not wanted.

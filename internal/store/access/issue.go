@@ -12,20 +12,20 @@ import (
 )
 
 const sqlInsertKey = `INSERT INTO api_key (id, client_id, sub_account_id, digest, name, prefix, status, scopes,
-  entitlements, denies, backing, limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at, issued_by, self_issued)
-VALUES ($1, $2, NULLIF($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, NULLIF($18, ''), $19)
+  entitlements, denies, backing, limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at, issued_by, self_issued, kind, owner)
+VALUES ($1, $2, NULLIF($3, ''), $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, NULLIF($18, ''), $19, $20, NULLIF($21, ''))
 -- sqlInsertKey`
 
 // sqlCountLiveKeys is one range of api_key_live.
 const sqlCountLiveKeys = `SELECT COUNT(*)
 FROM api_key
-WHERE client_id = $1 AND status = 'active' AND expires_at > $2
+WHERE client_id = $1 AND status = 'active' AND kind = 'key' AND expires_at > $2
 -- sqlCountLiveKeys`
 
 // sqlCountLiveKeysOf is the same range, narrowed to a sub-account.
 const sqlCountLiveKeysOf = `SELECT COUNT(*)
 FROM api_key
-WHERE client_id = $1 AND status = 'active' AND expires_at > $2 AND sub_account_id = $3
+WHERE client_id = $1 AND status = 'active' AND kind = 'key' AND expires_at > $2 AND sub_account_id = $3
 -- sqlCountLiveKeysOf`
 
 // IssueRequest says which key to issue.
@@ -182,6 +182,9 @@ func (s *Store) underCap(ctx context.Context, tx *sql.Tx, c modelgate.Client, r 
 
 func insertKey(ctx context.Context, tx *sql.Tx, k modelgate.Key, d modelgate.Digest) (modelgate.Key, error) {
 	k.Scopes, k.Entitlements, k.Denies, k.Backing = some(k.Scopes), some(k.Entitlements), some(k.Denies), some(k.Backing)
+	if k.Kind == "" {
+		k.Kind = modelgate.KeyPlain
+	}
 	scopes, err := sqldb.JSON(k.Scopes)
 	if err != nil {
 		return k, err
@@ -200,7 +203,7 @@ func insertKey(ctx context.Context, tx *sql.Tx, k modelgate.Key, d modelgate.Dig
 	}
 	_, err = tx.ExecContext(ctx, sqlInsertKey, k.ID, k.ClientID, string(k.SubAccountID), d[:], k.Name, k.Prefix, k.Status,
 		scopes, entitlements, denies, backing, k.Limits.RequestsPerSecond, k.Limits.Burst, k.Limits.Concurrency,
-		sqldb.Micros(k.CreatedAt), sqldb.Micros(k.LastUsedAt), sqldb.Expiry(k.ExpiresAt), string(k.IssuedBy), k.SelfIssued)
+		sqldb.Micros(k.CreatedAt), sqldb.Micros(k.LastUsedAt), sqldb.Expiry(k.ExpiresAt), string(k.IssuedBy), k.SelfIssued, string(k.Kind), string(k.Owner))
 	k.CreatedAt, k.LastUsedAt, k.ExpiresAt = sqldb.Stored(k.CreatedAt), sqldb.Stored(k.LastUsedAt), sqldb.Stored(k.ExpiresAt)
 	return k, err
 }

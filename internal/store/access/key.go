@@ -12,7 +12,7 @@ import (
 )
 
 const keyColumns = `id, client_id, COALESCE(sub_account_id, ''), name, prefix, status, scopes, entitlements, denies, backing,
-  limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at, COALESCE(issued_by, ''), self_issued`
+  limit_rps, limit_burst, limit_concurrency, created_at, last_used_at, expires_at, COALESCE(issued_by, ''), self_issued, kind, COALESCE(owner, '')`
 
 // sqlKeys walks api_key_newest. $7 is what a prefix or a part of a name begins
 // with, as a pattern.
@@ -85,7 +85,7 @@ func scanKey(s sqldb.Scanner) (modelgate.Key, error) {
 	err := s.Scan(&k.ID, &k.ClientID, &k.SubAccountID, &k.Name, &k.Prefix, &k.Status, sqldb.Document{Into: &k.Scopes},
 		sqldb.Document{Into: &k.Entitlements}, sqldb.Document{Into: &k.Denies}, sqldb.Document{Into: &k.Backing},
 		&k.Limits.RequestsPerSecond, &k.Limits.Burst, &k.Limits.Concurrency,
-		sqldb.Moment{Into: &k.CreatedAt}, sqldb.Moment{Into: &k.LastUsedAt}, &expiresAt, &k.IssuedBy, &k.SelfIssued)
+		sqldb.Moment{Into: &k.CreatedAt}, sqldb.Moment{Into: &k.LastUsedAt}, &expiresAt, &k.IssuedBy, &k.SelfIssued, &k.Kind, &k.Owner)
 	k.ExpiresAt = sqldb.Expires(expiresAt)
 	return k, err
 }

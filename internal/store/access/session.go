@@ -12,13 +12,18 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
-const sqlInsertSession = `INSERT INTO session (id, digest, kind, place, client_id, api_key_id, created_at, last_seen_at, expires_at)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+const sqlInsertSession = `INSERT INTO session (id, digest, kind, place, client_id, api_key_id, person_id, provider, provider_session, user_agent, idle,
+  created_at, last_seen_at, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, NULLIF($7, ''), $8, $9, $10, $11, $12, $13, $14)
 -- sqlInsertSession`
 
-const sqlSession = `SELECT s.id, s.kind, s.place, s.client_id, s.api_key_id, k.digest, s.created_at, s.last_seen_at, s.expires_at
+const sessionColumns = `s.id, s.kind, s.place, s.client_id, s.api_key_id, k.digest, COALESCE(s.person_id, ''), COALESCE(m.role, ''), s.provider,
+  s.provider_session, s.user_agent, s.idle, s.created_at, s.last_seen_at, s.expires_at
 FROM session s
 JOIN api_key k ON k.id = s.api_key_id
+LEFT JOIN member m ON m.client_id = s.client_id AND m.person_id = s.person_id`
+
+const sqlSession = `SELECT ` + sessionColumns + `
 WHERE s.digest = $1
 -- sqlSession`
 
@@ -29,6 +34,48 @@ WHERE digest = $1 AND place = $2
 const sqlEndSessionsOfKey = `DELETE FROM session
 WHERE api_key_id = $1
 -- sqlEndSessionsOfKey`
+
+// sqlSessions walks session_newest.
+const sqlSessions = `SELECT ` + sessionColumns + `
+WHERE s.client_id = $1
+  AND ($2 = '' OR s.person_id = $2)
+  AND (s.created_at, s.id) < ($3, $4)
+  AND s.expires_at > $5 AND s.last_seen_at + s.idle > $5
+  AND s.place = 'dashboard'
+ORDER BY s.created_at DESC, s.id DESC
+LIMIT $6
+-- sqlSessions`
+
+const sqlEndSessionByID = `DELETE FROM session
+WHERE client_id = $1 AND id = $2 AND place = 'dashboard'
+RETURNING COALESCE(api_key_id, '')
+-- sqlEndSessionByID`
+
+// sqlEndSessionsOfMember walks session_person.
+const sqlEndSessionsOfMember = `DELETE FROM session
+WHERE client_id = $1 AND person_id = $2
+-- sqlEndSessionsOfMember`
+
+const sqlEndAllSessions = `DELETE FROM session
+-- sqlEndAllSessions`
+
+// sqlEndSessionsOfProvider walks session_person.
+const sqlEndSessionsOfProvider = `DELETE FROM session
+WHERE person_id IN (
+    SELECT p.id
+    FROM person p
+    WHERE p.issuer = $1 AND ($3 = '' OR p.subject = $3))
+  AND ($2 = '' OR provider_session = $2)
+-- sqlEndSessionsOfProvider`
+
+const sqlInsertLogoutToken = `INSERT INTO logout_token (issuer, token_id, expires_at)
+VALUES ($1, $2, $3)
+ON CONFLICT (issuer, token_id) DO NOTHING
+-- sqlInsertLogoutToken`
+
+const sqlSweepLogoutTokens = `DELETE FROM logout_token
+WHERE expires_at < $1
+-- sqlSweepLogoutTokens`
 
 // sqlEndOldSessions leaves the newest $2 sessions of a key.
 const sqlEndOldSessions = `DELETE FROM session
@@ -78,7 +125,7 @@ func (s *Store) SessionVersion(ctx context.Context) (int64, error) {
 func (s *Store) StartSession(ctx context.Context, n modelgate.Session, cookie modelgate.Digest) error {
 	return s.db.Update(ctx, "start session", func(tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, sqlInsertSession, string(n.ID), cookie[:], string(n.Kind), n.Place, string(n.ClientID), string(n.KeyID),
-			sqldb.Micros(n.CreatedAt), sqldb.Micros(n.LastSeenAt), sqldb.Micros(n.ExpiresAt))
+			string(n.PersonID), n.Provider, n.ProviderSession, n.UserAgent, n.Idle.Microseconds(), sqldb.Micros(n.CreatedAt), sqldb.Micros(n.LastSeenAt), sqldb.Micros(n.ExpiresAt))
 		if err != nil {
 			return err
 		}
@@ -92,15 +139,22 @@ func (s *Store) StartSession(ctx context.Context, n modelgate.Session, cookie mo
 // Session is the session with the digest of a cookie, ended by time or not.
 // Errors: modelgate.ErrUnauthorized where there is none.
 func (s *Store) Session(ctx context.Context, cookie modelgate.Digest) (modelgate.Session, error) {
-	var found modelgate.Session
-	var key []byte
-	err := s.db.Read.QueryRowContext(ctx, sqlSession, cookie[:]).Scan(&found.ID, &found.Kind, &found.Place, &found.ClientID, &found.KeyID, &key,
-		sqldb.Moment{Into: &found.CreatedAt}, sqldb.Moment{Into: &found.LastSeenAt}, sqldb.Moment{Into: &found.ExpiresAt})
+	found, err := scanSession(s.db.Read.QueryRowContext(ctx, sqlSession, cookie[:]))
 	if errors.Is(err, sql.ErrNoRows) {
 		return found, modelgate.ErrUnauthorized
 	}
-	copy(found.Key[:], key)
 	return found, sqldb.Wrap("look up session", err)
+}
+
+func scanSession(row sqldb.Scanner) (n modelgate.Session, err error) {
+	var key []byte
+	var idle int64
+	err = row.Scan(&n.ID, &n.Kind, &n.Place, &n.ClientID, &n.KeyID, &key, &n.PersonID, &n.Role, &n.Provider,
+		&n.ProviderSession, &n.UserAgent, &idle,
+		sqldb.Moment{Into: &n.CreatedAt}, sqldb.Moment{Into: &n.LastSeenAt}, sqldb.Moment{Into: &n.ExpiresAt})
+	copy(n.Key[:], key)
+	n.Idle = time.Duration(idle) * time.Microsecond
+	return n, err
 }
 
 // EndSession ends the session with the digest of a cookie for good, if it was
@@ -114,6 +168,98 @@ func (s *Store) EndSession(ctx context.Context, cookie modelgate.Digest, place s
 	// Where the read failed the change is tried all the same: it is repeated on
 	// a new connection.
 	return s.db.Update(ctx, "end session", func(tx *sql.Tx) error { return endSessions(ctx, tx, sqlEndSession, cookie[:], place) })
+}
+
+// SessionList selects sessions of an organization.
+type SessionList struct {
+	PersonID modelgate.PersonID // "" for those of all persons and keys
+	Limit    int                // 0 for all
+	After    *sqldb.Cursor      // nil for the first page
+}
+
+// Sessions lists the sessions of an organization's dashboard that have not ended,
+// the newest first, and reports whether more follow.
+func (s *Store) Sessions(ctx context.Context, client modelgate.ClientID, l SessionList) ([]modelgate.Session, bool, error) {
+	at, id := l.After.Bound()
+	rows, err := sqldb.List(ctx, s.db.Read, scanSession, sqlSessions, client, string(l.PersonID), at, id, sqldb.Micros(s.db.Now()), sqldb.Fetch(l.Limit))
+	rows, more := sqldb.Page(rows, l.Limit)
+	return rows, more, sqldb.Wrap("list sessions", err)
+}
+
+// EndSessionByID ends a session of an organization's dashboard. Errors:
+// not_found.
+func (s *Store) EndSessionByID(ctx context.Context, client modelgate.ClientID, id modelgate.SessionID, a modelgate.Audit) error {
+	return s.db.Update(ctx, "end session", func(tx *sql.Tx) error {
+		var key modelgate.KeyID
+		if err := tx.QueryRowContext(ctx, sqlEndSessionByID, client, string(id)).Scan(&key); err != nil {
+			return sqldb.Missing(err, "session")
+		}
+		if err := s.record(ctx, tx, client, a); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, sqlRaiseSessions)
+		return err
+	})
+}
+
+// EndSessionsOfMember ends every session of a person in an organization, and
+// says how many there were.
+func (s *Store) EndSessionsOfMember(ctx context.Context, client modelgate.ClientID, id modelgate.PersonID, a modelgate.Audit) error {
+	return s.db.Update(ctx, "end sessions", func(tx *sql.Tx) error {
+		if err := s.record(ctx, tx, client, a); err != nil {
+			return err
+		}
+		return endSessions(ctx, tx, sqlEndSessionsOfMember, client, string(id))
+	})
+}
+
+// EndAllSessions ends every session there is, in portals too, and says how many
+// there were.
+func (s *Store) EndAllSessions(ctx context.Context, a modelgate.Audit) (ended int64, err error) {
+	err = s.db.Update(ctx, "end sessions", func(tx *sql.Tx) error {
+		r, err := tx.ExecContext(ctx, sqlEndAllSessions)
+		if err != nil {
+			return err
+		}
+		if ended, err = r.RowsAffected(); err != nil {
+			return err
+		}
+		if err := s.record(ctx, tx, "", a); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, sqlRaiseSessions)
+		return err
+	})
+	return ended, err
+}
+
+// Logout is what the logout token of an OpenID provider ends.
+type Logout struct {
+	Issuer  string
+	TokenID string
+	Expires time.Time // of the token
+	// Session is what the provider calls the session; with "" all sessions of
+	// Subject end.
+	Session string
+	Subject string
+}
+
+// EndSessionsOfProvider ends the sessions that a logout token names. A token that
+// was taken before ends nothing.
+func (s *Store) EndSessionsOfProvider(ctx context.Context, l Logout) error {
+	return s.db.Update(ctx, "log out", func(tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, sqlSweepLogoutTokens, sqldb.Micros(s.db.Now())); err != nil {
+			return err
+		}
+		r, err := tx.ExecContext(ctx, sqlInsertLogoutToken, l.Issuer, l.TokenID, sqldb.Micros(l.Expires))
+		if err != nil {
+			return err
+		}
+		if n, err := r.RowsAffected(); err != nil || n == 0 {
+			return err
+		}
+		return endSessions(ctx, tx, sqlEndSessionsOfProvider, l.Issuer, l.Session, l.Subject)
+	})
 }
 
 // EndSessionsOfKey ends every session that was opened with a key.

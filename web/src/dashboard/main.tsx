@@ -2,7 +2,7 @@ import { StrictMode, useEffect, useState, type ReactNode } from "react";
 import { createRoot } from "react-dom/client";
 import "../style.css";
 import mark from "../mark.svg";
-import { api, body as bodyOf, type Scope, type SubAccount } from "../shared/api";
+import { api, body as bodyOf, providers as askProviders, switchTo, type Provider, type Scope, type SubAccount } from "../shared/api";
 import { Link, useRoute } from "../shared/route";
 import { paint } from "../shared/theme";
 import { useAsked, useMedia } from "../shared/use";
@@ -68,6 +68,11 @@ function Shell({ signed }: { signed: Signed }) {
             <img className="mark" src={mark} alt="" width={30} height={30} />
             <div className="grow"><b className="cut">{session.name}</b><span className="note">Modelgate</span></div>
           </div>
+          {session.person && session.person.organizations.length > 1 && (
+            <select aria-label="Organization" value={session.organization_id} onChange={(e) => void switchTo(e.target.value)}>
+              {session.person.organizations.map((o) => <option key={o.id} value={o.id}>{o.name}</option>)}
+            </select>
+          )}
           {places.map((group) => (
             <div key={group.title}>
               {group.title && <h2>{group.title}</h2>}
@@ -76,6 +81,7 @@ function Shell({ signed }: { signed: Signed }) {
               ))}
             </div>
           ))}
+          {session.person && <p className="note cut" title={session.person.role}>{session.person.name || session.person.email || "Signed in"} · {session.person.role}</p>}
           <div className="foot row apart">
             <Button look="quiet" icon="out" onClick={signed.leave}>Sign out</Button>
             <ThemeButton />
@@ -91,13 +97,19 @@ function Shell({ signed }: { signed: Signed }) {
 
 function Root() {
   const signed = useSession();
+  const [offered, setOffered] = useState<Provider[]>();
+  const asks = signed.known && !signed.session && !signed.failure;
+  useEffect(() => {
+    if (asks) askProviders().then(setOffered, () => setOffered([]));
+  }, [asks]);
   if (!signed.known) return null;
   if (signed.failure) return <Away title="Modelgate" mark={<img className="mark" src={mark} alt="" width={44} height={44} />} failure={signed.failure} />;
   if (signed.session) return <Shell signed={signed} />;
+  if (!offered) return null;
   return (
     <SignIn
-      title="Sign in to Modelgate" mark={<img className="mark" src={mark} alt="" width={44} height={44} />} ended={signed.ended} left={signed.left} onDone={signed.enter}
-      note={<p>Sign in with a key of your organization. It is checked, not kept: you stay signed in for at most 12 hours, and 2 hours after the last page. What you see follows the key's scopes. No key yet? The operator issues one with <code>modelgate key issue</code>.</p>}
+      title="Sign in to Modelgate" mark={<img className="mark" src={mark} alt="" width={44} height={44} />} ended={signed.ended} left={signed.left} providers={offered} onDone={signed.enter}
+      note={<p>Sign in with {offered.length > 0 && "an account of your company, or with "}a key of your organization. A key is checked, not kept: you stay signed in for at most 12 hours, and 2 hours after the last page. What you see follows the key's scopes. No key yet? The operator issues one with <code>modelgate key issue</code>.</p>}
     />
   );
 }

@@ -42,6 +42,14 @@ export interface Session {
   allow_self_issue?: boolean;
   base_url: string;
   session_expires_at: string;
+  /** Who signed in with an account of an OpenID provider; absent where a key did. */
+  person?: { id: string; name: string; email: string; role: string; organizations: { id: string; name: string }[] };
+}
+
+/** Provider is an OpenID provider that people sign in with. */
+export interface Provider {
+  name: string;
+  label: string;
 }
 
 /** Failure is an answer that is none, as people are shown it. */
@@ -120,14 +128,36 @@ export async function body<T>(answer: Promise<{ data?: T }>): Promise<T> {
   return (await answer).data as T;
 }
 
-/** session asks who is signed in, signs in with a key, or signs out. */
+/** ask makes a request below the root whose body, if it has one, is JSON; undefined is an empty answer. */
+async function ask<T>(method: string, path: string, sent?: object): Promise<T | undefined> {
+  const body = sent && { body: JSON.stringify(sent), headers: { "Content-Type": "application/json" } };
+  const response = await request(root + path, { method, ...body });
+  return response.status === 204 ? undefined : ((await response.json()) as T);
+}
+
+/** session asks who is signed in, signs in with a key, or signs out: then the address may be answered where the provider's session ends. */
 export async function session(method: "GET"): Promise<Session>;
 export async function session(method: "POST", key: string): Promise<Session>;
-export async function session(method: "DELETE"): Promise<undefined>;
-export async function session(method: string, key?: string): Promise<Session | undefined> {
-  const sent = key === undefined ? {} : { body: JSON.stringify({ key }), headers: { "Content-Type": "application/json" } };
-  const response = await request(root + "/session", { method, ...sent });
-  return response.status === 204 ? undefined : ((await response.json()) as Session);
+export async function session(method: "DELETE"): Promise<{ url: string } | undefined>;
+export async function session(method: string, key?: string): Promise<unknown> {
+  return ask(method, "/session", key === undefined ? undefined : { key });
+}
+
+/** providers are what people can sign in with beside a key. */
+export async function providers(): Promise<Provider[]> {
+  return (await ask<{ providers: Provider[] }>("GET", "/sign-in"))?.providers ?? [];
+}
+
+/** signInWith leaves for a provider, which sends the browser back to this page. */
+export async function signInWith(provider: string): Promise<void> {
+  const to = await ask<{ url: string }>("POST", "/session/start", { provider, return_to: location.pathname + location.search });
+  location.assign(to!.url);
+}
+
+/** switchTo goes on in another organization of the same person. */
+export async function switchTo(organization: string): Promise<void> {
+  await ask("POST", "/session/organization", { client_id: organization });
+  location.assign(root);
 }
 
 /** query makes a query string of what is set. */

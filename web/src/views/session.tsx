@@ -40,8 +40,9 @@ export function useSession(): Signed {
     enter: (session) => set({ session, known: true, ended: false }),
     leave: () =>
       void ask("DELETE").then(
-        () => {
+        (then) => {
           forget();
+          if (then) return location.assign(then.url); // the provider's session ends too
           set({ known: true, ended: false });
         },
         (e) => {

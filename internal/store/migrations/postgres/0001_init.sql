@@ -45,7 +45,8 @@ CREATE TABLE sub_account (
 -- counting a client's live keys is one range of api_key_live. issued_by is the
 -- nearest ancestor that is not revoked, of a key that a key bound to a
 -- sub-account has issued. self_issued marks keys that customers issued in a
--- portal.
+-- portal. kind is 'dashboard' for the hidden key of a member, and owner its
+-- person.
 CREATE TABLE api_key (
     id                TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
     client_id         TEXT COLLATE "C" NOT NULL REFERENCES client (id),
@@ -66,10 +67,13 @@ CREATE TABLE api_key (
     expires_at        BIGINT NOT NULL,
     issued_by         TEXT COLLATE "C",
     self_issued       BOOLEAN NOT NULL DEFAULT FALSE,
+    kind              TEXT NOT NULL DEFAULT 'key',
+    owner             TEXT COLLATE "C",
     FOREIGN KEY (client_id, sub_account_id) REFERENCES sub_account (client_id, id)
 );
 CREATE INDEX api_key_newest ON api_key (client_id, created_at DESC, id DESC);
-CREATE INDEX api_key_live ON api_key (client_id, expires_at) WHERE status = 'active';
+CREATE INDEX api_key_live ON api_key (client_id, expires_at) WHERE status = 'active' AND kind = 'key';
+CREATE INDEX api_key_owner ON api_key (owner) WHERE owner IS NOT NULL;
 CREATE INDEX api_key_issued_by ON api_key (issued_by) WHERE issued_by IS NOT NULL;
 
 -- The ancestors that a key with issued_by had when it was issued, 1 its issuer.
@@ -82,21 +86,55 @@ CREATE TABLE key_lineage (
 );
 CREATE INDEX key_lineage_ancestor ON key_lineage (ancestor_id);
 
--- Who is signed in to dashboard and portals. digest is the SHA-256 of what the
--- browser holds, kind what the session was opened with: a key, which is
--- api_key_id then.
-CREATE TABLE session (
+-- Who signed in with an account of an OpenID provider. issuer and subject say who
+-- it is; the rest is what the provider said last.
+CREATE TABLE person (
     id           TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
-    digest       BYTEA NOT NULL UNIQUE,
-    kind         TEXT COLLATE "C" NOT NULL,
-    place        TEXT COLLATE "C" NOT NULL,
-    client_id    TEXT COLLATE "C" NOT NULL REFERENCES client (id),
-    api_key_id   TEXT COLLATE "C" REFERENCES api_key (id),
+    issuer       TEXT COLLATE "C" NOT NULL,
+    subject      TEXT COLLATE "C" NOT NULL,
+    email        TEXT NOT NULL,
+    name         TEXT NOT NULL,
     created_at   BIGINT NOT NULL,
     last_seen_at BIGINT NOT NULL,
-    expires_at   BIGINT NOT NULL
+    UNIQUE (issuer, subject)
+);
+
+-- Persons in organizations. api_key_id is the hidden key that calls of the
+-- member's pages are made with.
+CREATE TABLE member (
+    client_id  TEXT COLLATE "C" NOT NULL REFERENCES client (id),
+    person_id  TEXT COLLATE "C" NOT NULL REFERENCES person (id),
+    role       TEXT COLLATE "C" NOT NULL,
+    api_key_id TEXT COLLATE "C" NOT NULL REFERENCES api_key (id),
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (client_id, person_id)
+);
+CREATE INDEX member_person ON member (person_id);
+
+-- Who is signed in to dashboard and portals. digest is the SHA-256 of what the
+-- browser holds, kind what the session was opened with: a key, or an account of
+-- the OpenID provider named provider, which calls the session provider_session.
+-- api_key_id is that key, or the hidden one of the member. idle is how long the
+-- session lasts without a request, in microseconds.
+CREATE TABLE session (
+    id               TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
+    digest           BYTEA NOT NULL UNIQUE,
+    kind             TEXT COLLATE "C" NOT NULL,
+    place            TEXT COLLATE "C" NOT NULL,
+    client_id        TEXT COLLATE "C" NOT NULL REFERENCES client (id),
+    api_key_id       TEXT COLLATE "C" REFERENCES api_key (id),
+    person_id        TEXT COLLATE "C" REFERENCES person (id),
+    provider         TEXT COLLATE "C" NOT NULL,
+    provider_session TEXT COLLATE "C" NOT NULL,
+    user_agent       TEXT NOT NULL,
+    idle             BIGINT NOT NULL,
+    created_at       BIGINT NOT NULL,
+    last_seen_at     BIGINT NOT NULL,
+    expires_at       BIGINT NOT NULL
 );
 CREATE INDEX session_key ON session (api_key_id, created_at, id);
+CREATE INDEX session_person ON session (person_id) WHERE person_id IS NOT NULL;
+CREATE INDEX session_newest ON session (client_id, created_at DESC, id DESC);
 CREATE INDEX session_end ON session (expires_at);
 
 -- Browser tokens, which stand for a key that minted them. amount is the cap, 0
@@ -122,6 +160,15 @@ CREATE INDEX browser_token_newest ON browser_token (client_id, created_at DESC, 
 CREATE INDEX browser_token_live ON browser_token (client_id, expires_at) WHERE NOT revoked;
 CREATE INDEX browser_token_user ON browser_token (client_id, end_user, expires_at) WHERE NOT revoked;
 CREATE INDEX browser_token_end ON browser_token (expires_at);
+
+-- The logout tokens of OpenID providers that were taken: each counts once.
+CREATE TABLE logout_token (
+    issuer     TEXT COLLATE "C" NOT NULL,
+    token_id   TEXT COLLATE "C" NOT NULL,
+    expires_at BIGINT NOT NULL,
+    PRIMARY KEY (issuer, token_id)
+);
+CREATE INDEX logout_token_end ON logout_token (expires_at);
 
 CREATE TABLE branding (
     client_id        TEXT COLLATE "C" PRIMARY KEY REFERENCES client (id),
