@@ -771,7 +771,10 @@ type Key struct {
 	LastUsedAt *time.Time `json:"last_used_at"`
 
 	// Name As it was issued with. Several keys may have the same.
-	Name   *string `json:"name"`
+	Name *string `json:"name"`
+
+	// Owner The person whose hidden key it is, which their calls in the dashboard are made with; absent for all others.
+	Owner  *string `json:"owner,omitempty"`
 	Scopes []Scope `json:"scopes"`
 
 	// SelfIssued True for a key that a customer issued in its reseller's portal; absent for all others.

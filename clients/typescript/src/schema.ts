@@ -1742,6 +1742,11 @@ export interface components {
             issued_by?: string;
             /** @description True for a key that a customer issued in its reseller's portal; absent for all others. */
             self_issued?: boolean;
+            /**
+             * Format: uuid
+             * @description The person whose hidden key it is, which their calls in the dashboard are made with; absent for all others.
+             */
+            owner?: string;
         };
         NewKey: {
             /** @description What the key may do; [] for nothing. */
