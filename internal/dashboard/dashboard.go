@@ -44,7 +44,6 @@ type Authenticator interface {
 type Sessions interface {
 	Find(ctx context.Context, cookie modelgate.Digest, from auth.Origin) (*modelgate.Session, error)
 	Forget(cookie modelgate.Digest)
-	ForgetPeople()
 	ForgetKey(id modelgate.KeyID)
 }
 
