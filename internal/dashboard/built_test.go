@@ -21,6 +21,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/auth"
+	"modelgate/internal/store/access"
 	"modelgate/internal/store/spend"
 )
 
@@ -66,6 +67,14 @@ func (nobody) Balance(context.Context, modelgate.ClientID, int) (spend.Balance, 
 
 func (nobody) SubAccount(context.Context, modelgate.ClientID, modelgate.SubAccountID) (modelgate.SubAccount, error) {
 	return modelgate.SubAccount{}, nil
+}
+
+func (nobody) Person(context.Context, modelgate.PersonID) (modelgate.Person, error) {
+	return modelgate.Person{}, nil
+}
+
+func (nobody) OrganizationsOf(context.Context, modelgate.PersonID) ([]access.Organization, error) {
+	return nil, nil
 }
 
 // newTestPages are pages with a web app of one script.
