@@ -49,6 +49,7 @@ prove-books: ## lose nothing and book nothing twice, at full size (half an hour)
 prove-access: ## who may do what, and how fast a revocation holds, at full size (ten minutes)
 	go test -count=1 -rapid.checks 20000 -run 'Admit|Issuance|Permit|SingleModel|Deny' .
 	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestAccess' ./test/e2e -full
+	go test -count=1 -v -timeout 1h -run 'TestTokensInPages' ./cmd/modelgate -token-rounds 100
 
 prove-calls: ## calls and reports against sums over all rows, 20,000 random questions each
 	go test -count=1 -v -timeout 1h -run 'TestCallsAgainstRows|TestReportsAgainstRows' ./internal/store -full
