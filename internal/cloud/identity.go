@@ -109,6 +109,7 @@ func refused(reply *http.Response) bool {
 		return true
 	case http.StatusForbidden:
 		kind, _, _ := strings.Cut(reply.Header.Get("X-Amzn-Errortype"), ":")
+		kind = kind[strings.LastIndexByte(kind, '#')+1:] // after the name of the service
 		switch strings.TrimSuffix(kind, "Exception") {
 		case "ExpiredToken", "UnrecognizedClient", "InvalidSignature", "IncompleteSignature", "InvalidClientTokenId", "MissingAuthenticationToken":
 			return true

@@ -166,6 +166,30 @@ func TestRefusedSignature(t *testing.T) {
 	}
 }
 
+// A reply refuses the credential, or only the model.
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status int
+		kind   string
+		want   bool
+	}{
+		{401, "", true},
+		{403, "InvalidSignatureException", true},
+		{403, "ExpiredTokenException:http://internal.amazon.com/coral/com.amazon.coral.service/", true},
+		{403, "com.amazon.coral.service#UnrecognizedClientException", true},
+		{403, "com.amazon.coral.service#InvalidSignatureException:http://x/#y", true},
+		{403, "AccessDeniedException:http://internal.amazon.com/coral/com.amazon.bedrock/", false},
+		{403, "", false},
+		{400, "InvalidSignatureException", false},
+		{200, "", false},
+	} {
+		if got := refused(&http.Response{StatusCode: c.status, Header: http.Header{"X-Amzn-Errortype": {c.kind}}}); got != c.want {
+			t.Errorf("%d %s: %v, want %v", c.status, c.kind, got, c.want)
+		}
+	}
+}
+
 // A reload keeps the tokens of identities that stay as they are.
 func TestSetKeepsIdentities(t *testing.T) {
 	t.Parallel()

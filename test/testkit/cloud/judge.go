@@ -3,6 +3,7 @@
 package cloud
 
 import (
+	"cmp"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -111,20 +112,24 @@ func canonicalRequest(r *http.Request, requestURI string, body []byte, signed []
 		}
 		fmt.Fprintf(&headers, "%s:%s\n", name, strings.Join(values, ","))
 	}
-	var pairs []string
+	var pairs [][2]string
 	for pair := range strings.SplitSeq(query, "&") {
 		if pair == "" {
 			continue
 		}
 		name, value, _ := strings.Cut(pair, "=")
-		pairs = append(pairs, escape(unescape(name))+"="+escape(unescape(value)))
+		pairs = append(pairs, [2]string{escape(unescape(name)), escape(unescape(value))})
 	}
-	slices.Sort(pairs)
+	slices.SortFunc(pairs, func(a, b [2]string) int { return cmp.Or(strings.Compare(a[0], b[0]), strings.Compare(a[1], b[1])) })
+	var parameters []string
+	for _, pair := range pairs {
+		parameters = append(parameters, pair[0]+"="+pair[1])
+	}
 	segments := strings.Split(path, "/")
 	for i := range segments {
 		segments[i] = escape(segments[i]) // again: what stands on the wire is escaped once more
 	}
-	return strings.Join([]string{r.Method, strings.Join(segments, "/"), strings.Join(pairs, "&"), headers.String(),
+	return strings.Join([]string{r.Method, strings.Join(segments, "/"), strings.Join(parameters, "&"), headers.String(),
 		strings.Join(signed, ";"), hash}, "\n"), nil
 }
 
