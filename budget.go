@@ -21,11 +21,12 @@ const (
 // Period is the length of a counter of spend.
 type Period string
 
-// The periods. Days, weeks and months are those of UTC, and a week begins on
-// Monday. Total and Ever have no end; a budget over Total is the prepaid balance
+// The periods. Hours, days, weeks and months are those of UTC, and a week begins
+// on Monday. Total and Ever have no end; a budget over Total is the prepaid balance
 // of the client, or a sub-account's wallet, and Ever is the window "total" of
-// other budgets.
+// other budgets. Hour is one of rate limits only.
 const (
+	Hour  Period = "hour"
 	Day   Period = "day"
 	Week  Period = "week"
 	Month Period = "month"
@@ -41,6 +42,8 @@ func (p Period) Start(t time.Time) time.Time {
 	switch p {
 	case Total, Ever:
 		return time.Time{}
+	case Hour:
+		return t.Truncate(time.Hour)
 	case Week:
 		d -= int(t.Weekday()+6) % 7
 	case Month:
@@ -56,6 +59,8 @@ func (p Period) End(t time.Time) time.Time {
 	switch p {
 	case Total, Ever:
 		return start
+	case Hour:
+		return start.Add(time.Hour)
 	case Week:
 		return start.AddDate(0, 0, 7)
 	case Month:
@@ -131,16 +136,19 @@ const MaxAlerts = 8
 // names none.
 func DefaultAlerts() []int { return []int{50, 80, 100} }
 
-// Budget limits what a level may spend in a period. An owner has at most one
-// budget for a target, a period and a match. All of them apply, so the smallest
-// decides.
+// Budget limits what a level may spend in a period, or with a Unit what it may
+// use. An owner has at most one budget for a target, a period, a match and a
+// unit. All of them apply, so the smallest decides.
 type Budget struct {
 	Level  Level
 	ID     string // of the client, sub-account or key
 	Period Period
 	// Match says which calls count; nil: all.
 	Match *Match
-	Mode  Mode
+	// Unit is that of a rate limit over an hour or a day, which has a counter as
+	// a budget does and admits the call that crosses it. "" is a budget, in money.
+	Unit LimitUnit
+	Mode Mode
 	// Alerts are percentages of the limit, 1 to 200, at most MaxAlerts; nil is
 	// DefaultAlerts, and without any there are none.
 	Alerts []int
@@ -157,7 +165,7 @@ type Budget struct {
 	Generation int
 	// Limit is more than 0 and at most MaxBudget. For a balance it is the sum
 	// of all credits, 0 before the first; for a wallet the credit line too, and
-	// below 0 while it is blocked.
+	// below 0 while it is blocked; for a rate limit requests, tokens or nano-USD.
 	Limit Nano
 	// Revision grows with each change of the limit, also when the budget is
 	// removed and set again. The higher of two revisions is the newer limit.
@@ -198,7 +206,7 @@ type ValueSpend struct {
 // its target: over a day or a month, of all calls, hard, and with the usual
 // alerts.
 func (b *Budget) IsPlain() bool {
-	return (b.Period == Day || b.Period == Month) && b.Match == nil && b.Mode != Soft && b.Alerts == nil
+	return (b.Period == Day || b.Period == Month) && b.Match == nil && b.Unit == "" && b.Mode != Soft && b.Alerts == nil
 }
 
 // Usual is the budget without what it says that is so anyway: mode hard, and the
@@ -219,6 +227,9 @@ func (b Budget) Usual() Budget {
 // AlertPercents are the percentages of the limit at which the budget alerts.
 // One with a counter for each value alerts from 100 up only.
 func (b *Budget) AlertPercents() []int {
+	if b.Unit != "" {
+		return nil
+	}
 	percents := b.Alerts
 	if percents == nil {
 		percents = DefaultAlerts()
@@ -229,18 +240,30 @@ func (b *Budget) AlertPercents() []int {
 	return percents
 }
 
+// InUnits is an amount of the budget's as answers show it: of money as it is,
+// else as WholeUnits.
+func (b *Budget) InUnits(n Nano) Nano {
+	if b.Unit == "" || b.Unit == UnitUSD {
+		return n
+	}
+	return WholeUnits(int64(n))
+}
+
 // Refusal is the error of a call that the budget stops.
 func (b *Budget) Refusal() *Error {
+	if b.Unit != "" {
+		return ErrRateLimited
+	}
 	if b.IsBalance() {
 		return ErrBalance
 	}
 	return ErrBudget
 }
 
-// compareBudgets sorts into the order in which refusals are answered: the
-// balance, the wallet, then from the client down to the key and on to its issuers; at one
-// level those of all calls before those with a match, and the shorter period
-// before the longer.
+// compareBudgets sorts into the order in which refusals are answered: rate
+// limits, the balance, the wallet, then from the client down to the key and on to its
+// issuers; at one level those of all calls before those with a match, and the
+// shorter period before the longer.
 func compareBudgets(a, b *Budget) int {
 	if c := a.place() - b.place(); c != 0 {
 		return c
@@ -268,7 +291,14 @@ func (b *Budget) place() int {
 		place++
 	}
 	place *= 4
+	if b.Unit != "" {
+		place -= 100
+	}
 	switch b.Period {
+	case Day:
+		if b.Unit != "" {
+			return place + 1
+		}
 	case Week:
 		return place + 1
 	case Month:
@@ -365,7 +395,7 @@ func (b *Budget) ValueCounter(c ClientID, t time.Time, value string) Counter {
 
 // Ask is the request of an instance to reserve more of a budget.
 type Ask struct {
-	Counter Counter
+	Counter Counter // of money, requests or tokens
 	// Least is the smallest amount worth granting and Most the largest wanted;
 	// 0 < Least ≤ Most.
 	Least, Most Nano

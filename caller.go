@@ -77,12 +77,20 @@ func (c *Caller) SeenBudgets(call *Traits) []*Budget {
 	return seen
 }
 
-// RulesApply reports whether a hard one of the caller's rules counts a call.
-func (c *Caller) RulesApply(call *Traits) bool {
-	return slices.ContainsFunc(c.Rules, func(b *Budget) bool {
-		_, counts := b.Match.Counts(call)
-		return counts && b.Mode != Soft
-	})
+// RulesApply reports which of the caller's rules count a call: rate limits, some
+// of them in dollars, and hard budgets.
+func (c *Caller) RulesApply(call *Traits) (limited, inUSD, budgeted bool) {
+	for _, b := range c.Rules {
+		if b.Mode == Soft {
+			continue
+		}
+		if _, counts := b.Match.Counts(call); counts {
+			limited = limited || b.Unit != ""
+			inUSD = inUSD || b.Unit == UnitUSD
+			budgeted = budgeted || b.Unit == ""
+		}
+	}
+	return limited, inUSD, budgeted
 }
 
 // Live reports whether the key has not expired at the instant now.

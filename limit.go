@@ -39,7 +39,7 @@ type LimitState struct {
 	Match  string    `json:"match,omitempty"` // which calls count; "" for all
 	Unit   LimitUnit `json:"unit"`
 	Period Period    `json:"period,omitempty"` // of a budget: day or month
-	Window string    `json:"window,omitempty"` // of another budget: "week" or "total"; of a rate: "second" or "minute"
+	Window string    `json:"window,omitempty"` // of another budget: "week" or "total"; of a rate: see RateLimit
 	Limit  Nano      `json:"limit"`
 	// Used is what is booked and what open calls have reserved. Of a rate it is
 	// what was drawn from the bucket and has not come back.
@@ -90,12 +90,16 @@ func (c *Caller) Sees(b *Budget) bool {
 
 // Refuse is the refusal by one of the caller's budgets of a call admitted at an
 // instant, with the figures where the caller may see them. It is a *LimitError
-// or the budget's plain Refusal.
+// or the budget's plain Refusal; of a rate limit either is in a *RetryError.
 func (c *Caller) Refuse(b *Budget, used, needed Nano, at time.Time) error {
-	if !c.Sees(b) {
-		return b.Refusal()
+	var err error = b.Refusal()
+	if c.Sees(b) {
+		err = &LimitError{Err: b.Refusal(), State: c.StateOf(b, used, needed, at)}
 	}
-	return &LimitError{Err: b.Refusal(), State: c.StateOf(b, used, needed, at)}
+	if b.Unit == "" {
+		return err
+	}
+	return &RetryError{Err: err, After: b.Period.End(at).Sub(at)}
 }
 
 // StateOf is a budget that the caller Sees: as billed where the key is bound to
@@ -103,7 +107,7 @@ func (c *Caller) Refuse(b *Budget, used, needed Nano, at time.Time) error {
 func (c *Caller) StateOf(b *Budget, used, needed Nano, at time.Time) LimitState {
 	l := LimitState{
 		Kind: LimitBudget, Scope: b.Level, ID: b.ID, Match: b.Match.String(), Unit: UnitUSD, Period: b.Period,
-		Limit: b.Limit, Used: max(used, 0), Needed: needed,
+		Limit: b.InUnits(b.Limit), Used: b.InUnits(max(used, 0)), Needed: b.InUnits(needed),
 	}
 	if b.Level == LevelClient {
 		l.ID = ""
@@ -116,6 +120,9 @@ func (c *Caller) StateOf(b *Budget, used, needed Nano, at time.Time) LimitState 
 		l.Remaining = max(l.Limit-l.Used, 0)
 		return l // in billed dollars already
 	}
+	if b.Unit != "" {
+		l.Kind, l.Unit, l.Period, l.Window = LimitRate, b.Unit, "", string(b.Period)
+	}
 	if b.IsBalance() {
 		l.Kind, l.Period = LimitBalance, ""
 	} else if b.Level == LevelToken {
@@ -123,7 +130,7 @@ func (c *Caller) StateOf(b *Budget, used, needed Nano, at time.Time) LimitState 
 	} else if end := b.Period.End(at); !end.IsZero() {
 		l.ResetsAt = &end
 	}
-	if c.SubAccountID != "" {
+	if c.SubAccountID != "" && l.Unit == UnitUSD {
 		l.Limit = l.Limit.BilledInMicros(c.Markup)
 		l.Needed = l.Needed.BilledInMicros(c.Markup)
 		if l.Used > 0 {

@@ -153,7 +153,7 @@ func (m *Match) Counts(t *Traits) (value string, counts bool) {
 }
 
 // TakeOver gives the values of exact matches to these alone: a match of each
-// value does not count them where owner, target and period are the same. The
+// value does not count them where owner, target, period and unit are the same. The
 // list is all that an organization has.
 func TakeOver(list []*Budget) {
 	type place struct {
@@ -161,9 +161,10 @@ func TakeOver(list []*Budget) {
 		level  Level
 		id     string
 		period Period
+		unit   LimitUnit
 		key    string
 	}
-	at := func(b *Budget) place { return place{b.Owner, b.Level, b.ID, b.Period, b.Match.key} }
+	at := func(b *Budget) place { return place{b.Owner, b.Level, b.ID, b.Period, b.Unit, b.Match.key} }
 	exact := make(map[place]map[string]struct{})
 	for _, b := range list {
 		if b.Match != nil && b.Match.model == "" && !b.Match.each {

@@ -21,11 +21,12 @@ type RateLimit struct {
 	ID     string // of the client, sub-account or key; "" in the configuration file
 	Match  *Match // which calls count; nil: all
 	Unit   LimitUnit
-	Window string // "second" or "minute"; "" for concurrency
+	Window string // "second", "minute", "hour" or "day"; "" for concurrency
 	// Limit is requests, tokens or calls, or nano-USD, in a window.
 	Limit int64
 	// Burst is the size of the bucket: in any span T at most Burst and T's share
-	// of Limit is used. 0 is as much as Limit.
+	// of Limit is used. 0 is as much as Limit. An hour and a day have none: they
+	// begin anew on the clock.
 	Burst int64
 	Owner Owner // "" is the organization
 }
@@ -33,6 +34,7 @@ type RateLimit struct {
 // The bounds of a rate limit.
 const (
 	maxRate   = 1_000_000_000
+	maxTokens = 9_000_000_000 // in an hour or a day
 	maxPlaces = 1_000_000
 )
 
@@ -43,8 +45,31 @@ func (r *RateLimit) Span() time.Duration {
 		return time.Second
 	case "minute":
 		return time.Minute
+	case string(Hour):
+		return time.Hour
+	case string(Day):
+		return 24 * time.Hour
 	}
 	return 0
+}
+
+// OnClock reports whether the window is an hour or a day of the clock. Such a
+// limit has a counter in the database, and is a Budget to who counts.
+func (r *RateLimit) OnClock() bool { return r.Window == string(Hour) || r.Window == string(Day) }
+
+// Budget is a limit that is OnClock as who counts knows it.
+func (r *RateLimit) Budget() Budget {
+	return Budget{
+		Level: r.Level, ID: r.ID, Period: Period(r.Window), Match: r.Match, Unit: r.Unit, Rule: r.Number,
+		Mode: Hard, Alerts: []int{}, Owner: r.Owner, Limit: Nano(r.Limit),
+	}
+}
+
+// RateLimit is the opposite of RateLimit.Budget.
+func (b *Budget) RateLimit() *RateLimit {
+	return &RateLimit{
+		Number: b.Rule, Level: b.Level, ID: b.ID, Match: b.Match, Unit: b.Unit, Window: string(b.Period), Limit: int64(b.Limit), Owner: b.Owner,
+	}
 }
 
 // Size is the size of the bucket, or the calls at once.
@@ -76,6 +101,12 @@ func (r *RateLimit) ValidateName() error {
 // ValidateAmounts checks the limit and the burst. Errors are bad_request.
 func (r *RateLimit) ValidateAmounts() error {
 	most := int64(maxRate)
+	if r.OnClock() && r.Burst != 0 {
+		return Errorf(BadRequest, "burst must be left out for window %s", r.Window)
+	}
+	if r.OnClock() && r.Unit != UnitRequests {
+		most = maxTokens
+	}
 	switch r.Unit {
 	case UnitConcurrency:
 		most = maxPlaces
@@ -104,12 +135,12 @@ func (r *RateLimit) ValidateAmounts() error {
 func (r *RateLimit) ValidateWindow() error {
 	switch r.Unit {
 	case UnitRequests:
-		if r.Window != "second" && r.Window != "minute" {
-			return Errorf(BadRequest, "window must be second or minute")
+		if r.Window != "second" && r.Window != "minute" && !r.OnClock() {
+			return Errorf(BadRequest, "window must be second, minute, hour or day")
 		}
 	case UnitInputTokens, UnitOutputTokens, UnitTokens, UnitUSD:
-		if r.Window != "minute" {
-			return Errorf(BadRequest, "window must be minute for unit %s", r.Unit)
+		if r.Window != "minute" && !r.OnClock() {
+			return Errorf(BadRequest, "window must be minute, hour or day for unit %s", r.Unit)
 		}
 	case UnitConcurrency:
 		if r.Window != "" {
@@ -191,3 +222,31 @@ func compareRates(a, b *RateLimit) int {
 // SortRates sorts into the order in which limits are judged: from the gateway
 // down to the key.
 func SortRates(list []*RateLimit) { slices.SortFunc(list, compareRates) }
+
+// Amounts are what a call uses of rate limits.
+type Amounts struct {
+	Requests, Input, Output int64 // the input with what was cached
+	Cost                    Nano
+}
+
+// Amounts are those of a call that was booked with this usage and cost.
+func (u *Usage) Amounts(cost Nano) Amounts {
+	return Amounts{Requests: 1, Input: u.PromptTokens(), Output: u.CompletionTokens(), Cost: cost}
+}
+
+// Of is the amount in a limit's unit.
+func (a *Amounts) Of(u LimitUnit) int64 {
+	switch u {
+	case UnitRequests:
+		return a.Requests
+	case UnitInputTokens:
+		return a.Input
+	case UnitOutputTokens:
+		return a.Output
+	case UnitTokens:
+		return a.Input + a.Output
+	case UnitUSD:
+		return int64(a.Cost)
+	}
+	return 0
+}

@@ -172,6 +172,8 @@ const (
 
 // Defines values for QuotaLimitWindow.
 const (
+	QuotaLimitWindowDay    QuotaLimitWindow = "day"
+	QuotaLimitWindowHour   QuotaLimitWindow = "hour"
 	QuotaLimitWindowMinute QuotaLimitWindow = "minute"
 	QuotaLimitWindowSecond QuotaLimitWindow = "second"
 	QuotaLimitWindowTotal  QuotaLimitWindow = "total"
@@ -198,6 +200,8 @@ const (
 
 // Defines values for RateWindow.
 const (
+	RateWindowDay    RateWindow = "day"
+	RateWindowHour   RateWindow = "hour"
 	RateWindowMinute RateWindow = "minute"
 	RateWindowSecond RateWindow = "second"
 )
@@ -1061,13 +1065,13 @@ type NewProcessorConfig struct {
 
 // NewRateLimit defines model for NewRateLimit.
 type NewRateLimit struct {
-	// Burst How much may be used at once after a pause. Absent: as much as limit.
+	// Burst How much may be used at once after a pause. Absent: as much as limit. Not with an hour or a day.
 	Burst *float64 `json:"burst,omitempty"`
 
 	// ID Of the sub-account or key; left out for scope client.
 	ID *string `json:"id,omitempty"`
 
-	// Limit How much may be used in a window, on average: a whole number from 1 to 1000000000, of concurrency to 1000000; of usd an amount of up to nine decimals.
+	// Limit How much may be used in a window: a whole number from 1 to 1000000000, of tokens in an hour or a day to 9000000000, of concurrency to 1000000; of usd an amount of up to nine decimals.
 	Limit float64 `json:"limit"`
 
 	// Match The calls that count: `model:GLOB` (a slug, or provider/model where there is none) or `tag:KEY=VALUE` (a pair of the attribution, percent-encoded; `*` limits each value by itself, nothing stands for calls without the key). Absent: all.
@@ -1271,7 +1275,7 @@ type QuotaLimit struct {
 	Period    *Period `json:"period,omitempty"`
 	Remaining float64 `json:"remaining"`
 
-	// ResetsAt End of the period; null for a balance, a token, a rate and the window total.
+	// ResetsAt End of the period, or of the hour or day of a rate; null for a balance, a token, another rate and the window total.
 	ResetsAt *time.Time      `json:"resets_at"`
 	Scope    QuotaLimitScope `json:"scope"`
 
@@ -1316,7 +1320,7 @@ type RateLimit struct {
 	// Unit Tokens of the input include cached ones; concurrency is calls at once.
 	Unit RateUnit `json:"unit"`
 
-	// Window A second is for requests only.
+	// Window A second is for requests only. An hour and a day begin on the clock, in UTC.
 	Window *RateWindow `json:"window,omitempty"`
 }
 
@@ -1326,7 +1330,7 @@ type RateLimitOwner string
 // RateUnit Tokens of the input include cached ones; concurrency is calls at once.
 type RateUnit string
 
-// RateWindow A second is for requests only.
+// RateWindow A second is for requests only. An hour and a day begin on the clock, in UTC.
 type RateWindow string
 
 // Report defines model for Report.
@@ -2463,11 +2467,15 @@ type ClientInterface interface {
 
 	// PutLimitWithBody Set a rate limit
 	//
-	// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
-	// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+	// One for each scope, id, match, unit and window. With a second or a minute in any span of time T at most `burst` and T's share of
+	// `limit` is used. With an hour or a day `limit` is what may be used in each on the clock; the call that crosses it completes,
+	// calls about jobs do not count, and a new limit counts the calls so far, or is refused with 503 where they are too many to be
+	// counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 	// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 	// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-	// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+	// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+	// which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
+	// and limits by the hour or day.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2476,11 +2484,15 @@ type ClientInterface interface {
 
 	// PutLimit Set a rate limit
 	//
-	// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
-	// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+	// One for each scope, id, match, unit and window. With a second or a minute in any span of time T at most `burst` and T's share of
+	// `limit` is used. With an hour or a day `limit` is what may be used in each on the clock; the call that crosses it completes,
+	// calls about jobs do not count, and a new limit counts the calls so far, or is refused with 503 where they are too many to be
+	// counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 	// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 	// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-	// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+	// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+	// which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
+	// and limits by the hour or day.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -3299,11 +3311,15 @@ func (c *Client) Limits(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 
 // PutLimitWithBody Set a rate limit
 //
-// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
-// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+// One for each scope, id, match, unit and window. With a second or a minute in any span of time T at most `burst` and T's share of
+// `limit` is used. With an hour or a day `limit` is what may be used in each on the clock; the call that crosses it completes,
+// calls about jobs do not count, and a new limit counts the calls so far, or is refused with 503 where they are too many to be
+// counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 // whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 // binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+// which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
+// and limits by the hour or day.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3322,11 +3338,15 @@ func (c *Client) PutLimitWithBody(ctx context.Context, contentType string, body 
 
 // PutLimit Set a rate limit
 //
-// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
-// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+// One for each scope, id, match, unit and window. With a second or a minute in any span of time T at most `burst` and T's share of
+// `limit` is used. With an hour or a day `limit` is what may be used in each on the clock; the call that crosses it completes,
+// calls about jobs do not count, and a new limit counts the calls so far, or is refused with 503 where they are too many to be
+// counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 // whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 // binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+// which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
+// and limits by the hour or day.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -7595,11 +7615,15 @@ type ClientWithResponsesInterface interface {
 
 	// PutLimitWithBodyWithResponse Set a rate limit
 	//
-	// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
-	// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+	// One for each scope, id, match, unit and window. With a second or a minute in any span of time T at most `burst` and T's share of
+	// `limit` is used. With an hour or a day `limit` is what may be used in each on the clock; the call that crosses it completes,
+	// calls about jobs do not count, and a new limit counts the calls so far, or is refused with 503 where they are too many to be
+	// counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 	// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 	// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-	// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+	// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+	// which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
+	// and limits by the hour or day.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7608,11 +7632,15 @@ type ClientWithResponsesInterface interface {
 
 	// PutLimitWithResponse Set a rate limit
 	//
-	// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
-	// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+	// One for each scope, id, match, unit and window. With a second or a minute in any span of time T at most `burst` and T's share of
+	// `limit` is used. With an hour or a day `limit` is what may be used in each on the clock; the call that crosses it completes,
+	// calls about jobs do not count, and a new limit counts the calls so far, or is refused with 503 where they are too many to be
+	// counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 	// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 	// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-	// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+	// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+	// which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
+	// and limits by the hour or day.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -9589,11 +9617,15 @@ func (c *ClientWithResponses) LimitsWithResponse(ctx context.Context, reqEditors
 
 // PutLimitWithBodyWithResponse Set a rate limit
 //
-// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
-// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+// One for each scope, id, match, unit and window. With a second or a minute in any span of time T at most `burst` and T's share of
+// `limit` is used. With an hour or a day `limit` is what may be used in each on the clock; the call that crosses it completes,
+// calls about jobs do not count, and a new limit counts the calls so far, or is refused with 503 where they are too many to be
+// counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 // whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 // binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+// which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
+// and limits by the hour or day.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9608,11 +9640,15 @@ func (c *ClientWithResponses) PutLimitWithBodyWithResponse(ctx context.Context, 
 
 // PutLimitWithResponse Set a rate limit
 //
-// One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
-// reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+// One for each scope, id, match, unit and window. With a second or a minute in any span of time T at most `burst` and T's share of
+// `limit` is used. With an hour or a day `limit` is what may be used in each on the clock; the call that crosses it completes,
+// calls about jobs do not count, and a new limit counts the calls so far, or is refused with 503 where they are too many to be
+// counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 // whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 // binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-// of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+// which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
+// and limits by the hour or day.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //

@@ -1,4 +1,5 @@
-// Package budget lets calls spend within budgets. An instance holds leases of
+// Package budget lets calls spend within budgets, and use what rate limits over
+// an hour or a day leave. An instance holds leases of
 // the budgets it serves, reserved in the database, and reserves calls from
 // them in memory; near a limit a lease is one call. No lease admits more than
 // it holds, so that no limit is passed at any concurrency and on any number of
@@ -43,7 +44,7 @@ type LeaseStore interface {
 	EndExpiredLeases(ctx context.Context) error
 }
 
-// Options are what New needs; all fields are required.
+// Options are what New needs; all fields but Refused are required.
 type Options struct {
 	Store LeaseStore
 	// Instance owns the leases: the id of the spool that the calls are
@@ -58,6 +59,8 @@ type Options struct {
 	Unreachable func(error) bool
 	Now         func() time.Time // with a monotonic reading
 	Log         *slog.Logger
+	// Refused counts a call that a rate limit refused; nil counts none.
+	Refused func(*modelgate.Budget)
 }
 
 // Enforcer reserves money for calls. Safe for concurrent use. Start comes first,
@@ -115,21 +118,35 @@ type Reservation struct {
 	holds modelgate.Holds
 }
 
-// needs is how much a call reserves.
+// needs is what a call reserves.
 type needs struct {
-	amount modelgate.Nano
-	wallet modelgate.Markup // at which a wallet among the leases pays
+	money  modelgate.Nano    // of budgets
+	use    modelgate.Amounts // of rate limits
+	wallet modelgate.Markup  // at which a wallet among the leases pays
 }
 
-// of is how much that is of a lease: for a wallet the billed price.
-func (n *needs) of(t *counterLease) modelgate.Nano { return n.in(t, n.amount) }
-
-// in is a cost in the unit of a lease.
-func (n *needs) in(t *counterLease, cost modelgate.Nano) modelgate.Nano {
-	if t.counter.IsWallet() {
-		return n.wallet.Debit(cost)
+// of is what is reserved of a lease: for a wallet the billed price, for a rate
+// limit at least 1.
+func (n *needs) of(t *counterLease) modelgate.Nano {
+	switch {
+	case t.unit != "":
+		return min(max(modelgate.Nano(n.use.Of(t.unit)), 1), modelgate.MaxBudget)
+	case t.counter.IsWallet():
+		return n.wallet.Debit(n.money)
 	}
-	return cost
+	return n.money
+}
+
+// used is what a call has used in the unit of a lease.
+func (n *needs) used(t *counterLease, a *modelgate.Amounts) modelgate.Nano {
+	switch cost := min(a.Cost, modelgate.MaxBudget); {
+	case t.unit != "":
+		return min(modelgate.Nano(a.Of(t.unit)), modelgate.MaxBudget)
+	case t.counter.IsWallet():
+		return n.wallet.Debit(cost)
+	default:
+		return cost
+	}
 }
 
 // Holds says which plain budgets the call has reserved on, for its BEGIN.
@@ -145,23 +162,55 @@ func (r *Reservation) Rules() (numbers []int64) {
 	return numbers
 }
 
-// Amount is how much the call has reserved of each of its budgets.
-func (r *Reservation) Amount() modelgate.Nano {
-	if r.count == 0 {
-		return 0
+// Any reports whether the call has reserved anything.
+func (r *Reservation) Any() bool { return r.count > 0 }
+
+// Amount is how much money the call has reserved: of its budgets, without any of
+// rate limits in dollars.
+func (r *Reservation) Amount() (n modelgate.Nano) {
+	for _, t := range r.leases[:r.count] {
+		switch t.unit {
+		case "":
+			return r.money
+		case modelgate.UnitUSD:
+			n = r.of(t)
+		}
 	}
-	return r.amount
+	return n
 }
 
-// Settle ends the reservation of a call that was booked at a cost, what its
-// job keeps reserved included. It comes after the END is written, and does
-// nothing the second time. A cost above MaxBudget counts as that.
-func (r *Reservation) Settle(cost modelgate.Nano) { r.end(min(cost, modelgate.MaxBudget)) }
+// Left is about how much is left of a rate limit on which the call has reserved.
+func (r *Reservation) Left(rule int64) (left modelgate.Nano, reserved bool) {
+	if r.account == nil {
+		return 0, false
+	}
+	for _, t := range r.leases[:r.count] {
+		if t.counter.Rule == rule {
+			r.account.mu.Lock()
+			defer r.account.mu.Unlock()
+			left = max(t.free, 0)
+			if t.known {
+				left += max(t.left, 0)
+			}
+			return left, true
+		}
+	}
+	return 0, false
+}
+
+// Settle ends the reservation of a call that was booked with this use. What its
+// job keeps reserved is part of the cost. It comes after the END is written, and
+// does nothing the second time. More than MaxBudget counts as that.
+func (r *Reservation) Settle(used *modelgate.Amounts) { r.end(used) }
 
 // Release ends the reservation of a call that was never begun.
-func (r *Reservation) Release() { r.end(0) }
+func (r *Reservation) Release() {
+	if r.account != nil {
+		r.end(new(modelgate.Amounts))
+	}
+}
 
-func (r *Reservation) end(cost modelgate.Nano) {
+func (r *Reservation) end(used *modelgate.Amounts) {
 	a := r.account
 	if a == nil {
 		return
@@ -172,18 +221,31 @@ func (r *Reservation) end(cost modelgate.Nano) {
 	defer a.mu.Unlock()
 	for i := range r.count {
 		t := r.leases[i]
-		t.put(r.of(t), r.in(t, cost), now)
+		t.put(r.of(t), r.used(t, used), now)
 	}
 }
 
-// Reserve holds an amount, at least 1 nano-USD, of every budget of the caller
-// that applies to a call, in the periods of the instant at. More than MaxBudget
-// fits into none: strict refuses it, and an estimate counts as MaxBudget, so that
-// sums of amounts stay in range. Errors: insufficient_balance or budget_exceeded,
-// the first in the order of the budgets; forbidden for more than MaxCounters;
-// unavailable where the store has to be asked and does not answer.
-func (e *Enforcer) Reserve(ctx context.Context, c *modelgate.Caller, call *modelgate.Traits, at time.Time, amount modelgate.Nano) (Reservation, error) {
-	r := reserveRequest{enforcer: e, account: e.account(c.ClientID), caller: c, at: at}
+// Demand is what a call asks for.
+type Demand struct {
+	At time.Time // whose periods count
+	// Money is reserved of every budget; less than 1 nano-USD counts as that.
+	// More than MaxBudget fits into none: strict refuses it, and an estimate
+	// counts as MaxBudget, so that sums stay in range.
+	Money modelgate.Nano
+	// Use is what the call will probably use, which is reserved of rate limits.
+	Use modelgate.Amounts
+	// Free says that the call can cost nothing: rate limits on requests apply,
+	// and nothing else.
+	Free bool
+}
+
+// Reserve holds what a call demands of every budget and rate limit of the caller
+// that applies to it. Rate limits admit as Estimate does in both modes. Errors:
+// rate_limited, insufficient_balance or budget_exceeded, the first in the order
+// of the budgets; forbidden for more than MaxCounters; unavailable where the
+// store has to be asked and does not answer.
+func (e *Enforcer) Reserve(ctx context.Context, c *modelgate.Caller, call *modelgate.Traits, d *Demand) (Reservation, error) {
+	r := reserveRequest{enforcer: e, account: e.account(c.ClientID), caller: c, at: d.At, free: d.Free}
 	if c.WalletMarkup != nil {
 		r.wallet = *c.WalletMarkup
 	}
@@ -191,12 +253,12 @@ func (e *Enforcer) Reserve(ctx context.Context, c *modelgate.Caller, call *model
 		e.refusals.Add(1)
 		return Reservation{}, errTooMany
 	}
-	if n := r.count; e.Mode == Strict && amount > modelgate.MaxBudget && n > 0 {
+	if n := r.count; e.Mode == Strict && d.Money > modelgate.MaxBudget && n > 0 && r.applied[n-1].Unit == "" {
 		e.refusals.Add(1)
 		return Reservation{}, r.applied[n-1].Refusal() // a balance, which comes first, may be larger
 	}
-	r.amount = min(max(amount, 1), modelgate.MaxBudget)
-	r.day, r.month = e.calendar(at)
+	r.money, r.use = min(max(d.Money, 1), modelgate.MaxBudget), d.Use
+	r.day, r.month = e.calendar(d.At)
 	if h, ok := r.fast(); ok {
 		return h, nil
 	}
@@ -224,8 +286,11 @@ func (e *Enforcer) account(id modelgate.ClientID) *account {
 	return a
 }
 
-// dayLength is that of a day in microseconds.
-const dayLength = 24 * 60 * 60 * 1_000_000
+// hourLength and dayLength are those of an hour and a day in microseconds.
+const (
+	hourLength = 60 * 60 * 1_000_000
+	dayLength  = 24 * hourLength
+)
 
 // weekOf is the start of the week, a Monday, that holds the day which begins at
 // an instant. All are in unix microseconds; day 0 was a Thursday.
@@ -256,8 +321,16 @@ func (e *Enforcer) Stats() Stats {
 	return Stats{e.asks.Load(), e.returns.Load(), e.refusals.Load(), e.failures.Load()}
 }
 
-// Leases is of how many budgets this instance holds money at the moment, and
-// how much of it no call has reserved.
+// mode is that of a counter in a unit.
+func (e *Enforcer) mode(u modelgate.LimitUnit) Mode {
+	if u != "" {
+		return Estimate
+	}
+	return e.Mode
+}
+
+// Leases is of how many budgets and rate limits this instance holds something at
+// the moment, and how much money of it no call has reserved.
 func (e *Enforcer) Leases() (held int, free modelgate.Nano) {
 	for _, a := range e.list() {
 		a.mu.Lock()
@@ -265,7 +338,9 @@ func (e *Enforcer) Leases() (held int, free modelgate.Nano) {
 			if t.free > 0 || t.open > 0 {
 				held++
 			}
-			free += max(t.free, 0)
+			if t.unit == "" || t.unit == modelgate.UnitUSD {
+				free += max(t.free, 0)
+			}
 		}
 		a.mu.Unlock()
 	}

@@ -67,7 +67,7 @@ func (x *till) settle(h *Reservation, c *modelgate.Caller, at time.Time, cost mo
 		}
 	})
 	x.mu.Unlock()
-	h.Settle(cost)
+	h.Settle(used(cost))
 }
 
 // idle lets so much time pass that everything unused goes back.
@@ -105,7 +105,7 @@ func budget(l modelgate.Level, p modelgate.Period, limit modelgate.Nano) modelga
 }
 
 func (x *till) reserve(c *modelgate.Caller, amount modelgate.Nano) (Reservation, error) {
-	return x.Reserve(x.Context(), c, new(modelgate.Traits), moment, amount)
+	return x.Reserve(x.Context(), c, new(modelgate.Traits), demand(amount))
 }
 
 // Every budget has a limit that a call of 6 does not fit into, but for those
@@ -258,15 +258,15 @@ func TestPeriodsEnd(t *testing.T) {
 			b := newMemoryStore()
 			who := b.caller(budget(modelgate.LevelClient, modelgate.Day, 10), budget(modelgate.LevelClient, modelgate.Month, 12))
 			x := newTill(t, Strict, b)
-			old, err := x.Reserve(t.Context(), who, new(modelgate.Traits), at(c.last), 10)
+			old, err := x.Reserve(t.Context(), who, new(modelgate.Traits), &Demand{At: at(c.last), Money: 10})
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = x.Reserve(t.Context(), who, new(modelgate.Traits), at(c.next), 3)
+			_, err = x.Reserve(t.Context(), who, new(modelgate.Traits), &Demand{At: at(c.next), Money: 3})
 			if refused := err != nil; refused != c.refusedByMonth {
 				t.Errorf("3 in the next period: %v", err)
 			}
-			young, err := x.Reserve(t.Context(), who, new(modelgate.Traits), at(c.next), 2)
+			young, err := x.Reserve(t.Context(), who, new(modelgate.Traits), &Demand{At: at(c.next), Money: 2})
 			if refused := err != nil; refused != (c.days == 1) {
 				t.Errorf("2 in the next period: %v", err)
 			}
@@ -662,7 +662,7 @@ func TestReserveAllocatesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		h.Settle(500)
+		h.Settle(used(500))
 	}
 	for range 5 {
 		x.now.Add(int64(time.Second))
@@ -686,11 +686,11 @@ func BenchmarkReserve(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		h, err := p.Reserve(b.Context(), c, new(modelgate.Traits), moment, 1000)
+		h, err := p.Reserve(b.Context(), c, new(modelgate.Traits), demand(1000))
 		if err != nil {
 			b.Fatal(err)
 		}
-		h.Settle(1000)
+		h.Settle(used(1000))
 	}
 	b.ReportMetric(float64(p.Stats().Asks)/float64(b.N), "asks/op")
 }

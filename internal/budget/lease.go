@@ -46,8 +46,9 @@ const (
 // answer may have granted.
 type counterLease struct {
 	counter  modelgate.Counter
-	revision int64 // of the limit that free was granted under
-	gone     bool  // there is no such budget, as of revision
+	unit     modelgate.LimitUnit // of a rate limit; "" for money
+	revision int64               // of the limit that free was granted under
+	gone     bool                // there is no such budget, as of revision
 
 	free modelgate.Nano // below 0 while a call waits for money, or where calls cost more than was reserved
 	open int            // calls with a reservation
@@ -71,7 +72,7 @@ type counterLease struct {
 
 // newLease is an empty lease. Its numbers go on from those of any lease before it.
 func newLease(k modelgate.Counter, b *modelgate.Budget, now time.Time) *counterLease {
-	return &counterLease{counter: k, revision: b.Revision, used: now, seq: now.UnixMicro()}
+	return &counterLease{counter: k, unit: b.Unit, revision: b.Revision, used: now, seq: now.UnixMicro()}
 }
 
 // take reserves an amount, which may leave free below 0.

@@ -214,3 +214,13 @@ func (b *memoryStore) book(instance string, k modelgate.Counter, cost modelgate.
 		mine.granted -= cost
 	}
 }
+
+// demand is what a call asks for that reserves an amount of budgets.
+func demand(amount modelgate.Nano) *Demand {
+	return &Demand{At: moment, Money: amount, Use: modelgate.Amounts{Requests: 1}}
+}
+
+// used is what a call has used that was booked at a cost.
+func used(cost modelgate.Nano) *modelgate.Amounts {
+	return &modelgate.Amounts{Requests: 1, Cost: cost}
+}

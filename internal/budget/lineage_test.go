@@ -31,20 +31,20 @@ func TestHoldOfALineage(t *testing.T) {
 		delete(b.limits, limitKey{modelgate.LevelKey, "k2", modelgate.Day})
 		x := newTill(t, Strict, b)
 		for range 2 { // from the store, then from the leases
-			h, err := x.Reserve(t.Context(), c, new(modelgate.Traits), moment, 1000)
+			h, err := x.Reserve(t.Context(), c, new(modelgate.Traits), demand(1000))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if n := bits.OnesCount16(uint16(h.Holds())); n != 14 || h.count != 14 || h.Holds().HasAbove(2, modelgate.Day) || !h.Holds().HasAbove(4, modelgate.Month) {
 				t.Errorf("reserved on %d budgets, %d leases, %b; want 14 of 15", n, h.count, h.Holds())
 			}
-			h.Settle(1000)
+			h.Settle(used(1000))
 		}
 		b.limits[limitKey{modelgate.LevelKey, "k4", modelgate.Month}] = 1
 		for i := range c.Budgets {
 			c.Budgets[i].Revision = 2
 		}
-		if _, err := x.Reserve(t.Context(), c, new(modelgate.Traits), moment, 1000); !errors.Is(err, modelgate.ErrBudget) {
+		if _, err := x.Reserve(t.Context(), c, new(modelgate.Traits), demand(1000)); !errors.Is(err, modelgate.ErrBudget) {
 			t.Errorf("an ancestor's budget is used up: %v", err)
 		}
 	})

@@ -116,7 +116,7 @@ func (e *explorer) boot(w *world, i int) *machine {
 	}
 	for n, r := range w.requests {
 		if r.phase == open && int(r.at) == i {
-			m.hold[n] = Reservation{enforcer: m.enforcer, account: a, count: 1, needs: needs{amount: r.amount}}
+			m.hold[n] = Reservation{enforcer: m.enforcer, account: a, count: 1, needs: needs{money: r.amount}}
 			m.hold[n].leases[0] = a.leases[counter]
 		}
 	}
@@ -245,7 +245,7 @@ func (e *explorer) reserve(w world, i int, fail []loss) {
 				m.store.fail = fail
 				b := e.budget(&w)
 				left := m.left()
-				h, err := m.enforcer.Reserve(context.Background(), &modelgate.Caller{ClientID: "c", Budgets: []modelgate.Budget{b}}, new(modelgate.Traits), moment, amount)
+				h, err := m.enforcer.Reserve(context.Background(), &modelgate.Caller{ClientID: "c", Budgets: []modelgate.Budget{b}}, new(modelgate.Traits), demand(amount))
 				if err == nil && left+w.unused(i)+m.short <= 0 {
 					e.t.Errorf("admitted %d with %d left: %s", amount, left, &w)
 				}
@@ -288,8 +288,8 @@ func (e *explorer) settle(w world, i int) {
 			}
 			for _, cost := range costs {
 				e.event(w, i, func(m *machine) {
-					m.hold[n].Settle(cost)
-					m.hold[n].Settle(cost) // once and for all
+					m.hold[n].Settle(used(cost))
+					m.hold[n].Settle(used(cost)) // once and for all
 					m.requests[n] = request{ended, r.at, r.amount, cost}
 					m.short += max(0, cost-r.amount)
 				})
@@ -313,13 +313,13 @@ func (e *explorer) endWhileTidying(w world, i int) {
 		e.event(w, i, func(m *machine) {
 			m.enforcer.Flushed = func(context.Context) error {
 				m.bookAll()
-				m.hold[n].Settle(r.amount)
+				m.hold[n].Settle(used(r.amount))
 				m.requests[n] = request{ended, r.at, r.amount, r.amount}
 				return nil
 			}
 			m.enforcer.returnIdle(context.Background())
 			if m.requests[n].phase == open { // nothing was idle
-				m.hold[n].Settle(r.amount)
+				m.hold[n].Settle(used(r.amount))
 				m.requests[n] = request{ended, r.at, r.amount, r.amount}
 			}
 		})

@@ -17,6 +17,7 @@ type reserveRequest struct {
 	account  *account
 	caller   *modelgate.Caller
 	needs
+	free       bool      // the call costs nothing
 	at         time.Time // whose periods count
 	day, month int64
 	began      time.Time // once the leases at hand were not enough
@@ -30,6 +31,9 @@ type reserveRequest struct {
 // apply finds the budgets that apply to a call; false where they are too many.
 func (r *reserveRequest) apply(call *modelgate.Traits) bool {
 	rules := r.caller.Rules
+	if r.free {
+		return r.applyRequests(call)
+	}
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
 		for len(rules) > 0 && rules[0].Before(b) {
@@ -46,6 +50,16 @@ func (r *reserveRequest) apply(call *modelgate.Traits) bool {
 	}
 	for _, b := range rules {
 		if !r.applyRule(b, call) {
+			return false
+		}
+	}
+	return true
+}
+
+// applyRequests is apply for a call that costs nothing.
+func (r *reserveRequest) applyRequests(call *modelgate.Traits) bool {
+	for _, b := range r.caller.Rules {
+		if b.Unit == modelgate.UnitRequests && !r.applyRule(b, call) {
 			return false
 		}
 	}
@@ -78,6 +92,9 @@ func (r *reserveRequest) counter(i int) modelgate.Counter {
 		k.Level, k.ID, k.Rule = modelgate.LevelRule, r.values[i], b.Rule
 	}
 	switch b.Period {
+	case modelgate.Hour:
+		us := r.at.UnixMicro()
+		k.Start = us - us%hourLength
 	case modelgate.Day:
 		k.Start = r.day
 	case modelgate.Week:
@@ -202,14 +219,22 @@ func (r *reserveRequest) lease(i int) *counterLease {
 	return t
 }
 
-// refusal is the answer where it is known without the store.
+// refusal is the answer where it is known without the store. That of a budget is
+// not as long as a rate limit may refuse before it.
 func (r *reserveRequest) refusal() error {
 	r.account.mu.Lock()
 	defer r.account.mu.Unlock()
+	limited := false // perhaps
 	for i, b := range r.applied[:r.count] {
 		t := r.account.leases[r.counter(i)]
-		if t != nil && !t.stale(b) && !t.gone && t.free < r.of(t) && t.refuses(r.of(t), r.enforcer.Mode, r.began) {
-			return r.refused(b, t.left)
+		switch {
+		case t != nil && !t.stale(b) && (t.gone || t.free >= r.of(t)):
+		case t != nil && !t.stale(b) && t.refuses(r.of(t), r.enforcer.mode(b.Unit), r.began):
+			if !limited || b.Unit != "" {
+				return r.refused(b, t.left)
+			}
+		case b.Unit != "":
+			limited = true
 		}
 	}
 	if f := r.account.failed; !f.IsZero() && r.enforcer.Now().Sub(f) < refusalAge {
@@ -306,7 +331,7 @@ func (r *reserveRequest) reserve() (h Reservation, asks []modelgate.Ask, asking 
 		h.add(b, t)
 		t.take(r.of(t))
 		if t.free < 0 {
-			asks = append(asks, t.ask(r.of(t), r.enforcer.Mode, now))
+			asks = append(asks, t.ask(r.of(t), r.enforcer.mode(t.unit), now))
 			asking = append(asking, t)
 		}
 	}
@@ -336,12 +361,14 @@ func (r *reserveRequest) first(asking []*counterLease, answers []modelgate.Held)
 
 // refused is the refusal of a budget of which so much is left.
 func (r *reserveRequest) refused(b *modelgate.Budget, left modelgate.Nano) error {
-	needed := r.amount
-	if b.IsWallet() {
-		needed = r.wallet.Debit(needed)
+	if b.Unit != "" {
+		if r.enforcer.Refused != nil {
+			r.enforcer.Refused(b)
+		}
 	}
+	needed := r.of(&counterLease{unit: b.Unit, counter: b.Counter(r.caller.ClientID, r.at)})
 	r.enforcer.Log.Debug("budget refuses a call", "client_id", r.caller.ClientID, "key_id", r.caller.KeyID, "scope", b.Level, "id", b.ID,
-		"period", b.Period, "limit_usd", b.Limit, "left_usd", left, "reserve_usd", needed, "match", b.Match.String())
+		"period", b.Period, "limit_usd", b.Limit, "left_usd", left, "reserve_usd", needed, "match", b.Match.String(), "unit", b.Unit)
 	return r.caller.Refuse(b, b.Limit-left, needed, r.at)
 }
 

@@ -51,7 +51,7 @@ func TestReserveOnRules(t *testing.T) {
 	models := b.rule(t, c, "model:openai/*", modelgate.Month, modelgate.USD)
 	x := newTill(t, Strict, b)
 	for _, user := range []string{"u1", "u2"} {
-		h, err := x.Reserve(t.Context(), c, tagged("end_user", user), moment, 900)
+		h, err := x.Reserve(t.Context(), c, tagged("end_user", user), demand(900))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,19 +64,19 @@ func TestReserveOnRules(t *testing.T) {
 		}
 		var limit *modelgate.LimitError
 		c.SubAccountID = ""
-		_, err = x.Reserve(t.Context(), c, tagged("end_user", user), moment, 900)
+		_, err = x.Reserve(t.Context(), c, tagged("end_user", user), demand(900))
 		if !errors.As(err, &limit) || limit.State.Match != "tag:end_user=*" || limit.State.Window != "week" || limit.State.Period != "" || limit.State.Limit != 1000 {
 			t.Errorf("a second call of %s: %v, %+v", user, err, limit)
 		}
-		h.Settle(900)
+		h.Settle(used(900))
 	}
-	h, err := x.Reserve(t.Context(), c, new(modelgate.Traits), moment, 900)
+	h, err := x.Reserve(t.Context(), c, new(modelgate.Traits), demand(900))
 	if err != nil || h.count != 1 || h.Rules() != nil {
 		t.Errorf("a call that no rule counts: %v, %d counters, rules %v", err, h.count, h.Rules())
 	}
 	// What is deleted meanwhile is left out.
 	delete(b.rules, each.Rule)
-	h, err = x.Reserve(t.Context(), c, tagged("end_user", "u3"), moment, 900)
+	h, err = x.Reserve(t.Context(), c, tagged("end_user", "u3"), demand(900))
 	if err != nil || h.count != 2 {
 		t.Errorf("after the rule is gone: %v, %d counters", err, h.count)
 	}
@@ -92,7 +92,7 @@ func TestFirstCallsOfANewEndUser(t *testing.T) {
 	var calls sync.WaitGroup
 	for range 8 {
 		calls.Go(func() {
-			if _, err := x.Reserve(t.Context(), c, tagged("end_user", "new"), moment, 1000); !errors.Is(err, modelgate.ErrBudget) {
+			if _, err := x.Reserve(t.Context(), c, tagged("end_user", "new"), demand(1000)); !errors.Is(err, modelgate.ErrBudget) {
 				t.Errorf("a call above the limit: %v", err)
 			}
 		})
@@ -113,17 +113,17 @@ func TestTooManyCounters(t *testing.T) {
 	}
 	x := newTill(t, Strict, b)
 	for range 2 {
-		h, err := x.Reserve(t.Context(), c, tagged(), moment, 10)
+		h, err := x.Reserve(t.Context(), c, tagged(), demand(10))
 		if err != nil || h.count != MaxCounters {
 			t.Fatalf("%d counters: %v, %d reserved", MaxCounters, err, h.count)
 		}
-		h.Settle(10)
+		h.Settle(used(10))
 	}
 	b.rule(t, c, "tag:one=more", modelgate.Day, modelgate.USD)
-	if _, err := x.Reserve(t.Context(), c, tagged(), moment, 10); err != nil {
+	if _, err := x.Reserve(t.Context(), c, tagged(), demand(10)); err != nil {
 		t.Errorf("with a rule that does not count the call: %v", err)
 	}
-	if _, err := x.Reserve(t.Context(), c, tagged("one", "more"), moment, 10); !errors.Is(err, errTooMany) {
+	if _, err := x.Reserve(t.Context(), c, tagged("one", "more"), demand(10)); !errors.Is(err, errTooMany) {
 		t.Errorf("%d counters: %v", MaxCounters+1, err)
 	}
 }
@@ -159,13 +159,13 @@ func BenchmarkReserveOn24(b *testing.B) {
 	}
 	b.ReportAllocs()
 	for b.Loop() {
-		h, err := p.Reserve(b.Context(), c, call, moment, 1000)
+		h, err := p.Reserve(b.Context(), c, call, demand(1000))
 		if err != nil {
 			b.Fatal(err)
 		}
 		if h.count != MaxCounters {
 			b.Fatal(h.count)
 		}
-		h.Settle(1000)
+		h.Settle(used(1000))
 	}
 }

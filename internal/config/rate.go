@@ -27,7 +27,8 @@ type RateRule struct {
 	// `concurrency`.
 	Unit modelgate.LimitUnit `yaml:"unit"`
 
-	// `second` (of requests only) or `minute`. Left out for concurrency.
+	// `second` (of requests only) or `minute`. Left out for concurrency. Limits by
+	// the hour or day are set for one target: see PUT /gw/limits.
 	Window string `yaml:"window"`
 
 	// How much may be used in a window, on average: a whole number up to 1e9, or
@@ -56,6 +57,9 @@ func (r *RateRule) rateLimit() (*modelgate.RateLimit, error) {
 	}
 	if err := out.ValidateWindow(); err != nil {
 		return nil, err
+	}
+	if out.OnClock() {
+		return nil, fmt.Errorf("window must be second or minute; limits by the hour or day are set for one target, with PUT /gw/limits")
 	}
 	var whole [2]bool
 	out.Limit, whole[0] = out.FromUnits(r.Limit)

@@ -1,6 +1,9 @@
 package gateway
 
 import (
+	"errors"
+	"slices"
+
 	"modelgate"
 	"modelgate/internal/ratelimit"
 )
@@ -25,7 +28,7 @@ func (g *Gateway) limitRates(c *call) (err error) {
 		return nil
 	}
 	traits := c.traits()
-	estimate := ratelimit.Amounts{Requests: 1}
+	estimate := modelgate.Amounts{Requests: 1}
 	if !c.costless() {
 		if g.Rates.Uses(c.caller, &traits, modelgate.UnitUSD) {
 			if err := c.keepPriced(); err != nil {
@@ -53,11 +56,29 @@ func (c *call) traits() modelgate.Traits {
 // back before the client has the end of the answer.
 func (c *call) settleRates(end *modelgate.CallEnd) {
 	c.entered.Keep()
-	used := ratelimit.Amounts{Requests: 1, Input: end.Usage.PromptTokens(), Output: end.Usage.CompletionTokens(), Cost: end.Cost}
+	used := end.Usage.Amounts(end.Cost)
 	if end.Job != nil {
 		used.Cost += end.Job.Reserve
 	}
 	c.taken.Settle(&used)
 	c.entered.End()
 	c.taken.End()
+}
+
+// showLimits writes the headers anew with the rate limits over an hour or a day
+// that bound the call, or that refused it with an error.
+func (g *Gateway) showLimits(c *call, refusal error) {
+	shown := slices.Concat(c.entered.Shown, c.taken.Shown)
+	at := c.id.Time()
+	for _, b := range c.caller.Rules {
+		if left, reserved := c.reservation.Left(b.Rule); b.Unit != "" && reserved && c.caller.Sees(b) {
+			state := c.caller.StateOf(b, b.Limit-left, 0, at)
+			shown = append(shown, ratelimit.Shown{Rule: b.RateLimit(), State: state, Full: b.Period.End(at).Sub(at)})
+		}
+	}
+	retry, late := errors.AsType[*modelgate.RetryError](refusal)
+	if limit, seen := errors.AsType[*modelgate.LimitError](refusal); late && seen {
+		shown = append(shown, ratelimit.Shown{Rule: &modelgate.RateLimit{Window: limit.State.Window}, State: limit.State, Full: retry.After})
+	}
+	ratelimit.WriteHeaders(c.w.Header(), shown)
 }

@@ -7,33 +7,37 @@ import (
 	"modelgate"
 	"modelgate/internal/budget"
 	"modelgate/internal/pricing"
-	"modelgate/internal/ratelimit"
 )
 
-// enforced reports whether budgets of the caller or its balance bind this call.
-func (g *Gateway) enforced(c *call) bool {
-	if g.Budgets == nil {
-		return false
-	}
-	traits := c.traits()
-	return len(c.caller.Budgets) > 0 || c.caller.RulesApply(&traits)
-}
-
-// reserveBudget reserves what the call may cost. Routes without a known price are
-// left out where money is counted.
+// reserveBudget reserves what the call may cost of budgets, and what it will
+// probably use of rate limits over an hour or a day. Routes without a known price
+// are left out where money is counted.
 func (g *Gateway) reserveBudget(c *call) error {
-	if !g.enforced(c) || c.costless() {
+	if len(c.caller.Budgets) == 0 && len(c.caller.Rules) == 0 || g.Budgets == nil {
 		return nil
 	}
-	if err := c.keepPriced(); err != nil {
-		return err
-	}
-	amount, err := g.amount(c)
-	if err != nil {
-		return err
-	}
 	traits := c.traits()
-	c.reservation, err = g.Budgets.Reserve(c.r.Context(), c.caller, &traits, c.id.Time(), amount)
+	limited, inUSD, budgeted := c.caller.RulesApply(&traits)
+	budgeted = budgeted || len(c.caller.Budgets) > 0
+	d := budget.Demand{At: c.id.Time(), Free: c.costless(), Use: modelgate.Amounts{Requests: 1}}
+	switch {
+	case d.Free && !limited, !limited && !budgeted:
+		return nil
+	case !d.Free:
+		if budgeted || inUSD {
+			if err := c.keepPriced(); err != nil {
+				return err
+			}
+		}
+		if err := g.fill(c, &d, limited, budgeted); err != nil {
+			return err
+		}
+	}
+	var err error
+	c.reservation, err = g.Budgets.Reserve(c.r.Context(), c.caller, &traits, &d)
+	if limited {
+		g.showLimits(c, err)
+	}
 	return err
 }
 
@@ -82,19 +86,32 @@ func (c *call) costless() bool {
 	return false
 }
 
-// amount is how much to reserve. In strict mode a call whose cost has no
-// bound is refused as if it were too dear.
-func (g *Gateway) amount(c *call) (modelgate.Nano, error) {
-	if g.Budgets.Mode == budget.Estimate {
-		return g.estimate(c), nil
+// fill completes a demand with what rate limits and budgets are to hold.
+func (g *Gateway) fill(c *call, d *budget.Demand, limited, budgeted bool) (err error) {
+	estimates := g.Budgets.Mode == budget.Estimate
+	if limited || estimates {
+		d.Use, c.estimated = g.estimateUse(c), true
 	}
+	switch {
+	case budgeted && estimates:
+		d.Money = d.Use.Cost
+	case budgeted:
+		d.Money, err = g.strictAmount(c)
+	}
+	return err
+}
+
+// strictAmount is how much of budgets to reserve in strict mode. A call whose
+// cost has no bound is refused as if it were too dear.
+func (g *Gateway) strictAmount(c *call) (modelgate.Nano, error) {
 	amount, why := c.maxCost()
 	if why != "" {
 		g.Log.Info("call refused: nothing bounds its cost, and budgets are strict", "request_id", c.id.String(), "model", c.attempts[0].model, "cause", why)
 		refusal := modelgate.ErrBudget
 		only := func(b modelgate.Budget) bool { return !b.IsBalance() }
 		if list := c.caller.Budgets; len(list) > 0 && !slices.ContainsFunc(list, only) {
-			if traits := c.traits(); !c.caller.RulesApply(&traits) {
+			traits := c.traits()
+			if _, _, budgeted := c.caller.RulesApply(&traits); !budgeted {
 				refusal = modelgate.ErrBalance
 			}
 		}
@@ -106,18 +123,18 @@ func (g *Gateway) amount(c *call) (modelgate.Nano, error) {
 // settle ends the reservation once the call is booked.
 func (g *Gateway) settle(c *call, end *modelgate.CallEnd) {
 	c.settleRates(end)
-	if c.reservation.Amount() == 0 {
-		if c.estimated {
-			g.recent.note(c.attempts[c.tried].routeName(), c.kind(), end, c.guessed)
+	if reserved := c.reservation.Any(); reserved {
+		used := end.Usage.Amounts(end.Cost)
+		if end.Job != nil {
+			used.Cost += end.Job.Reserve
 		}
+		c.reservation.Settle(&used)
+	} else if !c.estimated {
 		return
 	}
-	if end.Job != nil {
-		c.reservation.Settle(end.Cost + end.Job.Reserve)
-		return
+	if end.Job == nil {
+		g.recent.note(c.attempts[c.tried].routeName(), c.kind(), end, c.guessed)
 	}
-	c.reservation.Settle(end.Cost)
-	g.recent.note(c.attempts[c.tried].routeName(), c.kind(), end, c.guessed)
 }
 
 // defaultOutput is how many tokens an answer is taken to have while nothing
@@ -129,13 +146,10 @@ const defaultOutput = 1024
 // model.
 const defaultLength = 5_000_000
 
-// estimate is what a call will probably cost on its dearest route.
-func (g *Gateway) estimate(c *call) modelgate.Nano { return g.estimateUse(c).Cost }
-
 // estimateUse is what a call will probably use, on the route with the most of
 // each.
-func (g *Gateway) estimateUse(c *call) ratelimit.Amounts {
-	most := ratelimit.Amounts{Requests: 1}
+func (g *Gateway) estimateUse(c *call) modelgate.Amounts {
+	most := modelgate.Amounts{Requests: 1}
 	for i := range c.attempts {
 		a := &c.attempts[i]
 		u := modelgate.Usage{

@@ -7,7 +7,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -325,6 +327,58 @@ func TestMoneyComesBack(t *testing.T) {
 			}
 			if resp, answer, _ := g.do(t, "/v1/chat/completions", body); resp.StatusCode != 200 {
 				t.Errorf("the next call: %d %s", resp.StatusCode, answer)
+			}
+		})
+	}
+}
+
+// A limit by the hour refuses until the next, and answers say how much of it is
+// left. It estimates where budgets are strict, and needs no price unless it counts
+// dollars.
+func TestLimitsOnTheClock(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []budget.Mode{budget.Strict, budget.Estimate} {
+		t.Run(string(mode), func(t *testing.T) {
+			t.Parallel()
+			upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = w.Write([]byte(`{"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}`))
+			}))
+			t.Cleanup(upstream.Close)
+			x := newTill(t, money{mode: mode})
+			who := *x.caller
+			who.SubAccountID = ""
+			for n, u := range []modelgate.LimitUnit{modelgate.UnitRequests, modelgate.UnitTokens} {
+				l := modelgate.RateLimit{Level: modelgate.LevelClient, ID: string(who.ClientID), Unit: u, Window: "hour", Limit: []int64{2, 1_000_000}[n]}
+				if err := x.db.PutRateLimit(t.Context(), who.ClientID, "", l, modelgate.Audit{ID: string(l.Unit), Action: "limit.put", Actor: modelgate.Actor{Operator: "test"}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := x.db.RulesOf(t.Context(), &who, 2); err != nil || len(who.Rules) != 2 {
+				t.Fatalf("%d rules, %v", len(who.Rules), err)
+			}
+			x.caller = &who
+			g := x.open(upstream.URL, plan{})
+			for left := range 2 {
+				resp, _ := g.chat(t, "acme/chat")
+				if got := resp.Header.Get("X-Ratelimit-Remaining-Requests"); resp.StatusCode != 200 || got != strconv.Itoa(1-left) {
+					t.Fatalf("status %d, %s requests are left", resp.StatusCode, got)
+				}
+				if got := resp.Header.Get("RateLimit-Policy"); !strings.Contains(got, `"client-requests-hour";q=2;w=3600`) || !strings.Contains(got, `"client-tokens-hour";q=1000000;w=3600;qu="tokens"`) {
+					t.Error(got)
+				}
+				wait(t, g.books.ended, "END")
+			}
+			resp, answer := g.chat(t, "acme/chat")
+			after, err := strconv.Atoi(resp.Header.Get("Retry-After"))
+			if resp.StatusCode != 429 || err != nil || after < 1 || after > 3600 || (after > 60) != (resp.Header.Get("X-Should-Retry") == "false") {
+				t.Errorf("%d, Retry-After %d, %q", resp.StatusCode, after, resp.Header.Get("X-Should-Retry"))
+			}
+			if !strings.Contains(string(answer), `"limit":{"kind":"rate","scope":"client","unit":"requests","window":"hour","limit":2,"used":2,"remaining":0,"needed":1,"resets_at":`) {
+				t.Errorf("%s", answer)
+			}
+			if got := resp.Header.Get("RateLimit"); !strings.Contains(got, `"client-requests-hour";r=0`) {
+				t.Error(got)
 			}
 		})
 	}

@@ -23,7 +23,7 @@ func TestHeadersAreStructuredFields(t *testing.T) {
 		one(modelgate.LevelClient, modelgate.UnitUSD, int64(modelgate.MaxBudget)), one(modelgate.LevelKey, modelgate.UnitUSD, int64(modelgate.USD)),
 		one(modelgate.LevelKey, modelgate.UnitOutputTokens, 5000),
 	)
-	taken, err := rates.Limit(c, &modelgate.Traits{}, &ratelimit.Amounts{Input: 10, Output: 20, Cost: modelgate.USD / 2})
+	taken, err := rates.Limit(c, &modelgate.Traits{}, &modelgate.Amounts{Input: 10, Output: 20, Cost: modelgate.USD / 2})
 	if err != nil {
 		t.Fatal(err)
 	}

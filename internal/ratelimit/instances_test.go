@@ -36,12 +36,12 @@ func (f *fleet) run(attempts int, lasts time.Duration, estimate int64) (used int
 		for range callersOf {
 			all.Go(func() {
 				for n := 0; n < attempts || time.Since(begin) < lasts; n++ {
-					taken, err := r.Limit(f.caller, &modelgate.Traits{}, &ratelimit.Amounts{Input: estimate / 2, Output: estimate / 2})
+					taken, err := r.Limit(f.caller, &modelgate.Traits{}, &modelgate.Amounts{Input: estimate / 2, Output: estimate / 2})
 					if err != nil {
 						continue
 					}
 					sum.Add(2 * estimate)
-					taken.Settle(&ratelimit.Amounts{Input: estimate, Output: estimate})
+					taken.Settle(&modelgate.Amounts{Input: estimate, Output: estimate})
 					taken.End()
 					f.shared[i].Flush()
 				}
@@ -124,7 +124,7 @@ func BenchmarkSharedRates(b *testing.B) {
 				c.RateLimits = append(c.RateLimits, rule(modelgate.RateLimit{Unit: modelgate.UnitTokens, Window: "minute", Limit: 1_000_000_000}))
 			}
 			for b.Loop() {
-				if _, err := rates.Limit(c, &modelgate.Traits{}, &ratelimit.Amounts{Input: 1}); err != nil {
+				if _, err := rates.Limit(c, &modelgate.Traits{}, &modelgate.Amounts{Input: 1}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -15,29 +15,6 @@ const MaxRules = 16
 // errTooManyRules answers a call to which more apply: no limit is skipped.
 var errTooManyRules = modelgate.Errorf(modelgate.Forbidden, "more than %d limits apply to this call", MaxRules)
 
-// Amounts are what a call uses of rate limits.
-type Amounts struct {
-	Requests, Input, Output int64 // the input with what was cached
-	Cost                    modelgate.Nano
-}
-
-// of is the amount in a limit's unit.
-func (a *Amounts) of(u modelgate.LimitUnit) int64 {
-	switch u {
-	case modelgate.UnitRequests:
-		return a.Requests
-	case modelgate.UnitInputTokens:
-		return a.Input
-	case modelgate.UnitOutputTokens:
-		return a.Output
-	case modelgate.UnitTokens:
-		return a.Input + a.Output
-	case modelgate.UnitUSD:
-		return int64(a.Cost)
-	}
-	return 0
-}
-
 // Rates holds calls to the rate limits that were set for their callers and in
 // the configuration file. Safe for concurrent use.
 type Rates struct {
@@ -139,7 +116,7 @@ func (r *Rates) Enter(c *modelgate.Caller) (Taken, error) {
 		return Taken{}, nil
 	}
 	s := selection{caller: c, entry: true}
-	return r.take(&s, file, &Amounts{Requests: 1})
+	return r.take(&s, file, &modelgate.Amounts{Requests: 1})
 }
 
 // Uses reports whether a limit in this unit may apply to a call of the caller's.
@@ -156,7 +133,7 @@ func (r *Rates) Uses(c *modelgate.Caller, t *modelgate.Traits, u modelgate.Limit
 
 // Limit draws from the limits that Enter leaves, for a call that will probably
 // use so much. Errors are those of Enter.
-func (r *Rates) Limit(c *modelgate.Caller, t *modelgate.Traits, estimate *Amounts) (Taken, error) {
+func (r *Rates) Limit(c *modelgate.Caller, t *modelgate.Traits, estimate *modelgate.Amounts) (Taken, error) {
 	file := *r.file.Load()
 	s := selection{caller: c, traits: t}
 	return r.take(&s, file, estimate)
@@ -169,7 +146,7 @@ func (r *Rates) Any(c *modelgate.Caller) bool {
 
 // take draws from what is selected: first of the gateway, then of the
 // organization, each all or none.
-func (r *Rates) take(s *selection, file []*modelgate.RateLimit, amounts *Amounts) (Taken, error) {
+func (r *Rates) take(s *selection, file []*modelgate.RateLimit, amounts *modelgate.Amounts) (Taken, error) {
 	s.collect(file)
 	if s.others+len(s.gateway)+len(s.own) > MaxRules {
 		return Taken{}, errTooManyRules
@@ -191,12 +168,12 @@ func (r *Rates) take(s *selection, file []*modelgate.RateLimit, amounts *Amounts
 }
 
 // drawAll draws for one group: "" for the gateway, else an organization.
-func (r *Rates) drawAll(s *selection, group string, draws []draw, amounts *Amounts) (Taken, error) {
+func (r *Rates) drawAll(s *selection, group string, draws []draw, amounts *modelgate.Amounts) (Taken, error) {
 	if len(draws) == 0 {
 		return Taken{}, nil
 	}
 	for i := range draws {
-		draws[i].cost = min(max(amounts.of(draws[i].rule.Unit), 0), int64(modelgate.MaxBudget))
+		draws[i].cost = min(max(amounts.Of(draws[i].rule.Unit), 0), int64(modelgate.MaxBudget))
 	}
 	began := time.Now()
 	v := r.buckets.draw(group, draws)
@@ -235,7 +212,7 @@ func show(c *modelgate.Caller, draws []draw, levels []int64) []Shown {
 
 // Settle notes what a call has used in the end. What it drew too much comes
 // back, and what it drew too little is drawn now.
-func (t *Taken) Settle(used *Amounts) {
+func (t *Taken) Settle(used *modelgate.Amounts) {
 	if t.above != nil {
 		t.above.Settle(used)
 	}
@@ -245,7 +222,7 @@ func (t *Taken) Settle(used *Amounts) {
 	t.settled = true
 	var changes []draw
 	for _, d := range t.draws {
-		actual := min(max(used.of(d.rule.Unit), 0), int64(modelgate.MaxBudget))
+		actual := min(max(used.Of(d.rule.Unit), 0), int64(modelgate.MaxBudget))
 		if diff := actual - d.cost; d.rule.Window != "" && diff != 0 {
 			d.cost = diff
 			changes = append(changes, d)

@@ -72,13 +72,13 @@ func TestRatesAgainstACount(t *testing.T) {
 			var sum int64
 			for range 400 {
 				cost := 1 + random.Int64N(2*mean)
-				_, err := rates.Limit(c, &modelgate.Traits{}, &ratelimit.Amounts{Input: cost})
+				_, err := rates.Limit(c, &modelgate.Traits{}, &modelgate.Amounts{Input: cost})
 				if err == nil && cost <= r.Size() {
 					calls, sum = append(calls, used{time.Since(begin), cost}), sum+cost
 				}
 				if retry, ok := errors.AsType[*modelgate.RetryError](err); ok && random.IntN(4) == 0 {
 					time.Sleep(retry.After) // then it does pass
-					if _, err := rates.Limit(c, &modelgate.Traits{}, &ratelimit.Amounts{Input: cost}); err != nil {
+					if _, err := rates.Limit(c, &modelgate.Traits{}, &modelgate.Amounts{Input: cost}); err != nil {
 						t.Errorf("seed %d: refused after the time it said: %v", seed, err)
 					}
 					calls, sum = append(calls, used{time.Since(begin), cost}), sum+cost
@@ -110,7 +110,7 @@ func TestSharedRatesAgainstACount(t *testing.T) {
 	var sum int64
 	for i := range 1500 {
 		cost := 1 + random.Int64N(400)
-		if _, err := instances[i%2].Limit(c, &modelgate.Traits{}, &ratelimit.Amounts{Input: cost, Output: 1 << 40}); err == nil {
+		if _, err := instances[i%2].Limit(c, &modelgate.Traits{}, &modelgate.Amounts{Input: cost, Output: 1 << 40}); err == nil {
 			sum += cost
 		}
 	}
@@ -202,7 +202,7 @@ func TestRatesSettle(t *testing.T) {
 		}
 		take := func(n int64) ratelimit.Taken {
 			t.Helper()
-			taken, err := r.Limit(c, &modelgate.Traits{}, &ratelimit.Amounts{Input: n / 2, Output: n - n/2})
+			taken, err := r.Limit(c, &modelgate.Traits{}, &modelgate.Amounts{Input: n / 2, Output: n - n/2})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -214,15 +214,15 @@ func TestRatesSettle(t *testing.T) {
 		refused.End()
 		about("given back", 0)
 		much := take(3000)
-		much.Settle(&ratelimit.Amounts{Input: 1000})
-		much.Settle(&ratelimit.Amounts{})
+		much.Settle(&modelgate.Amounts{Input: 1000})
+		much.Settle(&modelgate.Amounts{})
 		much.End()
 		about("less than reserved", 1000)
 		little := take(1)
-		little.Settle(&ratelimit.Amounts{Output: 12_000})
+		little.Settle(&modelgate.Amounts{Output: 12_000})
 		little.End()
 		about("more than there is", 13_000)
-		_, err := r.Limit(c, &modelgate.Traits{}, &ratelimit.Amounts{Input: 1})
+		_, err := r.Limit(c, &modelgate.Traits{}, &modelgate.Amounts{Input: 1})
 		retry, ok := errors.AsType[*modelgate.RetryError](err)
 		if !ok || retry.After < 2980*time.Second || retry.After > 3002*time.Second {
 			t.Errorf("a bucket in debt: %+v, want 3001 s", err)
@@ -234,10 +234,10 @@ func TestRatesSettle(t *testing.T) {
 func TestRatesLargerThanTheBucket(t *testing.T) {
 	ways(t, func(t *testing.T, r *ratelimit.Rates, _ func()) {
 		c := caller(rule(modelgate.RateLimit{Unit: modelgate.UnitUSD, Window: "minute", Limit: 60, Burst: 100}))
-		if _, err := r.Limit(c, &modelgate.Traits{}, &ratelimit.Amounts{Cost: 5000}); err != nil {
+		if _, err := r.Limit(c, &modelgate.Traits{}, &modelgate.Amounts{Cost: 5000}); err != nil {
 			t.Errorf("a full bucket: %v", err)
 		}
-		if _, err := r.Limit(c, &modelgate.Traits{}, &ratelimit.Amounts{Cost: 1}); err == nil {
+		if _, err := r.Limit(c, &modelgate.Traits{}, &modelgate.Amounts{Cost: 1}); err == nil {
 			t.Error("a bucket in debt admits")
 		}
 	})
@@ -253,7 +253,7 @@ func TestRatesMatch(t *testing.T) {
 		count := func(slug, user string) (n int) {
 			traits := modelgate.Traits{Slug: slug, Attribution: map[string]string{"end_user": user}}
 			for range 6 {
-				if _, err := r.Limit(c, &traits, &ratelimit.Amounts{Requests: 1}); err == nil {
+				if _, err := r.Limit(c, &traits, &modelgate.Amounts{Requests: 1}); err == nil {
 					n++
 				}
 			}
@@ -310,7 +310,7 @@ func TestRatesTooMany(t *testing.T) {
 		t.Errorf("%d limits: %v", ratelimit.MaxRules, err)
 	}
 	c.RateLimits = append(c.RateLimits, rule(modelgate.RateLimit{Unit: modelgate.UnitTokens, Window: "minute", Limit: 100}))
-	if _, err := r.Limit(c, &modelgate.Traits{}, &ratelimit.Amounts{}); modelgate.KindOf(err) != modelgate.Forbidden {
+	if _, err := r.Limit(c, &modelgate.Traits{}, &modelgate.Amounts{}); modelgate.KindOf(err) != modelgate.Forbidden {
 		t.Errorf("%d limits: %v", ratelimit.MaxRules+1, err)
 	}
 }
@@ -324,16 +324,16 @@ func TestRatesFigures(t *testing.T) {
 	above := rule(modelgate.RateLimit{Unit: modelgate.UnitTokens, Window: "minute", Limit: 10})
 	c := caller(above, own)
 	c.SubAccountID, c.Markup, own.ID = "s", 100_000_000, string(c.KeyID)
-	taken, err := r.Limit(c, &modelgate.Traits{}, &ratelimit.Amounts{Input: 1, Cost: modelgate.USD / 4})
+	taken, err := r.Limit(c, &modelgate.Traits{}, &modelgate.Amounts{Input: 1, Cost: modelgate.USD / 4})
 	if err != nil || len(taken.Shown) != 1 || taken.Shown[0].State.Limit != 2*modelgate.USD || taken.Shown[0].State.Used != modelgate.USD/2 {
 		t.Errorf("shown: %+v, %v", taken.Shown, err)
 	}
-	if _, err := r.Limit(c, &modelgate.Traits{}, &ratelimit.Amounts{Cost: modelgate.USD}); err == nil {
+	if _, err := r.Limit(c, &modelgate.Traits{}, &modelgate.Amounts{Cost: modelgate.USD}); err == nil {
 		t.Error("nothing was refused")
 	} else if l, ok := errors.AsType[*modelgate.LimitError](err); !ok || l.State.Remaining != 3*modelgate.USD/2 || l.State.ID != string(c.KeyID) {
 		t.Errorf("its own: %v", err)
 	}
-	_, err = r.Limit(c, &modelgate.Traits{}, &ratelimit.Amounts{Input: 10})
+	_, err = r.Limit(c, &modelgate.Traits{}, &modelgate.Amounts{Input: 10})
 	if _, shown := errors.AsType[*modelgate.LimitError](err); !errors.Is(err, modelgate.ErrRateLimited) || shown {
 		t.Errorf("above it: %v, want no figures", err)
 	}

@@ -3,6 +3,7 @@ package selfservice_test
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"modelgate"
 )
@@ -59,9 +60,12 @@ func TestLimitsRefuse(t *testing.T) {
 			`{"scope":"gateway","unit":"tokens","window":"minute","limit":1}`:                              "scope must be client, sub_account or key",
 			`{"scope":"client","window":"minute","limit":1}`:                                               unit,
 			`{"scope":"client","unit":"token","window":"minute","limit":1}`:                                unit,
-			`{"scope":"client","unit":"requests","limit":1}`:                                               "window must be second or minute",
-			`{"scope":"client","unit":"requests","window":"hour","limit":1}`:                               "window must be second or minute",
-			`{"scope":"client","unit":"tokens","window":"second","limit":1}`:                               "window must be minute for unit tokens",
+			`{"scope":"client","unit":"requests","limit":1}`:                                               "window must be second, minute, hour or day",
+			`{"scope":"client","unit":"requests","window":"week","limit":1}`:                               "window must be second, minute, hour or day",
+			`{"scope":"client","unit":"tokens","window":"second","limit":1}`:                               "window must be minute, hour or day for unit tokens",
+			`{"scope":"client","unit":"tokens","window":"day","limit":9000000001}`:                         "limit must be from 1 to 9000000000",
+			`{"scope":"client","unit":"requests","window":"day","limit":1000000001}`:                       "limit must be from 1 to 1000000000",
+			`{"scope":"client","unit":"usd","window":"hour","limit":1,"burst":1}`:                          "burst must be left out for window hour",
 			`{"scope":"client","unit":"concurrency","window":"minute","limit":1}`:                          "window must be left out for unit concurrency",
 			`{"scope":"client","unit":"concurrency","limit":1,"burst":1}`:                                  "burst must be left out for unit concurrency",
 			`{"scope":"client","unit":"concurrency","limit":1000001}`:                                      "limit must be from 1 to 1000000",
@@ -139,10 +143,53 @@ func TestLimitsAreBounded(t *testing.T) {
 		if i < 32 {
 			reply.want(204, "")
 		} else {
-			reply.refused(409, "conflict", "too many limits; remove some")
+			reply.refused(409, "conflict", "too many budgets and limits; remove some")
 		}
 	}
 	if n := g.count("SELECT COUNT(*) FROM rate_limit"); n != 32 {
 		g.Errorf("%d limits are stored, want 32", n)
 	}
+}
+
+// Limits by the hour and day are limits as others are, with counters that begin
+// anew on the clock.
+func TestLimitsOnTheClock(t *testing.T) {
+	each(t, func(g *gate) {
+		client := g.client(unchanged)
+		root, sub := g.rootKey(client), g.subAccount(client, "shop")
+		g.do(root, "PATCH /gw/subaccounts/"+string(sub), `{"markup_pct":100}`).want(204, "")
+		var own modelgate.KeyID
+		bound := g.key(client, func(k *modelgate.Key) { k.SubAccountID, own = sub, k.ID })
+		g.limit(root, `{"scope":"client","unit":"requests","window":"hour","limit":5}`)
+		g.limit(root, `{"scope":"client","unit":"requests","window":"hour","limit":7}`) // replaces
+		g.limit(root, `{"scope":"client","unit":"requests","window":"minute","limit":3}`)
+		g.limit(root, fmt.Sprintf(`{"scope":"sub_account","id":%q,"unit":"usd","window":"day","limit":2}`, sub))
+		g.limit(bound, fmt.Sprintf(`{"scope":"key","id":%q,"match":"model:acme/*","unit":"tokens","window":"day","limit":9000000000}`, own))
+		own4 := fmt.Sprintf(`{"scope":"key","id":%q,"match":"model:acme/*","unit":"tokens","window":"day","limit":9000000000`, own)
+		own3 := fmt.Sprintf(`{"scope":"sub_account","id":%q,"unit":"usd","window":"day","limit":`, sub)
+		g.do(root, "GET /gw/limits", "").want(200, `[{"scope":"client","unit":"requests","window":"hour","limit":7},`+
+			`{"scope":"client","unit":"requests","window":"minute","limit":3},`+own4+`,"owner":"sub_account"},`+own3+`2}]`)
+		g.do(bound, "GET /gw/limits", "").want(200, `[`+own4+`},`+own3+`4,"owner":"reseller"}]`)
+		g.do(root, "GET /gw/budgets", "").want(200, `[]`)
+		g.do(root, "GET /gw/quota", "").want(200, `{"limits":[`+
+			`{"kind":"rate","scope":"client","unit":"requests","window":"minute","limit":3,"used":0,"remaining":3,"resets_at":null},`+
+			`{"kind":"rate","scope":"client","unit":"requests","window":"hour","limit":7,"used":0,"remaining":7,"resets_at":`+endOf(modelgate.Hour)+`}]}`)
+		g.do(bound, "GET /gw/quota?model=acme/chat", "").want(200, fmt.Sprintf(`{"limits":[`+
+			`{"kind":"rate","scope":"sub_account","id":%q,"unit":"usd","window":"day","limit":4,"used":0,"remaining":4,"resets_at":%s,"owner":"reseller"},`+
+			`{"kind":"rate","scope":"key","id":%q,"match":"model:acme/*","unit":"tokens","window":"day","limit":9000000000,"used":0,"remaining":9000000000,"resets_at":%s}]}`,
+			sub, endOf(modelgate.Day), own, endOf(modelgate.Day)))
+		g.do(bound, fmt.Sprintf("DELETE /gw/limits?scope=sub_account&id=%s&unit=usd&window=day", sub), "").refused(403, "forbidden", "")
+		name := fmt.Sprintf("DELETE /gw/limits?scope=key&id=%s&unit=tokens&window=day&match=model:acme/*", own)
+		g.do(root, name, "").refused(404, "not_found", "limit not found")
+		g.do(root, name+"&owner=sub_account", "").want(204, "")
+		g.do(root, "DELETE /gw/limits?scope=client&unit=requests&window=hour", "").want(204, "")
+		g.do(root, "DELETE /gw/limits?scope=client&unit=requests&window=hour", "").refused(404, "not_found", "limit not found")
+		g.do(root, "DELETE /gw/budgets?scope=client&period=day", "").refused(404, "not_found", "budget not found")
+		g.do(root, "GET /gw/limits", "").want(200, `[{"scope":"client","unit":"requests","window":"minute","limit":3},`+own3+`2}]`)
+	})
+}
+
+// endOf is the end of the present period as answers show it.
+func endOf(p modelgate.Period) string {
+	return p.End(time.Now()).Format(`"` + time.RFC3339 + `"`)
 }

@@ -49,7 +49,7 @@ func (a *API) quota(ctx context.Context, by actor, in quotaCall) (quotaView, err
 		out.Limits = append(out.Limits, quota.StateOf(by.StateOf(bound[0], used, 0, at)))
 		return out, err
 	}
-	set, err := a.Store.Budgets(ctx, by.ClientID, spend.BudgetList{SubAccountID: by.SubAccountID, At: at})
+	set, err := a.Store.Budgets(ctx, by.ClientID, spend.BudgetList{SubAccountID: by.SubAccountID, At: at, Limits: true})
 	if err != nil {
 		return quotaView{}, err
 	}

@@ -17,9 +17,9 @@ import (
 	"modelgate/internal/worker"
 )
 
-// openBudgets makes what enforces budgets, balances and the caps of browser
-// tokens. What an earlier process had leased is free from here on: its calls are
-// all booked.
+// openBudgets makes what enforces budgets, balances, the caps of browser tokens and
+// rate limits over an hour or a day. What an earlier process had leased is free
+// from here on: its calls are all booked.
 func (s *Server) openBudgets(ctx context.Context, cfg *config.Config) error {
 	if err := s.db.EndLeases(ctx, s.spool.Instance()); err != nil {
 		return err
@@ -30,6 +30,7 @@ func (s *Server) openBudgets(ctx context.Context, cfg *config.Config) error {
 	}
 	s.budgets = budget.New(budget.Options{
 		Store: s.db, Instance: s.spool.Instance(), Mode: mode, Flushed: s.shipper.Flush, Unreachable: store.Unreachable, Now: time.Now, Log: s.log,
+		Refused: func(b *modelgate.Budget) { s.limiter.rates.Refused(b.RateLimit()) },
 	})
 	m := s.metrics
 	m.gauge("modelgate_slices", "Budgets of which this instance holds money.", func() float64 { n, _ := s.budgets.Leases(); return float64(n) })
@@ -72,7 +73,13 @@ func (c callers) bind(caller modelgate.Caller, err error) (modelgate.Caller, err
 		return c.enforced.Budgets == config.EnforceOff
 	})
 	if c.enforced.Budgets == config.EnforceOff {
-		caller.Rules = nil
+		var limits []*modelgate.Budget
+		for _, b := range caller.Rules {
+			if b.Unit != "" {
+				limits = append(limits, b)
+			}
+		}
+		caller.Rules = limits
 	}
 	return caller, err
 }

@@ -47,6 +47,8 @@ type final struct {
 	// while it was provisional; either may be negative.
 	change modelgate.Nano
 	tokens int64
+	// use is what it has used beside its cost, less what that was.
+	use modelgate.Amounts
 	// reserve was held of the row's budgets beside its cost, and is free now.
 	reserve modelgate.Nano
 }
@@ -79,7 +81,11 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 		if r.Job != nil {
 			a.Leased += r.Job.Reserve // it stays held, by the job
 		}
-		if err := charged.Add(r, a); err != nil {
+		charge := spend.Charge{Amount: a, Reserved: true}
+		if charged.Ruled(r.ClientID) {
+			charge.Use = r.Usage.Amounts(r.Cost)
+		}
+		if err := charged.Add(r, charge); err != nil {
 			return err
 		}
 		if err := b.debit(charged, r, r.Debit(r.Cost), -r.Debit(r.Cost), r.Debit(a.Leased)); err != nil {
@@ -88,7 +94,7 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 		counted.Add(r)
 	}
 	for _, r := range b.unfollowed {
-		if err := charged.Add(r, spend.Amount{Held: -r.Job.Reserve, Leased: r.Job.Reserve}); err != nil {
+		if err := charged.Add(r, spend.Charge{Amount: spend.Amount{Held: -r.Job.Reserve, Leased: r.Job.Reserve}}); err != nil {
 			return err
 		}
 		kept := r.Debit(r.Cost+r.Job.Reserve) - r.Debit(r.Cost)
@@ -98,7 +104,7 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 	}
 	for i := range b.finals {
 		f := &b.finals[i]
-		if err := charged.Add(f.row, spend.Amount{Settled: f.change, Held: -f.reserve}); err != nil {
+		if err := charged.Add(f.row, spend.Charge{Amount: spend.Amount{Settled: f.change, Held: -f.reserve}, Use: f.use}); err != nil {
 			return err
 		}
 		before := f.row.Cost - f.change

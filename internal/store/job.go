@@ -212,7 +212,8 @@ func (db *DB) finishJob(ctx context.Context, tx *sql.Tx, f *modelgate.JobFinal) 
 		}
 	}
 	row.Holds, row.Rules = j.Holds, j.Rules
-	return true, &final{&row, f.Cost - j.Provisional, f.Usage.TotalTokens() - j.Usage.TotalTokens(), j.Reserve}, nil
+	use := modelgate.Amounts{Input: f.Usage.PromptTokens() - j.Usage.PromptTokens(), Output: f.Usage.CompletionTokens() - j.Usage.CompletionTokens()}
+	return true, &final{&row, f.Cost - j.Provisional, f.Usage.TotalTokens() - j.Usage.TotalTokens(), use, j.Reserve}, nil
 }
 
 // The pauses between two polls of a job grow from the first to the last of

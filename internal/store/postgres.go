@@ -66,7 +66,7 @@ func openPostgres(ctx context.Context, o Options) (*DB, error) {
 	handle := sqldb.DB{
 		SnapshotOptions: &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true},
 		RowsPerInsert:   sqldb.MaxRows,
-		ForShare:        "\nFOR SHARE",
+		ForLock:         "\nFOR NO KEY UPDATE",
 		Begun:           begun,
 		IdleBound:       postgresIdleInTransaction,
 		Long:            sqldb.NewSemaphore(o.MaxConns),

@@ -158,7 +158,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		return nil, errors.Join(err, db.Close())
 	}
 	db.spendStore = spend.NewStore(h, db.RecordAudit)
-	db.accessStore = access.NewStore(h, db.RecordAudit, db.SwitchBilling, db.RulesOf)
+	db.accessStore = access.NewStore(h, db.RecordAudit, db.SwitchBilling, db.spendStore)
 	db.billingStore = billing.NewStore(h, db.RecordAudit)
 	db.walletStore = wallet.NewStore(h, db.RecordAudit)
 	if err := db.migrate(ctx, o.Mode); err != nil {

@@ -93,7 +93,7 @@ func (s *Store) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.
 	if rules == 0 {
 		return c, nil
 	}
-	return c, s.rulesOf(ctx, &c, rules)
+	return c, s.counted.RulesOf(ctx, &c, rules)
 }
 
 // ofMember gives the caller with a member's hidden key the rights that the

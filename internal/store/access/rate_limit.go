@@ -15,7 +15,14 @@ import (
 // sqlRateLimits lists the rate limits of one client, $1 and $3, or of all
 // between them; where $2 names a sub-account, its and its keys'.
 const sqlRateLimits = `SELECT client_id, number, scope, scope_id, match, unit, time_window, owner, amount, burst
-FROM rate_limit r
+FROM (
+  SELECT client_id, number, scope, scope_id, match, unit, time_window, owner, amount, burst
+  FROM rate_limit
+  WHERE client_id >= $1 AND client_id <= $3
+  UNION ALL
+  SELECT client_id, number, scope, scope_id, match_text, unit, period, owner, amount, 0
+  FROM rule
+  WHERE client_id >= $1 AND client_id <= $3 AND unit <> '') r
 WHERE client_id >= $1 AND client_id <= $3 AND ($2 = '' OR scope = 'sub_account' AND scope_id = $2 OR scope = 'key' AND EXISTS (
     SELECT 1
     FROM api_key k
@@ -48,11 +55,6 @@ FROM rate_limit
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND match = $4 AND unit = $5 AND time_window = $6
 -- sqlRateLimitOwners`
 
-const sqlCountRateLimits = `SELECT COUNT(*)
-FROM rate_limit
-WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND owner = $4
--- sqlCountRateLimits`
-
 // sqlRateLimitTarget counts whether a target is the client's and, where $4 names
 // a sub-account, that one's.
 const sqlRateLimitTarget = `SELECT
@@ -60,13 +62,6 @@ const sqlRateLimitTarget = `SELECT
   + (SELECT COUNT(*) FROM sub_account WHERE $2 = 'sub_account' AND client_id = $1 AND id = $3 AND ($4 = '' OR id = $4))
   + (SELECT COUNT(*) FROM api_key WHERE $2 = 'key' AND client_id = $1 AND id = $3 AND ($4 = '' OR sub_account_id = $4))
 -- sqlRateLimitTarget`
-
-// How many rate limits an owner may set for a target.
-const (
-	maxOfClient     = 1000
-	maxOfSubAccount = 100
-	maxOfKey        = 32
-)
 
 // ClientRateLimit is a rate limit and whose it is.
 type ClientRateLimit struct {
@@ -100,7 +95,8 @@ func scanRateLimit(s sqldb.Scanner) (ClientRateLimit, error) {
 }
 
 // PutRateLimit sets a rate limit, in place of one of the same owner, target,
-// match, unit and window. Where within names a sub-account, a target that is not
+// match, unit and window. One that is OnClock counts the calls of its present
+// window. Where within names a sub-account, a target that is not
 // that one or a key of it is not_found. It raises the control version. Errors:
 // bad_request, not_found; conflict where the owner has set too many for the
 // target.
@@ -108,34 +104,24 @@ func (s *Store) PutRateLimit(ctx context.Context, client modelgate.ClientID, wit
 	if err := l.Validate(); err != nil {
 		return err
 	}
+	if l.OnClock() {
+		return s.counted.PutLimit(ctx, client, within, l, a)
+	}
 	return s.changeRateLimit(ctx, "put rate limit", client, within, &l, a, func(tx *sql.Tx, name []any, version int64) error {
 		if _, err := tx.ExecContext(ctx, sqlPutRateLimit, append(name, l.Limit, l.Burst, version)...); err != nil {
 			return err
 		}
-		return tooManyRateLimits(ctx, tx, client, &l)
+		return s.counted.CheckRules(ctx, tx, client, l.Level, l.ID, modelgate.Owner(ownerOf(&l)))
 	})
-}
-
-func tooManyRateLimits(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, l *modelgate.RateLimit) error {
-	most := maxOfKey
-	switch l.Level {
-	case modelgate.LevelClient:
-		most = maxOfClient
-	case modelgate.LevelSubAccount:
-		most = maxOfSubAccount
-	}
-	var n int
-	err := tx.QueryRowContext(ctx, sqlCountRateLimits, string(client), string(l.Level), l.ID, ownerOf(l)).Scan(&n)
-	if err == nil && n > most {
-		return modelgate.Errorf(modelgate.Conflict, "too many limits; remove some")
-	}
-	return err
 }
 
 // DeleteRateLimit removes a rate limit of its owner. It raises the control
 // version. Within is as for PutRateLimit. Errors: not_found; forbidden where only
 // somebody above the owner has set one.
 func (s *Store) DeleteRateLimit(ctx context.Context, client modelgate.ClientID, within modelgate.SubAccountID, l modelgate.RateLimit, a modelgate.Audit) error {
+	if l.OnClock() {
+		return s.counted.DeleteLimit(ctx, client, within, l, a)
+	}
 	return s.changeRateLimit(ctx, "delete rate limit", client, within, &l, a, func(tx *sql.Tx, name []any, _ int64) error {
 		r, err := tx.ExecContext(ctx, sqlDeleteRateLimit, name...)
 		if err != nil {

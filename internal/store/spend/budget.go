@@ -102,6 +102,8 @@ type BudgetList struct {
 	// SubAccountID restricts the list to a sub-account and its keys.
 	SubAccountID modelgate.SubAccountID
 	At           time.Time // the instant whose periods are shown; zero is now
+	// Limits adds the rate limits over an hour or a day.
+	Limits bool
 }
 
 // Budgets lists the budgets of an organization, or with "" of all, with what
@@ -205,7 +207,7 @@ func (s *Store) DeleteBudget(ctx context.Context, client modelgate.ClientID, wit
 
 // sharesName reports whether the budget has the identity of a plain one.
 func sharesName(b *modelgate.Budget) bool {
-	return b.Match == nil && (b.Period == modelgate.Day || b.Period == modelgate.Month)
+	return b.Unit == "" && b.Match == nil && (b.Period == modelgate.Day || b.Period == modelgate.Month)
 }
 
 // changeBudget changes what an owner has set and then what binds. The head of
@@ -251,7 +253,7 @@ func (s *Store) changeBudget(ctx context.Context, op string, client modelgate.Cl
 
 // notOwn is why an owner has no budget to remove.
 func notOwn(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, b *modelgate.Budget) error {
-	owners, err := sqldb.List(ctx, tx, sqldb.ScanText, sqlRuleOwners, ruleName(client, b)[:5]...)
+	owners, err := sqldb.List(ctx, tx, sqldb.ScanText, sqlRuleOwners, append(ruleName(client, b)[:5], string(b.Unit))...)
 	if err != nil {
 		return err
 	}
@@ -273,14 +275,22 @@ func notOwn(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, b *model
 			return modelgate.ErrOperatorsBudget
 		}
 	}
-	return modelgate.Errorf(modelgate.NotFound, "budget not found")
+	return modelgate.Errorf(modelgate.NotFound, "%s not found", noun(b))
+}
+
+// noun is what a client calls it.
+func noun(b *modelgate.Budget) string {
+	if b.Unit != "" {
+		return "limit"
+	}
+	return "budget"
 }
 
 func budgetTarget(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, within modelgate.SubAccountID, b *modelgate.Budget) error {
 	var found int
 	err := tx.QueryRowContext(ctx, sqlBudgetTarget, string(client), string(b.Level), b.ID, string(within)).Scan(&found)
 	if err == nil && found == 0 {
-		return modelgate.Errorf(modelgate.NotFound, "budget target not found")
+		return modelgate.Errorf(modelgate.NotFound, "%s target not found", noun(b))
 	}
 	return err
 }

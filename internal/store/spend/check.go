@@ -204,7 +204,7 @@ func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, in
 			}
 		}
 		n, lineage := Amount{Held: modelgate.Nano(reserve)}, above[row.KeyID]
-		if err := into.addRuled(rules, ruled{&row, n}, lineage); err != nil {
+		if err := into.addRuled(rules, ruled{&row, Charge{Amount: n}}, lineage); err != nil {
 			return err
 		}
 		return into.add(callOf(&row), n, lineage)

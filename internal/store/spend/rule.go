@@ -18,28 +18,28 @@ RETURNING version
 -- sqlRaiseHead`
 
 const sqlInsertRule = `INSERT INTO rule (client_id, scope, scope_id, period, match_text, owner, number, unit, mode, alerts, amount, counted_since, revision)
-VALUES ($1, $2, $3, $4, $5, $6, $10, 'usd', $7, $8, $9, $11, $10)
+VALUES ($1, $2, $3, $4, $5, $6, $11, $7, $8, $9, $10, $12, $11)
 -- sqlInsertRule`
 
 const sqlUpdateRule = `UPDATE rule
-SET mode = $7, alerts = $8, amount = $9, revision = $10
-WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND match_text = $5 AND owner = $6
+SET mode = $8, alerts = $9, amount = $10, revision = $11
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND match_text = $5 AND owner = $6 AND unit = $7
 RETURNING number
 -- sqlUpdateRule`
 
 const sqlDeleteRule = `DELETE FROM rule
-WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND match_text = $5 AND owner = $6
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND match_text = $5 AND owner = $6 AND unit = $7
 RETURNING number
 -- sqlDeleteRule`
 
 const sqlRuleOwners = `SELECT owner
 FROM rule
-WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND match_text = $5
+WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND match_text = $5 AND unit = $6
 -- sqlRuleOwners`
 
-const sqlCountRules = `SELECT COUNT(*)
-FROM rule
-WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND owner = $4
+const sqlCountRules = `SELECT
+  (SELECT COUNT(*) FROM rule WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND owner = $4)
+  + (SELECT COUNT(*) FROM rate_limit WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND owner = $4)
 -- sqlCountRules`
 
 // sqlDropCounters and sqlDropLeases take the counters of a rule away: their
@@ -74,7 +74,7 @@ var errTooManyRules = &modelgate.Error{Kind: modelgate.Conflict, Message: "too m
 
 // ruleName is the identity of a rule: the leading columns of its statements.
 func ruleName(client modelgate.ClientID, b *modelgate.Budget) []any {
-	return []any{string(client), string(b.Level), b.ID, string(b.Period), b.Match.String(), ownerOf(b)}
+	return []any{string(client), string(b.Level), b.ID, string(b.Period), b.Match.String(), ownerOf(b), string(b.Unit)}
 }
 
 // putRule sets a rule under the client's version of its rules. A new one counts
@@ -96,13 +96,6 @@ func (s *Store) putRule(ctx context.Context, tx *sql.Tx, client modelgate.Client
 	if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	var there int
-	if err := tx.QueryRowContext(ctx, sqlCountRules, string(client), string(b.Level), b.ID, ownerOf(b)).Scan(&there); err != nil {
-		return err
-	}
-	if there >= maxRules(b.Level) {
-		return errTooManyRules
-	}
 	b.Rule = version
 	since := int64(0)
 	if b.Match.Each() {
@@ -110,6 +103,9 @@ func (s *Store) putRule(ctx context.Context, tx *sql.Tx, client modelgate.Client
 		b.CountedSince = sqldb.Instant(since)
 	}
 	if _, err := tx.ExecContext(ctx, sqlInsertRule, append(args, since)...); err != nil {
+		return err
+	}
+	if err := s.CheckRules(ctx, tx, client, b.Level, b.ID, modelgate.Owner(ownerOf(b))); err != nil {
 		return err
 	}
 	return s.count(ctx, tx, client, b, "", false)
@@ -144,7 +140,7 @@ func (s *Store) deleteRule(ctx context.Context, tx *sql.Tx, client modelgate.Cli
 		return false, err
 	}
 	for _, each := range set.of[target{b.Level, b.ID}] {
-		if k, _ := each.Match.Tag(); each.Match.Each() && k == key && each.Period == b.Period && each.Owner == modelgate.Owner(ownerOf(b)) {
+		if k, _ := each.Match.Tag(); each.Match.Each() && k == key && each.Period == b.Period && each.Unit == b.Unit && each.Owner == modelgate.Owner(ownerOf(b)) {
 			return true, s.count(ctx, tx, client, each, value, true)
 		}
 	}

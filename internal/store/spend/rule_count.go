@@ -1,12 +1,14 @@
 package spend
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"modelgate"
@@ -45,6 +47,19 @@ GROUP BY COALESCE(attribution ->> CAST($5 AS TEXT), '')
 const sqlCostOfAll = `SELECT CAST(COALESCE(SUM(cost), 0) AS BIGINT)` + ruledRows + `
 -- sqlCostOfAll`
 
+// sqlUseOfRows is for limits in tokens: what a row used of them is in its
+// quantities, which no engine sums.
+const sqlUseOfRows = `SELECT slug, provider, model, COALESCE(attribution ->> CAST($5 AS TEXT), ''), quantities` + ruledRows + `
+-- sqlUseOfRows`
+
+// inUnit is one of the queries above for a rule in a unit.
+func inUnit(text string, u modelgate.LimitUnit) string {
+	if u == modelgate.UnitRequests {
+		return strings.Replace(text, "SUM(cost)", "COUNT(*)", 1)
+	}
+	return text
+}
+
 // count stores what the rows from before a rule come to in its present period.
 // With one it does so for one value only. The rule's head is locked: all rows
 // that were booked before are visible, and none is booked meanwhile.
@@ -52,7 +67,7 @@ func (s *Store) count(ctx context.Context, tx *sql.Tx, client modelgate.ClientID
 	now := s.db.Now()
 	var sums map[string]modelgate.Nano
 	var err error
-	if b.Match == nil {
+	if b.Match == nil && b.Unit == "" {
 		sums, err = sumCounters(ctx, tx, client, b, now)
 	} else {
 		within, cancel := context.WithTimeout(ctx, countPatience)
@@ -116,13 +131,28 @@ func sumRows(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, b *mode
 			sums[value] += cost
 		}
 	}
+	key, _ := b.Match.Tag()
+	switch b.Unit {
+	case modelgate.UnitInputTokens, modelgate.UnitOutputTokens, modelgate.UnitTokens:
+		return sums, sqldb.Each(ctx, tx, func(row sqldb.Scanner) error {
+			var t modelgate.Traits
+			var value string
+			var used modelgate.Usage
+			if err := row.Scan(&t.Slug, &t.Provider, &t.Model, &value, sqldb.Document{Into: &used}); err != nil {
+				return err
+			}
+			t.KeyID, t.SubAccountID, t.Attribution = modelgate.KeyID(value), modelgate.SubAccountID(value), map[string]string{key: value}
+			amounts := used.Amounts(0)
+			add(&t, modelgate.Nano(amounts.Of(b.Unit)))
+			return nil
+		}, sqlUseOfRows, append(args, cmp.Or(key, "-"))...) // SQLite reads no empty name
+	}
 	if b.Match == nil {
 		var cost modelgate.Nano
-		err := tx.QueryRowContext(ctx, sqlCostOfAll, args...).Scan(&cost)
+		err := tx.QueryRowContext(ctx, inUnit(sqlCostOfAll, b.Unit), args...).Scan(&cost)
 		sums[""] = cost
 		return sums, err
 	}
-	key, _ := b.Match.Tag()
 	if key == "" {
 		return sums, sqldb.Each(ctx, tx, func(row sqldb.Scanner) error {
 			var t modelgate.Traits
@@ -130,7 +160,7 @@ func sumRows(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, b *mode
 			err := row.Scan(&t.Slug, &t.Provider, &t.Model, &cost)
 			add(&t, cost)
 			return err
-		}, sqlCostByModel, args...)
+		}, inUnit(sqlCostByModel, b.Unit), args...)
 	}
 	return sums, sqldb.Each(ctx, tx, func(row sqldb.Scanner) error {
 		var value string
@@ -140,7 +170,7 @@ func sumRows(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, b *mode
 			KeyID: modelgate.KeyID(value), SubAccountID: modelgate.SubAccountID(value), Attribution: map[string]string{key: value},
 		}, cost)
 		return err
-	}, sqlCostByTag, append(args, key)...)
+	}, inUnit(sqlCostByTag, b.Unit), append(args, key)...)
 }
 
 // sumRules sets what the counters of rules should have settled: the sums of

@@ -13,11 +13,11 @@ import (
 const maxListedValues = 1000
 
 // sqlListRules lists the rules of one client, $1 and $3, or of all between them.
-// $2 restricts them to a sub-account and its keys.
-const sqlListRules = `SELECT r.client_id, r.number, r.scope, r.scope_id, r.period, r.match_text, r.owner, r.mode, r.alerts, r.amount,
+// $2 restricts them to a sub-account and its keys; $4 is 0 for budgets only.
+const sqlListRules = `SELECT r.client_id, r.number, r.scope, r.scope_id, r.period, r.match_text, r.unit, r.owner, r.mode, r.alerts, r.amount,
   r.counted_since, r.revision
 FROM rule r
-WHERE r.client_id >= $1 AND r.client_id <= $3
+WHERE r.client_id >= $1 AND r.client_id <= $3 AND ($4 = 1 OR r.unit = '')
   AND ($2 = '' OR r.scope = 'sub_account' AND r.scope_id = $2 OR r.scope = 'key' AND EXISTS (
     SELECT 1
     FROM api_key k
@@ -26,19 +26,24 @@ ORDER BY r.client_id, r.scope, r.scope_id, r.number
 -- sqlListRules`
 
 // sqlRuleSpend reads the counters of rules of the periods that begin at $3 (day),
-// $4 (week) and $5 (month), and of those without an end.
+// $4 (week), $5 (month) and $6 (hour), and of those without an end.
 const sqlRuleSpend = `SELECT client_id, scope, scope_id, period, period_start, settled, held
 FROM spend
 WHERE client_id >= $1 AND client_id <= $2 AND scope = 'rule'
-  AND (period = 'ever' OR period = 'day' AND period_start = $3 OR period = 'week' AND period_start = $4 OR period = 'month' AND period_start = $5)
+  AND (period = 'ever' OR period = 'day' AND period_start = $3 OR period = 'week' AND period_start = $4 OR period = 'month' AND period_start = $5
+    OR period = 'hour' AND period_start = $6)
 -- sqlRuleSpend`
 
 // listRules lists rules as Budgets does.
 func (s *Store) listRules(ctx context.Context, first modelgate.ClientID, last string, l *BudgetList) ([]BudgetSpend, error) {
+	limits := 0
+	if l.Limits {
+		limits = 1
+	}
 	rules, err := sqldb.List(ctx, s.db.Read, func(row sqldb.Scanner) (*BudgetSpend, error) {
 		b := new(BudgetSpend)
 		return b, row.Scan(append([]any{&b.ClientID}, ruleColumns(&b.Budget)...)...)
-	}, sqlListRules, string(first), string(l.SubAccountID), last)
+	}, sqlListRules, string(first), string(l.SubAccountID), last, limits)
 	if err != nil || len(rules) == 0 {
 		return nil, err
 	}
@@ -73,7 +78,7 @@ func (s *Store) listRules(ctx context.Context, first modelgate.ClientID, last st
 			b.Values = append(b.Values, modelgate.ValueSpend{Value: k.ID, Spend: settled})
 		}
 		return nil
-	}, sqlRuleSpend, string(first), last, modelgate.Day.StartMicros(l.At), modelgate.Week.StartMicros(l.At), modelgate.Month.StartMicros(l.At))
+	}, sqlRuleSpend, string(first), last, modelgate.Day.StartMicros(l.At), modelgate.Week.StartMicros(l.At), modelgate.Month.StartMicros(l.At), modelgate.Hour.StartMicros(l.At))
 	if err != nil {
 		return nil, err
 	}

@@ -14,19 +14,21 @@ import (
 // sqlRules lists the rules of a client beside their version; a client without
 // rules has one row of the number 0.
 const sqlRules = `SELECT h.version, COALESCE(r.number, 0), COALESCE(r.scope, ''), COALESCE(r.scope_id, ''), COALESCE(r.period, ''),
-  COALESCE(r.match_text, ''), COALESCE(r.owner, ''), COALESCE(r.mode, ''), COALESCE(r.alerts, ''), COALESCE(r.amount, 0),
+  COALESCE(r.match_text, ''), COALESCE(r.unit, ''), COALESCE(r.owner, ''), COALESCE(r.mode, ''), COALESCE(r.alerts, ''), COALESCE(r.amount, 0),
   COALESCE(r.counted_since, 0), COALESCE(r.revision, 0)
 FROM rule_head h
 LEFT JOIN rule r ON r.client_id = h.client_id
 WHERE h.client_id = $1
 -- sqlRules`
 
-// headSelect reads the versions of the rules of clients and shares their heads,
-// in the order of their ids, until the transaction ends. SQLite has one writer
-// and needs no lock.
+// headSelect reads the versions of the rules of clients and locks their heads, in
+// the order of their ids, until the transaction ends. A shared lock would do, but
+// PostgreSQL grants one past somebody who waits to change the row, for as long as
+// others share it; and bookings of a client wait for each other soon after this
+// anyway, at its counters. SQLite has one writer and needs no lock.
 func (s *Store) headSelect(clients int) string {
 	return sqldb.Tuples("SELECT client_id, version\nFROM rule_head\nWHERE client_id IN ", 1, clients, 1) +
-		"\nORDER BY client_id" + s.db.ForShare + "\n-- headSelect"
+		"\nORDER BY client_id" + s.db.ForLock + "\n-- headSelect"
 }
 
 // target is what a budget is of.
@@ -103,7 +105,7 @@ func readRules(ctx context.Context, q sqldb.Querier, client modelgate.ClientID) 
 
 // ruleColumns scan a row of rule from number on.
 func ruleColumns(b *modelgate.Budget) []any {
-	return []any{&b.Rule, &b.Level, &b.ID, &b.Period, matchColumn{b}, &b.Owner, &b.Mode, alertsColumn{b}, &b.Limit, sinceColumn{b}, &b.Revision}
+	return []any{&b.Rule, &b.Level, &b.ID, &b.Period, matchColumn{b}, &b.Unit, &b.Owner, &b.Mode, alertsColumn{b}, &b.Limit, sinceColumn{b}, &b.Revision}
 }
 
 // matchColumn, alertsColumn and sinceColumn scan a column into a budget.
@@ -212,7 +214,7 @@ func (s *Store) Charges(ctx context.Context, tx *sql.Tx, clients map[modelgate.C
 // ruled is a call of a client with rules, and what it is to be charged.
 type ruled struct {
 	row *modelgate.UsageRow
-	Amount
+	Charge
 }
 
 // addRuled adds what a call is to be charged to the counters of the rules that
@@ -226,7 +228,7 @@ func (a amounts) addRuled(set *ruleSet, r ruled, above []modelgate.KeyID) error 
 			if !counts || row.At.Before(b.CountedSince) {
 				continue
 			}
-			if err := a.plus(b.ValueCounter(row.ClientID, row.At, value), Amount{Settled: r.Settled}, false); err != nil {
+			if err := a.plus(b.ValueCounter(row.ClientID, row.At, value), Amount{Settled: r.of(b.Unit).Settled}, false); err != nil {
 				return err
 			}
 		}
@@ -247,7 +249,8 @@ func (a amounts) addRuled(set *ruleSet, r ruled, above []modelgate.KeyID) error 
 	for _, number := range row.Rules {
 		if b := set.byNumber[number]; b != nil {
 			k := b.ValueCounter(row.ClientID, row.At, b.Match.Value(&traits))
-			if err := a.plus(k, Amount{Held: r.Held, Leased: r.Leased}, true); err != nil {
+			n := r.of(b.Unit)
+			if err := a.plus(k, Amount{Held: n.Held, Leased: n.Leased}, true); err != nil {
 				return err
 			}
 		}

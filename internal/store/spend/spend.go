@@ -57,7 +57,11 @@ func (c counter) String() string {
 	if c.Period == modelgate.Total || c.Period == modelgate.Ever {
 		return fmt.Sprintf("%s/%s/%s", c.Level, c.scopeID(), c.Period)
 	}
-	return fmt.Sprintf("%s/%s/%s/%s", c.Level, c.scopeID(), c.Period, sqldb.Instant(c.Start).Format(time.DateOnly))
+	layout := time.DateOnly
+	if c.Period == modelgate.Hour {
+		layout = "2006-01-02T15"
+	}
+	return fmt.Sprintf("%s/%s/%s/%s", c.Level, c.scopeID(), c.Period, sqldb.Instant(c.Start).Format(layout))
 }
 
 // scopeID is the column of that name: the id, of a rule number/value.
@@ -148,11 +152,32 @@ func walletCounter(client modelgate.ClientID, sub modelgate.SubAccountID) modelg
 	return modelgate.Counter{ClientID: client, Level: modelgate.LevelSubAccount, ID: string(sub), Period: modelgate.Total}
 }
 
-// Add adds an Amount to the charges of the call of a usage row. It fails where
-// the sum is more than a counter holds, as sqldb.Poisoned knows.
-func (c *Charges) Add(r *modelgate.UsageRow, n Amount) error {
+// Charge is what a call is to be charged.
+type Charge struct {
+	Amount // of money
+	// Use is what the call is to be counted with by rate limits. Where it is
+	// Reserved, it leaves the instance's leases on which the call has reserved.
+	Use      modelgate.Amounts
+	Reserved bool
+}
+
+// of is the Amount in a unit, "" for budgets.
+func (c *Charge) of(u modelgate.LimitUnit) Amount {
+	if u == "" || u == modelgate.UnitUSD {
+		return c.Amount
+	}
+	n := modelgate.Nano(c.Use.Of(u))
+	if !c.Reserved {
+		return Amount{Settled: n}
+	}
+	return Amount{Settled: n, Held: -n, Leased: n}
+}
+
+// Add adds to the charges of the call of a usage row. It fails where the sum is
+// more than a counter holds, as sqldb.Poisoned knows.
+func (c *Charges) Add(r *modelgate.UsageRow, n Charge) error {
 	of := callOf(r)
-	sum, err := c.calls[of].plus(n)
+	sum, err := c.calls[of].plus(n.Amount)
 	if err != nil {
 		return fmt.Errorf("spend of %s, key %s: %w", of.client, of.key, err)
 	}
@@ -160,11 +185,14 @@ func (c *Charges) Add(r *modelgate.UsageRow, n Amount) error {
 		c.calls = make(map[call]Amount)
 	}
 	c.calls[of] = sum
-	if rules := c.rules[r.ClientID]; rules != nil && n != (Amount{}) {
+	if c.Ruled(r.ClientID) && n != (Charge{}) {
 		c.ruled = append(c.ruled, ruled{r, n})
 	}
 	return nil
 }
+
+// Ruled reports whether a client has rules: only then does Charge.Use count.
+func (c *Charges) Ruled(client modelgate.ClientID) bool { return c.rules[client] != nil }
 
 // Keys are the keys that may have ancestors: those of sub-accounts. One may come
 // several times.

@@ -28,9 +28,9 @@ type DB struct {
 	// milliseconds as its argument; "" for nothing.
 	Begun     string
 	IdleBound time.Duration
-	// ForShare ends a SELECT that shares the rows it reads until its transaction
+	// ForLock ends a SELECT that locks the rows it reads until its transaction
 	// ends; "" on SQLite, which has one writer.
-	ForShare string
+	ForLock string
 	// Feed runs a BatchExec that has a Fed statement; nil on PostgreSQL.
 	Feed func(context.Context, *sql.Tx, *BatchExec) error
 	// Long bounds the readings that InTurn does at once.

@@ -334,11 +334,15 @@ export interface paths {
         get: operations["limits"];
         /**
          * Set a rate limit
-         * @description One for each scope, id, match, unit and window. In any span of time T at most `burst` and T's share of `limit` is used. A call
-         *     reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
+         * @description One for each scope, id, match, unit and window. With a second or a minute in any span of time T at most `burst` and T's share of
+         *     `limit` is used. With an hour or a day `limit` is what may be used in each on the clock; the call that crosses it completes,
+         *     calls about jobs do not count, and a new limit counts the calls so far, or is refused with 503 where they are too many to be
+         *     counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
          *     whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
          *     binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-         *     of the organization, 100 of a sub-account, 32 of a key. A call to which more than 16 apply is refused with 403.
+         *     of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+         *     which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
+         *     and limits by the hour or day.
          */
         put: operations["putLimit"];
         post?: never;
@@ -1374,7 +1378,7 @@ export interface components {
              * @description Of a budget week or total, in place of period; else of a rate.
              * @enum {string}
              */
-            window?: "week" | "total" | "second" | "minute";
+            window?: "week" | "total" | "second" | "minute" | "hour" | "day";
             /** @description Of a balance the sum of its credits; of a rate what may be used in a window. */
             limit: number;
             /** @description Spent and reserved by open calls; of a rate what was drawn from the bucket, whose size is the burst. */
@@ -1384,7 +1388,7 @@ export interface components {
             needed: number;
             /**
              * Format: date-time
-             * @description End of the period; null for a balance, a token, a rate and the window total.
+             * @description End of the period, or of the hour or day of a rate; null for a balance, a token, another rate and the window total.
              */
             resets_at: string | null;
         };
@@ -1394,10 +1398,10 @@ export interface components {
          */
         RateUnit: "requests" | "input_tokens" | "output_tokens" | "tokens" | "usd" | "concurrency";
         /**
-         * @description A second is for requests only.
+         * @description A second is for requests only. An hour and a day begin on the clock, in UTC.
          * @enum {string}
          */
-        RateWindow: "second" | "minute";
+        RateWindow: "second" | "minute" | "hour" | "day";
         NewRateLimit: {
             scope: components["schemas"]["BudgetScope"];
             /** @description Of the sub-account or key; left out for scope client. */
@@ -1407,9 +1411,9 @@ export interface components {
             unit: components["schemas"]["RateUnit"];
             /** @description Absent for concurrency. */
             window?: components["schemas"]["RateWindow"] | null;
-            /** @description How much may be used in a window, on average: a whole number from 1 to 1000000000, of concurrency to 1000000; of usd an amount of up to nine decimals. */
+            /** @description How much may be used in a window: a whole number from 1 to 1000000000, of tokens in an hour or a day to 9000000000, of concurrency to 1000000; of usd an amount of up to nine decimals. */
             limit: number;
-            /** @description How much may be used at once after a pause. Absent: as much as limit. */
+            /** @description How much may be used at once after a pause. Absent: as much as limit. Not with an hour or a day. */
             burst?: number | null;
         };
         RateLimit: {
@@ -1456,7 +1460,7 @@ export interface components {
              * @description Of a budget week or total, in place of period; else of a rate.
              * @enum {string}
              */
-            window?: "week" | "total" | "second" | "minute";
+            window?: "week" | "total" | "second" | "minute" | "hour" | "day";
             /** @description Of a balance the sum of its credits; of a rate what may be used in a window. */
             limit: number;
             /** @description Spent and reserved by open calls; of a rate what was drawn from the bucket, whose size is the burst. */
@@ -1464,7 +1468,7 @@ export interface components {
             remaining: number;
             /**
              * Format: date-time
-             * @description End of the period; null for a balance, a token, a rate and the window total.
+             * @description End of the period, or of the hour or day of a rate; null for a balance, a token, another rate and the window total.
              */
             resets_at: string | null;
             /**

@@ -361,10 +361,10 @@ CREATE TABLE rate_limit (
     PRIMARY KEY (client_id, scope, scope_id, match, unit, time_window, owner)
 ) STRICT, WITHOUT ROWID;
 
--- Budgets with counters of their own, which have the scope rule in spend and
--- slice and number/value for a scope_id. number counts up within a client. What
--- they count is in unit, usd: nano-USD. alerts is a JSON list of percentages, ''
--- the usual ones. Calls from before counted_since do not count.
+-- Budgets and rate limits with counters of their own, which have the scope rule
+-- in spend and slice and number/value for a scope_id. number counts up within a
+-- client. unit is that of a rate limit, '' a budget's; money is in nano-USD.
+-- alerts is a JSON list of percentages, '' the usual ones. Calls from before counted_since do not count.
 CREATE TABLE rule (
     client_id     TEXT NOT NULL,
     number        INTEGER NOT NULL,
@@ -380,11 +380,11 @@ CREATE TABLE rule (
     counted_since INTEGER NOT NULL,
     revision      INTEGER NOT NULL,
     PRIMARY KEY (client_id, number),
-    UNIQUE (client_id, scope, scope_id, period, match_text, owner)
+    UNIQUE (client_id, scope, scope_id, period, match_text, unit, owner)
 ) STRICT, WITHOUT ROWID;
 
--- One row for each client. Who books rows shares it and who changes rules has it
--- alone, so that no row is counted by a rule twice or not at all. version is that
+-- One row for each client. Who books rows has it alone, and who changes rules
+-- too, so that no row is counted by a rule twice or not at all. version is that
 -- of the last change.
 CREATE TABLE rule_head (
     client_id TEXT PRIMARY KEY CHECK (client_id <> ''),
