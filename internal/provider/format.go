@@ -215,7 +215,7 @@ type Route struct {
 	Kind  modelgate.ModelKind
 	Endpoint
 
-	excepted bool // callers may not share it, whatever comes after
+	rank rank // among the provider's routes
 }
 
 // standardDoor is what a door means wherever a format serves it.

@@ -222,80 +222,6 @@ func (p *Provider) models() []ModelSource {
 	return bodyModel()
 }
 
-// compileRoutes gathers what the proxy may be asked for: the paths of the
-// doors, the format's others, the operator's.
-func (p *Provider) compileRoutes(allow []string) error {
-	var routes []Route
-	for _, d := range p.doors {
-		path, _, _ := strings.Cut(d.Upstream, "?")
-		route := Route{Pattern: "POST " + path, Kind: modelgate.Video, Endpoint: d.Endpoint}
-		if d.Job != nil {
-			route.Async = AsyncCreate
-		}
-		switch {
-		case strings.Contains(path, publisherCapture):
-			route.Models = append(publishedModel(), d.Also...)
-		case strings.Contains(path, "{model}"):
-			route.Models = []ModelSource{PathCapture("model")}
-		}
-		routes = append(routes, route)
-	}
-	// Literal paths go before captures, whatever order the doors came in.
-	slices.SortFunc(routes, func(a, b Route) int {
-		return strings.Compare(strings.ReplaceAll(a.Pattern, "{", "\x7f"), strings.ReplaceAll(b.Pattern, "{", "\x7f"))
-	})
-	var rest []Route
-	for _, r := range p.format.Allow {
-		r.Stored = append(slices.Clone(r.Stored), p.format.Stored...)
-		if strings.HasSuffix(r.Pattern, " /**") {
-			rest = append(rest, r)
-		} else {
-			routes = append(routes, r)
-		}
-	}
-	for _, pattern := range allow {
-		routes = append(routes, p.operatorRoute(pattern))
-	}
-	// What takes any path goes last, or else it would take those of which the
-	// operator has said where they name the model.
-	for _, pattern := range p.format.Except {
-		routes = append(routes, Route{Pattern: pattern, excepted: true})
-	}
-	routes = append(routes, rest...)
-	for _, r := range routes {
-		p.addProtocol(r.Job)
-	}
-	// Whatever else is allowed: a job's paths are its owner's.
-	var jobs []Route
-	for _, w := range p.protocols {
-		jobs = append(jobs, w.routes()...)
-	}
-	routes = append(jobs, routes...)
-	for i := range routes {
-		pattern, err := target.ParsePattern(routes[i].Pattern)
-		if err != nil {
-			return err
-		}
-		p.routes = append(p.routes, compiledRoute{pattern, &routes[i]})
-	}
-	return nil
-}
-
-// operatorRoute is the route of an operator's pattern: nothing is known of it but
-// that reading costs nothing.
-func (p *Provider) operatorRoute(pattern string) Route {
-	r := Route{Pattern: pattern, Open: true, Endpoint: Endpoint{Models: slices.Clone(p.models()), Reader: usage.Any, Stored: p.format.Stored}}
-	if strings.Contains(pattern, "{model}") {
-		r.Models = append([]ModelSource{PathCapture("model")}, r.Models...)
-	}
-	for _, method := range []string{"GET ", "HEAD ", "DELETE "} {
-		if strings.HasPrefix(pattern, method) {
-			r.Free, r.Reader = true, nil
-		}
-	}
-	return r
-}
-
 func (p *Provider) takeCredentials(cfg Config) (err error) {
 	set := credential.Config{
 		Current: cfg.Credentials, File: cfg.CredentialFile, Previous: cfg.PreviousCredentials, Now: cfg.Now,
@@ -385,7 +311,7 @@ func (p *Provider) Route(method, escapedPath string) (*Route, target.Captures) {
 func (p *Provider) route(method, escapedPath string) (*Route, target.Captures) {
 	for _, c := range p.routes {
 		if captures, ok := c.pattern.Match(method, escapedPath); ok {
-			if c.route.excepted {
+			if c.route.rank == exceptedPath {
 				return nil, nil
 			}
 			return c.route, captures
