@@ -127,29 +127,14 @@ func (s *Store) openAnchor(ctx context.Context, client modelgate.ClientID) (seq,
 func (s *Store) anchor(ctx context.Context, client modelgate.ClientID, p Pruning) (seq int64, err error) {
 	var head records.Head
 	var pruned int64
-	err = s.db.Snapshot(ctx, "anchor evidence", func(tx *sql.Tx) error {
-		end := records.Head{}
-		err := tx.QueryRowContext(ctx, sqlEvidenceHead, string(client)).Scan(&end.ClientID, &end.Seq, hashColumn{&end.Hash}, &pruned)
-		if err != nil {
-			return err
-		}
-		kept := end.Seq + 1 // nothing
-		err = tx.QueryRowContext(ctx, sqlEvidenceKept, string(client), sqldb.Micros(p.Before)).Scan(&kept)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-		err, head = nil, end
-		if kept-1 < end.Seq {
-			head.Seq = kept - 1
-			f := finder{s: s, ctx: ctx, tx: tx, client: client, head: end, pruned: pruned}
-			head.Hash, _, err = f.hashAt(head.Seq)
-		}
+	err = s.db.Snapshot(ctx, "anchor evidence", func(tx *sql.Tx) (err error) {
+		head, pruned, err = s.prunable(ctx, tx, client, p.Before)
 		return err
 	})
-	if errors.Is(err, sql.ErrNoRows) || err != nil || head.Seq <= pruned {
-		if errors.Is(err, sql.ErrNoRows) {
-			err = nil
-		}
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil // it has no chain
+	}
+	if err != nil || head.Seq <= pruned {
 		return 0, err
 	}
 	note, err := p.Sign(head)
@@ -178,6 +163,30 @@ func (s *Store) anchor(ctx context.Context, client modelgate.ClientID, p Pruning
 		return 0, nil
 	}
 	return head.Seq, err
+}
+
+// prunable is the head of the chain after the last record before an instant, and
+// up to where the chain was pruned already. Errors: sql.ErrNoRows for a client
+// without a chain.
+func (s *Store) prunable(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, before time.Time) (head records.Head, pruned int64, err error) {
+	var end records.Head
+	err = tx.QueryRowContext(ctx, sqlEvidenceHead, string(client)).Scan(&end.ClientID, &end.Seq, hashColumn{&end.Hash}, &pruned)
+	if err != nil {
+		return end, 0, err
+	}
+	kept := end.Seq + 1 // nothing
+	err = tx.QueryRowContext(ctx, sqlEvidenceKept, string(client), sqldb.Micros(before)).Scan(&kept)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return end, 0, err
+	}
+	if kept > end.Seq {
+		return end, pruned, nil
+	}
+	head = end
+	head.Seq = kept - 1
+	f := finder{s: s, ctx: ctx, tx: tx, client: client, head: end, pruned: pruned}
+	head.Hash, _, err = f.hashAt(head.Seq)
+	return head, pruned, err
 }
 
 // ChainAllEvidence chains everything of a client that is pending now.
