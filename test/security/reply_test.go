@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -191,12 +192,28 @@ func field(name, value string) string {
 // that do not end, and settings and pings without number.
 func TestHTTP2Floods(t *testing.T) {
 	t.Parallel()
-	certFile, keyFile := testkit.Certificate(t)
-	g := testkit.StartGateway(t, testkit.GatewayOptions{Server: fmt.Sprintf("tls: {cert_file: %q, key_file: %q}, admin_listen: \"127.0.0.1:0\"", certFile, keyFile)})
+	t.Run("TLS", func(t *testing.T) {
+		t.Parallel()
+		certFile, keyFile := testkit.Certificate(t)
+		g := testkit.StartGateway(t, testkit.GatewayOptions{Server: fmt.Sprintf("tls: {cert_file: %q, key_file: %q}, admin_listen: \"127.0.0.1:0\"", certFile, keyFile)})
+		insecure := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
+		floods(t, g, "https://", &http.Transport{TLSClientConfig: insecure, ForceAttemptHTTP2: true}, func(address string) (net.Conn, error) { return tls.Dial("tcp", address, insecure) })
+	})
+	t.Run("prior knowledge", func(t *testing.T) {
+		t.Parallel()
+		g := testkit.StartGateway(t, testkit.GatewayOptions{Server: `http: standard, admin_listen: "127.0.0.1:0"`})
+		transport := &http.Transport{Protocols: new(http.Protocols)}
+		transport.Protocols.SetUnencryptedHTTP2(true)
+		floods(t, g, "http://", transport, func(address string) (net.Conn, error) { return net.Dial("tcp", address) })
+	})
+}
+
+// floods is TestHTTP2Floods at one gateway.
+func floods(t *testing.T, g *testkit.Gateway, scheme string, transport *http.Transport, dial func(address string) (net.Conn, error)) {
+	t.Helper()
 	key, _ := g.NewKey(g.NewClient("floods"))
-	base := strings.Replace(g.URL, "http://", "https://", 1)
-	insecure := &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}
-	transport := &http.Transport{TLSClientConfig: insecure, ForceAttemptHTTP2: true}
+	address := strings.TrimPrefix(g.URL, "http://")
+	base := scheme + address
 	t.Cleanup(transport.CloseIdleConnections)
 	call := func(ctx context.Context, body string) (int, string) {
 		req, err := http.NewRequestWithContext(ctx, "POST", base+"/openai/v1/chat/completions", strings.NewReader(body))
@@ -219,7 +236,7 @@ func TestHTTP2Floods(t *testing.T) {
 		t.Errorf("a body past the bound: %d", status)
 	}
 	before := memory(t, g.Pid())
-	request := field(":method", "POST") + field(":scheme", "https") + field(":path", "/openai/v1/chat/completions") + field(":authority", "g") + field("authorization", key)
+	request := field(":method", "POST") + field(":scheme", strings.TrimSuffix(scheme, "://")) + field(":path", "/openai/v1/chat/completions") + field(":authority", "g") + field("authorization", key)
 	floods := map[string]func(i uint32) string{
 		"rapid reset": func(i uint32) string {
 			return frame(1, 4, 2*i+1, request) + frame(3, 0, 2*i+1, "\x00\x00\x00\x08")
@@ -244,7 +261,7 @@ func TestHTTP2Floods(t *testing.T) {
 	var all sync.WaitGroup
 	for _, flood := range floods {
 		for range 4 {
-			conn, err := tls.Dial("tcp", strings.TrimPrefix(base, "https://"), insecure)
+			conn, err := dial(address)
 			if err != nil {
 				t.Fatal(err)
 			}
