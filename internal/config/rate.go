@@ -28,7 +28,7 @@ type RateRule struct {
 	Unit modelgate.LimitUnit `yaml:"unit"`
 
 	// `second` (of requests only) or `minute`. Left out for concurrency. Limits by
-	// the hour or day are set for one target: see PUT /gw/limits.
+	// the hour or day are set for one target with `modelgate limit set`.
 	Window string `yaml:"window"`
 
 	// How much may be used in a window, on average: a whole number up to 1e9, or
@@ -59,7 +59,7 @@ func (r *RateRule) rateLimit() (*modelgate.RateLimit, error) {
 		return nil, err
 	}
 	if out.OnClock() {
-		return nil, fmt.Errorf("window must be second or minute; limits by the hour or day are set for one target, with PUT /gw/limits")
+		return nil, fmt.Errorf("window must be second or minute; limits by the hour or day are set for one target, with modelgate limit set")
 	}
 	var whole [2]bool
 	out.Limit, whole[0] = out.FromUnits(r.Limit)
