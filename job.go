@@ -56,8 +56,9 @@ type NewJob struct {
 	TaskID TaskID
 	// Kind is video, image, 3d or audio.
 	Kind ModelKind
-	// Way names how the provider's format follows the job.
-	Way string
+	// Protocol names how the provider's format follows the job: a JobProtocol of
+	// package provider.
+	Protocol string
 	// Credential is the fingerprint of the credential it was made with, ""
 	// for none.
 	Credential string

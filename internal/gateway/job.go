@@ -40,7 +40,7 @@ func (g *Gateway) passCreation(c *call, resp *http.Response) {
 	if task == "" {
 		g.Log.Warn("the reply to the creation of a job names none that can be followed", "request_id", c.id.String(), "provider", a.name)
 	} else {
-		c.job = &modelgate.NewJob{TaskID: task, Kind: c.jobKind, Way: a.protocol.Name, Credential: c.sentWith, Deadline: a.protocol.Deadline(c.id.Time())}
+		c.job = &modelgate.NewJob{TaskID: task, Kind: c.jobKind, Protocol: a.protocol.Name, Credential: c.sentWith, Deadline: a.protocol.Deadline(c.id.Time())}
 		c.jobUsage = usage
 	}
 	raw, ok := c.withoutCosts(a.provider, resp, raw, plain)

@@ -39,9 +39,9 @@ func (c Client) call(ctx context.Context, call provider.Call) (*reply, error) {
 
 // about asks for a job on the path of a role. Errors are those of call.
 func (c Client) about(ctx context.Context, j *modelgate.Job, role provider.Role) (*reply, *provider.JobProtocol, error) {
-	protocol := c.JobProtocol(j.Way)
+	protocol := c.JobProtocol(j.Protocol)
 	if protocol == nil {
-		return nil, nil, fmt.Errorf("provider %s does not follow jobs as %q", c.Name(), j.Way)
+		return nil, nil, fmt.Errorf("provider %s does not follow jobs as %q", c.Name(), j.Protocol)
 	}
 	call, err := protocol.Call(role, j)
 	if err != nil {
@@ -68,7 +68,7 @@ func (c Client) Poll(ctx context.Context, j *modelgate.Job) (modelgate.JobNews, 
 // complete reads the result of a job that has succeeded where the usage stands
 // there and not in its state. Errors are those of call.
 func (c Client) complete(ctx context.Context, j *modelgate.Job, news modelgate.JobNews) (modelgate.JobNews, error) {
-	if news.Event != modelgate.JobSucceeds || !c.JobProtocol(j.Way).Has(provider.AsyncResult) {
+	if news.Event != modelgate.JobSucceeds || !c.JobProtocol(j.Protocol).Has(provider.AsyncResult) {
 		return news, nil
 	}
 	r, protocol, err := c.about(ctx, j, provider.AsyncResult)
@@ -86,7 +86,7 @@ func (c Client) complete(ctx context.Context, j *modelgate.Job, news modelgate.J
 // provider.ErrNoFile and those of call.
 func (c Client) locate(ctx context.Context, j *modelgate.Job) (provider.Location, error) {
 	role := provider.AsyncPoll
-	if way := c.JobProtocol(j.Way); way != nil && way.Has(provider.AsyncResult) {
+	if protocol := c.JobProtocol(j.Protocol); protocol != nil && protocol.Has(provider.AsyncResult) {
 		role = provider.AsyncResult
 	}
 	r, protocol, err := c.about(ctx, j, role)

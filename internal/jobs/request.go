@@ -160,7 +160,7 @@ func (q *Request) permit() error {
 	if err := q.Caller.RefuseRegion(p.Region(q.job.Model)); err != nil {
 		return err
 	}
-	if q.protocol = p.JobProtocol(q.job.Way); q.protocol == nil {
+	if q.protocol = p.JobProtocol(q.job.Protocol); q.protocol == nil {
 		return errNotConfigured
 	}
 	q.provider = Client{p}

@@ -149,7 +149,7 @@ func appendJob(dst []byte, j *modelgate.NewJob) []byte {
 	dst = append(dst, 1)
 	dst = binary.AppendVarint(dst, j.Deadline.UnixMicro())
 	dst = binary.AppendVarint(dst, int64(j.Reserve))
-	for _, s := range [...]string{string(j.TaskID), string(j.Kind), j.Way, j.Credential} {
+	for _, s := range [...]string{string(j.TaskID), string(j.Kind), j.Protocol, j.Credential} {
 		dst = appendText(dst, s, modelgate.MaxTaskID)
 	}
 	price := j.Price
@@ -165,7 +165,7 @@ func (r *record) job() *modelgate.NewJob {
 	}
 	j := &modelgate.NewJob{Deadline: time.UnixMicro(r.varint()).UTC(), Reserve: modelgate.Nano(r.varint())}
 	j.TaskID, j.Kind = modelgate.TaskID(r.text()), modelgate.ModelKind(r.text())
-	j.Way, j.Credential, j.Price = r.text(), r.text(), r.text()
+	j.Protocol, j.Credential, j.Price = r.text(), r.text(), r.text()
 	return j
 }
 

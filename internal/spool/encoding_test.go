@@ -62,7 +62,7 @@ func TestRecordsRoundTrip(t *testing.T) {
 		}
 		if rapid.Bool().Draw(t, "job") {
 			end.Job = &modelgate.NewJob{
-				TaskID: modelgate.TaskID(text.Draw(t, "task")), Kind: modelgate.ModelKind(text.Draw(t, "kind")), Way: text.Draw(t, "way"),
+				TaskID: modelgate.TaskID(text.Draw(t, "task")), Kind: modelgate.ModelKind(text.Draw(t, "kind")), Protocol: text.Draw(t, "protocol"),
 				Credential: text.Draw(t, "credential"), Deadline: time.UnixMicro(rapid.Int64Range(0, 1<<52).Draw(t, "deadline")).UTC(),
 				Reserve: modelgate.Nano(rapid.Int64().Draw(t, "reserve")), Price: rapid.StringN(0, 200, pricing.MaxSnapshot).Draw(t, "price"),
 			}
@@ -106,7 +106,7 @@ func TestLongestEnd(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", 4096)
 	end := modelgate.CallEnd{StatusCode: math.MinInt, Cost: math.MinInt64, ParseStatus: modelgate.ParseProvisional, Job: &modelgate.NewJob{
-		TaskID: modelgate.TaskID(long[:modelgate.MaxTaskID]), Kind: modelgate.ModelKind(long), Way: long, Credential: long, Price: long[:pricing.MaxSnapshot],
+		TaskID: modelgate.TaskID(long[:modelgate.MaxTaskID]), Kind: modelgate.ModelKind(long), Protocol: long, Credential: long, Price: long[:pricing.MaxSnapshot],
 		Deadline: time.UnixMicro(math.MinInt64), Reserve: math.MinInt64,
 	}}
 	least := modelgate.Nano(math.MinInt64)

@@ -14,7 +14,7 @@ import (
 )
 
 // jobColumns are in the order of jobValues and scanJob.
-const jobColumns = `id, client_id, key_id, sub_account_id, task_id, provider, model, slug, author, kind, way,
+const jobColumns = `id, client_id, key_id, sub_account_id, task_id, provider, model, slug, author, kind, protocol,
   credential, price, attribution, holds, rules, quantities, status, reason, provisional_cost, final_cost, reserve,
   created_at, deadline, finalized_at`
 
@@ -120,7 +120,7 @@ func (db *DB) jobValues(r *modelgate.UsageRow) ([]any, error) {
 	}
 	return []any{
 		r.ID.String(), sqldb.Clean(string(r.ClientID)), sqldb.Clean(string(r.KeyID)), sqldb.Clean(string(r.SubAccountID)), sqldb.Clean(string(j.TaskID)),
-		sqldb.Clean(r.CallBegin.Provider), sqldb.Clean(r.CallBegin.Model), sqldb.Clean(r.Slug), sqldb.Clean(r.Author), sqldb.Clean(string(j.Kind)), sqldb.Clean(j.Way),
+		sqldb.Clean(r.CallBegin.Provider), sqldb.Clean(r.CallBegin.Model), sqldb.Clean(r.Slug), sqldb.Clean(r.Author), sqldb.Clean(string(j.Kind)), sqldb.Clean(j.Protocol),
 		sqldb.Clean(j.Credential), sqldb.Clean(j.Price), attribution, int64(r.Holds), rules, quantities, string(modelgate.JobPending), "",
 		int64(r.Cost), 0, int64(j.Reserve), sqldb.Micros(r.At), sqldb.Micros(j.Deadline), 0,
 		sqldb.Micros(r.At.Add(firstPause)), firstPause.Microseconds(),
@@ -131,7 +131,7 @@ func scanJob(s sqldb.Scanner) (modelgate.Job, error) {
 	var j modelgate.Job
 	var id string
 	var holds int64
-	err := s.Scan(&id, &j.ClientID, &j.KeyID, &j.SubAccountID, &j.TaskID, &j.Provider, &j.Model, &j.Slug, &j.Author, &j.Kind, &j.Way,
+	err := s.Scan(&id, &j.ClientID, &j.KeyID, &j.SubAccountID, &j.TaskID, &j.Provider, &j.Model, &j.Slug, &j.Author, &j.Kind, &j.Protocol,
 		&j.Credential, &j.Price, sqldb.Document{Into: &j.Attribution}, &holds, sqldb.Document{Into: &j.Rules}, sqldb.Document{Into: &j.Usage}, &j.Status, &j.Reason, &j.Provisional, &j.Final,
 		&j.Reserve, sqldb.Moment{Into: &j.CreatedAt}, sqldb.Moment{Into: &j.Deadline}, sqldb.Moment{Into: &j.FinalizedAt})
 	if err != nil {

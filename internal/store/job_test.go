@@ -18,7 +18,7 @@ import (
 func film(client modelgate.ClientID, n int) modelgate.UsageRow {
 	r := row(client, n)
 	r.Kind, r.ParseStatus, r.Cost, r.Usage = modelgate.Video, modelgate.ParseProvisional, modelgate.USD, modelgate.Usage{Seconds: 10_000_000}
-	r.Job = &modelgate.NewJob{TaskID: modelgate.TaskID(fmt.Sprint("task-", n)), Kind: modelgate.Video, Way: "videos", Credential: "f", Deadline: r.At.Add(24 * time.Hour)}
+	r.Job = &modelgate.NewJob{TaskID: modelgate.TaskID(fmt.Sprint("task-", n)), Kind: modelgate.Video, Protocol: "videos", Credential: "f", Deadline: r.At.Add(24 * time.Hour)}
 	return r
 }
 

@@ -186,7 +186,7 @@ func TestExpiryLeavesWhatIsReserved(t *testing.T) {
 		p.call(1*usd, 100_000_000, func(r *modelgate.UsageRow) {
 			r.Holds = r.Holds.Add(&modelgate.Budget{Level: modelgate.LevelSubAccount, Period: modelgate.Total})
 			r.ParseStatus = modelgate.ParseProvisional
-			r.Job = &modelgate.NewJob{TaskID: "t", Kind: modelgate.Video, Way: "openai", Reserve: usd / 2, Deadline: p.DB.now().Add(time.Hour)}
+			r.Job = &modelgate.NewJob{TaskID: "t", Kind: modelgate.Video, Protocol: "openai", Reserve: usd / 2, Deadline: p.DB.now().Add(time.Hour)}
 		})
 		p.stands(4*usd, 0)
 		p.whole()

@@ -474,7 +474,7 @@ CREATE TABLE async_job (
     slug             TEXT COLLATE "C" NOT NULL,
     author           TEXT COLLATE "C" NOT NULL,
     kind             TEXT COLLATE "C" NOT NULL,
-    way              TEXT COLLATE "C" NOT NULL,
+    protocol         TEXT COLLATE "C" NOT NULL,
     credential       TEXT COLLATE "C" NOT NULL,
     price            TEXT NOT NULL,
     attribution      JSONB NOT NULL,

@@ -475,7 +475,7 @@ CREATE TABLE async_job (
     slug             TEXT NOT NULL,
     author           TEXT NOT NULL,
     kind             TEXT NOT NULL,
-    way              TEXT NOT NULL,
+    protocol         TEXT NOT NULL,
     credential       TEXT NOT NULL,
     price            TEXT NOT NULL,
     attribution      TEXT NOT NULL,
