@@ -391,7 +391,7 @@ func (e *explorer) check(w *world) {
 			continue
 		}
 		p := &w.leases[i]
-		if got := p.free + under; p.state == settled && got != w.stored[i].granted {
+		if got := p.free + under; p.state == noExchange && got != w.stored[i].granted {
 			e.t.Errorf("the stored lease has %d, that in memory %d and %d under way: %s", w.stored[i].granted, p.free, under, w)
 		}
 	}

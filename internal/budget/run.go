@@ -243,7 +243,7 @@ func (e *Enforcer) returnIdleOf(ctx context.Context, a *account, list []idle, bo
 			due = append(due, dueReturn{t, t.close()})
 		case lost:
 			due = append(due, dueReturn{t, again})
-		case t.free > 0 && t.state == settled:
+		case t.free > 0 && t.state == noExchange:
 			due = append(due, dueReturn{t, t.giveBack()})
 		}
 	}
@@ -279,7 +279,7 @@ func (e *Enforcer) sendReturns(ctx context.Context, a *account, due []dueReturn)
 		case d.Close && d.lease.open == 0 && d.lease.waiting == 0:
 			delete(a.leases, d.Counter)
 		default:
-			d.lease.state = settled
+			d.lease.state = noExchange
 		}
 	}
 	return err
