@@ -33,6 +33,8 @@ type Notice struct {
 	Live bool
 	// SessionID and OrderID are those of a payment; "" for anything else.
 	SessionID, OrderID string
+	// Object is what it happened to, such as refund, and ObjectID its id.
+	Object, ObjectID string
 }
 
 // ReadNotice checks a delivery's signature and age and reads it. Any of the
@@ -63,7 +65,7 @@ func ReadNotice(body []byte, signature string, secrets []string, now time.Time) 
 	if err := json.Unmarshal(body, &event); err != nil || event.Type == "" {
 		return Notice{}, modelgate.Errorf(modelgate.BadRequest, "the delivery is not understood")
 	}
-	n := Notice{ID: event.ID, Type: event.Type, Live: event.Livemode}
+	n := Notice{ID: event.ID, Type: event.Type, Live: event.Livemode, Object: event.Data.Object.Object, ObjectID: event.Data.Object.ID}
 	if event.Data.Object.Object == "checkout.session" {
 		n.SessionID, n.OrderID = event.Data.Object.ID, event.Data.Object.ClientReferenceID
 	}

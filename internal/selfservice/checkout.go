@@ -3,6 +3,7 @@ package selfservice
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"modelgate"
@@ -84,7 +85,8 @@ func (a *API) checkout(ctx context.Context, by actor, in newCheckout) (checkoutV
 	return checkoutView{s.URL, o.ID, expires.UTC()}, a.Store.SetOrderSession(ctx, o.ID, s.ID)
 }
 
-// ServeWebhook answers the processor's deliveries (POST /webhooks/processor).
+// ServeWebhook answers the processor's deliveries: to the operator
+// (POST /webhooks/processor), and to a reseller with its id behind that.
 // The content of a delivery credits nothing. It makes the gateway compare its own
 // order with the payment as the processor's API returns it. After 204 the
 // processor does not deliver again.
@@ -107,15 +109,19 @@ func (a *API) notice(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	n, err := processor.ReadNotice(raw, r.Header.Get(processor.SignatureHeader), a.Checkout.Secrets, a.Now())
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
+	defer cancel()
+	signature := r.Header.Get(processor.SignatureHeader)
+	if client, ofReseller := strings.CutPrefix(r.URL.Path, "/webhooks/processor/"); ofReseller {
+		return a.TopUps.Deliver(ctx, modelgate.ClientID(client), raw, signature)
+	}
+	n, err := processor.ReadNotice(raw, signature, a.Checkout.Secrets, a.Now())
 	if err != nil {
 		return err
 	}
 	if !n.Paid() {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), patience)
-	defer cancel()
 	reason, err := a.receive(ctx, n)
 	if reason != "" {
 		a.Log.Warn("a payment is not credited", "reason", reason, "order_id", n.OrderID, "session_id", n.SessionID, "event_id", n.ID)

@@ -57,6 +57,9 @@ func strictRoutes() []endpoint {
 		{"POST /gw/wallets/{sub_account_id}/entries", modelgate.KeysManage, organization, call((*API).addEntry)},
 		{"GET /gw/wallet", modelgate.StatsRead, everyone, call((*API).ownWallet)},
 		{"GET /gw/wallet/entries", modelgate.StatsRead, everyone, call((*API).ownEntries)},
+		{"POST /gw/wallet/checkout", modelgate.KeysManage, everyone, call((*API).topUp)},
+		{"GET /gw/processor/webhook", modelgate.StatsRead, organization, call((*API).processorWebhook)},
+		{"PUT /gw/processor/webhook", modelgate.KeysManage, organization, change((*API).putProcessorWebhook)},
 		{"GET /gw/series", modelgate.StatsRead, everyone, call((*API).series)},
 		{"GET /gw/focus", modelgate.StatsRead, everyone, (*API).focus},
 		{"POST /gw/processor/events/retry", modelgate.KeysManage, organization, call((*API).retryEvents)},
@@ -129,11 +132,12 @@ func (e *endpoint) admit(s Session) error {
 }
 
 // scopeFor is the scope that a session needs. In a portal, stats:read also reads
-// budgets. The endpoints for keys check allow_self_issue themselves.
+// budgets, and every customer may pay. The endpoints for keys check
+// allow_self_issue themselves.
 func (e *endpoint) scopeFor(s Session) modelgate.Scope {
 	if s.Portal {
 		switch e.pattern {
-		case "GET /gw/keys", "POST /gw/keys", "DELETE /gw/keys/{id}":
+		case "GET /gw/keys", "POST /gw/keys", "DELETE /gw/keys/{id}", "POST /gw/wallet/checkout":
 			return modelgate.AnyKey
 		case "GET /gw/budgets":
 			if !s.Caller.Has(modelgate.KeysManage) {

@@ -20,6 +20,7 @@ import (
 	"modelgate/internal/ratelimit"
 	"modelgate/internal/secrets"
 	"modelgate/internal/store"
+	"modelgate/internal/topup"
 )
 
 // Options are what New needs; all fields down to MaxBody are required.
@@ -56,6 +57,8 @@ type Options struct {
 	// Checkout is how organizations pay into their balance; the zero value
 	// offers no payments.
 	Checkout Checkout
+	// TopUps are payments into wallets; nil where no route of them is called.
+	TopUps *topup.Service
 	// Focus is how FOCUS files name things; the zero value is all defaults.
 	Focus source.Names
 }

@@ -52,7 +52,7 @@ func (rt *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case first == "v1", path == "/v2/rerank":
 		rt.gateway.Door(w, r)
 		return
-	case rt.webhook && path == "/webhooks/processor":
+	case rt.webhook && path == "/webhooks/processor", strings.HasPrefix(path, "/webhooks/processor/"):
 		rt.selfservice.ServeWebhook(w, r)
 		return
 	}

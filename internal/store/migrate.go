@@ -28,7 +28,7 @@ func tables() []string {
 		"budget", "owned_budget", "rate_limit", "balance_entry", "slice", "slice_holder", "alert", "alert_target", "latency_histogram",
 		"person", "member", "logout_token",
 		"secret", "processor_config", "processor_mapping", "processor_carry", "processor_event", "processor_queue", "checkout_order",
-		"usage_head", "rollup", "rollup_delta", "pruned_export", "wallet", "wallet_entry", "wallet_day", "pruned_debit",
+		"usage_head", "rollup", "rollup_delta", "pruned_export", "wallet", "wallet_entry", "wallet_day", "wallet_order", "pruned_debit",
 		"async_job", "rule", "rule_head",
 	}
 }

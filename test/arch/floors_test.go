@@ -79,6 +79,7 @@ var floor = map[string]int{
 	"internal/focus/source": 3,
 	"internal/worker":       3,
 	"internal/simulator":    3,
+	"internal/topup":        3,
 
 	"internal/signing": 3,
 	"internal/people":  3,

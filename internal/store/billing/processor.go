@@ -67,6 +67,31 @@ func (c ProcessorConfig) Configured() bool { return c.Generation > 0 }
 // organization's payment processor.
 func ProcessorSecret(client modelgate.ClientID) string { return "processor/" + string(client) }
 
+// WebhookSecret is the name of the secret that signs what an organization's
+// processor delivers.
+func WebhookSecret(client modelgate.ClientID) string { return "processor_webhook/" + string(client) }
+
+const sqlDeleteWebhookSecret = `DELETE FROM secret
+WHERE name = $1
+-- sqlDeleteWebhookSecret`
+
+// PutWebhookSecret keeps the sealed secret that signs what an organization's
+// processor delivers; one that is nil removes it.
+func (s *Store) PutWebhookSecret(ctx context.Context, client modelgate.ClientID, keyID string, sealed []byte, a modelgate.Audit) error {
+	return s.db.Update(ctx, "put webhook secret", func(tx *sql.Tx) error {
+		var err error
+		if sealed == nil {
+			_, err = tx.ExecContext(ctx, sqlDeleteWebhookSecret, WebhookSecret(client))
+		} else {
+			_, err = tx.ExecContext(ctx, sqlPutProcessorSecret, WebhookSecret(client), keyID, sealed, sqldb.Micros(s.db.Now()))
+		}
+		if err != nil {
+			return err
+		}
+		return s.record(ctx, tx, client, a)
+	})
+}
+
 // ProcessorConfig reads an organization's billing export; one that has never
 // set any has the zero value.
 func (s *Store) ProcessorConfig(ctx context.Context, client modelgate.ClientID) (ProcessorConfig, error) {

@@ -731,7 +731,27 @@ CREATE TABLE wallet_entry (
 ) STRICT;
 CREATE INDEX wallet_entry_newest ON wallet_entry (client_id, sub_account_id, at DESC, id DESC);
 CREATE INDEX wallet_entry_left ON wallet_entry (client_id, sub_account_id, expires_at) WHERE remaining > 0;
+CREATE INDEX wallet_entry_order ON wallet_entry (client_id, sub_account_id, order_id) WHERE order_id <> '';
 CREATE INDEX wallet_entry_expiry ON wallet_entry (expires_at) WHERE remaining > 0 AND expires_at > 0;
+
+-- A payment into a wallet that was begun, at the processor of the organization.
+-- session_id is the processor's, '' until it has answered; payment_id is what paid
+-- it.
+CREATE TABLE wallet_order (
+    id             TEXT PRIMARY KEY CHECK (id <> ''),
+    client_id      TEXT NOT NULL,
+    sub_account_id TEXT NOT NULL,
+    amount         INTEGER NOT NULL CHECK (amount > 0),
+    status         TEXT NOT NULL,
+    session_id     TEXT NOT NULL,
+    payment_id     TEXT NOT NULL,
+    created_at     INTEGER NOT NULL,
+    expires_at     INTEGER NOT NULL,
+    paid_at        INTEGER NOT NULL,
+    FOREIGN KEY (client_id, sub_account_id) REFERENCES sub_account (client_id, id)
+) STRICT;
+CREATE INDEX wallet_order_open ON wallet_order (client_id, sub_account_id, expires_at) WHERE status = 'open';
+CREATE UNIQUE INDEX wallet_order_payment ON wallet_order (client_id, payment_id) WHERE payment_id <> '';
 
 -- What a wallet was debited on a UTC day of booking, calls of earlier days
 -- included.
