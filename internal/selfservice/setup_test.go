@@ -108,7 +108,7 @@ func (g *gate) remake(change func(*selfservice.Options)) {
 	change(&g.options)
 	api := selfservice.New(g.options)
 	front := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { // a ServeMux would redirect what is to be refused
-		if r.URL.Path == "/webhooks/processor" {
+		if r.URL.Path == "/webhooks/processor" || strings.HasPrefix(r.URL.Path, "/webhooks/processor/") {
 			api.ServeWebhook(w, r)
 			return
 		}

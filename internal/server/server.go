@@ -216,7 +216,7 @@ func (s *Server) mount(cfg *config.Config) error {
 	api := selfservice.New(selfservice.Options{
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Rates: s.limiter.rates, Catalog: s.Catalog,
 		Flushed: s.shipper.Flush, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
-		MaxBody: maxBody, Memory: quota, Processor: client, Master: s.master, Checkout: checkout, Signer: s.signing.Signer,
+		MaxBody: maxBody, Memory: quota, Processor: client, Master: s.master, Checkout: checkout, TopUps: s.newTopUps(cfg, client, ids), Signer: s.signing.Signer,
 		Tokens: s.tokenBounds(cfg, proxies),
 		Doors:  s.gateway.DoorsOf, Focus: FocusNames(cfg),
 	})

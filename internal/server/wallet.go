@@ -3,9 +3,15 @@ package server
 import (
 	"context"
 	"math"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"modelgate"
+	"modelgate/internal/config"
+	"modelgate/internal/processor"
 	"modelgate/internal/store/wallet"
+	"modelgate/internal/topup"
 	"modelgate/internal/worker"
 )
 
@@ -32,4 +38,18 @@ func (s *Server) walletTotals() (credits, debits float64) {
 		return math.NaN(), math.NaN()
 	}
 	return float64(c) / float64(modelgate.USD), float64(d) / float64(modelgate.USD)
+}
+
+// newTopUps is how customers pay into their wallets.
+func (s *Server) newTopUps(cfg *config.Config, client *processor.Client, ids *modelgate.IDs) *topup.Service {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "modelgate_wallet_webhooks_total",
+		Help: "Deliveries of resellers' processors, by what they are about and what became of them."}, []string{"type", "outcome"})
+	s.metrics.MustRegister(v)
+	for _, kind := range []string{"payment", "refund", "dispute"} {
+		v.WithLabelValues(kind, "booked")
+	}
+	return &topup.Service{
+		Store: s.db, Processor: client, Master: s.master, IDs: ids, Now: time.Now, Log: s.log, Base: BaseURL(cfg, cfg.Server.Listen),
+		Count: func(kind, outcome string) { v.WithLabelValues(kind, outcome).Inc() },
+	}
 }

@@ -65,6 +65,28 @@ func walletRoutes() []accessRoute {
 			return "POST /gw/wallets/" + b.withWallet(c, w) + "/entries", fmt.Sprintf(`{"kind":"purchase","amount_usd":1,"external_id":%q}`, b.fresh("e"))
 		}, expect: named(200)},
 		{pattern: "GET /gw/wallet", scope: statsScope, request: owned("GET /gw/wallet"), expect: bound},
+		{pattern: "GET /gw/processor/webhook", scope: statsScope, organization: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "GET /gw/processor/webhook" + b.claim(w), ""
+		}, expect: func(*caller, whose) outcome { return outcome{status: http.StatusOK} }},
+		{pattern: "PUT /gw/processor/webhook", scope: manageScope, organization: true, changes: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "PUT /gw/processor/webhook", `{"secret":"short"}`
+			}
+			return "PUT /gw/processor/webhook" + b.claim(w), `{"secret":""}`
+		}, expect: func(_ *caller, w whose) outcome {
+			if w == malformed {
+				return refusal(400)
+			}
+			return outcome{status: http.StatusNoContent}
+		}},
+		{pattern: "POST /gw/wallet/checkout", scope: manageScope, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "POST /gw/wallet/checkout" + b.claim(w), `{"amount_usd":0.001}` // refused before anything is begun
+		}, expect: func(c *caller, _ whose) outcome {
+			if !c.bound {
+				return refusal(403)
+			}
+			return refusal(400)
+		}},
 		{pattern: "GET /gw/wallet/entries", scope: statsScope, request: owned("GET /gw/wallet/entries"), expect: bound},
 	}
 }

@@ -60,6 +60,7 @@ type Processor struct {
 	seen      map[string]time.Time // key/identifier → last counted
 	answers   map[string]processorAnswer
 	sessions  map[string]*PaySession
+	claims    map[string]PayClaim
 	busy      map[string]int // calls under way, by customer
 	stats     ProcessorStats
 	customers []url.Values
@@ -105,7 +106,7 @@ func NewProcessor(t testing.TB, keys ...string) *Processor {
 	t.Helper()
 	p := &Processor{
 		Secret: "whsec_0123456789abcdef", now: time.Now, random: rand.New(rand.NewPCG(1, 2)), keys: map[string]bool{},
-		seen: map[string]time.Time{}, answers: map[string]processorAnswer{}, sessions: map[string]*PaySession{}, busy: map[string]int{},
+		seen: map[string]time.Time{}, answers: map[string]processorAnswer{}, sessions: map[string]*PaySession{}, claims: map[string]PayClaim{}, busy: map[string]int{},
 	}
 	for _, k := range keys {
 		p.keys[k] = true
@@ -248,6 +249,8 @@ func (p *Processor) serve(key string, r *http.Request, malformed error) (int, an
 		return 401, refusal("invalid_request_error", "", "Invalid API Key provided: "+strings.Repeat("*", 8)+tail, "")
 	case r.Method == http.MethodGet && one:
 		return p.session(key, session)
+	case r.Method == http.MethodGet:
+		return p.claimed(key, r)
 	}
 	switch r.Method + " " + r.URL.Path {
 	case "POST /v1/billing/meter_events":
