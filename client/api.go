@@ -1063,6 +1063,12 @@ type NewProcessorConfig struct {
 	Enabled bool    `json:"enabled"`
 }
 
+// NewProcessorWebhook defines model for NewProcessorWebhook.
+type NewProcessorWebhook struct {
+	// Secret As the processor shows it, at least 16 bytes; empty removes it.
+	Secret string `json:"secret"`
+}
+
 // NewRateLimit defines model for NewRateLimit.
 type NewRateLimit struct {
 	// Burst How much may be used at once after a pause. Absent: as much as limit. Not with an hour or a day.
@@ -1116,6 +1122,12 @@ type NewToken struct {
 	// Origins Pages that may use it, as browsers send them in `Origin`: `https://app.example.com`. Absent every page.
 	Origins           *[]string `json:"origins,omitempty"`
 	RequestsPerMinute *int      `json:"requests_per_minute,omitempty"`
+}
+
+// NewTopUp defines model for NewTopUp.
+type NewTopUp struct {
+	// AmountUSD Whole cents, within the bounds of the wallet's checkout.
+	AmountUSD json.Number `json:"amount_usd"`
 }
 
 // NewWallet defines model for NewWallet.
@@ -1244,6 +1256,13 @@ type ProcessorConfig struct {
 	// Enabled Whether usage of mapped sub-accounts is queued.
 	Enabled  bool      `json:"enabled"`
 	Mappings []Mapping `json:"mappings"`
+}
+
+// ProcessorWebhook defines model for ProcessorWebhook.
+type ProcessorWebhook struct {
+	// Configured Whether a secret is stored.
+	Configured bool   `json:"configured"`
+	URL        string `json:"url"`
 }
 
 // Quota defines model for Quota.
@@ -2148,6 +2167,9 @@ type CreateCustomerJSONRequestBody = NewCustomer
 // PutMappingJSONRequestBody defines body for PutMapping for application/json ContentType.
 type PutMappingJSONRequestBody = NewMapping
 
+// PutProcessorWebhookJSONRequestBody defines body for PutProcessorWebhook for application/json ContentType.
+type PutProcessorWebhookJSONRequestBody = NewProcessorWebhook
+
 // CreateSubAccountJSONRequestBody defines body for CreateSubAccount for application/json ContentType.
 type CreateSubAccountJSONRequestBody = NewSubAccount
 
@@ -2156,6 +2178,9 @@ type UpdateSubAccountJSONRequestBody = SubAccountChange
 
 // MintTokenJSONRequestBody defines body for MintToken for application/json ContentType.
 type MintTokenJSONRequestBody = NewToken
+
+// TopUpJSONRequestBody defines body for TopUp for application/json ContentType.
+type TopUpJSONRequestBody = NewTopUp
 
 // PutWalletJSONRequestBody defines body for PutWallet for application/json ContentType.
 type PutWalletJSONRequestBody = NewWallet
@@ -2610,6 +2635,31 @@ type ClientInterface interface {
 	// Corresponds with PUT /gw/processor/mappings/{sub_account_id} (the `PutMapping` operationId).
 	PutMapping(ctx context.Context, subAccountID string, body PutMappingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// ProcessorWebhook Where the organization's processor delivers to
+	//
+	// Configure this address at the processor, for checkout.session.*, refund.* and charge.dispute.* events. The secret is never shown.
+	//
+	// Corresponds with GET /gw/processor/webhook (the `ProcessorWebhook` operationId).
+	ProcessorWebhook(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutProcessorWebhookWithBody Store the secret that signs the processor's deliveries
+	//
+	// 503 where the gateway has no master key.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PUT /gw/processor/webhook (the `PutProcessorWebhook` operationId).
+	PutProcessorWebhookWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// PutProcessorWebhook Store the secret that signs the processor's deliveries
+	//
+	// 503 where the gateway has no master key.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PUT /gw/processor/webhook (the `PutProcessorWebhook` operationId).
+	PutProcessorWebhook(ctx context.Context, body PutProcessorWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// Quota What limits the key's calls, and how much is used
 	//
 	// Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
@@ -2753,6 +2803,28 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /gw/wallet (the `Wallet` operationId).
 	Wallet(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TopUpWithBody Pay into the own wallet
+	//
+	// Begins a payment at the reseller's payment processor; the answer says where to pay. The wallet is credited once the processor has
+	// told the gateway. In a portal every signed-in customer may pay. 403 where the reseller does not offer it, 503 where its processor's key or the
+	// secret of its webhook is missing, 429 while ten payments are open.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with POST /gw/wallet/checkout (the `TopUp` operationId).
+	TopUpWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// TopUp Pay into the own wallet
+	//
+	// Begins a payment at the reseller's payment processor; the answer says where to pay. The wallet is credited once the processor has
+	// told the gateway. In a portal every signed-in customer may pay. 403 where the reseller does not offer it, 503 where its processor's key or the
+	// secret of its webhook is missing, 429 while ten payments are open.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with POST /gw/wallet/checkout (the `TopUp` operationId).
+	TopUp(ctx context.Context, body TopUpJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// WalletEntries The entries of the own wallet
 	//
@@ -3614,6 +3686,61 @@ func (c *Client) PutMapping(ctx context.Context, subAccountID string, body PutMa
 	return c.Client.Do(req)
 }
 
+// ProcessorWebhook Where the organization's processor delivers to
+//
+// Configure this address at the processor, for checkout.session.*, refund.* and charge.dispute.* events. The secret is never shown.
+//
+// Corresponds with GET /gw/processor/webhook (the `ProcessorWebhook` operationId).
+func (c *Client) ProcessorWebhook(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewProcessorWebhookRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutProcessorWebhookWithBody Store the secret that signs the processor's deliveries
+//
+// 503 where the gateway has no master key.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PUT /gw/processor/webhook (the `PutProcessorWebhook` operationId).
+func (c *Client) PutProcessorWebhookWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutProcessorWebhookRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// PutProcessorWebhook Store the secret that signs the processor's deliveries
+//
+// 503 where the gateway has no master key.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PUT /gw/processor/webhook (the `PutProcessorWebhook` operationId).
+func (c *Client) PutProcessorWebhook(ctx context.Context, body PutProcessorWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPutProcessorWebhookRequest(c.Server, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // Quota What limits the key's calls, and how much is used
 //
 // Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
@@ -3908,6 +4035,48 @@ func (c *Client) Usage(ctx context.Context, params *UsageParams, reqEditors ...R
 // Corresponds with GET /gw/wallet (the `Wallet` operationId).
 func (c *Client) Wallet(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewWalletRequest(c.Server)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TopUpWithBody Pay into the own wallet
+//
+// Begins a payment at the reseller's payment processor; the answer says where to pay. The wallet is credited once the processor has
+// told the gateway. In a portal every signed-in customer may pay. 403 where the reseller does not offer it, 503 where its processor's key or the
+// secret of its webhook is missing, 429 while ten payments are open.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with POST /gw/wallet/checkout (the `TopUp` operationId).
+func (c *Client) TopUpWithBody(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTopUpRequestWithBody(c.Server, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// TopUp Pay into the own wallet
+//
+// Begins a payment at the reseller's payment processor; the answer says where to pay. The wallet is credited once the processor has
+// told the gateway. In a portal every signed-in customer may pay. 403 where the reseller does not offer it, 503 where its processor's key or the
+// secret of its webhook is missing, 429 while ten payments are open.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with POST /gw/wallet/checkout (the `TopUp` operationId).
+func (c *Client) TopUp(ctx context.Context, body TopUpJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewTopUpRequest(c.Server, body)
 	if err != nil {
 		return nil, err
 	}
@@ -5912,6 +6081,73 @@ func NewPutMappingRequestWithBody(server string, subAccountID string, contentTyp
 	return req, nil
 }
 
+// NewProcessorWebhookRequest constructs an http.Request for the ProcessorWebhook method
+func NewProcessorWebhookRequest(server string) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/processor/webhook")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewPutProcessorWebhookRequest calls the generic PutProcessorWebhook builder with application/json body
+func NewPutProcessorWebhookRequest(server string, body PutProcessorWebhookJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewPutProcessorWebhookRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewPutProcessorWebhookRequestWithBody constructs an http.Request for the PutProcessorWebhook method, with any body, and a specified content type
+func NewPutProcessorWebhookRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/processor/webhook")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPut, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewQuotaRequest constructs an http.Request for the Quota method
 func NewQuotaRequest(server string, params *QuotaParams) (*http.Request, error) {
 	var err error
@@ -6924,6 +7160,46 @@ func NewWalletRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewTopUpRequest calls the generic TopUp builder with application/json body
+func NewTopUpRequest(server string, body TopUpJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewTopUpRequestWithBody(server, "application/json", bodyReader)
+}
+
+// NewTopUpRequestWithBody constructs an http.Request for the TopUp method, with any body, and a specified content type
+func NewTopUpRequestWithBody(server string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/wallet/checkout")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPost, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewWalletEntriesRequest constructs an http.Request for the WalletEntries method
 func NewWalletEntriesRequest(server string, params *WalletEntriesParams) (*http.Request, error) {
 	var err error
@@ -7774,6 +8050,33 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /gw/processor/mappings/{sub_account_id} (the `PutMapping` operationId).
 	PutMappingWithResponse(ctx context.Context, subAccountID string, body PutMappingJSONRequestBody, reqEditors ...RequestEditorFn) (*PutMappingResponse, error)
 
+	// ProcessorWebhookWithResponse Where the organization's processor delivers to
+	//
+	// Configure this address at the processor, for checkout.session.*, refund.* and charge.dispute.* events. The secret is never shown.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/processor/webhook (the `ProcessorWebhook` operationId).
+	ProcessorWebhookWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ProcessorWebhookResponse, error)
+
+	// PutProcessorWebhookWithBodyWithResponse Store the secret that signs the processor's deliveries
+	//
+	// 503 where the gateway has no master key.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /gw/processor/webhook (the `PutProcessorWebhook` operationId).
+	PutProcessorWebhookWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutProcessorWebhookResponse, error)
+
+	// PutProcessorWebhookWithResponse Store the secret that signs the processor's deliveries
+	//
+	// 503 where the gateway has no master key.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PUT /gw/processor/webhook (the `PutProcessorWebhook` operationId).
+	PutProcessorWebhookWithResponse(ctx context.Context, body PutProcessorWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProcessorWebhookResponse, error)
+
 	// QuotaWithResponse What limits the key's calls, and how much is used
 	//
 	// Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
@@ -7937,6 +8240,28 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /gw/wallet (the `Wallet` operationId).
 	WalletWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*WalletResponse, error)
+
+	// TopUpWithBodyWithResponse Pay into the own wallet
+	//
+	// Begins a payment at the reseller's payment processor; the answer says where to pay. The wallet is credited once the processor has
+	// told the gateway. In a portal every signed-in customer may pay. 403 where the reseller does not offer it, 503 where its processor's key or the
+	// secret of its webhook is missing, 429 while ten payments are open.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /gw/wallet/checkout (the `TopUp` operationId).
+	TopUpWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TopUpResponse, error)
+
+	// TopUpWithResponse Pay into the own wallet
+	//
+	// Begins a payment at the reseller's payment processor; the answer says where to pay. The wallet is credited once the processor has
+	// told the gateway. In a portal every signed-in customer may pay. 403 where the reseller does not offer it, 503 where its processor's key or the
+	// secret of its webhook is missing, 429 while ten payments are open.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with POST /gw/wallet/checkout (the `TopUp` operationId).
+	TopUpWithResponse(ctx context.Context, body TopUpJSONRequestBody, reqEditors ...RequestEditorFn) (*TopUpResponse, error)
 
 	// WalletEntriesWithResponse The entries of the own wallet
 	//
@@ -8732,6 +9057,50 @@ func (r PutMappingResponse) StatusCode() int {
 	return 0
 }
 
+type ProcessorWebhookResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *ProcessorWebhook
+}
+
+// Status returns HTTPResponse.Status
+func (r ProcessorWebhookResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r ProcessorWebhookResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type PutProcessorWebhookResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r PutProcessorWebhookResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PutProcessorWebhookResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type QuotaResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -9027,6 +9396,29 @@ func (r WalletResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r WalletResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type TopUpResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *Checkout
+}
+
+// Status returns HTTPResponse.Status
+func (r TopUpResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r TopUpResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -9872,6 +10264,51 @@ func (c *ClientWithResponses) PutMappingWithResponse(ctx context.Context, subAcc
 	return ParsePutMappingResponse(rsp)
 }
 
+// ProcessorWebhookWithResponse Where the organization's processor delivers to
+//
+// Configure this address at the processor, for checkout.session.*, refund.* and charge.dispute.* events. The secret is never shown.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/processor/webhook (the `ProcessorWebhook` operationId).
+func (c *ClientWithResponses) ProcessorWebhookWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ProcessorWebhookResponse, error) {
+	rsp, err := c.ProcessorWebhook(ctx, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseProcessorWebhookResponse(rsp)
+}
+
+// PutProcessorWebhookWithBodyWithResponse Store the secret that signs the processor's deliveries
+//
+// 503 where the gateway has no master key.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /gw/processor/webhook (the `PutProcessorWebhook` operationId).
+func (c *ClientWithResponses) PutProcessorWebhookWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*PutProcessorWebhookResponse, error) {
+	rsp, err := c.PutProcessorWebhookWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutProcessorWebhookResponse(rsp)
+}
+
+// PutProcessorWebhookWithResponse Store the secret that signs the processor's deliveries
+//
+// 503 where the gateway has no master key.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PUT /gw/processor/webhook (the `PutProcessorWebhook` operationId).
+func (c *ClientWithResponses) PutProcessorWebhookWithResponse(ctx context.Context, body PutProcessorWebhookJSONRequestBody, reqEditors ...RequestEditorFn) (*PutProcessorWebhookResponse, error) {
+	rsp, err := c.PutProcessorWebhook(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePutProcessorWebhookResponse(rsp)
+}
+
 // QuotaWithResponse What limits the key's calls, and how much is used
 //
 // Every limit that binds a call of the key, in the order in which refusals are answered: its requests a second and calls at
@@ -10130,6 +10567,40 @@ func (c *ClientWithResponses) WalletWithResponse(ctx context.Context, reqEditors
 		return nil, err
 	}
 	return ParseWalletResponse(rsp)
+}
+
+// TopUpWithBodyWithResponse Pay into the own wallet
+//
+// Begins a payment at the reseller's payment processor; the answer says where to pay. The wallet is credited once the processor has
+// told the gateway. In a portal every signed-in customer may pay. 403 where the reseller does not offer it, 503 where its processor's key or the
+// secret of its webhook is missing, 429 while ten payments are open.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /gw/wallet/checkout (the `TopUp` operationId).
+func (c *ClientWithResponses) TopUpWithBodyWithResponse(ctx context.Context, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*TopUpResponse, error) {
+	rsp, err := c.TopUpWithBody(ctx, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTopUpResponse(rsp)
+}
+
+// TopUpWithResponse Pay into the own wallet
+//
+// Begins a payment at the reseller's payment processor; the answer says where to pay. The wallet is credited once the processor has
+// told the gateway. In a portal every signed-in customer may pay. 403 where the reseller does not offer it, 503 where its processor's key or the
+// secret of its webhook is missing, 429 while ten payments are open.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with POST /gw/wallet/checkout (the `TopUp` operationId).
+func (c *ClientWithResponses) TopUpWithResponse(ctx context.Context, body TopUpJSONRequestBody, reqEditors ...RequestEditorFn) (*TopUpResponse, error) {
+	rsp, err := c.TopUp(ctx, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseTopUpResponse(rsp)
 }
 
 // WalletEntriesWithResponse The entries of the own wallet
@@ -10992,6 +11463,48 @@ func ParsePutMappingResponse(rsp *http.Response) (*PutMappingResponse, error) {
 	return response, nil
 }
 
+// ParseProcessorWebhookResponse parses an HTTP response from a ProcessorWebhookWithResponse call
+func ParseProcessorWebhookResponse(rsp *http.Response) (*ProcessorWebhookResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &ProcessorWebhookResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest ProcessorWebhook
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParsePutProcessorWebhookResponse parses an HTTP response from a PutProcessorWebhookWithResponse call
+func ParsePutProcessorWebhookResponse(rsp *http.Response) (*PutProcessorWebhookResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PutProcessorWebhookResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
 // ParseQuotaResponse parses an HTTP response from a QuotaWithResponse call
 func ParseQuotaResponse(rsp *http.Response) (*QuotaResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -11316,6 +11829,32 @@ func ParseWalletResponse(rsp *http.Response) (*WalletResponse, error) {
 	switch {
 	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
 		var dest Wallet
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseTopUpResponse parses an HTTP response from a TopUpWithResponse call
+func ParseTopUpResponse(rsp *http.Response) (*TopUpResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &TopUpResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest Checkout
 		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
 			return nil, err
 		}

@@ -475,6 +475,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/gw/wallet/checkout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pay into the own wallet
+         * @description Begins a payment at the reseller's payment processor; the answer says where to pay. The wallet is credited once the processor has
+         *     told the gateway. In a portal every signed-in customer may pay. 403 where the reseller does not offer it, 503 where its processor's key or the
+         *     secret of its webhook is missing, 429 while ten payments are open.
+         */
+        post: operations["topUp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/gw/wallet/entries": {
         parameters: {
             query?: never;
@@ -488,6 +510,30 @@ export interface paths {
          */
         get: operations["walletEntries"];
         put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/gw/processor/webhook": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Where the organization's processor delivers to
+         * @description Configure this address at the processor, for checkout.session.*, refund.* and charge.dispute.* events. The secret is never shown.
+         */
+        get: operations["processorWebhook"];
+        /**
+         * Store the secret that signs the processor's deliveries
+         * @description 503 where the gateway has no master key.
+         */
+        put: operations["putProcessorWebhook"];
         post?: never;
         delete?: never;
         options?: never;
@@ -2202,6 +2248,22 @@ export interface components {
             /** @description Names the entry: sent again, it is not entered twice. */
             external_id: string;
         };
+        NewTopUp: {
+            /**
+             * Format: usd
+             * @description Whole cents, within the bounds of the wallet's checkout.
+             */
+            amount_usd: number;
+        };
+        ProcessorWebhook: {
+            url: string;
+            /** @description Whether a secret is stored. */
+            configured: boolean;
+        };
+        NewProcessorWebhook: {
+            /** @description As the processor shows it, at least 16 bytes; empty removes it. */
+            secret: string;
+        };
         NewCheckout: {
             /**
              * Format: usd
@@ -3429,6 +3491,32 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
+    topUp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTopUp"];
+            };
+        };
+        responses: {
+            /** @description Where to pay. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Checkout"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
     walletEntries: {
         parameters: {
             query?: {
@@ -3454,6 +3542,45 @@ export interface operations {
                     "application/json": components["schemas"]["WalletEntry"][];
                 };
             };
+            default: components["responses"]["Error"];
+        };
+    };
+    processorWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The address. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ProcessorWebhook"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    putProcessorWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewProcessorWebhook"];
+            };
+        };
+        responses: {
+            204: components["responses"]["Done"];
             default: components["responses"]["Error"];
         };
     };
