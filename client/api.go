@@ -2635,12 +2635,12 @@ type ClientInterface interface {
 	// Corresponds with PUT /gw/processor/mappings/{sub_account_id} (the `PutMapping` operationId).
 	PutMapping(ctx context.Context, subAccountID string, body PutMappingJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
 
-	// ProcessorWebhook Where the organization's processor delivers to
+	// ProcessorWebhookConfig Where the organization's processor delivers to
 	//
 	// Configure this address at the processor, for checkout.session.*, refund.* and charge.dispute.* events. The secret is never shown.
 	//
-	// Corresponds with GET /gw/processor/webhook (the `ProcessorWebhook` operationId).
-	ProcessorWebhook(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
+	// Corresponds with GET /gw/processor/webhook (the `ProcessorWebhookConfig` operationId).
+	ProcessorWebhookConfig(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// PutProcessorWebhookWithBody Store the secret that signs the processor's deliveries
 	//
@@ -3686,13 +3686,13 @@ func (c *Client) PutMapping(ctx context.Context, subAccountID string, body PutMa
 	return c.Client.Do(req)
 }
 
-// ProcessorWebhook Where the organization's processor delivers to
+// ProcessorWebhookConfig Where the organization's processor delivers to
 //
 // Configure this address at the processor, for checkout.session.*, refund.* and charge.dispute.* events. The secret is never shown.
 //
-// Corresponds with GET /gw/processor/webhook (the `ProcessorWebhook` operationId).
-func (c *Client) ProcessorWebhook(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
-	req, err := NewProcessorWebhookRequest(c.Server)
+// Corresponds with GET /gw/processor/webhook (the `ProcessorWebhookConfig` operationId).
+func (c *Client) ProcessorWebhookConfig(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewProcessorWebhookConfigRequest(c.Server)
 	if err != nil {
 		return nil, err
 	}
@@ -6081,8 +6081,8 @@ func NewPutMappingRequestWithBody(server string, subAccountID string, contentTyp
 	return req, nil
 }
 
-// NewProcessorWebhookRequest constructs an http.Request for the ProcessorWebhook method
-func NewProcessorWebhookRequest(server string) (*http.Request, error) {
+// NewProcessorWebhookConfigRequest constructs an http.Request for the ProcessorWebhookConfig method
+func NewProcessorWebhookConfigRequest(server string) (*http.Request, error) {
 	var err error
 
 	serverURL, err := url.Parse(server)
@@ -8050,14 +8050,14 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with PUT /gw/processor/mappings/{sub_account_id} (the `PutMapping` operationId).
 	PutMappingWithResponse(ctx context.Context, subAccountID string, body PutMappingJSONRequestBody, reqEditors ...RequestEditorFn) (*PutMappingResponse, error)
 
-	// ProcessorWebhookWithResponse Where the organization's processor delivers to
+	// ProcessorWebhookConfigWithResponse Where the organization's processor delivers to
 	//
 	// Configure this address at the processor, for checkout.session.*, refund.* and charge.dispute.* events. The secret is never shown.
 	//
 	// Returns a wrapper object for the known response body format(s).
 	//
-	// Corresponds with GET /gw/processor/webhook (the `ProcessorWebhook` operationId).
-	ProcessorWebhookWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ProcessorWebhookResponse, error)
+	// Corresponds with GET /gw/processor/webhook (the `ProcessorWebhookConfig` operationId).
+	ProcessorWebhookConfigWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ProcessorWebhookConfigResponse, error)
 
 	// PutProcessorWebhookWithBodyWithResponse Store the secret that signs the processor's deliveries
 	//
@@ -9057,7 +9057,7 @@ func (r PutMappingResponse) StatusCode() int {
 	return 0
 }
 
-type ProcessorWebhookResponse struct {
+type ProcessorWebhookConfigResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
 	// JSON200 the response for an HTTP 200 `application/json` response
@@ -9065,7 +9065,7 @@ type ProcessorWebhookResponse struct {
 }
 
 // Status returns HTTPResponse.Status
-func (r ProcessorWebhookResponse) Status() string {
+func (r ProcessorWebhookConfigResponse) Status() string {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.Status
 	}
@@ -9073,7 +9073,7 @@ func (r ProcessorWebhookResponse) Status() string {
 }
 
 // StatusCode returns HTTPResponse.StatusCode
-func (r ProcessorWebhookResponse) StatusCode() int {
+func (r ProcessorWebhookConfigResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -10264,19 +10264,19 @@ func (c *ClientWithResponses) PutMappingWithResponse(ctx context.Context, subAcc
 	return ParsePutMappingResponse(rsp)
 }
 
-// ProcessorWebhookWithResponse Where the organization's processor delivers to
+// ProcessorWebhookConfigWithResponse Where the organization's processor delivers to
 //
 // Configure this address at the processor, for checkout.session.*, refund.* and charge.dispute.* events. The secret is never shown.
 //
 // Returns a wrapper object for the known response body format(s).
 //
-// Corresponds with GET /gw/processor/webhook (the `ProcessorWebhook` operationId).
-func (c *ClientWithResponses) ProcessorWebhookWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ProcessorWebhookResponse, error) {
-	rsp, err := c.ProcessorWebhook(ctx, reqEditors...)
+// Corresponds with GET /gw/processor/webhook (the `ProcessorWebhookConfig` operationId).
+func (c *ClientWithResponses) ProcessorWebhookConfigWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ProcessorWebhookConfigResponse, error) {
+	rsp, err := c.ProcessorWebhookConfig(ctx, reqEditors...)
 	if err != nil {
 		return nil, err
 	}
-	return ParseProcessorWebhookResponse(rsp)
+	return ParseProcessorWebhookConfigResponse(rsp)
 }
 
 // PutProcessorWebhookWithBodyWithResponse Store the secret that signs the processor's deliveries
@@ -11463,15 +11463,15 @@ func ParsePutMappingResponse(rsp *http.Response) (*PutMappingResponse, error) {
 	return response, nil
 }
 
-// ParseProcessorWebhookResponse parses an HTTP response from a ProcessorWebhookWithResponse call
-func ParseProcessorWebhookResponse(rsp *http.Response) (*ProcessorWebhookResponse, error) {
+// ParseProcessorWebhookConfigResponse parses an HTTP response from a ProcessorWebhookConfigWithResponse call
+func ParseProcessorWebhookConfigResponse(rsp *http.Response) (*ProcessorWebhookConfigResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
 	defer func() { _ = rsp.Body.Close() }()
 	if err != nil {
 		return nil, err
 	}
 
-	response := &ProcessorWebhookResponse{
+	response := &ProcessorWebhookConfigResponse{
 		Body:         bodyBytes,
 		HTTPResponse: rsp,
 	}

@@ -528,7 +528,7 @@ export interface paths {
          * Where the organization's processor delivers to
          * @description Configure this address at the processor, for checkout.session.*, refund.* and charge.dispute.* events. The secret is never shown.
          */
-        get: operations["processorWebhook"];
+        get: operations["processorWebhookConfig"];
         /**
          * Store the secret that signs the processor's deliveries
          * @description 503 where the gateway has no master key.
@@ -3545,7 +3545,7 @@ export interface operations {
             default: components["responses"]["Error"];
         };
     };
-    processorWebhook: {
+    processorWebhookConfig: {
         parameters: {
             query?: never;
             header?: never;
