@@ -49,7 +49,7 @@ func TestReadNotice(t *testing.T) {
 		if (err == nil) != c.ok || err != nil && modelgate.KindOf(err) != modelgate.BadRequest {
 			t.Errorf("%s: %v", c.name, err)
 		}
-		if c.ok && (n != processor.Notice{ID: "evt_1", Type: "checkout.session.completed", Live: true, SessionID: "cs_1", OrderID: "order-1"} || !n.Paid()) {
+		if c.ok && (n != processor.Notice{ID: "evt_1", Type: "checkout.session.completed", Live: true, SessionID: "cs_1", OrderID: "order-1", Object: "checkout.session", ObjectID: "cs_1"} || !n.Paid()) {
 			t.Errorf("%s: %+v", c.name, n)
 		}
 	}
