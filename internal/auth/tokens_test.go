@@ -98,3 +98,26 @@ func TestTokenWithoutSource(t *testing.T) {
 		t.Errorf("a token where none can be: %v", err)
 	}
 }
+
+// BenchmarkIdentifyKnown compares a known token with a known key.
+func BenchmarkIdentifyKnown(b *testing.B) {
+	key := modelgate.NewSecret()
+	_, token := (&modelgate.TokenRequest{ExpiresInSeconds: 30}).Mint(modelgate.NewIDs(time.Now).New())
+	db := &mint{database{keys: map[modelgate.Digest]modelgate.Caller{}}}
+	caller := modelgate.Caller{KeyID: "k", ClientID: "c"}
+	db.keys[key.Digest()] = caller
+	db.keys[token.Digest()] = caller.As(&modelgate.Token{ID: "t", Origins: []string{"https://a.example"}, ExpiresAt: time.Now().Add(time.Hour)})
+	a := auth.New(auth.Options{Source: db, Tokens: db, Unreachable: func(error) bool { return false }, Touch: db.touch,
+		Now: time.Now, Log: slog.New(slog.DiscardHandler)})
+	for name, secret := range map[string]modelgate.Secret{"key": key, "token": token} {
+		b.Run(name, func(b *testing.B) {
+			r := (&http.Request{Header: http.Header{"Authorization": {"Bearer " + secret.Reveal()}, "Origin": {"https://a.example"}}, RemoteAddr: "127.0.0.1:1"}).WithContext(b.Context())
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := auth.Identify(a, r, auth.AnyHeader); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
