@@ -156,6 +156,45 @@ func TestPeopleSignIn(t *testing.T) {
 	}
 	t.Logf("refused by the other instance after %s", time.Since(told))
 
+	// The operator sees who is in, ends sessions, and has somebody forgotten.
+	arrive(t, p, w, a.URL, b.URL, "")
+	var people []struct {
+		PersonID    string `json:"person_id"`
+		Email, Role string
+	}
+	var sessions []struct{ ID, Kind, ClientID string }
+	a.Admin(&people, "person", "list", "--client", "Acme")
+	a.Admin(&sessions, "session", "list", "--client", "Acme")
+	if len(people) != 1 || people[0].Email != "anna@example.com" || people[0].Role != "admin" || len(sessions) != 1 || sessions[0].Kind != "person" {
+		t.Fatalf("%+v, %+v", people, sessions)
+	}
+	gone := func(what string) {
+		t.Helper()
+		for since := time.Now(); ; {
+			if resp, _ := w.send("GET /dashboard/gw/me", ""); resp.StatusCode == http.StatusUnauthorized {
+				return
+			}
+			if time.Since(since) > 2*time.Second {
+				t.Fatalf("%s: still signed in", what)
+			}
+		}
+	}
+	a.Admin(new(any), "session", "revoke", "--client", "Acme", "--id", sessions[0].ID)
+	gone("one session")
+	arrive(t, p, w, a.URL, b.URL, "")
+	a.Admin(new(any), "session", "revoke", "--client", "Acme", "--person", people[0].PersonID)
+	gone("a person's sessions")
+	arrive(t, p, w, a.URL, b.URL, "")
+	a.Admin(new(any), "session", "revoke", "--all")
+	gone("all sessions")
+	arrive(t, p, w, a.URL, b.URL, "")
+	a.Admin(new(any), "person", "erase", people[0].PersonID)
+	gone("an erased person")
+	a.Admin(&people, "person", "list")
+	if len(people) != 0 {
+		t.Errorf("%+v are members", people)
+	}
+
 	// Signing out says where the provider's own session ends.
 	arrive(t, p, w, b.URL, a.URL, "")
 	if text := w.want(200, "DELETE /dashboard/session", ""); !strings.Contains(text, p.URL+"/end?") {

@@ -117,6 +117,9 @@ func (s *Store) ErasePerson(ctx context.Context, id modelgate.PersonID, audit fu
 		if _, err := tx.ExecContext(ctx, sqlForgetNames, string(id)); err != nil {
 			return err
 		}
+		if err := s.record(ctx, tx, "", audit()); err != nil {
+			return err
+		}
 		change := memberChange{s, tx, modelgate.Person{ID: id}, audit, &in, false, nil}
 		return change.to(ctx, nil)
 	})
