@@ -88,7 +88,7 @@ func benchmarkAdmit(b *testing.B, rules ...*modelgate.RateLimit) {
 		}
 		pass.Release()
 		entered.End()
-		c.taken.End()
+		c.callRates.End()
 	}
 }
 

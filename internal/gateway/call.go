@@ -18,9 +18,9 @@ import (
 // of run fill them, and no step reads what a later one writes.
 type call struct {
 	inbound
-	texts   *textRatios
-	pass    ratelimit.Pass
-	entered ratelimit.Taken // of the rate limits on entry
+	texts      *textRatios
+	pass       ratelimit.Pass
+	entryRates ratelimit.Taken // of the rate limits on entry
 
 	// resolve
 	attribution map[string]string
@@ -38,7 +38,7 @@ type call struct {
 	// authorize keeps of attempts what may serve the call
 
 	// rates
-	taken     ratelimit.Taken // of the other rate limits
+	callRates ratelimit.Taken // of the other rate limits
 	estimated bool            // for them: what it used helps to estimate others
 
 	// reserve

@@ -17,8 +17,8 @@ import (
 func (g *Gateway) finish(c *call) {
 	defer c.pass.Release()
 	defer c.room.Release()
-	defer c.entered.End()
-	defer c.taken.End()
+	defer c.entryRates.End()
+	defer c.callRates.End()
 	if !c.begun {
 		c.reservation.Release()
 		return

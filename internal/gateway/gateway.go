@@ -228,7 +228,7 @@ func (g *Gateway) run(c *call, resolve func(*call) error) (err error) {
 	if c.pass, err = g.enter(&c.inbound); err != nil {
 		return err
 	}
-	if c.entered, err = g.enterRates(&c.inbound); err != nil {
+	if c.entryRates, err = g.enterRates(&c.inbound); err != nil {
 		return err
 	}
 	if err := resolve(c); err != nil {

@@ -37,8 +37,8 @@ func (g *Gateway) limitRates(c *call) (err error) {
 		}
 		estimate, c.estimated = g.estimateUse(c), true
 	}
-	c.taken, err = g.Rates.Limit(c.caller, &traits, &estimate)
-	ratelimit.WriteHeaders(c.w.Header(), append(c.entered.Shown, c.taken.Shown...))
+	c.callRates, err = g.Rates.Limit(c.caller, &traits, &estimate)
+	ratelimit.WriteHeaders(c.w.Header(), append(c.entryRates.Shown, c.callRates.Shown...))
 	return err
 }
 
@@ -55,20 +55,20 @@ func (c *call) traits() modelgate.Traits {
 // settleRates notes what the call has used of rate limits, and gives its places
 // back before the client has the end of the answer.
 func (c *call) settleRates(end *modelgate.CallEnd) {
-	c.entered.Keep()
+	c.entryRates.Keep()
 	used := end.Usage.Amounts(end.Cost)
 	if end.Job != nil {
 		used.Cost += end.Job.Reserve
 	}
-	c.taken.Settle(&used)
-	c.entered.End()
-	c.taken.End()
+	c.callRates.Settle(&used)
+	c.entryRates.End()
+	c.callRates.End()
 }
 
 // showLimits writes the headers anew with the rate limits over an hour or a day
 // that bound the call, or that refused it with an error.
 func (g *Gateway) showLimits(c *call, refusal error) {
-	shown := slices.Concat(c.entered.Shown, c.taken.Shown)
+	shown := slices.Concat(c.entryRates.Shown, c.callRates.Shown)
 	at := c.id.Time()
 	for _, b := range c.caller.Rules {
 		if left, reserved := c.reservation.Left(b.Rule); b.Unit != "" && reserved && c.caller.Sees(b) {
