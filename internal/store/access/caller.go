@@ -38,31 +38,13 @@ WHERE k.digest = $1
 // seen is what was found before, nil for nothing. The rules of a key never
 // change and can be thousands: they are taken from there.
 func (s *Store) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.Caller) (modelgate.Caller, error) {
-	var c modelgate.Caller
 	var with modelgate.KeyID // "" is no key's
 	if seen != nil {
 		with = seen.KeyID
 	}
-	var own, client modelgate.Limits
-	var expiresAt, rated, rules int64
-	var issuedBy string
-	var kind modelgate.KeyKind
-	into := []any{
-		&c.KeyID, &c.ClientID, &c.SubAccountID, &c.Markup,
-		&issuedBy, &kind, sqldb.Document{Into: &c.Scopes}, sqldb.Document{Into: &c.Backing},
-		&own.RequestsPerSecond, &own.Burst, &own.Concurrency, &expiresAt,
-		&c.RoutingPolicy, &c.Billing, &client.RequestsPerSecond, &client.Burst, &client.Concurrency, sqldb.Document{Into: &c.Ceiling},
-		&rated,
-	}
-	constant := len(into)
+	var r callerRows
 	found, err := sqldb.List(ctx, s.db.Read, func(row sqldb.Scanner) (modelgate.Budget, error) {
-		var b modelgate.Budget
-		err := row.Scan(append(into[:constant], ruleColumn{&s.rules, &c.Entitlements}, ruleColumn{&s.rules, &c.Denies},
-			&rules, &b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision)...)
-		for i := range constant {
-			into[i] = ignored{} // the same in every row
-		}
-		return b, err
+		return s.scanCaller(row, &r)
 	}, sqlCaller, d[:], with)
 	if err != nil {
 		return modelgate.Caller{}, sqldb.Wrap("look up caller", err)
@@ -70,30 +52,68 @@ func (s *Store) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.
 	if len(found) == 0 {
 		return modelgate.Caller{}, modelgate.ErrUnauthorized
 	}
+	c := r.caller
 	if c.KeyID == with {
 		c.Entitlements, c.Denies, c.Backing = seen.Entitlements, seen.Denies, seen.Backing
 	}
-	if kind == modelgate.KeyDashboard {
+	if r.kind == modelgate.KeyDashboard {
 		ofMember(&c)
 	}
-	c.Limits, c.ExpiresAt = own.Or(client), sqldb.Expires(expiresAt)
-	if issuedBy != "" {
-		above, err := s.inherit(ctx, &c, client)
+	c.Limits, c.ExpiresAt = r.own.Or(r.client), sqldb.Expires(r.expiresAt)
+	if r.issuedBy != "" {
+		above, err := s.inherit(ctx, &c, r.client)
 		if err != nil {
 			return modelgate.Caller{}, sqldb.Wrap("look up ancestors", err)
 		}
 		found = append(found, above...)
 	}
 	c.Budgets = applicable(&c, found)
-	if rated != 0 {
+	if r.rated != 0 {
 		if c.RateLimits, err = s.rateLimits(ctx, &c); err != nil {
 			return modelgate.Caller{}, sqldb.Wrap("look up rate limits", err)
 		}
 	}
-	if rules == 0 {
+	if r.rules == 0 {
 		return c, nil
 	}
-	return c, s.counted.RulesOf(ctx, &c, rules)
+	return c, s.counted.RulesOf(ctx, &c, r.rules)
+}
+
+// callerRows is what the rows of sqlCaller say. All but rules and budgets is the
+// same in every row, and read from the first.
+type callerRows struct {
+	read        bool // the first row
+	caller      modelgate.Caller
+	kind        modelgate.KeyKind
+	issuedBy    string
+	own, client modelgate.Limits // of the key and of its organization
+	expiresAt   int64
+	rated       int64 // 1: the organization has rate limits
+	rules       int64 // version of the organization's budget rules
+}
+
+// same are the targets of the columns that are the same in every row.
+func (r *callerRows) same() []any {
+	c := &r.caller
+	first := []any{
+		&c.KeyID, &c.ClientID, &c.SubAccountID, &c.Markup,
+		&r.issuedBy, &r.kind, sqldb.Document{Into: &c.Scopes}, sqldb.Document{Into: &c.Backing},
+		&r.own.RequestsPerSecond, &r.own.Burst, &r.own.Concurrency, &r.expiresAt,
+		&c.RoutingPolicy, &c.Billing, &r.client.RequestsPerSecond, &r.client.Burst, &r.client.Concurrency, sqldb.Document{Into: &c.Ceiling},
+		&r.rated,
+	}
+	if r.read {
+		return slices.Repeat([]any{ignored{}}, len(first))
+	}
+	return first
+}
+
+// scanCaller reads a row of sqlCaller, and returns its budget.
+func (s *Store) scanCaller(row sqldb.Scanner, r *callerRows) (b modelgate.Budget, err error) {
+	err = row.Scan(append(r.same(), ruleColumn{&s.rules, &r.caller.Entitlements}, ruleColumn{&s.rules, &r.caller.Denies},
+		&r.rules, &b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision)...)
+	r.read = true
+	return b, err
 }
 
 // ofMember gives the caller with a member's hidden key the rights that the
