@@ -154,14 +154,16 @@ func lease(ctx context.Context, tx *sql.Tx, instance string, a *modelgate.Ask) (
 	granted, left, err := guard(ctx, tx, k, a)
 	if errors.Is(err, sql.ErrNoRows) {
 		h, missing := refusal(ctx, tx, k, instance, a.Seq)
-		if !errors.Is(missing, sql.ErrNoRows) {
+		if !errors.Is(missing, sql.ErrNoRows) && (missing != nil || h.Granted > 0 || h.Gone || h.Left < a.Room) {
 			return h, missing
 		}
-		// There is no row, as in a period without any spending yet.
-		text, args := k.ofRule(sqlNewSpend, sqlNewRuleSpend)
-		if _, err = tx.ExecContext(ctx, text, args...); err != nil {
-			return modelgate.Held{}, err
-		}
+		if missing != nil {
+			// There is no row, as in a period without any spending yet.
+			text, args := k.ofRule(sqlNewSpend, sqlNewRuleSpend)
+			if _, err = tx.ExecContext(ctx, text, args...); err != nil {
+				return modelgate.Held{}, err
+			}
+		} // else somebody has made the row or given back in between, and it is locked now
 		granted, left, err = guard(ctx, tx, k, a)
 	}
 	if errors.Is(err, sql.ErrNoRows) {
