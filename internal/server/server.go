@@ -204,12 +204,7 @@ func (s *Server) mount(cfg *config.Config) error {
 		Client: proxies.Client,
 	})
 	s.sessions = auth.NewSessions(auth.SessionOptions{Source: s.db, Unreachable: store.Unreachable, Now: time.Now, Log: s.log, Client: proxies.Client})
-	s.gateway = gateway.New(gateway.Options{
-		Live: s.snapshot.Load, Keys: s.keys, Limiter: s.limiter, Rates: s.limiter.rates, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
-		Metrics: gateway.NewMetrics(s.metrics), MaxBody: maxBody, Memory: quota, Budgets: s.budgets, Tracing: s.openTracing(cfg),
-		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(), Writes: s.batcher, SharedRates: s.sharedRates(proxies),
-		NoCostHeaders: cfg.Server.CostHeaders == config.CostHeadersOff,
-	})
+	s.gateway = s.newGateway(cfg, quota, proxies)
 	client, checkout := newProcessor(cfg), newCheckout(cfg)
 	s.exporter = s.newExporter(client)
 	s.poller = s.newPoller()
@@ -233,6 +228,23 @@ func (s *Server) mount(cfg *config.Config) error {
 		return err
 	}
 	handler := httpx.Wrap(httpx.Options{IDs: ids, Log: s.log, MaxBody: maxBody, Proxies: proxies, CrossOrigin: rt.crossOrigin}, rt)
+	s.makeListeners(cfg, handler)
+	return nil
+}
+
+// newGateway is the gateway of the configuration, in front of what is open.
+func (s *Server) newGateway(cfg *config.Config, quota *httpx.MemoryQuota, proxies httpx.Proxies) *gateway.Gateway {
+	return gateway.New(gateway.Options{
+		Live: s.snapshot.Load, Keys: s.keys, Limiter: s.limiter, Rates: s.limiter.rates, Books: s.fail.books(spool.NewCalls(s.spool)), Log: s.log,
+		Metrics: gateway.NewMetrics(s.metrics), MaxBody: int64(cfg.Server.MaxRequestBytes), Memory: quota, Budgets: s.budgets, Tracing: s.openTracing(cfg),
+		Jobs: s.db, Flushed: s.shipper.Flush, Lag: s.lag(), Writes: s.batcher, SharedRates: s.sharedRates(proxies),
+		NoCostHeaders: cfg.Server.CostHeaders == config.CostHeadersOff,
+	})
+}
+
+// makeListeners makes the server of the handler, and that of the operator's surface
+// where it has an address of its own.
+func (s *Server) makeListeners(cfg *config.Config, handler http.Handler) {
 	s.http = &http.Server{
 		Handler:           s.fail.handler(s.closing(handler)),
 		ReadHeaderTimeout: 10 * time.Second,
@@ -254,7 +266,6 @@ func (s *Server) mount(cfg *config.Config) error {
 	if cfg.Server.AdminListen != "" {
 		s.admin = &http.Server{Addr: cfg.Server.AdminListen, Handler: s.adminSurface(), ReadHeaderTimeout: 10 * time.Second}
 	}
-	return nil
 }
 
 // tokenBounds are those of the configuration, and count what is minted.
