@@ -22,6 +22,7 @@
 //
 //	internal/selfservice  the /gw API; internal/dashboard  pages and sessions
 //	internal/people       people who sign in with an account of an OpenID provider
+//	internal/operator     the API of whoever runs the gateway, /operator/v1
 //	internal/jobs         asynchronous jobs; internal/worker  background loops
 //	internal/processor    the client of the payment processor
 //	internal/report, internal/focus  sums of calls, and FOCUS files of them
@@ -31,7 +32,7 @@
 //	internal/cloud        credentials of the operator's own AWS, Google Cloud and Azure; internal/cloudhost  their host names
 //	internal/tracing      OpenTelemetry traces
 //	internal/cancelctx    contexts and calls under way; internal/yield, internal/atomicfile, internal/httpfield  helpers
-//	internal/simulator    the simulated providers of `modelgate dev` and of tests
+//	internal/simulator    the simulated providers of `modelgate dev` and of tests; internal/cli/demo  dev's providers and models
 //	test/testkit          what tests need around the gateway; test/e2e and test/security use it
 //
 // Refusals have one precedence on every surface: 401, 403 scope, 429, 413 and

@@ -62,6 +62,7 @@ type Key struct {
 const (
 	keyPrefix    = "gw_live_"
 	tokenPrefix  = "gw_tmp_" // of browser tokens
+	operatorMark = "gw_op_"  // of operator tokens
 	secretRandom = 40        // hex digits of randomness
 	secretHex    = secretRandom + 8
 	// prefixLen is how much of a secret is kept in clear.
@@ -82,6 +83,9 @@ const redacted = "[redacted]"
 // NewSecret draws a key: gw_live_, 40 random hex digits and 8 hex digits of
 // the CRC-32 of what precedes, so that a typo costs no look-up.
 func NewSecret() Secret { return newSecret(keyPrefix) }
+
+// NewOperatorSecret draws an operator token, of the same form behind gw_op_.
+func NewOperatorSecret() Secret { return newSecret(operatorMark) }
 
 func newSecret(prefix string) Secret {
 	var b [secretRandom / 2]byte
@@ -114,6 +118,23 @@ type Digest [sha256.Size]byte
 
 // DigestOf hashes a presented secret.
 func DigestOf(secret string) Digest { return sha256.Sum256([]byte(secret)) }
+
+// ParseDigest reads a digest in hexadecimal, or fails with bad_request.
+func ParseDigest(text string) (Digest, error) {
+	var d Digest
+	if n, err := hex.Decode(d[:], []byte(text)); len(text) != 2*len(d) || err != nil || n != len(d) {
+		return Digest{}, Errorf(BadRequest, "digest must be the SHA-256 of a key, 64 hexadecimal digits")
+	}
+	return d, nil
+}
+
+// IsOperatorToken reports whether a presented secret has the shape of an operator
+// token, and the right checksum.
+func IsOperatorToken(secret string) bool {
+	random, found := strings.CutPrefix(secret, operatorMark)
+	return found && spelled(random, secretHex, digits+"abcdef") && len(random) == secretHex &&
+		fmt.Sprintf("%08x", crc32.ChecksumIEEE([]byte(secret[:len(secret)-8]))) == secret[len(secret)-8:]
+}
 
 // IsToken reports whether a presented secret says that it is a browser token.
 func IsToken(secret string) bool { return strings.HasPrefix(secret, tokenPrefix) }

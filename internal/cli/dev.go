@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"modelgate"
+	"modelgate/internal/cli/demo"
 	"modelgate/internal/config"
 	"modelgate/internal/secrets"
 	"modelgate/internal/server"
@@ -45,7 +46,7 @@ func (d *dev) run() error {
 	if err := os.MkdirAll(d.data, 0o700); err != nil {
 		return err
 	}
-	simulator, stop, err := startSimulator()
+	simulator, stop, err := demo.Serve()
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func (d *dev) run() error {
 		return err
 	}
 	err = s.Run(ctx, func(addr net.Addr) error {
-		key, err := demo(ctx, s.Store(), s.Catalog())
+		key, err := demoKey(ctx, s.Store(), s.Catalog())
 		if err != nil {
 			return err
 		}
@@ -74,6 +75,20 @@ func (d *dev) run() error {
 		return fmt.Errorf("%w\nListen on another port: %s dev --listen %s", err, d.app.program(), nextPort(d.listen))
 	}
 	return err
+}
+
+// config is the configuration of dev.
+func (d *dev) config(simulator string) (*config.Config, error) {
+	cfg := config.Default()
+	cfg.Server.Listen, cfg.Server.DataDir, cfg.Server.DrainDelay = d.listen, d.data, 0
+	cfg.Database.URL = config.NewSecret("sqlite:modelgate.db")
+	if err := keepMasterKey(cfg); err != nil {
+		return nil, err
+	}
+	if err := demo.Configure(cfg, simulator, d.app.Lookup); err != nil {
+		return nil, err
+	}
+	return cfg, d.leaveConfig()
 }
 
 // keepMasterKey gives dev a master key that lies in its data directory, made
@@ -119,9 +134,9 @@ func (d *dev) leaveConfig() error {
 // demoName is the organization that dev makes.
 const demoName = "demo"
 
-// demo makes the organization and its key on the first start with a data
+// demoKey makes the organization and its key on the first start with a data
 // directory; the secret is empty later.
-func demo(ctx context.Context, db *store.DB, catalog *modelgate.Catalog) (secret string, err error) {
+func demoKey(ctx context.Context, db *store.DB, catalog *modelgate.Catalog) (secret string, err error) {
 	clients, err := db.Clients(ctx)
 	if err != nil {
 		return "", err

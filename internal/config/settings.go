@@ -13,6 +13,9 @@ type Settings struct {
 	// Where the gateway listens and keeps its files.
 	Server Server `yaml:"server"`
 
+	// The API of whoever runs the gateway, under /operator/v1.
+	Operator Operator `yaml:"operator"`
+
 	// Where organizations, keys and usage are kept.
 	Database Database `yaml:"database"`
 
@@ -158,7 +161,7 @@ const (
 	ServerStandard ServerHTTP = "standard"
 )
 
-// TLS is the certificate of the main listener.
+// TLS is the certificate of a listener.
 type TLS struct {
 	// PEM file with the certificate and its chain, relative to the directory
 	// of this file. Needs key_file. Empty means no TLS.
@@ -401,7 +404,7 @@ func (l *Log) setDefaults() { l.Format = LogAuto }
 
 // resolvePaths makes the paths of files relative to dir.
 func (s *Settings) resolvePaths(dir string) {
-	paths := []*string{&s.Server.DataDir, &s.Server.TLS.CertFile, &s.Server.TLS.KeyFile}
+	paths := []*string{&s.Server.DataDir, &s.Server.TLS.CertFile, &s.Server.TLS.KeyFile, &s.Operator.TLS.CertFile, &s.Operator.TLS.KeyFile}
 	for i := range s.Providers {
 		paths = append(paths, &s.Providers[i].CredentialFile, &s.Providers[i].CAFile)
 		paths = append(paths, s.Providers[i].Identity.files()...)

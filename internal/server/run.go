@@ -32,11 +32,14 @@ func (s *Server) Run(ctx context.Context, ready func(addr net.Addr) error) error
 	listener = boundConnections(listener, cfg.Server.ProxyNetworks())
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
-	failed := make(chan error, 3)
+	failed := make(chan error, 4)
 	s.startLoops(background, failed)
 	go func() { failed <- s.serve(listener, cfg) }()
 	if s.admin != nil {
 		go func() { failed <- s.admin.ListenAndServe() }()
+	}
+	if s.operator != nil {
+		go func() { failed <- s.serveOperator(cfg) }()
 	}
 	err = ready(listener.Addr())
 	s.log.Info("listening", "addr", listener.Addr().String(), "base_url", BaseURL(cfg, listener.Addr().String()), "version", s.Version,
@@ -104,6 +107,9 @@ func (s *Server) drain(cfg *config.Config) {
 		_ = s.front.Close() // what it could not close is ending anyway
 	}
 	s.gateway.Wait()
+	if s.operator != nil {
+		_ = s.operator.Shutdown(ctx) // a change is completed in its transaction, or not made
+	}
 	if s.admin != nil {
 		_ = s.admin.Close() // holds nothing that could be lost
 	}

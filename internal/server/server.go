@@ -30,6 +30,7 @@ import (
 	"modelgate/internal/httpx"
 	"modelgate/internal/jobs"
 	"modelgate/internal/openapi"
+	"modelgate/internal/operator"
 	"modelgate/internal/people"
 	"modelgate/internal/secrets"
 	"modelgate/internal/selfservice"
@@ -91,6 +92,7 @@ type Server struct {
 	http       *http.Server
 	front      *http1server.Server // in front of http, where the gateway does not terminate TLS itself
 	admin      *http.Server        // nil without admin_listen
+	operator   *http.Server        // nil without operator.listen
 	metrics    registry
 	reloads    *prometheus.CounterVec
 	limiter    *liveLimiter
@@ -229,6 +231,12 @@ func (s *Server) mount(cfg *config.Config) error {
 	}
 	handler := httpx.Wrap(httpx.Options{IDs: ids, Log: s.log, MaxBody: maxBody, Proxies: proxies, CrossOrigin: rt.crossOrigin}, rt)
 	s.makeListeners(cfg, handler)
+	if cfg.Operator.Listen != "" {
+		s.operator = s.newOperator(cfg, operator.Options{
+			Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: s.Catalog, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
+			MaxBody: maxBody, Memory: quota,
+		})
+	}
 	return nil
 }
 

@@ -90,12 +90,14 @@ var floor = map[string]int{
 	"internal/dashboard":   4,
 	"internal/gateway":     4,
 	"internal/selfservice": 4,
+	"internal/operator":    4,
 
 	"internal/server": 5,
 
-	"internal/cli":     6,
-	"internal/cli/man": 7,
-	"cmd/modelgate":    7,
+	"internal/cli":      6,
+	"internal/cli/demo": 5,
+	"internal/cli/man":  7,
+	"cmd/modelgate":     7,
 
 	"internal/provider/http1/http1test": testOnly,
 

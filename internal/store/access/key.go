@@ -27,6 +27,20 @@ ORDER BY created_at DESC, id DESC
 LIMIT $5
 -- sqlKeys`
 
+// sqlKeysOfAll is for the operator. Without an organization it reads all keys.
+const sqlKeysOfAll = `SELECT ` + keyColumns + `
+FROM api_key
+WHERE ($1 = '' OR client_id = $1)
+  AND ($2 = '' OR sub_account_id = $2)
+  AND (created_at, id) < ($3, $4)
+  AND ($6 = '' OR id = $7 OR prefix LIKE LOWER($6) ESCAPE '\' OR LOWER(name) LIKE '%' || LOWER($6) ESCAPE '\')
+  AND ($8 = '' OR ($8 = 'revoked' AND status = 'revoked') OR ($8 = 'active' AND status = 'active' AND expires_at > $9)
+    OR ($8 = 'expired' AND status = 'active' AND expires_at <= $9))
+  AND ($10 = '' OR prefix LIKE $10 ESCAPE '\')
+ORDER BY created_at DESC, id DESC
+LIMIT $5
+-- sqlKeysOfAll`
+
 const sqlFindKey = `SELECT ` + keyColumns + `
 FROM api_key
 WHERE id = $1
@@ -97,9 +111,13 @@ type KeyList struct {
 	// Find selects keys by their whole id, the beginning of their secret's
 	// prefix, or a part of their name, in which the case of the letters a to z
 	// does not count; "" for all.
-	Find  string
-	Limit int           // 0 for all
-	After *sqldb.Cursor // nil for the first page
+	Find string
+	// State and Prefix, the beginning of a secret, select too; only KeysOfAll reads
+	// them.
+	State  KeyState
+	Prefix string
+	Limit  int           // 0 for all
+	After  *sqldb.Cursor // nil for the first page
 }
 
 // Keys lists keys of every state, the newest first, and reports whether more
@@ -112,12 +130,40 @@ func (s *Store) Keys(ctx context.Context, client modelgate.ClientID, l KeyList) 
 	return rows, more, sqldb.Wrap("list keys", err)
 }
 
+// KeyState is a key's status, or that it has expired.
+type KeyState string
+
+// The states of a key.
+const (
+	KeyActive  KeyState = "active" // and not expired
+	KeyExpired KeyState = "expired"
+	KeyRevoked KeyState = "revoked"
+)
+
+// KeysOfAll is Keys over all organizations for "", for the operator.
+func (s *Store) KeysOfAll(ctx context.Context, client modelgate.ClientID, l KeyList) ([]modelgate.Key, bool, error) {
+	at, id := l.After.Bound()
+	rows, err := sqldb.List(ctx, s.db.Read, scanKey, sqlKeysOfAll, string(client), string(l.SubAccountID), at, id, sqldb.Fetch(l.Limit),
+		l.pattern(), strings.ToLower(l.Find), string(l.State), sqldb.Micros(s.db.Now()), beginning(l.Prefix))
+	rows, more := sqldb.Page(rows, l.Limit)
+	return rows, more, sqldb.Wrap("list keys of all organizations", err)
+}
+
+// LiveKeys is how many keys of an organization are active and not expired.
+func (s *Store) LiveKeys(ctx context.Context, client modelgate.ClientID) (n int, err error) {
+	err = s.db.Read.QueryRowContext(ctx, sqlCountLiveKeys, client, sqldb.Micros(s.db.Now())).Scan(&n)
+	return n, sqldb.Wrap("count keys", err)
+}
+
 // pattern is for LIKE, "" without Find.
-func (l *KeyList) pattern() string {
-	if l.Find == "" {
+func (l *KeyList) pattern() string { return beginning(l.Find) }
+
+// beginning is the pattern of what begins with a text, "" for "".
+func beginning(text string) string {
+	if text == "" {
 		return ""
 	}
-	return strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(l.Find) + "%"
+	return strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(text) + "%"
 }
 
 // KeyScope narrows which keys of an organization may be touched.

@@ -170,6 +170,16 @@ CREATE TABLE logout_token (
 );
 CREATE INDEX logout_token_end ON logout_token (expires_at);
 
+-- Who may use the operator's API. digest is the SHA-256 of the secret.
+CREATE TABLE operator_token (
+    id         TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
+    digest     BYTEA NOT NULL UNIQUE,
+    name       TEXT COLLATE "C" NOT NULL,
+    role       TEXT COLLATE "C" NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
+);
+
 CREATE TABLE branding (
     client_id        TEXT COLLATE "C" PRIMARY KEY REFERENCES client (id),
     portal_slug      TEXT COLLATE "C" NOT NULL UNIQUE,

@@ -170,6 +170,16 @@ CREATE TABLE logout_token (
 ) STRICT;
 CREATE INDEX logout_token_end ON logout_token (expires_at);
 
+-- Who may use the operator's API. digest is the SHA-256 of the secret.
+CREATE TABLE operator_token (
+    id         TEXT PRIMARY KEY CHECK (id <> ''),
+    digest     BLOB NOT NULL UNIQUE,
+    name       TEXT NOT NULL,
+    role       TEXT NOT NULL,
+    created_at INTEGER NOT NULL,
+    expires_at INTEGER NOT NULL
+) STRICT;
+
 CREATE TABLE branding (
     client_id        TEXT PRIMARY KEY REFERENCES client (id),
     portal_slug      TEXT NOT NULL UNIQUE,

@@ -1,4 +1,6 @@
-package cli
+// Package demo has the providers and models of `modelgate dev`: simulated ones,
+// and real ones whose keys are in the environment.
+package demo
 
 import (
 	"fmt"
@@ -12,7 +14,7 @@ import (
 	"modelgate/internal/simulator"
 )
 
-// realProvider is a provider that dev adds when its key is in the
+// realProvider is a provider that is added when its key is in the
 // environment.
 type realProvider struct{ name, format, baseURL, variable string }
 
@@ -27,9 +29,9 @@ var simulatedProviders = [...]struct{ name, format string }{
 	{"sim-openai", "openai"}, {"sim-anthropic", "anthropic"}, {"sim-gemini", "gemini"}, {"sim-cohere", "cohere"}, {"sim-bedrock", "bedrock"},
 }
 
-// startSimulator serves the simulated providers on a free loopback port, each
-// under its own name.
-func startSimulator() (url string, stop func(), err error) {
+// Serve serves the simulated providers on a free loopback port, each under its own
+// name.
+func Serve() (url string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return "", nil, err
@@ -44,15 +46,9 @@ func startSimulator() (url string, stop func(), err error) {
 	return "http://" + listener.Addr().String(), func() { _ = s.Close() }, nil
 }
 
-// config is the configuration of dev: the simulated providers and their
-// models, and the real ones whose keys are in the environment.
-func (d *dev) config(simulator string) (*config.Config, error) {
-	cfg := config.Default()
-	cfg.Server.Listen, cfg.Server.DataDir, cfg.Server.DrainDelay = d.listen, d.data, 0
-	cfg.Database.URL = config.NewSecret("sqlite:modelgate.db")
-	if err := keepMasterKey(cfg); err != nil {
-		return nil, err
-	}
+// Configure gives a configuration the simulated providers at an address of Serve
+// and their models, and the real ones whose keys lookup finds, as os.LookupEnv does.
+func Configure(cfg *config.Config, simulator string, lookup func(string) (string, bool)) error {
 	for _, p := range simulatedProviders {
 		cfg.Providers = append(cfg.Providers, config.Provider{
 			Name: p.name, Format: p.format, BaseURL: simulator + "/" + p.name, Region: "eu-simulated",
@@ -61,12 +57,12 @@ func (d *dev) config(simulator string) (*config.Config, error) {
 	}
 	models, err := simulatedModels()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	cfg.Catalog = models
 	real := make(map[string]bool)
 	for _, p := range realProviders {
-		credential, ok := d.app.Lookup(p.variable)
+		credential, ok := lookup(p.variable)
 		if !ok || credential == "" {
 			continue
 		}
@@ -75,23 +71,20 @@ func (d *dev) config(simulator string) (*config.Config, error) {
 		})
 		real[p.name] = true
 	}
-	if p, ok := d.bedrock(); ok {
+	if p, ok := bedrock(lookup); ok {
 		cfg.Providers = append(cfg.Providers, p)
 		real[p.Name] = true
 	}
 	starter, err := config.Starter(func(provider string) bool { return real[provider] })
-	if err != nil {
-		return nil, err
-	}
 	cfg.Catalog = append(cfg.Catalog, starter...)
-	return cfg, d.leaveConfig()
+	return err
 }
 
 // bedrock is Amazon Bedrock, where an API key and a region of it are in the
 // environment. An identity of the machine is never used.
-func (d *dev) bedrock() (config.Provider, bool) {
-	key, _ := d.app.Lookup("AWS_BEARER_TOKEN_BEDROCK")
-	region, _ := d.app.Lookup("AWS_REGION")
+func bedrock(lookup func(string) (string, bool)) (config.Provider, bool) {
+	key, _ := lookup("AWS_BEARER_TOKEN_BEDROCK")
+	region, _ := lookup("AWS_REGION")
 	return config.Provider{
 		Name: "bedrock", Format: "bedrock", BaseURL: "https://bedrock-runtime." + region + ".amazonaws.com", Region: region,
 		ModelRegions: config.BedrockProfiles(), Credential: config.NewSecret(key),

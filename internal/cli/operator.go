@@ -1,0 +1,67 @@
+package cli
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"modelgate"
+	"modelgate/internal/store/access"
+)
+
+// operatorTokens groups the commands on who may use the operator's API.
+func (a *app) operatorTokens() *cobra.Command {
+	return a.group("operator", "The operator's API", a.group("token", "Tokens of the operator's API", a.operatorTokenCreate(), a.operatorTokenList(), a.operatorTokenRevoke()))
+}
+
+func (a *app) operatorTokenCreate() *cobra.Command {
+	var name, role string
+	var expires int64
+	cmd := a.operator("create", "Make a token of the operator's API; its secret is printed once", func(op *operation) error {
+		id := modelgate.NewIDs(time.Now).New().String()
+		token, secret, err := access.NewOperatorToken(id, name, access.Role(role), time.Duration(expires)*time.Second, time.Now())
+		if err != nil {
+			return err
+		}
+		if err := op.db.AddOperatorToken(op.ctx, token, secret.Digest(), audit("operator token create", "operator.token", "operator_token", id, token)); err != nil {
+			return err
+		}
+		value := struct {
+			access.OperatorToken
+			Token string `json:"token"`
+		}{token, secret.Reveal()}
+		return op.out.table(value, "ID\tROLE\tEXPIRES\tTOKEN (shown once)", func(row func(...any)) {
+			row(token.ID, token.Role, stamp(token.ExpiresAt), secret.Reveal())
+		})
+	})
+	cmd.Flags().StringVar(&name, "name", "", "whose token it is, or what for")
+	choiceFlag(cmd, &role, "role", "what it may change", string(access.Admin), string(access.Finance), string(access.Support), string(access.Auditor))
+	const days = 90
+	cmd.Flags().Int64Var(&expires, "expires-in-seconds", days*24*60*60, "60 to 31536000")
+	required(cmd, "name", "role")
+	return cmd
+}
+
+func (a *app) operatorTokenList() *cobra.Command {
+	return a.list("list", "List the tokens that have not expired", func(op *operation) error {
+		tokens, err := op.db.OperatorTokens(op.ctx)
+		if err != nil {
+			return err
+		}
+		return op.out.table(tokens, "ID\tNAME\tROLE\tCREATED\tEXPIRES", func(row func(...any)) {
+			for _, t := range tokens {
+				row(t.ID, t.Name, t.Role, stamp(t.CreatedAt), stamp(t.ExpiresAt))
+			}
+		})
+	})
+}
+
+func (a *app) operatorTokenRevoke() *cobra.Command {
+	return a.operator("revoke TOKEN_ID", "Revoke a token, at once on every instance", func(op *operation) error {
+		id := op.args[0]
+		if err := op.db.RevokeOperatorToken(op.ctx, id, audit("operator token revoke", "operator.token_revoke", "operator_token", id, nil)); err != nil {
+			return err
+		}
+		return op.out.table(map[string]string{"revoked": id}, "REVOKED", func(row func(...any)) { row(id) })
+	})
+}

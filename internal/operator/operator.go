@@ -1,0 +1,337 @@
+// Package operator is the HTTP API of whoever runs the gateway, under
+// /operator/v1 on a listener of its own: organizations, keys, balances, records
+// of changes, and the tokens that may use it. Its callers present operator tokens;
+// keys of organizations mean nothing here.
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"modelgate"
+	"modelgate/internal/auth"
+	"modelgate/internal/httpx"
+	"modelgate/internal/ratelimit"
+	"modelgate/internal/store"
+	"modelgate/internal/store/access"
+	"modelgate/internal/store/evidence"
+)
+
+// Options are what New needs; all fields are required.
+type Options struct {
+	Store *store.DB
+	// Keys is the cache of keys, which drops those that are revoked here.
+	Keys    *auth.Authenticator
+	Limiter ratelimit.Limiter
+	// Catalog is the catalog of the running configuration.
+	Catalog func() *modelgate.Catalog
+	Cursors *httpx.Cursors
+	IDs     *modelgate.IDs
+	Now     func() time.Time
+	Log     *slog.Logger
+	MaxBody int64 // bytes of a request body
+	// Memory bounds the memory of request bodies; nil has no bound.
+	Memory *httpx.MemoryQuota
+}
+
+// API serves the endpoints. Safe for concurrent use.
+type API struct {
+	Options
+	mux *http.ServeMux
+}
+
+const (
+	// patience bounds the time that one request may take in the database.
+	patience = 30 * time.Second
+	// requestsPerSecond is how often one token may ask, and at once after a pause.
+	requestsPerSecond = 20
+)
+
+// endpoint is one line of the table of endpoints. Errors of serve are answered in
+// the envelope; a nil answer is 204.
+type endpoint struct {
+	pattern string      // method and path, as http.ServeMux reads them
+	role    access.Role // who may beside admins; "" is every role
+	serve   func(*API, context.Context, *exchange) (any, error)
+}
+
+// exchange is one admitted request.
+type exchange struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	query   *httpx.Params
+	token   access.OperatorToken
+	maxBody int64
+	memory  *httpx.MemoryQuota
+}
+
+func endpoints() []endpoint {
+	return []endpoint{
+		{"GET /operator/v1/organizations", "", (*API).organizations},
+		{"POST /operator/v1/organizations", access.Admin, (*API).createOrganization},
+		{"GET /operator/v1/organizations/{org}", "", (*API).organization},
+		{"PATCH /operator/v1/organizations/{org}", access.Admin, (*API).patchOrganization},
+		{"GET /operator/v1/organizations/{org}/ceiling", "", (*API).ceiling},
+		{"PUT /operator/v1/organizations/{org}/ceiling", access.Admin, (*API).putCeiling},
+		{"GET /operator/v1/organizations/{org}/subaccounts", "", (*API).subAccounts},
+		{"PATCH /operator/v1/organizations/{org}/subaccounts/{id}", access.Support, (*API).patchSubAccount},
+		{"GET /operator/v1/organizations/{org}/balance", "", (*API).balance},
+		{"POST /operator/v1/organizations/{org}/balance/entries", access.Finance, (*API).credit},
+		{"POST /operator/v1/organizations/{org}/keys", access.Admin, (*API).issueKey},
+		{"GET /operator/v1/keys", "", (*API).keys},
+		{"POST /operator/v1/keys/find", "", (*API).findKeys},
+		{"DELETE /operator/v1/keys/{id}", access.Support, (*API).revokeKey},
+		{"PUT /operator/v1/keys/{id}/limits", access.Admin, (*API).putKeyLimits},
+		{"GET /operator/v1/audit", "", (*API).audits},
+		{"GET /operator/v1/tokens", access.Admin, (*API).tokens},
+		{"POST /operator/v1/tokens", access.Admin, (*API).createToken},
+		{"DELETE /operator/v1/tokens/{id}", access.Admin, (*API).deleteToken},
+	}
+}
+
+// New makes the API.
+func New(o Options) *API {
+	a := &API{Options: o, mux: http.NewServeMux()}
+	for _, e := range endpoints() {
+		a.mux.HandleFunc(e.pattern, func(w http.ResponseWriter, r *http.Request) {
+			if err := a.serve(w, r, &e); err != nil {
+				a.fail(w, r, err)
+			}
+		})
+	}
+	return a
+}
+
+// ServeHTTP answers a request that httpx.Wrap has let through. It authenticates
+// before it looks for the path and method.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, pattern := a.mux.Handler(r); pattern != "" {
+		a.mux.ServeHTTP(w, r)
+		return
+	}
+	if _, err := a.identify(r); err != nil {
+		a.fail(w, r, err)
+		return
+	}
+	var allowed []string
+	for _, method := range []string{http.MethodDelete, http.MethodGet, http.MethodPatch, http.MethodPost, http.MethodPut} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := a.mux.Handler(other); pattern != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		a.fail(w, r, modelgate.Errorf(modelgate.NotFound, "no such path"))
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	a.fail(w, r, modelgate.Errorf(modelgate.MethodNotAllowed, "method not allowed; use %s", strings.Join(allowed, ", ")))
+}
+
+// fail writes an error. An unreachable database passes: the client may retry.
+func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
+	httpx.LogFault(a.Log, w, r, err)
+	if modelgate.KindOf(err) == modelgate.Internal && store.Unreachable(err) {
+		err = modelgate.Errorf(modelgate.Unavailable, "the database does not answer; retry shortly")
+	}
+	httpx.WriteError(w, r, err, httpx.Management)
+}
+
+var errUnauthorized = &modelgate.Error{Kind: modelgate.Unauthorized, Message: "invalid operator token"}
+
+// identify finds who asks. A token is read from the database each time, so that
+// one that is revoked is refused at once, on every instance.
+func (a *API) identify(r *http.Request) (access.OperatorToken, error) {
+	values := r.Header.Values("Authorization")
+	if len(values) != 1 {
+		return access.OperatorToken{}, errUnauthorized
+	}
+	scheme, secret, _ := strings.Cut(values[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") || !modelgate.IsOperatorToken(secret) {
+		return access.OperatorToken{}, errUnauthorized
+	}
+	token, err := a.Store.OperatorToken(r.Context(), modelgate.DigestOf(secret))
+	switch {
+	case modelgate.KindOf(err) == modelgate.NotFound:
+		return access.OperatorToken{}, errUnauthorized
+	case err == nil && !a.Now().Before(token.ExpiresAt):
+		return access.OperatorToken{}, errUnauthorized
+	}
+	return token, err
+}
+
+func (a *API) serve(w http.ResponseWriter, r *http.Request, e *endpoint) error {
+	// A change is completed or not made at all, even if its client has left.
+	ctx := r.Context()
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		ctx = context.WithoutCancel(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	token, err := a.identify(r)
+	if err != nil {
+		return err
+	}
+	if e.role != "" && token.Role != access.Admin && token.Role != e.role {
+		return modelgate.Errorf(modelgate.Forbidden, "missing operator role: %s", e.role)
+	}
+	most := requestsPerSecond
+	none := 0
+	limits := modelgate.Limits{RequestsPerSecond: &most, Burst: &most, Concurrency: &none}
+	pass, err := a.Limiter.Enter(modelgate.KeyID(token.ID), limits, ratelimit.Request)
+	if err != nil {
+		return err
+	}
+	defer pass.Release()
+	x := &exchange{w: w, r: r, query: httpx.ParseParams(r.URL.RawQuery), token: token, maxBody: a.MaxBody, memory: a.Memory}
+	answer, err := e.serve(a, ctx, x)
+	if wrong := x.query.Err(); wrong != nil {
+		return wrong
+	}
+	switch {
+	case err != nil:
+		return err
+	case answer == nil:
+		w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	return httpx.WriteJSON(w, answer)
+}
+
+// ready ends the reading of a request: parameters that the endpoint has not read
+// are refused.
+func (x *exchange) ready() error {
+	if err := x.query.Err(); err != nil {
+		return err
+	}
+	for _, name := range x.query.Unknown() {
+		return x.query.ErrUnknownParam(name)
+	}
+	return nil
+}
+
+// body decodes the request's body strictly.
+func (x *exchange) body(into any) error {
+	if err := x.ready(); err != nil {
+		return err
+	}
+	memory := x.memory.For("operator")
+	defer memory.Release()
+	raw, err := httpx.ReadBody(x.r, x.maxBody, &memory)
+	if err != nil {
+		return err
+	}
+	return httpx.DecodeJSON(raw, into)
+}
+
+// pathID is an id in the path in its canonical spelling; what is no UUID cannot
+// exist.
+func (x *exchange) pathID(name, noun string) (string, error) {
+	id, ok := modelgate.ParseUUID(x.r.PathValue(name))
+	if !ok {
+		return "", modelgate.Errorf(modelgate.NotFound, "%s not found", noun)
+	}
+	return id.String(), nil
+}
+
+func (x *exchange) org() (modelgate.ClientID, error) {
+	id, err := x.pathID("org", "organization")
+	return modelgate.ClientID(id), err
+}
+
+// page is the window of a list that is sorted in memory: its rows, and the header
+// with the cursor of the next. Rows are counted, so rows that come or go between
+// two pages shift them.
+func page[T any](a *API, x *exchange, rows []T, filter string) ([]T, error) {
+	limit := x.query.Int("limit", 1, 200, 50)
+	text, given := x.query.Text("cursor")
+	if err := x.ready(); err != nil {
+		return nil, err
+	}
+	skip := 0
+	if given {
+		at, err := a.Cursors.Read(text, filter)
+		if err != nil {
+			return nil, err
+		}
+		skip = int(at.At.UnixMicro())
+	}
+	rows = rows[min(skip, len(rows)):]
+	if len(rows) > limit {
+		rows = rows[:limit]
+		next := httpx.Position{At: time.UnixMicro(int64(skip + limit))}
+		x.w.Header().Set("X-Next-Cursor", a.Cursors.Sign(next, filter))
+	}
+	if rows == nil {
+		rows = []T{}
+	}
+	return rows, nil
+}
+
+// audit makes the record of a change by the holder of a token.
+func (a *API) audit(x *exchange, client modelgate.ClientID, action, target, id string, set any) modelgate.Audit {
+	record := modelgate.Audit{
+		ID: a.IDs.New().String(), At: a.Now(), ClientID: client, Action: action,
+		Actor:      modelgate.Actor{Operator: "token " + x.token.ID},
+		TargetType: target, TargetID: id, RequestID: httpx.RequestID(x.w).String(),
+	}
+	if set != nil {
+		record.Change, _ = json.Marshal(set) // structs and maps of plain values always marshal
+	}
+	return record
+}
+
+// audits lists records of changes, the newest first.
+func (a *API) audits(ctx context.Context, x *exchange) (any, error) {
+	text, given := x.query.Text("organization")
+	action := x.query.Filter("action")
+	limit := x.query.Int("limit", 1, 200, 50)
+	if err := x.ready(); err != nil {
+		return nil, err
+	}
+	if _, ok := modelgate.ParseUUID(text); given && !ok {
+		return nil, modelgate.Errorf(modelgate.BadRequest, "organization must be the id of one")
+	}
+	const searched = 10_000 // records that a filter looks at
+	list := evidence.AuditList{ClientID: modelgate.ClientID(text), Limit: limit}
+	if action != "" {
+		list.Limit = searched
+	}
+	records, err := a.Store.Audits(ctx, list)
+	if action != "" {
+		records = slices.DeleteFunc(records, func(r modelgate.Audit) bool { return r.Action != action })
+	}
+	views := []auditView{}
+	for i := range records[:min(limit, len(records))] {
+		r := &records[i]
+		views = append(views, auditView{r.ID, r.At, r.ClientID, r.Action, r.Actor, r.TargetType, r.TargetID, r.Change, r.RequestID})
+	}
+	return views, err
+}
+
+type auditView struct {
+	ID         string             `json:"id"`
+	At         time.Time          `json:"at"`
+	Client     modelgate.ClientID `json:"organization_id"`
+	Action     string             `json:"action"`
+	Actor      modelgate.Actor    `json:"actor"`
+	TargetType string             `json:"target_type"`
+	TargetID   string             `json:"target_id"`
+	Change     json.RawMessage    `json:"change"`
+	RequestID  string             `json:"request_id"`
+}
+
+// notFound renames the store's not_found, which speaks of clients.
+func notFound(err error) error {
+	if e, ok := errors.AsType[*modelgate.Error](err); ok && e.Kind == modelgate.NotFound && e.Message == "client not found" {
+		return modelgate.Errorf(modelgate.NotFound, "organization not found")
+	}
+	return err
+}
