@@ -15,6 +15,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/atomicfile"
+	"modelgate/internal/cli/fetch"
 	"modelgate/internal/config"
 	"modelgate/internal/pricing/pricefile"
 )
@@ -174,7 +175,7 @@ func (op *operation) readLists(f *listFlags) (models []pricefile.Model, refused 
 	}
 	var entries []pricefile.Entry
 	for _, from := range f.from {
-		list, err := op.app.readList(op.ctx, from)
+		list, err := fetch.List(op.ctx, from, op.app.terminal(op.app.Stderr).Watch)
 		if err != nil {
 			return nil, nil, err
 		}

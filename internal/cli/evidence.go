@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"modelgate/internal/evidence"
+	"modelgate/internal/terminal"
 )
 
 // exitVerifyUsage is for `evidence verify` what exitUsage is for the others,
@@ -80,19 +81,19 @@ func (v *verification) verify() (evidence.Report, error) {
 			return evidence.Report{}, err
 		}
 	}
-	in := &counted{r: v.app.Stdin, part: "verify"}
+	in := &terminal.Reader{R: v.app.Stdin, Part: "verify"}
 	if v.file != "-" {
 		f, err := os.Open(v.file)
 		if err != nil {
 			return evidence.Report{}, err
 		}
 		defer f.Close()
-		in.r = f
+		in.R = f
 		if info, err := f.Stat(); err == nil && info.Mode().IsRegular() {
-			in.total = info.Size()
+			in.Total = info.Size()
 		}
 	}
-	defer v.app.terminal(v.app.Stderr).Watch("bytes", in.sample)()
+	defer v.app.terminal(v.app.Stderr).Watch("bytes", in.Sample)()
 	return evidence.Verify(in, options)
 }
 

@@ -53,6 +53,7 @@ func (s *Settings) check(d *document) {
 	d.faultIf(s.Metering.SpoolMaxBytes < minSpool, "metering.spool_max_bytes", "must be at least %s", minSpool)
 	s.Alerts.check(d)
 	s.SignIn.check(d, s.Server.BaseURL)
+	s.Invoices.check(d)
 	if !s.SessionKey.Empty() {
 		d.warn("session_key", "does nothing: sessions are kept in the database; remove it")
 	}

@@ -87,6 +87,7 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 			Metering:    config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30, RetentionDays: 400},
 			Enforcement: config.Enforcement{Budgets: config.EnforceEstimate, Balance: true},
 			Processor:   config.Processor{BaseURL: "https://api.stripe.com", MeterEventName: "modelgate_usage_usd"},
+			Invoices:    config.Invoices{AlertUnexplainedPercent: modelgate.USD / 100},
 			Telemetry:   config.Telemetry{SamplePercent: 100},
 			SignIn:      config.SignIn{Idle: 12 * time.Hour, Absolute: 24 * time.Hour},
 			Log:         config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
@@ -138,6 +139,7 @@ sign_in:
       max_age: 1h
       ca_file: idp.pem
       organizations: [{organization: 0192F000-0000-7000-8000-000000000001, group: ops, role: admin}]
+invoices: {alert_unexplained_percent: 0.5}
 processor:
   base_url: http://127.0.0.1:12111
   api_key: sk_live_1
@@ -161,6 +163,9 @@ providers:
     headers: {OpenAI-Project: proj_1}
     timeouts: {connect: 2s, idle: 0s}
     price_factor: 1.25
+    stated_cost: record
+    contract_factor: 0.88
+    invoice: {source: file, base_url: "https://api.openai.com", credential_file: admin, projects: [proj_1], api_keys: [key_1], amount: billed, skus: [{match: "mini*", model: gpt-5-mini, unit: input, service_tier: flex}]}
     tool_prices: {search: 10, file_search: 2.5, code_session: 0.03, grounded_request: 35}
     on_disconnect: cancel
     transport: standard
@@ -187,6 +192,7 @@ func TestEverySetting(t *testing.T) {
 		Tokens:      config.Tokens{MaxTTL: 2 * time.Hour, DefaultMaxUSD: modelgate.USD / 2, PerClient: 7},
 		Metering:    config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20, RetentionDays: 90},
 		Enforcement: config.Enforcement{Budgets: config.EnforceStrict},
+		Invoices:    config.Invoices{AlertUnexplainedPercent: modelgate.USD / 2},
 		SignIn: config.SignIn{Idle: time.Hour, Absolute: 8 * time.Hour, Providers: []config.SignInProvider{{
 			Name: "corp", Label: "Acme SSO", Issuer: "https://idp.example", ClientID: "modelgate", ClientSecret: config.NewSecret("oidc-secret"),
 			Scopes: []string{"email"}, Claims: config.SignInClaims{Email: "mail", EmailVerified: "mail_ok", Name: "cn", Groups: "/realm/roles"},
@@ -209,9 +215,12 @@ func TestEverySetting(t *testing.T) {
 			PreviousCredentials: []config.Secret{config.NewSecret("old")},
 			Auth:                &config.Auth{Header: "X-My-Key", Prefix: "Key "}, CAFile: filepath.Join(dir, "ca.pem"), AllowStoredObjects: true,
 			Paths: map[string]string{"chat": "/v1/chat/completions?api-version=1"}, Allow: []string{"GET /v1/files/**", "* /v1/{a}/x"},
-			Headers:      map[string]string{"OpenAI-Project": "proj_1"},
-			ToolPrices:   config.ToolPrices{Search: usd(10_000_000_000), FileSearch: usd(2_500_000_000), CodeSession: usd(30_000_000), GroundedRequest: usd(35_000_000_000)},
-			PriceFactor:  1_250_000_000,
+			Headers:     map[string]string{"OpenAI-Project": "proj_1"},
+			ToolPrices:  config.ToolPrices{Search: usd(10_000_000_000), FileSearch: usd(2_500_000_000), CodeSession: usd(30_000_000), GroundedRequest: usd(35_000_000_000)},
+			PriceFactor: 1_250_000_000,
+			StatedCost:  config.StatedCostRecord, ContractFactor: 880_000_000,
+			Invoice: config.ProviderInvoice{Source: config.InvoiceFile, BaseURL: "https://api.openai.com", CredentialFile: filepath.Join(dir, "admin"), Projects: []string{"proj_1"}, APIKeys: []string{"key_1"},
+				Amount: config.InvoiceBilled, SKUs: []config.InvoiceSKU{{Match: "mini*", Model: "gpt-5-mini", Unit: "input", ServiceTier: "flex"}}},
 			Timeouts:     config.Timeouts{Connect: 2 * time.Second, FirstByte: 10 * time.Minute, Idle: 3 * time.Minute},
 			OnDisconnect: config.Cancel, Transport: config.TransportStandard,
 		}},

@@ -150,6 +150,15 @@ type Provider struct {
 	// Do not use the cost of a server that you do not trust: it can state 0.
 	StatedCost StatedCost `yaml:"stated_cost"`
 
+	// What the operator pays of these costs by a contract with the provider, as
+	// a factor of more than 0 and at most 100: 0.88 for a discount of 12 %. It
+	// is for `invoice check` and `margin` only, and never part of what calls
+	// cost.
+	ContractFactor modelgate.Nano `yaml:"contract_factor"`
+
+	// Where the provider's bill is read for `modelgate invoice check`.
+	Invoice ProviderInvoice `yaml:"invoice"`
+
 	// How long to wait for the provider.
 	Timeouts Timeouts `yaml:"timeouts"`
 
@@ -162,7 +171,7 @@ type Provider struct {
 }
 
 func (p *Provider) setDefaults() {
-	p.OnDisconnect, p.Transport, p.PriceFactor = Drain, TransportPooled, modelgate.USD
+	p.OnDisconnect, p.Transport, p.PriceFactor, p.ContractFactor = Drain, TransportPooled, modelgate.USD, modelgate.USD
 }
 
 // transportVariable sets the transport of all providers.

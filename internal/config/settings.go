@@ -65,6 +65,9 @@ type Settings struct {
 	// where organizations fill their prepaid balance.
 	Processor Processor `yaml:"processor"`
 
+	// Checks of providers' bills against the usage rows.
+	Invoices Invoices `yaml:"invoices"`
+
 	// How files of the FinOps specification FOCUS name things.
 	Focus Focus `yaml:"focus"`
 
@@ -406,7 +409,7 @@ func (l *Log) setDefaults() { l.Format = LogAuto }
 func (s *Settings) resolvePaths(dir string) {
 	paths := []*string{&s.Server.DataDir, &s.Server.TLS.CertFile, &s.Server.TLS.KeyFile, &s.Operator.TLS.CertFile, &s.Operator.TLS.KeyFile}
 	for i := range s.Providers {
-		paths = append(paths, &s.Providers[i].CredentialFile, &s.Providers[i].CAFile)
+		paths = append(paths, &s.Providers[i].CredentialFile, &s.Providers[i].CAFile, &s.Providers[i].Invoice.CredentialFile)
 		paths = append(paths, s.Providers[i].Identity.files()...)
 	}
 	for i := range s.SignIn.Providers {

@@ -50,6 +50,7 @@ var floor = map[string]int{
 
 	"internal/pricing/pricefile": 1,
 	"internal/focus":             1,
+	"internal/invoice":           1,
 
 	"internal/store/access":   1,
 	"internal/store/billing":  1,
@@ -94,10 +95,12 @@ var floor = map[string]int{
 
 	"internal/server": 5,
 
-	"internal/cli":      6,
-	"internal/cli/demo": 5,
-	"internal/cli/man":  7,
-	"cmd/modelgate":     7,
+	"internal/cli":       6,
+	"internal/cli/bill":  5,
+	"internal/cli/demo":  5,
+	"internal/cli/fetch": 4,
+	"internal/cli/man":   7,
+	"cmd/modelgate":      7,
 
 	"internal/provider/http1/http1test": testOnly,
 

@@ -1,4 +1,5 @@
-package cli
+// Package fetch reads price lists from files and from addresses.
+package fetch
 
 import (
 	"context"
@@ -10,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"modelgate/internal/terminal"
@@ -25,12 +25,13 @@ const (
 // errInsecure refuses an address that others on the way could answer for.
 var errInsecure = errors.New("a price list is fetched with https only; download it by other means and name the file")
 
-// readList reads a price list from a file or from an address.
-func (a *app) readList(ctx context.Context, from string) ([]byte, error) {
+// List reads a price list from a file or from an address. watch is called with a
+// measure of a download, and what it returns when that is over.
+func List(ctx context.Context, from string, watch func(unit string, sample func() terminal.Sample) (stop func())) ([]byte, error) {
 	if !strings.HasPrefix(from, "https://") && !strings.HasPrefix(from, "http://") {
 		return os.ReadFile(from)
 	}
-	if !secure(from) {
+	if !Secure(from) {
 		return nil, fmt.Errorf("%s: %w", from, errInsecure)
 	}
 	ctx, cancel := context.WithTimeout(ctx, fetchTimeout)
@@ -48,8 +49,8 @@ func (a *app) readList(ctx context.Context, from string) ([]byte, error) {
 	if resp.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("%s answered %s", from, resp.Status)
 	}
-	body := &counted{r: resp.Body, part: "download", total: resp.ContentLength}
-	defer a.terminal(a.Stderr).Watch("bytes", body.sample)()
+	body := &terminal.Reader{R: resp.Body, Part: "download", Total: resp.ContentLength}
+	defer watch("bytes", body.Sample)()
 	text, err := io.ReadAll(io.LimitReader(body, maxList+1))
 	if err == nil && len(text) > maxList {
 		err = fmt.Errorf("%s is larger than %d bytes", from, maxList)
@@ -57,31 +58,12 @@ func (a *app) readList(ctx context.Context, from string) ([]byte, error) {
 	return text, err
 }
 
-// secure reports whether an address is one of https, or of this machine.
-func secure(address string) bool {
+// Secure reports whether an address is one of https, or of this machine.
+func Secure(address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {
 		return false
 	}
 	ip := net.ParseIP(u.Hostname())
 	return u.Scheme == "https" || ip != nil && ip.IsLoopback()
-}
-
-// counted counts what is read.
-type counted struct {
-	r     io.Reader
-	part  string
-	total int64 // bytes; 0 or less: unknown
-	done  atomic.Int64
-}
-
-// Read reads on.
-func (c *counted) Read(b []byte) (int, error) {
-	n, err := c.r.Read(b)
-	c.done.Add(int64(n))
-	return n, err
-}
-
-func (c *counted) sample() terminal.Sample {
-	return terminal.Sample{Part: c.part, Done: c.done.Load(), Total: max(c.total, 0)}
 }

@@ -1,0 +1,129 @@
+package config
+
+import (
+	"net"
+	"net/url"
+	"slices"
+
+	"modelgate"
+)
+
+// InvoiceSource is where a provider's bill is read.
+type InvoiceSource string
+
+// The choices.
+const (
+	InvoiceOpenAI    InvoiceSource = "openai"
+	InvoiceAnthropic InvoiceSource = "anthropic"
+	InvoiceFile      InvoiceSource = "file"
+)
+
+// InvoiceAmount is which cost of a FOCUS file counts.
+type InvoiceAmount string
+
+// The choices.
+const (
+	InvoiceEffective InvoiceAmount = "effective"
+	InvoiceBilled    InvoiceAmount = "billed"
+	InvoiceList      InvoiceAmount = "list"
+)
+
+// ProviderInvoice is where a provider's bill is read.
+type ProviderInvoice struct {
+	// `openai` reads OpenAI's costs API, `anthropic` Anthropic's analytics API,
+	// `file` a FOCUS or CSV file that the command names. Default: openai and
+	// anthropic with the formats of these names, else file.
+	Source InvoiceSource `yaml:"source"`
+
+	// The address of the API; https, or this machine. Default: the scheme and host of the
+	// provider's base_url.
+	BaseURL string `yaml:"base_url"`
+
+	// An administrator's key for the API. It must not be one that calls are
+	// sent with. Excludes credential_file.
+	Credential Secret `yaml:"credential"`
+
+	// File that holds the key, relative to the directory of this file.
+	CredentialFile string `yaml:"credential_file"`
+
+	// Ids of the provider's projects or workspaces that this gateway uses; what
+	// other ones cost is no difference. Default: all.
+	Projects []string `yaml:"projects"`
+
+	// Ids (not secrets) of the provider's API keys that this gateway uses.
+	// Default: all.
+	APIKeys []string `yaml:"api_keys"`
+
+	// Which cost of a FOCUS file counts: `effective`, `billed` or `list`.
+	Amount InvoiceAmount `yaml:"amount"`
+
+	// Rules for lines of a file, before the built-in ones; the first that
+	// matches applies.
+	SKUs []InvoiceSKU `yaml:"skus"`
+}
+
+func (i *ProviderInvoice) setDefaults() { i.Amount = InvoiceEffective }
+
+// InvoiceSKU says what lines of a file are for.
+type InvoiceSKU struct {
+	// A glob for SkuId, SkuMeter or ChargeDescription.
+	Match string `yaml:"match"`
+
+	// The provider's own id of the model.
+	Model string `yaml:"model"`
+
+	// The unit of price, such as input.
+	Unit string `yaml:"unit"`
+
+	// The service tier, such as flex. Default: the usual one.
+	ServiceTier string `yaml:"service_tier"`
+}
+
+// Invoices are about checks of providers' bills.
+type Invoices struct {
+	// How many percent of a bill may be unexplained before `invoice check` fails
+	// and says so in the log. 0: no limit.
+	AlertUnexplainedPercent modelgate.Nano `yaml:"alert_unexplained_percent"`
+}
+
+func (i *Invoices) setDefaults() { i.AlertUnexplainedPercent = modelgate.USD / 100 }
+
+func (i *Invoices) check(d *document) {
+	d.faultIf(i.AlertUnexplainedPercent < 0 || i.AlertUnexplainedPercent > 100*modelgate.USD, "invoices.alert_unexplained_percent", "must be from 0 to 100")
+}
+
+// checkInvoice judges where a bill is read, and fills in what is left out.
+func (p *Provider) checkInvoice(d *document, path string) {
+	i := &p.Invoice
+	if i.Source == "" {
+		i.Source = InvoiceFile
+		if p.Format == string(InvoiceOpenAI) || p.Format == string(InvoiceAnthropic) {
+			i.Source = InvoiceSource(p.Format)
+		}
+	}
+	oneOf(d, path+".source", i.Source, InvoiceOpenAI, InvoiceAnthropic, InvoiceFile)
+	oneOf(d, path+".amount", i.Amount, InvoiceEffective, InvoiceBilled, InvoiceList)
+	if i.BaseURL == "" {
+		if u, err := url.Parse(p.BaseURL); err == nil {
+			i.BaseURL = u.Scheme + "://" + u.Host
+		}
+	} else {
+		checkURL(d, path+".base_url", i.BaseURL, "*")
+		u, err := url.Parse(i.BaseURL)
+		if err == nil && u.Scheme != "https" {
+			ip := net.ParseIP(u.Hostname())
+			d.faultIf(ip == nil || !ip.IsLoopback(), path+".base_url", "must be https: an administrator's key is sent there")
+		}
+	}
+	checkSecret(d, path+".credential", i.Credential)
+	d.faultIf(!i.Credential.Empty() && i.CredentialFile != "", path+".credential_file", "excludes credential; keep one of them")
+	same := func(s Secret) bool { return !s.Empty() && s.Reveal() == i.Credential.Reveal() }
+	d.faultIf(slices.ContainsFunc(p.keys(), same), path+".credential", "is one that calls are sent with; use an administrator's key")
+	for n, sku := range i.SKUs {
+		key := element(path+".skus", n)
+		d.faultIf(sku.Match == "" || sku.Unit == "", key, "needs match and unit")
+		if _, known := modelgate.UnitByName(sku.Unit); sku.Unit != "" {
+			d.faultIf(!known, key+".unit", "no unit of price has this name")
+		}
+	}
+}
