@@ -98,7 +98,9 @@ func TestMetricsAreThere(t *testing.T) {
 		Catalog: `
   - {slug: a/film, kind: video, routes: [{provider: openai, model: sora-2}], price: {second: 0.1}}
   - {slug: a/chat, kind: llm, routes: [{provider: nobody, model: m}, {provider: openai, model: m}], price: {input: 1, output: 2}}`,
-		More: "telemetry: {otlp_endpoint: \"http://127.0.0.1:9\"}\n",
+		Server: "base_url: \"http://127.0.0.1:8080\"",
+		More: "telemetry: {otlp_endpoint: \"http://127.0.0.1:9\"}\n" +
+			"sign_in: {providers: [{name: corp, label: Corp, issuer: \"http://127.0.0.1:9\", client_id: gate, organizations: [{organization: 0192f000-0000-7000-8000-000000000001, group: \"*\", role: viewer}]}]}\n",
 	})
 	b.post(t, "/v1/chat/completions", `{"model":"a/chat","messages":[{"role":"user","content":"hi"}]}`)
 	b.post(t, "/v1/chat/completions", `{"model":"bare"}`)
@@ -197,11 +199,11 @@ func (b *bench) jobs(t *testing.T) map[string]string {
 func wantBounded(t *testing.T, text string) {
 	t.Helper()
 	bounds := map[string]string{
-		"surface": `(/openai|/nobody)?/v1/[a-z_/{}*]+`, "provider": "openai|nobody|cloud", "status": `[1-5]\d\d|pending|succeeded|failed|cancelled|expired`,
+		"surface": `(/openai|/nobody)?/v1/[a-z_/{}*]+`, "provider": "openai|nobody|cloud|corp", "status": `[1-5]\d\d|pending|succeeded|failed|cancelled|expired`,
 		"type":      "bad_request|unauthorized|forbidden|region_policy|budget_exceeded|insufficient_balance|not_found|conflict|gone|request_too_large|rate_limited|bad_gateway|unavailable|internal|payment|refund|dispute|other",
-		"direction": "in|out", "does": "poll|result|content|cancel", "outcome": "ok|applied|refused|sent|again|unsure|failed|runs|ended|fault|booked|ignored",
+		"direction": "in|out", "does": "poll|result|content|cancel", "outcome": "ok|applied|refused|sent|again|unsure|failed|runs|ended|fault|booked|ignored|signed_in", "step": "discovery|code",
 		"cause": "dns|refused|reset|unreachable|timeout|tls|closed|malformed|proxy|forbidden|unsendable|other",
-		"kind":  "rate", "scope": "gateway|client|sub_account|key", "unit": "requests|input_tokens|output_tokens|tokens|usd|concurrency", "window": "second|minute|",
+		"kind":  "rate", "scope": "gateway|client|sub_account|key", "unit": "requests|input_tokens|output_tokens|tokens|usd|concurrency", "window": "second|minute|hour|day|",
 		"percent": "50|80|100", "le": `[0-9.e+-]+|\+Inf`,
 	}
 	series := 0

@@ -108,12 +108,22 @@ func New(o Options) (*Service, error) {
 	return s, nil
 }
 
+// Labels of the metrics; the outcome of a sign-in that failed is the kind of its
+// error.
+const (
+	signedIn      = "signed_in"
+	stepDiscovery = "discovery"
+)
+
 // Configure takes a configuration over. Sessions of a provider that is gone end
 // at their next request.
 func (s *Service) Configure(c Config) {
 	next := &live{Config: c}
 	for _, p := range c.Providers {
 		next.parties = append(next.parties, newParty(p, s.BaseURL+"/dashboard/session/callback", s.Now))
+		// An alert on a rate needs the series before the first sign-in.
+		s.signIns.WithLabelValues(p.Name, signedIn)
+		s.took.WithLabelValues(stepDiscovery)
 	}
 	old := s.live.Swap(next)
 	for _, p := range old.parties {
@@ -169,7 +179,7 @@ func (s *Service) Begin(ctx context.Context, provider, returnTo string, from net
 		return "", "", errTooMany
 	}
 	d, err := p.discover(ctx)
-	s.took.WithLabelValues("discovery").Observe(s.Now().Sub(now).Seconds())
+	s.took.WithLabelValues(stepDiscovery).Observe(s.Now().Sub(now).Seconds())
 	if err != nil {
 		s.Log.Warn("an OpenID provider does not answer", "provider", p.Name, "error", err)
 		return "", "", p.noAnswer(err)
@@ -205,7 +215,7 @@ func (s *Service) Finish(ctx context.Context, cookie string, answer url.Values, 
 		return nil, errStart
 	}
 	opened, err := s.finish(ctx, p, a, answer, v)
-	outcome := "signed_in"
+	outcome := signedIn
 	if err != nil {
 		outcome = string(modelgate.KindOf(err))
 		s.Log.Warn("a sign-in failed", "provider", p.Name, "error", err, "cause", why(err), "request_id", v.RequestID)

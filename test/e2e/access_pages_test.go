@@ -105,8 +105,8 @@ func (at site) routes() []accessRoute {
 }
 
 // inPortal is a route as a portal has it, which issues keys: who reads
-// statistics reads keys and budgets, everyone issues and revokes keys on the
-// portal's terms, and those of the reseller only who manages keys.
+// statistics reads keys and budgets, everyone pays into the wallet, and issues and
+// revokes keys on the portal's terms, and those of the reseller only who manages keys.
 func inPortal(r accessRoute) accessRoute {
 	switch r.pattern {
 	case "GET /gw/keys", "GET /gw/budgets":
@@ -114,6 +114,8 @@ func inPortal(r accessRoute) accessRoute {
 	case "POST /gw/keys":
 		r.scope = ""
 		return selfIssue(r)
+	case "POST /gw/wallet/checkout":
+		r.scope = ""
 	case "DELETE /gw/keys/{id}":
 		r.scope = ""
 		expect := r.expect

@@ -125,7 +125,7 @@ func historyColumns(r *modelgate.UsageRow) []any {
 	}
 	return []any{b.ID.String(), string(b.ClientID), string(b.KeyID), string(b.SubAccountID), b.Provider, b.Model, b.Slug, b.Author,
 		string(b.Kind), b.Region, b.Door, b.ViaSDK, pairs + "}", int64(r.StatusCode), string(r.ParseStatus),
-		fmt.Sprintf(`{"input":%d,"output":%d}`, r.Usage.Input, r.Usage.Output), r.Usage.TotalTokens(), int64(r.Cost), r.PriceLabel,
+		fmt.Sprintf(`{"input":%d,"output":%d}`, r.Usage.Input, r.Usage.Output), r.Usage.TotalTokens(), int64(r.Cost), nil, r.PriceLabel,
 		r.LatencyMS, r.FirstByteMS, b.At.UnixMicro()}
 }
 

@@ -91,7 +91,8 @@ func (w *witness) RoundTrip(r *http.Request) (*http.Response, error) {
 		w.issued(key) // one of noughts only was never issued, and is found in any chain's beginning
 	}
 	r.Header.Set("X-Canary", promptCanary)
-	if r.Header.Get("User-Agent") == "" {
+	// The list of sessions shows the browsers that they were opened with.
+	if opens := strings.HasSuffix(r.URL.Path, "/session"); r.Header.Get("User-Agent") == "" && !opens {
 		r.Header.Set("User-Agent", promptCanary)
 	}
 	resp, err := http.DefaultTransport.RoundTrip(r)

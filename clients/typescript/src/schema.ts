@@ -713,6 +713,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/webhooks/processor/{client_id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Deliveries of a reseller's payment processor
+         * @description Payments into wallets, refunds and disputes. `GET /gw/processor/webhook` shows the address, which the reseller enters at its processor. Deliveries are signed
+         *     in `Stripe-Signature` with the secret that `PUT /gw/processor/webhook` has set; others, and those older than five minutes, are answered 400. 204 says that a
+         *     delivery need not come again; 503 that the payment could not be looked at, and that it has to.
+         */
+        post: operations["resellerWebhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/gw/stats": {
         parameters: {
             query?: never;
@@ -3779,6 +3801,28 @@ export interface operations {
             query?: never;
             header?: never;
             path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    [key: string]: unknown;
+                };
+            };
+        };
+        responses: {
+            204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    resellerWebhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The organization's id. */
+                client_id: string;
+            };
             cookie?: never;
         };
         requestBody: {
