@@ -6,6 +6,7 @@ package callview
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -89,6 +90,10 @@ type OwnCall struct {
 func (by *Viewer) Own(row *modelgate.UsageRow) OwnCall {
 	v := Call{
 		Row: by.Row(row), KeyID: row.KeyID, SubAccountID: orNull(row.SubAccountID), Kind: orNull(row.Kind), Door: row.Door, Units: unitsOf(&row.Usage),
+	}
+	if by.Customer {
+		// The path of the provider proxy begins with the provider, which is the organization's affair.
+		v.Door = strings.TrimPrefix(v.Door, "/"+row.CallBegin.Provider)
 	}
 	own := OwnCall{Region: orNull(row.CallBegin.Region), Rates: orNull(row.PriceLabel)}
 	if account := by.Accounts[row.SubAccountID]; row.SubAccountID != "" {

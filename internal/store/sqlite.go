@@ -22,9 +22,9 @@ const (
 	// usage rows to a page the tree is split and written less often than with
 	// the default's 7.
 	sqlitePage = 16 << 10
-	// sqliteTemporary keeps what SQLite spills in memory: the file system of a
+	// temporaryInMemory keeps what SQLite spills in memory: the file system of a
 	// container may be read-only but for the data.
-	sqliteTemporary = "temp_store(MEMORY)"
+	temporaryInMemory = "temp_store(MEMORY)"
 	// sqliteBusy is how long a writer waits for one in another process.
 	sqliteBusy = 5 * time.Second
 )
@@ -59,9 +59,9 @@ func openSQLite(ctx context.Context, o Options) (*DB, error) {
 	h.Feed = db.feed.tuples.Run
 	db.write, err = sqlite.OpenPool(path, 1, db.feed.modules(), common, url.Values{
 		"_journal_mode": {"WAL"}, "_synchronous": {"FULL"}, "_txlock": {"immediate"},
-		"_pragma": {fmt.Sprintf("page_size(%d)", sqlitePage), sqliteTemporary},
+		"_pragma": {fmt.Sprintf("page_size(%d)", sqlitePage), temporaryInMemory},
 	})
-	db.read, failed = sqlite.OpenPool(path, o.MaxConns, nil, common, url.Values{"_query_only": {"1"}, "_pragma": {sqliteTemporary}})
+	db.read, failed = sqlite.OpenPool(path, o.MaxConns, nil, common, url.Values{"_query_only": {"1"}, "_pragma": {temporaryInMemory}})
 	if err = errors.Join(err, failed); err == nil {
 		err = beginSQLite(ctx, path, db.write)
 	}

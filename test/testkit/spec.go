@@ -40,8 +40,9 @@ func (s Spec) Play(t *testing.T, like Script) {
 			"client": string(client), "manager": manager, "manager_id": string(managerID),
 			"caller": caller, "caller_id": string(callerID), "reader": reader, "denied": denied,
 			"prepaid": prepaid, "processor_key": s.ProcessorKey,
-			"ping_signature": SignNotice(s.Processor.Secret, []byte(`{"id":"evt_ping","type":"ping"}`), time.Now()),
-			"stranger":       stranger, "european": european, "capped": capped,
+			"ping_signature":          SignNotice(s.Processor.Secret, []byte(`{"id":"evt_ping","type":"ping"}`), time.Now()),
+			"reseller_ping_signature": SignNotice("whsec_0123456789abcdef", []byte(`{"id":"evt_ping","type":"ping"}`), time.Now()),
+			"stranger":                stranger, "european": european, "capped": capped,
 		}
 		return &script
 	})
