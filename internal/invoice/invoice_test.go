@@ -29,7 +29,6 @@ type model struct {
 	billed string // of the bill
 	price  *modelgate.Price
 	usd    map[string]string
-	fast   map[string]string // at priority; nil: none
 }
 
 func models(t *testing.T) []model {
