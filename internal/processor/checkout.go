@@ -1,6 +1,7 @@
 package processor
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"strings"
@@ -14,7 +15,8 @@ type NewCheckout struct {
 	OrderID   string
 	Cents     int64
 	Product   string // what the payer reads
-	ReturnURL string
+	ReturnURL string // where who has paid is sent
+	CancelURL string // where who leaves without paying is sent; "" is ReturnURL
 	ExpiresAt time.Time
 }
 
@@ -55,7 +57,7 @@ func (c *Client) CreateCheckout(ctx context.Context, key string, n NewCheckout) 
 			ClientReferenceID: &n.OrderID,
 			Metadata:          metadata,
 			SuccessURL:        &n.ReturnURL,
-			CancelURL:         &n.ReturnURL,
+			CancelURL:         stripe.String(cmp.Or(n.CancelURL, n.ReturnURL)),
 			ExpiresAt:         stripe.Int64(n.ExpiresAt.Unix()),
 			PaymentIntentData: &stripe.CheckoutSessionCreatePaymentIntentDataParams{Metadata: metadata},
 			LineItems: []*stripe.CheckoutSessionCreateLineItemParams{{

@@ -129,11 +129,12 @@ func (s *Service) Begin(ctx context.Context, id wallet.ID, amount modelgate.Nano
 	if err := s.Store.CreateTopUp(ctx, o, audit(o.ID)); err != nil {
 		return Begun{}, err
 	}
-	back, product := s.Base+"/", "Prepaid balance"
+	page := processor.NewCheckout{OrderID: o.ID, Cents: int64(amount / cent), Product: "Prepaid balance", ReturnURL: s.Base + "/", ExpiresAt: o.ExpiresAt}
 	if shop.PortalSlug != "" {
-		back, product = s.Base+"/p/"+shop.PortalSlug+"/wallet", "Balance at "+shop.ProductName
+		back := s.Base + "/p/" + shop.PortalSlug + "/wallet"
+		page.Product, page.ReturnURL, page.CancelURL = "Balance at "+shop.ProductName, back+"?payment=made", back+"?payment=left"
 	}
-	made, err := s.Processor.CreateCheckout(ctx, key, processor.NewCheckout{OrderID: o.ID, Cents: int64(amount / cent), Product: product, ReturnURL: back, ExpiresAt: o.ExpiresAt})
+	made, err := s.Processor.CreateCheckout(ctx, key, page)
 	if err != nil {
 		return Begun{}, err
 	}

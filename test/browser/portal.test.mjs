@@ -1,7 +1,7 @@
 // What a customer sees, and what it must not.
 import { after, test } from "node:test";
 import assert from "node:assert/strict";
-import { accessible, browser, call, open, pasted, settled, shop, shots, show, signIn } from "./setup.mjs";
+import { accessible, browser, call, open, pasted, settled, shop, shots, show, signIn, until } from "./setup.mjs";
 
 after(() => browser.close());
 
@@ -160,4 +160,108 @@ test("the quick start has the reseller's address", async () => {
   }
   await accessible(page, "quick start");
   await check();
+});
+
+test("a customer pays in through the portal, calls, and sees what is left", async () => {
+  const began = performance.now();
+  const fine = [/404 \(Not Found\)/, /402 \(Payment Required\)/];
+  const customer = (await call(shop.fresh, "GET /gw/me")).json.sub_account.id;
+  const buyer = await open({ fine, also: [shop.processor], width: 390 });
+  await signIn(buyer.page, root, shop.fresh);
+  assert.equal(await buyer.page.getByRole("link", { name: "Balance" }).count(), 0);
+  await show(buyer.page, root + "/wallet");
+  await buyer.page.getByText("There is no prepaid balance").waitFor();
+  await accessible(buyer.page, "no wallet");
+
+  const seller = await open({ fine });
+  await signIn(seller.page, "/dashboard", shop.manager);
+  await show(seller.page, "/dashboard/billing");
+  await seller.page.getByRole("button", { name: "Store secret" }).click();
+  await seller.page.getByLabel("Secret", { exact: true }).fill(shop.deliveries);
+  await seller.page.getByRole("button", { name: "Store", exact: true }).click();
+  await seller.page.getByRole("button", { name: "Replace secret" }).waitFor();
+  await show(seller.page, "/dashboard/customers/" + customer);
+  await seller.page.getByRole("button", { name: "Set up" }).click();
+  await seller.page.getByLabel("The customer may pay in").check();
+  await seller.page.getByLabel("Alert below").fill("-1");
+  await seller.page.getByText("From 0 to 1,000,000.").waitFor();
+  await seller.page.getByLabel("Alert below").fill("2");
+  await accessible(seller.page, "settings of a wallet");
+  await seller.page.screenshot({ path: `${shots}/flow-wallet-settings.png` });
+  await seller.page.getByRole("button", { name: "Save" }).click();
+  await seller.page.getByRole("button", { name: "Add entry" }).waitFor();
+  await seller.page.getByText("Nothing yet").waitFor();
+
+  const chat = () => call(shop.fresh, "POST /v1/chat/completions", { model: "openai/gpt-5", messages: [{ role: "user", content: "[[words=400]]" }] });
+  const { page } = buyer;
+  let paid;
+  await page.route(shop.processor + "/**", (route) => {
+    paid = route.request().url();
+    return route.fulfill({ contentType: "text/html", body: "<title>Pay</title>" });
+  });
+  await show(page, root);
+  await page.getByRole("link", { name: "Balance" }).click();
+  await settled(page);
+  for (const bad of ["4.99", "501", "7.001", "x"]) {
+    await page.getByLabel("Add money").fill(bad);
+    await page.getByText("From $5.00 to $500.00, in whole cents.").waitFor();
+    assert.ok(await page.getByRole("button", { name: "Go to payment" }).isDisabled());
+  }
+  await page.getByLabel("Add money").fill("25");
+  await accessible(page, "a wallet that is empty");
+  await page.screenshot({ path: `${shots}/flow-wallet-empty.png` });
+  await page.getByRole("button", { name: "Go to payment" }).click();
+  await page.waitForURL(shop.processor + "/**");
+  await show(page, root + "/wallet?payment=left");
+  await page.getByText("Nothing was charged.").waitFor();
+  const hook = (await call(shop.manager, "GET /gw/processor/webhook")).json.url;
+  const bank = await fetch(`${shop.bank}/?session=${paid.split("/").at(-1)}&hook=${encodeURIComponent(new URL(hook).pathname.replace(/^/, shop.url))}`, { method: "POST" });
+  assert.equal(bank.status, 204);
+  const back = new URL(bank.headers.get("X-Return-To"));
+  await show(page, back.pathname + back.search);
+  await page.getByText("Thank you.").waitFor();
+  const balance = page.locator("dl.facts dd").first();
+  assert.equal(await balance.innerText(), "$25.00");
+  assert.equal((await chat()).status, 200);
+  const left = await until("the call is taken off", async () => {
+    const w = (await call(shop.fresh, "GET /gw/wallet")).json;
+    return w.balance_usd < 25 && w.balance_usd;
+  });
+  await show(page, root + "/wallet");
+  assert.equal(await balance.getAttribute("title"), "$" + left.toFixed(9).replace(/0{1,7}$/, ""));
+  const movements = page.getByRole("region", { name: "Movements of the balance" });
+  assert.match(await movements.innerText(), /Usage[\s\S]*-\$0\.00[\s\S]*Payment[\s\S]*\+\$25\.00/);
+  const [width, wide] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
+  assert.ok(wide <= width, `${wide} px of ${width}`);
+  await accessible(page, "a wallet");
+  await page.screenshot({ path: `${shots}/flow-wallet.png` });
+  console.log(`first paid call through the portal after ${Math.round(performance.now() - began)} ms`);
+
+  await show(seller.page, "/dashboard/customers/" + customer);
+  await seller.page.getByRole("button", { name: "Add entry" }).click();
+  await seller.page.getByLabel("What").selectOption("grant");
+  await seller.page.getByLabel("Amount").fill("-5");
+  await seller.page.getByText("More than 0 and at most 1,000,000.").waitFor();
+  await seller.page.getByLabel("Amount").fill("5");
+  await seller.page.getByLabel("Expires on (UTC)").fill(`${new Date().getUTCFullYear() + 1}-01-15`);
+  await seller.page.getByLabel("Note").fill("Welcome");
+  await accessible(seller.page, "an entry");
+  await seller.page.getByRole("button", { name: "Add", exact: true }).click();
+  await seller.page.getByRole("region", { name: "Movements of the balance" }).getByText("Welcome").waitFor();
+  await accessible(seller.page, "a customer's wallet");
+  await seller.page.screenshot({ path: `${shots}/flow-customer-wallet.png`, fullPage: true });
+  await show(page, root + "/wallet");
+  await page.getByText(/^Expires Jan 15, /).first().waitFor();
+  const w = (await call(shop.fresh, "GET /gw/wallet")).json;
+  assert.equal(Math.round((w.balance_usd - left) * 1e9), 5e9);
+
+  await seller.page.getByRole("button", { name: "Settings" }).click();
+  await seller.page.getByLabel("Blocked").check();
+  await seller.page.getByRole("button", { name: "Save" }).click();
+  await seller.page.getByText("All calls are refused. A chargeback or you did this").waitFor();
+  assert.equal((await chat()).status, 402);
+  await show(page, root + "/wallet");
+  await page.getByText("Calls are refused until the account is unblocked.").waitFor();
+  await buyer.check();
+  await seller.check();
 });

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -192,12 +193,15 @@ func (s *shop) ask(t *testing.T, key, target, body string) []byte {
 }
 
 // openBank starts what a payer uses at the processor: POST ?session= pays for
-// it and has the processor tell the gateway.
+// it and has the processor tell the gateway, at hook where one is named; the
+// answer is where the payer is sent back to.
 func (s *shop) openBank(t *testing.T) {
 	t.Helper()
 	bank := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, signature := s.processor.Notice("checkout.session.completed", s.processor.Pay(r.URL.Query().Get("session")))
-		notice, err := http.NewRequestWithContext(r.Context(), http.MethodPost, s.URL+"/webhooks/processor", bytes.NewReader(body))
+		paid := s.processor.Pay(r.URL.Query().Get("session"))
+		body, signature := s.processor.Notice("checkout.session.completed", paid)
+		hook := cmp.Or(r.URL.Query().Get("hook"), s.URL+"/webhooks/processor")
+		notice, err := http.NewRequestWithContext(r.Context(), http.MethodPost, hook, bytes.NewReader(body))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -209,6 +213,7 @@ func (s *shop) openBank(t *testing.T) {
 			return
 		}
 		defer resp.Body.Close()
+		w.Header().Set("X-Return-To", paid.SuccessURL)
 		w.WriteHeader(resp.StatusCode)
 	}))
 	t.Cleanup(bank.Close)
@@ -219,7 +224,7 @@ func (s *shop) openBank(t *testing.T) {
 func (s *shop) env() string {
 	text, _ := json.Marshal(map[string]any{ // strings only
 		"url": s.URL, "resellers": s.resellers, "bank": s.bank, "prepaid": s.prepaid, "processor": s.processor.URL, "seller": sellerKey,
-		"bounded": s.bounded, "modelgate": s.program, "config": s.ConfigFile,
+		"bounded": s.bounded, "deliveries": s.processor.Secret, "modelgate": s.program, "config": s.ConfigFile,
 	})
 	return "SHOP=" + string(text)
 }

@@ -97,6 +97,8 @@ type PaySession struct {
 	PaymentIntent     *string           `json:"payment_intent"`
 	Livemode          bool              `json:"livemode"`
 	ExpiresAt         int64             `json:"expires_at"`
+	SuccessURL        string            `json:"success_url"`
+	CancelURL         string            `json:"cancel_url"`
 	key               string
 }
 
@@ -394,7 +396,7 @@ func (p *Processor) createSession(key string, form url.Values) (int, any) {
 		ID: id, Object: "checkout.session", URL: p.URL + "/pay/" + id, ClientReferenceID: form.Get("client_reference_id"),
 		Metadata: map[string]string{"order_id": form.Get("metadata[order_id]")}, Mode: form.Get("mode"), AmountTotal: cents,
 		Currency: form.Get("line_items[0][price_data][currency]"), Status: "open", PaymentStatus: "unpaid",
-		Livemode: strings.HasPrefix(key, "sk_live_"), ExpiresAt: expires, key: key,
+		Livemode: strings.HasPrefix(key, "sk_live_"), ExpiresAt: expires, SuccessURL: form.Get("success_url"), CancelURL: form.Get("cancel_url"), key: key,
 	}
 	p.sessions[id] = s
 	return 200, *s

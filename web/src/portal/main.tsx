@@ -17,6 +17,7 @@ import { SignIn } from "../views/signin";
 import { Start } from "../views/start";
 import { ThemeButton } from "../views/theme";
 import { Usage } from "../views/usage";
+import { useHasWallet, WalletPage } from "../views/wallet";
 
 interface Brand {
   product_name: string;
@@ -33,6 +34,7 @@ const places: [path: string, name: string, view: () => ReactNode][] = [
   ["/usage", "Usage", () => <Usage />],
   ["/keys", "Keys", () => <Keys />],
   ["/budgets", "Budgets", () => <Budgets />],
+  ["/wallet", "Balance", () => <WalletPage />],
   ["/models", "Models", () => <Models />],
   ["/jobs", "Jobs", () => <Jobs />],
   ["/start", "Quick start", () => <Start />],
@@ -60,9 +62,7 @@ function Shell({ signed }: { signed: Signed }) {
             <ThemeButton />
             <Button look="quiet" icon="out" aria-label="Sign out" title="Sign out" onClick={signed.leave} />
           </div>
-          <nav className="tabs" aria-label={brand.product_name}>
-            {places.map(([to, name]) => <Link key={to} to={to === "/" ? "" : to} aria-current={to === path ? "page" : undefined}>{name}</Link>)}
-          </nav>
+          <Tabs path={path} />
         </div>
       </header>
       <main id="content" className="below" tabIndex={-1}>
@@ -70,6 +70,16 @@ function Shell({ signed }: { signed: Signed }) {
       </main>
       <Stuck signed={signed} />
     </AppContext>
+  );
+}
+
+/** Tabs lead to the pages; the balance has one where there is a wallet. */
+function Tabs({ path }: { path: string }) {
+  const wallet = useHasWallet();
+  return (
+    <nav className="tabs" aria-label={brand.product_name}>
+      {places.filter(([to]) => to !== "/wallet" || wallet || path === to).map(([to, name]) => <Link key={to} to={to === "/" ? "" : to} aria-current={to === path ? "page" : undefined}>{name}</Link>)}
+    </nav>
   );
 }
 

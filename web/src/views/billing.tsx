@@ -8,11 +8,13 @@ import { Download, Table, type Column } from "../ui/table";
 import { useApp } from "./app";
 import { useCustomers } from "./customers";
 import { NoScope } from "./gate";
+import { PaymentWebhook, usePaymentWebhook } from "./wallet";
 
 export function Billing() {
   const app = useApp();
   const reads = app.can("stats:read");
   const config = useAsked<ProcessorConfig>(reads ? "processor:config" : undefined, () => body(api.GET("/gw/processor/config")));
+  const hook = usePaymentWebhook(reads);
   const customers = useCustomers(app.can("keys:manage"));
   return (
     <Page title="Billing" note="Usage of your customers, sent to your payment processor as it is booked.">
@@ -21,9 +23,10 @@ export function Billing() {
         <NoScope scope="stats:read" what="billing export" />
       ) : config.failure ? (
         <Trouble failure={config.failure} again={config.again} />
-      ) : config.data && (customers.data || !customers.busy) ? (
+      ) : config.data && (customers.data || !customers.busy) && (hook.data || hook.failure) ? (
         <>
           <Export config={config.data} />
+          <PaymentWebhook hook={hook} />
           <Mappings config={config.data} />
           <Events />
         </>

@@ -11,6 +11,7 @@ import { useApp } from "./app";
 import { BudgetCard, PutBudget } from "./budgets";
 import { NoScope } from "./gate";
 import { Issue, State, stateOf, useKeys } from "./keys";
+import { CustomerWallet, useWallets } from "./wallet";
 
 export function useCustomers(when = true) {
   return useAsked<SubAccount[]>(when ? "subaccounts" : undefined, () => body(api.GET("/gw/subaccounts")));
@@ -162,12 +163,13 @@ export function Customer({ id }: { id: string }) {
   const spend = useSpend(may && app.can("stats:read"));
   const keys = useKeys(may);
   const budgets = useAsked<Budget[]>(may ? "budgets" : undefined, () => body(api.GET("/gw/budgets")));
+  const wallets = useWallets(may && app.can("stats:read"));
   const [dialog, setDialog] = useState<"key" | "budget" | "suspend" | "edit">();
   if (!may) return <Page title="Customer"><NoScope scope="keys:manage" what="customers" /></Page>;
   const c = lines(customers.data, spend.data)?.find((x) => x.id === id);
   const back = <Link to="/customers">Customers</Link>;
   if (customers.failure) return <Page title="Customer" note={back}><Trouble failure={customers.failure} again={customers.again} /></Page>;
-  const awaited = [customers, keys, budgets].some((x) => x.busy && !x.data); // all at once: nothing jumps
+  const awaited = [customers, keys, budgets, wallets].some((x) => x.busy && !x.data); // all at once: nothing jumps
   if (awaited || !customers.data) return <Page title={<Bones height={28} width={220} />} note={back}><Bones height={240} /></Page>;
   if (!c) return <Page title="Customer" note={back}><div className="card"><Empty icon="customers" title="There is no such customer" action={<Link className="button" to="/customers">All customers</Link>} /></div></Page>;
   const own = budgets.data?.filter((b) => b.scope === "sub_account" && b.id === id);
@@ -206,6 +208,7 @@ export function Customer({ id }: { id: string }) {
       <Card title="Budgets" note="Limits are on costs, before the markup." actions={<Button icon="plus" onClick={() => setDialog("budget")}>Set budget</Button>}>
         {budgets.failure ? <Trouble failure={budgets.failure} again={budgets.again} /> : !own ? <Bones height={90} /> : own.length === 0 ? <p className="note">None: the customer can spend as much as the organization may.</p> : <div className="budgets">{own.map((b) => <BudgetCard key={b.period} budget={b} name={c.name} />)}</div>}
       </Card>
+      <CustomerWallet of={c.id} name={c.name} wallets={wallets} />
       <Card flush title="Keys" actions={<><Link className="button" to={"/keys?show=all"}>All keys</Link><Download name={`keys-${c.slug}`} columns={keyColumns} rows={mine} /></>}>
         <Table<Key>
           label={`Keys of ${c.name}`} rows={mine} failure={keys.failure} again={keys.again} id={(k) => k.id} bones={3} page={10}
