@@ -29,13 +29,13 @@ func (a Actor) Valid() bool {
 // or a header. ID, At, Action and Actor are set in every record; what else is
 // set depends on the action.
 type Audit struct {
-	ID         string // UUIDv7
-	At         time.Time
-	ClientID   ClientID // "" for what is no organization's, such as master_key.rotate
-	Action     string   // noun.verb, such as key.revoke
-	Actor      Actor
-	TargetType string          // "" where no single thing is changed, as by processor.event.doubt
-	TargetID   string          // "" with TargetType
-	Change     json.RawMessage // what was set or exported, nil where the action says it all
-	RequestID  string          // of the request that a key made, "" for everything else
+	ID         string          `json:"id"` // UUIDv7
+	At         time.Time       `json:"at"`
+	ClientID   ClientID        `json:"-"`      // "" for what is no organization's, such as master_key.rotate
+	Action     string          `json:"action"` // noun.verb, such as key.revoke
+	Actor      Actor           `json:"actor"`
+	TargetType string          `json:"target_type"` // "" where no single thing is changed, as by processor.event.doubt
+	TargetID   string          `json:"target_id"`   // "" with TargetType
+	Change     json.RawMessage `json:"change"`      // what was set or exported, nil where the action says it all
+	RequestID  string          `json:"request_id"`  // of the request that a key made, "" for everything else
 }

@@ -26,12 +26,12 @@
 //	internal/jobs         asynchronous jobs; internal/worker  background loops
 //	internal/processor    the client of the payment processor
 //	internal/report, internal/focus  sums of calls, and FOCUS files of them
-//	internal/callview, internal/budgetview, internal/modelview, internal/csvfile  how calls, budgets and models are shown
+//	internal/callview, internal/budgetview, internal/keyview, internal/modelview, internal/csvfile  how calls, budgets, keys and models are shown
 //	internal/secrets      what is kept encrypted; internal/signing  which key signs evidence
 //	internal/evidence     records, chain and verifier of evidence; internal/pricing  costs
 //	internal/cloud        credentials of the operator's own AWS, Google Cloud and Azure; internal/cloudhost  their host names
 //	internal/tracing      OpenTelemetry traces
-//	internal/cancelctx    contexts and calls under way; internal/yield, internal/atomicfile, internal/httpfield  helpers
+//	internal/cancelctx    contexts and calls under way; internal/yield, internal/atomicfile, internal/httpfield, internal/null  helpers
 //	internal/simulator    the simulated providers of `modelgate dev` and of tests; internal/cli/demo  dev's providers and models
 //	test/testkit          what tests need around the gateway; test/e2e and test/security use it
 //

@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 
 	"modelgate"
+	"modelgate/internal/null"
 )
 
 // Viewer is who is shown calls, and the names that they are shown with.
@@ -51,7 +52,7 @@ func (by *Viewer) Row(row *modelgate.UsageRow) Row {
 	v := Row{
 		row.ID.String(), row.ClientID, row.CallBegin.Provider, row.CallBegin.Model, row.Slug, row.Author, row.Cost.Billed(by.Markup),
 		row.Usage.TotalTokens(), row.StatusCode, row.LatencyMS, row.ParseStatus, row.ViaSDK, row.Attribution, row.At,
-		nil, nil, row.Usage.TokenKinds(), orNull(row.FirstByteMS), orNull(by.Keys[row.KeyID]),
+		nil, nil, row.Usage.TokenKinds(), null.IfZero(row.FirstByteMS), null.IfZero(by.Keys[row.KeyID]),
 	}
 	if !by.Customer && row.PriceLabel == modelgate.StatedLabel {
 		v.StatedCost = row.StatedCost
@@ -89,17 +90,17 @@ type OwnCall struct {
 // Own shows a call to the organization, Own(row).Call to an end customer.
 func (by *Viewer) Own(row *modelgate.UsageRow) OwnCall {
 	v := Call{
-		Row: by.Row(row), KeyID: row.KeyID, SubAccountID: orNull(row.SubAccountID), Kind: orNull(row.Kind), Door: row.Door, Units: unitsOf(&row.Usage),
+		Row: by.Row(row), KeyID: row.KeyID, SubAccountID: null.IfZero(row.SubAccountID), Kind: null.IfZero(row.Kind), Door: row.Door, Units: unitsOf(&row.Usage),
 	}
 	if by.Customer {
 		// The path of the provider proxy begins with the provider, which is the organization's affair.
 		v.Door = strings.TrimPrefix(v.Door, "/"+row.CallBegin.Provider)
 	}
-	own := OwnCall{Region: orNull(row.CallBegin.Region), Rates: orNull(row.PriceLabel)}
+	own := OwnCall{Region: null.IfZero(row.CallBegin.Region), Rates: null.IfZero(row.PriceLabel)}
 	if account := by.Accounts[row.SubAccountID]; row.SubAccountID != "" {
 		billed := row.Cost.Billed(account.Markup)
 		margin := billed - row.Cost
-		v.SubAccountName, v.Billed, own.Margin = orNull(account.Name), &billed, &margin
+		v.SubAccountName, v.Billed, own.Margin = null.IfZero(account.Name), &billed, &margin
 	}
 	own.Call = v
 	return own
@@ -120,15 +121,6 @@ func unitsOf(u *modelgate.Usage) map[string]float64 {
 		}
 	}
 	return out
-}
-
-// orNull is nil for the zero value.
-func orNull[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
 }
 
 // Column is a column of a file of calls.

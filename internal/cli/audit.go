@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,15 +27,8 @@ func audit(command, action, targetType, targetID string, change any) modelgate.A
 
 // auditRow is a record as the operator sees it.
 type auditRow struct {
-	ID         string             `json:"id"`
-	At         time.Time          `json:"at"`
-	ClientID   modelgate.ClientID `json:"client_id"`
-	Action     string             `json:"action"`
-	Actor      modelgate.Actor    `json:"actor"`
-	TargetType string             `json:"target_type"`
-	TargetID   string             `json:"target_id"`
-	Change     json.RawMessage    `json:"change"`
-	RequestID  string             `json:"request_id"`
+	modelgate.Audit
+	ClientID modelgate.ClientID `json:"client_id"`
 }
 
 // who is the actor in one word or two.
@@ -71,7 +63,7 @@ func (a *app) auditList() *cobra.Command {
 		}
 		rows := make([]auditRow, 0, len(records))
 		for i := range records {
-			rows = append(rows, auditRow(records[i]))
+			rows = append(rows, auditRow{records[i], records[i].ClientID})
 		}
 		return op.out.table(rows, "AT\tACTION\tBY\tTARGET\tCLIENT", func(row func(...any)) {
 			for i := range rows {

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"modelgate"
+	"modelgate/internal/null"
 	"modelgate/internal/store"
 	"modelgate/internal/terminal"
 )
@@ -54,8 +55,8 @@ func (a *app) jobList() *cobra.Command {
 			for i := range jobs {
 				j := &jobs[i]
 				rows = append(rows, jobRow{
-					j.ID.String(), j.TaskID, j.ClientID, j.KeyID, orNull(j.SubAccountID), j.Provider, j.Model, j.Kind, j.Status,
-					orNull(j.Reason), j.Provisional, j.Final, j.CreatedAt, orNull(j.FinalizedAt),
+					j.ID.String(), j.TaskID, j.ClientID, j.KeyID, null.IfZero(j.SubAccountID), j.Provider, j.Model, j.Kind, j.Status,
+					null.IfZero(j.Reason), j.Provisional, j.Final, j.CreatedAt, null.IfZero(j.FinalizedAt),
 				})
 			}
 		}

@@ -12,36 +12,19 @@ import (
 	"golang.org/x/term"
 
 	"modelgate"
+	"modelgate/internal/keyview"
 	"modelgate/internal/store/access"
 	"modelgate/internal/terminal"
 )
 
 // keyRow is a key as the operator sees it: as in GET /gw/keys, with its owner.
 type keyRow struct {
-	modelgate.Key
-	Name         *string                 `json:"name"`
-	ClientID     modelgate.ClientID      `json:"client_id"`
-	SubAccountID *modelgate.SubAccountID `json:"sub_account_id"`
-	LastUsedAt   *time.Time              `json:"last_used_at"`
-	ExpiresAt    *time.Time              `json:"expires_at"`
-	Limits       modelgate.Limits        `json:"limits"`
+	keyview.View
+	ClientID modelgate.ClientID `json:"client_id"`
+	Limits   modelgate.Limits   `json:"limits"`
 }
 
-func rowOfKey(k *modelgate.Key) keyRow {
-	return keyRow{
-		Key: *k, Name: orNull(k.Name), ClientID: k.ClientID, SubAccountID: orNull(k.SubAccountID), LastUsedAt: orNull(k.LastUsedAt),
-		ExpiresAt: orNull(k.ExpiresAt), Limits: k.Limits,
-	}
-}
-
-// orNull is nil for the zero value.
-func orNull[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
-}
+func rowOfKey(k *modelgate.Key) keyRow { return keyRow{keyview.Of(k), k.ClientID, k.Limits} }
 
 // state is whether a key can be used now.
 func (k *keyRow) state(now time.Time) terminal.State {

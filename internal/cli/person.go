@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"modelgate"
+	"modelgate/internal/null"
 	"modelgate/internal/store/access"
 )
 
@@ -110,7 +111,7 @@ func (a *app) sessionList() *cobra.Command {
 			}
 			for i := range sessions {
 				s := &sessions[i]
-				rows = append(rows, sessionRow{s.ID, s.Kind, s.ClientID, orNull(s.PersonID), s.KeyID, s.UserAgent, s.CreatedAt, s.LastSeenAt, s.ExpiresAt})
+				rows = append(rows, sessionRow{s.ID, s.Kind, s.ClientID, null.IfZero(s.PersonID), s.KeyID, s.UserAgent, s.CreatedAt, s.LastSeenAt, s.ExpiresAt})
 			}
 		}
 		return op.out.table(rows, "ID\tKIND\tCLIENT\tPERSON\tKEY\tCREATED\tLAST SEEN\tEXPIRES\tBROWSER", func(row func(...any)) {

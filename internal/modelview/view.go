@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"modelgate"
+	"modelgate/internal/null"
 )
 
 // List is the catalog in the shape of OpenAI's model list, with the members
@@ -98,18 +99,10 @@ func Of(m *modelgate.Model, rates modelgate.Rates, markup modelgate.Markup) Mode
 		view.Created = m.Created.Unix()
 	}
 	if m.Kind == modelgate.LLM {
-		view.ContextLength = tokensOrNull(m.ContextLength)
-		view.TopProvider = TopProvider{ContextLength: view.ContextLength, MaxCompletionTokens: tokensOrNull(m.MaxOutput)}
+		view.ContextLength = null.IfZero(m.ContextLength)
+		view.TopProvider = TopProvider{ContextLength: view.ContextLength, MaxCompletionTokens: null.IfZero(m.MaxOutput)}
 	}
 	return view
-}
-
-// tokensOrNull is a number of tokens, null where it is not known.
-func tokensOrNull(n int64) *int64 {
-	if n == 0 {
-		return nil
-	}
-	return &n
 }
 
 func architecture(m *modelgate.Model) Architecture {

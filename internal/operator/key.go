@@ -4,40 +4,22 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"time"
 
 	"modelgate"
 	"modelgate/internal/httpx"
+	"modelgate/internal/keyview"
 	"modelgate/internal/store"
 	"modelgate/internal/store/access"
 )
 
 // keyView is a key as in GET /gw/keys, with whose it is and its own limits.
 type keyView struct {
-	modelgate.Key
-	Name         *string                 `json:"name"`
-	Organization modelgate.ClientID      `json:"organization_id"`
-	SubAccountID *modelgate.SubAccountID `json:"sub_account_id"`
-	LastUsedAt   *time.Time              `json:"last_used_at"`
-	ExpiresAt    *time.Time              `json:"expires_at"`
-	Limits       modelgate.Limits        `json:"limits"`
+	keyview.View
+	Organization modelgate.ClientID `json:"organization_id"`
+	Limits       modelgate.Limits   `json:"limits"`
 }
 
-func viewKey(k *modelgate.Key) keyView {
-	return keyView{
-		Key: *k, Name: orNull(k.Name), Organization: k.ClientID, SubAccountID: orNull(k.SubAccountID),
-		LastUsedAt: orNull(k.LastUsedAt), ExpiresAt: orNull(k.ExpiresAt), Limits: k.Limits,
-	}
-}
-
-// orNull is nil for the zero value.
-func orNull[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
-}
+func viewKey(k *modelgate.Key) keyView { return keyView{keyview.Of(k), k.ClientID, k.Limits} }
 
 func views(keys []modelgate.Key) []keyView {
 	out := []keyView{}

@@ -310,22 +310,14 @@ func (a *API) audits(ctx context.Context, x *exchange) (any, error) {
 	}
 	views := []auditView{}
 	for i := range records[:min(limit, len(records))] {
-		r := &records[i]
-		views = append(views, auditView{r.ID, r.At, r.ClientID, r.Action, r.Actor, r.TargetType, r.TargetID, r.Change, r.RequestID})
+		views = append(views, auditView{records[i], records[i].ClientID})
 	}
 	return views, err
 }
 
 type auditView struct {
-	ID         string             `json:"id"`
-	At         time.Time          `json:"at"`
-	Client     modelgate.ClientID `json:"organization_id"`
-	Action     string             `json:"action"`
-	Actor      modelgate.Actor    `json:"actor"`
-	TargetType string             `json:"target_type"`
-	TargetID   string             `json:"target_id"`
-	Change     json.RawMessage    `json:"change"`
-	RequestID  string             `json:"request_id"`
+	modelgate.Audit
+	Organization modelgate.ClientID `json:"organization_id"`
 }
 
 // notFound renames the store's not_found, which speaks of clients.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/null"
 )
 
 // anthropicList is a page of models in the shape of Anthropic's list
@@ -104,7 +105,7 @@ func (a *API) anthropicModels(models []*modelgate.Model, p anthropicPage) (anthr
 func viewAnthropic(m *modelgate.Model) anthropicView {
 	view := anthropicView{
 		Type: "model", ID: m.Slug, DisplayName: m.DisplayName, CreatedAt: m.Created, Lifecycle: "active",
-		MaxInputTokens: tokensOrNull(m.ContextLength), MaxTokens: tokensOrNull(m.MaxOutput),
+		MaxInputTokens: null.IfZero(m.ContextLength), MaxTokens: null.IfZero(m.MaxOutput),
 	}
 	if m.Created.IsZero() {
 		view.CreatedAt = time.Unix(0, 0)

@@ -6,6 +6,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/httpx"
+	"modelgate/internal/null"
 	"modelgate/internal/store/billing"
 )
 
@@ -59,7 +60,7 @@ func (a *API) processorEvents(ctx context.Context, by actor, in eventList) (even
 		Counts: l.Counts, OldestPending: int64(l.OldestPending / time.Second),
 		Events: views(l.Events, func(e *modelgate.ExportEvent) eventView {
 			return eventView{e.UsageID, e.SubAccountID, e.CustomerID, e.Status, e.Attempts, e.Value.USD(), e.CreatedAt,
-				orNull(e.NextAttemptAt), orNull(e.SentAt), orNull(e.LastError)}
+				null.IfZero(e.NextAttemptAt), null.IfZero(e.SentAt), null.IfZero(e.LastError)}
 		}),
 		next: next(a, filter, l.Events, l.More, func(e *modelgate.ExportEvent) (time.Time, string) { return e.CreatedAt, string(e.UsageID) }),
 	}, err

@@ -7,6 +7,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/httpx"
+	"modelgate/internal/null"
 	"modelgate/internal/store"
 )
 
@@ -33,8 +34,8 @@ const uncatalogued = "other"
 // customer sees billed prices, and the slug in place of the native model.
 func viewJob(by actor, j *modelgate.Job) jobView {
 	v := jobView{
-		j.TaskID, j.Author, j.Model, j.Kind, j.Status, j.Provisional.Billed(by.Markup), j.Final.Billed(by.Markup), orNull(j.Reason),
-		j.Attribution, j.CreatedAt, orNull(j.FinalizedAt),
+		j.TaskID, j.Author, j.Model, j.Kind, j.Status, j.Provisional.Billed(by.Markup), j.Final.Billed(by.Markup), null.IfZero(j.Reason),
+		j.Attribution, j.CreatedAt, null.IfZero(j.FinalizedAt),
 	}
 	switch {
 	case j.Slug == "":

@@ -7,32 +7,9 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/keyview"
 	"modelgate/internal/store/access"
 )
-
-// keyView is a key in a list.
-type keyView struct {
-	modelgate.Key
-	Name         *string                 `json:"name"`
-	SubAccountID *modelgate.SubAccountID `json:"sub_account_id"`
-	LastUsedAt   *time.Time              `json:"last_used_at"`
-	ExpiresAt    *time.Time              `json:"expires_at"`
-}
-
-func viewKey(k *modelgate.Key) keyView {
-	return keyView{
-		Key: *k, Name: orNull(k.Name), SubAccountID: orNull(k.SubAccountID), LastUsedAt: orNull(k.LastUsedAt), ExpiresAt: orNull(k.ExpiresAt),
-	}
-}
-
-// orNull is nil for the zero value.
-func orNull[T comparable](v T) *T {
-	var zero T
-	if v == zero {
-		return nil
-	}
-	return &v
-}
 
 // keyQuery is the query of GET /gw/keys. Without a limit all keys are listed.
 type keyQuery struct {
@@ -58,19 +35,19 @@ func (q *keyQuery) read(x *exchange) error {
 	return nil
 }
 
-func (a *API) listKeys(ctx context.Context, by actor, q keyQuery) (page[keyView], error) {
+func (a *API) listKeys(ctx context.Context, by actor, q keyQuery) (page[keyview.View], error) {
 	list := access.KeyList{SubAccountID: by.SubAccountID, Find: q.find, Limit: q.limit}
 	var err error
 	if list.SelfIssued, err = a.ownKeysOnly(ctx, by); err != nil {
-		return page[keyView]{}, err
+		return page[keyview.View]{}, err
 	}
 	filter := filter("keys", by, strconv.FormatBool(list.SelfIssued), q.find)
 	if list.After, err = a.after(q.cursor, filter); err != nil {
-		return page[keyView]{}, err
+		return page[keyview.View]{}, err
 	}
 	keys, more, err := a.Store.Keys(ctx, by.ClientID, list)
-	return page[keyView]{
-		views(keys, viewKey),
+	return page[keyview.View]{
+		views(keys, keyview.Of),
 		next(a, filter, keys, more, func(k *modelgate.Key) (time.Time, string) { return k.CreatedAt, string(k.ID) }),
 	}, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/budgetview"
+	"modelgate/internal/null"
 	"modelgate/internal/store"
 	"modelgate/internal/store/spend"
 )
@@ -89,7 +90,7 @@ func (a *API) meDetails(ctx context.Context, by actor) (meDetails, error) {
 		return meDetails{}, err
 	}
 	d := meDetails{
-		APIKey: meKey{key.ID, orNull(key.Name), key.Prefix, key.CreatedAt, orNull(key.ExpiresAt)},
+		APIKey: meKey{key.ID, null.IfZero(key.Name), key.Prefix, key.CreatedAt, null.IfZero(key.ExpiresAt)},
 		Limits: a.meLimits(by), Budgets: []budgetview.View{},
 	}
 	if by.SubAccountID == "" {

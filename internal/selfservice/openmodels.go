@@ -88,6 +88,3 @@ func (a *API) viewOpen(by actor, m *modelgate.Model) modelview.Model {
 	}
 	return modelview.Of(m, rates, by.Markup)
 }
-
-// tokensOrNull is a number of tokens, null where it is not known.
-func tokensOrNull(n int64) *int64 { return orNull(n) }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/null"
 	"modelgate/internal/ratelimit"
 	"modelgate/internal/store/access"
 )
@@ -90,7 +91,7 @@ func (a *API) mintToken(ctx context.Context, by actor, in newToken) (mintedToken
 		Models    []string        `json:"models"`
 		MaxUSD    *modelgate.Nano `json:"max_usd"`
 		ExpiresAt time.Time       `json:"expires_at"`
-	}{by.KeyID, token.Models, orNull(token.Cap), token.ExpiresAt})
+	}{by.KeyID, token.Models, null.IfZero(token.Cap), token.ExpiresAt})
 	minted := access.Minted{Token: token, ClientID: by.ClientID, SubAccountID: by.SubAccountID, KeyID: by.KeyID}
 	if err := a.Store.MintToken(ctx, minted, secret.Digest(), a.Tokens.PerClient, record); err != nil {
 		return mintedToken{}, err
@@ -159,7 +160,7 @@ func (a *API) tokens(ctx context.Context, by actor, q tokenQuery) (page[tokenVie
 func (by actor) viewToken(t *access.Minted) tokenView {
 	v := tokenView{
 		TokenID: t.ID, KeyID: t.KeyID, EndUser: t.EndUser, Models: t.Models, Attribution: t.Attribution,
-		RequestsPerMinute: t.RequestsPerMinute, MaxUSD: orNull(t.Cap), SpendUSD: t.Spend, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt,
+		RequestsPerMinute: t.RequestsPerMinute, MaxUSD: null.IfZero(t.Cap), SpendUSD: t.Spend, CreatedAt: t.CreatedAt, ExpiresAt: t.ExpiresAt,
 	}
 	if t.Origins != nil {
 		v.Origins = &t.Origins
@@ -169,7 +170,7 @@ func (by actor) viewToken(t *access.Minted) tokenView {
 	}
 	if by.SubAccountID != "" {
 		if t.Cap > 0 {
-			v.MaxUSD = orNull(t.Cap.BilledInMicros(by.Markup))
+			v.MaxUSD = null.IfZero(t.Cap.BilledInMicros(by.Markup))
 		}
 		v.SpendUSD = t.Spend.Billed(by.Markup)
 	}
