@@ -185,3 +185,26 @@ func TestTopUpDeliveriesInAnyOrder(t *testing.T) {
 		p.balance(want)
 	})
 }
+
+// The processor may state another amount when it closes a dispute than when it
+// opened it. What comes back is what was taken.
+func TestReversedClaimGivesBackWhatItTook(t *testing.T) {
+	each(t, func(g *gate) {
+		p := newPurse(g)
+		p.setUp(`,"on_chargeback":"debit"`)
+		var want modelgate.Nano
+		for _, last := range []int64{400, 1600} { // cents
+			paid := p.processor.Pay(p.begin(25))
+			p.post(p.processor.Notice(completed, paid)).want(204, "")
+			d := testkit.PayClaim{ID: fmt.Sprintf("dp_%d", last), Object: "dispute", PaymentIntent: *paid.PaymentIntent, Amount: 1000, Status: "needs_response"}
+			p.processor.Claim(d)
+			p.post(p.processor.ClaimNotice("charge.dispute.created", d)).want(204, "")
+			p.balance(want + 15*modelgate.USD)
+			d.Amount, d.Status = last, "won"
+			p.processor.Claim(d)
+			p.post(p.processor.ClaimNotice("charge.dispute.closed", d)).want(204, "")
+			want += 25 * modelgate.USD
+			p.balance(want)
+		}
+	})
+}

@@ -163,7 +163,7 @@ type Claim struct {
 
 // Apply books a claim as far as that is not done: its amount is taken off once and,
 // if it is reversed, comes back once, whatever is delivered how often and in which
-// order. All claims of an order together take at most what it has paid, first of
+// order. What comes back is what was taken, also where the claim names another amount by now. All claims of an order together take at most what it has paid, first of
 // its own credit. It reports whether this call changed anything.
 func (s *Store) Apply(ctx context.Context, o Order, c Claim, audit func(action string) modelgate.Audit) (changed bool, err error) {
 	err = s.change(ctx, "book a claim against a wallet", o.Wallet, func(l *ledger) error {
@@ -172,12 +172,12 @@ func (s *Store) Apply(ctx context.Context, o Order, c Claim, audit func(action s
 		if c.Dispute {
 			prefix, reverse, taken, back, action = "d:", "D:", Chargeback, ChargebackReversed, "wallet.chargeback"
 		}
-		known, err := l.has(prefix + c.ID)
-		if err != nil {
+		_, undone, err := l.claimed(reverse + c.ID)
+		if err != nil || undone {
 			return err
 		}
-		undone, err := l.has(reverse + c.ID)
-		if err != nil || undone {
+		amount, known, err := l.claimed(prefix + c.ID)
+		if err != nil {
 			return err
 		}
 		if !known && (!c.Reversed || c.Reinstated) {
@@ -185,7 +185,7 @@ func (s *Store) Apply(ctx context.Context, o Order, c Claim, audit func(action s
 				return err
 			}
 			l.audits = append(l.audits, audit(action))
-			known, changed = true, true
+			amount, known, changed = c.Amount, true, true
 			if c.Dispute && l.OnChargeback == Block && !l.Blocked {
 				l.Blocked = true
 				l.alert(modelgate.WalletBlocked, c.Amount)
@@ -196,17 +196,18 @@ func (s *Store) Apply(ctx context.Context, o Order, c Claim, audit func(action s
 		}
 		changed = true
 		l.audits = append(l.audits, audit(action+"_reversed"))
-		return l.claim(&o, Entry{Kind: back, claimed: -c.Amount, ref: reverse + c.ID})
+		return l.claim(&o, Entry{Kind: back, claimed: -amount, ref: reverse + c.ID})
 	})
 	return changed && err == nil, err
 }
 
-func (l *ledger) has(ref string) (bool, error) {
-	_, err := scanEntry(l.tx.QueryRowContext(l.ctx, sqlEntryByRef, l.id.args(ref)...))
+// claimed is what the entry with a ref claims, and whether there is one.
+func (l *ledger) claimed(ref string) (modelgate.Nano, bool, error) {
+	e, err := scanEntry(l.tx.QueryRowContext(l.ctx, sqlEntryByRef, l.id.args(ref)...))
 	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
+		return 0, false, nil
 	}
-	return err == nil, err
+	return e.claimed, err == nil, err
 }
 
 // claim adds the entry of a claim or its reversal: what brings all that was taken
