@@ -157,7 +157,20 @@ func TestOperatorAPI(t *testing.T) {
 					t.Errorf("find %s: %s", question, text)
 				}
 			}
+			const call = `{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"hi"}]}`
+			resp, text := customer.post(t, "/gw/tokens", `{"end_user":"visitor","models":["openai/gpt-5-mini"]}`)
+			var minted struct{ Token string }
+			if err := json.Unmarshal([]byte(text), &minted); err != nil || resp.StatusCode != 200 {
+				t.Fatalf("mint a browser token: %d %s", resp.StatusCode, text)
+			}
+			visitor := &bench{b.Gateway, minted.Token}
+			if resp, text := visitor.post(t, "/v1/chat/completions", call); resp.StatusCode != 200 {
+				t.Fatalf("a call of the browser token: %d %s", resp.StatusCode, text)
+			}
 			b.want(204, "support", "DELETE /operator/v1/keys/"+key.ID, "", nil)
+			if resp, text := visitor.post(t, "/v1/chat/completions", call); resp.StatusCode != 401 {
+				t.Errorf("a browser token right after its key's revocation: %d %s", resp.StatusCode, text)
+			}
 			if resp, _ := customer.get(t, "/gw/me"); resp.StatusCode != 401 {
 				t.Errorf("right after the revocation: %d", resp.StatusCode)
 			}

@@ -170,6 +170,15 @@ func (a *Authenticator) ForgetClient(id modelgate.ClientID) {
 	a.ForgetTokens(id)
 }
 
+// ForgetRevoked is Forget for keys of an organization that were revoked, and for the
+// tokens that they minted.
+func (a *Authenticator) ForgetRevoked(id modelgate.ClientID, keys []modelgate.Digest) {
+	for _, d := range keys {
+		a.Forget(d)
+	}
+	a.ForgetTokens(id)
+}
+
 // ForgetTokens is Forget for every browser token of an organization.
 func (a *Authenticator) ForgetTokens(id modelgate.ClientID) {
 	a.tokens.forget(func(e *entry[modelgate.Caller]) bool { return e.value != nil && e.value.ClientID == id })

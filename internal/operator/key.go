@@ -126,10 +126,11 @@ func (a *API) revokeKey(ctx context.Context, x *exchange) (any, error) {
 		return nil, err
 	}
 	digests, err := a.Store.RevokeKey(ctx, key.ClientID, access.KeyScope{}, key.ID, a.audit(x, key.ClientID, "key.revoke", "key", id, nil))
-	for _, d := range digests { // before the response, so that it takes effect at once on this instance
-		a.Keys.Forget(d)
+	if err != nil {
+		return nil, err
 	}
-	return nil, err
+	a.Keys.ForgetRevoked(key.ClientID, digests) // before the response, so that it takes effect at once on this instance
+	return nil, nil
 }
 
 func (a *API) putKeyLimits(ctx context.Context, x *exchange) (any, error) {

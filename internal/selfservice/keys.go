@@ -195,10 +195,7 @@ func (a *API) revokeKey(ctx context.Context, by actor, in revocation) error {
 	if err != nil {
 		return err
 	}
-	for _, d := range digests { // before the response, so that it takes effect at once on this instance
-		a.Keys.Forget(d)
-	}
-	a.Keys.ForgetTokens(by.ClientID)
+	a.Keys.ForgetRevoked(by.ClientID, digests) // before the response, so that it takes effect at once on this instance
 	if in.keep {
 		a.Keys.ForgetClient(by.ClientID) // the keys that were kept have fewer ancestors now
 	}
