@@ -271,16 +271,17 @@ func TestAlertsOfAServer(t *testing.T) {
 // secret, and the operator's as before.
 func TestAlertsReachAnOrganization(t *testing.T) {
 	t.Parallel()
-	const key = "0123456789abcdef0123456789abcdef"
-	got := make(chan string, 8)
+	keys := map[string]string{"/alerts": "0123456789abcdef0123456789abcdef", "/operator": "fedcba9876543210fedcba9876543210"}
+	secretOf := func(path string) string { return "whsec_" + base64.StdEncoding.EncodeToString([]byte(keys[path])) }
+	got := map[string]chan string{"/alerts": make(chan string, 8), "/operator": make(chan string, 8)}
 	hook := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		mac := hmac.New(sha256.New, []byte(key))
+		mac := hmac.New(sha256.New, []byte(keys[r.URL.Path]))
 		fmt.Fprintf(mac, "%s.%s.%s", r.Header.Get("Webhook-Id"), r.Header.Get("Webhook-Timestamp"), body)
 		if want := "v1," + base64.StdEncoding.EncodeToString(mac.Sum(nil)); err != nil || r.Header.Get("Webhook-Signature") != want {
 			t.Errorf("signature %s, want %s, %v", r.Header.Get("Webhook-Signature"), want, err)
 		}
-		got <- string(body)
+		got[r.URL.Path] <- string(body)
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	t.Cleanup(hook.Close)
@@ -289,8 +290,9 @@ func TestAlertsReachAnOrganization(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := testkit.StartGateway(t, testkit.GatewayOptions{
-		More: "master_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=\nalerts: {allow_private: true}\n",
-		Env:  []string{"SSL_CERT_FILE=" + ca},
+		More: "master_key: MTExMTExMTExMTExMTExMTExMTExMTExMTExMTExMTE=\n" +
+			fmt.Sprintf("alerts: {allow_private: true, webhook_url: %q, secret: %q}\n", hook.URL+"/operator", secretOf("/operator")),
+		Env: []string{"SSL_CERT_FILE=" + ca},
 	})
 	secret, _ := g.NewKey(g.NewClient("acme"))
 	b := &bench{g, secret}
@@ -307,16 +309,18 @@ func TestAlertsReachAnOrganization(t *testing.T) {
 		}
 		resp.Body.Close()
 	}
-	put("/gw/alerts", fmt.Sprintf(`{"webhook_url":%q,"secret":"whsec_%s"}`, hook.URL+"/alerts", base64.StdEncoding.EncodeToString([]byte(key))))
+	put("/gw/alerts", fmt.Sprintf(`{"webhook_url":%q,"secret":%q}`, hook.URL+"/alerts", secretOf("/alerts")))
 	put("/gw/budgets", `{"scope":"client","period":"month","limit_usd":0.0003}`)
 	b.post(t, "/v1/chat/completions", aChat) // 67 percent
-	select {
-	case body := <-got:
-		if !strings.Contains(body, `"type":"budget.alert"`) || !strings.Contains(body, `"percent":50`) {
-			t.Errorf("alert %s", body)
+	for path, alerts := range got {
+		select {
+		case body := <-alerts:
+			if !strings.Contains(body, `"type":"budget.alert"`) || !strings.Contains(body, `"percent":50`) {
+				t.Errorf("%s: alert %s", path, body)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("%s: no alert\n%s", path, g.Log())
 		}
-	case <-time.After(time.Minute):
-		t.Fatalf("no alert\n%s", g.Log())
 	}
 	if n := strings.Count(g.Log(), `msg="budget used up"`); n != 1 {
 		t.Errorf("the operator's log has %d lines", n)
