@@ -109,8 +109,10 @@ func TestMoneyHot(t *testing.T) {
 		t.Errorf("%d of %d refusals came while more than 20 reservations were left", wrong, refused)
 	}
 	perSecond, calmPerSecond := float64(asked)/plenty.Seconds(), float64(calm)/calmTime.Seconds()
-	if worst := size(calmPerSecond, max(perSecond, calmPerSecond)); worst > 20 { // a small limit has no middle
-		t.Errorf("%.1f budget statements a second, want at most 20", worst)
+	// A small limit has no middle, and in a short run the leases are still growing
+	// to what is used; asking for each call would take more than 450 a second.
+	if worst, most := size(calmPerSecond, max(perSecond, calmPerSecond)), size(45.0, 20.0); worst > most {
+		t.Errorf("%.1f budget statements a second, want at most %.0f", worst, most)
 	}
 	if refused == 0 {
 		t.Error("nothing was refused")
