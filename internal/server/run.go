@@ -64,6 +64,7 @@ func (s *Server) startLoops(ctx context.Context, failed chan<- error) {
 		s.keys.Run, s.sessions.Run, s.limiter.Run, s.watchReload, s.alerter.Run, s.exporter.Run, s.pruner.Run, s.expirer.Run, s.chains.Run, s.poller.Run,
 		s.budgets.Run,
 		(&worker.Compactor{Ledger: s.db, Log: s.log}).Run,
+		(&worker.CounterPruner{Store: s.db, Log: s.log, Now: time.Now}).Run,
 		func(ctx context.Context) {
 			if err := s.shipper.Run(ctx); err != nil {
 				failed <- fmt.Errorf("shipper: %w", err)
