@@ -3,8 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -38,21 +36,11 @@ func (p *payer) order(usd string) (order, session string) {
 // deliver sends a delivery of the webhook.
 func (p *payer) deliver(body []byte, signature string) int {
 	p.t.Helper()
-	r, err := http.NewRequestWithContext(p.t.Context(), http.MethodPost, p.URL+"/webhooks/processor", strings.NewReader(string(body)))
+	status, err := postNotice(p.t.Context(), p.URL+"/webhooks/processor", body, signature)
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	r.Header.Set("Content-Type", "application/json")
-	if signature != "" {
-		r.Header.Set("Stripe-Signature", signature)
-	}
-	resp, err := http.DefaultClient.Do(r)
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	_, _ = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode
+	return status
 }
 
 // balance is what was credited, in USD, and in how many entries.

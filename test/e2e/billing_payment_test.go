@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -74,19 +73,11 @@ func (p *payer) carry(ctx context.Context, url string, s testkit.PaySession) boo
 		return true
 	}
 	body, signature := p.processor.Notice(completed, s)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/webhooks/processor", strings.NewReader(string(body)))
-	if err != nil {
-		p.t.Error(err)
-		return true
-	}
-	r.Header.Set("Stripe-Signature", signature)
-	resp, err := http.DefaultClient.Do(r)
+	status, err := postNotice(ctx, url+"/webhooks/processor", body, signature)
 	if err != nil {
 		time.Sleep(10 * time.Millisecond) // nobody listens: the process is being started again
-		return false
 	}
-	resp.Body.Close()
-	return resp.StatusCode == http.StatusNoContent
+	return status == http.StatusNoContent
 }
 
 // wantCredits reads what was credited past the gateway, which has ended.
