@@ -38,6 +38,14 @@ const (
 // the operator set another.
 const DefaultMaxKeys = 1000
 
+// DefaultMaxRules is the number of budgets and rate limits with counters of their
+// own that an organization may set for itself unless the operator set another,
+// of at most MaxRules.
+const (
+	DefaultMaxRules = 1000
+	MaxRules        = 100_000
+)
+
 // Limits are the rate and concurrency limits of one key. A nil field means
 // not set here: a key's falls back to its client's, a client's to the
 // configuration's. Zero means unlimited.
@@ -74,6 +82,7 @@ type Client struct {
 	RoutingPolicy RoutingPolicy `json:"routing_policy"`
 	Billing       Billing       `json:"billing"`
 	MaxKeys       int           `json:"max_keys"`
+	MaxRules      int           `json:"max_rules"` // 0 is DefaultMaxRules
 	Limits        Limits        `json:"limits"`
 	Ceiling       Ceiling       `json:"ceiling"`
 	CreatedAt     time.Time     `json:"created_at"`
@@ -86,7 +95,7 @@ func (c *Client) Validate() error {
 	if c.Name, err = CleanName(c.Name); err != nil {
 		return err
 	}
-	c.Status = cmp.Or(c.Status, ClientActive)
+	c.Status, c.MaxRules = cmp.Or(c.Status, ClientActive), cmp.Or(c.MaxRules, DefaultMaxRules)
 	switch {
 	case c.Status != ClientActive && c.Status != ClientSuspended:
 		return Errorf(BadRequest, "status must be active or suspended")
@@ -96,6 +105,8 @@ func (c *Client) Validate() error {
 		return Errorf(BadRequest, "billing must be invoiced or manual")
 	case c.MaxKeys < 0:
 		return Errorf(BadRequest, "max keys must not be negative")
+	case c.MaxRules < 1 || c.MaxRules > MaxRules:
+		return Errorf(BadRequest, "max rules must be from 1 to %d", MaxRules)
 	}
 	if err := c.Limits.Validate(); err != nil {
 		return err

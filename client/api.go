@@ -2368,7 +2368,7 @@ type ClientInterface interface {
 	// it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
 	// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
 	// counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
-	// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
+	// `alerts` at scope client, unless the operator has set another number, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 	//
 	// Takes any type of body and a specified content type.
 	//
@@ -2381,7 +2381,7 @@ type ClientInterface interface {
 	// it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
 	// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
 	// counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
-	// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
+	// `alerts` at scope client, unless the operator has set another number, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 	//
 	// Takes a body of the `application/json` content type.
 	//
@@ -2498,7 +2498,7 @@ type ClientInterface interface {
 	// counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 	// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 	// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-	// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+	// of the organization, unless the operator has set another number, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
 	// which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
 	// and limits by the hour or day.
 	//
@@ -2515,7 +2515,7 @@ type ClientInterface interface {
 	// counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 	// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 	// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-	// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+	// of the organization, unless the operator has set another number, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
 	// which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
 	// and limits by the hour or day.
 	//
@@ -3139,7 +3139,7 @@ func (c *Client) Budgets(ctx context.Context, reqEditors ...RequestEditorFn) (*h
 // it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
 // of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
 // counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
-// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
+// `alerts` at scope client, unless the operator has set another number, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 //
 // Takes any type of body and a specified content type.
 //
@@ -3162,7 +3162,7 @@ func (c *Client) PutBudgetWithBody(ctx context.Context, contentType string, body
 // it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
 // of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
 // counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
-// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
+// `alerts` at scope client, unless the operator has set another number, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 //
 // Takes a body of the `application/json` content type.
 //
@@ -3389,7 +3389,7 @@ func (c *Client) Limits(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 // counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 // whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 // binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+// of the organization, unless the operator has set another number, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
 // which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
 // and limits by the hour or day.
 //
@@ -3416,7 +3416,7 @@ func (c *Client) PutLimitWithBody(ctx context.Context, contentType string, body 
 // counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 // whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 // binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+// of the organization, unless the operator has set another number, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
 // which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
 // and limits by the hour or day.
 //
@@ -7751,7 +7751,7 @@ type ClientWithResponsesInterface interface {
 	// it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
 	// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
 	// counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
-	// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
+	// `alerts` at scope client, unless the operator has set another number, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 	//
 	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7764,7 +7764,7 @@ type ClientWithResponsesInterface interface {
 	// it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
 	// of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
 	// counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
-	// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
+	// `alerts` at scope client, unless the operator has set another number, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 	//
 	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 	//
@@ -7897,7 +7897,7 @@ type ClientWithResponsesInterface interface {
 	// counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 	// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 	// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-	// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+	// of the organization, unless the operator has set another number, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
 	// which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
 	// and limits by the hour or day.
 	//
@@ -7914,7 +7914,7 @@ type ClientWithResponsesInterface interface {
 	// counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 	// whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 	// binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-	// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+	// of the organization, unless the operator has set another number, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
 	// which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
 	// and limits by the hour or day.
 	//
@@ -9797,7 +9797,7 @@ func (c *ClientWithResponses) BudgetsWithResponse(ctx context.Context, reqEditor
 // it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
 // of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
 // counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
-// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
+// `alerts` at scope client, unless the operator has set another number, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 //
 // Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
 //
@@ -9816,7 +9816,7 @@ func (c *ClientWithResponses) PutBudgetWithBodyWithResponse(ctx context.Context,
 // it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
 // of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
 // counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
-// `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
+// `alerts` at scope client, unless the operator has set another number, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
 //
 // Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
 //
@@ -10015,7 +10015,7 @@ func (c *ClientWithResponses) LimitsWithResponse(ctx context.Context, reqEditors
 // counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 // whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 // binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+// of the organization, unless the operator has set another number, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
 // which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
 // and limits by the hour or day.
 //
@@ -10038,7 +10038,7 @@ func (c *ClientWithResponses) PutLimitWithBodyWithResponse(ctx context.Context, 
 // counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
 // whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
 // binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-// of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+// of the organization, unless the operator has set another number, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
 // which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
 // and limits by the hour or day.
 //

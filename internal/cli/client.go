@@ -74,12 +74,13 @@ func (op *operation) clients(text string) ([]modelgate.Client, error) {
 
 // clientFlags are what can be set of an organization.
 type clientFlags struct {
-	maxKeys          int
-	routing, billing string
+	maxKeys, maxRules int
+	routing, billing  string
 }
 
 func (f *clientFlags) add(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.maxKeys, "max-keys", modelgate.DefaultMaxKeys, "active keys at most")
+	cmd.Flags().IntVar(&f.maxRules, "max-rules", modelgate.DefaultMaxRules, "budgets and rate limits at most that it sets for itself as a whole")
 	choiceFlag(cmd, &f.routing, "routing-policy", "where calls may be served", string(modelgate.RouteAny), string(modelgate.EUOnly))
 	choiceFlag(cmd, &f.billing, "billing", "invoiced, or manual: prepaid", string(modelgate.Invoiced), string(modelgate.Manual))
 }
@@ -88,6 +89,11 @@ func (f *clientFlags) add(cmd *cobra.Command) {
 func (f *clientFlags) apply(cmd *cobra.Command, c *modelgate.Client) error {
 	if cmd.Flags().Changed("max-keys") {
 		c.MaxKeys = f.maxKeys
+	}
+	if cmd.Flags().Changed("max-rules") {
+		if c.MaxRules = f.maxRules; c.MaxRules == 0 {
+			return errors.New("--max-rules must be at least 1")
+		}
 	}
 	if f.routing != "" {
 		c.RoutingPolicy = modelgate.RoutingPolicy(f.routing)
@@ -146,6 +152,7 @@ func newClient(name string, now time.Time) modelgate.Client {
 		RoutingPolicy: modelgate.RouteAny,
 		Billing:       modelgate.Invoiced,
 		MaxKeys:       modelgate.DefaultMaxKeys,
+		MaxRules:      modelgate.DefaultMaxRules,
 		Ceiling:       modelgate.OpenCeiling(),
 		CreatedAt:     now.UTC().Truncate(time.Microsecond),
 	}
@@ -194,7 +201,7 @@ func (a *app) clientSet() *cobra.Command {
 		}
 		flags, wanted := cmd.Flags(), limits.limits(cmd)
 		change := map[string]any{
-			"name": optional(flags, "name", &name), "max_keys": optional(flags, "max-keys", &set.maxKeys),
+			"name": optional(flags, "name", &name), "max_keys": optional(flags, "max-keys", &set.maxKeys), "max_rules": optional(flags, "max-rules", &set.maxRules),
 			"routing_policy": optional(flags, "routing-policy", &set.routing), "billing": optional(flags, "billing", &set.billing), "limits": wanted,
 		}
 		var changed modelgate.Client

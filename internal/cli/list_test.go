@@ -126,6 +126,13 @@ func TestClientsByName(t *testing.T) {
 	if b.command(t, exitOK, &shown, "client", "show", "acme"); shown.MaxKeys != 7 {
 		t.Errorf("after set: %+v", shown)
 	}
+	b.command(t, exitOK, nil, "client", "set", "acme", "--max-rules", "2000")
+	if b.command(t, exitOK, &shown, "client", "show", "acme"); shown.MaxRules != 2000 || shown.MaxKeys != 7 {
+		t.Errorf("after set: %+v", shown)
+	}
+	for _, n := range []string{"0", "-1", "100001"} {
+		b.command(t, exitError, nil, "client", "set", "acme", "--max-rules", n)
+	}
 	var second modelgate.Client
 	b.command(t, exitOK, &second, "client", "create", "--name", "acme")
 	want := `modelgate: 2 organizations are called "acme"; use an id: `

@@ -151,6 +151,42 @@ func TestLimitsAreBounded(t *testing.T) {
 	}
 }
 
+// The operator may allow an organization more limits or fewer. What is there
+// stays.
+func TestMaxRules(t *testing.T) {
+	each(t, func(g *gate) {
+		client := g.client(func(c *modelgate.Client) { c.MaxRules = 3 })
+		root := g.rootKey(client)
+		put := func(n int) *reply {
+			if n%2 == 0 {
+				return g.do(root, "PUT /gw/budgets", fmt.Sprintf(`{"scope":"client","window":"week","match":"tag:n=%d","limit_usd":1}`, n))
+			}
+			return g.do(root, "PUT /gw/limits", fmt.Sprintf(`{"scope":"client","match":"tag:n=%d","unit":"requests","window":"minute","limit":1}`, n))
+		}
+		for n := range 3 {
+			put(n).want(204, "")
+		}
+		for n := 3; n < 5; n++ {
+			put(n).refused(409, "conflict", "too many budgets and limits; remove some")
+		}
+		if n, err := g.db.RuleCount(g.Context()); n != 3 || err != nil {
+			g.Errorf("%d rules are counted: %v", n, err)
+		}
+		most := func(n int) {
+			err := g.db.UpdateClient(g.Context(), client, func(c *modelgate.Client) error { c.MaxRules = n; return nil }, g.operator("client.update"))
+			if err != nil {
+				g.Fatal(err)
+			}
+		}
+		most(4)
+		put(3).want(204, "")
+		put(4).refused(409, "conflict", "too many budgets and limits; remove some")
+		most(1)
+		put(2).want(204, "") // in place of itself
+		g.do(root, "DELETE /gw/limits?scope=client&match=tag:n%3D1&unit=requests&window=minute", "").want(204, "")
+	})
+}
+
 // Limits by the hour and day are limits as others are, with counters that begin
 // anew on the clock.
 func TestLimitsOnTheClock(t *testing.T) {

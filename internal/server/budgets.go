@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"math"
 	"net"
 	"net/http"
 	"slices"
@@ -42,7 +43,20 @@ func (s *Server) openBudgets(ctx context.Context, cfg *config.Config) error {
 	m.counter("modelgate_budget_returns_total", "Transactions that gave reserved money back.", func() int64 { return s.budgets.Stats().Returns })
 	m.counter("modelgate_budget_refusals_total", "Calls refused for a budget or a balance.", func() int64 { return s.budgets.Stats().Refusals })
 	m.counter("modelgate_budget_failures_total", "Transactions about budgets that the database did not answer.", func() int64 { return s.budgets.Stats().Failures })
+	m.gauge("modelgate_rules", "Rate limits, and budgets with counters of their own, of all organizations.", s.ruleCount)
 	return s.budgets.Start(ctx)
+}
+
+// ruleCount is asked for whenever metrics are; NaN while the database does not
+// answer.
+func (s *Server) ruleCount() float64 {
+	ctx, cancel := context.WithTimeout(context.Background(), backlogTimeout)
+	defer cancel()
+	n, err := s.db.RuleCount(ctx)
+	if err != nil {
+		return math.NaN()
+	}
+	return float64(n)
 }
 
 // callers are those of the database with the budgets that are enforced.

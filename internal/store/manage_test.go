@@ -50,12 +50,12 @@ func TestUpdateClient(t *testing.T) {
 		client := createClient(t, db, 1)
 		change := func(c *modelgate.Client) error {
 			c.ID, c.CreatedAt = "hijack", time.Time{}
-			c.Name, c.MaxKeys, c.RoutingPolicy = "renamed", 3, modelgate.EUOnly
+			c.Name, c.MaxKeys, c.MaxRules, c.RoutingPolicy = "renamed", 3, 2000, modelgate.EUOnly
 			return nil
 		}
 		must(t, db.UpdateClient(ctx, client, change, audit("client.set")))
 		want := newClient(1)
-		want.Name, want.MaxKeys, want.RoutingPolicy = "renamed", 3, modelgate.EUOnly
+		want.Name, want.MaxKeys, want.MaxRules, want.RoutingPolicy = "renamed", 3, 2000, modelgate.EUOnly
 		got, err := db.Client(ctx, client)
 		must(t, err)
 		if d := cmp.Diff(want, got); d != "" {

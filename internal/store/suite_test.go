@@ -116,7 +116,7 @@ func newClient(n int) modelgate.Client {
 	return modelgate.Client{
 		Status: modelgate.ClientActive,
 		ID:     modelgate.ClientID(id(n)), Name: fmt.Sprint("client ", n), RoutingPolicy: modelgate.RouteAny,
-		Billing: modelgate.Invoiced, MaxKeys: 1000, Ceiling: modelgate.OpenCeiling(), CreatedAt: noon,
+		Billing: modelgate.Invoiced, MaxKeys: 1000, MaxRules: 1000, Ceiling: modelgate.OpenCeiling(), CreatedAt: noon,
 	}
 }
 

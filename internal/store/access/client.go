@@ -8,11 +8,11 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
-const clientColumns = `id, name, status, routing_policy, billing, max_keys, limit_rps, limit_burst, limit_concurrency,
+const clientColumns = `id, name, status, routing_policy, billing, max_keys, max_rules, limit_rps, limit_burst, limit_concurrency,
   ceiling, created_at`
 
 const sqlInsertClient = `INSERT INTO client (` + clientColumns + `)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
 -- sqlInsertClient`
 
 // sqlInsertHead makes the head of a client's rules; see the schema.
@@ -40,13 +40,13 @@ RETURNING ` + clientColumns + `
 
 const sqlUpdateClient = `UPDATE client
 SET name = $2, routing_policy = $3, billing = $4, max_keys = $5,
-  limit_rps = $6, limit_burst = $7, limit_concurrency = $8, ceiling = $9, status = $10
+  limit_rps = $6, limit_burst = $7, limit_concurrency = $8, ceiling = $9, status = $10, max_rules = $11
 WHERE id = $1
 -- sqlUpdateClient`
 
 func scanClient(s sqldb.Scanner) (modelgate.Client, error) {
 	var c modelgate.Client
-	err := s.Scan(&c.ID, &c.Name, &c.Status, &c.RoutingPolicy, &c.Billing, &c.MaxKeys,
+	err := s.Scan(&c.ID, &c.Name, &c.Status, &c.RoutingPolicy, &c.Billing, &c.MaxKeys, &c.MaxRules,
 		&c.Limits.RequestsPerSecond, &c.Limits.Burst, &c.Limits.Concurrency,
 		sqldb.Document{Into: &c.Ceiling}, sqldb.Moment{Into: &c.CreatedAt})
 	return c, err
@@ -63,7 +63,7 @@ func (s *Store) CreateClient(ctx context.Context, c modelgate.Client, a modelgat
 		return err
 	}
 	return s.db.Update(ctx, "create client", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, sqlInsertClient, c.ID, c.Name, c.Status, c.RoutingPolicy, c.Billing, c.MaxKeys,
+		_, err := tx.ExecContext(ctx, sqlInsertClient, c.ID, c.Name, c.Status, c.RoutingPolicy, c.Billing, c.MaxKeys, c.MaxRules,
 			c.Limits.RequestsPerSecond, c.Limits.Burst, c.Limits.Concurrency, ceiling, sqldb.Micros(c.CreatedAt))
 		if sqldb.Duplicate(err) {
 			return modelgate.Errorf(modelgate.Conflict, "client %s exists already", c.ID)
@@ -112,7 +112,7 @@ func (s *Store) UpdateClient(ctx context.Context, id modelgate.ClientID, fn func
 			return err
 		}
 		_, err = tx.ExecContext(ctx, sqlUpdateClient, id, c.Name, c.RoutingPolicy, c.Billing, c.MaxKeys,
-			c.Limits.RequestsPerSecond, c.Limits.Burst, c.Limits.Concurrency, ceiling, c.Status)
+			c.Limits.RequestsPerSecond, c.Limits.Burst, c.Limits.Concurrency, ceiling, c.Status, c.MaxRules)
 		if err != nil {
 			return err
 		}

@@ -5,7 +5,21 @@ import (
 	"database/sql"
 
 	"modelgate"
+	"modelgate/internal/store/sqldb"
 )
+
+// sqlCountRules counts the rules of an owner at a target, and says how many there
+// may be.
+const sqlCountRules = `SELECT
+  (SELECT COUNT(*) FROM rule WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND owner = $4)
+  + (SELECT COUNT(*) FROM rate_limit WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND owner = $4),
+  CASE WHEN $2 = 'client' THEN max_rules WHEN $2 = 'sub_account' THEN 100 ELSE 32 END
+FROM client
+WHERE id = $1
+-- sqlCountRules`
+
+const sqlRuleCount = `SELECT (SELECT COUNT(*) FROM rule) + (SELECT COUNT(*) FROM rate_limit)
+-- sqlRuleCount`
 
 // PutLimit sets a rate limit over an hour or a day, in place of one of the same
 // owner, target, match, unit and window. A new one counts the calls of its
@@ -36,10 +50,17 @@ func (s *Store) DeleteLimit(ctx context.Context, client modelgate.ClientID, with
 // CheckRules fails where an owner has more rules and rate limits at a target than
 // it may have. Errors: conflict.
 func (s *Store) CheckRules(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, of modelgate.Level, id string, owner modelgate.Owner) error {
-	var there int
-	err := tx.QueryRowContext(ctx, sqlCountRules, string(client), string(of), id, string(owner)).Scan(&there)
-	if err == nil && there > maxRules(of) {
+	var there, most int
+	err := tx.QueryRowContext(ctx, sqlCountRules, string(client), string(of), id, string(owner)).Scan(&there, &most)
+	if err == nil && there > most {
 		return errTooManyRules
 	}
 	return err
+}
+
+// RuleCount is how many budgets with counters of their own and rate limits there
+// are, of all organizations.
+func (s *Store) RuleCount(ctx context.Context) (n int, err error) {
+	err = s.db.Read.QueryRowContext(ctx, sqlRuleCount).Scan(&n)
+	return n, sqldb.Wrap("count rules", err)
 }

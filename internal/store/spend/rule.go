@@ -37,11 +37,6 @@ FROM rule
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND match_text = $5 AND unit = $6
 -- sqlRuleOwners`
 
-const sqlCountRules = `SELECT
-  (SELECT COUNT(*) FROM rule WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND owner = $4)
-  + (SELECT COUNT(*) FROM rate_limit WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND owner = $4)
--- sqlCountRules`
-
 // sqlDropCounters and sqlDropLeases take the counters of a rule away: their
 // scope ids lie between $2 and $3.
 const sqlDropCounters = `DELETE FROM spend
@@ -57,17 +52,6 @@ VALUES ($1, $2, $3, $4, $5, $6, 0)
 ON CONFLICT (client_id, scope, scope_id, period, period_start) DO UPDATE
 SET settled = excluded.settled
 -- sqlSetSettled`
-
-// maxRules is how many rules an owner may have at one target.
-func maxRules(l modelgate.Level) int {
-	switch l {
-	case modelgate.LevelClient:
-		return 1000
-	case modelgate.LevelSubAccount:
-		return 100
-	}
-	return 32
-}
 
 // errTooManyRules answers one rule more.
 var errTooManyRules = &modelgate.Error{Kind: modelgate.Conflict, Message: "too many budgets and limits; remove some"}

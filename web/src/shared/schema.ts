@@ -306,7 +306,7 @@ export interface paths {
          *     it is used up, and with 403 where more than 24 apply. A key that is bound to a sub-account sets those of its own keys, beside the reseller's: all apply, so the smallest binds. A budget
          *     of a key is shared by the keys issued below it. A new budget counts all that this instance has answered before; one that
          *     counts each value by itself begins with its creation. 409 for more than 1000 budgets with `window`, `match`, `mode` or
-         *     `alerts` at scope client, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
+         *     `alerts` at scope client, unless the operator has set another number, 100 at one sub-account, 32 at one key. 503 where the calls so far are too many to be counted now.
          */
         put: operations["putBudget"];
         post?: never;
@@ -340,7 +340,7 @@ export interface paths {
          *     counted in 5 seconds. A call reserves what it will probably use, and what it has used in the end is settled. A call that does not fit is refused with 429,
          *     whose `error.limit` and `Retry-After` say which limit refused and when the call would pass. All limits apply, so the smallest
          *     binds. A key that is bound to a sub-account sets those of its own keys, dollars as billed. 409 where there are too many: 1000
-         *     of the organization, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
+         *     of the organization, unless the operator has set another number, 100 of a sub-account, 32 of a key. Budgets with `window`, `match`, `mode` or `alerts` count too. A call to
          *     which more than 16 limits by the second, minute or at once apply is refused with 403, and so is one with more than 24 budgets
          *     and limits by the hour or day.
          */

@@ -20,6 +20,7 @@ CREATE TABLE client (
     routing_policy    TEXT NOT NULL,
     billing           TEXT NOT NULL,
     max_keys          BIGINT NOT NULL,
+    max_rules         BIGINT NOT NULL,
     limit_rps         BIGINT,
     limit_burst       BIGINT,
     limit_concurrency BIGINT,

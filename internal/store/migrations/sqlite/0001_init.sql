@@ -20,6 +20,7 @@ CREATE TABLE client (
     routing_policy    TEXT NOT NULL,
     billing           TEXT NOT NULL,
     max_keys          INTEGER NOT NULL,
+    max_rules         INTEGER NOT NULL,
     limit_rps         INTEGER,
     limit_burst       INTEGER,
     limit_concurrency INTEGER,
