@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"database/sql"
 	"encoding/json"
 	"fmt"
@@ -63,9 +64,18 @@ func (s *seller) mapTo(e endCustomer, customer string) {
 func (w *world) ask(key, target, body string) (int, string) {
 	w.t.Helper()
 	method, path, _ := strings.Cut(target, " ")
-	r, err := http.NewRequestWithContext(w.t.Context(), method, w.URL+path, strings.NewReader(body))
+	status, text, err := send(w.t.Context(), method, w.URL+path, key, body)
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	return status, text
+}
+
+// send makes a request, with a key unless that is empty.
+func send(ctx context.Context, method, url, key, body string) (status int, text string, err error) {
+	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
+	if err != nil {
+		return 0, "", err
 	}
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
@@ -75,14 +85,11 @@ func (w *world) ask(key, target, body string) (int, string) {
 	}
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
-		w.t.Fatal(err)
+		return 0, "", err
 	}
 	defer resp.Body.Close()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return resp.StatusCode, string(text)
+	all, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, string(all), err
 }
 
 // want is ask as the organization's manager, which must be answered so.

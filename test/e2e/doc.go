@@ -13,7 +13,7 @@
 //
 // And it proves who pays: what a payment processor has counted is what was
 // queued for it, whatever dies or fails in between, and a payment is credited
-// once.
+// once, and wallets hold what was entered less what calls were debited.
 //
 // Each test runs small by default. With the flag -full it runs at the size
 // that the documentation states: see the targets prove-books, prove-access,
