@@ -5,7 +5,7 @@ import { defineConfig } from "vite";
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
 const out = here("../internal/dashboard/dist");
 
-// The build goes to where the binary embeds it. Both pages share their files,
+// The build goes to where the binary embeds it. The pages share their files,
 // which the gateway serves under /dashboard/assets.
 export default defineConfig({
   base: "/dashboard/",
@@ -16,7 +16,7 @@ export default defineConfig({
     cssTarget: ["chrome123", "firefox120", "safari17.5"], // those that know light-dark()
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    rollupOptions: { input: { dashboard: here("dashboard.html"), portal: here("portal.html") } },
+    rollupOptions: { input: { dashboard: here("dashboard.html"), portal: here("portal.html"), operator: here("operator.html") } },
   },
   plugins: [
     {

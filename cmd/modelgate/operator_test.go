@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/cookiejar"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -235,6 +236,8 @@ func TestOperatorRoles(t *testing.T) {
 		{"GET /operator/v1/tokens", "", "", 200},
 		{"POST /operator/v1/tokens", `{}`, "", 400},
 		{"DELETE /operator/v1/tokens/019a0000-0000-7000-8000-000000000001", "", "", 404},
+		{"GET /operator/v1/sessions", "", "", 200},
+		{"DELETE /operator/v1/sessions/019a0000-0000-7000-8000-000000000001", "", "", 404},
 	} {
 		for _, role := range []string{"admin", "finance", "support", "auditor"} {
 			want := 403
@@ -294,4 +297,105 @@ func TestOperatorRoles(t *testing.T) {
 	if resp, _ := b.once("support", "GET /operator/v1/tokens", ""); resp.StatusCode != 403 {
 		t.Errorf("another token meanwhile: %d", resp.StatusCode)
 	}
+}
+
+// browser is what holds one cookie.
+type operatorBrowser struct {
+	b      *operatorBench
+	client *http.Client
+}
+
+func (b *operatorBench) browser() *operatorBrowser {
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return &operatorBrowser{b, &http.Client{Jar: jar}}
+}
+
+// want sends a request of the console's page, with headers in pairs.
+func (o *operatorBrowser) want(status int, request, body string, headers ...string) (text string, answer *http.Response) {
+	o.b.t.Helper()
+	method, path, _ := strings.Cut(request, " ")
+	r, err := http.NewRequest(method, o.b.url+path, strings.NewReader(body))
+	if err != nil {
+		o.b.t.Fatal(err)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	answer, err = o.client.Do(r)
+	if err != nil {
+		o.b.t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	raw, err := io.ReadAll(answer.Body)
+	if err != nil {
+		o.b.t.Fatal(err)
+	}
+	if answer.StatusCode != status {
+		o.b.t.Fatalf("%s %s = %d, want %d: %s", request, body, answer.StatusCode, status, raw)
+	}
+	return string(raw), answer
+}
+
+// TestOperatorSessions signs in to the console with a link, which is good once, and
+// with tokens, whose roles and ends sessions share.
+func TestOperatorSessions(t *testing.T) {
+	t.Parallel()
+	b := newOperatorBench(t, "")
+	var made struct{ URL string }
+	b.Admin(&made, "operator", "link")
+	place, secret, found := strings.Cut(made.URL, "#")
+	if !found || place != b.url+"/operator/link" {
+		t.Fatalf("the link is %q", made.URL)
+	}
+	mine := b.browser()
+	mine.want(401, "GET /operator/session", "")
+	mine.want(401, "GET /operator/v1/organizations", "")
+	b.want(401, secret, "GET /operator/v1/organizations", "", nil) // it is no token
+	mine.want(403, "POST /operator/session", `{"token":"x"}`, "Sec-Fetch-Site", "cross-site")
+	mine.want(400, "POST /operator/session", `{"tokne":"x"}`)
+	mine.want(401, "POST /operator/session", `{"token":"gw_op_x"}`)
+	text, answer := mine.want(200, "POST /operator/session", fmt.Sprintf(`{"token":%q}`, secret))
+	if cookie := answer.Header.Get("Set-Cookie"); !strings.Contains(cookie, "HttpOnly") || !strings.Contains(cookie, "SameSite=Strict") || !strings.Contains(cookie, "Max-Age=3600") {
+		t.Errorf("the cookie is %q", cookie)
+	}
+	if !strings.Contains(text, `"role":"admin"`) || strings.Contains(text, "gw_op_") {
+		t.Errorf("the session is %s", text)
+	}
+	b.browser().want(401, "POST /operator/session", fmt.Sprintf(`{"token":%q}`, secret)) // once
+	mine.want(200, "GET /operator/v1/organizations", "")
+	mine.want(403, "POST /operator/v1/organizations", `{"name":"x"}`, "Sec-Fetch-Site", "cross-site")
+	mine.want(200, "POST /operator/v1/organizations", `{"name":"x"}`, "Sec-Fetch-Site", "same-origin")
+	if text := string(fetch(t, b.URL+"/metrics")); !strings.Contains(text, "modelgate_break_glass_total 1") {
+		t.Error("the metric does not count the link")
+	}
+	if text, _ := mine.want(200, "GET /operator/v1/audit?action=operator.break_glass", ""); strings.Count(text, `"id"`) != 2 { // the record's and the session's
+		t.Errorf("records %s", text)
+	}
+
+	// A session of a token has its role, and ends with it.
+	var token struct{ ID, Token string }
+	b.want(200, "admin", "POST /operator/v1/tokens", `{"name":"eve","role":"auditor","expires_in_seconds":600}`, &token)
+	eve := b.browser()
+	eve.want(200, "POST /operator/session", fmt.Sprintf(`{"token":%q}`, token.Token))
+	eve.want(200, "GET /operator/v1/organizations", "")
+	eve.want(403, "POST /operator/v1/organizations", `{"name":"y"}`)
+	var sessions []struct{ ID, Name string }
+	b.want(200, "admin", "GET /operator/v1/sessions", "", &sessions)
+	if len(sessions) != 2 || sessions[0].Name != "eve" || sessions[1].Name != "break glass" {
+		t.Fatalf("sessions %+v", sessions)
+	}
+	b.want(404, "admin", "DELETE /operator/v1/tokens/"+sessions[1].ID, "", nil) // it is no token
+	b.want(204, "admin", "DELETE /operator/v1/tokens/"+token.ID, "", nil)
+	eve.want(401, "GET /operator/v1/organizations", "")
+	b.want(204, "admin", "DELETE /operator/v1/sessions/"+sessions[1].ID, "", nil)
+	mine.want(401, "GET /operator/session", "")
+
+	mine.want(200, "POST /operator/session", fmt.Sprintf(`{"token":%q}`, b.tokens["admin"]))
+	mine.want(204, "DELETE /operator/session", "")
+	mine.want(401, "GET /operator/session", "")
+	mine.want(204, "DELETE /operator/session", "") // again
+	mine.want(405, "PUT /operator/session", "{}")
 }

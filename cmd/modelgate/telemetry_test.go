@@ -99,7 +99,7 @@ func TestMetricsAreThere(t *testing.T) {
   - {slug: a/film, kind: video, routes: [{provider: openai, model: sora-2}], price: {second: 0.1}}
   - {slug: a/chat, kind: llm, routes: [{provider: nobody, model: m}, {provider: openai, model: m}], price: {input: 1, output: 2}}`,
 		Server: "base_url: \"http://127.0.0.1:8080\"",
-		More: "telemetry: {otlp_endpoint: \"http://127.0.0.1:9\"}\n" +
+		More: "telemetry: {otlp_endpoint: \"http://127.0.0.1:9\"}\noperator: {listen: \"127.0.0.1:0\"}\n" +
 			"sign_in: {providers: [{name: corp, label: Corp, issuer: \"http://127.0.0.1:9\", client_id: gate, organizations: [{organization: 0192f000-0000-7000-8000-000000000001, group: \"*\", role: viewer}]}]}\n",
 	})
 	b.post(t, "/v1/chat/completions", `{"model":"a/chat","messages":[{"role":"user","content":"hi"}]}`)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,33 @@ import (
 
 // operatorTokens groups the commands on who may use the operator's API.
 func (a *app) operatorTokens() *cobra.Command {
-	return a.group("operator", "The operator's API", a.group("token", "Tokens of the operator's API", a.operatorTokenCreate(), a.operatorTokenList(), a.operatorTokenRevoke()))
+	return a.group("operator", "The operator's API and console", a.operatorLink(), a.group("token", "Tokens of the operator's API", a.operatorTokenCreate(), a.operatorTokenList(), a.operatorTokenRevoke()))
+}
+
+// linkLife is how long a link can be used.
+const linkLife = 5 * time.Minute
+
+func (a *app) operatorLink() *cobra.Command {
+	short := "Print a link that opens an admin session of the console for one hour; it is good once, within 5 minutes"
+	return a.operator("link", short, func(op *operation) error {
+		if op.cfg.Operator.Listen == "" {
+			return errors.New("there is no console: set operator.listen")
+		}
+		id := modelgate.NewIDs(time.Now).New().String()
+		link, secret, err := access.NewOperatorToken(id, "link", access.Admin, linkLife, time.Now())
+		if err != nil {
+			return err
+		}
+		link.Kind = access.OperatorLink
+		if err := op.db.AddOperatorToken(op.ctx, link, secret.Digest(), audit("operator link", "operator.link", "operator_link", id, link)); err != nil {
+			return err
+		}
+		value := struct {
+			URL       string    `json:"url"`
+			ExpiresAt time.Time `json:"expires_at"`
+		}{op.cfg.Operator.Address() + "/operator/link#" + secret.Reveal(), link.ExpiresAt}
+		return op.out.table(value, "EXPIRES\tLINK (good once)", func(row func(...any)) { row(stamp(value.ExpiresAt), value.URL) })
+	})
 }
 
 func (a *app) operatorTokenCreate() *cobra.Command {
@@ -44,7 +71,7 @@ func (a *app) operatorTokenCreate() *cobra.Command {
 
 func (a *app) operatorTokenList() *cobra.Command {
 	return a.list("list", "List the tokens that have not expired", func(op *operation) error {
-		tokens, err := op.db.OperatorTokens(op.ctx)
+		tokens, err := op.db.OperatorTokens(op.ctx, access.OperatorAPIToken)
 		if err != nil {
 			return err
 		}
@@ -59,7 +86,7 @@ func (a *app) operatorTokenList() *cobra.Command {
 func (a *app) operatorTokenRevoke() *cobra.Command {
 	return a.operator("revoke TOKEN_ID", "Revoke a token, at once on every instance", func(op *operation) error {
 		id := op.args[0]
-		if err := op.db.RevokeOperatorToken(op.ctx, id, audit("operator token revoke", "operator.token_revoke", "operator_token", id, nil)); err != nil {
+		if err := op.db.RevokeOperatorToken(op.ctx, id, access.OperatorAPIToken, audit("operator token revoke", "operator.token_revoke", "operator_token", id, nil)); err != nil {
 			return err
 		}
 		return op.out.table(map[string]string{"revoked": id}, "REVOKED", func(row func(...any)) { row(id) })

@@ -174,16 +174,21 @@ func (p *Pages) page(w http.ResponseWriter, r *http.Request, at *site) error {
 		head = "<title>" + html.EscapeString(at.brand.ProductName) + "</title>" +
 			`<meta name="brand" content="` + html.EscapeString(string(brand)) + `">`
 	}
+	p.built.page(w, r, name, head)
+	return nil
+}
+
+// page writes a page with its head.
+func (b *built) page(w http.ResponseWriter, r *http.Request, name, head string) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-cache")
-	page, ok := p.built.pages[name]
+	page, ok := b.pages[name]
 	if !ok {
 		h.Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(http.StatusServiceUnavailable)
 		_, _ = w.Write([]byte(unbuilt)) // it fails if the client has left
-		return nil
+		return
 	}
 	h.Set("Content-Security-Policy", policy)
 	newFile(name, []byte(page.before+head+page.after)).write(w, r)
-	return nil
 }

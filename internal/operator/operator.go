@@ -38,12 +38,19 @@ type Options struct {
 	MaxBody int64 // bytes of a request body
 	// Memory bounds the memory of request bodies; nil has no bound.
 	Memory *httpx.MemoryQuota
+	// Secure says that browsers reach the console over TLS.
+	Secure bool
+	// Console serves the console's page and its files.
+	Console http.Handler
+	// BreakGlass is called for each session that a link opens.
+	BreakGlass func()
 }
 
 // API serves the endpoints. Safe for concurrent use.
 type API struct {
 	Options
-	mux *http.ServeMux
+	mux     *http.ServeMux
+	fetches *http.CrossOriginProtection
 }
 
 const (
@@ -92,12 +99,14 @@ func endpoints() []endpoint {
 		{"GET /operator/v1/tokens", access.Admin, (*API).tokens},
 		{"POST /operator/v1/tokens", access.Admin, (*API).createToken},
 		{"DELETE /operator/v1/tokens/{id}", access.Admin, (*API).deleteToken},
+		{"GET /operator/v1/sessions", access.Admin, (*API).sessions},
+		{"DELETE /operator/v1/sessions/{id}", access.Admin, (*API).deleteSession},
 	}
 }
 
 // New makes the API.
 func New(o Options) *API {
-	a := &API{Options: o, mux: http.NewServeMux()}
+	a := &API{Options: o, mux: http.NewServeMux(), fetches: http.NewCrossOriginProtection()}
 	for _, e := range endpoints() {
 		a.mux.HandleFunc(e.pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := a.serve(w, r, &e); err != nil {
@@ -109,8 +118,24 @@ func New(o Options) *API {
 }
 
 // ServeHTTP answers a request that httpx.Wrap has let through. It authenticates
-// before it looks for the path and method.
+// before it looks for the path and method. The console's page and files are for
+// everybody; they hold nothing.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := a.fetches.Check(r); err != nil {
+		a.fail(w, r, modelgate.Errorf(modelgate.Forbidden, "this request came from a page of another site"))
+		return
+	}
+	path := r.URL.Path
+	switch {
+	case path == "/operator/session":
+		if err := a.session(w, r); err != nil {
+			a.fail(w, r, err)
+		}
+		return
+	case path == "/operator", strings.HasPrefix(path, "/operator/") && !strings.HasPrefix(path, "/operator/v1/"), strings.HasPrefix(path, "/dashboard/assets/"):
+		a.Console.ServeHTTP(w, r)
+		return
+	}
 	if _, pattern := a.mux.Handler(r); pattern != "" {
 		a.mux.ServeHTTP(w, r)
 		return
@@ -146,22 +171,28 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 
 var errUnauthorized = &modelgate.Error{Kind: modelgate.Unauthorized, Message: "invalid operator token"}
 
-// identify finds who asks. A token is read from the database each time, so that
-// one that is revoked is refused at once, on every instance.
+// identify finds who asks, by a token or by the cookie of a session. Both are read
+// from the database each time, so that what is revoked is refused at once, on every
+// instance.
 func (a *API) identify(r *http.Request) (access.OperatorToken, error) {
 	values := r.Header.Values("Authorization")
-	if len(values) != 1 {
-		return access.OperatorToken{}, errUnauthorized
+	if len(values) == 0 {
+		return a.visitor(r)
 	}
 	scheme, secret, _ := strings.Cut(values[0], " ")
-	if !strings.EqualFold(scheme, "Bearer") || !modelgate.IsOperatorToken(secret) {
+	if len(values) != 1 || !strings.EqualFold(scheme, "Bearer") {
 		return access.OperatorToken{}, errUnauthorized
 	}
-	token, err := a.Store.OperatorToken(r.Context(), modelgate.DigestOf(secret))
-	switch {
-	case modelgate.KindOf(err) == modelgate.NotFound:
+	return a.lookUp(r.Context(), secret, access.OperatorAPIToken)
+}
+
+// lookUp finds what a secret of a kind stands for. Errors: unauthorized.
+func (a *API) lookUp(ctx context.Context, secret string, kind access.OperatorKind) (access.OperatorToken, error) {
+	if !modelgate.IsOperatorToken(secret) {
 		return access.OperatorToken{}, errUnauthorized
-	case err == nil && !a.Now().Before(token.ExpiresAt):
+	}
+	token, err := a.Store.OperatorToken(ctx, modelgate.DigestOf(secret))
+	if modelgate.KindOf(err) == modelgate.NotFound || err == nil && (token.Kind != kind || !a.Now().Before(token.ExpiresAt)) {
 		return access.OperatorToken{}, errUnauthorized
 	}
 	return token, err
@@ -279,7 +310,7 @@ func page[T any](a *API, x *exchange, rows []T, filter string) ([]T, error) {
 func (a *API) audit(x *exchange, client modelgate.ClientID, action, target, id string, set any) modelgate.Audit {
 	record := modelgate.Audit{
 		ID: a.IDs.New().String(), At: a.Now(), ClientID: client, Action: action,
-		Actor:      modelgate.Actor{Operator: "token " + x.token.ID},
+		Actor:      modelgate.Actor{Operator: string(x.token.Kind) + " " + x.token.ID},
 		TargetType: target, TargetID: id, RequestID: httpx.RequestID(x.w).String(),
 	}
 	if set != nil {

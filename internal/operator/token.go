@@ -13,7 +13,7 @@ func (a *API) tokens(ctx context.Context, x *exchange) (any, error) {
 	if err := x.ready(); err != nil {
 		return nil, err
 	}
-	return a.Store.OperatorTokens(ctx)
+	return a.Store.OperatorTokens(ctx, access.OperatorAPIToken)
 }
 
 // newToken is the body of POST /operator/v1/tokens.
@@ -50,5 +50,5 @@ func (a *API) deleteToken(ctx context.Context, x *exchange) (any, error) {
 	if err = errors.Join(err, x.ready()); err != nil {
 		return nil, err
 	}
-	return nil, a.Store.RevokeOperatorToken(ctx, id, a.audit(x, "", "operator.token_revoke", "operator_token", id, nil))
+	return nil, a.Store.RevokeOperatorToken(ctx, id, access.OperatorAPIToken, a.audit(x, "", "operator.token_revoke", "operator_token", id, nil))
 }

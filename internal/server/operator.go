@@ -5,7 +5,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"modelgate/internal/config"
 	"modelgate/internal/httpx"
@@ -17,6 +20,9 @@ func (s *Server) newOperator(cfg *config.Config, o operator.Options) *http.Serve
 	if host, _, err := net.SplitHostPort(cfg.Operator.Listen); err == nil && cfg.Operator.TLS.CertFile == "" && !Loopback(cfg.Operator.Listen) {
 		s.log.Warn("operator.listen speaks plain HTTP and other machines can reach it; set operator.tls, or put a proxy with TLS before it", "host", host)
 	}
+	opened := prometheus.NewCounter(prometheus.CounterOpts{Name: "modelgate_break_glass_total", Help: "Sessions of the operator's console that a one-time link has opened."})
+	s.metrics.MustRegister(opened)
+	o.BreakGlass, o.Secure = opened.Inc, strings.HasPrefix(cfg.Operator.Address(), "https:")
 	return &http.Server{
 		Addr:              cfg.Operator.Listen,
 		Handler:           httpx.Wrap(httpx.Options{IDs: o.IDs, Log: s.log, MaxBody: o.MaxBody}, operator.New(o)),

@@ -234,7 +234,7 @@ func (s *Server) mount(cfg *config.Config) error {
 	if cfg.Operator.Listen != "" {
 		s.operator = s.newOperator(cfg, operator.Options{
 			Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: s.Catalog, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
-			MaxBody: maxBody, Memory: quota,
+			MaxBody: maxBody, Memory: quota, Console: http.HandlerFunc(rt.dashboard.Console),
 		})
 	}
 	return nil

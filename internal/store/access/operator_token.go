@@ -9,10 +9,10 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
-const operatorTokenColumns = `id, name, role, created_at, expires_at`
+const operatorTokenColumns = `id, name, role, kind, parent, created_at, expires_at`
 
 const sqlInsertOperatorToken = `INSERT INTO operator_token (` + operatorTokenColumns + `, digest)
-VALUES ($1, $2, $3, $4, $5, $6)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
 -- sqlInsertOperatorToken`
 
 const sqlOperatorToken = `SELECT ` + operatorTokenColumns + `
@@ -22,13 +22,25 @@ WHERE digest = $1
 
 const sqlOperatorTokens = `SELECT ` + operatorTokenColumns + `
 FROM operator_token
-WHERE expires_at > $1
+WHERE kind = $1 AND expires_at > $2
 ORDER BY created_at DESC, id DESC
 -- sqlOperatorTokens`
 
 const sqlRevokeOperatorToken = `DELETE FROM operator_token
-WHERE id = $1
+WHERE id = $1 AND kind = $2
 -- sqlRevokeOperatorToken`
+
+const sqlEndOperatorSessions = `DELETE FROM operator_token
+WHERE parent = $1
+-- sqlEndOperatorSessions`
+
+const sqlUseOperatorLink = `DELETE FROM operator_token
+WHERE digest = $1 AND kind = 'link' AND expires_at > $2
+-- sqlUseOperatorLink`
+
+const sqlPruneOperatorTokens = `DELETE FROM operator_token
+WHERE kind <> 'token' AND expires_at <= $1
+-- sqlPruneOperatorTokens`
 
 // Role is what an operator token may do. Every role reads.
 type Role string
@@ -41,12 +53,25 @@ const (
 	Auditor Role = "auditor" // reads
 )
 
+// OperatorKind is how a secret of the operator's API is presented.
+type OperatorKind string
+
+// The kinds.
+const (
+	OperatorAPIToken OperatorKind = "token"   // in the header Authorization
+	OperatorSession  OperatorKind = "session" // in the cookie of the console
+	OperatorLink     OperatorKind = "link"    // once, to open a session
+)
+
 // OperatorToken is what a caller of the operator's API presents, without its
 // secret.
 type OperatorToken struct {
-	ID        string    `json:"id"` // UUIDv7
-	Name      string    `json:"name"`
-	Role      Role      `json:"role"`
+	ID   string       `json:"id"` // UUIDv7
+	Name string       `json:"name"`
+	Role Role         `json:"role"`
+	Kind OperatorKind `json:"-"`
+	// Parent is the id of the token that a session was opened with; "" for none.
+	Parent    string    `json:"-"`
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
 }
@@ -70,23 +95,46 @@ func NewOperatorToken(id, name string, role Role, ttl time.Duration, now time.Ti
 		return OperatorToken{}, none, modelgate.Errorf(modelgate.BadRequest, "expires_in_seconds must be an integer from 60 to 31536000")
 	}
 	now = now.UTC().Truncate(time.Microsecond)
-	return OperatorToken{id, name, role, now, now.Add(ttl)}, modelgate.NewOperatorSecret(), nil
+	return OperatorToken{ID: id, Name: name, Role: role, Kind: OperatorAPIToken, CreatedAt: now, ExpiresAt: now.Add(ttl)}, modelgate.NewOperatorSecret(), nil
 }
 
 func scanOperatorToken(s sqldb.Scanner) (OperatorToken, error) {
 	var t OperatorToken
-	err := s.Scan(&t.ID, &t.Name, &t.Role, sqldb.Moment{Into: &t.CreatedAt}, sqldb.Moment{Into: &t.ExpiresAt})
+	err := s.Scan(&t.ID, &t.Name, &t.Role, &t.Kind, &t.Parent, sqldb.Moment{Into: &t.CreatedAt}, sqldb.Moment{Into: &t.ExpiresAt})
 	return t, err
 }
 
-// AddOperatorToken keeps a token under the digest of its secret.
+// AddOperatorToken keeps a token under the digest of its secret. Sessions and links
+// that have expired are deleted meanwhile.
 func (s *Store) AddOperatorToken(ctx context.Context, t OperatorToken, d modelgate.Digest, a modelgate.Audit) error {
 	return s.db.Update(ctx, "add operator token", func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, sqlInsertOperatorToken, t.ID, t.Name, string(t.Role), sqldb.Micros(t.CreatedAt), sqldb.Micros(t.ExpiresAt), d[:])
+		return s.insertOperatorToken(ctx, tx, &t, d, a)
+	})
+}
+
+func (s *Store) insertOperatorToken(ctx context.Context, tx *sql.Tx, t *OperatorToken, d modelgate.Digest, a modelgate.Audit) error {
+	if _, err := tx.ExecContext(ctx, sqlPruneOperatorTokens, sqldb.Micros(s.db.Now())); err != nil {
+		return err
+	}
+	_, err := tx.ExecContext(ctx, sqlInsertOperatorToken, t.ID, t.Name, string(t.Role), string(t.Kind), t.Parent, sqldb.Micros(t.CreatedAt), sqldb.Micros(t.ExpiresAt), d[:])
+	if err != nil {
+		return err
+	}
+	return s.record(ctx, tx, "", a)
+}
+
+// UseOperatorLink opens a session with a link, which is good once. Errors:
+// unauthorized.
+func (s *Store) UseOperatorLink(ctx context.Context, link modelgate.Digest, session OperatorToken, d modelgate.Digest, a modelgate.Audit) error {
+	return s.db.Update(ctx, "use operator link", func(tx *sql.Tx) error {
+		n, err := sqldb.Affected(ctx, tx, sqlUseOperatorLink, link[:], sqldb.Micros(s.db.Now()))
 		if err != nil {
 			return err
 		}
-		return s.record(ctx, tx, "", a)
+		if n == 0 {
+			return modelgate.Errorf(modelgate.Unauthorized, "this link was used or has expired; make another with \"modelgate operator link\"")
+		}
+		return s.insertOperatorToken(ctx, tx, &session, d, a)
 	})
 }
 
@@ -97,28 +145,28 @@ func (s *Store) OperatorToken(ctx context.Context, d modelgate.Digest) (Operator
 	return t, sqldb.Wrap("look up operator token", sqldb.Missing(err, "operator token"))
 }
 
-// OperatorTokens lists the tokens that have not expired, the newest first.
-func (s *Store) OperatorTokens(ctx context.Context) ([]OperatorToken, error) {
-	tokens, err := sqldb.List(ctx, s.db.Read, scanOperatorToken, sqlOperatorTokens, sqldb.Micros(s.db.Now()))
+// OperatorTokens lists those of a kind that have not expired, the newest first.
+func (s *Store) OperatorTokens(ctx context.Context, kind OperatorKind) ([]OperatorToken, error) {
+	tokens, err := sqldb.List(ctx, s.db.Read, scanOperatorToken, sqlOperatorTokens, string(kind), sqldb.Micros(s.db.Now()))
 	if tokens == nil {
 		tokens = []OperatorToken{}
 	}
 	return tokens, sqldb.Wrap("list operator tokens", err)
 }
 
-// RevokeOperatorToken ends a token at once, on every instance. Errors: not_found.
-func (s *Store) RevokeOperatorToken(ctx context.Context, id string, a modelgate.Audit) error {
+// RevokeOperatorToken ends a token with its sessions, or a session, at once, on
+// every instance. Errors: not_found.
+func (s *Store) RevokeOperatorToken(ctx context.Context, id string, kind OperatorKind, a modelgate.Audit) error {
 	return s.db.Update(ctx, "revoke operator token", func(tx *sql.Tx) error {
-		done, err := tx.ExecContext(ctx, sqlRevokeOperatorToken, id)
-		if err != nil {
-			return err
-		}
-		n, err := done.RowsAffected()
+		n, err := sqldb.Affected(ctx, tx, sqlRevokeOperatorToken, id, string(kind))
 		if err != nil {
 			return err
 		}
 		if n == 0 {
-			return modelgate.Errorf(modelgate.NotFound, "operator token not found")
+			return modelgate.Errorf(modelgate.NotFound, "operator %s not found", kind)
+		}
+		if _, err := tx.ExecContext(ctx, sqlEndOperatorSessions, id); err != nil {
+			return err
 		}
 		return s.record(ctx, tx, "", a)
 	})

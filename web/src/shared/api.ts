@@ -86,11 +86,11 @@ export function unreachable(): Failure {
   return new Failure(0, "network", "The gateway cannot be reached. Check the connection and try again.", "");
 }
 
-/** root is what the page's own paths begin with: /dashboard or /p/{slug}. */
-export const root = location.pathname.startsWith("/p/") ? location.pathname.split("/").slice(0, 3).join("/") : "/dashboard";
+/** root is what the page's own paths begin with: /dashboard, /operator or /p/{slug}. */
+export const root = location.pathname.startsWith("/p/") ? location.pathname.split("/").slice(0, 3).join("/") : /^\/operator(\/|$)/.test(location.pathname) ? "/operator" : "/dashboard";
 
 /** portal says that this page is a customer's. */
-export const portal = root !== "/dashboard";
+export const portal = root.startsWith("/p/");
 
 let signedOut: () => void = () => {};
 
@@ -133,7 +133,7 @@ export async function body<T>(answer: Promise<{ data?: T }>): Promise<T> {
 }
 
 /** ask makes a request below the root whose body, if it has one, is JSON; undefined is an empty answer. */
-async function ask<T>(method: string, path: string, sent?: object): Promise<T | undefined> {
+export async function ask<T>(method: string, path: string, sent?: object): Promise<T | undefined> {
   const body = sent && { body: JSON.stringify(sent), headers: { "Content-Type": "application/json" } };
   const response = await request(root + path, { method, ...body });
   return response.status === 204 ? undefined : ((await response.json()) as T);

@@ -171,12 +171,16 @@ CREATE TABLE logout_token (
 );
 CREATE INDEX logout_token_end ON logout_token (expires_at);
 
--- Who may use the operator's API. digest is the SHA-256 of the secret.
+-- Who may use the operator's API: tokens, sessions of the console, and links that
+-- open a session once (kind). digest is the SHA-256 of the secret; parent is the
+-- token that a session was opened with, '' for none.
 CREATE TABLE operator_token (
     id         TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
     digest     BYTEA NOT NULL UNIQUE,
     name       TEXT COLLATE "C" NOT NULL,
     role       TEXT COLLATE "C" NOT NULL,
+    kind       TEXT COLLATE "C" NOT NULL,
+    parent     TEXT COLLATE "C" NOT NULL,
     created_at BIGINT NOT NULL,
     expires_at BIGINT NOT NULL
 );

@@ -171,12 +171,16 @@ CREATE TABLE logout_token (
 ) STRICT;
 CREATE INDEX logout_token_end ON logout_token (expires_at);
 
--- Who may use the operator's API. digest is the SHA-256 of the secret.
+-- Who may use the operator's API: tokens, sessions of the console, and links that
+-- open a session once (kind). digest is the SHA-256 of the secret; parent is the
+-- token that a session was opened with, '' for none.
 CREATE TABLE operator_token (
     id         TEXT PRIMARY KEY CHECK (id <> ''),
     digest     BLOB NOT NULL UNIQUE,
     name       TEXT NOT NULL,
     role       TEXT NOT NULL,
+    kind       TEXT NOT NULL,
+    parent     TEXT NOT NULL,
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL
 ) STRICT;

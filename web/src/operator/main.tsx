@@ -1,0 +1,106 @@
+import { StrictMode, useEffect, useState, type ReactNode } from "react";
+import { createRoot } from "react-dom/client";
+import "../style.css";
+import { ask, Failure, onSignedOut, root, unreachable } from "../shared/api";
+import { Link, useRoute } from "../shared/route";
+import { forget, useAction } from "../shared/use";
+import { Badge, Button, Empty, Page, Text, Trouble } from "../ui/kit";
+import { ThemeButton } from "../views/theme";
+import { paint } from "../shared/theme";
+import type { Operator } from "./api";
+import { Access, Audit, Keys, OneOrganization, Organizations } from "./views";
+
+// A link carries its token in the fragment, which no server sees. It leaves the
+// address bar before anything else happens.
+const token = location.pathname === root + "/link" ? location.hash.slice(1) : "";
+if (token) history.replaceState(null, "", root);
+
+const places: [path: string, name: string, view: (me: Operator) => ReactNode][] = [
+  ["/", "Organizations", (me) => <Organizations me={me} />],
+  ["/keys", "Keys", (me) => <Keys me={me} />],
+  ["/audit", "Audit", () => <Audit />],
+  ["/access", "Access", (me) => <Access me={me} />],
+];
+
+function Shell({ me, leave, left }: { me: Operator; leave: () => void; left: Failure | undefined }) {
+  const { path } = useRoute();
+  const one = /^\/organizations\/([^/]+)$/.exec(path);
+  const found = one ? places[0] : places.find(([p]) => p === path);
+  useEffect(() => {
+    document.title = `${found?.[1] ?? "Not found"} · Modelgate operator`;
+  }, [found]);
+  return (
+    <>
+      <a className="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById("content")?.focus(); }}>Skip to content</a>
+      <header className="top">
+        <div>
+          <div className="brandrow">
+            <b className="cut">Modelgate operator</b>
+            <span className="grow" />
+            <span className="note narrow cut">{me.name}</span>
+            <Badge tone={me.role === "admin" ? "warn" : "plain"}>{me.role}</Badge>
+            <ThemeButton />
+            <Button look="quiet" icon="out" aria-label="Sign out" title="Sign out" onClick={leave} />
+          </div>
+          <nav className="tabs" aria-label="Console">
+            {places.map(([to, name]) => <Link key={to} to={to === "/" ? "" : to} aria-current={to === found?.[0] ? "page" : undefined}>{name}</Link>)}
+          </nav>
+        </div>
+      </header>
+      <main id="content" className="below" tabIndex={-1}>
+        {left && <Trouble failure={left} />}
+        {one ? <OneOrganization key={one[1]} id={one[1]!} me={me} /> : found ? found[2](me) : <Page title="Not found"><div className="card"><Empty icon="search" title="There is nothing at this address" action={<Link className="button" to="">Organizations</Link>} /></div></Page>}
+      </main>
+    </>
+  );
+}
+
+function SignIn({ ended, failure, onDone }: { ended: boolean; failure: Failure | undefined; onDone: (me: Operator) => void }) {
+  const [text, setText] = useState("");
+  const action = useAction();
+  const shown = action.failure ?? failure;
+  return (
+    <main className="door">
+      <div>
+        <div className="title"><h1>Modelgate operator</h1></div>
+        <form className="card stack" onSubmit={(e) => { e.preventDefault(); void action.run(async () => onDone((await ask<Operator>("POST", "/session", { token: text.trim() }))!)); }}>
+          {ended && !shown && <p className="note" role="status">The session has ended. Sign in again to go on.</p>}
+          <Text label="Operator token" type="password" name="token" autoComplete="current-password" autoFocus spellCheck={false} required placeholder="gw_op_…" value={text} onChange={setText} />
+          {shown && <Trouble failure={shown} />}
+          <Button type="submit" look="primary" busy={action.busy} disabled={!text.trim()}>Sign in</Button>
+        </form>
+        <div className="note prose"><p>Without a token, run <code>modelgate operator link</code> on the gateway's machine. It prints a link that signs in once.</p></div>
+      </div>
+    </main>
+  );
+}
+
+function Root() {
+  const [state, set] = useState<{ me?: Operator; known: boolean; ended: boolean; failure?: Failure }>({ known: false, ended: false });
+  useEffect(() => {
+    onSignedOut(() => {
+      forget();
+      set({ known: true, ended: true });
+    });
+    first.then(
+      (me) => set({ me, known: true, ended: false }),
+      (e) => set({ known: true, ended: false, failure: e instanceof Failure ? (e.status === 401 && !token ? undefined : e) : unreachable() }),
+    );
+  }, []);
+  const leave = () => void ask("DELETE", "/session").then(
+    () => {
+      forget();
+      set({ known: true, ended: false });
+    },
+    (e) => set((s) => ({ ...s, failure: e instanceof Failure ? e : unreachable() })),
+  );
+  if (!state.known) return null;
+  if (state.me) return <Shell me={state.me} leave={leave} left={state.failure} />;
+  return <SignIn ended={state.ended} failure={state.failure} onDone={(me) => set({ me, known: true, ended: false })} />;
+}
+
+/** first is asked once, since a link is good once. */
+const first = ask<Operator>(token ? "POST" : "GET", "/session", token ? { token } : undefined);
+
+paint(document.documentElement, null);
+createRoot(document.getElementById("app")!).render(<StrictMode><Root /></StrictMode>);
