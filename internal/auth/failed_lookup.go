@@ -1,10 +1,14 @@
 package auth
 
 import (
+	"context"
 	"net/http"
 	"net/netip"
 	"sync"
 	"time"
+
+	"modelgate"
+	"modelgate/internal/cancelctx"
 )
 
 // What failed look-ups of one address are allowed, and what is left to an
@@ -31,12 +35,13 @@ func OriginOf(r *http.Request) Origin {
 }
 
 // network is what failures are counted by: an IPv4 address or an IPv6 /64,
-// which one customer usually holds.
-func (c *cache[T]) network(o Origin) netip.Prefix {
+// which one customer usually holds. The client finds the address behind proxies;
+// nil trusts none.
+func (o Origin) network(client func(peer netip.Addr, forwarded []string) netip.Addr) netip.Prefix {
 	peer, _ := netip.ParseAddrPort(o.peer) // what cannot be read counts together
 	address := peer.Addr().Unmap()
-	if c.client != nil {
-		address = c.client(address, o.forwarded)
+	if client != nil {
+		address = client(address, o.forwarded)
 	}
 	bits := 32
 	if address.Is6() {
@@ -44,6 +49,38 @@ func (c *cache[T]) network(o Origin) netip.Prefix {
 	}
 	network, _ := address.WithZone("").Prefix(bits) // the zero prefix for the zero address
 	return network
+}
+
+// LookupLimiter slows down addresses that present many secrets that nothing
+// stands for, where each secret is looked up in the database. Safe for concurrent
+// use; make one with NewLookupLimiter.
+type LookupLimiter struct {
+	now     func() time.Time
+	start   time.Time
+	strange failedLookupLimiter
+}
+
+// NewLookupLimiter makes a limiter.
+func NewLookupLimiter(now func() time.Time) *LookupLimiter {
+	return &LookupLimiter{now: now, start: now(), strange: failedLookupLimiter{failures: make(map[netip.Prefix]time.Duration)}}
+}
+
+// Enter waits for the turn of an address that has used up what it may fail.
+// Errors: rate_limited where too many wait already, or ctx has ended.
+func (l *LookupLimiter) Enter(ctx context.Context, from Origin) error {
+	now := l.now().Sub(l.start)
+	if l.strange.trusts(from.network(nil), now) {
+		return nil
+	}
+	if wait, ok := l.strange.pace(now); ok && cancelctx.Sleep(ctx, wait) == nil {
+		return nil
+	}
+	return &modelgate.RetryError{Err: modelgate.ErrRateLimited, After: time.Second}
+}
+
+// Failed counts a secret that nothing stands for.
+func (l *LookupLimiter) Failed(from Origin) {
+	l.strange.failed(from.network(nil), l.now().Sub(l.start))
 }
 
 // failedLookupLimiter counts, by network, the look-ups that found no key. An instant is

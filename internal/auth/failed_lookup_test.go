@@ -181,3 +181,44 @@ func FuzzOrigin(f *testing.F) {
 		}
 	})
 }
+
+// An address that guesses, without a pause, gets few look-ups. Others, and it
+// itself after a while, get theirs at once.
+func TestLookupLimiter(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := auth.NewLookupLimiter(time.Now)
+		var all sync.WaitGroup
+		var looked, refused atomic.Int64
+		guess := func() {
+			switch err := l.Enter(t.Context(), one(0)); {
+			case err == nil:
+				looked.Add(1)
+				l.Failed(one(0))
+			case modelgate.KindOf(err) == modelgate.RateLimited:
+				refused.Add(1)
+			default:
+				t.Error(err)
+			}
+		}
+		for range 50 {
+			guess()
+		}
+		for range 1000 {
+			all.Go(guess)
+		}
+		all.Wait()
+		if looked.Load() < 50 || looked.Load() > 50+17 || looked.Load()+refused.Load() != 1050 {
+			t.Errorf("%d look-ups and %d refusals for 1050 guesses", looked.Load(), refused.Load())
+		}
+		for what, from := range map[string]auth.Origin{"another address": origin("203.0.113.10:1"), "the same, later": one(0)} {
+			if what == "the same, later" {
+				time.Sleep(10 * time.Second)
+			}
+			before := time.Now()
+			if err := l.Enter(t.Context(), from); err != nil || time.Since(before) > 0 {
+				t.Errorf("%s: %v after %v", what, err, time.Since(before))
+			}
+		}
+	})
+}

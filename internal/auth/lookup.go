@@ -63,7 +63,7 @@ func (c *cache[T]) refresh(ctx context.Context, s *shard[T], d modelgate.Digest,
 		return nil, err
 	}
 	if known == nil && found.value == nil {
-		c.strange.failed(c.network(from), c.now().Sub(c.start))
+		c.strange.failed(from.network(c.client), c.now().Sub(c.start))
 	}
 	s.keep(d, found, generation)
 	return found, nil
@@ -78,7 +78,7 @@ func (c *cache[T]) limitFailed(ctx context.Context, from Origin) (release func()
 		return nil, err
 	}
 	now := c.now().Sub(c.start)
-	if c.strange.trusts(c.network(from), now) {
+	if c.strange.trusts(from.network(c.client), now) {
 		return release, nil
 	}
 	release()

@@ -51,6 +51,7 @@ type API struct {
 	Options
 	mux     *http.ServeMux
 	fetches *http.CrossOriginProtection
+	guesses *auth.LookupLimiter
 }
 
 const (
@@ -106,7 +107,7 @@ func endpoints() []endpoint {
 
 // New makes the API.
 func New(o Options) *API {
-	a := &API{Options: o, mux: http.NewServeMux(), fetches: http.NewCrossOriginProtection()}
+	a := &API{Options: o, mux: http.NewServeMux(), fetches: http.NewCrossOriginProtection(), guesses: auth.NewLookupLimiter(o.Now)}
 	for _, e := range endpoints() {
 		a.mux.HandleFunc(e.pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := a.serve(w, r, &e); err != nil {
@@ -183,15 +184,23 @@ func (a *API) identify(r *http.Request) (access.OperatorToken, error) {
 	if len(values) != 1 || !strings.EqualFold(scheme, "Bearer") {
 		return access.OperatorToken{}, errUnauthorized
 	}
-	return a.lookUp(r.Context(), secret, access.OperatorAPIToken)
+	return a.lookUp(r, secret, access.OperatorAPIToken)
 }
 
-// lookUp finds what a secret of a kind stands for. Errors: unauthorized.
-func (a *API) lookUp(ctx context.Context, secret string, kind access.OperatorKind) (access.OperatorToken, error) {
+// lookUp finds what a secret of a kind stands for. Errors: unauthorized, and
+// rate_limited for an address that presents many that stand for nothing.
+func (a *API) lookUp(r *http.Request, secret string, kind access.OperatorKind) (access.OperatorToken, error) {
 	if !modelgate.IsOperatorToken(secret) {
 		return access.OperatorToken{}, errUnauthorized
 	}
-	token, err := a.Store.OperatorToken(ctx, modelgate.DigestOf(secret))
+	from := auth.OriginOf(r)
+	if err := a.guesses.Enter(r.Context(), from); err != nil {
+		return access.OperatorToken{}, err
+	}
+	token, err := a.Store.OperatorToken(r.Context(), modelgate.DigestOf(secret))
+	if modelgate.KindOf(err) == modelgate.NotFound {
+		a.guesses.Failed(from)
+	}
 	if modelgate.KindOf(err) == modelgate.NotFound || err == nil && (token.Kind != kind || !a.Now().Before(token.ExpiresAt)) {
 		return access.OperatorToken{}, errUnauthorized
 	}

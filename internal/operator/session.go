@@ -52,7 +52,7 @@ func (a *API) visitor(r *http.Request) (access.OperatorToken, error) {
 	const most = 4 // cookies of one name, set for several paths or domains
 	cookies := r.CookiesNamed(a.cookieName(r))
 	for _, cookie := range cookies[:min(most, len(cookies))] {
-		session, err := a.lookUp(r.Context(), cookie.Value, access.OperatorSession)
+		session, err := a.lookUp(r, cookie.Value, access.OperatorSession)
 		if modelgate.KindOf(err) != modelgate.Unauthorized {
 			return session, err
 		}
@@ -79,7 +79,7 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	given := strings.TrimSpace(in.Token)
-	token, err := a.lookUp(r.Context(), given, access.OperatorAPIToken)
+	token, err := a.lookUp(r, given, access.OperatorAPIToken)
 	link := modelgate.KindOf(err) == modelgate.Unauthorized && modelgate.IsOperatorToken(given)
 	if err != nil && !link {
 		return err
