@@ -33,6 +33,8 @@ type market struct {
 	manager  string
 	subs     []string
 	keys     []marketKey
+	callers  int    // at once
+	refusal  string // how the answer of a 402 begins
 
 	marks  atomic.Int64
 	mu     sync.Mutex
@@ -84,7 +86,7 @@ func (a *attempt) body() string {
 // database.
 func newMarket(t *testing.T, instances int, mode string, way func(i int, database string) string) *market {
 	t.Helper()
-	m := &market{T: t, source: testkit.Postgres(t), upstream: newUpstream(t)}
+	m := &market{T: t, source: testkit.Postgres(t), upstream: newUpstream(t), callers: 256, refusal: `{"error":{"type":"budget_exceeded","message":"budget limit reached"`}
 	m.http = &http.Client{Timeout: patience, Transport: &http.Transport{MaxIdleConnsPerHost: 512}}
 	t.Cleanup(m.http.CloseIdleConnections)
 	var err error
@@ -194,16 +196,16 @@ func (m *market) call(instance int, a *attempt) {
 		return
 	}
 	a.status, a.answer = resp.StatusCode, strings.TrimSpace(string(text))
-	if a.status == http.StatusPaymentRequired && !strings.HasPrefix(a.answer, `{"error":{"type":"budget_exceeded","message":"budget limit reached"`) {
+	if a.status == http.StatusPaymentRequired && !strings.HasPrefix(a.answer, m.refusal) {
 		m.Errorf("402 with %s", text)
 	}
 }
 
-// trade keeps 256 callers busy until enough says so. draw fills a new attempt
+// trade keeps all callers busy until enough says so. draw fills a new attempt
 // in.
 func (m *market) trade(draw func(*rand.Rand, *attempt), enough func() bool) {
 	var callers sync.WaitGroup
-	for i := range 256 {
+	for i := range m.callers {
 		random := rand.New(rand.NewPCG(uint64(i), uint64(m.marks.Load())))
 		callers.Go(func() {
 			for !enough() && m.Context().Err() == nil {
