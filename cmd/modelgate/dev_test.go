@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,7 +18,13 @@ import (
 // returns what it printed up to the line that it listens.
 func startDev(t *testing.T, data string, env ...string) (printed string, stop func()) {
 	t.Helper()
-	cmd := exec.Command(testkit.Binary(t), "dev", "--data", data, "--listen", "127.0.0.1:0")
+	return startDevWithConsole(t, data, "127.0.0.1:0", env...)
+}
+
+// startDevWithConsole is startDev with the operator's console at an address.
+func startDevWithConsole(t *testing.T, data, console string, env ...string) (printed string, stop func()) {
+	t.Helper()
+	cmd := exec.Command(testkit.Binary(t), "dev", "--data", data, "--listen", "127.0.0.1:0", "--operator-listen", console)
 	cmd.Env = append(os.Environ(), env...)
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -95,10 +102,25 @@ func TestNewcomer(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
+	link := regexp.MustCompile(`(?m)^  (http://\S+)/operator/link#(gw_op_\S+)$`).FindStringSubmatch(first)
+	if link == nil {
+		t.Fatalf("no link to the console in\n%s", first)
+	}
+	for _, want := range []string{`"role":"admin"`, "was used or has expired"} {
+		out, err := exec.Command("curl", "-sS", link[1]+"/operator/session", "-d", `{"token":"`+link[2]+`"}`).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("opening the console: %v %s, want %s", err, out, want)
+		}
+	}
 	stop()
 
-	second, _ := startDev(t, data)
-	if strings.Contains(second, "gw_live_") || !strings.Contains(second, " key issue --config") {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	second, _ := startDevWithConsole(t, data, taken.Addr().String())
+	if strings.Contains(second, "/operator/link") || strings.Contains(second, "gw_live_") || !strings.Contains(second, " key issue --config") {
 		t.Errorf("the second start printed\n%s", second)
 	}
 	base := regexp.MustCompile(`http://127\.0\.0\.1:\d+`).FindString(second)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -27,6 +28,8 @@ type dev struct {
 	app    *app
 	data   string // directory
 	listen string // host:port
+	// operator is where the operator's console listens, host:port; "" is nowhere.
+	operator string
 }
 
 func (a *app) dev() *cobra.Command {
@@ -36,6 +39,7 @@ func (a *app) dev() *cobra.Command {
 	})
 	cmd.Flags().StringVar(&d.data, "data", "modelgate-dev", "the `DIR` where keys and books are kept")
 	cmd.Flags().StringVar(&d.listen, "listen", "127.0.0.1:8080", "the `ADDRESS` to listen on")
+	cmd.Flags().StringVar(&d.operator, "operator-listen", "127.0.0.1:8081", "the `ADDRESS` of the operator's console; empty has none")
 	_ = cmd.MarkFlagDirname("data") // the flag is there
 	return cmd
 }
@@ -55,11 +59,18 @@ func (d *dev) run() error {
 	if err != nil {
 		return err
 	}
+	options := d.app.serverOptions(cfg, "")
+	if options.Operator = d.console(cfg); options.Operator != nil {
+		defer options.Operator.Close()
+	}
+	if err := d.leaveConfig(); err != nil {
+		return err
+	}
 	ctx := d.app.Context
-	s, err := server.New(ctx, d.app.serverOptions(cfg, ""))
+	s, err := server.New(ctx, options)
 	if errors.Is(err, store.ErrInUse) {
 		return fmt.Errorf("%w\nIf another dev runs on %s, stop it or start this one apart: %s dev --data %s --listen %s",
-			err, d.data, d.app.program(), d.data+"-2", nextPort(d.listen))
+			err, d.data, d.app.program(), d.data+"-2", d.anotherPort())
 	}
 	if err != nil {
 		return err
@@ -69,10 +80,16 @@ func (d *dev) run() error {
 		if err != nil {
 			return err
 		}
-		return d.greet(addr, key, len(cfg.Catalog))
+		link := consoleLink{}
+		if options.Operator != nil {
+			if link, err = newOperatorLink(ctx, s.Store(), cfg); err != nil {
+				return err
+			}
+		}
+		return d.greet(addr, key, len(cfg.Catalog), link.URL)
 	})
 	if portTaken(err) {
-		return fmt.Errorf("%w\nListen on another port: %s dev --listen %s", err, d.app.program(), nextPort(d.listen))
+		return fmt.Errorf("%w\nListen on another port: %s dev --listen %s", err, d.app.program(), d.anotherPort())
 	}
 	return err
 }
@@ -88,7 +105,30 @@ func (d *dev) config(simulator string) (*config.Config, error) {
 	if err := demo.Configure(cfg, simulator, d.app.Lookup); err != nil {
 		return nil, err
 	}
-	return cfg, d.leaveConfig()
+	return cfg, nil
+}
+
+// anotherPort is an address for a second dev. The port after that of the first is
+// where its console listens.
+func (d *dev) anotherPort() string { return nextPort(nextPort(d.listen)) }
+
+// console opens the listener of the operator's console. Where that is not possible
+// dev goes on without, and says so.
+func (d *dev) console(cfg *config.Config) net.Listener {
+	if d.operator == "" {
+		return nil
+	}
+	if d.operator == d.listen {
+		d.operator = nextPort(d.listen)
+	}
+	l, err := net.Listen("tcp", d.operator)
+	if err != nil {
+		fmt.Fprintf(d.app.Stderr, "There is no operator's console: %v. Another place for it: --operator-listen %s\n", err, nextPort(d.operator))
+		return nil
+	}
+	d.operator = l.Addr().String()
+	cfg.Operator.Listen = d.operator
+	return l
 }
 
 // keepMasterKey gives dev a master key that lies in its data directory, made
@@ -112,6 +152,19 @@ func keepMasterKey(cfg *config.Config) error {
 	return nil
 }
 
+// greet tells a newcomer what there is and what to try.
+func (d *dev) greet(addr net.Addr, key string, models int, console string) error {
+	if !server.Loopback(addr.String()) {
+		fmt.Fprintf(d.app.Stderr, "\nWARNING: dev listens on %s, which other machines can reach. It is made for trying things out:\nits key is printed below and its providers are simulated. Use `modelgate serve` for anything else.\n", addr)
+	}
+	base, data := "http://"+addr.String(), d.data
+	if absolute, err := filepath.Abs(d.data); err == nil {
+		data = absolute
+	}
+	g := demo.Greeting{URL: base, Dashboard: base + "/dashboard", Console: console, Models: models, Data: data, Config: d.configPath(), Client: demoName, Key: key}
+	return (&output{app: d.app}).value(g, func(w io.Writer) { g.Text(w, d.app.program(), quoted(g.Config)) })
+}
+
 const devConfig = `# Written by "modelgate dev" so that the operator's commands find this data:
 #   modelgate client list --config FILE
 #   modelgate key issue --config FILE --client demo
@@ -119,6 +172,8 @@ server:
   data_dir: .
 database:
   url: sqlite:modelgate.db
+operator:
+  listen: %q
 `
 
 // configPath is a configuration file for the operator's commands.
@@ -128,7 +183,7 @@ func (d *dev) leaveConfig() error {
 	if _, err := os.Stat(d.configPath()); err == nil {
 		return nil
 	}
-	return os.WriteFile(d.configPath(), []byte(devConfig), 0o600)
+	return os.WriteFile(d.configPath(), fmt.Appendf(nil, devConfig, d.operator), 0o600)
 }
 
 // demoName is the organization that dev makes.

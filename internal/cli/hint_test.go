@@ -58,8 +58,8 @@ func TestTakenPort(t *testing.T) {
 		t.Errorf("serve: exit %d: %s", code, stderr)
 	}
 	data := filepath.Join(dir, "dev")
-	stdout, stderr, code := run(t, "dev", "--data", data, "--listen", address)
-	want = "modelgate: listen tcp " + address + ": bind: address already in use\nListen on another port: modelgate dev --listen " + nextPort(address) + "\n"
+	stdout, stderr, code := run(t, "dev", "--data", data, "--listen", address, "--operator-listen", "127.0.0.1:0")
+	want = "modelgate: listen tcp " + address + ": bind: address already in use\nListen on another port: modelgate dev --listen " + nextPort(nextPort(address)) + "\n"
 	if code != exitError || !strings.HasSuffix(stderr, want) {
 		t.Errorf("dev: exit %d: %s, want %s", code, stderr, want)
 	}

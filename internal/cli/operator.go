@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"modelgate"
+	"modelgate/internal/config"
+	"modelgate/internal/store"
 	"modelgate/internal/store/access"
 )
 
@@ -24,21 +27,29 @@ func (a *app) operatorLink() *cobra.Command {
 		if op.cfg.Operator.Listen == "" {
 			return errors.New("there is no console: set operator.listen")
 		}
-		id := modelgate.NewIDs(time.Now).New().String()
-		link, secret, err := access.NewOperatorToken(id, "link", access.Admin, linkLife, time.Now())
+		link, err := newOperatorLink(op.ctx, op.db, op.cfg)
 		if err != nil {
 			return err
 		}
-		link.Kind = access.OperatorLink
-		if err := op.db.AddOperatorToken(op.ctx, link, secret.Digest(), audit("operator link", "operator.link", "operator_link", id, link)); err != nil {
-			return err
-		}
-		value := struct {
-			URL       string    `json:"url"`
-			ExpiresAt time.Time `json:"expires_at"`
-		}{op.cfg.Operator.Address() + "/operator/link#" + secret.Reveal(), link.ExpiresAt}
-		return op.out.table(value, "EXPIRES\tLINK (good once)", func(row func(...any)) { row(stamp(value.ExpiresAt), value.URL) })
+		return op.out.table(link, "EXPIRES\tLINK (good once)", func(row func(...any)) { row(stamp(link.ExpiresAt), link.URL) })
 	})
+}
+
+// consoleLink opens a session of the console.
+type consoleLink struct {
+	URL       string    `json:"url"`
+	ExpiresAt time.Time `json:"expires_at"`
+}
+
+func newOperatorLink(ctx context.Context, db *store.DB, cfg *config.Config) (consoleLink, error) {
+	id := modelgate.NewIDs(time.Now).New().String()
+	link, secret, err := access.NewOperatorToken(id, "link", access.Admin, linkLife, time.Now())
+	if err != nil {
+		return consoleLink{}, err
+	}
+	link.Kind = access.OperatorLink
+	err = db.AddOperatorToken(ctx, link, secret.Digest(), audit("operator link", "operator.link", "operator_link", id, link))
+	return consoleLink{cfg.Operator.Address() + "/operator/link#" + secret.Reveal(), link.ExpiresAt}, err
 }
 
 func (a *app) operatorTokenCreate() *cobra.Command {

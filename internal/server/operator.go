@@ -36,9 +36,12 @@ func (s *Server) newOperator(cfg *config.Config, o operator.Options) *http.Serve
 // serveOperator serves the operator's API until the server is shut down.
 func (s *Server) serveOperator(cfg *config.Config) error {
 	var err error
-	if cfg.Operator.TLS.CertFile != "" {
+	switch {
+	case cfg.Operator.TLS.CertFile != "":
 		err = s.operator.ListenAndServeTLS(cfg.Operator.TLS.CertFile, cfg.Operator.TLS.KeyFile)
-	} else {
+	case s.Operator != nil:
+		err = s.operator.Serve(s.Operator)
+	default:
 		err = s.operator.ListenAndServe()
 	}
 	if errors.Is(err, http.ErrServerClosed) {

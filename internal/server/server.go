@@ -10,6 +10,7 @@ import (
 	"io"
 	"log"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/pprof"
 	"path/filepath"
@@ -46,13 +47,15 @@ import (
 // of httpx, which answers larger headers with the error envelope.
 const hardHeader = 64 << 10
 
-// Options are what New needs. All fields but ConfigFile are required.
+// Options are what New needs. All fields but ConfigFile and Operator are required.
 type Options struct {
 	Config *config.Config
 	// ConfigFile is read again on SIGHUP; "" means that there is none to read.
 	ConfigFile string
 	Version    string // of the program
 	Stderr     io.Writer
+	// Operator is the open listener of operator.listen; nil opens one.
+	Operator net.Listener
 	// Lookup reads the environment, as os.LookupEnv does.
 	Lookup func(string) (string, bool)
 	// Exit ends the process at once, with an exit code that says so. It is called

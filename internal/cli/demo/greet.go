@@ -1,23 +1,21 @@
-package cli
+package demo
 
 import (
 	"fmt"
 	"io"
-	"net"
-	"path/filepath"
-
-	"modelgate/internal/server"
 )
 
 // keyVariable holds the key in everything that dev prints and in the guides.
 const keyVariable = "MODELGATE_KEY"
 
-// greeting is what dev tells a newcomer.
-type greeting struct {
+// Greeting is what dev tells a newcomer.
+type Greeting struct {
 	URL       string `json:"url"`
 	Dashboard string `json:"dashboard"`
-	Models    int    `json:"models"`
-	Data      string `json:"data"`
+	// Console is a link to the operator's console that is good once, "" without one.
+	Console string `json:"console,omitempty"`
+	Models  int    `json:"models"`
+	Data    string `json:"data"`
 	// Config is a configuration file for the operator's commands.
 	Config string `json:"config"`
 	Client string `json:"client"`
@@ -25,25 +23,17 @@ type greeting struct {
 	Key string `json:"key,omitempty"`
 }
 
-// greet tells a newcomer what there is and what to try.
-func (d *dev) greet(addr net.Addr, key string, models int) error {
-	if !server.Loopback(addr.String()) {
-		fmt.Fprintf(d.app.Stderr, "\nWARNING: dev listens on %s, which other machines can reach. It is made for trying things out:\nits key is printed below and its providers are simulated. Use `modelgate serve` for anything else.\n", addr)
-	}
-	base, data := "http://"+addr.String(), d.data
-	if absolute, err := filepath.Abs(d.data); err == nil {
-		data = absolute
-	}
-	g := greeting{base, base + "/dashboard", models, data, d.configPath(), demoName, key}
-	return (&output{app: d.app}).value(g, func(w io.Writer) { g.text(w, d.app.program()) })
-}
-
-// text is the greeting in words. Its commands work as they are pasted.
-func (g *greeting) text(w io.Writer, program string) {
+// Text is the greeting in words. Its commands work as they are pasted: program and
+// config are spelled for a shell.
+func (g *Greeting) Text(w io.Writer, program, config string) {
 	fmt.Fprintf(w, "\nModelgate is listening on %s with %d models.\nKeys and books are in %s. Ctrl-C stops it.\n", g.URL, g.Models, g.Data)
+	if g.Console != "" {
+		fmt.Fprintf(w, "\nThe operator's console, by a link that is good once, within 5 minutes:\n\n  %s\n", g.Console)
+	}
 	later := fmt.Sprintf(`  %[1]s key list --config %[2]s --client %[3]s     # the keys there are, without their secrets
+  %[1]s operator link --config %[2]s               # another link to the console
   %[1]s key issue --config %[2]s --client %[3]s    # another one
-`, program, quoted(g.Config), g.Client)
+`, program, config, g.Client)
 	if g.Key == "" {
 		fmt.Fprintf(w, "\nThe key of organization %s was shown at the first start. In another terminal:\n\n%s\n", g.Client, later)
 		return
