@@ -3,6 +3,7 @@ package selfservice_test
 import (
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -23,15 +24,17 @@ var full = flag.Bool("full", false, "run at the size that the documentation stat
 type purse struct {
 	*till
 	customerKey string
+	outcomes    map[topup.Outcome]int
 	random      *rand.Rand
 }
 
 func newPurse(g *gate) *purse {
 	g.Helper()
 	t := newTill(g)
-	p := &purse{till: t, random: rand.New(rand.NewPCG(3, 4))}
+	p := &purse{till: t, random: rand.New(rand.NewPCG(3, 4)), outcomes: map[topup.Outcome]int{}}
 	g.remake(func(o *selfservice.Options) {
-		o.TopUps = &topup.Service{Store: o.Store, Processor: o.Processor, Master: o.Master, IDs: o.IDs, Now: o.Now, Log: o.Log, Base: "http://gate.example"}
+		o.TopUps = &topup.Service{Store: o.Store, Processor: o.Processor, Master: o.Master, IDs: o.IDs, Now: o.Now, Log: o.Log, Base: "http://gate.example",
+			CountTopUp: func(o topup.Outcome) { p.outcomes[o]++ }}
 	})
 	p.customerKey = g.key(t.client, func(k *modelgate.Key) { k.SubAccountID = t.sub })
 	return p
@@ -107,6 +110,7 @@ func TestTopUp(t *testing.T) {
 		for range 9 {
 			p.begin(5)
 		}
+		p.post(p.processor.Notice("checkout.session.expired", expired)).want(204, "")
 		p.do(p.customerKey, "POST /gw/wallet/checkout", `{"amount_usd":5}`).refused(429, "rate_limited", "10 payments are open; complete one or wait until it expires")
 		// A dispute blocks until the reseller lifts it; won, it comes back.
 		d := p.processor.Claim(testkit.PayClaim{ID: "dp_1", Object: "dispute", PaymentIntent: *paid.PaymentIntent, Amount: 2500, Status: "needs_response"})
@@ -118,6 +122,22 @@ func TestTopUp(t *testing.T) {
 		p.balance(25 * modelgate.USD)
 		if w, err := p.db.Wallet(p.Context(), wallet.ID{ClientID: p.client, SubAccountID: p.sub}); err != nil || !w.Blocked {
 			t.Errorf("blocked %v, %v, want until the reseller lifts it", w.Blocked, err)
+		}
+		if want := map[topup.Outcome]int{topup.Started: 12, topup.Paid: 1, topup.Closed: 1}; !maps.Equal(p.outcomes, want) {
+			t.Errorf("counted %v, want %v", p.outcomes, want)
+		}
+	})
+}
+
+// A payment that the processor does not begin is counted as such.
+func TestTopUpNotBegun(t *testing.T) {
+	each(t, func(g *gate) {
+		p := newPurse(g)
+		p.setUp("")
+		p.processor.Revoke(sellersKey)
+		p.do(p.customerKey, "POST /gw/wallet/checkout", `{"amount_usd":5}`).refused(502, "bad_gateway", "the processor answered 401: invalid_request_error")
+		if want := map[topup.Outcome]int{topup.Failed: 1}; !maps.Equal(p.outcomes, want) {
+			t.Errorf("counted %v, want %v", p.outcomes, want)
 		}
 	})
 }

@@ -48,8 +48,15 @@ func (s *Server) newTopUps(cfg *config.Config, client *processor.Client, ids *mo
 	for _, kind := range []string{"payment", "refund", "dispute"} {
 		v.WithLabelValues(kind, "booked")
 	}
+	payments := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "modelgate_topups_total",
+		Help: "Payments of customers into their wallets, by what became of them."}, []string{"outcome"})
+	s.metrics.MustRegister(payments)
+	for _, o := range topup.Outcomes() {
+		payments.WithLabelValues(string(o))
+	}
 	return &topup.Service{
 		Store: s.db, Processor: client, Master: s.master, IDs: ids, Now: time.Now, Log: s.log, Base: BaseURL(cfg, cfg.Server.Listen),
-		Count: func(kind, outcome string) { v.WithLabelValues(kind, outcome).Inc() },
+		Count:      func(kind, outcome string) { v.WithLabelValues(kind, outcome).Inc() },
+		CountTopUp: func(o topup.Outcome) { payments.WithLabelValues(string(o)).Inc() },
 	}
 }

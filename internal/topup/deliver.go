@@ -126,7 +126,11 @@ func (s *Service) pay(ctx context.Context, client modelgate.ClientID, key string
 	}
 	if !paid.Paid {
 		if event == "checkout.session.expired" || event == "checkout.session.async_payment_failed" {
-			return booked, s.Store.CloseTopUp(ctx, client, o.ID)
+			closed, err := s.Store.CloseTopUp(ctx, client, o.ID)
+			if closed {
+				s.count(Closed)
+			}
+			return booked, err
 		}
 		return ignored, nil // it will be, and there will be another delivery
 	}
@@ -137,6 +141,7 @@ func (s *Service) pay(ctx context.Context, client modelgate.ClientID, key string
 	case err != nil:
 		return "", err
 	case did:
+		s.count(Paid)
 		return booked, nil
 	}
 	return again, nil

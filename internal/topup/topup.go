@@ -29,6 +29,29 @@ type Service struct {
 	Base      string // address of the gateway, without a path
 	// Count is told what became of a delivery, by its type; nil for nobody.
 	Count func(kind, outcome string)
+	// CountTopUp is told what became of a payment; nil for nobody.
+	CountTopUp func(Outcome)
+}
+
+// Outcome is what became of a payment of a customer.
+type Outcome string
+
+// The outcomes. What was begun ends as paid or closed, or stays open until it has
+// expired.
+const (
+	Started Outcome = "begun"
+	Failed  Outcome = "failed" // could not be begun: the processor refused it or did not answer
+	Paid    Outcome = "paid"
+	Closed  Outcome = "closed" // expired, or the customer's bank refused it
+)
+
+// Outcomes are all of them.
+func Outcomes() []Outcome { return []Outcome{Started, Failed, Paid, Closed} }
+
+func (s *Service) count(o Outcome) {
+	if s.CountTopUp != nil {
+		s.CountTopUp(o)
+	}
 }
 
 const (
@@ -136,8 +159,10 @@ func (s *Service) Begin(ctx context.Context, id wallet.ID, amount modelgate.Nano
 	}
 	made, err := s.Processor.CreateCheckout(ctx, key, page)
 	if err != nil {
+		s.count(Failed)
 		return Begun{}, err
 	}
+	s.count(Started)
 	if !made.ExpiresAt.IsZero() {
 		o.ExpiresAt = made.ExpiresAt
 	}

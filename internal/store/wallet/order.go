@@ -127,10 +127,15 @@ func (s *Store) topUp(ctx context.Context, query string, client modelgate.Client
 	return o, sqldb.Wrap("read order of a wallet", sqldb.Missing(err, "order"))
 }
 
-// CloseTopUp notes that an open order will not be paid.
-func (s *Store) CloseTopUp(ctx context.Context, client modelgate.ClientID, id string) error {
-	_, err := s.db.Write.ExecContext(ctx, sqlCloseTopUp, string(client), id)
-	return sqldb.Wrap("close order of a wallet", err)
+// CloseTopUp notes that an open order will not be paid, and reports whether this
+// call did it.
+func (s *Store) CloseTopUp(ctx context.Context, client modelgate.ClientID, id string) (closed bool, err error) {
+	err = s.db.Update(ctx, "close order of a wallet", func(tx *sql.Tx) error {
+		n, err := sqldb.Affected(ctx, tx, sqlCloseTopUp, string(client), id)
+		closed = n > 0
+		return err
+	})
+	return closed && err == nil, err
 }
 
 // PayTopUp credits the wallet with an order's amount, once, and reports whether
