@@ -1,6 +1,8 @@
 package processor_test
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -11,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/stripe/stripe-go/v85/webhook"
 
 	"modelgate"
 	"modelgate/internal/processor"
@@ -46,6 +50,64 @@ func TestShapes(t *testing.T) {
 	if found, err := c.Session(t.Context(), key, made.ID); err != nil || found.ID != made.ID || found.Mode == "" {
 		t.Errorf("Session = %+v, %v", found, err)
 	}
+}
+
+// Refunds and disputes have Stripe's shapes: on the wire, in deliveries, and in the
+// test kit's processor, which has no member and no type that Stripe's have not.
+func TestClaimShapes(t *testing.T) {
+	t.Parallel()
+	mock := testkit.StripeMock(t)
+	c := newClient(mock)
+	for _, kind := range []struct {
+		object, id string
+		read       func(context.Context, string, string) (processor.Claim, error)
+	}{{"refund", "re_1PgafmB7WZ01zgkW6dKueIc5", c.Refund}, {"dispute", "du_1Pgc71B7WZ01zgkWMevJiAUx", c.Dispute}} {
+		got, err := kind.read(t.Context(), key, kind.id)
+		if err != nil || got.ID != kind.id || got.Currency != "usd" || got.Cents <= 0 {
+			t.Errorf("%s: %+v, %v", kind.object, got, err)
+		}
+		raw := fetchAs(t, mock+"/v1/"+kind.object+"s/"+kind.id)
+		body := []byte(fmt.Sprintf(`{"id":"evt_1","object":"event","type":"x","livemode":false,"data":{"object":%s}}`, raw))
+		signed := webhook.GenerateTestSignedPayload(&webhook.UnsignedPayload{Payload: body, Secret: "whsec_0123456789abcdef"})
+		n, err := processor.ReadNotice(signed.Payload, signed.Header, []string{signed.Secret}, time.Now())
+		if err != nil || n.Object != kind.object || n.ObjectID != kind.id || n.SessionID != "" {
+			t.Errorf("a delivery about a %s: %+v, %v", kind.object, n, err)
+		}
+		var stripes, kits map[string]any
+		ours, _ := json.Marshal(testkit.PayClaim{ID: kind.id, Object: kind.object, PaymentIntent: "pi_1", Amount: 1, Currency: "usd", Status: "x"})
+		if err := errors.Join(json.Unmarshal(raw, &stripes), json.Unmarshal(ours, &kits)); err != nil {
+			t.Fatal(err)
+		}
+		for name, value := range kits {
+			theirs, there := stripes[name]
+			if !there || theirs != nil && fmt.Sprintf("%T", theirs) != fmt.Sprintf("%T", value) {
+				t.Errorf("%s of the test kit's %s is %T, Stripe's %T", name, kind.object, value, theirs)
+			}
+		}
+	}
+	if _, _, err := c.SessionOf(t.Context(), key, "pi_1"); err != nil {
+		t.Errorf("SessionOf = %v", err)
+	}
+}
+
+// fetchAs reads an address with the processor's key.
+func fetchAs(t *testing.T, url string) []byte {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+key)
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %s, %v", url, resp.StatusCode, body, err)
+	}
+	return body
 }
 
 func TestReport(t *testing.T) {
