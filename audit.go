@@ -10,7 +10,7 @@ type Actor struct {
 	KeyID    KeyID    `json:"key_id,omitempty"`
 	Operator string   `json:"operator,omitempty"` // the operator's command
 	System   bool     `json:"system,omitempty"`
-	PersonID PersonID `json:"person_id,omitempty"` // who signs in and so joins or leaves
+	PersonID PersonID `json:"person_id,omitempty"` // who is signed in, or signs in and so joins or leaves
 }
 
 // Valid reports whether exactly one field is set.
@@ -37,5 +37,5 @@ type Audit struct {
 	TargetType string          `json:"target_type"` // "" where no single thing is changed, as by processor.event.doubt
 	TargetID   string          `json:"target_id"`   // "" with TargetType
 	Change     json.RawMessage `json:"change"`      // what was set or exported, nil where the action says it all
-	RequestID  string          `json:"request_id"`  // of the request that a key made, "" for everything else
+	RequestID  string          `json:"request_id"`  // of the request of a key or a person, "" for everything else
 }

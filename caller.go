@@ -42,6 +42,10 @@ type Caller struct {
 	// Rules are budgets with counters of their own, in the same order. Which of
 	// them apply depends on the call. They are shared: nothing changes them.
 	Rules []*Budget
+	// PersonID and Role are those of the member whose hidden key it is; "" for
+	// every other key.
+	PersonID PersonID
+	Role     Role
 	// Token is the browser token that the caller came with instead of its key;
 	// nil for a key.
 	Token *Token
@@ -60,6 +64,14 @@ type Ancestor struct {
 
 // Has reports whether the caller holds the scope; AnyKey is always held.
 func (c *Caller) Has(s Scope) bool { return s == AnyKey || slices.Contains(c.Scopes, s) }
+
+// Actor is who the caller's changes are recorded of.
+func (c *Caller) Actor() Actor {
+	if c.PersonID != "" {
+		return Actor{PersonID: c.PersonID}
+	}
+	return Actor{KeyID: c.KeyID}
+}
 
 // SeenBudgets are the budgets that count a call and that the caller Sees, in the
 // order in which refusals are answered. One that counts each value by itself is

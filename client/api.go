@@ -145,6 +145,18 @@ const (
 	PeriodMonth Period = "month"
 )
 
+// Defines values for PersonMemberSource.
+const (
+	PersonMemberSourceManual PersonMemberSource = "manual"
+	PersonMemberSourceRule   PersonMemberSource = "rule"
+)
+
+// Defines values for PersonMemberStatus.
+const (
+	PersonMemberStatusActive    PersonMemberStatus = "active"
+	PersonMemberStatusSuspended PersonMemberStatus = "suspended"
+)
+
 // Defines values for QuotaLimitKind.
 const (
 	QuotaLimitKindBalance QuotaLimitKind = "balance"
@@ -211,11 +223,26 @@ const (
 	ReportRowPercentilesExact ReportRowPercentiles = "exact"
 )
 
+// Defines values for Role.
+const (
+	RoleAdmin     Role = "admin"
+	RoleBilling   Role = "billing"
+	RoleDeveloper Role = "developer"
+	RoleOwner     Role = "owner"
+	RoleViewer    Role = "viewer"
+)
+
 // Defines values for Scope.
 const (
 	ScopeInferenceUse Scope = "inference:use"
 	ScopeKeysManage   Scope = "keys:manage"
 	ScopeStatsRead    Scope = "stats:read"
+)
+
+// Defines values for SessionKind.
+const (
+	SessionKindKey    SessionKind = "key"
+	SessionKindPerson SessionKind = "person"
 )
 
 // Defines values for SubAccountStatus.
@@ -815,7 +842,7 @@ type Mapping struct {
 
 // Me defines model for Me.
 type Me struct {
-	// APIKey The key itself. This and all that follows but the token is absent while the database does not answer, and for a browser token.
+	// APIKey The key itself, null for a person who is signed in. This and all that follows but the token is absent while the database does not answer, and for a browser token.
 	APIKey *struct {
 		CreatedAt time.Time  `json:"created_at"`
 		ExpiresAt *time.Time `json:"expires_at"`
@@ -841,6 +868,19 @@ type Me struct {
 		ID   string `json:"id"`
 		Name string `json:"name"`
 	} `json:"organization,omitempty"`
+
+	// Person Who is signed in with an account of an OpenID provider; absent for a key.
+	Person *struct {
+		// Email Empty where the provider has not verified it.
+		Email string `json:"email"`
+		ID    string `json:"id"`
+
+		// Name Empty where the provider does not say it.
+		Name string `json:"name"`
+	} `json:"person,omitempty"`
+
+	// Role What a person may do in an organization.
+	Role   *Role   `json:"role,omitempty"`
 	Scopes []Scope `json:"scopes"`
 
 	// SubAccount The sub-account that the key is bound to.
@@ -1248,6 +1288,35 @@ type OpenModelListObject string
 // Period A calendar month or day, UTC.
 type Period string
 
+// PersonMember defines model for PersonMember.
+type PersonMember struct {
+	// Email null unless the provider has verified it.
+	Email *string `json:"email"`
+
+	// Keys Keys that are the person's and not revoked.
+	Keys int `json:"keys"`
+
+	// LastSeenAt The last sign-in.
+	LastSeenAt time.Time `json:"last_seen_at"`
+	Name       *string   `json:"name"`
+	PersonID   string    `json:"person_id"`
+
+	// Role What a person may do in an organization.
+	Role Role `json:"role"`
+
+	// Source `rule`: the provider's groups decide at each sign-in. `manual`: no rule of the configuration is about the member any more.
+	Source PersonMemberSource `json:"source"`
+
+	// Status suspended: the person's hidden key was revoked; they are out until they sign in again.
+	Status PersonMemberStatus `json:"status"`
+}
+
+// PersonMemberSource `rule`: the provider's groups decide at each sign-in. `manual`: no rule of the configuration is about the member any more.
+type PersonMemberSource string
+
+// PersonMemberStatus suspended: the person's hidden key was revoked; they are out until they sign in again.
+type PersonMemberStatus string
+
 // ProcessorConfig defines model for ProcessorConfig.
 type ProcessorConfig struct {
 	// Configured Whether the organization has left a key.
@@ -1416,8 +1485,42 @@ type RetriedEvents struct {
 	Retried int64 `json:"retried"`
 }
 
+// Role What a person may do in an organization.
+type Role string
+
+// RoleChange defines model for RoleChange.
+type RoleChange struct {
+	// Role What a person may do in an organization.
+	Role Role `json:"role"`
+}
+
 // Scope A right of a key.
 type Scope string
+
+// Session defines model for Session.
+type Session struct {
+	// APIKeyID The key that it was opened with, or the person's hidden one.
+	APIKeyID  string    `json:"api_key_id"`
+	CreatedAt time.Time `json:"created_at"`
+
+	// Current Whether it is the one that asks.
+	Current   bool      `json:"current"`
+	ExpiresAt time.Time `json:"expires_at"`
+	ID        string    `json:"id"`
+
+	// Kind What it was opened with.
+	Kind SessionKind `json:"kind"`
+
+	// LastSeenAt At most about a minute behind.
+	LastSeenAt time.Time `json:"last_seen_at"`
+	PersonID   *string   `json:"person_id"`
+
+	// UserAgent What the browser calls itself.
+	UserAgent string `json:"user_agent"`
+}
+
+// SessionKind What it was opened with.
+type SessionKind string
 
 // Span defines model for Span.
 type Span struct {
@@ -1942,6 +2045,15 @@ type DeleteLimitParams struct {
 // DeleteLimitParamsOwner defines parameters for DeleteLimit.
 type DeleteLimitParamsOwner string
 
+// PeopleParams defines parameters for People.
+type PeopleParams struct {
+	// Limit People a page.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where the list goes on, taken from the page before. Keep the other parameters as they were.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // ProcessorEventsParams defines parameters for ProcessorEvents.
 type ProcessorEventsParams struct {
 	Status *ExportStatus `form:"status,omitempty" json:"status,omitempty"`
@@ -2065,6 +2177,24 @@ type SeriesParamsInterval string
 // SeriesParamsTopBy defines parameters for Series.
 type SeriesParamsTopBy string
 
+// EndSessionsParams defines parameters for EndSessions.
+type EndSessionsParams struct {
+	// PersonID Whose sessions.
+	PersonID string `form:"person_id" json:"person_id"`
+}
+
+// SessionsParams defines parameters for Sessions.
+type SessionsParams struct {
+	// PersonID Of one person only.
+	PersonID *string `form:"person_id,omitempty" json:"person_id,omitempty"`
+
+	// Limit Sessions a page.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor Where the list goes on, taken from the page before. Keep the other parameters as they were.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // StatsParams defines parameters for Stats.
 type StatsParams struct {
 	// GroupBy `provider`, `model`, `model_slug`, `author`, `day`, `region`, or any attribution key. An attribution key that is spelled like one of these cannot be grouped on; one with more than 250,000 values in the time asked for is 400.
@@ -2157,6 +2287,9 @@ type IssueKeyJSONRequestBody = NewKey
 
 // PutLimitJSONRequestBody defines body for PutLimit for application/json ContentType.
 type PutLimitJSONRequestBody = NewRateLimit
+
+// SetRoleJSONRequestBody defines body for SetRole for application/json ContentType.
+type SetRoleJSONRequestBody = RoleChange
 
 // PutProcessorConfigJSONRequestBody defines body for PutProcessorConfig for application/json ContentType.
 type PutProcessorConfigJSONRequestBody = NewProcessorConfig
@@ -2536,6 +2669,40 @@ type ClientInterface interface {
 	// Corresponds with GET /gw/models (the `Models` operationId).
 	Models(ctx context.Context, reqEditors ...RequestEditorFn) (*http.Response, error)
 
+	// People The organization's members
+	//
+	// People who sign in with an account of an OpenID provider, in the order in which they first did.
+	//
+	// Corresponds with GET /gw/people (the `People` operationId).
+	People(ctx context.Context, params *PeopleParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// RemoveMember End a membership
+	//
+	// The person's sessions and keys in the organization end with it. Refused as a change of the role is.
+	//
+	// Corresponds with DELETE /gw/people/{id} (the `RemoveMember` operationId).
+	RemoveMember(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetRoleWithBody Give a member another role
+	//
+	// 403 where an owner is concerned and the caller is none. 409 for the only owner, and for a member whose role comes from a rule of
+	// the configuration (`source` is `rule`): the provider's groups decide on it at each sign-in.
+	//
+	// Takes any type of body and a specified content type.
+	//
+	// Corresponds with PATCH /gw/people/{id} (the `SetRole` operationId).
+	SetRoleWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// SetRole Give a member another role
+	//
+	// 403 where an owner is concerned and the caller is none. 409 for the only owner, and for a member whose role comes from a rule of
+	// the configuration (`source` is `rule`): the provider's groups decide on it at each sign-in.
+	//
+	// Takes a body of the `application/json` content type.
+	//
+	// Corresponds with PATCH /gw/people/{id} (the `SetRole` operationId).
+	SetRole(ctx context.Context, id string, body SetRoleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error)
+
 	// Prices What models cost
 	//
 	// The prices that hold now for a call of which nothing else is known. For a key bound to a sub-account they are those it is billed.
@@ -2689,6 +2856,27 @@ type ClientInterface interface {
 	//
 	// Corresponds with GET /gw/series (the `Series` operationId).
 	Series(ctx context.Context, params *SeriesParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EndSessions Sign a person out everywhere
+	//
+	// All their sessions in the organization. Those of others need `keys:manage`.
+	//
+	// Corresponds with DELETE /gw/sessions (the `EndSessions` operationId).
+	EndSessions(ctx context.Context, params *EndSessionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// Sessions Browsers that are signed in to the dashboard, newest first
+	//
+	// With `keys:manage` those of the organization; else the person's own, or those that the key itself has opened.
+	//
+	// Corresponds with GET /gw/sessions (the `Sessions` operationId).
+	Sessions(ctx context.Context, params *SessionsParams, reqEditors ...RequestEditorFn) (*http.Response, error)
+
+	// EndSession End a session
+	//
+	// One that `GET /gw/sessions` lists. At once on the instance that answers, about a second later on others.
+	//
+	// Corresponds with DELETE /gw/sessions/{id} (the `EndSession` operationId).
+	EndSession(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error)
 
 	// Stats What calls come to, by a dimension
 	//
@@ -3467,6 +3655,80 @@ func (c *Client) Models(ctx context.Context, reqEditors ...RequestEditorFn) (*ht
 	return c.Client.Do(req)
 }
 
+// People The organization's members
+//
+// People who sign in with an account of an OpenID provider, in the order in which they first did.
+//
+// Corresponds with GET /gw/people (the `People` operationId).
+func (c *Client) People(ctx context.Context, params *PeopleParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewPeopleRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// RemoveMember End a membership
+//
+// The person's sessions and keys in the organization end with it. Refused as a change of the role is.
+//
+// Corresponds with DELETE /gw/people/{id} (the `RemoveMember` operationId).
+func (c *Client) RemoveMember(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewRemoveMemberRequest(c.Server, id)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetRoleWithBody Give a member another role
+//
+// 403 where an owner is concerned and the caller is none. 409 for the only owner, and for a member whose role comes from a rule of
+// the configuration (`source` is `rule`): the provider's groups decide on it at each sign-in.
+//
+// Takes any type of body and a specified content type.
+//
+// Corresponds with PATCH /gw/people/{id} (the `SetRole` operationId).
+func (c *Client) SetRoleWithBody(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetRoleRequestWithBody(c.Server, id, contentType, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// SetRole Give a member another role
+//
+// 403 where an owner is concerned and the caller is none. 409 for the only owner, and for a member whose role comes from a rule of
+// the configuration (`source` is `rule`): the provider's groups decide on it at each sign-in.
+//
+// Takes a body of the `application/json` content type.
+//
+// Corresponds with PATCH /gw/people/{id} (the `SetRole` operationId).
+func (c *Client) SetRole(ctx context.Context, id string, body SetRoleJSONRequestBody, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSetRoleRequest(c.Server, id, body)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
 // Prices What models cost
 //
 // The prices that hold now for a call of which nothing else is known. For a key bound to a sub-account they are those it is billed.
@@ -3791,6 +4053,57 @@ func (c *Client) Report(ctx context.Context, params *ReportParams, reqEditors ..
 // Corresponds with GET /gw/series (the `Series` operationId).
 func (c *Client) Series(ctx context.Context, params *SeriesParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
 	req, err := NewSeriesRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EndSessions Sign a person out everywhere
+//
+// All their sessions in the organization. Those of others need `keys:manage`.
+//
+// Corresponds with DELETE /gw/sessions (the `EndSessions` operationId).
+func (c *Client) EndSessions(ctx context.Context, params *EndSessionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEndSessionsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// Sessions Browsers that are signed in to the dashboard, newest first
+//
+// With `keys:manage` those of the organization; else the person's own, or those that the key itself has opened.
+//
+// Corresponds with GET /gw/sessions (the `Sessions` operationId).
+func (c *Client) Sessions(ctx context.Context, params *SessionsParams, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewSessionsRequest(c.Server, params)
+	if err != nil {
+		return nil, err
+	}
+	req = req.WithContext(ctx)
+	if err := c.applyEditors(ctx, req, reqEditors); err != nil {
+		return nil, err
+	}
+	return c.Client.Do(req)
+}
+
+// EndSession End a session
+//
+// One that `GET /gw/sessions` lists. At once on the instance that answers, about a second later on others.
+//
+// Corresponds with DELETE /gw/sessions/{id} (the `EndSession` operationId).
+func (c *Client) EndSession(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*http.Response, error) {
+	req, err := NewEndSessionRequest(c.Server, id)
 	if err != nil {
 		return nil, err
 	}
@@ -5727,6 +6040,153 @@ func NewModelsRequest(server string) (*http.Request, error) {
 	return req, nil
 }
 
+// NewPeopleRequest constructs an http.Request for the People method
+func NewPeopleRequest(server string, params *PeopleParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/people")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewRemoveMemberRequest constructs an http.Request for the RemoveMember method
+func NewRemoveMemberRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/people/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSetRoleRequest calls the generic SetRole builder with application/json body
+func NewSetRoleRequest(server string, id string, body SetRoleJSONRequestBody) (*http.Request, error) {
+	var bodyReader io.Reader
+	buf, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	bodyReader = bytes.NewReader(buf)
+	return NewSetRoleRequestWithBody(server, id, "application/json", bodyReader)
+}
+
+// NewSetRoleRequestWithBody constructs an http.Request for the SetRole method, with any body, and a specified content type
+func NewSetRoleRequestWithBody(server string, id string, contentType string, body io.Reader) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/people/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodPatch, queryURL.String(), body)
+	if err != nil {
+		return nil, err
+	}
+
+	req.Header.Add("Content-Type", contentType)
+
+	return req, nil
+}
+
 // NewPricesRequest constructs an http.Request for the Prices method
 func NewPricesRequest(server string) (*http.Request, error) {
 	var err error
@@ -6618,6 +7078,168 @@ func NewSeriesRequest(server string, params *SeriesParams) (*http.Request, error
 	}
 
 	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewEndSessionsRequest constructs an http.Request for the EndSessions method
+func NewEndSessionsRequest(server string, params *EndSessionsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/sessions")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if queryFrag, err := runtime.StyleParamWithOptions("form", true, "person_id", params.PersonID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "uuid"}); err != nil {
+			return nil, err
+		} else {
+			for _, qp := range strings.Split(queryFrag, "&") {
+				rawQueryFragments = append(rawQueryFragments, qp)
+			}
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewSessionsRequest constructs an http.Request for the Sessions method
+func NewSessionsRequest(server string, params *SessionsParams) (*http.Request, error) {
+	var err error
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/sessions")
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	if params != nil {
+		// queryValues collects non-styled parameters (passthrough, JSON)
+		// that are safe to round-trip through url.Values.Encode().
+		queryValues := queryURL.Query()
+		// rawQueryFragments collects pre-encoded query fragments from
+		// styled parameters, preserving literal commas as delimiters
+		// per the OpenAPI spec (e.g. "color=blue,black,brown").
+		var rawQueryFragments []string
+
+		if params.PersonID != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "person_id", *params.PersonID, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: "uuid"}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Limit != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "limit", *params.Limit, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "integer", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if params.Cursor != nil {
+
+			if queryFrag, err := runtime.StyleParamWithOptions("form", true, "cursor", *params.Cursor, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationQuery, Type: "string", Format: ""}); err != nil {
+				return nil, err
+			} else {
+				for _, qp := range strings.Split(queryFrag, "&") {
+					rawQueryFragments = append(rawQueryFragments, qp)
+				}
+			}
+
+		}
+
+		if encoded := queryValues.Encode(); encoded != "" {
+			rawQueryFragments = append(rawQueryFragments, encoded)
+		}
+		queryURL.RawQuery = strings.Join(rawQueryFragments, "&")
+	}
+
+	req, err := http.NewRequest(http.MethodGet, queryURL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+
+	return req, nil
+}
+
+// NewEndSessionRequest constructs an http.Request for the EndSession method
+func NewEndSessionRequest(server string, id string) (*http.Request, error) {
+	var err error
+
+	var pathParam0 string
+
+	pathParam0, err = runtime.StyleParamWithOptions("simple", false, "id", id, runtime.StyleParamOptions{ParamLocation: runtime.ParamLocationPath, Type: "string", Format: ""})
+	if err != nil {
+		return nil, err
+	}
+
+	serverURL, err := url.Parse(server)
+	if err != nil {
+		return nil, err
+	}
+
+	operationPath := fmt.Sprintf("/gw/sessions/%s", pathParam0)
+	if operationPath[0] == '/' {
+		operationPath = "." + operationPath
+	}
+
+	queryURL, err := serverURL.Parse(operationPath)
+	if err != nil {
+		return nil, err
+	}
+
+	req, err := http.NewRequest(http.MethodDelete, queryURL.String(), nil)
 	if err != nil {
 		return nil, err
 	}
@@ -7939,6 +8561,44 @@ type ClientWithResponsesInterface interface {
 	// Corresponds with GET /gw/models (the `Models` operationId).
 	ModelsWithResponse(ctx context.Context, reqEditors ...RequestEditorFn) (*ModelsResponse, error)
 
+	// PeopleWithResponse The organization's members
+	//
+	// People who sign in with an account of an OpenID provider, in the order in which they first did.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/people (the `People` operationId).
+	PeopleWithResponse(ctx context.Context, params *PeopleParams, reqEditors ...RequestEditorFn) (*PeopleResponse, error)
+
+	// RemoveMemberWithResponse End a membership
+	//
+	// The person's sessions and keys in the organization end with it. Refused as a change of the role is.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /gw/people/{id} (the `RemoveMember` operationId).
+	RemoveMemberWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RemoveMemberResponse, error)
+
+	// SetRoleWithBodyWithResponse Give a member another role
+	//
+	// 403 where an owner is concerned and the caller is none. 409 for the only owner, and for a member whose role comes from a rule of
+	// the configuration (`source` is `rule`): the provider's groups decide on it at each sign-in.
+	//
+	// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /gw/people/{id} (the `SetRole` operationId).
+	SetRoleWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetRoleResponse, error)
+
+	// SetRoleWithResponse Give a member another role
+	//
+	// 403 where an owner is concerned and the caller is none. 409 for the only owner, and for a member whose role comes from a rule of
+	// the configuration (`source` is `rule`): the provider's groups decide on it at each sign-in.
+	//
+	// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with PATCH /gw/people/{id} (the `SetRole` operationId).
+	SetRoleWithResponse(ctx context.Context, id string, body SetRoleJSONRequestBody, reqEditors ...RequestEditorFn) (*SetRoleResponse, error)
+
 	// PricesWithResponse What models cost
 	//
 	// The prices that hold now for a call of which nothing else is known. For a key bound to a sub-account they are those it is billed.
@@ -8112,6 +8772,33 @@ type ClientWithResponsesInterface interface {
 	//
 	// Corresponds with GET /gw/series (the `Series` operationId).
 	SeriesWithResponse(ctx context.Context, params *SeriesParams, reqEditors ...RequestEditorFn) (*SeriesResponse, error)
+
+	// EndSessionsWithResponse Sign a person out everywhere
+	//
+	// All their sessions in the organization. Those of others need `keys:manage`.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /gw/sessions (the `EndSessions` operationId).
+	EndSessionsWithResponse(ctx context.Context, params *EndSessionsParams, reqEditors ...RequestEditorFn) (*EndSessionsResponse, error)
+
+	// SessionsWithResponse Browsers that are signed in to the dashboard, newest first
+	//
+	// With `keys:manage` those of the organization; else the person's own, or those that the key itself has opened.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with GET /gw/sessions (the `Sessions` operationId).
+	SessionsWithResponse(ctx context.Context, params *SessionsParams, reqEditors ...RequestEditorFn) (*SessionsResponse, error)
+
+	// EndSessionWithResponse End a session
+	//
+	// One that `GET /gw/sessions` lists. At once on the instance that answers, about a second later on others.
+	//
+	// Returns a wrapper object for the known response body format(s).
+	//
+	// Corresponds with DELETE /gw/sessions/{id} (the `EndSession` operationId).
+	EndSessionWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*EndSessionResponse, error)
 
 	// StatsWithResponse What calls come to, by a dimension
 	//
@@ -8858,6 +9545,71 @@ func (r ModelsResponse) StatusCode() int {
 	return 0
 }
 
+type PeopleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *[]PersonMember
+}
+
+// Status returns HTTPResponse.Status
+func (r PeopleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r PeopleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type RemoveMemberResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r RemoveMemberResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r RemoveMemberResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type SetRoleResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r SetRoleResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SetRoleResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
 type PricesResponse struct {
 	Body         []byte
 	HTTPResponse *http.Response
@@ -9172,6 +9924,71 @@ func (r SeriesResponse) Status() string {
 
 // StatusCode returns HTTPResponse.StatusCode
 func (r SeriesResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type EndSessionsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r EndSessionsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EndSessionsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type SessionsResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+	// JSON200 the response for an HTTP 200 `application/json` response
+	JSON200 *[]Session
+}
+
+// Status returns HTTPResponse.Status
+func (r SessionsResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r SessionsResponse) StatusCode() int {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.StatusCode
+	}
+	return 0
+}
+
+type EndSessionResponse struct {
+	Body         []byte
+	HTTPResponse *http.Response
+}
+
+// Status returns HTTPResponse.Status
+func (r EndSessionResponse) Status() string {
+	if r.HTTPResponse != nil {
+		return r.HTTPResponse.Status
+	}
+	return http.StatusText(0)
+}
+
+// StatusCode returns HTTPResponse.StatusCode
+func (r EndSessionResponse) StatusCode() int {
 	if r.HTTPResponse != nil {
 		return r.HTTPResponse.StatusCode
 	}
@@ -10081,6 +10898,68 @@ func (c *ClientWithResponses) ModelsWithResponse(ctx context.Context, reqEditors
 	return ParseModelsResponse(rsp)
 }
 
+// PeopleWithResponse The organization's members
+//
+// People who sign in with an account of an OpenID provider, in the order in which they first did.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/people (the `People` operationId).
+func (c *ClientWithResponses) PeopleWithResponse(ctx context.Context, params *PeopleParams, reqEditors ...RequestEditorFn) (*PeopleResponse, error) {
+	rsp, err := c.People(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParsePeopleResponse(rsp)
+}
+
+// RemoveMemberWithResponse End a membership
+//
+// The person's sessions and keys in the organization end with it. Refused as a change of the role is.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /gw/people/{id} (the `RemoveMember` operationId).
+func (c *ClientWithResponses) RemoveMemberWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*RemoveMemberResponse, error) {
+	rsp, err := c.RemoveMember(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseRemoveMemberResponse(rsp)
+}
+
+// SetRoleWithBodyWithResponse Give a member another role
+//
+// 403 where an owner is concerned and the caller is none. 409 for the only owner, and for a member whose role comes from a rule of
+// the configuration (`source` is `rule`): the provider's groups decide on it at each sign-in.
+//
+// Takes any type of body and a specified content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /gw/people/{id} (the `SetRole` operationId).
+func (c *ClientWithResponses) SetRoleWithBodyWithResponse(ctx context.Context, id string, contentType string, body io.Reader, reqEditors ...RequestEditorFn) (*SetRoleResponse, error) {
+	rsp, err := c.SetRoleWithBody(ctx, id, contentType, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetRoleResponse(rsp)
+}
+
+// SetRoleWithResponse Give a member another role
+//
+// 403 where an owner is concerned and the caller is none. 409 for the only owner, and for a member whose role comes from a rule of
+// the configuration (`source` is `rule`): the provider's groups decide on it at each sign-in.
+//
+// Takes a body of the `application/json` content type, and returns a wrapper object for the known response body format(s).
+//
+// Corresponds with PATCH /gw/people/{id} (the `SetRole` operationId).
+func (c *ClientWithResponses) SetRoleWithResponse(ctx context.Context, id string, body SetRoleJSONRequestBody, reqEditors ...RequestEditorFn) (*SetRoleResponse, error) {
+	rsp, err := c.SetRole(ctx, id, body, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSetRoleResponse(rsp)
+}
+
 // PricesWithResponse What models cost
 //
 // The prices that hold now for a call of which nothing else is known. For a key bound to a sub-account they are those it is billed.
@@ -10361,6 +11240,51 @@ func (c *ClientWithResponses) SeriesWithResponse(ctx context.Context, params *Se
 		return nil, err
 	}
 	return ParseSeriesResponse(rsp)
+}
+
+// EndSessionsWithResponse Sign a person out everywhere
+//
+// All their sessions in the organization. Those of others need `keys:manage`.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /gw/sessions (the `EndSessions` operationId).
+func (c *ClientWithResponses) EndSessionsWithResponse(ctx context.Context, params *EndSessionsParams, reqEditors ...RequestEditorFn) (*EndSessionsResponse, error) {
+	rsp, err := c.EndSessions(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEndSessionsResponse(rsp)
+}
+
+// SessionsWithResponse Browsers that are signed in to the dashboard, newest first
+//
+// With `keys:manage` those of the organization; else the person's own, or those that the key itself has opened.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with GET /gw/sessions (the `Sessions` operationId).
+func (c *ClientWithResponses) SessionsWithResponse(ctx context.Context, params *SessionsParams, reqEditors ...RequestEditorFn) (*SessionsResponse, error) {
+	rsp, err := c.Sessions(ctx, params, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseSessionsResponse(rsp)
+}
+
+// EndSessionWithResponse End a session
+//
+// One that `GET /gw/sessions` lists. At once on the instance that answers, about a second later on others.
+//
+// Returns a wrapper object for the known response body format(s).
+//
+// Corresponds with DELETE /gw/sessions/{id} (the `EndSession` operationId).
+func (c *ClientWithResponses) EndSessionWithResponse(ctx context.Context, id string, reqEditors ...RequestEditorFn) (*EndSessionResponse, error) {
+	rsp, err := c.EndSession(ctx, id, reqEditors...)
+	if err != nil {
+		return nil, err
+	}
+	return ParseEndSessionResponse(rsp)
 }
 
 // StatsWithResponse What calls come to, by a dimension
@@ -11269,6 +12193,64 @@ func ParseModelsResponse(rsp *http.Response) (*ModelsResponse, error) {
 	return response, nil
 }
 
+// ParsePeopleResponse parses an HTTP response from a PeopleWithResponse call
+func ParsePeopleResponse(rsp *http.Response) (*PeopleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &PeopleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest []PersonMember
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseRemoveMemberResponse parses an HTTP response from a RemoveMemberWithResponse call
+func ParseRemoveMemberResponse(rsp *http.Response) (*RemoveMemberResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &RemoveMemberResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseSetRoleResponse parses an HTTP response from a SetRoleWithResponse call
+func ParseSetRoleResponse(rsp *http.Response) (*SetRoleResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SetRoleResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
 // ParsePricesResponse parses an HTTP response from a PricesWithResponse call
 func ParsePricesResponse(rsp *http.Response) (*PricesResponse, error) {
 	bodyBytes, err := io.ReadAll(rsp.Body)
@@ -11604,6 +12586,64 @@ func ParseSeriesResponse(rsp *http.Response) (*SeriesResponse, error) {
 		}
 		response.JSON200 = &dest
 
+	}
+
+	return response, nil
+}
+
+// ParseEndSessionsResponse parses an HTTP response from a EndSessionsWithResponse call
+func ParseEndSessionsResponse(rsp *http.Response) (*EndSessionsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EndSessionsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	return response, nil
+}
+
+// ParseSessionsResponse parses an HTTP response from a SessionsWithResponse call
+func ParseSessionsResponse(rsp *http.Response) (*SessionsResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &SessionsResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
+	}
+
+	switch {
+	case strings.Contains(rsp.Header.Get("Content-Type"), "json") && rsp.StatusCode == 200:
+		var dest []Session
+		if err := json.Unmarshal(bodyBytes, &dest); err != nil {
+			return nil, err
+		}
+		response.JSON200 = &dest
+
+	}
+
+	return response, nil
+}
+
+// ParseEndSessionResponse parses an HTTP response from a EndSessionWithResponse call
+func ParseEndSessionResponse(rsp *http.Response) (*EndSessionResponse, error) {
+	bodyBytes, err := io.ReadAll(rsp.Body)
+	defer func() { _ = rsp.Body.Close() }()
+	if err != nil {
+		return nil, err
+	}
+
+	response := &EndSessionResponse{
+		Body:         bodyBytes,
+		HTTPResponse: rsp,
 	}
 
 	return response, nil

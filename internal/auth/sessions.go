@@ -85,6 +85,11 @@ func (s *Sessions) ForgetPeople() {
 	s.forget(func(e *entry[modelgate.Session]) bool { return e.value != nil && e.value.PersonID != "" })
 }
 
+// ForgetSession is Forget for the session with an id.
+func (s *Sessions) ForgetSession(id modelgate.SessionID) {
+	s.forget(func(e *entry[modelgate.Session]) bool { return e.value != nil && e.value.ID == id })
+}
+
 // ForgetKey is Forget for every session that was opened with a key.
 func (s *Sessions) ForgetKey(id modelgate.KeyID) {
 	s.forget(func(e *entry[modelgate.Session]) bool { return e.value != nil && e.value.KeyID == id })

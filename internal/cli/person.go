@@ -105,7 +105,7 @@ func (a *app) sessionList() *cobra.Command {
 		}
 		rows := []sessionRow{}
 		for _, c := range clients {
-			sessions, _, err := op.db.Sessions(op.ctx, c.ID, access.SessionList{PersonID: modelgate.PersonID(person)})
+			sessions, _, err := op.db.Sessions(op.ctx, c.ID, access.SessionList{SessionOwner: access.SessionOwner{PersonID: modelgate.PersonID(person)}})
 			if err != nil {
 				return err
 			}
@@ -155,7 +155,7 @@ func (a *app) sessionRevoke() *cobra.Command {
 			return err
 		}
 		if id != "" {
-			err = op.db.EndSessionByID(op.ctx, owner, modelgate.SessionID(id), audit("session revoke", "session.revoke", "session", id, nil))
+			err = op.db.EndSessionByID(op.ctx, owner, modelgate.SessionID(id), access.SessionOwner{}, audit("session revoke", "session.revoke", "session", id, nil))
 		} else {
 			err = op.db.EndSessionsOfMember(op.ctx, owner, modelgate.PersonID(person), audit("session revoke", "session.revoke", "person", person, nil))
 		}

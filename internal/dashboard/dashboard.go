@@ -29,8 +29,9 @@ import (
 
 // Visit is a request of a signed-in page.
 type Visit struct {
-	Caller *modelgate.Caller
-	Portal bool // of a customer, in its reseller's portal
+	Caller  *modelgate.Caller
+	Session modelgate.SessionID
+	Portal  bool // of a customer, in its reseller's portal
 }
 
 // Authenticator finds callers; auth.Authenticator is one.
@@ -182,7 +183,7 @@ func (p *Pages) serveSite(w http.ResponseWriter, r *http.Request, at *site, rest
 // enter passes a request of a signed-in page to the API, without the headers
 // that a browser adds and those that present a key.
 func (p *Pages) enter(w http.ResponseWriter, r *http.Request, at *site) error {
-	caller, _, err := p.visitor(r, at)
+	caller, session, err := p.visitor(r, at)
 	if err != nil {
 		return err
 	}
@@ -196,7 +197,7 @@ func (p *Pages) enter(w http.ResponseWriter, r *http.Request, at *site) error {
 	for _, name := range [...]string{"Cookie", "Authorization", "X-Api-Key", "Api-Key", "X-Goog-Api-Key"} {
 		inner.Header.Del(name)
 	}
-	p.Enter(w, &inner, Visit{Caller: caller, Portal: at.brand != nil})
+	p.Enter(w, &inner, Visit{Caller: caller, Session: session.ID, Portal: at.brand != nil})
 	return nil
 }
 

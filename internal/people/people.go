@@ -36,6 +36,11 @@ type Store interface {
 	StartSession(ctx context.Context, s modelgate.Session, cookie modelgate.Digest) error
 	EndSessionsOfProvider(ctx context.Context, l access.Logout) error
 	OrganizationsOf(ctx context.Context, id modelgate.PersonID) ([]access.Organization, error)
+	Members(ctx context.Context, client modelgate.ClientID, after modelgate.PersonID, limit int) ([]access.PersonMember, bool, error)
+	ChangeMember(ctx context.Context, client modelgate.ClientID, id modelgate.PersonID, c access.MemberChange) (access.SignedIn, error)
+	Sessions(ctx context.Context, client modelgate.ClientID, l access.SessionList) ([]modelgate.Session, bool, error)
+	EndSessionByID(ctx context.Context, client modelgate.ClientID, id modelgate.SessionID, of access.SessionOwner, a modelgate.Audit) error
+	EndSessionsOfMember(ctx context.Context, client modelgate.ClientID, id modelgate.PersonID, a modelgate.Audit) error
 }
 
 // Keys caches keys; auth.Authenticator is one.
@@ -46,6 +51,7 @@ type Keys interface {
 // Sessions caches sessions; auth.Sessions is one.
 type Sessions interface {
 	ForgetPeople()
+	ForgetSession(modelgate.SessionID)
 }
 
 // Options are what New needs; all are required.

@@ -29,11 +29,12 @@ const acme modelgate.ClientID = "0192f000-0000-7000-8000-000000000001"
 
 // books stands for the store.
 type books struct {
-	mu       sync.Mutex
-	people   []modelgate.Person
-	want     [][]access.Membership
-	sessions []modelgate.Session
-	logouts  []access.Logout
+	people.Store // what is not asked for
+	mu           sync.Mutex
+	people       []modelgate.Person
+	want         [][]access.Membership
+	sessions     []modelgate.Session
+	logouts      []access.Logout
 }
 
 func (b *books) SignIn(_ context.Context, p modelgate.Person, want []access.Membership, _ func() modelgate.Audit) (in access.SignedIn, _ error) {
@@ -66,8 +67,9 @@ func (b *books) OrganizationsOf(context.Context, modelgate.PersonID) ([]access.O
 
 type caches struct{}
 
-func (caches) ForgetClient(modelgate.ClientID) {}
-func (caches) ForgetPeople()                   {}
+func (caches) ForgetClient(modelgate.ClientID)   {}
+func (caches) ForgetPeople()                     {}
+func (caches) ForgetSession(modelgate.SessionID) {}
 
 type bench struct {
 	*people.Service

@@ -28,6 +28,7 @@ type actor struct {
 	*modelgate.Caller
 	requestID string
 	portal    bool // see Session
+	session   modelgate.SessionID
 }
 
 // input is what an endpoint reads from a request. Errors are bad_request, or
@@ -166,7 +167,7 @@ func (a *API) audit(by actor, action, target, id string, set any) modelgate.Audi
 		At:         a.Now(),
 		ClientID:   by.ClientID,
 		Action:     action,
-		Actor:      modelgate.Actor{KeyID: by.KeyID},
+		Actor:      by.Actor(),
 		TargetType: target,
 		TargetID:   id,
 		RequestID:  by.requestID,

@@ -34,7 +34,9 @@ type fullMeView struct {
 
 // meDetails is whose key it is and what binds it.
 type meDetails struct {
-	APIKey       meKey             `json:"api_key"`
+	APIKey       *meKey            `json:"api_key"`               // null for a person
+	Person       *mePerson         `json:"person,omitempty"`      // who is signed in with an account
+	Role         modelgate.Role    `json:"role,omitempty"`        // of the person
 	Organization *meOrganization   `json:"organization,omitzero"` // absent for a bound key
 	SubAccount   *meSubAccount     `json:"sub_account"`
 	Limits       meLimits          `json:"limits"`
@@ -47,6 +49,12 @@ type meKey struct {
 	Prefix    string          `json:"key_prefix"`
 	CreatedAt time.Time       `json:"created_at"`
 	ExpiresAt *time.Time      `json:"expires_at"`
+}
+
+type mePerson struct {
+	ID    modelgate.PersonID `json:"id"`
+	Name  string             `json:"name"`
+	Email string             `json:"email"`
 }
 
 type meOrganization struct {
@@ -85,13 +93,19 @@ func (a *API) me(ctx context.Context, by actor, _ nothing) (any, error) {
 }
 
 func (a *API) meDetails(ctx context.Context, by actor) (meDetails, error) {
-	key, err := a.Store.FindKey(ctx, by.KeyID)
-	if err != nil {
-		return meDetails{}, err
-	}
-	d := meDetails{
-		APIKey: meKey{key.ID, null.IfZero(key.Name), key.Prefix, key.CreatedAt, null.IfZero(key.ExpiresAt)},
-		Limits: a.meLimits(by), Budgets: []budgetview.View{},
+	d := meDetails{Role: by.Role, Limits: a.meLimits(by), Budgets: []budgetview.View{}}
+	if by.PersonID != "" {
+		person, err := a.Store.Person(ctx, by.PersonID)
+		if err != nil {
+			return meDetails{}, err
+		}
+		d.Person = &mePerson{person.ID, person.Name, person.Email}
+	} else {
+		key, err := a.Store.FindKey(ctx, by.KeyID)
+		if err != nil {
+			return meDetails{}, err
+		}
+		d.APIKey = &meKey{key.ID, null.IfZero(key.Name), key.Prefix, key.CreatedAt, null.IfZero(key.ExpiresAt)}
 	}
 	if by.SubAccountID == "" {
 		client, err := a.Store.Client(ctx, by.ClientID)
@@ -108,11 +122,12 @@ func (a *API) meDetails(ctx context.Context, by actor) (meDetails, error) {
 	}
 	for i := range by.Budgets {
 		if b := &by.Budgets[i]; b.Level == modelgate.LevelKey && b.ID == string(by.KeyID) {
-			d.Budgets, err = a.keyBudgets(ctx, by)
-			break // they are read at once, and only where there are any
+			var err error
+			d.Budgets, err = a.keyBudgets(ctx, by) // all at once, and only where there are any
+			return d, err
 		}
 	}
-	return d, err
+	return d, nil
 }
 
 // keyBudgets are those of the caller's key, as GET /gw/budgets lists them.

@@ -16,6 +16,7 @@ import (
 	"modelgate/internal/evidence"
 	"modelgate/internal/focus/source"
 	"modelgate/internal/httpx"
+	"modelgate/internal/people"
 	"modelgate/internal/processor"
 	"modelgate/internal/ratelimit"
 	"modelgate/internal/secrets"
@@ -52,6 +53,8 @@ type Options struct {
 	// Master seals the organizations' keys of the processor; nil is no master
 	// key.
 	Master *secrets.Keys
+	// People are those who sign in; nil where no route of them is called.
+	People *people.Service
 	// Tokens bounds browser tokens.
 	Tokens TokenBounds
 	// Checkout is how organizations pay into their balance; the zero value
@@ -100,6 +103,8 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 type Session struct {
 	// Caller is the key that signed in, with its current rights.
 	Caller *modelgate.Caller
+	// ID is the session's.
+	ID modelgate.SessionID
 	// Portal says that it signed in to its reseller's portal, where keys are
 	// issued on the terms of modelgate.Caller.SelfIssue only.
 	Portal bool
@@ -151,7 +156,7 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, s Session) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	return found.serve(a, ctx, &exchange{
-		actor:   actor{caller, httpx.RequestID(w).String(), s.Portal},
+		actor:   actor{caller, httpx.RequestID(w).String(), s.Portal, s.ID},
 		w:       w,
 		r:       r,
 		path:    values,

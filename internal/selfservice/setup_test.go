@@ -14,10 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"modelgate"
 	"modelgate/internal/auth"
 	"modelgate/internal/evidence"
 	"modelgate/internal/httpx"
+	"modelgate/internal/people"
 	"modelgate/internal/processor"
 	"modelgate/internal/ratelimit"
 	"modelgate/internal/selfservice"
@@ -98,6 +101,13 @@ func open(t *testing.T, o store.Options, driver, source string) *gate {
 		Log:       log,
 		MaxBody:   10 << 20,
 		Processor: processor.New(processor.Options{BaseURL: "http://127.0.0.1:1", Meter: "m"}),
+	}
+	g.options.People, err = people.New(people.Options{
+		Secret: []byte("test"), Store: db, Keys: g.keys, IDs: g.ids, Now: time.Now, Log: log, Metrics: prometheus.NewRegistry(),
+		Sessions: auth.NewSessions(auth.SessionOptions{Source: db, Unreachable: store.Unreachable, Now: time.Now, Log: log}),
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	g.remake(func(*selfservice.Options) {})
 	return g

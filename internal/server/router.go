@@ -101,7 +101,7 @@ func (rt *router) home(w http.ResponseWriter, r *http.Request) bool {
 func (rt *router) serveVisit(w http.ResponseWriter, r *http.Request, v dashboard.Visit) {
 	path := r.URL.EscapedPath()
 	if strings.HasPrefix(path, "/gw") || path == "/v1/models" || strings.HasPrefix(path, "/v1/models/") {
-		rt.selfservice.ServeFor(w, r, selfservice.Session{Caller: v.Caller, Portal: v.Portal})
+		rt.selfservice.ServeFor(w, r, selfservice.Session{Caller: v.Caller, ID: v.Session, Portal: v.Portal})
 		return
 	}
 	rt.gateway.DoorFor(w, r, v.Caller)

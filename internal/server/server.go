@@ -213,12 +213,15 @@ func (s *Server) mount(cfg *config.Config) error {
 	client, checkout := newProcessor(cfg), newCheckout(cfg)
 	s.exporter = s.newExporter(client)
 	s.poller = s.newPoller()
+	if err := s.openPeople(cfg, ids, cursorKey); err != nil {
+		return err
+	}
 	api := selfservice.New(selfservice.Options{
 		Store: s.db, Keys: s.keys, Limiter: s.limiter, Rates: s.limiter.rates, Catalog: s.Catalog,
 		Flushed: s.shipper.Flush, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
 		MaxBody: maxBody, Memory: quota, Processor: client, Master: s.master, Checkout: checkout, TopUps: s.newTopUps(cfg, client, ids), Signer: s.signing.Signer,
 		Tokens: s.tokenBounds(cfg, proxies),
-		Doors:  s.gateway.DoorsOf, Focus: FocusNames(cfg),
+		Doors:  s.gateway.DoorsOf, Focus: FocusNames(cfg), People: s.people,
 	})
 	s.registerMetrics()
 	s.health = newHealth(s.keys.LastRead, s.metrics.Registry)
@@ -226,9 +229,6 @@ func (s *Server) mount(cfg *config.Config) error {
 	rt := &router{selfservice: api, webhook: checkout.Offered(), gateway: s.gateway, snapshot: s.snapshot.Load, health: s.health,
 		openapi: openapi.NewHandler(), maxBody: maxBody, cors: newCORS(cfg.Server.CORS)}
 	rt.keys = newPageKeys(cfg, s.metrics)
-	if err := s.openPeople(cfg, ids, cursorKey); err != nil {
-		return err
-	}
 	if rt.dashboard, err = s.newDashboard(cfg, ids, rt.serveVisit, proxies); err != nil {
 		return err
 	}

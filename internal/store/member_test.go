@@ -203,9 +203,11 @@ func TestProvidersEndSessions(t *testing.T) {
 		if err != nil || !more || len(listed) != 2 || listed[0].ID != modelgate.SessionID(id(312)) {
 			t.Errorf("%v, %v, %v", listed, more, err)
 		}
-		must(t, db.EndSessionByID(ctx, acme, modelgate.SessionID(id(312)), begin()))
-		wantKind(t, "again", db.EndSessionByID(ctx, acme, modelgate.SessionID(id(312)), begin()), modelgate.NotFound)
-		wantKind(t, "another organization's", db.EndSessionByID(ctx, createClient(t, db, 2), modelgate.SessionID(id(311)), begin()), modelgate.NotFound)
+		must(t, db.EndSessionByID(ctx, acme, modelgate.SessionID(id(312)), access.SessionOwner{}, begin()))
+		wantKind(t, "again", db.EndSessionByID(ctx, acme, modelgate.SessionID(id(312)), access.SessionOwner{}, begin()), modelgate.NotFound)
+		wantKind(t, "another organization's", db.EndSessionByID(ctx, createClient(t, db, 2), modelgate.SessionID(id(311)), access.SessionOwner{}, begin()), modelgate.NotFound)
+		wantKind(t, "another person's", db.EndSessionByID(ctx, acme, modelgate.SessionID(id(311)), access.SessionOwner{PersonID: "x"}, begin()), modelgate.NotFound)
+		wantKind(t, "of who is not a member", db.EndSessionsOfMember(ctx, acme, "x", begin()), modelgate.NotFound)
 		must(t, db.EndSessionsOfMember(ctx, acme, in.PersonID, begin()))
 		if live(310) || live(311) || live(312) {
 			t.Error("sessions that were ended go on")
@@ -220,3 +222,55 @@ func TestProvidersEndSessions(t *testing.T) {
 		}
 	})
 }
+
+// TestMembersAreChanged: an administrator gives roles and ends memberships; an
+// organization keeps an owner while it has members.
+func TestMembersAreChanged(t *testing.T) {
+	t.Parallel()
+	eachAndPooler(t, func(t *testing.T, db *DB) {
+		ctx := t.Context()
+		acme := createClient(t, db, 1)
+		begin := func() modelgate.Audit { return audit("test") }
+		enter := func(subject string, n int, role modelgate.Role) modelgate.PersonID {
+			t.Helper()
+			p := anna(n)
+			p.Subject, p.Email = subject, subject+"@example.com"
+			in, err := db.SignIn(ctx, p, []access.Membership{membership(acme, role, n+1)}, begin)
+			must(t, err)
+			return in.PersonID
+		}
+		owner, viewer := enter("olga", 100, modelgate.RoleOwner), enter("vera", 200, modelgate.RoleViewer)
+		change := func(id modelgate.PersonID, role modelgate.Role, judged error) error {
+			_, err := db.ChangeMember(ctx, acme, id, access.MemberChange{
+				Role: role, Key: membership(acme, role, 300).Key, Audit: begin, Judge: func(access.PersonMember) error { return judged },
+			})
+			return err
+		}
+		wantKind(t, "nobody", change("x", modelgate.RoleAdmin, nil), modelgate.NotFound)
+		wantKind(t, "refused", change(viewer, modelgate.RoleAdmin, errLocked), modelgate.Conflict)
+		for _, role := range []modelgate.Role{"", modelgate.RoleAdmin} {
+			wantKind(t, "the last owner", change(owner, role, nil), modelgate.Conflict)
+		}
+		must(t, change(viewer, modelgate.RoleAdmin, nil))
+		c, err := db.Caller(ctx, digest(201), nil)
+		if err != nil || c.Role != modelgate.RoleAdmin || c.PersonID != viewer || len(c.Scopes) != 3 || c.Actor() != (modelgate.Actor{PersonID: viewer}) {
+			t.Errorf("%+v, %v", c, err)
+		}
+		must(t, change(viewer, modelgate.RoleOwner, nil))
+		before, err := db.ControlVersion(ctx)
+		must(t, err)
+		must(t, change(owner, "", nil))
+		if _, err := db.Caller(ctx, digest(101), nil); modelgate.KindOf(err) != modelgate.Unauthorized {
+			t.Errorf("who was removed: %v", err)
+		}
+		if after, err := db.ControlVersion(ctx); err != nil || after == before {
+			t.Errorf("other instances are not told: %v", err)
+		}
+		must(t, change(viewer, "", nil)) // nobody is left
+		if members, _, err := db.Members(ctx, acme, "", 10); err != nil || len(members) != 0 {
+			t.Errorf("%+v, %v", members, err)
+		}
+	})
+}
+
+var errLocked = modelgate.Errorf(modelgate.Conflict, "refused")

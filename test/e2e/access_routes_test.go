@@ -79,6 +79,41 @@ func managementRoutes() []accessRoute {
 		{pattern: "DELETE /gw/keys/{id}", scope: manageScope, changes: true, request: func(b *block, c *caller, w whose) (string, string) {
 			return "DELETE /gw/keys/" + b.victim(c, w), ""
 		}, expect: func(c *caller, w whose) outcome { return c.either(w, 204, 404) }},
+		{pattern: "GET /gw/people", scope: manageScope, organization: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "GET /gw/people?limit=0", ""
+			}
+			return "GET /gw/people" + b.claim(w), ""
+		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
+		{pattern: "PATCH /gw/people/{id}", scope: manageScope, organization: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "PATCH /gw/people/" + b.id[w].key, `{"role":"admin"}` // nobody's
+		}, expect: func(*caller, whose) outcome { return refusal(404) }},
+		{pattern: "DELETE /gw/people/{id}", scope: manageScope, organization: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "DELETE /gw/people/" + b.id[w].key, ""
+		}, expect: func(*caller, whose) outcome { return refusal(404) }},
+		{pattern: "GET /gw/sessions", organization: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "GET /gw/sessions?person_id=anna", ""
+			}
+			return "GET /gw/sessions" + b.claim(w), ""
+		}, expect: func(_ *caller, w whose) outcome { return plain(w, 400) }},
+		{pattern: "DELETE /gw/sessions", organization: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			if w == malformed {
+				return "DELETE /gw/sessions", ""
+			}
+			return "DELETE /gw/sessions?person_id=" + unknownUUID + strings.Replace(b.claim(w), "?", "&", 1), ""
+		}, expect: func(c *caller, w whose) outcome {
+			switch {
+			case w == malformed:
+				return refusal(400)
+			case !slices.Contains(c.scopes, manageScope):
+				return refusal(403)
+			}
+			return refusal(404)
+		}},
+		{pattern: "DELETE /gw/sessions/{id}", organization: true, request: func(b *block, _ *caller, w whose) (string, string) {
+			return "DELETE /gw/sessions/" + b.id[w].key, "" // no session's
+		}, expect: func(*caller, whose) outcome { return refusal(404) }},
 		{pattern: "GET /gw/tokens", request: func(b *block, _ *caller, w whose) (string, string) {
 			if w == malformed {
 				return "GET /gw/tokens?limit=0", ""

@@ -13,7 +13,7 @@ import (
 // for each of its budgets, by the primary key of budget, or one without. Rules
 // can be long and come with one level only, and not at all for the key $2.
 const sqlCaller = `SELECT k.id, k.client_id, COALESCE(k.sub_account_id, ''), COALESCE(s.markup, 0),
-  COALESCE(k.issued_by, ''), k.kind, k.scopes, CASE WHEN k.id <> $2 THEN k.backing ELSE '[]' END, k.limit_rps, k.limit_burst, k.limit_concurrency, k.expires_at,
+  COALESCE(k.issued_by, ''), k.kind, COALESCE(m.person_id, ''), COALESCE(m.role, ''), k.scopes, CASE WHEN k.id <> $2 THEN k.backing ELSE '[]' END, k.limit_rps, k.limit_burst, k.limit_concurrency, k.expires_at,
   c.routing_policy, c.billing, c.limit_rps, c.limit_burst, c.limit_concurrency, c.ceiling,
   CASE WHEN EXISTS (SELECT 1 FROM rate_limit r WHERE r.client_id = k.client_id) THEN 1 ELSE 0 END,
   CASE WHEN l.scope = 'client' AND k.id <> $2 THEN k.entitlements END, CASE WHEN l.scope = 'client' AND k.id <> $2 THEN k.denies END,
@@ -22,6 +22,7 @@ const sqlCaller = `SELECT k.id, k.client_id, COALESCE(k.sub_account_id, ''), COA
 FROM api_key k
 JOIN client c ON c.id = k.client_id
 LEFT JOIN sub_account s ON s.client_id = k.client_id AND s.id = k.sub_account_id
+LEFT JOIN member m ON m.client_id = k.client_id AND m.person_id = k.owner AND m.api_key_id = k.id
 CROSS JOIN (SELECT 'client' AS scope UNION ALL SELECT 'sub_account' UNION ALL SELECT 'key') l
 LEFT JOIN budget b ON b.client_id = k.client_id AND b.scope = l.scope
   AND b.scope_id = CASE l.scope WHEN 'client' THEN k.client_id WHEN 'sub_account' THEN k.sub_account_id ELSE k.id END
@@ -97,7 +98,7 @@ func (r *callerRows) same() []any {
 	c := &r.caller
 	first := []any{
 		&c.KeyID, &c.ClientID, &c.SubAccountID, &c.Markup,
-		&r.issuedBy, &r.kind, sqldb.Document{Into: &c.Scopes}, sqldb.Document{Into: &c.Backing},
+		&r.issuedBy, &r.kind, &c.PersonID, &c.Role, sqldb.Document{Into: &c.Scopes}, sqldb.Document{Into: &c.Backing},
 		&r.own.RequestsPerSecond, &r.own.Burst, &r.own.Concurrency, &r.expiresAt,
 		&c.RoutingPolicy, &c.Billing, &r.client.RequestsPerSecond, &r.client.Burst, &r.client.Concurrency, sqldb.Document{Into: &c.Ceiling},
 		&r.rated,

@@ -304,34 +304,6 @@ func (c *memberChange) note(ctx context.Context, client modelgate.ClientID, acti
 	return c.record(ctx, c.tx, client, a)
 }
 
-// sqlMembers walks the primary key of member.
-const sqlMembers = `SELECT p.id, p.email, p.name, p.last_seen_at, m.role, m.api_key_id, m.created_at
-FROM member m
-JOIN person p ON p.id = m.person_id
-WHERE m.client_id = $1 AND m.person_id > $2
-ORDER BY m.person_id
-LIMIT $3
--- sqlMembers`
-
-// PersonMember is a person as a member of an organization.
-type PersonMember struct {
-	modelgate.Member
-	Person modelgate.Person // without Issuer and Subject
-}
-
-// Members lists the members of an organization by their ids, those after one id,
-// and reports whether more follow.
-func (s *Store) Members(ctx context.Context, client modelgate.ClientID, after modelgate.PersonID, limit int) ([]PersonMember, bool, error) {
-	rows, err := sqldb.List(ctx, s.db.Read, func(row sqldb.Scanner) (m PersonMember, err error) {
-		err = row.Scan(&m.Person.ID, &m.Person.Email, &m.Person.Name, sqldb.Moment{Into: &m.Person.LastSeenAt},
-			&m.Role, &m.KeyID, sqldb.Moment{Into: &m.CreatedAt})
-		m.ClientID, m.PersonID = client, m.Person.ID
-		return m, err
-	}, sqlMembers, client, string(after), sqldb.Fetch(limit))
-	rows, more := sqldb.Page(rows, limit)
-	return rows, more, sqldb.Wrap("list members", err)
-}
-
 // sqlPersonMembers walks member_person.
 const sqlPersonMembers = `SELECT m.client_id, c.name, m.role, m.api_key_id
 FROM member m

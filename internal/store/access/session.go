@@ -38,17 +38,17 @@ WHERE api_key_id = $1
 // sqlSessions walks session_newest.
 const sqlSessions = `SELECT ` + sessionColumns + `
 WHERE s.client_id = $1
-  AND ($2 = '' OR s.person_id = $2)
-  AND (s.created_at, s.id) < ($3, $4)
-  AND s.expires_at > $5 AND s.last_seen_at + s.idle > $5
+  AND ($2 = '' OR s.person_id = $2) AND ($3 = '' OR s.api_key_id = $3)
+  AND (s.created_at, s.id) < ($4, $5)
+  AND s.expires_at > $6 AND s.last_seen_at + s.idle > $6
   AND s.place = 'dashboard'
 ORDER BY s.created_at DESC, s.id DESC
-LIMIT $6
+LIMIT $7
 -- sqlSessions`
 
 const sqlEndSessionByID = `DELETE FROM session
 WHERE client_id = $1 AND id = $2 AND place = 'dashboard'
-RETURNING COALESCE(api_key_id, '')
+  AND ($3 = '' OR person_id = $3) AND ($4 = '' OR api_key_id = $4)
 -- sqlEndSessionByID`
 
 // sqlEndSessionsOfMember walks session_person.
@@ -170,42 +170,54 @@ func (s *Store) EndSession(ctx context.Context, cookie modelgate.Digest, place s
 	return s.db.Update(ctx, "end session", func(tx *sql.Tx) error { return endSessions(ctx, tx, sqlEndSession, cookie[:], place) })
 }
 
+// SessionOwner is whose sessions are meant; the zero value is everybody.
+type SessionOwner struct {
+	PersonID modelgate.PersonID
+	KeyID    modelgate.KeyID
+}
+
 // SessionList selects sessions of an organization.
 type SessionList struct {
-	PersonID modelgate.PersonID // "" for those of all persons and keys
-	Limit    int                // 0 for all
-	After    *sqldb.Cursor      // nil for the first page
+	SessionOwner
+	Limit int           // 0 for all
+	After *sqldb.Cursor // nil for the first page
 }
 
 // Sessions lists the sessions of an organization's dashboard that have not ended,
 // the newest first, and reports whether more follow.
 func (s *Store) Sessions(ctx context.Context, client modelgate.ClientID, l SessionList) ([]modelgate.Session, bool, error) {
 	at, id := l.After.Bound()
-	rows, err := sqldb.List(ctx, s.db.Read, scanSession, sqlSessions, client, string(l.PersonID), at, id, sqldb.Micros(s.db.Now()), sqldb.Fetch(l.Limit))
+	rows, err := sqldb.List(ctx, s.db.Read, scanSession, sqlSessions, client, string(l.PersonID), string(l.KeyID), at, id, sqldb.Micros(s.db.Now()), sqldb.Fetch(l.Limit))
 	rows, more := sqldb.Page(rows, l.Limit)
 	return rows, more, sqldb.Wrap("list sessions", err)
 }
 
 // EndSessionByID ends a session of an organization's dashboard. Errors:
-// not_found.
-func (s *Store) EndSessionByID(ctx context.Context, client modelgate.ClientID, id modelgate.SessionID, a modelgate.Audit) error {
+// not_found, also for one of another owner.
+func (s *Store) EndSessionByID(ctx context.Context, client modelgate.ClientID, id modelgate.SessionID, of SessionOwner, a modelgate.Audit) error {
 	return s.db.Update(ctx, "end session", func(tx *sql.Tx) error {
-		var key modelgate.KeyID
-		if err := tx.QueryRowContext(ctx, sqlEndSessionByID, client, string(id)).Scan(&key); err != nil {
-			return sqldb.Missing(err, "session")
+		r, err := tx.ExecContext(ctx, sqlEndSessionByID, client, string(id), string(of.PersonID), string(of.KeyID))
+		if err != nil {
+			return err
+		}
+		if err := sqldb.OneRow(r, "session"); err != nil {
+			return err
 		}
 		if err := s.record(ctx, tx, client, a); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, sqlRaiseSessions)
+		_, err = tx.ExecContext(ctx, sqlRaiseSessions)
 		return err
 	})
 }
 
-// EndSessionsOfMember ends every session of a person in an organization, and
-// says how many there were.
+// EndSessionsOfMember ends every session of a person in an organization. Errors:
+// not_found for who is not a member.
 func (s *Store) EndSessionsOfMember(ctx context.Context, client modelgate.ClientID, id modelgate.PersonID, a modelgate.Audit) error {
 	return s.db.Update(ctx, "end sessions", func(tx *sql.Tx) error {
+		if _, err := scanMember(client)(tx.QueryRowContext(ctx, sqlMember, client, string(id))); err != nil {
+			return sqldb.Missing(err, "person")
+		}
 		if err := s.record(ctx, tx, client, a); err != nil {
 			return err
 		}

@@ -228,6 +228,95 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/gw/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The organization's members
+         * @description People who sign in with an account of an OpenID provider, in the order in which they first did.
+         */
+        get: operations["people"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/gw/people/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End a membership
+         * @description The person's sessions and keys in the organization end with it. Refused as a change of the role is.
+         */
+        delete: operations["removeMember"];
+        options?: never;
+        head?: never;
+        /**
+         * Give a member another role
+         * @description 403 where an owner is concerned and the caller is none. 409 for the only owner, and for a member whose role comes from a rule of
+         *     the configuration (`source` is `rule`): the provider's groups decide on it at each sign-in.
+         */
+        patch: operations["setRole"];
+        trace?: never;
+    };
+    "/gw/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Browsers that are signed in to the dashboard, newest first
+         * @description With `keys:manage` those of the organization; else the person's own, or those that the key itself has opened.
+         */
+        get: operations["sessions"];
+        put?: never;
+        post?: never;
+        /**
+         * Sign a person out everywhere
+         * @description All their sessions in the organization. Those of others need `keys:manage`.
+         */
+        delete: operations["endSessions"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/gw/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * End a session
+         * @description One that `GET /gw/sessions` lists. At once on the instance that answers, about a second later on others.
+         */
+        delete: operations["endSession"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/gw/subaccounts": {
         parameters: {
             query?: never;
@@ -1594,7 +1683,7 @@ export interface components {
         Me: {
             scopes: components["schemas"]["Scope"][];
             entitlements: components["schemas"]["Entitlement"][];
-            /** @description The key itself. This and all that follows but the token is absent while the database does not answer, and for a browser token. */
+            /** @description The key itself, null for a person who is signed in. This and all that follows but the token is absent while the database does not answer, and for a browser token. */
             api_key?: {
                 /** Format: uuid */
                 id: string;
@@ -1605,7 +1694,17 @@ export interface components {
                 created_at: string;
                 /** Format: date-time */
                 expires_at: string | null;
+            } | null;
+            /** @description Who is signed in with an account of an OpenID provider; absent for a key. */
+            person?: {
+                /** Format: uuid */
+                id: string;
+                /** @description Empty where the provider does not say it. */
+                name: string;
+                /** @description Empty where the provider has not verified it. */
+                email: string;
             };
+            role?: components["schemas"]["Role"];
             /** @description Whose key it is; absent for a key bound to a sub-account. */
             organization?: {
                 /** Format: uuid */
@@ -1904,6 +2003,68 @@ export interface components {
             created_at: string;
             /** Format: date-time */
             expires_at: string;
+        };
+        /**
+         * @description What a person may do in an organization.
+         * @enum {string}
+         */
+        Role: "owner" | "admin" | "billing" | "developer" | "viewer";
+        PersonMember: {
+            /** Format: uuid */
+            person_id: string;
+            /** @description null unless the provider has verified it. */
+            email: string | null;
+            name: string | null;
+            role: components["schemas"]["Role"];
+            /**
+             * @description `rule`: the provider's groups decide at each sign-in. `manual`: no rule of the configuration is about the member any more.
+             * @enum {string}
+             */
+            source: "rule" | "manual";
+            /**
+             * @description suspended: the person's hidden key was revoked; they are out until they sign in again.
+             * @enum {string}
+             */
+            status: "active" | "suspended";
+            /**
+             * Format: date-time
+             * @description The last sign-in.
+             */
+            last_seen_at: string;
+            /** @description Keys that are the person's and not revoked. */
+            keys: number;
+        };
+        RoleChange: {
+            role: components["schemas"]["Role"];
+        };
+        Session: {
+            /** Format: uuid */
+            id: string;
+            /**
+             * @description What it was opened with.
+             * @enum {string}
+             */
+            kind: "key" | "person";
+            /** Format: uuid */
+            person_id: string | null;
+            /**
+             * Format: uuid
+             * @description The key that it was opened with, or the person's hidden one.
+             */
+            api_key_id: string;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description At most about a minute behind.
+             */
+            last_seen_at: string;
+            /** Format: date-time */
+            expires_at: string;
+            /** @description What the browser calls itself. */
+            user_agent: string;
+            /** @description Whether it is the one that asks. */
+            current: boolean;
         };
         SubAccount: {
             /** Format: uuid */
@@ -3086,6 +3247,132 @@ export interface operations {
             header?: never;
             path: {
                 /** @description The token's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    people: {
+        parameters: {
+            query?: {
+                /** @description People a page. */
+                limit?: number;
+                /** @description Where the list goes on, taken from the page before. Keep the other parameters as they were. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of members. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    "X-Next-Cursor": components["headers"]["NextCursor"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonMember"][];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    removeMember: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The person's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    setRole: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The person's id. */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RoleChange"];
+            };
+        };
+        responses: {
+            204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    sessions: {
+        parameters: {
+            query?: {
+                /** @description Of one person only. */
+                person_id?: string;
+                /** @description Sessions a page. */
+                limit?: number;
+                /** @description Where the list goes on, taken from the page before. Keep the other parameters as they were. */
+                cursor?: components["parameters"]["Cursor"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of sessions. */
+            200: {
+                headers: {
+                    "X-Gateway-Request-Id": components["headers"]["RequestID"];
+                    "X-Next-Cursor": components["headers"]["NextCursor"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"][];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    endSessions: {
+        parameters: {
+            query: {
+                /** @description Whose sessions. */
+                person_id: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            204: components["responses"]["Done"];
+            default: components["responses"]["Error"];
+        };
+    };
+    endSession: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The session's id. */
                 id: string;
             };
             cookie?: never;
