@@ -1,5 +1,5 @@
-// Package modelview is a model of the catalog as clients of OpenAI and OpenRouter
-// read it.
+// Package modelview is a model of the catalog as clients of OpenAI, OpenRouter and
+// Anthropic read it.
 package modelview
 
 import (

@@ -73,7 +73,7 @@ func (a *API) openModel(_ context.Context, by actor, q modelQuery) (any, error) 
 		})
 	}
 	if q.anthropic {
-		return viewAnthropic(m), nil
+		return modelview.OfAnthropic(m), nil
 	}
 	return a.viewOpen(by, m), nil
 }
