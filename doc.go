@@ -26,6 +26,7 @@
 //	internal/jobs         asynchronous jobs; internal/worker  background loops
 //	internal/processor    the client of the payment processor
 //	internal/report, internal/focus  sums of calls, and FOCUS files of them
+//	internal/callquery    the answers to questions about calls, for /gw and /operator/v1
 //	internal/callview, internal/budgetview, internal/keyview, internal/modelview, internal/csvfile  how calls, budgets, keys and models are shown
 //	internal/secrets      what is kept encrypted; internal/signing  which key signs evidence
 //	internal/evidence     records, chain and verifier of evidence; internal/pricing  costs

@@ -232,6 +232,8 @@ func TestOperatorRoles(t *testing.T) {
 		{"POST /operator/v1/keys/find", `{}`, "finance support auditor", 400},
 		{"DELETE /operator/v1/keys/019a0000-0000-7000-8000-000000000001", "", "support", 404},
 		{"PUT /operator/v1/keys/" + string(key) + "/limits", `{"burst":-1}`, "", 400},
+		{"GET /operator/v1/calls", "", "finance support auditor", 200},
+		{"GET /operator/v1/report", "", "finance support auditor", 200},
 		{"GET /operator/v1/audit", "", "finance support auditor", 200},
 		{"GET /operator/v1/tokens", "", "", 200},
 		{"POST /operator/v1/tokens", `{}`, "", 400},

@@ -18,9 +18,12 @@ import (
 // Viewer is who is shown calls, and the names that they are shown with.
 type Viewer struct {
 	Customer bool             // an end customer
+	All      bool             // whoever runs the gateway
 	Markup   modelgate.Markup // of the customer
 	Keys     map[modelgate.KeyID]string
 	Accounts map[modelgate.SubAccountID]modelgate.SubAccount
+	// Organizations are the names of all.
+	Organizations map[modelgate.ClientID]string
 }
 
 // Row is a booked call.
@@ -106,6 +109,18 @@ func (by *Viewer) Own(row *modelgate.UsageRow) OwnCall {
 	return own
 }
 
+// AnyCall is a call as whoever runs the gateway sees it.
+type AnyCall struct {
+	OwnCall
+	Organization     modelgate.ClientID `json:"organization_id"`
+	OrganizationName string             `json:"organization_name"`
+}
+
+// Any shows a call to whoever runs the gateway.
+func (by *Viewer) Any(row *modelgate.UsageRow) AnyCall {
+	return AnyCall{by.Own(row), row.ClientID, by.Organizations[row.ClientID]}
+}
+
 // unitsOf is what a call has used, by the name of its counter: seconds and
 // megapixels in whole ones, all else as it is counted.
 func unitsOf(u *modelgate.Usage) map[string]float64 {
@@ -126,47 +141,52 @@ func unitsOf(u *modelgate.Usage) map[string]float64 {
 // Column is a column of a file of calls.
 type Column struct {
 	Name string
-	Text func(*OwnCall) string
+	Text func(*AnyCall) string
 }
 
 // Columns are fixed, for one side and for the other.
 func (by *Viewer) Columns() []Column {
 	integer := func(n int64) string { return strconv.FormatInt(n, 10) }
 	columns := []Column{
-		{"id", func(v *OwnCall) string { return v.ID }},
-		{"created_at", func(v *OwnCall) string { return v.CreatedAt.UTC().Format(time.RFC3339Nano) }},
-		{"key_id", func(v *OwnCall) string { return string(v.KeyID) }},
-		{"key_name", func(v *OwnCall) string { return orEmpty(v.KeyName) }},
-		{"sub_account_id", func(v *OwnCall) string { return string(orEmpty(v.SubAccountID)) }},
-		{"sub_account_name", func(v *OwnCall) string { return orEmpty(v.SubAccountName) }},
-		{"provider", func(v *OwnCall) string { return v.Provider }},
-		{"model", func(v *OwnCall) string { return v.Model }},
-		{"model_slug", func(v *OwnCall) string { return v.Slug }},
-		{"author", func(v *OwnCall) string { return v.Author }},
-		{"kind", func(v *OwnCall) string { return string(orEmpty(v.Kind)) }},
-		{"door", func(v *OwnCall) string { return v.Door }},
-		{"status_code", func(v *OwnCall) string { return strconv.Itoa(v.StatusCode) }},
-		{"parse_status", func(v *OwnCall) string { return string(v.ParseStatus) }},
-		{"via_sdk", func(v *OwnCall) string { return strconv.FormatBool(v.ViaSDK) }},
-		{"latency_ms", func(v *OwnCall) string { return integer(v.LatencyMS) }},
-		{"first_byte_ms", func(v *OwnCall) string { return textOf(v.FirstByteMS, integer) }},
-		{"total_tokens", func(v *OwnCall) string { return integer(v.TotalTokens) }},
-		{"input_tokens", func(v *OwnCall) string { return integer(v.Tokens.Input) }},
-		{"cached_input_tokens", func(v *OwnCall) string { return integer(v.Tokens.CachedInput) }},
-		{"cache_write_tokens", func(v *OwnCall) string { return integer(v.Tokens.CacheWrite) }},
-		{"output_tokens", func(v *OwnCall) string { return integer(v.Tokens.Output) }},
-		{"audio_input_tokens", func(v *OwnCall) string { return integer(v.Tokens.AudioInput) }},
-		{"audio_output_tokens", func(v *OwnCall) string { return integer(v.Tokens.AudioOutput) }},
-		{"units", func(v *OwnCall) string { return jsonText(v.Units) }},
-		{"attribution", func(v *OwnCall) string { return jsonText(v.Attribution) }},
-		{"cost_usd", func(v *OwnCall) string { return v.Cost.String() }},
-		{"billed_usd", func(v *OwnCall) string { return textOf(v.Billed, modelgate.Nano.String) }},
+		{"id", func(v *AnyCall) string { return v.ID }},
+		{"created_at", func(v *AnyCall) string { return v.CreatedAt.UTC().Format(time.RFC3339Nano) }},
+		{"key_id", func(v *AnyCall) string { return string(v.KeyID) }},
+		{"key_name", func(v *AnyCall) string { return orEmpty(v.KeyName) }},
+		{"sub_account_id", func(v *AnyCall) string { return string(orEmpty(v.SubAccountID)) }},
+		{"sub_account_name", func(v *AnyCall) string { return orEmpty(v.SubAccountName) }},
+		{"provider", func(v *AnyCall) string { return v.Provider }},
+		{"model", func(v *AnyCall) string { return v.Model }},
+		{"model_slug", func(v *AnyCall) string { return v.Slug }},
+		{"author", func(v *AnyCall) string { return v.Author }},
+		{"kind", func(v *AnyCall) string { return string(orEmpty(v.Kind)) }},
+		{"door", func(v *AnyCall) string { return v.Door }},
+		{"status_code", func(v *AnyCall) string { return strconv.Itoa(v.StatusCode) }},
+		{"parse_status", func(v *AnyCall) string { return string(v.ParseStatus) }},
+		{"via_sdk", func(v *AnyCall) string { return strconv.FormatBool(v.ViaSDK) }},
+		{"latency_ms", func(v *AnyCall) string { return integer(v.LatencyMS) }},
+		{"first_byte_ms", func(v *AnyCall) string { return textOf(v.FirstByteMS, integer) }},
+		{"total_tokens", func(v *AnyCall) string { return integer(v.TotalTokens) }},
+		{"input_tokens", func(v *AnyCall) string { return integer(v.Tokens.Input) }},
+		{"cached_input_tokens", func(v *AnyCall) string { return integer(v.Tokens.CachedInput) }},
+		{"cache_write_tokens", func(v *AnyCall) string { return integer(v.Tokens.CacheWrite) }},
+		{"output_tokens", func(v *AnyCall) string { return integer(v.Tokens.Output) }},
+		{"audio_input_tokens", func(v *AnyCall) string { return integer(v.Tokens.AudioInput) }},
+		{"audio_output_tokens", func(v *AnyCall) string { return integer(v.Tokens.AudioOutput) }},
+		{"units", func(v *AnyCall) string { return jsonText(v.Units) }},
+		{"attribution", func(v *AnyCall) string { return jsonText(v.Attribution) }},
+		{"cost_usd", func(v *AnyCall) string { return v.Cost.String() }},
+		{"billed_usd", func(v *AnyCall) string { return textOf(v.Billed, modelgate.Nano.String) }},
 	}
 	if !by.Customer {
 		columns = append(columns,
-			Column{"margin_usd", func(v *OwnCall) string { return textOf(v.Margin, modelgate.Nano.String) }},
-			Column{"region", func(v *OwnCall) string { return orEmpty(v.Region) }},
-			Column{"rates", func(v *OwnCall) string { return orEmpty(v.Rates) }})
+			Column{"margin_usd", func(v *AnyCall) string { return textOf(v.Margin, modelgate.Nano.String) }},
+			Column{"region", func(v *AnyCall) string { return orEmpty(v.Region) }},
+			Column{"rates", func(v *AnyCall) string { return orEmpty(v.Rates) }})
+	}
+	if by.All {
+		columns = append(columns,
+			Column{"organization_id", func(v *AnyCall) string { return string(v.Organization) }},
+			Column{"organization_name", func(v *AnyCall) string { return v.OrganizationName }})
 	}
 	return columns
 }

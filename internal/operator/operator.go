@@ -16,6 +16,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/auth"
+	"modelgate/internal/callquery"
 	"modelgate/internal/httpx"
 	"modelgate/internal/ratelimit"
 	"modelgate/internal/store"
@@ -52,6 +53,8 @@ type API struct {
 	mux     *http.ServeMux
 	fetches *http.CrossOriginProtection
 	guesses *auth.LookupLimiter
+	// questions are about calls.
+	questions *callquery.Service
 }
 
 const (
@@ -96,6 +99,8 @@ func endpoints() []endpoint {
 		{"POST /operator/v1/keys/find", "", (*API).findKeys},
 		{"DELETE /operator/v1/keys/{id}", access.Support, (*API).revokeKey},
 		{"PUT /operator/v1/keys/{id}/limits", access.Admin, (*API).putKeyLimits},
+		{"GET /operator/v1/calls", "", (*API).calls},
+		{"GET /operator/v1/report", "", (*API).report},
 		{"GET /operator/v1/audit", "", (*API).audits},
 		{"GET /operator/v1/tokens", access.Admin, (*API).tokens},
 		{"POST /operator/v1/tokens", access.Admin, (*API).createToken},
@@ -108,6 +113,7 @@ func endpoints() []endpoint {
 // New makes the API.
 func New(o Options) *API {
 	a := &API{Options: o, mux: http.NewServeMux(), fetches: http.NewCrossOriginProtection(), guesses: auth.NewLookupLimiter(o.Now)}
+	a.questions = &callquery.Service{Store: o.Store, Cursors: o.Cursors, Now: o.Now, Log: o.Log}
 	for _, e := range endpoints() {
 		a.mux.HandleFunc(e.pattern, func(w http.ResponseWriter, r *http.Request) {
 			if err := a.serve(w, r, &e); err != nil {
@@ -238,6 +244,8 @@ func (a *API) serve(w http.ResponseWriter, r *http.Request, e *endpoint) error {
 	switch {
 	case err != nil:
 		return err
+	case answer == any(written{}):
+		return nil
 	case answer == nil:
 		w.WriteHeader(http.StatusNoContent)
 		return nil

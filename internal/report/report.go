@@ -30,6 +30,8 @@ const (
 	Kind        Dimension = "kind"
 	Region      Dimension = "region"
 	ViaSDK      Dimension = "via_sdk"
+	// Organization is for whoever sums the calls of several.
+	Organization Dimension = "organization"
 
 	tagPrefix = "tag:"
 )
@@ -43,7 +45,7 @@ func (d Dimension) Tag() (key string, ok bool) {
 // Valid reports whether there is such a dimension.
 func (d Dimension) Valid() bool {
 	switch d {
-	case Model, Author, Provider, NativeModel, Key, SubAccount, Status, ParseStatus, Door, Kind, Region, ViaSDK:
+	case Model, Author, Provider, NativeModel, Key, SubAccount, Status, ParseStatus, Door, Kind, Region, ViaSDK, Organization:
 		return true
 	}
 	_, ok := d.Tag()
@@ -111,6 +113,7 @@ func (o Order) weight(f *Figures) int64 {
 // caller is shown.
 type Call struct {
 	At          time.Time
+	Client      modelgate.ClientID
 	SubAccount  modelgate.SubAccountID
 	Key         modelgate.KeyID
 	Provider    string
@@ -156,6 +159,8 @@ func (c *Call) text(d Dimension) string {
 		return c.Kind
 	case Region:
 		return c.Region
+	case Organization:
+		return string(c.Client)
 	case ViaSDK:
 		return strconv.FormatBool(c.ViaSDK)
 	}

@@ -75,11 +75,11 @@ func (a *API) focus(_ context.Context, x *exchange) error {
 	if err := x.read(q.read); err != nil {
 		return err
 	}
-	owner := string(x.ClientID) + "/" + string(x.SubAccountID)
-	if _, busy := a.exporting.LoadOrStore(owner, true); busy {
-		return modelgate.Errorf(modelgate.RateLimited, "one export at a time")
+	done, err := a.questions.Export(x.asker())
+	if err != nil {
+		return err
 	}
-	defer a.exporting.Delete(owner)
+	defer done()
 	ctx, cancel := context.WithTimeout(x.r.Context(), focusPatience)
 	defer cancel()
 	a.settle(ctx)

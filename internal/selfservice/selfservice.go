@@ -8,11 +8,11 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"modelgate"
 	"modelgate/internal/auth"
+	"modelgate/internal/callquery"
 	"modelgate/internal/evidence"
 	"modelgate/internal/focus/source"
 	"modelgate/internal/httpx"
@@ -70,14 +70,13 @@ type Options struct {
 type API struct {
 	Options
 	routes []route
-	// exporting has an entry for each organization, or its sub-account, that is
-	// sent a file of calls, a report or a FOCUS file by this instance.
-	exporting sync.Map
+	// questions are about calls.
+	questions *callquery.Service
 }
 
 // New makes the API.
 func New(o Options) *API {
-	return &API{Options: o, routes: compile()}
+	return &API{Options: o, routes: compile(), questions: &callquery.Service{Store: o.Store, Cursors: o.Cursors, Now: o.Now, Log: o.Log}}
 }
 
 const (

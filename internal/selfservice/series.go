@@ -5,16 +5,15 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/callquery"
 	"modelgate/internal/httpx"
 	"modelgate/internal/store"
 	"modelgate/internal/store/stats"
 )
 
 const (
-	// finestSeries is the longest window that is shown by the hour unasked,
-	// and longestHours the longest that may be.
+	// finestSeries is the longest window that is shown by the hour unasked.
 	finestSeries = 3 * 24 * time.Hour
-	longestHours = 62 * 24 * time.Hour
 	// mostGroups is the number of groups of a series: as many as a chart can
 	// distinguish, with one more for the rest.
 	mostGroups = 7
@@ -45,7 +44,7 @@ func (q *seriesQuery) read(x *exchange) error {
 		return err
 	}
 	switch {
-	case q.step == time.Hour && q.window > longestHours:
+	case q.step == time.Hour && q.window > callquery.LongestHours:
 		return modelgate.Errorf(modelgate.BadRequest, "interval hour is for the last 62 days")
 	case q.groupBy == modelgate.ByDay:
 		return modelgate.Errorf(modelgate.BadRequest, "a series is by day already; group_by must be something else")

@@ -10,10 +10,13 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
-// CallFilter selects the calls of an organization. Values of one list are
-// alternatives; lists that are empty, and zero fields, select nothing away.
+// CallFilter selects the calls of an organization, or of several. Values of one
+// list are alternatives; lists that are empty, and zero fields, select nothing
+// away.
 type CallFilter struct {
-	Client modelgate.ClientID
+	// Client is the organization; "" is those of Clients, or every one.
+	Client  modelgate.ClientID
+	Clients []modelgate.ClientID
 	// SubAccountID restricts the calls to an end customer, who sees a call's
 	// author in place of the provider where it is catalogued.
 	SubAccountID modelgate.SubAccountID
@@ -63,6 +66,16 @@ func (f *CallFilter) window() (from, to int64) {
 	return from, to
 }
 
+// MostRead is how many rows are looked at to answer a question, whether they match
+// or not. Whoever runs the gateway has fewer questions than its customers, and
+// each about more.
+func (f *CallFilter) MostRead() int {
+	if f.Client == "" {
+		return MostCallsReadOfAll
+	}
+	return MostCallsRead
+}
+
 // Narrow reports whether calls of the window may be left out.
 func (f *CallFilter) Narrow() bool {
 	var b callQuery
@@ -96,10 +109,29 @@ func (b *callQuery) owner(f *CallFilter) {
 		sub = f.SubAccounts[0]
 	}
 	if sub == "" {
-		b.write("client_id = ", b.arg(string(f.Client)))
+		b.clients(f, "client_id")
 		return
 	}
-	b.write("sub_account_id = ", b.arg(sub), " AND sub_account_id <> '' AND (client_id = ", b.arg(string(f.Client)), ") IS TRUE")
+	b.write("sub_account_id = ", b.arg(sub), " AND sub_account_id <> '' AND (")
+	b.clients(f, "client_id")
+	b.write(") IS TRUE")
+}
+
+// clients selects the organizations of a filter by a column. Of every one the ids
+// are listed, so that the rows of each are found in their index.
+func (b *callQuery) clients(f *CallFilter, column string) {
+	switch {
+	case f.Client != "":
+		b.write(column, " = ", b.arg(string(f.Client)))
+	case len(f.Clients) > 0:
+		b.write(column, " IN (")
+		for i, id := range f.Clients {
+			b.write([]string{"", ", "}[min(i, 1)], b.arg(string(id)))
+		}
+		b.write(")")
+	default:
+		b.write(column, " IN (SELECT id FROM client)")
+	}
 }
 
 // filter appends the conditions of a filter but for owner and window, each

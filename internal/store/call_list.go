@@ -15,6 +15,9 @@ import (
 // or not.
 const MostCallsRead = 100_000
 
+// MostCallsReadOfAll is MostCallsRead for questions about several organizations.
+const MostCallsReadOfAll = 1_000_000
+
 // CallOrder is the order of a list: a member of its rows, with a minus the largest
 // first. Equal calls are ordered by time and id, the newest first.
 type CallOrder string
@@ -79,7 +82,9 @@ type CallList struct {
 	Limit int           // rows, 1 or more
 	After *CallPosition // nil for the first page
 
-	most int // rows that a page looks at; 0 is MostCallsRead
+	most int // rows that a page looks at; 0 is MostRead
+
+	slice int64 // µs that a step looked at last
 }
 
 // ErrTooManyCalls says that an order other than by time has more than
@@ -95,7 +100,7 @@ func (db *DB) Calls(ctx context.Context, l CallList) (rows []modelgate.UsageRow,
 		rows, next, err = l.read(ctx, q)
 		return err
 	}
-	if l.Order.column() == "" && !l.Narrow() {
+	if l.Order.column() == "" && l.Client != "" && !l.Narrow() {
 		err = read(db.read) // a page of an index
 		return rows, next, sqldb.Wrap("list calls", err)
 	}
@@ -105,7 +110,7 @@ func (db *DB) Calls(ctx context.Context, l CallList) (rows []modelgate.UsageRow,
 
 func (l CallList) read(ctx context.Context, q sqldb.Querier) ([]modelgate.UsageRow, *CallPosition, error) {
 	l.Order = cmp.Or(l.Order, CallsNewest)
-	l.most = cmp.Or(l.most, MostCallsRead)
+	l.most = cmp.Or(l.most, l.MostRead())
 	if l.Order.column() != "" {
 		return l.sorted(ctx, q)
 	}
@@ -139,6 +144,9 @@ func (l CallList) read(ctx context.Context, q sqldb.Querier) ([]modelgate.UsageR
 // are; nil for all that are left. Steps grow, for most pages are filled by the
 // first.
 func (l *CallList) edge(ctx context.Context, q sqldb.Querier, after *CallPosition, looked int) (*CallPosition, int, error) {
+	if l.Client == "" {
+		return l.sliceEnd(ctx, q, after, l.most-looked)
+	}
 	if !l.Narrow() {
 		return nil, 0, nil
 	}
@@ -169,7 +177,7 @@ func (l *CallList) part(ctx context.Context, q sqldb.Querier, after, to *CallPos
 
 // within bounds the window, and the positions in it.
 func (l *CallList) within(b *callQuery, after, to *CallPosition) {
-	from, until := l.window()
+	from, until := l.between(after, to)
 	b.write("\n  AND created_at >= ", b.arg(from), " AND created_at < ", b.arg(until))
 	behind, upTo := " < ", " >= "
 	if l.Order == CallsOldest {
@@ -220,10 +228,16 @@ func (l *CallList) behind(r *modelgate.UsageRow) *CallPosition {
 // countCalls is how many rows have the owner and the window of a filter, at most
 // that many.
 func countCalls(ctx context.Context, q sqldb.Querier, f CallFilter, most int) (n int, err error) {
-	var b callQuery
 	from, until := f.window()
+	return countCallsIn(ctx, q, &f, from, until, most)
+}
+
+// countCallsIn is how many rows of a time, in µs, have the owner of a filter, at
+// most that many.
+func countCallsIn(ctx context.Context, q sqldb.Querier, f *CallFilter, from, until int64, most int) (n int, err error) {
+	var b callQuery
 	b.write("SELECT COUNT(*)\nFROM (\n  SELECT 1\n  FROM usage_row\n  WHERE ")
-	b.owner(&f)
+	b.owner(f)
 	b.write("\n  AND created_at >= ", b.arg(from), " AND created_at < ", b.arg(until), "\n  LIMIT ", b.arg(most), ") AS looked\n-- calls count")
 	err = q.QueryRowContext(ctx, b.text.String(), b.args...).Scan(&n)
 	return n, err
@@ -239,17 +253,28 @@ func (db *DB) CountCalls(ctx context.Context, f CallFilter, most int) (n int, er
 	return n, err
 }
 
-const sqlUsageRevision = `SELECT COALESCE((SELECT revision FROM usage_head WHERE client_id = $1), 0),
+const (
+	sqlUsageRevision = `SELECT COALESCE((SELECT revision FROM usage_head WHERE client_id = $1), 0),
   (SELECT COUNT(*) FROM rollup_delta WHERE client_id = $1),
   (SELECT version FROM control)
 -- sqlUsageRevision`
 
+	sqlUsageRevisionOfAll = `SELECT (SELECT CAST(COALESCE(SUM(revision), 0) AS BIGINT) FROM usage_head),
+  (SELECT COUNT(*) FROM rollup_delta),
+  (SELECT version FROM control)
+-- sqlUsageRevisionOfAll`
+)
+
 // UsageRevision is a text that another one follows whenever calls of a client are
-// booked, changed or pruned, and when keys or sub-accounts change. It may change
-// without that too. Each booking adds to the waiting deltas, whose number only
-// shrinks together with a new revision of the head.
+// booked, changed or pruned, and when keys or sub-accounts change; "" is every
+// client. It may change without that too. Each booking adds to the waiting deltas,
+// whose number only shrinks together with a new revision of a head.
 func (db *DB) UsageRevision(ctx context.Context, client modelgate.ClientID) (string, error) {
 	var head, deltas, control int64
-	err := db.read.QueryRowContext(ctx, sqlUsageRevision, string(client)).Scan(&head, &deltas, &control)
+	query, args := sqlUsageRevision, []any{string(client)}
+	if client == "" {
+		query, args = sqlUsageRevisionOfAll, nil
+	}
+	err := db.read.QueryRowContext(ctx, query, args...).Scan(&head, &deltas, &control)
 	return fmt.Sprintf("%d.%d.%d", head, deltas, control), sqldb.Wrap("read usage revision", err)
 }

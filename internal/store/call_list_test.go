@@ -29,7 +29,7 @@ func someCalls(t *testing.T, db *DB, client, other modelgate.ClientID, random *r
 	t.Helper()
 	var rows []modelgate.UsageRow
 	for n := range 400 {
-		r := row(client, n)
+		r := row(pick(random, client, client, client, other), n)
 		r.At = noon.Add(-time.Duration(random.IntN(72*60)) * time.Minute) // many share an instant
 		r.CallBegin.ID = modelgate.NewIDs(func() time.Time { return r.At }).New()
 		r.At = r.CallBegin.ID.Time()
@@ -53,9 +53,7 @@ func someCalls(t *testing.T, db *DB, client, other modelgate.ClientID, random *r
 		r.Attribution = map[string]string{"team": pick(random, "search", "ads", `"team":"ads"`), "no.te": pick(random, "a", "A", ""), "7": pick(random, "x", "y")}
 		rows = append(rows, modelgate.Row(r.CallBegin, r.CallEnd))
 	}
-	stranger := row(other, 1000)
-	stranger.SubAccountID = "s1"
-	book(t, db, "i", append(slices.Clone(rows), stranger)...)
+	book(t, db, "i", rows...)
 	return rows
 }
 
@@ -85,6 +83,12 @@ func randomFilter(random *rand.Rand, client modelgate.ClientID, rows []modelgate
 		Doors: someOf(random, "/v1/messages", "x"), Kinds: someOf(random, "llm", "image"),
 		Tags: someOf(random, Tag{"team", "ads"}, Tag{"team", `"team":"ads"`}, Tag{"no.te", "a"}, Tag{"no.te", ""}, Tag{"key_id", "k1"}, Tag{"7", "x"}, Tag{"0", "x"}),
 	}
+	if random.IntN(3) == 0 { // across organizations
+		f.Client, f.SubAccountID = "", ""
+		for i := range rows[:random.IntN(3)] {
+			f.Clients = append(f.Clients, rows[i].ClientID)
+		}
+	}
 	if random.IntN(2) == 0 {
 		f.From = noon.Add(-time.Duration(random.IntN(72*60)) * time.Minute)
 	}
@@ -109,8 +113,12 @@ func (f *CallFilter) has(r *modelgate.UsageRow) bool {
 			provider = r.Author
 		}
 	}
+	var ids []string
+	for _, id := range f.Clients {
+		ids = append(ids, string(id))
+	}
 	is := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
-	return (f.SubAccountID == "" || r.SubAccountID == f.SubAccountID) && !r.At.Before(f.From) && (f.To.IsZero() || r.At.Before(f.To)) &&
+	return (f.Client == r.ClientID || f.Client == "" && is(ids, string(r.ClientID))) && (f.SubAccountID == "" || r.SubAccountID == f.SubAccountID) && !r.At.Before(f.From) && (f.To.IsZero() || r.At.Before(f.To)) &&
 		is(f.Models, model) && is(f.Authors, author) && is(f.Providers, provider) && is(f.Keys, string(r.KeyID)) &&
 		is(f.SubAccounts, string(r.SubAccountID)) && is(f.ParseStatuses, string(r.ParseStatus)) && is(f.Doors, r.Door) && is(f.Kinds, string(r.Kind)) &&
 		(len(f.Statuses) == 0 || slices.ContainsFunc(f.Statuses, func(s StatusRange) bool { return r.StatusCode >= s.Least && r.StatusCode <= s.Most })) &&
@@ -184,7 +192,8 @@ func TestUsageRevision(t *testing.T) {
 	t.Parallel()
 	each(t, func(t *testing.T, db *DB) {
 		client := createClient(t, db, 1)
-		last := ""
+		createClient(t, db, 2)
+		last, lastOfAll := "", ""
 		revision := func(what string, same bool) {
 			t.Helper()
 			now, err := db.UsageRevision(t.Context(), client)
@@ -192,7 +201,12 @@ func TestUsageRevision(t *testing.T) {
 			if (now == last) != same {
 				t.Errorf("after %s the revision is %s, before %s", what, now, last)
 			}
-			last = now
+			all, err := db.UsageRevision(t.Context(), "")
+			must(t, err)
+			if (all == lastOfAll) != same {
+				t.Errorf("after %s the revision of all is %s, before %s", what, all, lastOfAll)
+			}
+			last, lastOfAll = now, all
 		}
 		revision("nothing", false)
 		revision("nothing", true)

@@ -13,18 +13,18 @@ import (
 
 // EachCall calls fn with each call that a filter selects, in no order. The call
 // is valid until fn returns. Errors: ErrTooManyCalls where the window has more
-// than MostCallsRead rows, whether they match or not.
+// than MostRead rows, whether they match or not.
 func (db *DB) EachCall(ctx context.Context, f CallFilter, fn func(*report.Call)) error {
 	return db.handle.SnapshotInTurn(ctx, "read calls", f.Client, func(tx *sql.Tx) error {
-		switch n, err := countCalls(ctx, tx, f, MostCallsRead+1); {
+		switch n, err := countCalls(ctx, tx, f, f.MostRead()+1); {
 		case err != nil:
 			return err
-		case n > MostCallsRead:
+		case n > f.MostRead():
 			return ErrTooManyCalls
 		}
 		from, until := f.window()
 		var b callQuery
-		b.write("SELECT created_at, sub_account_id, key_id, provider, model, slug, author, kind, region, door, parse_status,\n" +
+		b.write("SELECT created_at, client_id, sub_account_id, key_id, provider, model, slug, author, kind, region, door, parse_status,\n" +
 			"  status_code, via_sdk, attribution, quantities, total_tokens, cost, latency_ms, first_byte_ms\nFROM usage_row\nWHERE ")
 		b.owner(&f)
 		b.write("\n  AND created_at >= ", b.arg(from), " AND created_at < ", b.arg(until))
@@ -45,7 +45,7 @@ func scanReportCall(s sqldb.Scanner, customer bool) (report.Call, error) {
 	var c report.Call
 	var pairs sql.RawBytes
 	var usage modelgate.Usage
-	err := s.Scan(sqldb.Moment{Into: &c.At}, &c.SubAccount, &c.Key, &c.Provider, &c.Model, &c.Slug, &c.Author, &c.Kind, &c.Region, &c.Door,
+	err := s.Scan(sqldb.Moment{Into: &c.At}, &c.Client, &c.SubAccount, &c.Key, &c.Provider, &c.Model, &c.Slug, &c.Author, &c.Kind, &c.Region, &c.Door,
 		&c.ParseStatus, &c.Status, &c.ViaSDK, &pairs, sqldb.Document{Into: &usage}, &c.TotalTokens, &c.Cost, &c.LatencyMS, &c.FirstByteMS)
 	c.Tokens = usage.TokenKinds()
 	if c.Slug == "" {

@@ -28,7 +28,7 @@ func TestReportsAgainstRows(t *testing.T) {
 		client, other := createClient(t, db, 1), createClient(t, db, 2)
 		all := someCalls(t, db, client, other, random)
 		dimensions := []report.Dimension{report.Model, report.Author, report.Provider, report.NativeModel, report.Key, report.SubAccount,
-			report.Status, report.ParseStatus, report.Door, report.Kind, report.Region, report.ViaSDK, "tag:team", "tag:no.te", "tag:7", "tag:nobody"}
+			report.Status, report.ParseStatus, report.Door, report.Kind, report.Region, report.ViaSDK, report.Organization, "tag:team", "tag:no.te", "tag:7", "tag:nobody"}
 		for range questions() {
 			f := randomFilter(random, client, all)
 			q := report.Query{
@@ -132,6 +132,8 @@ func naive(f CallFilter, q report.Query, all []modelgate.UsageRow) []string {
 
 func valueOf(r *modelgate.UsageRow, d report.Dimension, customer bool) string {
 	switch d {
+	case report.Organization:
+		return string(r.ClientID)
 	case report.Model:
 		return cmp.Or(r.Slug, r.CallBegin.Model)
 	case report.Author:

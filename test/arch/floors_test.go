@@ -87,6 +87,8 @@ var floor = map[string]int{
 	"internal/signing": 3,
 	"internal/people":  3,
 
+	"internal/callquery": 3,
+
 	// The vendors' libraries are here, and nowhere on the way of a call.
 	"internal/cloud": 3,
 

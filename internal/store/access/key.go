@@ -224,12 +224,13 @@ func (s *Store) revokeKey(ctx context.Context, client modelgate.ClientID, in Key
 	return digests, err
 }
 
-// keyNames reads the names of that many keys of a client.
+// keyNames reads the names of that many keys of a client, or of all.
 func keyNames(keys int) string {
-	return sqldb.Tuples("SELECT id, name\nFROM api_key\nWHERE client_id = $1 AND name <> '' AND id IN ", 1, keys, 2) + "\n-- keyNames"
+	return sqldb.Tuples("SELECT id, name\nFROM api_key\nWHERE (client_id = $1 OR $1 = '') AND name <> '' AND id IN ", 1, keys, 2) + "\n-- keyNames"
 }
 
-// KeyNames are the names of keys of a client. Keys without one are left out.
+// KeyNames are the names of keys of a client; "" is every client. Keys without a
+// name are left out.
 func (s *Store) KeyNames(ctx context.Context, client modelgate.ClientID, ids []modelgate.KeyID) (map[modelgate.KeyID]string, error) {
 	names := make(map[modelgate.KeyID]string)
 	for len(ids) > 0 {

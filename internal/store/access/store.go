@@ -48,5 +48,5 @@ func NewStore(db *sqldb.DB, record func(context.Context, *sql.Tx, modelgate.Clie
 // Statements are the statements of so many keys, by their names: a test
 // prepares them.
 func Statements(keys int) map[string]string {
-	return map[string]string{"lineageSelect": lineageSelect(keys), "keyNames": keyNames(keys)}
+	return map[string]string{"lineageSelect": lineageSelect(keys), "keyNames": keyNames(keys), "subAccountsByID": subAccountsByID(keys)}
 }

@@ -86,3 +86,27 @@ func (s *Store) PatchSubAccount(ctx context.Context, client modelgate.ClientID, 
 		return sqldb.RaiseControl(ctx, tx)
 	})
 }
+
+// subAccountsByID reads that many sub-accounts of a client, or of all.
+func subAccountsByID(ids int) string {
+	return sqldb.Tuples("SELECT "+subAccountColumns+"\nFROM sub_account\nWHERE (client_id = $1 OR $1 = '') AND id IN ", 1, ids, 2) + "\n-- subAccountsByID"
+}
+
+// SubAccountsByID are those of some sub-accounts that an organization has; "" is
+// every organization.
+func (s *Store) SubAccountsByID(ctx context.Context, client modelgate.ClientID, ids []modelgate.SubAccountID) (found []modelgate.SubAccount, err error) {
+	for len(ids) > 0 {
+		n := sqldb.StatementRows(len(ids), s.db.RowsPerInsert)
+		args := []any{string(client)}
+		for _, id := range ids[:n] {
+			args = append(args, string(id))
+		}
+		ids = ids[n:]
+		some, err := sqldb.List(ctx, s.db.Read, scanSubAccount, subAccountsByID(n), args...)
+		if err != nil {
+			return nil, sqldb.Wrap("read sub-accounts", err)
+		}
+		found = append(found, some...)
+	}
+	return found, nil
+}

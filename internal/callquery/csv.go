@@ -1,4 +1,4 @@
-package selfservice
+package callquery
 
 import (
 	"context"
@@ -20,24 +20,24 @@ const (
 )
 
 // callsCSV writes all calls of a query, page by page.
-func (a *API) callsCSV(x *exchange, q callsQuery) error {
-	owner := string(x.ClientID) + "/" + string(x.SubAccountID)
-	if _, busy := a.exporting.LoadOrStore(owner, true); busy {
-		return modelgate.Errorf(modelgate.RateLimited, "one export at a time")
+func (s *Service) callsCSV(x Exchange, q *Calls) error {
+	done, err := s.Export(x.By)
+	if err != nil {
+		return err
 	}
-	defer a.exporting.Delete(owner)
-	ctx := x.r.Context() // an export takes as long as its client does
-	if n, err := a.allCalls(ctx, q); err != nil {
+	defer done()
+	ctx := x.R.Context() // an export takes as long as its client does
+	if n, err := s.allCalls(ctx, q); err != nil {
 		return err
 	} else if n > mostExported {
 		return modelgate.Errorf(modelgate.BadRequest, "more than %d calls match; a file has at most so many: narrow the range or add a filter", mostExported)
 	}
-	file := csvfile.New(httpx.CSVWriter{ResponseWriter: x.w, Name: "calls-" + days(q.From, q.To, a.Now()), Stall: exportStall})
-	if err := a.writeCalls(ctx, x.actor, q, file); err != nil {
+	file := csvfile.New(httpx.CSVWriter{ResponseWriter: x.W, Name: "calls-" + days(q.From, q.To, s.Now()), Stall: Stall})
+	if err := s.writeCalls(ctx, x.By, q, file); err != nil {
 		if !file.Begun() {
-			return tooManyCalls(q.order, err)
+			return tooManyCalls(q, err)
 		}
-		a.Log.Error("a file of calls was cut", "client_id", x.ClientID, "request_id", x.requestID, "error", err)
+		s.Log.Error("a file of calls was cut", "client_id", x.By.Client, "request_id", httpx.RequestID(x.W).String(), "error", err)
 		panic(http.ErrAbortHandler) // ends the connection without the end of the body
 	}
 	return nil
@@ -45,15 +45,15 @@ func (a *API) callsCSV(x *exchange, q callsQuery) error {
 
 // allCalls counts the calls of a query that has no filters, up to one more than
 // a file may have; 0 for others, which are counted as they are written.
-func (a *API) allCalls(ctx context.Context, q callsQuery) (int, error) {
+func (s *Service) allCalls(ctx context.Context, q *Calls) (int, error) {
 	if q.Narrow() {
 		return 0, nil
 	}
-	return a.Store.CountCalls(ctx, q.CallFilter, mostExported+1)
+	return s.Store.CountCalls(ctx, q.CallFilter, mostExported+1)
 }
 
 // writeCalls writes the file up to its end.
-func (a *API) writeCalls(ctx context.Context, by actor, q callsQuery, file *csvfile.File) error {
+func (s *Service) writeCalls(ctx context.Context, by Asker, q *Calls, file *csvfile.File) error {
 	list := store.CallList{CallFilter: q.CallFilter, Order: q.order, Limit: exportPage}
 	viewer := by.viewer()
 	columns := viewer.Columns()
@@ -62,21 +62,21 @@ func (a *API) writeCalls(ctx context.Context, by actor, q callsQuery, file *csvf
 		head[i] = c.Name
 	}
 	for written := 0; ; {
-		rows, next, err := a.Store.Calls(ctx, list)
+		rows, next, err := s.Store.Calls(ctx, list)
 		if err != nil {
 			return err
 		}
 		if written += len(rows); written > mostExported {
 			return fmt.Errorf("more than %d calls", mostExported)
 		}
-		if err := a.callNames(ctx, by, rows, &viewer); err != nil {
+		if err := s.callNames(ctx, by, rows, &viewer); err != nil {
 			return err
 		}
 		if !file.Begun() {
 			file.Row(head...)
 		}
 		for i := range rows {
-			v := viewer.Own(&rows[i])
+			v := viewer.Any(&rows[i])
 			for j, c := range columns {
 				cells[j] = c.Text(&v)
 			}

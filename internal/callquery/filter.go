@@ -1,4 +1,8 @@
-package selfservice
+// Package callquery answers questions about booked calls: lists of calls and
+// sums of them, as JSON and as files. Organizations and their end customers ask
+// about their own at /gw, whoever runs the gateway about everybody's at
+// /operator/v1.
+package callquery
 
 import (
 	"strconv"
@@ -10,22 +14,38 @@ import (
 	"modelgate/internal/store"
 )
 
+// Asker is who asks.
+type Asker struct {
+	// Client is the organization whose calls are asked about; "" is whoever runs
+	// the gateway, who asks about those of all.
+	Client modelgate.ClientID
+	// SubAccountID is an end customer of Client; "" is the organization itself.
+	SubAccountID modelgate.SubAccountID
+	Markup       modelgate.Markup // of the end customer
+}
+
+func (by *Asker) operator() bool { return by.Client == "" }
+
+func (by *Asker) customer() bool { return by.SubAccountID != "" }
+
 const (
+	// LongestHours is the longest time that is shown by the hour.
+	LongestHours = 62 * 24 * time.Hour
 	// usualCalls is how far back calls and reports go unless a window is given.
 	usualCalls = 7 * 24 * time.Hour
 	// mostFilterValues bounds the values of all filters of a request together.
 	mostFilterValues = 50
 )
 
-// callFilter is the window and the filters of GET /gw/calls and GET /gw/report.
-type callFilter struct {
+// Filter is the window and the filters of lists and reports.
+type Filter struct {
 	store.CallFilter
 	asked string // all of it as it was sent, for cursors
 }
 
 // read reads the window, for which a whole minute is now, and the filters.
-func (f *callFilter) read(x *exchange, now time.Time) error {
-	p := x.query
+func (f *Filter) read(p *httpx.Params, by Asker, now time.Time) error {
+	f.Client, f.SubAccountID = by.Client, by.SubAccountID
 	if err := f.readWindow(p, now.Truncate(time.Minute)); err != nil {
 		return err
 	}
@@ -38,15 +58,36 @@ func (f *callFilter) read(x *exchange, now time.Time) error {
 	}
 	f.Models, f.Authors, f.Providers = list("model"), list("author"), list("provider")
 	f.Keys, f.ParseStatuses, f.Doors, f.Kinds = list("key_id"), list("parse_status"), list("door"), list("kind")
+	if by.operator() {
+		for _, text := range list("organization") {
+			id, ok := modelgate.ParseUUID(text)
+			if !ok {
+				return modelgate.Errorf(modelgate.BadRequest, "organization must be the id of one")
+			}
+			f.Clients = append(f.Clients, modelgate.ClientID(id.String()))
+		}
+	}
 	f.SubAccounts = list("sub_account_id")
 	for i, id := range f.SubAccounts {
 		if id == "none" {
 			f.SubAccounts[i] = ""
 		}
 	}
-	if len(f.SubAccounts) > 0 && x.SubAccountID != "" {
+	if len(f.SubAccounts) > 0 && by.customer() {
 		return modelgate.Errorf(modelgate.Forbidden, "a key bound to a sub-account cannot filter by sub_account_id")
 	}
+	if err := f.readParsed(list); err != nil {
+		return err
+	}
+	if values > mostFilterValues {
+		return modelgate.Errorf(modelgate.BadRequest, "filters have %d values; at most %d fit in one request", values, mostFilterValues)
+	}
+	f.MinLatencyMS = int64(p.Int("min_latency_ms", 0, 1<<53-1, 0))
+	return f.readMinCost(p, by)
+}
+
+// readParsed reads the filters whose values have a form.
+func (f *Filter) readParsed(list func(name string) []string) error {
 	for _, text := range list("status") {
 		status, ok := store.ParseStatusRange(text)
 		if !ok {
@@ -68,15 +109,11 @@ func (f *callFilter) read(x *exchange, now time.Time) error {
 		}
 		f.IDs = append(f.IDs, id)
 	}
-	if values > mostFilterValues {
-		return modelgate.Errorf(modelgate.BadRequest, "filters have %d values; at most %d fit in one request", values, mostFilterValues)
-	}
-	f.MinLatencyMS = int64(p.Int("min_latency_ms", 0, 1<<53-1, 0))
-	return f.readMinCost(x)
+	return nil
 }
 
 // readWindow reads from and to, or since.
-func (f *callFilter) readWindow(p *httpx.Params, now time.Time) error {
+func (f *Filter) readWindow(p *httpx.Params, now time.Time) error {
 	since, relative := p.Text("since")
 	length := p.Since(usualCalls)
 	from, to := p.Instant("from"), p.Instant("to")
@@ -98,9 +135,8 @@ func (f *callFilter) readWindow(p *httpx.Params, now time.Time) error {
 }
 
 // readMinCost reads min_cost_usd, which is compared with what the caller sees.
-func (f *callFilter) readMinCost(x *exchange) error {
-	f.Client, f.SubAccountID = x.ClientID, x.SubAccountID
-	text, given := x.query.Text("min_cost_usd")
+func (f *Filter) readMinCost(p *httpx.Params, by Asker) error {
+	text, given := p.Text("min_cost_usd")
 	f.asked += "\x00" + text + "\x00" + strconv.FormatInt(f.MinLatencyMS, 10)
 	if !given {
 		return nil
@@ -110,8 +146,8 @@ func (f *callFilter) readMinCost(x *exchange) error {
 		return modelgate.Errorf(modelgate.BadRequest, "min_cost_usd must be an amount in USD such as 0.25")
 	}
 	f.MinCost = least
-	if x.SubAccountID != "" {
-		f.MinCost = store.LeastCost(least, x.Markup)
+	if by.customer() {
+		f.MinCost = store.LeastCost(least, by.Markup)
 	}
 	return nil
 }
