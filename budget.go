@@ -153,7 +153,8 @@ type Budget struct {
 	// DefaultAlerts, and without any there are none.
 	Alerts []int
 	// Rule is the number of a budget with counters of its own, from 1 up within
-	// its organization. It is 0 for a plain one, whose counter is its target's.
+	// its organization, below 0 where it is InFile. It is 0 for a plain one, whose
+	// counter is its target's.
 	Rule int64
 	// CountedSince is the instant from which on calls count; zero: as far back
 	// as they are known.
@@ -281,6 +282,8 @@ func (b *Budget) place() int {
 	}
 	place := 0
 	switch b.Level {
+	case LevelGateway:
+		place = -1
 	case LevelSubAccount:
 		place = 1
 	case LevelKey:
@@ -387,6 +390,9 @@ func (b *Budget) Counter(c ClientID, t time.Time) Counter { return b.ValueCounte
 // ValueCounter is the counter of calls with a value, for the period that holds t;
 // only a match of each value has several.
 func (b *Budget) ValueCounter(c ClientID, t time.Time, value string) Counter {
+	if b.Level == LevelGateway {
+		c = FileClient
+	}
 	if b.Rule != 0 {
 		return Counter{ClientID: c, Level: LevelRule, ID: value, Period: b.Period, Start: b.Period.StartMicros(t), Rule: b.Rule}
 	}

@@ -82,7 +82,7 @@ func (c *Caller) SeenBudgets(call *Traits) []*Budget {
 		seen = append(seen, &c.Budgets[i])
 	}
 	seen = slices.DeleteFunc(append(seen, c.Rules...), func(b *Budget) bool {
-		_, counts := b.Match.Counts(call)
+		_, counts := b.Counts(call)
 		return !counts || b.Match.Each() || !c.Sees(b)
 	})
 	SortRules(seen)
@@ -96,7 +96,7 @@ func (c *Caller) RulesApply(call *Traits) (limited, inUSD, budgeted bool) {
 		if b.Mode == Soft {
 			continue
 		}
-		if _, counts := b.Match.Counts(call); counts {
+		if _, counts := b.Counts(call); counts {
 			limited = limited || b.Unit != ""
 			inUSD = inUSD || b.Unit == UnitUSD
 			budgeted = budgeted || b.Unit == ""

@@ -85,7 +85,7 @@ func (c *Caller) Sees(b *Budget) bool {
 	if c.Token != nil {
 		return b.Level == LevelToken
 	}
-	return c.SubAccountID == "" || b.Level != LevelClient && b.Generation == 0
+	return b.Level != LevelGateway && (c.SubAccountID == "" || b.Level != LevelClient && b.Generation == 0)
 }
 
 // Refuse is the refusal by one of the caller's budgets of a call admitted at an
@@ -111,6 +111,8 @@ func (c *Caller) StateOf(b *Budget, used, needed Nano, at time.Time) LimitState 
 	}
 	if b.Level == LevelClient {
 		l.ID = ""
+	} else if b.InFile() {
+		l.ID = c.targetID(b.Level)
 	}
 	if l.Window = b.Period.Window(); l.Window != "" {
 		l.Period = ""

@@ -81,6 +81,14 @@ func (m *Match) Public() string {
 	return "tag:" + m.key
 }
 
+// Same reports whether two matches have the same text.
+func (m *Match) Same(o *Match) bool {
+	if m == nil || o == nil {
+		return m == o
+	}
+	return m.model == o.model && m.key == o.key && m.value == o.value && m.each == o.each
+}
+
 // Each reports whether each value has a counter of its own.
 func (m *Match) Each() bool { return m != nil && m.each }
 

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -144,6 +145,62 @@ func TestConcurrencyIsLimitedPerKey(t *testing.T) {
 	// The slot is free once the call is booked, which may be after its last byte.
 	eventually(t, "a call after the first has ended", func() bool {
 		resp, _ := b.post(t, "/v1/chat/completions", body)
+		return resp.StatusCode == 200
+	})
+}
+
+// TestLimitsOfTheFileOnTheClock holds keys to the configuration's limits by the
+// day, each by itself, and all organizations to the gateway's, without Redis. A
+// reload changes them, and keeps what is counted.
+func TestLimitsOfTheFileOnTheClock(t *testing.T) {
+	t.Parallel()
+	o := testkit.GatewayOptions{Limits: "requests_per_second: 0, rules: [{scope: key, unit: requests, window: day, limit: 2}, {scope: gateway, unit: requests, window: day, limit: 5}]"}
+	b := newBench(t, o)
+	first := b.key
+	second, _ := b.NewKey(b.NewClient("other"))
+	call := func(key string) (*http.Response, string) {
+		b.key = key
+		return b.post(t, "/v1/chat/completions", `{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"hi"}]}`)
+	}
+	admitted := func(key string) {
+		t.Helper()
+		if resp, answer := call(key); resp.StatusCode != 200 {
+			t.Fatalf("%d %s", resp.StatusCode, answer)
+		}
+	}
+	refused := func(key, want string) {
+		t.Helper()
+		resp, answer := call(key)
+		if resp.StatusCode != 429 || !strings.HasPrefix(answer, want) || resp.Header.Get("Retry-After") == "" {
+			t.Fatalf("%d %s, want 429 %s", resp.StatusCode, answer, want)
+		}
+	}
+	const ofKey = `{"error":{"type":"rate_limited","message":"rate limit exceeded","limit":{"kind":"rate","scope":"key",`
+	admitted(first)
+	admitted(first)
+	refused(first, ofKey)
+	admitted(second)
+	if resp, answer := b.get(t, "/gw/quota"); resp.StatusCode != 200 || !strings.Contains(answer, `"unit":"requests","window":"day","limit":2,"used":1,"remaining":1,`) ||
+		strings.Contains(answer, `"scope":"gateway"`) {
+		t.Errorf("%d %s", resp.StatusCode, answer)
+	}
+	admitted(second)
+	third, _ := b.NewKey(b.NewClient("third"))
+	admitted(third)
+	refused(third, `{"error":{"type":"rate_limited","message":"rate limit exceeded"}}`) // all organizations' figures are nobody's
+	o.Limits = strings.ReplaceAll(o.Limits, "limit: 5", "limit: 100")
+	b.Configure(o)
+	b.Signal(syscall.SIGHUP)
+	eventually(t, "one call more of all", func() bool {
+		resp, _ := call(third)
+		return resp.StatusCode == 200
+	})
+	refused(third, ofKey)
+	o.Limits = "requests_per_second: 0"
+	b.Configure(o)
+	b.Signal(syscall.SIGHUP)
+	eventually(t, "calls without limits", func() bool {
+		resp, _ := call(first)
 		return resp.StatusCode == 200
 	})
 }

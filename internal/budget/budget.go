@@ -116,6 +116,7 @@ type Reservation struct {
 	count    int
 	needs
 	holds modelgate.Holds
+	above *Reservation // on limits of all organizations together; nil where none applies
 }
 
 // needs is what a call reserves.
@@ -154,6 +155,9 @@ func (r *Reservation) Holds() modelgate.Holds { return r.holds }
 
 // Rules are the numbers of the rules that the call has reserved on, likewise.
 func (r *Reservation) Rules() (numbers []int64) {
+	if r.above != nil {
+		numbers = r.above.Rules()
+	}
 	for _, t := range r.leases[:r.count] {
 		if n := t.counter.Rule; n != 0 {
 			numbers = append(numbers, n)
@@ -163,11 +167,14 @@ func (r *Reservation) Rules() (numbers []int64) {
 }
 
 // Any reports whether the call has reserved anything.
-func (r *Reservation) Any() bool { return r.count > 0 }
+func (r *Reservation) Any() bool { return r.count > 0 || r.above != nil }
 
 // Amount is how much money the call has reserved: of its budgets, without any of
 // rate limits in dollars.
 func (r *Reservation) Amount() (n modelgate.Nano) {
+	if r.above != nil {
+		n = r.above.Amount()
+	}
 	for _, t := range r.leases[:r.count] {
 		switch t.unit {
 		case "":
@@ -216,6 +223,9 @@ func (r *Reservation) end(used *modelgate.Amounts) {
 		return
 	}
 	r.account = nil
+	if r.above != nil {
+		r.above.end(used)
+	}
 	now := r.enforcer.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -245,7 +255,28 @@ type Demand struct {
 // of the budgets; forbidden for more than MaxCounters; unavailable where the
 // store has to be asked and does not answer.
 func (e *Enforcer) Reserve(ctx context.Context, c *modelgate.Caller, call *modelgate.Traits, d *Demand) (Reservation, error) {
-	r := reserveRequest{enforcer: e, account: e.account(c.ClientID), caller: c, at: d.At, free: d.Free}
+	if len(c.Rules) == 0 || c.Rules[0].Level != modelgate.LevelGateway { // which come first
+		return e.reserve(ctx, c, call, d, c.ClientID)
+	}
+	above, err := e.reserve(ctx, c, call, d, modelgate.FileClient)
+	if err != nil {
+		return Reservation{}, err
+	}
+	own, err := e.reserve(ctx, c, call, d, c.ClientID)
+	if err != nil {
+		above.Release()
+		return Reservation{}, err
+	}
+	if above.count > 0 {
+		own.above = &above
+	}
+	return own, nil
+}
+
+// reserve is Reserve for the counters of an organization, or for those of all
+// together.
+func (e *Enforcer) reserve(ctx context.Context, c *modelgate.Caller, call *modelgate.Traits, d *Demand, of modelgate.ClientID) (Reservation, error) {
+	r := reserveRequest{enforcer: e, account: e.account(of), caller: c, at: d.At, free: d.Free, gateway: of == modelgate.FileClient}
 	if c.WalletMarkup != nil {
 		r.wallet = *c.WalletMarkup
 	}

@@ -166,3 +166,102 @@ func TestHourLimitOverInstances(t *testing.T) {
 		t.Errorf("%v calls were admitted, want %d", admitted, limit)
 	}
 }
+
+// fileRule adds a limit of the configuration file.
+func (b *memoryStore) fileRule(c *modelgate.Caller, l modelgate.Level, limit modelgate.Nano) *modelgate.Budget {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := &modelgate.Budget{Level: l, Period: modelgate.Day, Unit: modelgate.UnitRequests, Limit: limit, Rule: -int64(len(b.rules) + 1), Revision: 1}
+	b.rules[r.Rule] = limit
+	c.Rules = append(c.Rules, r)
+	modelgate.SortRules(c.Rules)
+	return r
+}
+
+// Limits of the configuration file bind each target by itself, and those of the
+// gateway all organizations together: a call that one of the others refuses has
+// used nothing of it.
+func TestLimitsOfTheGateway(t *testing.T) {
+	t.Parallel()
+	b := newMemoryStore()
+	c := b.caller(budget(modelgate.LevelClient, modelgate.Day, modelgate.USD))
+	gateway, key := b.fileRule(c, modelgate.LevelGateway, 3), b.fileRule(c, modelgate.LevelKey, 2)
+	other := *c
+	other.ClientID, other.KeyID, other.Budgets = "other", "k2", nil
+	x := newTill(t, Strict, b)
+	d := &Demand{At: moment, Money: 500, Use: modelgate.Amounts{Requests: 1}}
+	reserve := func(c *modelgate.Caller) (Reservation, error) {
+		x.now.Add(int64(refusalAge))
+		return x.Reserve(t.Context(), c, &modelgate.Traits{KeyID: c.KeyID}, d)
+	}
+	var open []Reservation
+	for range 2 {
+		h, err := reserve(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := h.Rules(); len(got) != 2 || got[0] != gateway.Rule || got[1] != key.Rule || h.Amount() != 500 || !h.Any() {
+			t.Errorf("reserved %v on the rules %v", h.Amount(), got)
+		}
+		open = append(open, h)
+	}
+	for range 3 { // the key's limit refuses, and takes nothing of the gateway's
+		_, err := reserve(c)
+		limit, _ := errors.AsType[*modelgate.LimitError](err)
+		if limit == nil || !errors.Is(err, modelgate.ErrRateLimited) || limit.State.Scope != modelgate.LevelKey || limit.State.ID != "k" {
+			t.Fatalf("a third call of the key: %v", err)
+		}
+	}
+	h, err := reserve(&other)
+	if err != nil {
+		t.Fatalf("the third call of all: %v", err)
+	}
+	if k := key.ValueCounter("other", moment, "k2"); b.exposed(k) == 0 {
+		t.Error("the other key has no counter of its own")
+	}
+	for _, who := range []*modelgate.Caller{&other, c} {
+		_, err := reserve(who)
+		if _, told := errors.AsType[*modelgate.LimitError](err); told || !errors.Is(err, modelgate.ErrRateLimited) {
+			t.Errorf("the fourth call of all: %v; want a refusal without figures", err)
+		}
+	}
+	open[0].Release()
+	x.now.Add(int64(refusalAge))
+	again, err := reserve(&other)
+	if err != nil {
+		t.Fatalf("after a call came to nothing: %v", err)
+	}
+	open[0].Release() // does nothing
+	for _, h := range []Reservation{open[1], h, again} {
+		h.Settle(&modelgate.Amounts{Requests: 1, Cost: 400})
+	}
+	x.account(modelgate.FileClient).mu.Lock()
+	defer x.account(modelgate.FileClient).mu.Unlock()
+	if l := x.account(modelgate.FileClient).leases[gateway.Counter("c", moment)]; l == nil || l.open != 0 {
+		t.Errorf("the gateway's lease: %+v", l)
+	}
+	if n := b.exposed(gateway.Counter("c", moment)); n != 3 {
+		t.Errorf("%d of the gateway's limit are taken, want 3", n)
+	}
+}
+
+// The gateway's counters are among the most that a call may have.
+func TestTooManyWithTheGateway(t *testing.T) {
+	t.Parallel()
+	b := newMemoryStore()
+	c := threeLevels(b)
+	b.fileRule(c, modelgate.LevelGateway, 100)
+	for n := len(c.Budgets) + 1; n < MaxCounters; n++ {
+		b.fileRule(c, modelgate.LevelClient, 100)
+	}
+	x := newTill(t, Strict, b)
+	h, err := x.Reserve(t.Context(), c, tagged(), demand(10))
+	if err != nil || h.count+h.above.count != MaxCounters {
+		t.Fatalf("%d counters: %v", MaxCounters, err)
+	}
+	h.Settle(used(10))
+	b.fileRule(c, modelgate.LevelGateway, 100)
+	if _, err := x.Reserve(t.Context(), c, tagged(), demand(10)); !errors.Is(err, errTooMany) {
+		t.Errorf("%d counters: %v", MaxCounters+1, err)
+	}
+}

@@ -18,6 +18,7 @@ type reserveRequest struct {
 	caller   *modelgate.Caller
 	needs
 	free       bool      // the call costs nothing
+	gateway    bool      // reserve on limits of all organizations together only; else on the others
 	at         time.Time // whose periods count
 	day, month int64
 	began      time.Time // once the leases at hand were not enough
@@ -26,6 +27,7 @@ type reserveRequest struct {
 	applied [MaxCounters]*modelgate.Budget
 	values  [MaxCounters]string
 	count   int
+	others  int // that apply and are reserved by another request
 }
 
 // apply finds the budgets that apply to a call; false where they are too many.
@@ -33,6 +35,10 @@ func (r *reserveRequest) apply(call *modelgate.Traits) bool {
 	rules := r.caller.Rules
 	if r.free {
 		return r.applyRequests(call)
+	}
+	if r.gateway {
+		r.others = len(r.caller.Budgets)
+		return r.applyRules(rules, call)
 	}
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
@@ -42,12 +48,16 @@ func (r *reserveRequest) apply(call *modelgate.Traits) bool {
 			}
 			rules = rules[1:]
 		}
-		if r.count == MaxCounters {
+		if r.count+r.others == MaxCounters {
 			return false
 		}
 		r.applied[r.count] = b
 		r.count++
 	}
+	return r.applyRules(rules, call)
+}
+
+func (r *reserveRequest) applyRules(rules []*modelgate.Budget, call *modelgate.Traits) bool {
 	for _, b := range rules {
 		if !r.applyRule(b, call) {
 			return false
@@ -71,12 +81,16 @@ func (r *reserveRequest) applyRule(b *modelgate.Budget, call *modelgate.Traits) 
 	if b.Mode == modelgate.Soft {
 		return true
 	}
-	value, counts := b.Match.Counts(call)
-	if !counts {
+	value, counts := b.Counts(call)
+	if !counts || b.InFile() && r.at.Before(b.CountedSince) {
 		return true
 	}
-	if r.count == MaxCounters {
+	if r.count+r.others == MaxCounters {
 		return false
+	}
+	if r.gateway != (b.Level == modelgate.LevelGateway) {
+		r.others++
+		return true
 	}
 	r.applied[r.count], r.values[r.count] = b, value
 	r.count++
@@ -88,6 +102,9 @@ func (r *reserveRequest) applyRule(b *modelgate.Budget, call *modelgate.Traits) 
 func (r *reserveRequest) counter(i int) modelgate.Counter {
 	b := r.applied[i]
 	k := modelgate.Counter{ClientID: r.caller.ClientID, Level: b.Level, ID: b.ID, Period: b.Period}
+	if r.gateway {
+		k.ClientID = modelgate.FileClient
+	}
 	if b.Rule != 0 {
 		k.Level, k.ID, k.Rule = modelgate.LevelRule, r.values[i], b.Rule
 	}

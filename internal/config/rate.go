@@ -27,8 +27,11 @@ type RateRule struct {
 	// `concurrency`.
 	Unit modelgate.LimitUnit `yaml:"unit"`
 
-	// `second` (of requests only) or `minute`. Left out for concurrency. Limits by
-	// the hour or day are set for one target with `modelgate limit set`.
+	// `second` (of requests only), `minute`, `hour` or `day`. Left out for
+	// concurrency. An hour and a day are those of the clock in UTC. Their limits are
+	// counted in the database, with and without Redis: a rule counts the calls since
+	// an instance first had it, and the rules of the instance that read its
+	// configuration last hold for all.
 	Window string `yaml:"window"`
 
 	// How much may be used in a window, on average: a whole number up to 1e9, or
@@ -36,7 +39,7 @@ type RateRule struct {
 	Limit modelgate.Nano `yaml:"limit"`
 
 	// How much may be used at once after a pause. 0 means as much as limit. Left
-	// out for concurrency.
+	// out for concurrency, an hour and a day.
 	Burst modelgate.Nano `yaml:"burst"`
 }
 
@@ -58,9 +61,6 @@ func (r *RateRule) rateLimit() (*modelgate.RateLimit, error) {
 	if err := out.ValidateWindow(); err != nil {
 		return nil, err
 	}
-	if out.OnClock() {
-		return nil, fmt.Errorf("window must be second or minute; limits by the hour or day are set for one target, with modelgate limit set")
-	}
 	var whole [2]bool
 	out.Limit, whole[0] = out.FromUnits(r.Limit)
 	out.Burst, whole[1] = out.FromUnits(r.Burst)
@@ -72,15 +72,20 @@ func (r *RateRule) rateLimit() (*modelgate.RateLimit, error) {
 	return out, out.ValidateAmounts()
 }
 
-// RateLimits are the rules, which must be valid.
-func (l *Limits) RateLimits() []*modelgate.RateLimit {
-	var out []*modelgate.RateLimit
+// RateLimits are the rules, which must be valid: those that instances keep, and
+// those on the clock, which the database counts.
+func (l *Limits) RateLimits() (kept, clock []*modelgate.RateLimit) {
 	for i := range l.Rules {
-		if r, err := l.Rules[i].rateLimit(); err == nil {
-			out = append(out, r)
+		r, err := l.Rules[i].rateLimit()
+		switch {
+		case err != nil:
+		case r.OnClock():
+			clock = append(clock, r)
+		default:
+			kept = append(kept, r)
 		}
 	}
-	return out
+	return kept, clock
 }
 
 func (l *Limits) checkRules(d *document) {

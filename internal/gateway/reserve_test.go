@@ -354,7 +354,7 @@ func TestLimitsOnTheClock(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := x.db.RulesOf(t.Context(), &who, 2); err != nil || len(who.Rules) != 2 {
+			if err := x.db.RulesOf(t.Context(), &who, 2, 0); err != nil || len(who.Rules) != 2 {
 				t.Fatalf("%d rules, %v", len(who.Rules), err)
 			}
 			x.caller = &who

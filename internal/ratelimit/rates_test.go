@@ -291,6 +291,25 @@ func TestRatesOfTheFile(t *testing.T) {
 		if _, shown := errors.AsType[*modelgate.LimitError](err); !errors.Is(err, modelgate.ErrRateLimited) || shown {
 			t.Errorf("all organizations together: %v, want a refusal without figures", err)
 		}
+		r.Configure([]*modelgate.RateLimit{perKey})
+		own := func(owner modelgate.Owner, key modelgate.KeyID) *modelgate.Caller {
+			l := rule(modelgate.RateLimit{Level: modelgate.LevelKey, ID: string(key), Unit: modelgate.UnitRequests, Window: "minute", Limit: 1, Burst: 3, Owner: owner})
+			c := caller(l)
+			if l.ID == "" {
+				l.ID = string(c.KeyID)
+			}
+			return c
+		}
+		if n := len(enters(r, own(modelgate.OwnerOperator, ""), 5)); n != 3 {
+			t.Errorf("%d where the operator has set another limit for the key, want its 3", n)
+		}
+		flush()
+		for _, c := range []*modelgate.Caller{own(modelgate.OwnerOrganization, ""), own(modelgate.OwnerOperator, "ancestor")} {
+			if n := len(enters(r, c, 5)); n != 2 {
+				t.Errorf("%d where the limit of %s is another's, want 2", n, c.RateLimits[0].Owner)
+			}
+			flush()
+		}
 		r.Configure(nil)
 		if n := len(enters(r, last, 5)); n != 5 {
 			t.Errorf("%d without limits, want 5", n)

@@ -19,7 +19,7 @@ func (s *selection) collect(file []*modelgate.RateLimit) {
 	s.own = make([]draw, 0, len(s.caller.RateLimits)+len(file))
 	for _, r := range file {
 		id, applies := s.target(r.Level)
-		if !applies {
+		if !applies || replaced(r, s.caller.RateLimits, id) {
 			continue
 		}
 		s.add(r, file, id)
@@ -27,6 +27,17 @@ func (s *selection) collect(file []*modelgate.RateLimit) {
 	for _, r := range s.caller.RateLimits {
 		s.add(r, s.caller.RateLimits, "")
 	}
+}
+
+// replaced reports whether the operator has set a limit for a target in place of
+// one of the configuration file.
+func replaced(r *modelgate.RateLimit, set []*modelgate.RateLimit, id string) bool {
+	for _, o := range set {
+		if o.Owner == modelgate.OwnerOperator && o.Level == r.Level && o.ID == id && o.Unit == r.Unit && o.Window == r.Window && o.Match.Same(r.Match) {
+			return true
+		}
+	}
+	return false
 }
 
 // target is the caller's part of a level.

@@ -71,6 +71,15 @@ func (a *API) quota(ctx context.Context, by actor, in quotaCall) (quotaView, err
 			credited := *b
 			credited.Limit = balance.Credited
 			out.Limits = append(out.Limits, quota.StateOf(by.StateOf(&credited, balance.Spent+balance.Held, 0, at)))
+		case b.InFile():
+			value, _ := b.Value(&in.traits)
+			used, err := a.Store.Use(ctx, b.ValueCounter(by.ClientID, at, value))
+			if err != nil {
+				return quotaView{}, err
+			}
+			l := quota.StateOf(by.StateOf(b, used, 0, at))
+			l.Owner = by.shownOwner(b.Owner)
+			out.Limits = append(out.Limits, l)
 		default:
 			out.Limits = append(out.Limits, by.quotasOf(b, set, at)...)
 		}

@@ -25,6 +25,9 @@ func (s *Server) openBudgets(ctx context.Context, cfg *config.Config) error {
 	if err := s.db.EndLeases(ctx, s.spool.Instance()); err != nil {
 		return err
 	}
+	if err := s.putFileLimits(ctx, cfg); err != nil {
+		return err
+	}
 	mode := budget.Estimate
 	if cfg.Enforcement.Budgets == config.EnforceStrict {
 		mode = budget.Strict
@@ -45,6 +48,13 @@ func (s *Server) openBudgets(ctx context.Context, cfg *config.Config) error {
 	m.counter("modelgate_budget_failures_total", "Transactions about budgets that the database did not answer.", func() int64 { return s.budgets.Stats().Failures })
 	m.gauge("modelgate_rules", "Rate limits, and budgets with counters of their own, of all organizations.", s.ruleCount)
 	return s.budgets.Start(ctx)
+}
+
+// putFileLimits has the database count the limits of a configuration by the hour
+// and day.
+func (s *Server) putFileLimits(ctx context.Context, cfg *config.Config) error {
+	_, clock := cfg.Limits.RateLimits()
+	return s.db.PutFileLimits(ctx, clock)
 }
 
 // ruleCount is asked for whenever metrics are; NaN while the database does not

@@ -42,7 +42,8 @@ func newLimiter(cfg *config.Config, ids *modelgate.IDs, log *slog.Logger) (*live
 func (l *liveLimiter) configure(cfg *config.Config) {
 	c := cfg.Limits
 	l.defaults.Store(&modelgate.Limits{RequestsPerSecond: &c.RequestsPerSecond, Burst: &c.Burst, Concurrency: &c.Concurrency})
-	l.rates.Configure(c.RateLimits())
+	kept, _ := c.RateLimits()
+	l.rates.Configure(kept)
 }
 
 // Enter admits a request of a key or refuses it; see ratelimit.Limiter.

@@ -110,6 +110,11 @@ func (s *Server) reload() error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), backlogTimeout)
+	defer cancel()
+	if err := s.putFileLimits(ctx, cfg); err != nil {
+		return err
+	}
 	if keys := config.RestartNeeded(old, cfg); len(keys) > 0 {
 		s.log.Warn("some changes need a restart", "keys", strings.Join(keys, ", "))
 	}

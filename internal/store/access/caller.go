@@ -18,6 +18,7 @@ const sqlCaller = `SELECT k.id, k.client_id, COALESCE(k.sub_account_id, ''), COA
   CASE WHEN EXISTS (SELECT 1 FROM rate_limit r WHERE r.client_id = k.client_id) THEN 1 ELSE 0 END,
   CASE WHEN l.scope = 'client' AND k.id <> $2 THEN k.entitlements END, CASE WHEN l.scope = 'client' AND k.id <> $2 THEN k.denies END,
   COALESCE((SELECT h.version FROM rule_head h WHERE h.client_id = k.client_id), 0),
+  COALESCE((SELECT h.version FROM rule_head h WHERE h.client_id = '*'), 0),
   COALESCE(b.scope, ''), COALESCE(b.scope_id, ''), COALESCE(b.period, ''), COALESCE(b.amount, 0), COALESCE(b.revision, 0)
 FROM api_key k
 JOIN client c ON c.id = k.client_id
@@ -74,10 +75,7 @@ func (s *Store) Caller(ctx context.Context, d modelgate.Digest, seen *modelgate.
 			return modelgate.Caller{}, sqldb.Wrap("look up rate limits", err)
 		}
 	}
-	if r.rules == 0 {
-		return c, nil
-	}
-	return c, s.counted.RulesOf(ctx, &c, r.rules)
+	return c, s.counted.RulesOf(ctx, &c, r.rules, r.file)
 }
 
 // callerRows is what the rows of sqlCaller say. All but rules and budgets is the
@@ -91,6 +89,7 @@ type callerRows struct {
 	expiresAt   int64
 	rated       int64 // 1: the organization has rate limits
 	rules       int64 // version of the organization's budget rules
+	file        int64 // version of the limits of the configuration file
 }
 
 // same are the targets of the columns that are the same in every row.
@@ -112,7 +111,7 @@ func (r *callerRows) same() []any {
 // scanCaller reads a row of sqlCaller, and returns its budget.
 func (s *Store) scanCaller(row sqldb.Scanner, r *callerRows) (b modelgate.Budget, err error) {
 	err = row.Scan(append(r.same(), ruleColumn{&s.rules, &r.caller.Entitlements}, ruleColumn{&s.rules, &r.caller.Denies},
-		&r.rules, &b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision)...)
+		&r.rules, &r.file, &b.Level, &b.ID, &b.Period, &b.Limit, &b.Revision)...)
 	r.read = true
 	return b, err
 }

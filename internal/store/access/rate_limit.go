@@ -72,11 +72,11 @@ type ClientRateLimit struct {
 // RateLimits lists the rate limits of an organization, or with "" of all. Where
 // within names a sub-account, the list is of that one and its keys.
 func (s *Store) RateLimits(ctx context.Context, client modelgate.ClientID, within modelgate.SubAccountID) ([]ClientRateLimit, error) {
-	last := string(client)
+	first, last := string(client), string(client)
 	if client == "" {
-		last = "~" // behind every id
+		first, last = "+", "~" // before and behind every id, and behind modelgate.FileClient
 	}
-	out, err := sqldb.List(ctx, s.db.Read, scanRateLimit, sqlRateLimits, string(client), string(within), last)
+	out, err := sqldb.List(ctx, s.db.Read, scanRateLimit, sqlRateLimits, first, string(within), last)
 	return out, sqldb.Wrap("list rate limits", err)
 }
 

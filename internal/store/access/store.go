@@ -27,8 +27,9 @@ type Store struct {
 // Counted are the budgets and limits with counters of their own, and what they
 // have in common with rate limits; *spend.Store is one.
 type Counted interface {
-	// RulesOf adds the rules of a caller to it, as of a version.
-	RulesOf(ctx context.Context, c *modelgate.Caller, version int64) error
+	// RulesOf adds the rules of a caller to it, as of a version of its
+	// organization's and one of the configuration file's; 0 is none.
+	RulesOf(ctx context.Context, c *modelgate.Caller, version, file int64) error
 	// PutLimit and DeleteLimit are PutRateLimit and DeleteRateLimit for limits
 	// that are OnClock.
 	PutLimit(ctx context.Context, client modelgate.ClientID, within modelgate.SubAccountID, l modelgate.RateLimit, a modelgate.Audit) error

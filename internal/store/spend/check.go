@@ -89,9 +89,14 @@ func (b *Books) Check(ctx context.Context, tx *sql.Tx, now time.Time) ([]sqldb.D
 	if err != nil {
 		return nil, err
 	}
-	if err := readReserves(ctx, tx, b.ClientID, want, b.Lineages, rules); err != nil {
+	file, err := readRules(ctx, tx, modelgate.FileClient)
+	if err != nil {
 		return nil, err
 	}
+	if err := readReserves(ctx, tx, b.ClientID, want, b.Lineages, rules, file); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(want, func(k counter, _ Amount) bool { return k.ClientID != b.ClientID }) // of all together
 	have := amounts{}
 	if err := readSpend(ctx, tx, b.ClientID, have); err != nil {
 		return nil, err
@@ -186,7 +191,7 @@ func readLeases(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into
 }
 
 // readReserves adds what the pending jobs hold to the counters.
-func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts, above Lineages, rules *ruleSet) error {
+func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, into amounts, above Lineages, rules, file *ruleSet) error {
 	return sqldb.Each(ctx, tx, func(s sqldb.Scanner) error {
 		row := modelgate.UsageRow{CallBegin: modelgate.CallBegin{ClientID: client}}
 		var holds, reserve int64
@@ -204,7 +209,7 @@ func readReserves(ctx context.Context, tx *sql.Tx, client modelgate.ClientID, in
 			}
 		}
 		n, lineage := Amount{Held: modelgate.Nano(reserve)}, above[row.KeyID]
-		if err := into.addRuled(rules, ruled{&row, Charge{Amount: n}}, lineage); err != nil {
+		if err := into.addRuled(rules, file, ruled{&row, Charge{Amount: n}}, lineage); err != nil {
 			return err
 		}
 		return into.add(callOf(&row), n, lineage)

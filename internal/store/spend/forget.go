@@ -9,10 +9,12 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
-const sqlClientsWithRules = `SELECT client_id
-FROM rule
-GROUP BY client_id
-ORDER BY client_id
+// sqlClientsWithRules lists all clients where there are or were limits of the
+// configuration file, which count the calls of all.
+const sqlClientsWithRules = `SELECT h.client_id
+FROM rule_head h
+WHERE EXISTS (SELECT 1 FROM rule r WHERE r.client_id = h.client_id) OR EXISTS (SELECT 1 FROM rule_head f WHERE f.client_id = '*')
+ORDER BY h.client_id
 -- sqlClientsWithRules`
 
 // sqlForgetCounters deletes at most $6 counters of a client's rules, of windows
@@ -34,8 +36,8 @@ WHERE held = 0
     LIMIT $6)
 -- sqlForgetCounters`
 
-// ClientsWithRules lists the clients with budgets or limits that have counters of
-// their own.
+// ClientsWithRules lists the clients whose budgets or limits have counters of their
+// own, modelgate.FileClient among them.
 func (s *Store) ClientsWithRules(ctx context.Context) ([]modelgate.ClientID, error) {
 	return sqldb.List(ctx, s.db.Read, func(row sqldb.Scanner) (id modelgate.ClientID, err error) {
 		return id, row.Scan(&id)

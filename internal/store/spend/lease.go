@@ -29,18 +29,18 @@ RETURNING settled + held, (
       AND budget.scope_id = spend.scope_id AND budget.period = spend.period)
 -- sqlRaiseHeld`
 
-// sqlRaiseRule is sqlRaiseHeld for the counter of the rule $8.
+// sqlRaiseRule is sqlRaiseHeld for the counter of the rule $8 of $9.
 const sqlRaiseRule = `UPDATE spend
 SET held = held + $6
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5
   AND settled + held + $7 <= (
     SELECT amount
     FROM rule
-    WHERE rule.client_id = spend.client_id AND rule.number = $8)
+    WHERE rule.client_id = $9 AND rule.number = $8)
 RETURNING settled + held, (
     SELECT amount
     FROM rule
-    WHERE rule.client_id = spend.client_id AND rule.number = $8)
+    WHERE rule.client_id = $9 AND rule.number = $8)
 -- sqlRaiseRule`
 
 // sqlLowerHeld also serves to lock the row, with 0.
@@ -61,22 +61,22 @@ RETURNING settled + held, COALESCE((
       AND budget.scope_id = spend.scope_id AND budget.period = spend.period), 0)
 -- sqlLeft`
 
-// sqlLeftOfRule is sqlLeft for the counter of the rule $6.
+// sqlLeftOfRule is sqlLeft for the counter of the rule $6 of $7.
 const sqlLeftOfRule = `UPDATE spend
 SET held = held
 WHERE client_id = $1 AND scope = $2 AND scope_id = $3 AND period = $4 AND period_start = $5
 RETURNING settled + held, COALESCE((
     SELECT amount
     FROM rule
-    WHERE rule.client_id = spend.client_id AND rule.number = $6), 0)
+    WHERE rule.client_id = $7 AND rule.number = $6), 0)
 -- sqlLeftOfRule`
 
-// sqlNewRuleSpend is sqlNewSpend for the counter of the rule $6, if there still
+// sqlNewRuleSpend is sqlNewSpend for the counter of the rule $6 of $7, if there still
 // is one: who deletes a rule deletes its counters too.
 const sqlNewRuleSpend = `INSERT INTO spend (` + spendColumns + `)
-SELECT client_id, $2, $3, $4, CAST($5 AS BIGINT), 0, 0
+SELECT $1, $2, $3, $4, CAST($5 AS BIGINT), 0, 0
 FROM rule
-WHERE client_id = $1 AND number = $6
+WHERE client_id = $7 AND number = $6
 ON CONFLICT (client_id, scope, scope_id, period, period_start) DO NOTHING
 -- sqlNewRuleSpend`
 
@@ -188,13 +188,17 @@ func lease(ctx context.Context, tx *sql.Tx, instance string, a *modelgate.Ask) (
 }
 
 // ofRule is the statement for the counter and its first arguments: the key, and
-// for a rule's counter those given and the number.
+// for a rule's counter those given, the number and whose rule it is.
 func (c counter) ofRule(plain, rule string, more ...any) (text string, args []any) {
 	args = append(c.args(nil), more...)
 	if c.Rule == 0 {
 		return plain, args
 	}
-	return rule, append(args, c.Rule)
+	owner := c.ClientID
+	if c.Rule < 0 {
+		owner = modelgate.FileClient
+	}
+	return rule, append(args, c.Rule, string(owner))
 }
 
 // guard takes the most of an ask, else the least; sql.ErrNoRows refuses.

@@ -18,7 +18,7 @@ RETURNING version
 -- sqlRaiseHead`
 
 const sqlInsertRule = `INSERT INTO rule (client_id, scope, scope_id, period, match_text, owner, number, unit, mode, alerts, amount, counted_since, revision)
-VALUES ($1, $2, $3, $4, $5, $6, $11, $7, $8, $9, $10, $12, $11)
+VALUES ($1, $2, $3, $4, $5, $6, $13, $7, $8, $9, $10, $12, $11)
 -- sqlInsertRule`
 
 const sqlUpdateRule = `UPDATE rule
@@ -86,7 +86,7 @@ func (s *Store) putRule(ctx context.Context, tx *sql.Tx, client modelgate.Client
 		since = sqldb.Micros(s.db.Now())
 		b.CountedSince = sqldb.Instant(since)
 	}
-	if _, err := tx.ExecContext(ctx, sqlInsertRule, append(args, since)...); err != nil {
+	if _, err := tx.ExecContext(ctx, sqlInsertRule, append(args, since, version)...); err != nil {
 		return err
 	}
 	if err := s.CheckRules(ctx, tx, client, b.Level, b.ID, modelgate.Owner(ownerOf(b))); err != nil {

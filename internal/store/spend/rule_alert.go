@@ -51,8 +51,8 @@ func settledSelect(rows int) string {
 func (s *Store) noteRuleAlerts(ctx context.Context, tx *sql.Tx, keys []counter, rules map[modelgate.ClientID]*ruleSet) error {
 	var alerting []counter
 	for _, k := range keys {
-		if k.Rule == 0 {
-			continue
+		if k.Rule <= 0 {
+			continue // limits of the configuration file do not alert
 		}
 		if b := rules[k.ClientID].byNumber[k.Rule]; b != nil && len(b.AlertPercents()) > 0 {
 			alerting = append(alerting, k)

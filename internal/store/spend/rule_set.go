@@ -1,6 +1,7 @@
 package spend
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"maps"
@@ -27,7 +28,7 @@ WHERE h.client_id = $1
 // others share it; and bookings of a client wait for each other soon after this
 // anyway, at its counters. SQLite has one writer and needs no lock.
 func (s *Store) headSelect(clients int) string {
-	return sqldb.Tuples("SELECT client_id, version\nFROM rule_head\nWHERE client_id IN ", 1, clients, 1) +
+	return sqldb.Tuples("SELECT client_id, version, COALESCE((SELECT f.version FROM rule_head f WHERE f.client_id = '*'), 0)\nFROM rule_head\nWHERE client_id IN ", 1, clients, 1) +
 		"\nORDER BY client_id" + s.db.ForLock + "\n-- headSelect"
 }
 
@@ -41,6 +42,7 @@ type target struct {
 // changes it.
 type ruleSet struct {
 	version  int64
+	all      []*modelgate.Budget // in the order of modelgate.SortRules
 	byNumber map[int64]*modelgate.Budget
 	of       map[target][]*modelgate.Budget
 }
@@ -95,6 +97,7 @@ func readRules(ctx context.Context, q sqldb.Querier, client modelgate.ClientID) 
 	}
 	modelgate.TakeOver(all)
 	modelgate.SortRules(all)
+	set.all = all
 	for _, b := range all {
 		set.byNumber[b.Rule] = b
 		of := target{b.Level, b.ID}
@@ -150,12 +153,34 @@ func columnText(src any) string {
 }
 
 // RulesOf adds to a caller the rules that may apply to its calls, as of a
-// version: those of its organization, sub-account and key, and of the key's
-// ancestors.
-func (s *Store) RulesOf(ctx context.Context, c *modelgate.Caller, version int64) error {
+// version of the organization's and one of the configuration file's: those of its
+// organization, sub-account and key, and of the key's ancestors, and those of the
+// file that the operator has not replaced.
+func (s *Store) RulesOf(ctx context.Context, c *modelgate.Caller, version, file int64) error {
+	if err := s.ownRules(ctx, c, version); err != nil || file == 0 {
+		return sqldb.Wrap("look up rules", err)
+	}
+	set, err := s.ruleSet(ctx, s.db.Read, modelgate.FileClient, file)
+	if err != nil {
+		return sqldb.Wrap("look up the configuration's limits", err)
+	}
+	add := slices.DeleteFunc(slices.Clone(set.all), func(b *modelgate.Budget) bool {
+		return b.Level == modelgate.LevelSubAccount && c.SubAccountID == "" || slices.ContainsFunc(c.Rules, b.ReplacedBy)
+	})
+	if len(add) > 0 {
+		c.Rules = slices.Concat(c.Rules, add)
+		modelgate.SortRules(c.Rules)
+	}
+	return nil
+}
+
+func (s *Store) ownRules(ctx context.Context, c *modelgate.Caller, version int64) error {
+	if version == 0 {
+		return nil
+	}
 	set, err := s.ruleSet(ctx, s.db.Read, c.ClientID, version)
 	if err != nil {
-		return sqldb.Wrap("look up rules", err)
+		return err
 	}
 	c.Rules = set.of[target{modelgate.LevelClient, string(c.ClientID)}]
 	own := slices.Concat(set.of[target{modelgate.LevelSubAccount, string(c.SubAccountID)}], set.of[target{modelgate.LevelKey, string(c.KeyID)}])
@@ -178,14 +203,14 @@ func (s *Store) RulesOf(ctx context.Context, c *modelgate.Caller, version int64)
 func (s *Store) Charges(ctx context.Context, tx *sql.Tx, clients map[modelgate.ClientID]struct{}) (*Charges, error) {
 	c := new(Charges)
 	names := slices.Sorted(maps.Keys(clients))
-	versions := make(map[modelgate.ClientID]int64, len(names))
+	versions, file := make(map[modelgate.ClientID]int64, len(names)), int64(0)
 	err := s.db.Batch(ctx, tx, sqldb.BatchExec{
 		Text: s.headSelect, N: len(names),
 		Args: func(dst []any, i int) []any { return append(dst, sqldb.Clean(string(names[i]))) },
 		Scan: func(row sqldb.Scanner) error {
 			var id modelgate.ClientID
 			var version int64
-			err := row.Scan(&id, &version)
+			err := row.Scan(&id, &version, &file)
 			if version != 0 {
 				versions[id] = version
 			}
@@ -194,6 +219,15 @@ func (s *Store) Charges(ctx context.Context, tx *sql.Tx, clients map[modelgate.C
 	})
 	if err != nil {
 		return nil, err
+	}
+	if file != 0 {
+		set, err := s.ruleSet(ctx, tx, modelgate.FileClient, file)
+		if err != nil {
+			return nil, err
+		}
+		if len(set.all) > 0 {
+			c.file = set
+		}
 	}
 	for id, version := range versions {
 		set, err := s.ruleSet(ctx, tx, id, version)
@@ -219,12 +253,12 @@ type ruled struct {
 
 // addRuled adds what a call is to be charged to the counters of the rules that
 // count it, and takes it off those that it was reserved on.
-func (a amounts) addRuled(set *ruleSet, r ruled, above []modelgate.KeyID) error {
+func (a amounts) addRuled(set, file *ruleSet, r ruled, above []modelgate.KeyID) error {
 	row := r.row
 	traits := row.Traits()
 	count := func(list []*modelgate.Budget) error {
 		for _, b := range list {
-			value, counts := b.Match.Counts(&traits)
+			value, counts := b.Counts(&traits)
 			if !counts || row.At.Before(b.CountedSince) {
 				continue
 			}
@@ -234,7 +268,7 @@ func (a amounts) addRuled(set *ruleSet, r ruled, above []modelgate.KeyID) error 
 		}
 		return nil
 	}
-	lists := [][]*modelgate.Budget{set.of[target{modelgate.LevelClient, string(row.ClientID)}], set.of[target{modelgate.LevelKey, string(row.KeyID)}]}
+	lists := [][]*modelgate.Budget{file.all, set.of[target{modelgate.LevelClient, string(row.ClientID)}], set.of[target{modelgate.LevelKey, string(row.KeyID)}]}
 	if row.SubAccountID != "" {
 		lists = append(lists, set.of[target{modelgate.LevelSubAccount, string(row.SubAccountID)}])
 	}
@@ -247,8 +281,9 @@ func (a amounts) addRuled(set *ruleSet, r ruled, above []modelgate.KeyID) error 
 		}
 	}
 	for _, number := range row.Rules {
-		if b := set.byNumber[number]; b != nil {
-			k := b.ValueCounter(row.ClientID, row.At, b.Match.Value(&traits))
+		if b := cmp.Or(set.byNumber[number], file.byNumber[number]); b != nil {
+			value, _ := b.Value(&traits)
+			k := b.ValueCounter(row.ClientID, row.At, value)
 			n := r.of(b.Unit)
 			if err := a.plus(k, Amount{Held: n.Held, Leased: n.Leased}, true); err != nil {
 				return err

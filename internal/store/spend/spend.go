@@ -134,6 +134,7 @@ type Charges struct {
 	calls map[call]Amount
 	// rules are those of the clients that have any, ruled their calls.
 	rules map[modelgate.ClientID]*ruleSet
+	file  *ruleSet // of the configuration file; nil: none
 	ruled []ruled
 	// wallets are what calls are debited to the wallets that pay for them.
 	wallets amounts
@@ -191,8 +192,10 @@ func (c *Charges) Add(r *modelgate.UsageRow, n Charge) error {
 	return nil
 }
 
-// Ruled reports whether a client has rules: only then does Charge.Use count.
-func (c *Charges) Ruled(client modelgate.ClientID) bool { return c.rules[client] != nil }
+// Ruled reports whether a client has rules, or all have: only then does Charge.Use count.
+func (c *Charges) Ruled(client modelgate.ClientID) bool {
+	return c.rules[client] != nil || c.file != nil
+}
 
 // Keys are the keys that may have ancestors: those of sub-accounts. One may come
 // several times.
@@ -217,8 +220,10 @@ func (c *Charges) amounts(above Lineages) (amounts, error) {
 			return nil, err
 		}
 	}
+	none := new(ruleSet)
 	for _, r := range c.ruled {
-		if err := all.addRuled(c.rules[r.row.ClientID], r, above[r.row.KeyID]); err != nil {
+		own, file := cmp.Or(c.rules[r.row.ClientID], none), cmp.Or(c.file, none)
+		if err := all.addRuled(own, file, r, above[r.row.KeyID]); err != nil {
 			return nil, err
 		}
 	}
