@@ -73,7 +73,7 @@ func (s *Service) ServeCalls(ctx context.Context, x Exchange, q *Calls) error {
 	switch {
 	case x.By.customer():
 		return httpx.WriteJSON(x.W, shown(rows, func(r *modelgate.UsageRow) callview.Call { return viewer.Own(r).Call }))
-	case x.By.operator():
+	case x.By.Operator:
 		return httpx.WriteJSON(x.W, shown(rows, viewer.Any))
 	}
 	return httpx.WriteJSON(x.W, shown(rows, viewer.Own))

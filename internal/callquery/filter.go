@@ -16,15 +16,15 @@ import (
 
 // Asker is who asks.
 type Asker struct {
-	// Client is the organization whose calls are asked about; "" is whoever runs
-	// the gateway, who asks about those of all.
+	// Client is the organization whose calls are asked about.
 	Client modelgate.ClientID
+	// Operator is whoever runs the gateway, who asks about the calls of all
+	// organizations; Client is "" then.
+	Operator bool
 	// SubAccountID is an end customer of Client; "" is the organization itself.
 	SubAccountID modelgate.SubAccountID
 	Markup       modelgate.Markup // of the end customer
 }
-
-func (by *Asker) operator() bool { return by.Client == "" }
 
 func (by *Asker) customer() bool { return by.SubAccountID != "" }
 
@@ -45,7 +45,7 @@ type Filter struct {
 
 // read reads the window, for which a whole minute is now, and the filters.
 func (f *Filter) read(p *httpx.Params, by Asker, now time.Time) error {
-	f.Client, f.SubAccountID = by.Client, by.SubAccountID
+	f.Client, f.Everyone, f.SubAccountID = by.Client, by.Operator, by.SubAccountID
 	if err := f.readWindow(p, now.Truncate(time.Minute)); err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (f *Filter) read(p *httpx.Params, by Asker, now time.Time) error {
 	}
 	f.Models, f.Authors, f.Providers = list("model"), list("author"), list("provider")
 	f.Keys, f.ParseStatuses, f.Doors, f.Kinds = list("key_id"), list("parse_status"), list("door"), list("kind")
-	if by.operator() {
+	if by.Operator {
 		for _, text := range list("organization") {
 			id, ok := modelgate.ParseUUID(text)
 			if !ok {

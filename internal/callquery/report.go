@@ -33,7 +33,7 @@ func (q *Report) Read(p *httpx.Params, by Asker, now time.Time) error {
 	for _, text := range p.List("group_by") {
 		d := report.Dimension(text)
 		switch {
-		case d == report.Organization && by.operator():
+		case d == report.Organization && by.Operator:
 		case d == report.Organization || !d.Valid():
 			return modelgate.Errorf(modelgate.BadRequest, "group_by must be model, author, provider, native_model, key_id, sub_account_id, status, "+
 				"parse_status, door, kind, region, via_sdk, or tag: and an attribution key")

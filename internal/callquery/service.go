@@ -48,7 +48,7 @@ func (s *Service) Export(by Asker) (done func(), err error) {
 
 // viewer is the asker, to be shown calls.
 func (by *Asker) viewer() callview.Viewer {
-	return callview.Viewer{Customer: by.customer(), Markup: by.Markup, All: by.operator()}
+	return callview.Viewer{Customer: by.customer(), Markup: by.Markup, All: by.Operator}
 }
 
 // callNames reads the names for some rows. Sub-accounts that are known already
@@ -73,7 +73,7 @@ func (s *Service) callNames(ctx context.Context, by Asker, rows []modelgate.Usag
 
 // readOrganizations reads the names of organizations for whoever asks about all.
 func (s *Service) readOrganizations(ctx context.Context, by Asker, names *callview.Viewer) error {
-	if !by.operator() || names.Organizations != nil {
+	if !by.Operator || names.Organizations != nil {
 		return nil
 	}
 	clients, err := s.Store.Clients(ctx)
@@ -102,7 +102,7 @@ func (s *Service) readAccounts(ctx context.Context, by Asker, ids []modelgate.Su
 	}
 	var found []modelgate.SubAccount
 	var err error
-	if first && !by.operator() && !by.customer() {
+	if first && !by.Operator && !by.customer() {
 		found, err = s.Store.SubAccounts(ctx, by.Client)
 	} else {
 		found, err = s.Store.SubAccountsByID(ctx, by.Client, slices.Sorted(maps.Keys(unknown)))

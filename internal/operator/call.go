@@ -6,13 +6,18 @@ import (
 	"modelgate/internal/callquery"
 )
 
+// everybody asks about the calls of all organizations.
+func everybody() callquery.Asker { return callquery.Asker{Operator: true} }
+
 // asks is a question about the calls of all organizations.
-func (x *exchange) asks() callquery.Exchange { return callquery.Exchange{W: x.w, R: x.r} }
+func (x *exchange) asks() callquery.Exchange {
+	return callquery.Exchange{W: x.w, R: x.r, By: everybody()}
+}
 
 // calls lists calls across organizations.
 func (a *API) calls(ctx context.Context, x *exchange) (any, error) {
 	var q callquery.Calls
-	if err := x.answered(q.Read(x.query, callquery.Asker{}, a.Now())); err != nil {
+	if err := x.answered(q.Read(x.query, everybody(), a.Now())); err != nil {
 		return nil, err
 	}
 	return written{}, a.questions.ServeCalls(ctx, x.asks(), &q)
@@ -21,7 +26,7 @@ func (a *API) calls(ctx context.Context, x *exchange) (any, error) {
 // report sums calls across organizations.
 func (a *API) report(ctx context.Context, x *exchange) (any, error) {
 	var q callquery.Report
-	if err := x.answered(q.Read(x.query, callquery.Asker{}, a.Now())); err != nil {
+	if err := x.answered(q.Read(x.query, everybody(), a.Now())); err != nil {
 		return nil, err
 	}
 	return written{}, a.questions.ServeReport(ctx, x.asks(), &q)

@@ -14,9 +14,11 @@ import (
 // list are alternatives; lists that are empty, and zero fields, select nothing
 // away.
 type CallFilter struct {
-	// Client is the organization; "" is those of Clients, or every one.
-	Client  modelgate.ClientID
-	Clients []modelgate.ClientID
+	Client modelgate.ClientID // is the organization
+	// Everyone selects the calls of all organizations, or where Clients are given
+	// of those, instead of Client's.
+	Everyone bool
+	Clients  []modelgate.ClientID
 	// SubAccountID restricts the calls to an end customer, who sees a call's
 	// author in place of the provider where it is catalogued.
 	SubAccountID modelgate.SubAccountID
@@ -70,7 +72,7 @@ func (f *CallFilter) window() (from, to int64) {
 // or not. Whoever runs the gateway has fewer questions than its customers, and
 // each about more.
 func (f *CallFilter) MostRead() int {
-	if f.Client == "" {
+	if f.Everyone {
 		return MostCallsReadOfAll
 	}
 	return MostCallsRead
@@ -121,7 +123,7 @@ func (b *callQuery) owner(f *CallFilter) {
 // are listed, so that the rows of each are found in their index.
 func (b *callQuery) clients(f *CallFilter, column string) {
 	switch {
-	case f.Client != "":
+	case !f.Everyone:
 		b.write(column, " = ", b.arg(string(f.Client)))
 	case len(f.Clients) > 0:
 		b.write(column, " IN (")

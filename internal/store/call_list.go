@@ -100,7 +100,7 @@ func (db *DB) Calls(ctx context.Context, l CallList) (rows []modelgate.UsageRow,
 		rows, next, err = l.read(ctx, q)
 		return err
 	}
-	if l.Order.column() == "" && l.Client != "" && !l.Narrow() {
+	if l.Order.column() == "" && !l.Everyone && !l.Narrow() {
 		err = read(db.read) // a page of an index
 		return rows, next, sqldb.Wrap("list calls", err)
 	}
@@ -144,7 +144,7 @@ func (l CallList) read(ctx context.Context, q sqldb.Querier) ([]modelgate.UsageR
 // are; nil for all that are left. Steps grow, for most pages are filled by the
 // first.
 func (l *CallList) edge(ctx context.Context, q sqldb.Querier, after *CallPosition, looked int) (*CallPosition, int, error) {
-	if l.Client == "" {
+	if l.Everyone {
 		return l.sliceEnd(ctx, q, after, l.most-looked)
 	}
 	if !l.Narrow() {

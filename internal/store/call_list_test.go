@@ -84,7 +84,7 @@ func randomFilter(random *rand.Rand, client modelgate.ClientID, rows []modelgate
 		Tags: someOf(random, Tag{"team", "ads"}, Tag{"team", `"team":"ads"`}, Tag{"no.te", "a"}, Tag{"no.te", ""}, Tag{"key_id", "k1"}, Tag{"7", "x"}, Tag{"0", "x"}),
 	}
 	if random.IntN(3) == 0 { // across organizations
-		f.Client, f.SubAccountID = "", ""
+		f.Client, f.Everyone, f.SubAccountID = "", true, ""
 		for i := range rows[:random.IntN(3)] {
 			f.Clients = append(f.Clients, rows[i].ClientID)
 		}
@@ -118,12 +118,26 @@ func (f *CallFilter) has(r *modelgate.UsageRow) bool {
 		ids = append(ids, string(id))
 	}
 	is := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
-	return (f.Client == r.ClientID || f.Client == "" && is(ids, string(r.ClientID))) && (f.SubAccountID == "" || r.SubAccountID == f.SubAccountID) && !r.At.Before(f.From) && (f.To.IsZero() || r.At.Before(f.To)) &&
+	return (f.Client == r.ClientID || f.Everyone && is(ids, string(r.ClientID))) && (f.SubAccountID == "" || r.SubAccountID == f.SubAccountID) && !r.At.Before(f.From) && (f.To.IsZero() || r.At.Before(f.To)) &&
 		is(f.Models, model) && is(f.Authors, author) && is(f.Providers, provider) && is(f.Keys, string(r.KeyID)) &&
 		is(f.SubAccounts, string(r.SubAccountID)) && is(f.ParseStatuses, string(r.ParseStatus)) && is(f.Doors, r.Door) && is(f.Kinds, string(r.Kind)) &&
 		(len(f.Statuses) == 0 || slices.ContainsFunc(f.Statuses, func(s StatusRange) bool { return r.StatusCode >= s.Least && r.StatusCode <= s.Most })) &&
 		(len(f.Tags) == 0 || slices.ContainsFunc(f.Tags, func(t Tag) bool { v, there := r.Attribution[t.Name]; return there && v == t.Value })) &&
 		(len(f.IDs) == 0 || slices.Contains(f.IDs, r.ID)) && r.Cost >= f.MinCost && r.LatencyMS >= f.MinLatencyMS
+}
+
+// TestCallsOfNobody: a filter that names no organization selects no call.
+func TestCallsOfNobody(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		book(t, db, "i", row(createClient(t, db, 1), 1))
+		for everyone, want := range map[bool]int{false: 0, true: 1} {
+			found, _, err := db.Calls(t.Context(), CallList{CallFilter: CallFilter{Everyone: everyone}, Limit: 10})
+			if err != nil || len(found) != want {
+				t.Errorf("everyone %v: %d calls, %v", everyone, len(found), err)
+			}
+		}
+	})
 }
 
 // TestCallsAgainstRows compares lists, page by page, with what Go finds among all

@@ -60,7 +60,7 @@ func (l *CallList) sliceEnd(ctx context.Context, q sqldb.Querier, after *CallPos
 // more than what lies between two positions.
 func (l *CallList) between(after, to *CallPosition) (from, until int64) {
 	from, until = l.window()
-	if l.Client != "" || l.Order.column() != "" {
+	if !l.Everyone || l.Order.column() != "" {
 		return from, until
 	}
 	if l.Order == CallsOldest {
