@@ -417,7 +417,7 @@ func proxyRoutes() []accessRoute {
 				switch {
 				case w == malformed:
 					return refusal(400)
-				case c.barred:
+				case c.barred, c.token && !strings.Contains(body, `"native-`): // a token is for models of the catalog
 					return refusal(403)
 				}
 				return passes
@@ -427,7 +427,7 @@ func proxyRoutes() []accessRoute {
 		return accessRoute{pattern: pattern, scope: inferenceScope,
 			request: func(b *block, _ *caller, w whose) (string, string) { return pattern + b.claim(w), "" },
 			expect: func(c *caller, _ whose) outcome {
-				if c.barred || !whole {
+				if c.barred || c.token || !whole {
 					return refusal(403)
 				}
 				return passes
@@ -435,6 +435,7 @@ func proxyRoutes() []accessRoute {
 	}
 	return []accessRoute{
 		named("/openai/v1/chat/completions", `{"model":"gpt-5-mini",`+messages+`}`, ""),
+		named("/openai/v1/chat/completions", `{"model":"native-gpt-5-mini",`+messages+`}`, ""),
 		named("/openai/v1/embeddings", `{"model":"text-embedding-3-small","input":"x"}`, ""),
 		named("/anthropic/v1/messages", `{"model":"claude-haiku-4-5",`+messages+`}`, "X-Api-Key"),
 		named("/cohere/v2/rerank", `{"model":"rerank-v3.5","query":"q","documents":["a"]}`, ""),
@@ -463,7 +464,7 @@ func jobRoutes() []accessRoute {
 			},
 			expect: func(c *caller, w whose) outcome {
 				switch {
-				case !c.reaches(w):
+				case !c.reaches(w), c.token: // of another end user
 					return refusal(404)
 				case c.barred:
 					return refusal(403)
