@@ -228,3 +228,20 @@ func TestReversedClaimGivesBackWhatItTook(t *testing.T) {
 		}
 	})
 }
+
+// A payment that could not begin does not count as open: customers can pay as soon
+// as the processor answers again.
+func TestPaymentsThatCouldNotBeginAreNotOpen(t *testing.T) {
+	each(t, func(g *gate) {
+		p := newPurse(g)
+		p.setUp("")
+		p.do(p.key, "PUT /gw/processor/config", `{"enabled":true,"api_key":"sk_unknown"}`).want(204, "")
+		for range 10 {
+			if got := p.do(p.customerKey, "POST /gw/wallet/checkout", `{"amount_usd":5}`); got.status < 500 {
+				t.Fatalf("answered %d without a processor", got.status)
+			}
+		}
+		p.configure()
+		p.begin(5)
+	})
+}

@@ -4,6 +4,7 @@
 package topup
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -158,9 +159,10 @@ func (s *Service) Begin(ctx context.Context, id wallet.ID, amount modelgate.Nano
 		page.Product, page.ReturnURL, page.CancelURL = "Balance at "+shop.ProductName, back+"?payment=made", back+"?payment=left"
 	}
 	made, err := s.Processor.CreateCheckout(ctx, key, page)
-	if err != nil {
+	if err != nil { // nobody learns where to pay; what is paid all the same is credited
 		s.count(Failed)
-		return Begun{}, err
+		_, notClosed := s.Store.CloseTopUp(context.WithoutCancel(ctx), id.ClientID, o.ID)
+		return Begun{}, cmp.Or(notClosed, err)
 	}
 	s.count(Started)
 	if !made.ExpiresAt.IsZero() {
