@@ -704,7 +704,7 @@ test("a prepaid balance is topped up", async () => {
   assert.equal(await balance.innerText(), "$0.00");
   for (const bad of ["4", "10001", "x"]) {
     await page.getByLabel("Top up by").fill(bad);
-    await page.getByText("From 5 to 10,000.").waitFor();
+    await page.getByText("From $5.00 to $10,000.00, in whole cents.").waitFor();
     assert.ok(await page.getByRole("button", { name: "Go to payment" }).isDisabled());
   }
   await page.getByLabel("Top up by").fill("25");

@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { api, body, Failure, session as ask, type ExportStatus, type ProcessorConfig, type ProcessorEvent, type ProcessorEvents, type Session, type SubAccount } from "../shared/api";
+import { api, body, session as ask, type ExportStatus, type ProcessorConfig, type ProcessorEvent, type ProcessorEvents, type Session, type SubAccount } from "../shared/api";
 import { ago, integer, moment, momentUTC, usd, usdExact } from "../shared/format";
 import { useFilter } from "../shared/route";
 import { refresh, useAction, useAsked } from "../shared/use";
@@ -8,6 +8,7 @@ import { Download, Table, type Column } from "../ui/table";
 import { useApp } from "./app";
 import { useCustomers } from "./customers";
 import { NoScope } from "./gate";
+import { Pay } from "./pay";
 import { PaymentWebhook, usePaymentWebhook } from "./wallet";
 
 export function Billing() {
@@ -40,22 +41,9 @@ export function Billing() {
 function TopUp() {
   const app = useApp();
   const session = useAsked<Session>("session", () => ask("GET"));
-  const [amount, setAmount] = useState("50");
-  const action = useAction();
-  const value = Number(amount);
-  const pay = () =>
-    action.run(async () => {
-      const data = await body(api.POST("/gw/billing/checkout", { body: { amount_usd: value } }));
-      if (!/^https?:\/\//.test(data.checkout_url)) throw new Failure(200, "error", "The address of the payment page is not one.", "");
-      location.assign(data.checkout_url);
-    });
   return (
     <Card title="Balance" note="Calls are paid from it. It is credited when a payment has come in." actions={<span className="figure num">{usd((session.data ?? app.session).balance_usd ?? 0)}</span>}>
-      <form className="row" style={{ alignItems: "end" }} onSubmit={(e) => { e.preventDefault(); void pay(); }}>
-        <Text label="Top up by" lead="$" inputMode="decimal" value={amount} onChange={setAmount} wrong={amount && !(value >= 5 && value <= 10_000) ? "From 5 to 10,000." : undefined} />
-        <Button type="submit" look="primary" busy={action.busy} disabled={!(value >= 5 && value <= 10_000)}>Go to payment</Button>
-      </form>
-      {action.failure && <Trouble failure={action.failure} />}
+      <Pay label="Top up by" first={50} least={5} most={10_000} begin={(amount_usd) => body(api.POST("/gw/billing/checkout", { body: { amount_usd } }))} />
     </Card>
   );
 }

@@ -8,9 +8,7 @@ import { Badge, Button, Card, Check, Choice, Code, Copy, Dialog, Empty, Page } f
 import { Download, Table, type Column } from "../ui/table";
 import { useApp } from "./app";
 import { firstCall } from "./firstcall";
-import { TryIt } from "./tryit";
-
-export type Line = Model & { prices: ModelPrices["prices"]; varies: boolean; door: string };
+import { TryIt, type Line } from "./tryit";
 
 /** first is the price that is compared first: of input and output, or of the piece. */
 function rate(m: Line, ...units: string[]) {

@@ -1,12 +1,14 @@
 import { useEffect, useRef, useState } from "react";
-import { api, body, Failure, failureOf, root, unreachable, type UsageRow } from "../shared/api";
+import { api, body, Failure, failureOf, root, unreachable, type Model, type ModelPrices, type UsageRow } from "../shared/api";
 import { duration, integer, usdExact } from "../shared/format";
 import { refresh } from "../shared/use";
 import { Button, Field, Trouble } from "../ui/kit";
 import { useApp } from "./app";
 import { chat, messages, responses, spoken } from "./firstcall";
 import { NoScope } from "./gate";
-import type { Line } from "./models";
+
+/** Line is a model with its prices, and the path where it is called, "" for none under /v1. */
+export type Line = Model & { prices: ModelPrices["prices"]; varies: boolean; door: string };
 
 interface Result {
   text: string;

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { api, body, Failure, type ProcessorWebhook, type Quota, type Wallet, type WalletEntry } from "../shared/api";
+import { api, body, type ProcessorWebhook, type Quota, type Wallet, type WalletEntry } from "../shared/api";
 import { counted, day, momentUTC, usd, usdExact } from "../shared/format";
 import { useFilter } from "../shared/route";
 import { refresh, useAction, useAsked, usePoll, type Asked } from "../shared/use";
@@ -8,6 +8,7 @@ import { Badge, Bones, Button, Card, Check, Choice, Copy, Dialog, Empty, Field, 
 import { Download, Table, type Column } from "../ui/table";
 import { useApp } from "./app";
 import { NoScope } from "./gate";
+import { Pay } from "./pay";
 
 /** useWallets reads the wallets of all customers. */
 export function useWallets(when: boolean) {
@@ -115,35 +116,13 @@ export function WalletPage() {
           <Card title={w.enabled ? "Balance" : <span className="row">Balance <Badge tone="warn">not in use</Badge></span>}>
             <div className="stack">
               <Facts wallet={w} />
-              {w.checkout.enabled && <Pay checkout={w.checkout} />}
+              {w.checkout.enabled && <Pay label="Add money" first={20} least={w.checkout.min_usd} most={w.checkout.max_usd} begin={(amount_usd) => body(api.POST("/gw/wallet/checkout", { body: { amount_usd } }))} />}
             </div>
           </Card>
           <Movements of={undefined} />
         </>
       )}
     </Page>
-  );
-}
-
-function Pay({ checkout }: { checkout: Wallet["checkout"] }) {
-  const [amount, setAmount] = useState(String(Math.min(Math.max(20, checkout.min_usd), checkout.max_usd)));
-  const action = useAction();
-  const value = Number(amount);
-  const inBounds = value >= checkout.min_usd && value <= checkout.max_usd && /^\d+(\.\d\d?)?$/.test(amount.trim());
-  const pay = () =>
-    action.run(async () => {
-      const begun = await body(api.POST("/gw/wallet/checkout", { body: { amount_usd: value } }));
-      if (!/^https?:\/\//.test(begun.checkout_url)) throw new Failure(200, "error", "The address of the payment page is not one.", "");
-      location.assign(begun.checkout_url);
-    });
-  return (
-    <form className="stack" onSubmit={(e) => { e.preventDefault(); void pay(); }}>
-      <div className="row" style={{ alignItems: "end" }}>
-        <Text label="Add money" lead="$" inputMode="decimal" value={amount} onChange={setAmount} wrong={amount && !inBounds ? `From ${usd(checkout.min_usd)} to ${usd(checkout.max_usd)}, in whole cents.` : undefined} />
-        <Button type="submit" look="primary" busy={action.busy} disabled={!inBounds}>Go to payment</Button>
-      </div>
-      {action.failure && <Trouble failure={action.failure} />}
-    </form>
   );
 }
 
