@@ -96,8 +96,7 @@ func (by *Viewer) Own(row *modelgate.UsageRow) OwnCall {
 		Row: by.Row(row), KeyID: row.KeyID, SubAccountID: null.IfZero(row.SubAccountID), Kind: null.IfZero(row.Kind), Door: row.Door, Units: unitsOf(&row.Usage),
 	}
 	if by.Customer {
-		// The path of the provider proxy begins with the provider, which is the organization's affair.
-		v.Door = strings.TrimPrefix(v.Door, "/"+row.CallBegin.Provider)
+		v.Door = CustomersDoor(v.Door, row.CallBegin.Provider)
 	}
 	own := OwnCall{Region: null.IfZero(row.CallBegin.Region), Rates: null.IfZero(row.PriceLabel)}
 	if account := by.Accounts[row.SubAccountID]; row.SubAccountID != "" {
@@ -108,6 +107,10 @@ func (by *Viewer) Own(row *modelgate.UsageRow) OwnCall {
 	own.Call = v
 	return own
 }
+
+// CustomersDoor is a door as end customers are shown it: the path of the provider
+// proxy begins with the provider, which is the organization's affair.
+func CustomersDoor(door, provider string) string { return strings.TrimPrefix(door, "/"+provider) }
 
 // AnyCall is a call as whoever runs the gateway sees it.
 type AnyCall struct {

@@ -12,12 +12,14 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"modelgate"
 	"modelgate/internal/auth"
 	"modelgate/internal/callquery"
 	"modelgate/internal/httpx"
+	"modelgate/internal/provider"
 	"modelgate/internal/ratelimit"
 	"modelgate/internal/store"
 	"modelgate/internal/store/access"
@@ -32,11 +34,13 @@ type Options struct {
 	Limiter ratelimit.Limiter
 	// Catalog is the catalog of the running configuration.
 	Catalog func() *modelgate.Catalog
-	Cursors *httpx.Cursors
-	IDs     *modelgate.IDs
-	Now     func() time.Time
-	Log     *slog.Logger
-	MaxBody int64 // bytes of a request body
+	// Providers are those of the running configuration, by name.
+	Providers func() map[string]*provider.Provider
+	Cursors   *httpx.Cursors
+	IDs       *modelgate.IDs
+	Now       func() time.Time
+	Log       *slog.Logger
+	MaxBody   int64 // bytes of a request body
 	// Memory bounds the memory of request bodies; nil has no bound.
 	Memory *httpx.MemoryQuota
 	// Secure says that browsers reach the console over TLS.
@@ -55,6 +59,8 @@ type API struct {
 	guesses *auth.LookupLimiter
 	// questions are about calls.
 	questions *callquery.Service
+	// testing has an entry for each provider that is tested.
+	testing sync.Map
 }
 
 const (
@@ -101,6 +107,9 @@ func endpoints() []endpoint {
 		{"PUT /operator/v1/keys/{id}/limits", access.Admin, (*API).putKeyLimits},
 		{"GET /operator/v1/calls", "", (*API).calls},
 		{"GET /operator/v1/report", "", (*API).report},
+		{"GET /operator/v1/providers", "", (*API).providers},
+		{"GET /operator/v1/providers/{name}/errors", "", (*API).providerErrors},
+		{"POST /operator/v1/providers/{name}/test", access.Support, (*API).testProvider},
 		{"GET /operator/v1/audit", "", (*API).audits},
 		{"GET /operator/v1/tokens", access.Admin, (*API).tokens},
 		{"POST /operator/v1/tokens", access.Admin, (*API).createToken},

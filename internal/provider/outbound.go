@@ -87,6 +87,7 @@ type Provider struct {
 	format       Format
 	costs        usage.CostMembers
 	base         url.URL
+	caFile       string
 	project      string // what precedes paths after their version; "" for nothing
 	auth         *Auth
 	doors        map[string]*Door
@@ -124,7 +125,7 @@ func New(cfg Config) (*Provider, error) {
 	}
 	p := &Provider{
 		costs: usage.NewCostMembers(format.Costs),
-		name:  cfg.Name, region: cfg.Region, regions: cfg.ModelRegions, format: format, base: *base, auth: cfg.Auth, stored: cfg.AllowStoredObjects, allowQuery: cfg.AllowQuery,
+		name:  cfg.Name, region: cfg.Region, regions: cfg.ModelRegions, format: format, base: *base, caFile: cfg.CAFile, auth: cfg.Auth, stored: cfg.AllowStoredObjects, allowQuery: cfg.AllowQuery,
 		timeouts: cfg.Timeouts.withDefaults(), onDisconnect: cfg.OnDisconnect,
 	}
 	if p.statedCost = cmp.Or(cfg.StatedCost, format.StatedCost); p.statedCost == "" && p.base.Hostname() == "api.perplexity.ai" {

@@ -48,6 +48,9 @@ type Tag struct{ Name, Value string }
 // shownModel is what a filter of models compares.
 const shownModel = `CASE WHEN slug <> '' THEN slug ELSE model END`
 
+// shownDoor is callview.CustomersDoor.
+const shownDoor = `CASE WHEN SUBSTR(door, 1, LENGTH(provider) + 1) = '/' || provider THEN SUBSTR(door, LENGTH(provider) + 2) ELSE door END`
+
 // window is the time of the calls in µs, To excluded.
 func (f *CallFilter) window() (from, to int64) {
 	from, to = math.MinInt64, math.MaxInt64
@@ -143,9 +146,9 @@ func (b *callQuery) filter(f *CallFilter) {
 	for i, id := range f.IDs {
 		ids[i] = id.String()
 	}
-	provider := "provider"
+	provider, door := "provider", "door"
 	if f.SubAccountID != "" {
-		provider = shownProvider
+		provider, door = shownProvider, shownDoor
 	}
 	b.in("id", ids)
 	b.in(shownModel, f.Models)
@@ -154,7 +157,7 @@ func (b *callQuery) filter(f *CallFilter) {
 	b.in("key_id", f.Keys)
 	b.in("sub_account_id", f.SubAccounts)
 	b.in("parse_status", f.ParseStatuses)
-	b.in("door", f.Doors)
+	b.in(door, f.Doors)
 	b.in("kind", f.Kinds)
 	b.any(len(f.Statuses), func(i int) {
 		s := f.Statuses[i]

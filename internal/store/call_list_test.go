@@ -42,7 +42,7 @@ func someCalls(t *testing.T, db *DB, client, other modelgate.ClientID, random *r
 		if random.IntN(4) == 0 {
 			r.Slug, r.Author = "", pick(random, "", "openai")
 		}
-		r.Kind, r.Door = pick(random, modelgate.LLM, modelgate.Image), pick(random, "/v1/messages", "/openai")
+		r.Kind, r.Door = pick(random, modelgate.LLM, modelgate.Image), pick(random, "/v1/messages", "/openai/x", "/azure/x", "/openai")
 		r.CallBegin.Region = pick(random, "", "eu-west", "us")
 		r.StatusCode = pick(random, 200, 201, 400, 429, 500, 502)
 		r.ParseStatus = pick(random, modelgate.ParseOK, modelgate.ParsePartial)
@@ -80,7 +80,7 @@ func randomFilter(random *rand.Rand, client modelgate.ClientID, rows []modelgate
 		Authors: someOf(random, "openai", "meta"), Providers: someOf(random, "openai", "azure", "meta"),
 		Keys: someOf(random, "k1", "k2"), SubAccounts: someOf(random, "", "s1", "s2"),
 		Statuses: someOf(random, StatusRange{0, 399}, StatusRange{500, 599}, StatusRange{429, 429}), ParseStatuses: someOf(random, "ok", "partial"),
-		Doors: someOf(random, "/v1/messages", "x"), Kinds: someOf(random, "llm", "image"),
+		Doors: someOf(random, "/v1/messages", "/x", "/openai/x", "", "x"), Kinds: someOf(random, "llm", "image"),
 		Tags: someOf(random, Tag{"team", "ads"}, Tag{"team", `"team":"ads"`}, Tag{"no.te", "a"}, Tag{"no.te", ""}, Tag{"key_id", "k1"}, Tag{"7", "x"}, Tag{"0", "x"}),
 	}
 	if random.IntN(3) == 0 { // across organizations
@@ -113,6 +113,10 @@ func (f *CallFilter) has(r *modelgate.UsageRow) bool {
 			provider = r.Author
 		}
 	}
+	door := r.Door
+	if f.SubAccountID != "" {
+		door = strings.TrimPrefix(r.Door, "/"+r.CallBegin.Provider)
+	}
 	var ids []string
 	for _, id := range f.Clients {
 		ids = append(ids, string(id))
@@ -120,7 +124,7 @@ func (f *CallFilter) has(r *modelgate.UsageRow) bool {
 	is := func(list []string, v string) bool { return len(list) == 0 || slices.Contains(list, v) }
 	return (f.Client == r.ClientID || f.Everyone && is(ids, string(r.ClientID))) && (f.SubAccountID == "" || r.SubAccountID == f.SubAccountID) && !r.At.Before(f.From) && (f.To.IsZero() || r.At.Before(f.To)) &&
 		is(f.Models, model) && is(f.Authors, author) && is(f.Providers, provider) && is(f.Keys, string(r.KeyID)) &&
-		is(f.SubAccounts, string(r.SubAccountID)) && is(f.ParseStatuses, string(r.ParseStatus)) && is(f.Doors, r.Door) && is(f.Kinds, string(r.Kind)) &&
+		is(f.SubAccounts, string(r.SubAccountID)) && is(f.ParseStatuses, string(r.ParseStatus)) && is(f.Doors, door) && is(f.Kinds, string(r.Kind)) &&
 		(len(f.Statuses) == 0 || slices.ContainsFunc(f.Statuses, func(s StatusRange) bool { return r.StatusCode >= s.Least && r.StatusCode <= s.Most })) &&
 		(len(f.Tags) == 0 || slices.ContainsFunc(f.Tags, func(t Tag) bool { v, there := r.Attribution[t.Name]; return there && v == t.Value })) &&
 		(len(f.IDs) == 0 || slices.Contains(f.IDs, r.ID)) && r.Cost >= f.MinCost && r.LatencyMS >= f.MinLatencyMS

@@ -7,6 +7,7 @@ import (
 	"github.com/tidwall/gjson"
 
 	"modelgate"
+	"modelgate/internal/callview"
 	"modelgate/internal/report"
 	"modelgate/internal/store/sqldb"
 )
@@ -48,6 +49,9 @@ func scanReportCall(s sqldb.Scanner, customer bool) (report.Call, error) {
 	err := s.Scan(sqldb.Moment{Into: &c.At}, &c.Client, &c.SubAccount, &c.Key, &c.Provider, &c.Model, &c.Slug, &c.Author, &c.Kind, &c.Region, &c.Door,
 		&c.ParseStatus, &c.Status, &c.ViaSDK, &pairs, sqldb.Document{Into: &usage}, &c.TotalTokens, &c.Cost, &c.LatencyMS, &c.FirstByteMS)
 	c.Tokens = usage.TokenKinds()
+	if customer {
+		c.Door = callview.CustomersDoor(c.Door, c.Provider)
+	}
 	if c.Slug == "" {
 		c.Author = "" // only catalogued routes have one
 	} else if customer {

@@ -157,6 +157,9 @@ func valueOf(r *modelgate.UsageRow, d report.Dimension, customer bool) string {
 	case report.ParseStatus:
 		return string(r.ParseStatus)
 	case report.Door:
+		if customer {
+			return strings.TrimPrefix(r.Door, "/"+r.CallBegin.Provider)
+		}
 		return r.Door
 	case report.Kind:
 		return string(r.Kind)
