@@ -203,7 +203,7 @@ func (a *API) providerErrors(ctx context.Context, x *exchange) (any, error) {
 		return nil, err
 	}
 	rows, _, err := a.Store.Calls(ctx, store.CallList{
-		CallFilter: store.CallFilter{From: a.Now().Add(-failuresSince), Providers: []string{p.Name()}, Statuses: failures()}, Limit: shownFailures,
+		CallFilter: store.CallFilter{Everyone: true, From: a.Now().Add(-failuresSince), Providers: []string{p.Name()}, Statuses: failures()}, Limit: shownFailures,
 	})
 	list := []providerFailure{}
 	for i := range rows {
