@@ -8,13 +8,13 @@ after(() => browser.close());
 
 const dashboard = {
   overview: "", "overview-latency": "?metric=latency&period=30d", usage: "/usage", models: "/models", jobs: "/jobs", keys: "/keys", budgets: "/budgets",
-  customers: "/customers", customer: "/customers/" + shop.first, branding: "/branding", billing: "/billing", evidence: "/evidence",
+  customers: "/customers", customer: "/customers/" + shop.first, branding: "/branding", billing: "/billing", evidence: "/evidence", people: "/people", sessions: "/sessions",
 };
 const portal = { overview: "", usage: "/usage", keys: "/keys", budgets: "/budgets", models: "/models", jobs: "/jobs", start: "/start" };
 // An organization and a customer that have nothing yet are told what to do.
 const empty = {
   overview: ["", /Make the first call/], usage: ["/usage", /Try a model/], jobs: ["/jobs", /Models that make videos/], budgets: ["/budgets", /Set one so that/],
-  customers: ["/customers", /Add one to resell/], branding: ["/branding", /Your customers open this path/], billing: ["/billing", /Add customers first[\s\S]*They are queued when/],
+  customers: ["/customers", /Add one to resell/], branding: ["/branding", /Your customers open this path/], billing: ["/billing", /Add customers first[\s\S]*They are queued when/], people: ["/people", /names its OpenID provider/],
 };
 const fresh = { overview: ["", /Make the first call[\s\S]*Quick start/], usage: ["/usage", /Quick start/], jobs: ["/jobs", /Models that make videos/], budgets: ["/budgets", /You can set one/] };
 // Without FULL each place is seen in one look, and each theme and width somewhere.

@@ -36,12 +36,18 @@ var installBrowserTests = sync.OnceValue(func() error {
 // browse runs a script of the browser against a shop.
 func (s *shop) browse(t *testing.T, env []string, args ...string) {
 	t.Helper()
+	runBrowser(t, append([]string{s.env()}, env...), args...)
+}
+
+// runBrowser runs a script of the browser.
+func runBrowser(t *testing.T, env []string, args ...string) {
+	t.Helper()
 	if err := installBrowserTests(); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "node", args...)
 	cmd.Dir = browserTests
-	cmd.Env = append(append(os.Environ(), "CHROMIUM="+testkit.Chromium(t), s.env()), env...)
+	cmd.Env = append(append(os.Environ(), "CHROMIUM="+testkit.Chromium(t)), env...)
 	out, err := cmd.CombinedOutput()
 	t.Logf("%s", out)
 	if err != nil {
@@ -53,8 +59,13 @@ func (s *shop) browse(t *testing.T, env []string, args ...string) {
 // in a real browser. Pictures of them are left in test/browser/screenshots.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	s := newShop(t, shopSize{rows: 1500, keys: 60, customers: 9}, "looks", "flows", "portal", "threats")
-	s.browse(t, []string{size("NOTHING=", "FULL=1")}, "--test", "--test-concurrency=2")
+	names := []string{"looks", "flows", "portal", "threats"}
+	s := newShop(t, shopSize{rows: 1500, keys: 60, customers: 9}, names...)
+	scripts := []string{"--test", "--test-concurrency=2"}
+	for _, name := range names {
+		scripts = append(scripts, name+".test.mjs")
+	}
+	s.browse(t, []string{size("NOTHING=", "FULL=1")}, scripts...)
 	if log := s.Log(); strings.Contains(log, "level=ERROR") {
 		t.Errorf("the gateway logged an error:\n%s", tail(log, 3000))
 	}

@@ -16,9 +16,10 @@ import (
 	"time"
 )
 
-// Certificate writes a certificate for a server on loopback and its key, both in
-// PEM, and returns their paths. It is its own authority.
-func Certificate(t testing.TB) (certFile, keyFile string) {
+// Certificate writes a certificate for a server on loopback, which may have other
+// names, and its key, both in PEM, and returns their paths. It is its own
+// authority.
+func Certificate(t testing.TB, names ...string) (certFile, keyFile string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -26,7 +27,7 @@ func Certificate(t testing.TB) (certFile, keyFile string) {
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "gateway"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		DNSNames: append([]string{"localhost"}, names...), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	keyDER, keyErr := x509.MarshalECPrivateKey(key)

@@ -19,13 +19,14 @@ import { Keys } from "../views/keys";
 import { Models } from "../views/models";
 import { Overview } from "../views/overview";
 import { Away, Stuck, useSession, type Signed } from "../views/session";
+import { People, Sessions } from "../views/people";
 import { SignIn } from "../views/signin";
 import { ThemeButton } from "../views/theme";
 import { Usage } from "../views/usage";
 
 const places: { title: string; list: [path: string, name: string, icon: string, view: () => ReactNode][] }[] = [
   { title: "", list: [["/", "Overview", "overview", () => <Overview />], ["/usage", "Usage", "usage", () => <Usage />], ["/models", "Models", "models", () => <Models />], ["/jobs", "Jobs", "jobs", () => <Jobs />]] },
-  { title: "Access", list: [["/keys", "Keys", "keys", () => <Keys />], ["/budgets", "Budgets", "budgets", () => <Budgets />]] },
+  { title: "Access", list: [["/keys", "Keys", "keys", () => <Keys />], ["/budgets", "Budgets", "budgets", () => <Budgets />], ["/people", "People", "customers", () => <People />], ["/sessions", "Sessions", "screen", () => <Sessions />]] },
   { title: "Reselling", list: [["/customers", "Customers", "customers", () => <Customers />], ["/branding", "Branding", "branding", () => <Branding />], ["/billing", "Billing", "billing", () => <Billing />]] },
   { title: "Audit", list: [["/evidence", "Evidence", "evidence", () => <Evidence />]] },
 ];

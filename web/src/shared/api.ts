@@ -33,6 +33,9 @@ export type WalletEntry = Schemas["WalletEntry"];
 export type ExportStatus = Schemas["ExportStatus"];
 export type SubAccountChange = Schemas["SubAccountChange"];
 export type Call = Schemas["BookedCall"];
+export type Member = Schemas["PersonMember"];
+export type MemberSession = Schemas["Session"];
+export type Role = Schemas["Role"];
 export type CallsQuery = paths["/gw/calls"]["get"]["parameters"]["query"];
 
 export interface Session {
@@ -139,12 +142,13 @@ export async function ask<T>(method: string, path: string, sent?: object): Promi
   return response.status === 204 ? undefined : ((await response.json()) as T);
 }
 
-/** session asks who is signed in, signs in with a key, or signs out: then the address may be answered where the provider's session ends. */
+/** session asks who is signed in, signs in with a key, or signs out, also of every browser: then the address may be answered where the provider's session ends. */
 export async function session(method: "GET"): Promise<Session>;
 export async function session(method: "POST", key: string): Promise<Session>;
-export async function session(method: "DELETE"): Promise<{ url: string } | undefined>;
-export async function session(method: string, key?: string): Promise<unknown> {
-  return ask(method, "/session", key === undefined ? undefined : { key });
+export async function session(method: "DELETE", where?: "everywhere"): Promise<{ url: string } | undefined>;
+export async function session(method: string, how?: string): Promise<unknown> {
+  if (method === "DELETE") return ask(method, "/session" + (how ? "?everywhere=true" : ""));
+  return ask(method, "/session", how === undefined ? undefined : { key: how });
 }
 
 /** providers are what people can sign in with beside a key. */
