@@ -179,6 +179,7 @@ func (by *Viewer) Columns() []Column {
 		{"attribution", func(v *AnyCall) string { return jsonText(v.Attribution) }},
 		{"cost_usd", func(v *AnyCall) string { return v.Cost.String() }},
 		{"billed_usd", func(v *AnyCall) string { return textOf(v.Billed, modelgate.Nano.String) }},
+		{"debited_usd", func(v *AnyCall) string { return textOf(v.Debited, modelgate.Nano.String) }},
 	}
 	if !by.Customer {
 		columns = append(columns,

@@ -157,7 +157,7 @@ func TestCallsFile(t *testing.T) {
 			rows = append(rows, g.row(client, time.Hour+time.Duration(n)*time.Second, func(r *modelgate.UsageRow) { r.Cost = modelgate.Nano(n) }))
 		}
 		g.book(rows...)
-		for key, columns := range map[string]int{root: 31, bound: 28} {
+		for key, columns := range map[string]int{root: 32, bound: 29} {
 			a := g.do(key, "GET /gw/calls?format=csv", "")
 			text, mark := strings.CutPrefix(a.body, "\ufeff")
 			if a.status != 200 || !mark || a.header.Get("Content-Type") != "text/csv; charset=utf-8" || !strings.Contains(text, "\r\n") {
