@@ -92,3 +92,56 @@ func BenchmarkChainEvidence(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkEndUsers reserves for calls and books them, 500 at once, under a budget of
+// each end user: of one, who has a lease already, and of as many new ones, whose
+// counters are made by it.
+func BenchmarkEndUsers(b *testing.B) {
+	const size, callers = 500, 64
+	for _, engine := range engines {
+		for _, who := range []string{"one", "new"} {
+			b.Run(engine+"/"+who, func(b *testing.B) {
+				db := open(b, options(b, engine))
+				client := createClient(b, db, 1)
+				key := issue(b, db, client, "", 21).ID
+				putRule(b, db, client, rule(b, client, "tag:end_user=*", modelgate.Day, modelgate.USD))
+				caller, err := db.Caller(b.Context(), digest(21), nil)
+				must(b, err)
+				ids, offset, seq, users := modelgate.NewIDs(time.Now), int64(0), int64(0), 0
+				rows, asks := make([]modelgate.UsageRow, size), make([]modelgate.Ask, 0, callers)
+				lease := func() {
+					_, err := db.Lease(b.Context(), "i", asks)
+					must(b, err)
+					asks = asks[:0]
+				}
+				for b.Loop() {
+					offset++
+					for i := range rows {
+						user := "one"
+						if who == "new" {
+							users++
+							user = fmt.Sprint("user-", users)
+						}
+						rows[i] = row(client, i)
+						rows[i].CallBegin.ID, rows[i].KeyID, rows[i].Attribution = ids.New(), key, map[string]string{"end_user": user}
+						rows[i].At = rows[i].CallBegin.ID.Time()
+						if who == "new" || i == 0 {
+							seq++
+							k := caller.Rules[0].ValueCounter(client, rows[i].At, user)
+							asks = append(asks, modelgate.Ask{Counter: k, Least: 1000, Most: 1000, Room: 1000, Seq: seq})
+						}
+						if len(asks) == callers {
+							lease()
+						}
+					}
+					lease()
+					n, err := db.Record(b.Context(), Batch{Instance: "i", Rows: rows, Progress: Position{0, offset}})
+					if err != nil || n != size {
+						b.Fatalf("Record = %d, %v", n, err)
+					}
+				}
+				b.ReportMetric(float64(b.N*size)/b.Elapsed().Seconds(), "calls/s")
+			})
+		}
+	}
+}
