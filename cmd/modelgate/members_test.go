@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,8 +71,12 @@ func TestMembersAndSessions(t *testing.T) {
 		g.Start()
 	}
 	with(rules("owners", "admins", "viewers"))
+	contract := testkit.NewContract(t, fetch(t, g.URL+"/openapi.json"))
 
 	owner, admin, viewer := signInAs(t, p, g.URL, "olga", "owners"), signInAs(t, p, g.URL, "adam", "admins"), signInAs(t, p, g.URL, "vera", "viewers")
+	for _, w := range []*browser{owner, admin, viewer} {
+		w.contract = contract
+	}
 	id := map[string]string{}
 	for _, m := range readJSON[[]memberRow](t, admin, "GET /dashboard/gw/people") {
 		name, _, _ := strings.Cut(m.Email, "@")
@@ -141,6 +146,7 @@ func TestMembersAndSessions(t *testing.T) {
 	viewer.want(401, "GET /dashboard/gw/me", "")
 	other.want(401, "GET /dashboard/gw/me", "")
 	viewer = signInAs(t, p, g.URL, "vera", "viewers")
+	viewer.contract = contract
 	mine := readJSON[[]sessionRow](t, viewer, "GET /dashboard/gw/sessions")
 	viewer.want(204, "DELETE /dashboard/gw/sessions/"+mine[0].ID, "")
 	viewer.want(401, "GET /dashboard/gw/me", "")
@@ -171,6 +177,10 @@ func TestMembersAndSessions(t *testing.T) {
 	key.want(404, "DELETE /dashboard/gw/people/"+id["adam"], "")
 	if left := readJSON[[]memberRow](t, key, "GET /dashboard/gw/people"); len(left) != 2 || left[0].Source != "manual" {
 		t.Errorf("%+v", left)
+	}
+
+	if missing := slices.DeleteFunc(contract.Missing(), func(op string) bool { return !isOfPeople(op) }); len(missing) > 0 {
+		t.Errorf("not answered with success: %v", missing)
 	}
 
 	// What was done is recorded by the ids of those who did it.

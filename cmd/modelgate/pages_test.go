@@ -19,6 +19,9 @@ type browser struct {
 	t *testing.T
 	*http.Client
 	url string
+	// contract, unless nil, is what requests of the dashboard to the API and their
+	// answers are held against.
+	contract *testkit.Contract
 }
 
 func newBrowser(t *testing.T, url string) *browser {
@@ -27,7 +30,7 @@ func newBrowser(t *testing.T, url string) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &browser{t, &http.Client{Jar: jar}, url}
+	return &browser{t: t, Client: &http.Client{Jar: jar}, url: url}
 }
 
 // send makes a request; headers come in pairs.
@@ -38,6 +41,9 @@ func (b *browser) send(target, body string, headers ...string) (*http.Response, 
 	if err != nil {
 		b.t.Fatal(err)
 	}
+	if b.contract != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}
@@ -46,6 +52,12 @@ func (b *browser) send(target, body string, headers ...string) (*http.Response, 
 	}
 	resp, text := exchange(b.t, r)
 	b.Jar.SetCookies(r.URL, resp.Cookies())
+	if asked, ok := strings.CutPrefix(r.URL.Path, "/dashboard/gw/"); ok && b.contract != nil {
+		r.URL.Path = "/gw/" + asked
+		if err := b.contract.Check(r, []byte(body), resp, []byte(text)); err != nil {
+			b.t.Errorf("%s: %v", target, err)
+		}
+	}
 	return resp, text
 }
 
