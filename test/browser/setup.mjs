@@ -71,7 +71,7 @@ export async function signIn(page, root, key) {
   await page.goto(shop.url + root);
   await page.getByLabel("Key").fill(key);
   await page.getByRole("button", { name: "Sign in" }).click();
-  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  await page.getByRole("heading", { level: 1, name: /^(Overview|Models)$/ }).waitFor();
 }
 
 let waits = 0;

@@ -15,6 +15,7 @@ import { Budgets } from "../views/budgets";
 import { Customer, Customers } from "../views/customers";
 import { Evidence } from "../views/evidence";
 import { Jobs } from "../views/jobs";
+import { OneKey } from "../views/key";
 import { Keys } from "../views/keys";
 import { Models } from "../views/models";
 import { Overview } from "../views/overview";
@@ -24,11 +25,12 @@ import { SignIn } from "../views/signin";
 import { ThemeButton } from "../views/theme";
 import { Usage } from "../views/usage";
 
-const places: { title: string; list: [path: string, name: string, icon: string, view: () => ReactNode][] }[] = [
-  { title: "", list: [["/", "Overview", "overview", () => <Overview />], ["/usage", "Usage", "usage", () => <Usage />], ["/models", "Models", "models", () => <Models />], ["/jobs", "Jobs", "jobs", () => <Jobs />]] },
-  { title: "Access", list: [["/keys", "Keys", "keys", () => <Keys />], ["/budgets", "Budgets", "budgets", () => <Budgets />], ["/people", "People", "customers", () => <People />], ["/sessions", "Sessions", "screen", () => <Sessions />]] },
-  { title: "Reselling", list: [["/customers", "Customers", "customers", () => <Customers />], ["/branding", "Branding", "branding", () => <Branding />], ["/billing", "Billing", "billing", () => <Billing />]] },
-  { title: "Audit", list: [["/evidence", "Evidence", "evidence", () => <Evidence />]] },
+// Each place, and the scope without which it shows nothing; "" is everybody's.
+const places: { title: string; list: [path: string, name: string, icon: string, view: () => ReactNode, scope: Scope | ""][] }[] = [
+  { title: "", list: [["/", "Overview", "overview", () => <Overview />, "stats:read"], ["/usage", "Usage", "usage", () => <Usage />, "stats:read"], ["/models", "Models", "models", () => <Models />, ""], ["/jobs", "Jobs", "jobs", () => <Jobs />, "stats:read"]] },
+  { title: "Access", list: [["/keys", "Keys", "keys", () => <Keys />, "keys:manage"], ["/budgets", "Budgets", "budgets", () => <Budgets />, "keys:manage"], ["/people", "People", "customers", () => <People />, "keys:manage"], ["/sessions", "Sessions", "screen", () => <Sessions />, ""]] },
+  { title: "Reselling", list: [["/customers", "Customers", "customers", () => <Customers />, "keys:manage"], ["/branding", "Branding", "branding", () => <Branding />, "keys:manage"], ["/billing", "Billing", "billing", () => <Billing />, "keys:manage"]] },
+  { title: "Audit", list: [["/evidence", "Evidence", "evidence", () => <Evidence />, "stats:read"]] },
 ];
 
 function view(path: string): { name: string; body: ReactNode } {
@@ -37,15 +39,18 @@ function view(path: string): { name: string; body: ReactNode } {
   }
   const customer = /^\/customers\/([^/]+)$/.exec(path);
   if (customer?.[1]) return { name: "Customer", body: <Customer key={customer[1]} id={customer[1]} /> };
+  const key = /^\/keys\/([^/]+)$/.exec(path);
+  if (key?.[1]) return { name: "Key", body: <OneKey key={key[1]} id={key[1]} /> };
   return { name: "Not found", body: <Page title="Not found"><div className="card"><Empty icon="search" title="There is nothing at this address" action={<Link className="button" to="/">Overview</Link>} /></div></Page> };
 }
 
 function Shell({ signed }: { signed: Signed }) {
   const session = signed.session!;
-  const { path } = useRoute();
+  const route = useRoute();
   const [open, setOpen] = useState(false);
   const narrow = useMedia("(max-width: 800px)");
   const can = (s: Scope) => session.scopes.includes(s);
+  const path = route.path === "/" && !can("stats:read") ? "/models" : route.path; // who may not see figures begins elsewhere
   const customers = useAsked<SubAccount[]>(can("keys:manage") ? "subaccounts" : undefined, () => bodyOf(api.GET("/gw/subaccounts")));
   const byID = new Map(customers.data?.map((c) => [c.id, c]));
   const app: App = { session, base: session.base_url || location.origin, can, nameOf: (id) => byID.get(id)?.name, suspended: (id) => byID.get(id)?.status === "suspended", named: !customers.busy || !!customers.data };
@@ -54,7 +59,7 @@ function Shell({ signed }: { signed: Signed }) {
     setOpen(false);
     document.title = `${name} · ${session.name}`;
   }, [path, name, session.name]);
-  const current = path.startsWith("/customers") ? "/customers" : path;
+  const current = ["/customers", "/keys"].find((p) => path.startsWith(p)) ?? path;
   return (
     <AppContext value={app}>
       <a className="skip" href="#content" onClick={(e) => { e.preventDefault(); document.getElementById("content")?.focus(); }}>Skip to content</a>
@@ -74,7 +79,7 @@ function Shell({ signed }: { signed: Signed }) {
               {session.person.organizations.map((o) => <option key={o.id} value={o.id}>{o.name}</option>)}
             </select>
           )}
-          {places.map((group) => (
+          {places.map((group) => ({ ...group, list: group.list.filter(([, , , , scope]) => !scope || can(scope)) })).filter((group) => group.list.length > 0).map((group) => (
             <div key={group.title}>
               {group.title && <h2>{group.title}</h2>}
               {group.list.map(([to, title, icon]) => (

@@ -5,10 +5,12 @@ import type { Scope } from "../shared/api";
 import { Link, useRoute } from "../shared/route";
 import { paint } from "../shared/theme";
 import { Button, Empty, Page } from "../ui/kit";
-import { AppContext, type App } from "../views/app";
+import { AppContext, useApp, type App } from "../views/app";
+import { seesBudgets, seesKeys } from "../views/gate";
 import { Logo } from "../views/brand";
 import { Budgets } from "../views/budgets";
 import { Jobs } from "../views/jobs";
+import { OneKey } from "../views/key";
 import { Keys } from "../views/keys";
 import { Models } from "../views/models";
 import { Overview } from "../views/overview";
@@ -29,21 +31,26 @@ interface Brand {
 // painted is the reseller's.
 const brand = JSON.parse(document.querySelector<HTMLMetaElement>('meta[name="brand"]')?.content ?? '{"product_name":"","logo_url":null,"accent_color":null}') as Brand;
 
-const places: [path: string, name: string, view: () => ReactNode][] = [
-  ["/", "Overview", () => <Overview />],
-  ["/usage", "Usage", () => <Usage />],
-  ["/keys", "Keys", () => <Keys />],
-  ["/budgets", "Budgets", () => <Budgets />],
+const figures = (app: App) => app.can("stats:read");
+
+// Each place, and who may open it; undefined is everybody.
+const places: [path: string, name: string, view: () => ReactNode, may?: (app: App) => boolean][] = [
+  ["/", "Overview", () => <Overview />, figures],
+  ["/usage", "Usage", () => <Usage />, figures],
+  ["/keys", "Keys", () => <Keys />, seesKeys],
+  ["/budgets", "Budgets", () => <Budgets />, seesBudgets],
   ["/wallet", "Balance", () => <WalletPage />],
   ["/models", "Models", () => <Models />],
-  ["/jobs", "Jobs", () => <Jobs />],
+  ["/jobs", "Jobs", () => <Jobs />, figures],
   ["/start", "Quick start", () => <Start />],
 ];
 
 function Shell({ signed }: { signed: Signed }) {
   const session = signed.session!;
-  const { path } = useRoute();
-  const found = places.find(([p]) => p === path);
+  const route = useRoute();
+  const path = route.path === "/" && !session.scopes.includes("stats:read") ? "/models" : route.path; // who may not see figures begins elsewhere
+  const key = /^\/keys\/([^/]+)$/.exec(path)?.[1];
+  const found = places.find(([p]) => p === (key ? "/keys" : path));
   const app: App = { session, base: session.base_url || location.origin, can: (s: Scope) => session.scopes.includes(s), nameOf: () => session.name, suspended: () => false, named: true, product: brand.product_name };
   useEffect(() => {
     document.title = `${found?.[1] ?? "Not found"} · ${brand.product_name}`;
@@ -62,11 +69,11 @@ function Shell({ signed }: { signed: Signed }) {
             <ThemeButton />
             <Button look="quiet" icon="out" aria-label="Sign out" title="Sign out" onClick={signed.leave} />
           </div>
-          <Tabs path={path} />
+          <Tabs path={key ? "/keys" : path} />
         </div>
       </header>
       <main id="content" className="below" tabIndex={-1}>
-        {found ? found[2]() : <Page title="Not found"><div className="card"><Empty icon="search" title="There is nothing at this address" action={<Link className="button" to="">Overview</Link>} /></div></Page>}
+        {key ? <OneKey key={key} id={key} /> : found ? found[2]() : <Page title="Not found"><div className="card"><Empty icon="search" title="There is nothing at this address" action={<Link className="button" to="">Overview</Link>} /></div></Page>}
       </main>
       <Stuck signed={signed} />
     </AppContext>
@@ -76,9 +83,10 @@ function Shell({ signed }: { signed: Signed }) {
 /** Tabs lead to the pages; the balance has one where there is a wallet. */
 function Tabs({ path }: { path: string }) {
   const wallet = useHasWallet();
+  const app = useApp();
   return (
     <nav className="tabs" aria-label={brand.product_name}>
-      {places.filter(([to]) => to !== "/wallet" || wallet || path === to).map(([to, name]) => <Link key={to} to={to === "/" ? "" : to} aria-current={to === path ? "page" : undefined}>{name}</Link>)}
+      {places.filter(([to, , , may]) => (to !== "/wallet" || wallet || path === to) && (!may || may(app))).map(([to, name]) => <Link key={to} to={to === "/" ? "" : to} aria-current={to === path ? "page" : undefined}>{name}</Link>)}
     </nav>
   );
 }

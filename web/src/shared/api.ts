@@ -36,6 +36,8 @@ export type Call = Schemas["BookedCall"];
 export type Member = Schemas["PersonMember"];
 export type MemberSession = Schemas["Session"];
 export type Role = Schemas["Role"];
+export type Report = Schemas["Report"];
+export type ReportRow = Schemas["ReportRow"];
 export type CallsQuery = paths["/gw/calls"]["get"]["parameters"]["query"];
 
 export interface Session {
@@ -168,11 +170,11 @@ export async function switchTo(organization: string): Promise<void> {
   location.assign(root);
 }
 
-/** query makes a query string of what is set. */
-export function query(values: Record<string, string | number | undefined>): string {
+/** query makes a query string of what is set; a list is a parameter for each of its values. */
+export function query(values: Record<string, string | number | string[] | undefined>): string {
   const out = new URLSearchParams();
   for (const [name, value] of Object.entries(values)) {
-    if (value !== undefined && value !== "") out.set(name, String(value));
+    for (const one of Array.isArray(value) ? value : [value]) if (one !== undefined && one !== "") out.append(name, String(one));
   }
   const text = out.toString();
   return text && "?" + text;

@@ -78,6 +78,11 @@ const fullDay = new Intl.DateTimeFormat("en-US", { day: "numeric", month: "short
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" });
 const minute = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: "UTC" });
 
+/** clockUTC is a time of day to the second. */
+export function clockUTC(at: Date): string {
+  return clock.format(at);
+}
+
 export function day(text: string | Date): string {
   return fullDay.format(new Date(text));
 }

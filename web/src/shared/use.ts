@@ -68,8 +68,10 @@ export function useAsked<T>(key: string | undefined, read: () => Promise<T>): As
 const pollEvery = 10_000;
 const pollSlowest = 60_000;
 
-/** usePoll asks whether something has changed, while the page is visible: every ten seconds, and less often while that fails. */
-export function usePoll(ask: (() => Promise<void>) | undefined): void {
+/** usePoll asks whether something has changed, while the page is visible: every ten seconds, and less often while that fails. It is the time of the last answer while there is none. */
+export function usePoll(ask: (() => Promise<void>) | undefined): Date | undefined {
+  const [stale, setStale] = useState<Date>();
+  const answered = useRef(new Date());
   const asker = useRef(ask);
   asker.current = ask;
   const wanted = ask !== undefined;
@@ -83,13 +85,21 @@ export function usePoll(ask: (() => Promise<void>) | undefined): void {
     const turn = () => {
       if (document.hidden || !asker.current) return next();
       asker.current().then(
-        () => (pause = pollEvery),
-        () => (pause = Math.min(2 * pause, pollSlowest)),
+        () => {
+          pause = pollEvery;
+          answered.current = new Date();
+          setStale(undefined);
+        },
+        () => {
+          pause = Math.min(2 * pause, pollSlowest);
+          setStale(answered.current);
+        },
       ).finally(next);
     };
     next();
     return () => clearTimeout(timer);
   }, [wanted]);
+  return wanted ? stale : undefined;
 }
 
 /** useAction runs something that changes things, once at a time. */

@@ -1,5 +1,6 @@
-import { useId, useState, type KeyboardEvent, type ReactNode } from "react";
+import { useId, useState, type KeyboardEvent, type MouseEvent, type ReactNode } from "react";
 import { csv, save } from "../shared/format";
+import { go, Link, useFilter } from "../shared/route";
 import { useWidth } from "../shared/use";
 import { Bones, Button, Card, Empty, Segments } from "./kit";
 
@@ -25,6 +26,8 @@ interface ChartProps {
   format: (value: number) => string;
   axis: (value: number) => string;
   height?: number;
+  /** Where the calls are of a span, of a series, or of both; undefined where they have no page. */
+  open?: (span: number | undefined, series: number | undefined) => string | undefined;
 }
 
 /** scale finds a round figure above the highest value, and the lines below it. */
@@ -40,7 +43,7 @@ const bottom = 24;
 const top = 10;
 
 /** Chart draws figures over time: bars on top of each other, or lines. */
-export function Chart({ label, kind, series, ticks, names, format, axis, height = 240 }: ChartProps) {
+export function Chart({ label, kind, series, ticks, names, format, axis, height = 240, open }: ChartProps) {
   const [box, width] = useWidth<HTMLDivElement>();
   const [at, setAt] = useState<number>();
   const about = useId();
@@ -54,7 +57,17 @@ export function Chart({ label, kind, series, ticks, names, format, axis, height 
   const y = (v: number) => top + inner.h * (1 - v / highest);
   const every = Math.max(1, Math.ceil((n * 62) / Math.max(1, inner.w)));
 
+  const follow = (span: number | undefined, of?: number) => {
+    const to = span === undefined ? undefined : (open?.(span, of) ?? open?.(span, undefined));
+    if (to) go(to);
+  };
+  const click = (e: MouseEvent<SVGSVGElement>) => {
+    const i = Math.floor((e.clientX - e.currentTarget.getBoundingClientRect().left - left) / slot);
+    const of = (e.target as SVGElement).dataset.series;
+    if (i >= 0 && i < n) follow(i, of === undefined ? undefined : Number(of));
+  };
   const keys = (e: KeyboardEvent) => {
+    if (e.key === "Enter") follow(at);
     const next = { ArrowRight: Math.min(n - 1, (at ?? -1) + 1), ArrowLeft: Math.max(0, (at ?? n) - 1), Home: 0, End: n - 1 }[e.key];
     if (e.key === "Escape") setAt(undefined);
     if (next === undefined) return;
@@ -65,11 +78,11 @@ export function Chart({ label, kind, series, ticks, names, format, axis, height 
   const total = series.length > 1 && kind === "bars";
 
   return (
-    <div className="chart" ref={box} style={{ height }}>
+    <div className={open ? "chart opens" : "chart"} ref={box} style={{ height }}>
       {width > 0 && (
         <svg
-          width={width} height={height} role="img" tabIndex={0} aria-label={`${label}. Use the arrow keys to read the values.`} aria-describedby={about}
-          onKeyDown={keys} onBlur={() => setAt(undefined)} onPointerLeave={() => setAt(undefined)}
+          width={width} height={height} role="img" tabIndex={0} aria-label={`${label}. Use the arrow keys to read the values${open ? ", Enter for their calls" : ""}.`} aria-describedby={about}
+          onKeyDown={keys} onClick={open && click} onBlur={() => setAt(undefined)} onPointerLeave={() => setAt(undefined)}
           onPointerMove={(e) => {
             const i = Math.floor((e.clientX - e.currentTarget.getBoundingClientRect().left - left) / slot);
             setAt(i >= 0 && i < n ? i : undefined);
@@ -84,7 +97,7 @@ export function Chart({ label, kind, series, ticks, names, format, axis, height 
           {ticks.map((t, i) => (i % every === 0 && (i === 0 || i + every / 2 < n || every === 1) ? <text key={i} className="axis" x={x(i)} y={height - 6} textAnchor="middle">{t}</text> : null))}
           {at !== undefined && <rect className="hover" x={left + slot * at} y={top} width={slot} height={inner.h} />}
           {kind === "bars" ? <Bars series={series} n={n} x={x} y={y} slot={slot} /> : <Lines series={series} x={x} y={y} />}
-          {at !== undefined && kind === "lines" && series.map((s, j) => <circle key={j} className={`dot ${tone(s, j)}`} cx={x(at)} cy={y(s.values[at] ?? 0)} r={4} />)}
+          {at !== undefined && kind === "lines" && series.map((s, j) => <circle key={j} data-series={j} className={`dot ${tone(s, j)}`} cx={x(at)} cy={y(s.values[at] ?? 0)} r={4} />)}
         </svg>
       )}
       <span id={about} className="hidden" role="status">{said}</span>
@@ -112,7 +125,7 @@ function Bars({ series, n, x, y, slot }: { series: Series[]; n: number; x: (i: n
           const from = y(base);
           base += v;
           const to = Math.min(y(base), floor - (base === v ? 1.5 : 0)); // the smallest value can be seen
-          return <rect key={j} className={`bar ${tone(s, j)}`} x={x(i) - wide / 2} width={wide} y={to} height={Math.max(0, from - to)} rx={base === v && series.length === 1 ? Math.min(3, wide / 3) : 0} />;
+          return <rect key={j} data-series={j} className={`bar ${tone(s, j)}`} x={x(i) - wide / 2} width={wide} y={to} height={Math.max(0, from - to)} rx={base === v && series.length === 1 ? Math.min(3, wide / 3) : 0} />;
         })}
       </g>
     );
@@ -155,7 +168,12 @@ interface ChartCardProps extends Omit<ChartProps, "series"> {
 
 /** ChartCard is a chart that can also be read as a table and saved. */
 export function ChartCard({ title, note, file, first, series, actions, empty, ...chart }: ChartCardProps) {
-  const [view, setView] = useState("chart");
+  const [view, setView] = useFilter("view", "chart");
+  const { open } = chart;
+  const marked = (text: ReactNode, span: number | undefined, of: number | undefined) => {
+    const to = open?.(span, of);
+    return to ? <Link to={to} title="Calls">{text}</Link> : text;
+  };
   const height = chart.height ?? 240;
   const nothing = series && series.every((s) => s.values.every((v) => !v));
   const download = () => save(file + ".csv", csv([[first, ...(series ?? []).map((s) => s.name)], ...chart.names.map((name, i) => [name, ...(series ?? []).map((s) => s.values[i] ?? 0)])]));
@@ -178,16 +196,16 @@ export function ChartCard({ title, note, file, first, series, actions, empty, ..
       ) : view === "chart" ? (
         <>
           <Chart {...chart} series={series} />
-          <ul className="legend">{series.map((s, j) => <li key={j}><i className={tone(s, j)} /><span className="cut">{s.name}</span></li>)}</ul>
+          <ul className="legend">{series.map((s, j) => <li key={j}><i className={tone(s, j)} /><span className="cut">{marked(s.name, undefined, j)}</span></li>)}</ul>
         </>
       ) : (
         <div className="scroll tall" style={{ maxHeight: Math.max(height, 320) }} tabIndex={0} role="region" aria-label={title}>
           <table>
             <caption className="hidden">{title}</caption>
-            <thead><tr><th scope="col">{first}</th>{series.map((s, j) => <th key={j} scope="col" className="end">{s.name}</th>)}</tr></thead>
+            <thead><tr><th scope="col">{first}</th>{series.map((s, j) => <th key={j} scope="col" className="end">{marked(s.name, undefined, j)}</th>)}</tr></thead>
             <tbody>
               {chart.names.map((name, i) => (
-                <tr key={i}><th scope="row">{name}</th>{series.map((s, j) => <td key={j} className="end">{chart.format(s.values[i] ?? 0)}</td>)}</tr>
+                <tr key={i}><th scope="row">{marked(name, i, undefined)}</th>{series.map((s, j) => <td key={j} className="end">{s.values[i] ? marked(chart.format(s.values[i]), i, j) : chart.format(0)}</td>)}</tr>
               ))}
             </tbody>
           </table>

@@ -2,6 +2,7 @@ import {
   useEffect, useId, useLayoutEffect, useRef, useState, type ButtonHTMLAttributes, type InputHTMLAttributes, type KeyboardEvent, type ReactNode, type SelectHTMLAttributes,
 } from "react";
 import type { Failure } from "../shared/api";
+import { useMedia } from "../shared/use";
 import { Icon } from "./icons";
 
 type ButtonProps = ButtonHTMLAttributes<HTMLButtonElement> & { look?: "primary" | "plain" | "quiet" | "danger"; icon?: string; busy?: boolean };
@@ -116,6 +117,13 @@ export function Card({ title, note, actions, children, flush }: { title?: ReactN
       {children}
     </section>
   );
+}
+
+/** FilterSheet holds filters, which phones show when they are asked for. */
+export function FilterSheet({ active, children }: { active: boolean; children: ReactNode }) {
+  const phone = useMedia("(max-width: 640px)");
+  if (!phone) return <>{children}</>;
+  return <details className="filtersheet"><summary>Filters{active && <Badge tone="calm">on</Badge>}<span className="grow" /><Icon name="down" /></summary>{children}</details>;
 }
 
 /** Field labels a control and says what is wrong with it. */

@@ -11,7 +11,7 @@ export interface Column<T> {
   text?: (row: T) => string | number | null | undefined;
   end?: boolean; // figures stand at the end of the cell
   tight?: boolean; // as narrow as its content
-  hide?: "narrow" | "middle"; // not there on narrow screens; or on all but wide ones
+  hide?: "narrow" | "middle"; // not there on narrow screens, but in the cards of phones; or on all but wide ones
   quiet?: boolean; // the title is for screen readers only
 }
 
@@ -31,7 +31,7 @@ interface TableProps<T> {
   foot?: ReactNode;
 }
 
-/** Table lists rows, in pages where there are many. */
+/** Table lists rows, in pages where there are many. On phones each row is a card. */
 export function Table<T>({ label, columns, rows, id, failure, again, empty, onOpen, page = 50, bones = 6, foot }: TableProps<T>) {
   const [at, setAt] = useState(0);
   const total = rows?.length ?? 0;
@@ -42,11 +42,11 @@ export function Table<T>({ label, columns, rows, id, failure, again, empty, onOp
   if (failure) return <div className="pad"><Trouble failure={failure} again={again} /></div>;
   if (rows && total === 0) return <>{empty}</>;
   const shown = page > 0 ? rows?.slice(at * page, at * page + page) : rows;
-  const cls = (c: Column<T>) => [c.end && "end", c.tight && "tight", c.hide].filter(Boolean).join(" ") || undefined;
+  const cls = (c: Column<T>) => [c.end && "end", c.tight && "tight", c.quiet && "quiet", c.hide].filter(Boolean).join(" ") || undefined;
   return (
     <>
       <div className="scroll" tabIndex={0} role="region" aria-label={label}>
-        <table aria-busy={!rows}>
+        <table className="cards" role="table" aria-busy={!rows}>
           <caption className="hidden">{label}</caption>
           <thead>
             <tr>
@@ -58,9 +58,9 @@ export function Table<T>({ label, columns, rows, id, failure, again, empty, onOp
           <tbody>
             {shown
               ? shown.map((row) => (
-                  <tr key={id(row)} className={onOpen && "opens"} onClick={onOpen && ((e) => !(e.target as Element).closest("a,button,input,dialog") && onOpen(row))}>
+                  <tr key={id(row)} role="row" className={onOpen && "opens"} onClick={onOpen && ((e) => !(e.target as Element).closest("a,button,input,dialog") && onOpen(row))}>
                     {columns.map((c) => (
-                      <td key={c.title} className={cls(c)}>{c.cell(row)}</td>
+                      <td key={c.title} role="cell" className={cls(c)} data-title={c.quiet ? undefined : c.title}>{c.cell(row)}</td>
                     ))}
                   </tr>
                 ))

@@ -3,6 +3,7 @@ import { api, body, portal, type Budget, type BudgetScope } from "../shared/api"
 import { integer, percent, usd } from "../shared/format";
 import { Link } from "../shared/route";
 import { refresh, useAction, useAsked } from "../shared/use";
+import { callsAt } from "../shared/window";
 import { Icon } from "../ui/icons";
 import { Badge, Bones, Button, Card, Choice, Confirm, Dialog, Empty, Field, Menu, Meter, Page, Text, Trouble } from "../ui/kit";
 import { Download } from "../ui/table";
@@ -101,9 +102,22 @@ export function Budgets() {
   );
 }
 
+/** callsOf is where the calls are that a budget counts now; a budget of some calls only has no such page. */
+function callsOf(b: Budget): string | undefined {
+  if (b.match) return undefined;
+  const now = new Date();
+  const [year, month, day] = [now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()];
+  const every = b.window ?? b.period;
+  const start = every === "day" ? Date.UTC(year, month, day) : every === "week" ? Date.UTC(year, month, day - ((now.getUTCDay() + 6) % 7)) : Date.UTC(year, month, 1);
+  const of = b.scope === "key" ? { key: b.id } : b.scope === "sub_account" && !portal ? { customer: b.id } : {};
+  return callsAt({ ...(every === "total" ? { since: "all" } : { from: new Date(start).toISOString() }), ...of });
+}
+
 /** BudgetCard shows how full a budget is; a fixed one is somebody else's to change. */
 export function BudgetCard({ budget, name, fixed }: { budget: Budget; name: string; fixed?: boolean }) {
   const [dialog, setDialog] = useState<"edit" | "remove">();
+  const app = useApp();
+  const calls = app.can("stats:read") && callsOf(budget);
   const share = fill(budget);
   const each = budget.values !== undefined;
   return (
@@ -116,7 +130,7 @@ export function BudgetCard({ budget, name, fixed }: { budget: Budget; name: stri
         {!fixed && <Menu label={`Actions for the budget of ${name} ${span(budget)}`} items={[{ label: "Change limit…", run: () => setDialog("edit") }, { label: "Remove…", danger: true, run: () => setDialog("remove") }]} />}
       </div>
       {budget.match && <span className="note cut mono">{budget.match}</span>}
-      <span><span className="figure">{usd(budget.spend_usd)}</span> <span className="note num">of {usd(budget.limit_usd)}</span></span>
+      <span><span className="figure">{calls ? <Link to={calls} title="Calls">{usd(budget.spend_usd)}</Link> : usd(budget.spend_usd)}</span> <span className="note num">of {usd(budget.limit_usd)}</span></span>
       <Meter value={each ? (budget.values?.[0]?.spend_usd ?? 0) : budget.spend_usd} limit={budget.limit_usd} label={`Budget of ${name} ${span(budget)}`} />
       <span className="note num">{each ? `${integer(budget.values?.length ?? 0)} values, each with the whole limit` : share >= 1 ? <Badge tone="bad">{budget.mode === "soft" ? "Used up: soft, calls go on" : "Used up: calls are refused"}</Badge> : `${percent(share)} used, ${usd(budget.limit_usd - budget.spend_usd)} left`}</span>
       {dialog === "edit" && <PutBudget budget={budget} scope={budget.scope} id={budget.id} name={name} onClose={() => setDialog(undefined)} />}

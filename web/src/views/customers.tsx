@@ -4,13 +4,16 @@ import { day, integer, momentUTC, usd, usdAlike } from "../shared/format";
 import { beganOf } from "../shared/period";
 import { Link, go, useFilter } from "../shared/route";
 import { refresh, useAction, useAsked } from "../shared/use";
+import { asked } from "../shared/window";
 import { Icon } from "../ui/icons";
 import { Badge, Bones, Button, Card, Confirm, Dialog, Empty, Page, Segments, Text, Trouble } from "../ui/kit";
 import { Download, Table, type Column } from "../ui/table";
 import { useApp } from "./app";
 import { BudgetCard, PutBudget } from "./budgets";
+import { dimensions, Figures } from "./figures";
 import { NoScope } from "./gate";
 import { Issue, State, stateOf, useKeys } from "./keys";
+import { NewestCalls } from "./usage";
 import { CustomerWallet, useWallets } from "./wallet";
 
 export function useCustomers(when = true) {
@@ -88,7 +91,7 @@ export function Customers() {
           onOpen={(c) => go("/customers/" + c.id)}
           empty={
             customers.data?.length ? (
-              <Empty icon="customers" title="No customer matches" />
+              <Empty icon="customers" title="No customer matches" action={<Button onClick={() => { setText(""); setShow("all"); }}>Clear filters</Button>} />
             ) : (
               <Empty icon="customers" title="No customers yet" action={<Button look="primary" icon="plus" onClick={() => setCreating(true)}>Add customer</Button>}>Add one to resell models under your own brand, with a markup and budgets of its own.</Empty>
             )
@@ -150,7 +153,7 @@ function checkMarkup(text: string): string | undefined {
 }
 
 const keyColumns: Column<Key>[] = [
-  { title: "Key", cell: (k) => <span className="two">{k.name && <span className="cut">{k.name}</span>}<code>{k.key_prefix}…</code></span>, text: (k) => k.key_prefix },
+  { title: "Key", cell: (k) => <Link className="two" to={"/keys/" + k.id}>{k.name && <span className="cut">{k.name}</span>}<code>{k.key_prefix}…</code></Link>, text: (k) => k.key_prefix },
   { title: "Status", tight: true, cell: (k) => <State of={k} />, text: stateOf },
   { title: "Scopes", hide: "narrow", cell: (k) => <span className="badges">{k.scopes.map((s) => <Badge key={s}>{s}</Badge>)}</span>, text: (k) => k.scopes.join(" ") },
   { title: "Created", end: true, hide: "narrow", cell: (k) => day(k.created_at), text: (k) => k.created_at },
@@ -205,14 +208,16 @@ export function Customer({ id }: { id: string }) {
           </dl>
         </Card>
       </div>
+      {app.can("stats:read") && <Figures title="Last 30 days, by day" id={"customer:" + id} query={asked({ customer: id, since: "30d" })} filters={{ customer: id, since: "30d" }} groups={dimensions.filter(([d]) => d !== "sub_account_id")} />}
       <Card title="Budgets" note="Limits are on costs, before the markup." actions={<Button icon="plus" onClick={() => setDialog("budget")}>Set budget</Button>}>
         {budgets.failure ? <Trouble failure={budgets.failure} again={budgets.again} /> : !own ? <Bones height={90} /> : own.length === 0 ? <p className="note">None: the customer can spend as much as the organization may.</p> : <div className="budgets">{own.map((b) => <BudgetCard key={b.period} budget={b} name={c.name} />)}</div>}
       </Card>
       <CustomerWallet of={c.id} name={c.name} wallets={wallets} />
+      {app.can("stats:read") && <NewestCalls filters={{ customer: id, since: "30d" }} />}
       <Card flush title="Keys" actions={<><Link className="button" to={"/keys?show=all"}>All keys</Link><Download name={`keys-${c.slug}`} columns={keyColumns} rows={mine} /></>}>
         <Table<Key>
           label={`Keys of ${c.name}`} rows={mine} failure={keys.failure} again={keys.again} id={(k) => k.id} bones={3} page={10}
-          columns={keyColumns}
+          columns={keyColumns} onOpen={(k) => go("/keys/" + k.id)}
           empty={<Empty icon="keys" title="No keys yet">A key with all three scopes lets the customer sign in to your portal and see its usage.</Empty>}
         />
       </Card>

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { api, body as bodyOf, portal, type Ceiling, type IssuedKey, type Key, type Model, type NewKey, type Scope, type SubAccount, type Tuple } from "../shared/api";
 import { ago, day, momentUTC } from "../shared/format";
-import { Link, useFilter } from "../shared/route";
+import { go, Link, useFilter } from "../shared/route";
 import { refresh, useAction, useAsked } from "../shared/use";
 import { Icon } from "../ui/icons";
 import { Badge, Button, Card, Check, Choice, Code, Confirm, Copy, Dialog, Empty, Field, Menu, Page, Segments, Trouble } from "../ui/kit";
@@ -66,7 +66,7 @@ export function Keys() {
           <Download name="keys" columns={[{ title: "ID", cell: () => null, text: (k) => k.id }, { title: "Name", cell: () => null, text: (k) => k.name }, ...columns]} rows={rows} />
         </div>
         <Table
-          label="Keys" rows={rows} failure={keys.failure} again={keys.again} id={(k) => k.id} bones={8}
+          label="Keys" onOpen={(k) => go("/keys/" + k.id)} rows={rows} failure={keys.failure} again={keys.again} id={(k) => k.id} bones={8}
           columns={[
             ...columns,
             {
@@ -76,7 +76,7 @@ export function Keys() {
           ]}
           empty={
             keys.data?.length && (text || show !== "active") ? (
-              <Empty icon="keys" title="No key matches">Look among all keys, or for something else.</Empty>
+              <Empty icon="keys" title="No key matches" action={<Button onClick={() => { setText(""); setShow("all"); }}>Clear filters</Button>}>Look among all keys, or for something else.</Empty>
             ) : (
               <Empty icon="keys" title="No active keys" action={issue && <Button look="primary" icon="plus" onClick={() => setIssuing(true)}>Issue key</Button>}>{issue ? "Issue one to call models with it." : `Ask ${app.product} for one.`}</Empty>
             )
@@ -105,7 +105,7 @@ function keyColumns(nameOf: (id: string) => string | undefined, mine: string): C
   return [
     {
       title: "Key",
-      cell: (k) => <span className="two">{k.name && <span className="cut">{k.name}</span>}<code>{k.key_prefix}…</code>{k.id === mine && <small>of this session</small>}</span>,
+      cell: (k) => <Link className="two" to={"/keys/" + k.id}>{k.name && <span className="cut">{k.name}</span>}<code>{k.key_prefix}…</code>{k.id === mine && <small>of this session</small>}</Link>,
       text: (k) => k.key_prefix,
     },
     { title: "Status", tight: true, cell: (k) => <State of={k} />, text: stateOf },

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { api, body, portal, type Model, type ModelPrices } from "../shared/api";
 import { integer, unitName, unitPrice, usdExact } from "../shared/format";
-import { useFilter } from "../shared/route";
+import { go, useFilter } from "../shared/route";
 import { useAsked } from "../shared/use";
 import { Icon } from "../ui/icons";
 import { Badge, Button, Card, Check, Choice, Code, Copy, Dialog, Empty, Page } from "../ui/kit";
@@ -54,7 +54,7 @@ export function Models() {
         <Table
           label="Models" columns={[...columns, { title: "Details", quiet: true, tight: true, cell: (m) => <Button look="quiet" icon="right" aria-label={`Details of ${m.slug}`} onClick={() => setOpen(m.slug)} /> }]}
           rows={rows} failure={models.failure ?? prices.failure} again={models.failure ? models.again : prices.again} id={(m) => m.slug} bones={10} page={50} onOpen={(m) => setOpen(m.slug)}
-          empty={<Empty icon="models" title={all?.length ? "No model matches" : "The catalog is empty"}>{all?.length ? "Try another name or kind, or show those that are not allowed too." : "The operator adds models to the configuration of the gateway."}</Empty>}
+          empty={<Empty icon="models" title={all?.length ? "No model matches" : "The catalog is empty"} action={!!all?.length && <Button onClick={() => { setText(""); go("/models?allowed=0", "replace"); }}>Clear filters</Button>}>{all?.length ? "Try another name or kind, or show those that are not allowed too." : "The operator adds models to the configuration of the gateway."}</Empty>}
         />
       </Card>
       {chosen && <Details model={chosen} onClose={() => setOpen("")} />}

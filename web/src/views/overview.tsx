@@ -3,6 +3,7 @@ import { count, duration, hourOfDay, integer, percent, shortDay, usd, usdShort }
 import { beganOf, hoursOf, lengthOf, withinOf } from "../shared/period";
 import { Link, useFilter } from "../shared/route";
 import { useAsked } from "../shared/use";
+import { callsAt, groupFilter, type Filters } from "../shared/window";
 import { ChartCard, Spark, type Series } from "../ui/chart";
 import { Icon } from "../ui/icons";
 import { Badge, Bones, Card, Code, Page, Segments, Trouble } from "../ui/kit";
@@ -70,6 +71,8 @@ interface Drawn {
   series: Series[] | undefined;
   format: (v: number) => string;
   axis: (v: number) => string;
+  /** The filter for the calls of each series; one without has none. */
+  filters?: (Filters | undefined)[];
 }
 
 /** chartOf draws a metric of all calls. */
@@ -78,11 +81,11 @@ function chartOf(metric: Metric, spans: Filled[]): Drawn {
     case "spend":
       return { kind: "bars", series: [{ name: portal ? "Billed" : "Spend", values: spans.map((s) => s.total_cost_usd) }], format: usd, axis: usdShort };
     case "requests":
-      return { kind: "bars", series: [{ name: "Succeeded", values: spans.map((s) => s.requests - s.errors) }, { name: "Failed", values: spans.map((s) => s.errors), color: 4 }], format: integer, axis: count };
+      return { kind: "bars", series: [{ name: "Succeeded", values: spans.map((s) => s.requests - s.errors) }, { name: "Failed", values: spans.map((s) => s.errors), color: 4 }], format: integer, axis: count, filters: [{ status: "ok" }, { status: "failed" }] };
     case "tokens":
       return { kind: "bars", series: [{ name: "Tokens", values: spans.map((s) => s.total_tokens) }], format: integer, axis: count };
     case "errors":
-      return { kind: "lines", series: [{ name: "Error rate", values: spans.map((s) => s.errors / Math.max(1, s.requests)) }], format: percent, axis: percent };
+      return { kind: "lines", series: [{ name: "Error rate", values: spans.map((s) => s.errors / Math.max(1, s.requests)) }], format: percent, axis: percent, filters: [{ status: "failed" }] };
     case "latency":
       return { kind: "lines", series: [{ name: "p95", values: spans.map((s) => s.latency_ms.p95) }, { name: "p50", values: spans.map((s) => s.latency_ms.p50) }, { name: "mean", values: spans.map((s) => s.latency_ms.mean) }], format: duration, axis: duration };
   }
@@ -91,7 +94,7 @@ function chartOf(metric: Metric, spans: Filled[]): Drawn {
 const rest = "All others";
 
 /** stackOf draws a metric by group: the largest below, what is left on top. */
-function stackOf(metric: Metric, spans: Filled[], grouped: Span[] | undefined, label: (key: string) => string): Drawn {
+function stackOf(metric: Metric, spans: Filled[], grouped: Span[] | undefined, { by, label }: Group): Drawn {
   const drawn = chartOf(metric, spans);
   if (!grouped) return { ...drawn, series: undefined };
   const of = (b: StatsBucket) => (metric === "spend" ? b.total_cost_usd : metric === "requests" ? b.requests : b.total_tokens);
@@ -104,7 +107,7 @@ function stackOf(metric: Metric, spans: Filled[], grouped: Span[] | undefined, l
   const all = tiles.find((t) => t.metric === metric)!.each;
   const left = spans.map((s) => all(s) - keys.reduce((total, key) => total + valueAt(s, key), 0)).map((v, i) => (v > 1e-6 * all(spans[i]!) ? v : 0));
   if (left.some((v) => v > 0)) series.push({ name: rest, values: left, color: 7 });
-  return { ...drawn, series };
+  return { ...drawn, series, filters: keys.map((key) => groupFilter(by, key)) };
 }
 
 export function Overview() {
@@ -168,9 +171,17 @@ function OverTime({ tile, spans, period, interval, group }: OverTimeProps) {
   const stacked = summed && group.by !== "day";
   const grouped = useAsked<Span[]>(stacked ? `series:${period}:${group.by}:${metric}` : undefined, () => body(api.GET("/gw/series", { params: { query: { since: withinOf(period), interval, group_by: group.by, top_by: metric as "spend" | "requests" | "tokens" } } })));
   if (grouped.failure) return <Card title={title}><Trouble failure={grouped.failure} again={grouped.again} /></Card>;
-  const drawn: Drawn = !spans ? { kind: "bars", series: undefined, format: String, axis: String } : stacked ? stackOf(metric, spans, group.named ? grouped.data : undefined, group.label) : chartOf(metric, spans);
+  const drawn: Drawn = !spans ? { kind: "bars", series: undefined, format: String, axis: String } : stacked ? stackOf(metric, spans, group.named ? grouped.data : undefined, group) : chartOf(metric, spans);
+  const length = interval === "hour" ? 3_600_000 : 86_400_000;
+  const all = spans?.length ? { from: spans[0]!.at } : undefined;
+  const open = (i: number | undefined, j: number | undefined) => {
+    const filter = j === undefined || !drawn.filters ? {} : drawn.filters[j];
+    const at = i === undefined ? undefined : spans?.[i]?.at;
+    return filter && all && callsAt({ ...(at ? { from: at, to: new Date(Date.parse(at) + length).toISOString() } : all), ...filter });
+  };
   return (
     <ChartCard
+      actions={all && <Link className="button" to={callsAt({ ...all, ...(metric === "errors" && { status: "failed" }), ...(metric === "latency" && { sort: "-latency_ms" }) })}>Calls</Link>} open={open}
       title={title + (stacked ? ` by ${group.name}` : "")} note={summed || group.by === "day" ? undefined : "Of all calls together."}
       first={period === "24h" ? "Hour" : "Day"} file={`${metric}-${stacked ? group.by + "-" : ""}${period}`}
       label={`${title} over the last ${periods.find(([v]) => v === period)?.[1] ?? period}`}
