@@ -57,7 +57,7 @@ func (a *app) auditList() *cobra.Command {
 			}
 			list.ClientID = id
 		}
-		records, err := op.db.Audits(op.ctx, list)
+		records, _, err := op.db.Audits(op.ctx, list)
 		if err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ func (a *app) exportResend() *cobra.Command {
 			return fmt.Errorf("%q is not the id of a usage row", op.args[0])
 		}
 		record := audit("export resend", "processor.event.resend", "usage_row", id.String(), nil)
-		if err := op.db.ResendEvent(op.ctx, id, record); err != nil {
+		if err := op.db.ResendEvent(op.ctx, id, true, record); err != nil {
 			return err
 		}
 		queued := struct {

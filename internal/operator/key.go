@@ -31,29 +31,21 @@ func views(keys []modelgate.Key) []keyView {
 
 // keys lists keys of one organization or of all, the newest first.
 func (a *API) keys(ctx context.Context, x *exchange) (any, error) {
-	org, ofOrg := x.query.Text("organization")
 	sub := x.query.Filter("sub_account")
 	find, given := x.query.Text("q")
 	state := httpx.OneOf(x.query, "status", "", access.KeyActive, access.KeyExpired, access.KeyRevoked)
 	limit := x.query.Int("limit", 1, 200, 50)
 	cursor, continued := x.query.Text("cursor")
-	if err := x.ready(); err != nil {
-		return nil, err
-	}
-	id, ok := modelgate.ParseUUID(org)
+	client, err := x.organizationFilter()
 	switch {
-	case ofOrg && !ok:
-		return nil, modelgate.Errorf(modelgate.BadRequest, "organization must be the id of one")
+	case err != nil:
+		return nil, err
 	case given && (find == "" || len(find) > longestFind):
 		return nil, modelgate.Errorf(modelgate.BadRequest, "q must be a part of a name, an id or the beginning of a key, of 1 to %d bytes", longestFind)
 	case modelgate.WellFormed(find):
 		return nil, modelgate.Errorf(modelgate.BadRequest, "q must not be a whole key, which is a secret; POST its SHA-256 to /operator/v1/keys/find")
 	}
 	list := access.KeyList{SubAccountID: modelgate.SubAccountID(sub), Find: find, State: state, Limit: limit}
-	var client modelgate.ClientID
-	if ofOrg {
-		client = modelgate.ClientID(id.String())
-	}
 	filter := strings.Join([]string{"operator keys", string(client), sub, find, string(state)}, "\x00")
 	if continued {
 		at, err := a.Cursors.Read(cursor, filter)

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,7 +22,6 @@ import (
 	"modelgate/internal/ratelimit"
 	"modelgate/internal/store"
 	"modelgate/internal/store/access"
-	"modelgate/internal/store/evidence"
 )
 
 // Options are what New needs; all fields are required.
@@ -36,11 +34,13 @@ type Options struct {
 	Catalog func() *modelgate.Catalog
 	// Providers are those of the running configuration, by name.
 	Providers func() map[string]*provider.Provider
-	Cursors   *httpx.Cursors
-	IDs       *modelgate.IDs
-	Now       func() time.Time
-	Log       *slog.Logger
-	MaxBody   int64 // bytes of a request body
+	// JobEnded is called with every job that a poll has ended.
+	JobEnded func(*modelgate.JobFinal)
+	Cursors  *httpx.Cursors
+	IDs      *modelgate.IDs
+	Now      func() time.Time
+	Log      *slog.Logger
+	MaxBody  int64 // bytes of a request body
 	// Memory bounds the memory of request bodies; nil has no bound.
 	Memory *httpx.MemoryQuota
 	// Secure says that browsers reach the console over TLS.
@@ -110,6 +110,13 @@ func endpoints() []endpoint {
 		{"GET /operator/v1/providers", "", (*API).providers},
 		{"GET /operator/v1/providers/{name}/errors", "", (*API).providerErrors},
 		{"POST /operator/v1/providers/{name}/test", access.Support, (*API).testProvider},
+		{"GET /operator/v1/jobs", "", (*API).jobs},
+		{"POST /operator/v1/jobs/{org}/{provider}/{task_id}/poll", access.Support, (*API).pollJob},
+		{"GET /operator/v1/events", "", (*API).events},
+		{"POST /operator/v1/events/{id}/resend", access.Finance, (*API).resendEvent},
+		{"GET /operator/v1/organizations/{org}/budgets", "", (*API).budgets},
+		{"PUT /operator/v1/organizations/{org}/budgets", access.Finance, (*API).putBudget},
+		{"DELETE /operator/v1/organizations/{org}/budgets", access.Finance, (*API).deleteBudget},
 		{"GET /operator/v1/audit", "", (*API).audits},
 		{"GET /operator/v1/tokens", access.Admin, (*API).tokens},
 		{"POST /operator/v1/tokens", access.Admin, (*API).createToken},
@@ -343,38 +350,6 @@ func (a *API) audit(x *exchange, client modelgate.ClientID, action, target, id s
 		record.Change, _ = json.Marshal(set) // structs and maps of plain values always marshal
 	}
 	return record
-}
-
-// audits lists records of changes, the newest first.
-func (a *API) audits(ctx context.Context, x *exchange) (any, error) {
-	text, given := x.query.Text("organization")
-	action := x.query.Filter("action")
-	limit := x.query.Int("limit", 1, 200, 50)
-	if err := x.ready(); err != nil {
-		return nil, err
-	}
-	if _, ok := modelgate.ParseUUID(text); given && !ok {
-		return nil, modelgate.Errorf(modelgate.BadRequest, "organization must be the id of one")
-	}
-	const searched = 10_000 // records that a filter looks at
-	list := evidence.AuditList{ClientID: modelgate.ClientID(text), Limit: limit}
-	if action != "" {
-		list.Limit = searched
-	}
-	records, err := a.Store.Audits(ctx, list)
-	if action != "" {
-		records = slices.DeleteFunc(records, func(r modelgate.Audit) bool { return r.Action != action })
-	}
-	views := []auditView{}
-	for i := range records[:min(limit, len(records))] {
-		views = append(views, auditView{records[i], records[i].ClientID})
-	}
-	return views, err
-}
-
-type auditView struct {
-	modelgate.Audit
-	Organization modelgate.ClientID `json:"organization_id"`
 }
 
 // notFound renames the store's not_found, which speaks of clients.

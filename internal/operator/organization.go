@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/httpx"
 	"modelgate/internal/store"
 	"modelgate/internal/store/spend"
 )
@@ -78,8 +79,8 @@ const longestFind = 100 // bytes of q
 // organizations lists organizations with their figures.
 func (a *API) organizations(ctx context.Context, x *exchange) (any, error) {
 	find, given := x.query.Text("q")
-	status := x.query.Filter("status")
-	billing := x.query.Filter("billing")
+	status := httpx.OneOf(x.query, "status", "", modelgate.ClientActive, modelgate.ClientSuspended)
+	billing := httpx.OneOf(x.query, "billing", "", modelgate.Manual, modelgate.Invoiced)
 	sort, _ := x.query.Text("sort")
 	if given && (find == "" || len(find) > longestFind) {
 		return nil, modelgate.Errorf(modelgate.BadRequest, "q must be a part of a name or an id, of 1 to %d bytes", longestFind)
@@ -93,7 +94,7 @@ func (a *API) organizations(ctx context.Context, x *exchange) (any, error) {
 		return nil, err
 	}
 	clients = slices.DeleteFunc(clients, func(c modelgate.Client) bool {
-		return status != "" && string(c.Status) != status || billing != "" && string(c.Billing) != billing ||
+		return status != "" && c.Status != status || billing != "" && c.Billing != billing ||
 			find != "" && string(c.ID) != strings.ToLower(find) && !strings.Contains(strings.ToLower(c.Name), strings.ToLower(find))
 	})
 	spent := map[modelgate.ClientID]modelgate.Nano{}
@@ -107,7 +108,7 @@ func (a *API) organizations(ctx context.Context, x *exchange) (any, error) {
 	slices.SortStableFunc(clients, func(one, other modelgate.Client) int {
 		return cmp.Or(order(&one, &other, spent), cmp.Compare(one.ID, other.ID))
 	})
-	shown, err := page(a, x, clients, strings.Join([]string{"operator organizations", find, status, billing, sort}, "\x00"))
+	shown, err := page(a, x, clients, strings.Join([]string{"operator organizations", find, string(status), string(billing), sort}, "\x00"))
 	if err != nil {
 		return nil, err
 	}

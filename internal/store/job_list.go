@@ -23,6 +23,14 @@ ORDER BY created_at DESC, id DESC
 LIMIT $8
 -- sqlJobs`
 
+	// sqlJobsOfAll sorts: there are fewer jobs than calls, and fewer questions for all.
+	sqlJobsOfAll = `SELECT ` + jobColumns + `
+FROM async_job
+WHERE ($1 = '' OR status = $1) AND (created_at, id) < ($2, $3)
+ORDER BY created_at DESC, id DESC
+LIMIT $4
+-- sqlJobsOfAll`
+
 	sqlJobsOfKey = `SELECT ` + jobColumns + `
 FROM async_job
 WHERE client_id = $1 AND key_id = $9
@@ -80,6 +88,15 @@ func (db *DB) Jobs(ctx context.Context, client modelgate.ClientID, l JobList) ([
 		query, args = sqlJobsOfSubAccount, append(args, string(l.SubAccountID))
 	}
 	rows, err := sqldb.List(ctx, db.read, scanJob, query, args...)
+	rows, more := sqldb.Page(rows, l.Limit)
+	return rows, more, sqldb.Wrap("list jobs", err)
+}
+
+// JobsOfAll lists the jobs of all organizations, the newest first, and reports
+// whether more follow. Of the list it reads the status, the limit and the position.
+func (db *DB) JobsOfAll(ctx context.Context, l JobList) ([]modelgate.Job, bool, error) {
+	at, id := l.After.Bound()
+	rows, err := sqldb.List(ctx, db.read, scanJob, sqlJobsOfAll, string(l.Status), at, id, sqldb.Fetch(l.Limit))
 	rows, more := sqldb.Page(rows, l.Limit)
 	return rows, more, sqldb.Wrap("list jobs", err)
 }

@@ -34,6 +34,14 @@ ORDER BY created_at DESC, usage_id DESC
 LIMIT $2
 -- sqlExportEventsOf`
 
+// sqlExportEventsOfAll sorts.
+const sqlExportEventsOfAll = `SELECT ` + eventView + `
+FROM processor_event
+WHERE status <> 'carried' AND ($4 = '' OR status = $4) AND (created_at, usage_id) < ($2, $3)
+ORDER BY created_at DESC, usage_id DESC
+LIMIT $1
+-- sqlExportEventsOfAll`
+
 const sqlExportEvent = `SELECT ` + eventView + `, unsure_at
 FROM processor_event
 WHERE client_id = $1 AND created_at = $2 AND usage_id = $3
@@ -127,6 +135,16 @@ func (s *Store) ExportEvents(ctx context.Context, client modelgate.ClientID, p E
 	return l, err
 }
 
+// EventsOfAll lists the events of all organizations, the newest first, and reports
+// whether more follow.
+func (s *Store) EventsOfAll(ctx context.Context, p EventPage) ([]modelgate.ExportEvent, bool, error) {
+	at, id := p.After.Bound()
+	events, err := sqldb.List(ctx, s.db.Read, func(row sqldb.Scanner) (modelgate.ExportEvent, error) { return scanEvent(row) },
+		sqlExportEventsOfAll, sqldb.Fetch(p.Limit), at, id, string(p.Status))
+	events, more := sqldb.Page(events, p.Limit)
+	return events, more, sqldb.Wrap("list billing events", err)
+}
+
 // age is how long ago an instant is, 0 for none.
 func age(now time.Time, us int64) time.Duration {
 	if us == 0 {
@@ -153,16 +171,28 @@ func (s *Store) RetryEvent(ctx context.Context, client modelgate.ClientID, id mo
 	})
 }
 
-// ResendEvent queues a failed event again whatever became of its earlier
-// tries: the operator has looked at the processor and answers for it. Errors:
-// not_found.
-func (s *Store) ResendEvent(ctx context.Context, id modelgate.UUID, a modelgate.Audit) error {
+// ResendEvent queues a failed event again. With accept it does so whatever became of
+// its earlier tries: the operator has looked at the processor and answers for it.
+// Errors: not_found; without accept conflict for an event that may have been counted
+// and whose identifier the processor has forgotten by now.
+func (s *Store) ResendEvent(ctx context.Context, id modelgate.UUID, accept bool, a modelgate.Audit) error {
 	var client modelgate.ClientID
 	err := s.db.Read.QueryRowContext(ctx, sqlExportOwner, id.String(), sqldb.Micros(id.Time())).Scan(&client)
 	if err != nil {
 		return sqldb.Wrap("find billing event", sqldb.Missing(err, "billing event"))
 	}
-	return s.requeue(ctx, client, id, a, func(time.Time, time.Time) (time.Time, bool) { return time.Time{}, true })
+	ambiguous := false
+	err = s.requeue(ctx, client, id, a, func(unsure, now time.Time) (time.Time, bool) {
+		if accept {
+			return time.Time{}, true
+		}
+		ambiguous = forgotten(unsure, now)
+		return unsure, !ambiguous
+	})
+	if err == nil && ambiguous {
+		return modelgate.Errorf(modelgate.Conflict, "the event may have been counted already; look at the processor, then accept that it may be billed twice")
+	}
+	return err
 }
 
 // DoubtEvents takes every event that is not sent for one that may have been

@@ -207,6 +207,8 @@ CREATE TABLE audit (
     change      TEXT,
     request_id  TEXT NOT NULL
 ) STRICT;
+CREATE INDEX audit_client ON audit (client_id, id);
+CREATE INDEX audit_action ON audit (action, id);
 
 -- No foreign keys here: a call that was made is booked whatever has become of
 -- its key, and each reference would cost a look-up per row.
