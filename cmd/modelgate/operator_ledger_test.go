@@ -70,7 +70,7 @@ func TestOperatorLedgers(t *testing.T) {
 				b.want(400, "auditor", "GET /operator/v1/"+bad, "", nil)
 			}
 
-			resp, text := customer.post(t, "/openai/v1/videos", `{"model":"sora-2","prompt":"waves","seconds":"4"}`)
+			resp, text := customer.post(t, "/v1/videos", `{"model":"openai/sora-2","prompt":"waves","seconds":"4"}`)
 			if resp.StatusCode != 200 {
 				t.Fatalf("make a film: %d %s", resp.StatusCode, text)
 			}

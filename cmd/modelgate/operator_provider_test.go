@@ -70,6 +70,21 @@ func TestOperatorProviders(t *testing.T) {
 	if v := state("openai"); v.Calls.All != calls {
 		t.Errorf("the test is a call: %+v", v)
 	}
+	var health struct {
+		Database  struct{ Engine string }
+		Instances []struct {
+			ID     string
+			Config string `json:"config_hash"`
+		}
+		Warnings []string
+	}
+	eventually(t, "the instance", func() bool {
+		b.want(200, "auditor", "GET /operator/v1/health", "", &health)
+		return len(health.Instances) == 1
+	})
+	if health.Database.Engine != "sqlite" || len(health.Instances[0].Config) != 64 || len(health.Warnings) != 1 || health.Warnings[0] != "provider openai is down" {
+		t.Errorf("health: %+v", health)
+	}
 	b.want(404, "auditor", "GET /operator/v1/providers/nobody/errors", "", nil)
 	b.want(404, "support", "POST /operator/v1/providers/nobody/test", "", nil)
 	b.want(400, "auditor", "GET /operator/v1/providers?name=openai", "", nil)

@@ -244,6 +244,7 @@ func TestOperatorRoles(t *testing.T) {
 		{"GET " + org + "/budgets", "", "finance support auditor", 200},
 		{"PUT " + org + "/budgets", `{}`, "finance", 400},
 		{"DELETE " + org + "/budgets?scope=client&period=day", "", "finance", 404},
+		{"GET /operator/v1/health", "", "finance support auditor", 200},
 		{"GET /operator/v1/audit", "", "finance support auditor", 200},
 		{"GET /operator/v1/tokens", "", "", 200},
 		{"POST /operator/v1/tokens", `{}`, "", 400},

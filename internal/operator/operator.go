@@ -117,6 +117,7 @@ func endpoints() []endpoint {
 		{"GET /operator/v1/organizations/{org}/budgets", "", (*API).budgets},
 		{"PUT /operator/v1/organizations/{org}/budgets", access.Finance, (*API).putBudget},
 		{"DELETE /operator/v1/organizations/{org}/budgets", access.Finance, (*API).deleteBudget},
+		{"GET /operator/v1/health", "", (*API).health},
 		{"GET /operator/v1/audit", "", (*API).audits},
 		{"GET /operator/v1/tokens", access.Admin, (*API).tokens},
 		{"POST /operator/v1/tokens", access.Admin, (*API).createToken},

@@ -70,6 +70,7 @@ type Server struct {
 	log        *slog.Logger
 	level      *slog.LevelVar
 	config     atomic.Pointer[config.Config]
+	configHash atomic.Pointer[string] // of the file that config was read from
 	snapshot   atomic.Pointer[gateway.Snapshot]
 	identities *cloud.Set
 	master     *secrets.Keys       // nil without a master key
@@ -116,6 +117,8 @@ func New(ctx context.Context, o Options) (*Server, error) {
 		s.yielder, s.batcher = yield.New(), yield.NewWriteBatcher()
 	}
 	s.config.Store(cfg)
+	hash := s.hashConfig()
+	s.configHash.Store(&hash)
 	s.log = NewLog(o.Stderr, cfg, s.level)
 	s.withheld = &withheld{log: s.log}
 	log.SetOutput(s.withheld)

@@ -119,6 +119,8 @@ func (s *Server) reload() error {
 		s.log.Warn("some changes need a restart", "keys", strings.Join(keys, ", "))
 	}
 	s.config.Store(cfg)
+	hash := s.hashConfig()
+	s.configHash.Store(&hash)
 	s.people.Configure(peopleConfig)
 	s.limiter.configure(cfg)
 	s.level.Set(cfg.Log.Level)

@@ -271,6 +271,14 @@ CREATE TABLE spend (
     PRIMARY KEY (client_id, scope, scope_id, period, period_start)
 ) WITH (fillfactor = 50);
 
+-- What each instance last said of itself, in JSON. It is for people: nothing is
+-- decided by it.
+CREATE TABLE instance (
+    id      TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
+    seen_at BIGINT NOT NULL,
+    about   TEXT NOT NULL
+);
+
 CREATE TABLE spool_progress (
     instance    TEXT COLLATE "C" PRIMARY KEY CHECK (instance <> ''),
     segment     BIGINT NOT NULL,

@@ -272,6 +272,14 @@ CREATE TABLE spend (
     PRIMARY KEY (client_id, scope, scope_id, period, period_start)
 ) STRICT, WITHOUT ROWID;
 
+-- What each instance last said of itself, in JSON. It is for people: nothing is
+-- decided by it.
+CREATE TABLE instance (
+    id      TEXT PRIMARY KEY CHECK (id <> ''),
+    seen_at INTEGER NOT NULL,
+    about   TEXT NOT NULL
+) STRICT;
+
 CREATE TABLE spool_progress (
     instance    TEXT PRIMARY KEY CHECK (instance <> ''),
     segment     INTEGER NOT NULL,
