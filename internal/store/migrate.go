@@ -24,7 +24,7 @@ FROM schema_version
 func tables() []string {
 	return []string{
 		"evidence_batch", "evidence_pending", "evidence_head", "evidence_chunk", "evidence_anchor", "evidence_key", "evidence_lease",
-		"control", "client", "sub_account", "api_key", "key_lineage", "session", "browser_token", "operator_token", "branding", "audit", "usage_row", "spend", "spool_progress",
+		"control", "client", "sub_account", "api_key", "key_lineage", "session", "browser_token", "operator_token", "branding", "audit", "usage_row", "spend", "spool_progress", "instance",
 		"budget", "owned_budget", "rate_limit", "balance_entry", "slice", "slice_holder", "alert", "alert_target", "latency_histogram",
 		"person", "member", "logout_token",
 		"secret", "processor_config", "processor_mapping", "processor_carry", "processor_event", "processor_queue", "checkout_order",
