@@ -65,17 +65,9 @@ func (b *booked) clients() map[modelgate.ClientID]struct{} {
 	return ids
 }
 
-// book carries new and final rows into everything that is kept about them, in
-// their own transaction: none of it can say anything else than the rows do.
-func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
-	if err := db.addRollups(ctx, tx, b); err != nil {
-		return err
-	}
-	counted := stats.LatencyCounts{}
-	charged, err := db.Charges(ctx, tx, b.clients())
-	if err != nil {
-		return err
-	}
+// charge counts the cost of new and final rows against budgets, limits and
+// wallets, and their latencies.
+func (b *booked) charge(charged *spend.Charges, counted stats.LatencyCounts) error {
 	for _, r := range b.rows {
 		a := spend.Amount{Settled: r.Cost, Held: -r.Cost, Leased: r.Cost}
 		if r.Job != nil {
@@ -102,6 +94,12 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 			return err
 		}
 	}
+	return b.chargeFinals(charged, counted)
+}
+
+// chargeFinals is charge for final rows: by what has changed since they were
+// provisional.
+func (b *booked) chargeFinals(charged *spend.Charges, counted stats.LatencyCounts) error {
 	for i := range b.finals {
 		f := &b.finals[i]
 		if err := charged.Add(f.row, spend.Charge{Amount: spend.Amount{Settled: f.change, Held: -f.reserve}, Use: f.use}); err != nil {
@@ -113,6 +111,23 @@ func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
 			return err
 		}
 		counted.AddChange(f.row, f.tokens, f.change)
+	}
+	return nil
+}
+
+// book carries new and final rows into everything that is kept about them, in
+// their own transaction: none of it can say anything else than the rows do.
+func (db *DB) book(ctx context.Context, tx *sql.Tx, b *booked) error {
+	if err := db.addRollups(ctx, tx, b); err != nil {
+		return err
+	}
+	counted := stats.LatencyCounts{}
+	charged, err := db.Charges(ctx, tx, b.clients())
+	if err != nil {
+		return err
+	}
+	if err := b.charge(charged, counted); err != nil {
+		return err
 	}
 	above, err := db.Lineages(ctx, tx, charged.Keys())
 	if err != nil {
