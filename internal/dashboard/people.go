@@ -74,17 +74,9 @@ type location struct {
 	URL string `json:"url"`
 }
 
-func readInto(r *http.Request, in any) error {
-	body, err := httpx.ReadBody(r, maxCredentials, nil)
-	if err != nil {
-		return err
-	}
-	return httpx.DecodeJSON(body, in)
-}
-
 func (p *Pages) startAccount(w http.ResponseWriter, r *http.Request, at *site) error {
 	var in start
-	if err := readInto(r, &in); err != nil {
+	if err := httpx.ReadJSON(r, maxCredentials, nil, &in); err != nil {
 		return err
 	}
 	returnTo := ""
@@ -152,7 +144,7 @@ func (p *Pages) switchOrganization(w http.ResponseWriter, r *http.Request, at *s
 		return err
 	}
 	var in organization
-	if err := readInto(r, &in); err != nil {
+	if err := httpx.ReadJSON(r, maxCredentials, nil, &in); err != nil {
 		return err
 	}
 	id, ok := modelgate.ParseUUID(in.ClientID)

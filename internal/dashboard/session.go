@@ -55,12 +55,8 @@ type credentials struct {
 const maxCredentials = 4 << 10
 
 func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *site) error {
-	body, err := httpx.ReadBody(r, maxCredentials, nil)
-	if err != nil {
-		return err
-	}
 	var in credentials
-	if err := httpx.DecodeJSON(body, &in); err != nil {
+	if err := httpx.ReadJSON(r, maxCredentials, nil, &in); err != nil {
 		return err
 	}
 	secret := strings.TrimSpace(in.Key)

@@ -39,6 +39,15 @@ func DecodeJSON(body []byte, into any) error {
 	return explain(err)
 }
 
+// ReadJSON is ReadBody, and DecodeJSON of what that read.
+func ReadJSON(r *http.Request, limit int64, memory *Reservation, into any) error {
+	body, err := ReadBody(r, limit, memory)
+	if err != nil {
+		return err
+	}
+	return DecodeJSON(body, into)
+}
+
 // explain turns the decoder's error into words for the client.
 func explain(err error) error {
 	if _, ok := err.(*modelgate.Error); ok || err == nil { // one inside another error needs its place

@@ -289,11 +289,7 @@ func (x *exchange) body(into any) error {
 	}
 	memory := x.memory.For("operator")
 	defer memory.Release()
-	raw, err := httpx.ReadBody(x.r, x.maxBody, &memory)
-	if err != nil {
-		return err
-	}
-	return httpx.DecodeJSON(raw, into)
+	return httpx.ReadJSON(x.r, x.maxBody, &memory, into)
 }
 
 // pathID is an id in the path in its canonical spelling; what is no UUID cannot

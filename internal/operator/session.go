@@ -70,12 +70,8 @@ type credentials struct {
 }
 
 func (a *API) signIn(w http.ResponseWriter, r *http.Request) error {
-	body, err := httpx.ReadBody(r, maxCredentials, nil)
-	if err != nil {
-		return err
-	}
 	var in credentials
-	if err := httpx.DecodeJSON(body, &in); err != nil {
+	if err := httpx.ReadJSON(r, maxCredentials, nil, &in); err != nil {
 		return err
 	}
 	given := strings.TrimSpace(in.Token)

@@ -142,11 +142,7 @@ func nameList(names []string) string {
 func (x *exchange) body(into any) error {
 	memory := x.memory.For(string(x.ClientID))
 	defer memory.Release()
-	raw, err := httpx.ReadBody(x.r, x.maxBody, &memory)
-	if err != nil {
-		return err
-	}
-	return httpx.DecodeJSON(raw, into)
+	return httpx.ReadJSON(x.r, x.maxBody, &memory, into)
 }
 
 // pathID is the id in the path in its canonical spelling. An id that is not a

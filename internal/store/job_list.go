@@ -14,13 +14,7 @@ import (
 const (
 	sqlJobs = `SELECT ` + jobColumns + `
 FROM async_job
-WHERE client_id = $1
-  AND ($2 = '' OR status = $2)
-  AND ($3 = '' OR kind = $3)
-  AND created_at > $4 AND created_at < $5
-  AND (created_at, id) < ($6, $7)
-ORDER BY created_at DESC, id DESC
-LIMIT $8
+WHERE client_id = $1` + jobsPage + `
 -- sqlJobs`
 
 	// sqlJobsOfAll sorts: there are fewer jobs than calls, and fewer questions for all.
@@ -33,27 +27,23 @@ LIMIT $4
 
 	sqlJobsOfKey = `SELECT ` + jobColumns + `
 FROM async_job
-WHERE client_id = $1 AND key_id = $9
-  AND ($2 = '' OR status = $2)
-  AND ($3 = '' OR kind = $3)
-  AND created_at > $4 AND created_at < $5
-  AND (created_at, id) < ($6, $7)
-ORDER BY created_at DESC, id DESC
-LIMIT $8
+WHERE client_id = $1 AND key_id = $9` + jobsPage + `
 -- sqlJobsOfKey`
 
 	sqlJobsOfSubAccount = `SELECT ` + jobColumns + `
 FROM async_job
 WHERE sub_account_id = $9
   AND sub_account_id <> ''
-  AND (client_id = $1) IS TRUE
+  AND (client_id = $1) IS TRUE` + jobsPage + `
+-- sqlJobsOfSubAccount`
+
+	jobsPage = `
   AND ($2 = '' OR status = $2)
   AND ($3 = '' OR kind = $3)
   AND created_at > $4 AND created_at < $5
   AND (created_at, id) < ($6, $7)
 ORDER BY created_at DESC, id DESC
-LIMIT $8
--- sqlJobsOfSubAccount`
+LIMIT $8`
 )
 
 // JobList selects jobs; zero fields select nothing away.
