@@ -57,6 +57,9 @@ prove-calls: ## calls and reports against sums over all rows, 20,000 random ques
 prove-money: build ## budgets that hold at every moment, at full size, and what they cost (twenty minutes)
 	go test -count=1 -v -timeout 1h -run 'TestEveryOrderOfEvents' ./internal/budget -states 600000
 	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestMoney' ./test/e2e -full
+	go test -count=1 -v -run 'TestOrderOfUse' ./internal/store/wallet -full
+	go test -count=1 -v -run 'TestMarkupIsFrozen' ./internal/store -full
+	go test -count=1 -v -run 'TestTopUpDeliveries' ./internal/selfservice -full
 	go run ./bench -unbudgeted -rounds 6 -slice 12s -targets 'interval|no budgets' -only '^door, 1 KB, c=(32|256)$$'
 
 prove-prices: ## what calls cost, against second computations, 100,000 cases each (half an hour)
