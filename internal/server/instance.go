@@ -12,8 +12,9 @@ import (
 	"modelgate/internal/store"
 )
 
-// instanceTimeout bounds a statement about this instance.
-const instanceTimeout = 5 * time.Second
+// instanceTimeout bounds a statement about this instance: at its end nobody waits
+// long for a database that does not answer.
+const instanceTimeout = 2 * time.Second
 
 // hashConfig is the SHA-256 of the configuration file, "" without one.
 func (s *Server) hashConfig() string {
@@ -30,15 +31,15 @@ func (s *Server) hashConfig() string {
 func (s *Server) tellOthers(ctx context.Context) {
 	started, tick := time.Now().UTC(), time.NewTicker(operator.InstancePause)
 	defer tick.Stop()
-	say := func(what string, do func(context.Context) error) {
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), instanceTimeout)
+	say := func(ctx context.Context, what string, do func(context.Context) error) {
+		bounded, cancel := context.WithTimeout(ctx, instanceTimeout)
 		defer cancel()
 		if err := do(bounded); err != nil {
 			s.log.Debug(what, "error", err)
 		}
 	}
 	for {
-		say("others are not told of this instance", func(ctx context.Context) error {
+		say(ctx, "others are not told of this instance", func(ctx context.Context) error {
 			about, err := json.Marshal(s.about(started))
 			if err != nil {
 				return err
@@ -48,7 +49,7 @@ func (s *Server) tellOthers(ctx context.Context) {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			say("this instance is not forgotten", func(ctx context.Context) error { return s.db.ForgetInstance(ctx, s.spool.Instance()) })
+			say(context.WithoutCancel(ctx), "this instance is not forgotten", func(ctx context.Context) error { return s.db.ForgetInstance(ctx, s.spool.Instance()) })
 			return
 		}
 	}
