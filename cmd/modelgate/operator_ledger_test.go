@@ -49,6 +49,13 @@ func TestOperatorLedgers(t *testing.T) {
 				b.want(400, "finance", "PUT "+budgets, bad, nil)
 			}
 
+			var members []any
+			b.want(200, "auditor", "GET "+strings.Replace(budgets, "budgets", "people", 1), "", &members)
+			b.want(404, "auditor", "GET /operator/v1/organizations/019a0000-0000-7000-8000-000000000001/people", "", nil)
+			if len(members) != 0 {
+				t.Errorf("people: %+v", members)
+			}
+
 			var records []struct{ ID, Action string }
 			find := func(query string, want int) {
 				t.Helper()

@@ -241,6 +241,7 @@ func TestOperatorRoles(t *testing.T) {
 		{"POST /operator/v1/jobs/" + string(client) + "/openai/nothing/poll", "", "support", 404},
 		{"GET /operator/v1/events", "", "finance support auditor", 200},
 		{"POST /operator/v1/events/019a0000-0000-7000-8000-000000000001/resend", "", "finance", 404},
+		{"GET " + org + "/people", "", "finance support auditor", 200},
 		{"GET " + org + "/budgets", "", "finance support auditor", 200},
 		{"PUT " + org + "/budgets", `{}`, "finance", 400},
 		{"DELETE " + org + "/budgets?scope=client&period=day", "", "finance", 404},

@@ -18,6 +18,7 @@ import (
 	"modelgate/internal/auth"
 	"modelgate/internal/callquery"
 	"modelgate/internal/httpx"
+	"modelgate/internal/people"
 	"modelgate/internal/provider"
 	"modelgate/internal/ratelimit"
 	"modelgate/internal/store"
@@ -34,6 +35,8 @@ type Options struct {
 	Catalog func() *modelgate.Catalog
 	// Providers are those of the running configuration, by name.
 	Providers func() map[string]*provider.Provider
+	// People are the members of organizations.
+	People *people.Service
 	// JobEnded is called with every job that a poll has ended.
 	JobEnded func(*modelgate.JobFinal)
 	Cursors  *httpx.Cursors
@@ -114,6 +117,7 @@ func endpoints() []endpoint {
 		{"POST /operator/v1/jobs/{org}/{provider}/{task_id}/poll", access.Support, (*API).pollJob},
 		{"GET /operator/v1/events", "", (*API).events},
 		{"POST /operator/v1/events/{id}/resend", access.Finance, (*API).resendEvent},
+		{"GET /operator/v1/organizations/{org}/people", "", (*API).people},
 		{"GET /operator/v1/organizations/{org}/budgets", "", (*API).budgets},
 		{"PUT /operator/v1/organizations/{org}/budgets", access.Finance, (*API).putBudget},
 		{"DELETE /operator/v1/organizations/{org}/budgets", access.Finance, (*API).deleteBudget},

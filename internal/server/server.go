@@ -240,7 +240,7 @@ func (s *Server) mount(cfg *config.Config) error {
 	s.makeListeners(cfg, handler)
 	if cfg.Operator.Listen != "" {
 		s.operator = s.newOperator(cfg, operator.Options{
-			Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: s.Catalog, Providers: func() map[string]*provider.Provider { return s.snapshot.Load().Providers }, JobEnded: s.gateway.JobEnded, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
+			Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: s.Catalog, Providers: func() map[string]*provider.Provider { return s.snapshot.Load().Providers }, JobEnded: s.gateway.JobEnded, People: s.people, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
 			MaxBody: maxBody, Memory: quota, Console: http.HandlerFunc(rt.dashboard.Console),
 		})
 	}
