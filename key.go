@@ -56,7 +56,7 @@ type Key struct {
 	SelfIssued bool  `json:"self_issued,omitzero"` // by a customer, in its reseller's portal
 
 	Kind  KeyKind  `json:"-"`               // KeyPlain for ""
-	Owner PersonID `json:"owner,omitempty"` // the member that a key of the kind KeyDashboard belongs to
+	Owner PersonID `json:"owner,omitempty"` // the member that it belongs to; "" for the organization's
 }
 
 const (
@@ -294,11 +294,8 @@ const (
 // key is issued under: the rights of the key that signed in, except its scopes.
 // The new key expires no later than that one. Errors are forbidden.
 func (c *Caller) SelfIssue(r *KeyRequest, now time.Time) (Ceiling, error) {
-	if len(r.Scopes) != 1 || r.Scopes[0] != InferenceUse {
-		return Ceiling{}, Errorf(Forbidden, "keys issued in a portal have the scope %s and no other", InferenceUse)
-	}
-	if r.ExpiresInSeconds == nil || *r.ExpiresInSeconds > MaxSelfIssuedTTL {
-		return Ceiling{}, Errorf(Forbidden, "keys issued in a portal expire after %d seconds at most", MaxSelfIssuedTTL)
+	if err := r.selfIssued("keys issued in a portal"); err != nil {
+		return Ceiling{}, err
 	}
 	if !c.Live(now.Add(time.Duration(*r.ExpiresInSeconds)*time.Second - 1)) {
 		return Ceiling{}, Errorf(Forbidden, "expires after the issuing key")
@@ -307,6 +304,25 @@ func (c *Caller) SelfIssue(r *KeyRequest, now time.Time) (Ceiling, error) {
 	ceiling := c.Bounds()
 	ceiling.MaxScopes = r.Scopes
 	return ceiling, nil
+}
+
+// ByDeveloper applies these terms to a request of a member in RoleDeveloper, whose
+// keys are the organization's own. Errors are forbidden.
+func (r *KeyRequest) ByDeveloper() error {
+	if r.SubAccountID != "" {
+		return Errorf(Forbidden, "keys that developers issue belong to no sub-account")
+	}
+	return r.selfIssued("keys that developers issue")
+}
+
+func (r *KeyRequest) selfIssued(which string) error {
+	if len(r.Scopes) != 1 || r.Scopes[0] != InferenceUse {
+		return Errorf(Forbidden, "%s have the scope %s and no other", which, InferenceUse)
+	}
+	if r.ExpiresInSeconds == nil || *r.ExpiresInSeconds > MaxSelfIssuedTTL {
+		return Errorf(Forbidden, "%s expire after %d seconds at most", which, MaxSelfIssuedTTL)
+	}
+	return nil
 }
 
 // Scope is a right of a key.

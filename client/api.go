@@ -804,7 +804,7 @@ type Key struct {
 	// Name As it was issued with. Several keys may have the same.
 	Name *string `json:"name"`
 
-	// Owner The person whose hidden key it is, which their calls in the dashboard are made with; absent for all others.
+	// Owner The member whose key it is, and with whose membership it ends; absent for keys of the organization. A person's hidden key, which their calls in the dashboard are made with, is one of these.
 	Owner  *string `json:"owner,omitempty"`
 	Scopes []Scope `json:"scopes"`
 

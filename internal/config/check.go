@@ -37,7 +37,7 @@ const (
 // check judges what the settings mean.
 func (s *Settings) check(d *document) {
 	s.Server.check(d)
-	s.Operator.check(d, &s.Server)
+	s.Operator.check(d, &s.Server, s.SignIn.Providers)
 	s.Database.check(d)
 	s.Redis.check(d)
 	notNegative(d, "limits.requests_per_second", int64(s.Limits.RequestsPerSecond))

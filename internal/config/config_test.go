@@ -82,6 +82,7 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 			Server: config.Server{Listen: "127.0.0.1:8080", MaxRequestBytes: 10485760,
 				DataDir: filepath.Join(filepath.Dir(path), "data"), DrainDelay: 5 * time.Second, HTTP: config.ServerFast, CooperativeYield: true, CostHeaders: config.CostHeadersOnRequest,
 				CORS: config.CORS{MaxAge: 10 * time.Minute}},
+			Operator:    config.Operator{Idle: 30 * time.Minute, Absolute: 12 * time.Hour},
 			Limits:      config.Limits{RequestsPerSecond: 50, Burst: 100, Concurrency: 100},
 			Tokens:      config.Tokens{MaxTTL: time.Hour, DefaultMaxUSD: modelgate.USD, PerClient: 100_000},
 			Metering:    config.Metering{Fsync: config.FsyncAlways, SpoolMaxBytes: 4 << 30, RetentionDays: 400},
@@ -89,7 +90,7 @@ func TestEmptyFileIsTheDefaults(t *testing.T) {
 			Processor:   config.Processor{BaseURL: "https://api.stripe.com", MeterEventName: "modelgate_usage_usd"},
 			Invoices:    config.Invoices{AlertUnexplainedPercent: modelgate.USD / 100},
 			Telemetry:   config.Telemetry{SamplePercent: 100},
-			SignIn:      config.SignIn{Idle: 12 * time.Hour, Absolute: 24 * time.Hour},
+			SignIn:      config.SignIn{Idle: 12 * time.Hour, Absolute: 24 * time.Hour, KeySession: 12 * time.Hour},
 			Log:         config.Log{Level: slog.LevelInfo, Format: config.LogAuto},
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
@@ -112,6 +113,7 @@ server:
   cooperative_yield: false
   trusted_proxies: [private, 203.0.113.0/24]
   cors: {origins: ["https://app.example"], max_age: 1h, allow_keys: true}
+operator: {listen: "127.0.0.1:8081", base_url: "https://ops.example", sign_in: corp, roles: [{group: gw-ops, role: admin}], idle: 1h, absolute: 10h}
 database: {url: "postgres://gate:pa$$word@db:5432/gate", pooler: transaction}
 redis: {url: "rediss://cache:6379/2"}
 limits: {requests_per_second: 0, burst: 7, concurrency: 0, address_requests_per_minute: 9}
@@ -126,6 +128,7 @@ focus: {issuer_name: ACME, provider_names: {openai: OpenAI}}
 sign_in:
   idle: 1h
   absolute: 8h
+  key_session: 20m
   providers:
     - name: corp
       label: Acme SSO
@@ -186,6 +189,8 @@ func TestEverySetting(t *testing.T) {
 			AdminListen: "127.0.0.1:9464", TLS: config.TLS{CertFile: filepath.Join(dir, "tls/cert.pem"), KeyFile: "/etc/key.pem"},
 			HTTP: config.ServerStandard, CostHeaders: config.CostHeadersOff,
 			TrustedProxies: []string{"private", "203.0.113.0/24"}, CORS: config.CORS{Origins: []string{"https://app.example"}, MaxAge: time.Hour, AllowKeys: true}},
+		Operator: config.Operator{Listen: "127.0.0.1:8081", BaseURL: "https://ops.example", SignIn: "corp", Roles: []config.OperatorRole{{Group: "gw-ops", Role: "admin"}},
+			Idle: time.Hour, Absolute: 10 * time.Hour},
 		Database:    config.Database{URL: config.NewSecret("postgres://gate:pa$word@db:5432/gate"), Pooler: config.PoolerTransaction},
 		Redis:       config.Redis{URL: config.NewSecret("rediss://cache:6379/2")},
 		Limits:      config.Limits{Burst: 7, AddressRequestsPerMinute: 9},
@@ -193,7 +198,7 @@ func TestEverySetting(t *testing.T) {
 		Metering:    config.Metering{Fsync: config.FsyncInterval, SpoolMaxBytes: 256 << 20, RetentionDays: 90},
 		Enforcement: config.Enforcement{Budgets: config.EnforceStrict},
 		Invoices:    config.Invoices{AlertUnexplainedPercent: modelgate.USD / 2},
-		SignIn: config.SignIn{Idle: time.Hour, Absolute: 8 * time.Hour, Providers: []config.SignInProvider{{
+		SignIn: config.SignIn{Idle: time.Hour, Absolute: 8 * time.Hour, KeySession: 20 * time.Minute, Providers: []config.SignInProvider{{
 			Name: "corp", Label: "Acme SSO", Issuer: "https://idp.example", ClientID: "modelgate", ClientSecret: config.NewSecret("oidc-secret"),
 			Scopes: []string{"email"}, Claims: config.SignInClaims{Email: "mail", EmailVerified: "mail_ok", Name: "cn", Groups: "/realm/roles"},
 			TrustEmail: true, Domains: []string{"example.com"}, MaxAge: time.Hour, CAFile: filepath.Join(filepath.Dir(path), "idp.pem"),

@@ -7,7 +7,7 @@ import (
 )
 
 // reloadable are the sections and keys that a running service takes over.
-var reloadable = []string{"limits", "sign_in", "log.level", "providers", "catalog", "catalog_files", "prices"}
+var reloadable = []string{"limits", "operator.sign_in", "operator.roles", "operator.idle", "operator.absolute", "sign_in", "log.level", "providers", "catalog", "catalog_files", "prices"}
 
 // RestartNeeded lists the keys that differ and that a running service does
 // not take over, such as server.listen, in the order of the reference manual.

@@ -413,7 +413,7 @@ func (s *Settings) resolvePaths(dir string) {
 		paths = append(paths, s.Providers[i].Identity.files()...)
 	}
 	for i := range s.SignIn.Providers {
-		paths = append(paths, &s.SignIn.Providers[i].CAFile)
+		paths = append(paths, &s.SignIn.Providers[i].CAFile, &s.SignIn.Providers[i].ClientSecretFile)
 	}
 	for _, p := range paths {
 		if *p != "" && !filepath.IsAbs(*p) {

@@ -22,9 +22,16 @@ type SignIn struct {
 
 	// How long a person stays signed in at most; from 15m to 168h.
 	Absolute time.Duration `yaml:"absolute"`
+
+	// How long a session lasts at most that was opened with a key, in dashboard
+	// and portals; from 15m to 24h. It ends two hours after the last request in
+	// any case.
+	KeySession time.Duration `yaml:"key_session"`
 }
 
-func (s *SignIn) setDefaults() { s.Idle, s.Absolute = 12*time.Hour, 24*time.Hour }
+func (s *SignIn) setDefaults() {
+	s.Idle, s.Absolute, s.KeySession = 12*time.Hour, 24*time.Hour, modelgate.SessionLife
+}
 
 // SignInProvider is an OpenID provider. It needs server.base_url. What it has to
 // know of the gateway is {server.base_url}/dashboard/session/callback, where it
@@ -49,6 +56,10 @@ type SignInProvider struct {
 	// The secret that goes with client_id. Without it the gateway is a public
 	// client, which PKCE protects.
 	ClientSecret Secret `yaml:"client_secret"`
+
+	// A file with that secret instead, relative to the directory of this file. It
+	// is read at the start and at each reload. Excludes client_secret.
+	ClientSecretFile string `yaml:"client_secret_file"`
 
 	// What is asked for; openid is added. Default: openid, email, profile.
 	Scopes []string `yaml:"scopes"`
@@ -109,7 +120,9 @@ type SignInRule struct {
 	Group string `yaml:"group"`
 
 	// What members may do. `owner` and `admin`: everything. `developer`: call
-	// models and read usage. `billing` and `viewer`: read usage.
+	// models, read usage, and issue keys of their own that call models.
+	// `billing`: read usage, keys and sub-accounts, and set budgets, markups,
+	// wallets, payments and the payment processor. `viewer`: read usage.
 	Role modelgate.Role `yaml:"role"`
 }
 
@@ -124,6 +137,7 @@ const (
 func (s *SignIn) check(d *document, baseURL string) {
 	d.faultIf(s.Idle < 5*time.Minute || s.Idle > maxSignInAge, "sign_in.idle", "must be from 5m to 168h")
 	d.faultIf(s.Absolute < 15*time.Minute || s.Absolute > maxSignInAge, "sign_in.absolute", "must be from 15m to 168h")
+	d.faultIf(s.KeySession < 15*time.Minute || s.KeySession > 24*time.Hour, "sign_in.key_session", "must be from 15m to 24h")
 	d.faultIf(len(s.Providers) > maxSignInProviders, "sign_in.providers", "must have at most %d entries", maxSignInProviders)
 	d.faultIf(len(s.Providers) > 0 && baseURL == "", "sign_in.providers", "needs server.base_url: the provider sends people back there")
 	names, issuers := make(map[string]int), make(map[string]int)
@@ -149,6 +163,7 @@ func (p *SignInProvider) check(d *document, path string) {
 	checkURL(d, path+".issuer", p.Issuer, "*")
 	d.faultIf(strings.HasPrefix(p.Issuer, "http://") && !loopback(cloudhost.Of(p.Issuer)), path+".issuer", "want https; http is for this machine only")
 	checkSecret(d, path+".client_secret", p.ClientSecret)
+	d.faultIf(!p.ClientSecret.Empty() && p.ClientSecretFile != "", path+".client_secret_file", "excludes client_secret; keep one of them")
 	d.faultIf(p.MaxAge < 0 || p.MaxAge > maxAuthAge, path+".max_age", "must be from 0 to 720h")
 	for i, domain := range p.Domains {
 		d.faultIf(domain == "" || strings.ContainsAny(domain, "@* "), element(path+".domains", i), "want a domain such as example.com")

@@ -35,7 +35,15 @@ func TestSignInFaults(t *testing.T) {
 		signInBase + "}\n    - {name: corp, label: B, issuer: \"https://b.test\", client_id: c, organizations: []}": "both are unique",
 		signInBase + "}\n    - {name: b, label: B, issuer: \"https://idp.test\", client_id: c, organizations: []}":  "both are unique",
 		signInBase + "}\n  idle: 1m":                                                                                "sign_in.idle: must be from 5m to 168h",
+		signInBase + "}\n  key_session: 25h":                                                                        "sign_in.key_session: must be from 15m to 24h",
+		signInBase + ", client_secret: x, client_secret_file: y}":                                                   "client_secret_file: excludes client_secret",
 		signInBase + "}\n  absolute: 200h":                                                                          "sign_in.absolute: must be from 15m to 168h",
+		signInBase + "}\noperator: {sign_in: none, base_url: \"https://ops.test\"}":                                 "operator.sign_in: want the name of one of sign_in.providers",
+		signInBase + "}\noperator: {sign_in: corp}":                                                                 "needs operator.base_url",
+		signInBase + "}\noperator: {roles: [{group: a, role: root}]}":                                               "want one of admin, finance, support, auditor",
+		signInBase + "}\noperator: {roles: [{role: admin}]}":                                                        "group: is missing",
+		signInBase + "}\noperator: {idle: 13h}":                                                                     "operator.idle: must be from 5m to 12h",
+		signInBase + "}\noperator: {absolute: 25h}":                                                                 "operator.absolute: must be from 15m to 24h",
 		signInBase + ", claim: {}}":                                                                                 "unknown key",
 	} {
 		got := strings.Join(check(t, text+"\n"), "\n")

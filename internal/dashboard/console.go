@@ -5,6 +5,12 @@ import (
 	"strings"
 )
 
+// ConsoleFault shows an error as a page.
+func (p *Pages) ConsoleFault(w http.ResponseWriter, r *http.Request, err error) {
+	guard(w.Header())
+	writeFault(w, r, err)
+}
+
 // Console serves the page of the operator's console, which is the same at every path
 // below /operator, and the files of the web app below /dashboard/assets.
 func (p *Pages) Console(w http.ResponseWriter, r *http.Request) {

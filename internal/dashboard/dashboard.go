@@ -61,7 +61,7 @@ type Store interface {
 	SubAccount(ctx context.Context, client modelgate.ClientID, id modelgate.SubAccountID) (modelgate.SubAccount, error)
 }
 
-// Options are what New needs; all fields but BaseURL, OverTLS and Client are
+// Options are what New needs; all fields but BaseURL, OverTLS, Client and KeySession are
 // required.
 type Options struct {
 	// BaseURL is the gateway's public address; "" is wherever a page was
@@ -83,6 +83,9 @@ type Options struct {
 	Client func(peer netip.Addr, forwarded []string) netip.Addr
 	Now    func() time.Time
 	Log    *slog.Logger
+	// KeySession is how long a session lasts at most that a key opens; nil is
+	// modelgate.SessionLife.
+	KeySession func() time.Duration
 }
 
 // Pages serves the pages. Safe for concurrent use.
@@ -97,6 +100,9 @@ type Pages struct {
 // New makes the pages of the web app that was built into the binary.
 func New(o Options) (*Pages, error) {
 	p := &Pages{Options: o, fetches: http.NewCrossOriginProtection()}
+	if p.KeySession == nil {
+		p.KeySession = func() time.Duration { return modelgate.SessionLife }
+	}
 	if p.OverTLS == nil {
 		p.OverTLS = httpx.Proxies(nil).OverTLS
 	}

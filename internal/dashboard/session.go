@@ -94,7 +94,7 @@ func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *site) error {
 func (p *Pages) newSession(c *modelgate.Caller, key modelgate.Digest, at *site, userAgent string) (modelgate.Session, string) {
 	id := p.IDs.New()
 	now := id.Time()
-	ends := now.Add(modelgate.SessionLife)
+	ends := now.Add(p.KeySession())
 	if !c.ExpiresAt.IsZero() && c.ExpiresAt.Before(ends) {
 		ends = c.ExpiresAt
 	}

@@ -14,7 +14,7 @@ import (
 // errStillOpen is the response to a sign-out while the database does not answer.
 var errStillOpen = &modelgate.Error{
 	Kind:    modelgate.Unavailable,
-	Message: "this browser is signed out, but the database does not answer and the session itself is not ended: it ends within 12 hours, or sign in again and sign out everywhere",
+	Message: "this browser is signed out, but the database does not answer and the session itself is not ended: it ends by itself within 24 hours, or sign in again and sign out everywhere",
 }
 
 // endPatience bounds how long the database is waited for.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"modelgate"
@@ -50,6 +51,10 @@ type Options struct {
 	Secure bool
 	// Console serves the console's page and its files.
 	Console http.Handler
+	// Accounts signs operators in with accounts of an OpenID provider.
+	Accounts *people.Service
+	// Fault shows an error to a browser that navigates, as a page.
+	Fault func(http.ResponseWriter, *http.Request, error)
 	// BreakGlass is called for each session that a link opens.
 	BreakGlass func()
 }
@@ -60,6 +65,7 @@ type API struct {
 	mux     *http.ServeMux
 	fetches *http.CrossOriginProtection
 	guesses *auth.LookupLimiter
+	signIns atomic.Pointer[SignIn]
 	// questions are about calls.
 	questions *callquery.Service
 	// testing has an entry for each provider that is tested.
@@ -142,6 +148,7 @@ func New(o Options) *API {
 			}
 		})
 	}
+	a.Configure(SignIn{Idle: 30 * time.Minute, Absolute: 12 * time.Hour})
 	return a
 }
 
@@ -154,6 +161,12 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	path := r.URL.Path
+	if served, err := a.account(w, r, path); served {
+		if err != nil {
+			a.fail(w, r, err)
+		}
+		return
+	}
 	switch {
 	case path == "/operator/session":
 		if err := a.session(w, r); err != nil {
@@ -194,6 +207,10 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if modelgate.KindOf(err) == modelgate.Internal && store.Unreachable(err) {
 		err = modelgate.Errorf(modelgate.Unavailable, "the database does not answer; retry shortly")
 	}
+	if r.Header.Get("Sec-Fetch-Mode") == "navigate" {
+		a.Fault(w, r, err)
+		return
+	}
 	httpx.WriteError(w, r, err, httpx.Management)
 }
 
@@ -228,10 +245,16 @@ func (a *API) lookUp(r *http.Request, secret string, kind access.OperatorKind) (
 	if modelgate.KindOf(err) == modelgate.NotFound {
 		a.guesses.Failed(from)
 	}
-	if modelgate.KindOf(err) == modelgate.NotFound || err == nil && (token.Kind != kind || !a.Now().Before(token.ExpiresAt)) {
+	if modelgate.KindOf(err) == modelgate.NotFound || err == nil && (token.Kind != kind || !token.Live(a.Now()) || !a.stillOffered(&token)) {
 		return access.OperatorToken{}, errUnauthorized
 	}
 	return token, err
+}
+
+// stillOffered reports whether the provider that a session was opened with is the
+// operators' still.
+func (a *API) stillOffered(t *access.OperatorToken) bool {
+	return t.Account.Provider == "" || slices.ContainsFunc(a.Accounts.Offers(), func(o people.Offer) bool { return o.Name == t.Account.Provider })
 }
 
 func (a *API) serve(w http.ResponseWriter, r *http.Request, e *endpoint) error {

@@ -13,9 +13,6 @@ import (
 )
 
 const (
-	// sessionLife is how long a session goes on that a token opens, unless the
-	// token ends before.
-	sessionLife = 12 * time.Hour
 	// linkSession is the life of a session that a link opens.
 	linkSession = time.Hour
 	// maxCredentials bounds the body of POST /operator/session, in bytes.
@@ -53,6 +50,9 @@ func (a *API) visitor(r *http.Request) (access.OperatorToken, error) {
 	cookies := r.CookiesNamed(a.cookieName(r))
 	for _, cookie := range cookies[:min(most, len(cookies))] {
 		session, err := a.lookUp(r, cookie.Value, access.OperatorSession)
+		if err == nil {
+			err = a.Store.TouchOperatorSession(r.Context(), &session)
+		}
 		if modelgate.KindOf(err) != modelgate.Unauthorized {
 			return session, err
 		}
@@ -80,17 +80,14 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil && !link {
 		return err
 	}
-	now := a.Now().UTC().Truncate(time.Microsecond)
-	session := access.OperatorToken{
-		ID: a.IDs.New().String(), Name: token.Name, Role: token.Role, Kind: access.OperatorSession, Parent: token.ID,
-		CreatedAt: now, ExpiresAt: now.Add(sessionLife),
-	}
+	session := a.newSession(token.Name, token.Role)
+	session.Parent = token.ID
 	if !link && token.ExpiresAt.Before(session.ExpiresAt) {
 		session.ExpiresAt = token.ExpiresAt
 	}
 	action, actor := "operator.sign_in", token
 	if link {
-		session.Name, session.Role, session.ExpiresAt = "break glass", access.Admin, now.Add(linkSession)
+		session.Name, session.Role, session.ExpiresAt, session.Idle = "break glass", access.Admin, session.CreatedAt.Add(linkSession), 0
 		action, actor = "operator.break_glass", session
 	}
 	secret := modelgate.NewOperatorSecret()
@@ -107,8 +104,17 @@ func (a *API) signIn(w http.ResponseWriter, r *http.Request) error {
 		a.BreakGlass()
 		a.Log.Warn("a link has opened a session of the operator's console", "session", session.ID, "remote", r.RemoteAddr, "request_id", httpx.RequestID(w).String())
 	}
-	http.SetCookie(w, a.cookie(r, secret.Reveal(), int(session.ExpiresAt.Sub(now).Seconds())))
+	http.SetCookie(w, a.cookie(r, secret.Reveal(), int(session.ExpiresAt.Sub(session.CreatedAt).Seconds())))
 	return httpx.WriteJSON(w, session)
+}
+
+// newSession begins a session.
+func (a *API) newSession(name string, role access.Role) access.OperatorToken {
+	rules, now := a.signIns.Load(), a.Now().UTC().Truncate(time.Microsecond)
+	return access.OperatorToken{
+		ID: a.IDs.New().String(), Name: name, Role: role, Kind: access.OperatorSession,
+		CreatedAt: now, ExpiresAt: now.Add(rules.Absolute), Idle: rules.Idle, LastSeenAt: now,
+	}
 }
 
 // signOut ends the session and takes the browser's cookie. Without a session there
@@ -123,6 +129,11 @@ func (a *API) signOut(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	http.SetCookie(w, a.cookie(r, "", -1))
+	if session.Account.Provider != "" {
+		if leave := a.Accounts.LeaveURL(r.Context(), session.Account.Provider); leave != "" {
+			return httpx.WriteJSON(w, location{leave})
+		}
+	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

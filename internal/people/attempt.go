@@ -29,8 +29,8 @@ type attempt struct {
 	Ends     time.Time `json:"e"`
 }
 
-func newAttempt(provider, returnTo string, now time.Time) *attempt {
-	if !ownPath(returnTo) {
+func newAttempt(provider, root, returnTo string, now time.Time) *attempt {
+	if !ownPath(root, returnTo) {
 		returnTo = ""
 	}
 	return &attempt{provider, rand.Text(), rand.Text(), oauth2.GenerateVerifier(), returnTo, now.Add(AttemptLife)}
@@ -38,9 +38,9 @@ func newAttempt(provider, returnTo string, now time.Time) *attempt {
 
 const maxReturnTo = 1000 // bytes; the cookie has to fit into 4096
 
-// ownPath reports whether an address is one of the dashboard's pages.
-func ownPath(path string) bool {
-	below, ok := strings.CutPrefix(path, "/dashboard")
+// ownPath reports whether an address is one of the pages below a root.
+func ownPath(root, path string) bool {
+	below, ok := strings.CutPrefix(path, root)
 	return ok && len(path) <= maxReturnTo && (below == "" || strings.ContainsRune("/?", rune(below[0]))) &&
 		!strings.Contains(path, "//") && !strings.ContainsFunc(path, func(r rune) bool { return r == '\\' || r <= ' ' || r > '~' })
 }
@@ -48,9 +48,10 @@ func ownPath(path string) bool {
 // sealer keeps attempts from being read and made by anybody else.
 type sealer struct{ aead cipher.AEAD }
 
-// newSealer makes one from a secret that all instances share.
-func newSealer(secret []byte) (sealer, error) {
-	key, err := hkdf.Key(sha256.New, secret, nil, "modelgate sign-in attempt", 32)
+// newSealer makes one from a secret that all instances share. What is sealed for
+// the pages below one root opens for no others.
+func newSealer(secret []byte, root string) (sealer, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, "modelgate sign-in attempt "+root, 32)
 	if err != nil {
 		return sealer{}, err
 	}

@@ -70,7 +70,7 @@ func (s *Service) LeaveURL(ctx context.Context, provider string) string {
 	}
 	q := u.Query()
 	q.Set("client_id", p.ClientID)
-	q.Set("post_logout_redirect_uri", s.BaseURL+"/dashboard")
+	q.Set("post_logout_redirect_uri", s.BaseURL+s.Root)
 	u.RawQuery = q.Encode()
 	return u.String()
 }

@@ -58,7 +58,9 @@ type Sessions interface {
 type Options struct {
 	// BaseURL is the gateway's public address, without a slash at its end; "" only
 	// where there are no providers.
-	BaseURL  string
+	BaseURL string
+	// Root is the path that the pages lie below: /dashboard or /operator.
+	Root     string
 	Secret   []byte // seals sign-ins under way; all instances share it
 	Store    Store
 	Keys     Keys
@@ -96,22 +98,32 @@ type live struct {
 func New(o Options) (*Service, error) {
 	s := &Service{Options: o, starts: limiter{most: maxStarts}, logouts: limiter{most: maxLogouts}}
 	var err error
-	if s.sealer, err = newSealer(o.Secret); err != nil {
+	if s.sealer, err = newSealer(o.Secret, o.Root); err != nil {
 		return nil, err
 	}
 	s.live.Store(&live{})
-	s.signIns = prometheus.NewCounterVec(prometheus.CounterOpts{
+	s.signIns, err = register(o.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "modelgate_sign_ins_total", Help: "Sign-ins with an account of an OpenID provider, by provider and outcome.",
-	}, []string{"provider", "outcome"})
-	s.took = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+	}, []string{"provider", "outcome"}))
+	if err != nil {
+		return nil, err
+	}
+	s.took, err = register(o.Metrics, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "modelgate_oidc_seconds", Help: "Time that OpenID providers took, by step.", Buckets: prometheus.ExponentialBuckets(0.01, 4, 6),
-	}, []string{"step"})
-	for _, c := range []prometheus.Collector{s.signIns, s.took} {
-		if err := o.Metrics.Register(c); err != nil {
-			return nil, err
+	}, []string{"step"}))
+	return s, err
+}
+
+// register registers a collector, or finds that which another service of the
+// process has registered.
+func register[C prometheus.Collector](with prometheus.Registerer, c C) (C, error) {
+	err := with.Register(c)
+	if known, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if first, ok := known.ExistingCollector.(C); ok {
+			return first, nil
 		}
 	}
-	return s, nil
+	return c, err
 }
 
 // Labels of the metrics; the outcome of a sign-in that failed is the kind of its
@@ -126,7 +138,7 @@ const (
 func (s *Service) Configure(c Config) {
 	next := &live{Config: c}
 	for _, p := range c.Providers {
-		next.parties = append(next.parties, newParty(p, s.BaseURL+"/dashboard/session/callback", s.Now))
+		next.parties = append(next.parties, newParty(p, s.BaseURL+s.Root+"/session/callback", s.Now))
 		// An alert on a rate needs the series before the first sign-in.
 		s.signIns.WithLabelValues(p.Name, signedIn)
 		s.took.WithLabelValues(stepDiscovery)
@@ -190,7 +202,7 @@ func (s *Service) Begin(ctx context.Context, provider, returnTo string, from net
 		s.Log.Warn("an OpenID provider does not answer", "provider", p.Name, "error", err)
 		return "", "", p.noAnswer(err)
 	}
-	a := newAttempt(p.Name, returnTo, now)
+	a := newAttempt(p.Name, s.Root, returnTo, now)
 	cookie, err = s.sealer.seal(a)
 	return p.address(d, a), cookie, err
 }
@@ -211,23 +223,35 @@ type Opened struct {
 
 // Finish completes a sign-in with what the provider sent the browser back with.
 // Errors: bad_request, forbidden, bad_gateway; also the store's.
-func (s *Service) Finish(ctx context.Context, cookie string, answer url.Values, v Visitor) (*Opened, error) {
+func (s *Service) Finish(ctx context.Context, cookie string, answer url.Values, v Visitor) (opened *Opened, err error) {
+	err = s.complete(ctx, cookie, answer, v, func(p *party, who *account, returnTo string) error {
+		opened, err = s.open(ctx, p, who, returnTo, v)
+		return err
+	})
+	return opened, err
+}
+
+// complete judges what a browser came back with, and hands on who it is.
+func (s *Service) complete(ctx context.Context, cookie string, answer url.Values, v Visitor, admit func(*party, *account, string) error) error {
 	a, err := s.sealer.open(cookie)
 	if err != nil || s.Now().After(a.Ends) {
-		return nil, errStart
+		return errStart
 	}
 	p := s.party(a.Provider)
 	if p == nil {
-		return nil, errStart
+		return errStart
 	}
-	opened, err := s.finish(ctx, p, a, answer, v)
+	who, err := s.redeem(ctx, p, a, answer)
+	if err == nil {
+		err = admit(p, who, a.ReturnTo)
+	}
 	outcome := signedIn
 	if err != nil {
 		outcome = string(modelgate.KindOf(err))
 		s.Log.Warn("a sign-in failed", "provider", p.Name, "error", err, "cause", why(err), "request_id", v.RequestID)
 	}
 	s.signIns.WithLabelValues(p.Name, outcome).Inc()
-	return opened, err
+	return err
 }
 
 func why(err error) error {
@@ -237,7 +261,8 @@ func why(err error) error {
 	return nil
 }
 
-func (s *Service) finish(ctx context.Context, p *party, a *attempt, answer url.Values, v Visitor) (*Opened, error) {
+// redeem is who a browser came back as.
+func (s *Service) redeem(ctx context.Context, p *party, a *attempt, answer url.Values) (*account, error) {
 	for _, values := range answer {
 		if len(values) != 1 {
 			return nil, errStart
@@ -262,10 +287,7 @@ func (s *Service) finish(ctx context.Context, p *party, a *attempt, answer url.V
 	began := s.Now()
 	who, err := p.redeem(ctx, d, a, answer.Get("code"))
 	s.took.WithLabelValues("code").Observe(s.Now().Sub(began).Seconds())
-	if err != nil {
-		return nil, err
-	}
-	return s.open(ctx, p, who, a.ReturnTo, v)
+	return who, err
 }
 
 // open notes who signed in and opens a session in the first organization.
@@ -313,7 +335,7 @@ func (s *Service) start(ctx context.Context, provider, providerSession string, m
 		CreatedAt: id.Time(), LastSeenAt: id.Time(), ExpiresAt: ends.UTC().Truncate(time.Second), Idle: s.live.Load().Idle,
 	}}
 	if o.ReturnTo == "" {
-		o.ReturnTo = "/dashboard"
+		o.ReturnTo = s.Root
 	}
 	return o, s.Store.StartSession(ctx, o.Session, modelgate.DigestOf(o.Token))
 }

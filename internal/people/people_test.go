@@ -87,7 +87,7 @@ func setup(t *testing.T, change func(*people.Provider)) *bench {
 	b.op = openid.New(t, b.now)
 	var err error
 	b.Service, err = people.New(people.Options{
-		BaseURL: "https://gw.test", Secret: []byte("shared"), Store: b.books, Keys: caches{}, Sessions: caches{},
+		BaseURL: "https://gw.test", Root: "/dashboard", Secret: []byte("shared"), Store: b.books, Keys: caches{}, Sessions: caches{},
 		IDs: modelgate.NewIDs(b.now), Now: b.now, Log: slog.New(slog.NewTextHandler(b.log, nil)), Metrics: prometheus.NewRegistry(),
 	})
 	if err != nil {

@@ -38,6 +38,8 @@ type Provider struct {
 	MaxAge     time.Duration  // since the account proved who it is; 0 for any
 	Roots      *x509.CertPool // nil for the system's
 	Rules      []Rule
+	// Groups says that groups are wanted without Rules too.
+	Groups bool
 }
 
 // Rule makes the accounts of a group members of an organization.
@@ -237,7 +239,7 @@ func (p *party) redeem(ctx context.Context, d *discovered, a *attempt, code stri
 	if err := id.Claims(&said); err != nil {
 		return nil, p.bad(err)
 	}
-	if d.UserInfo != "" && !p.Claims.complete(said, len(p.Rules) > 0) {
+	if d.UserInfo != "" && !p.Claims.complete(said, p.Groups || len(p.Rules) > 0) {
 		info, err := d.provider.UserInfo(ctx, oauth2.StaticTokenSource(token))
 		if err != nil {
 			return nil, p.noAnswer(err)

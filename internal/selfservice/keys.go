@@ -36,12 +36,12 @@ func (q *keyQuery) read(x *exchange) error {
 }
 
 func (a *API) listKeys(ctx context.Context, by actor, q keyQuery) (page[keyview.View], error) {
-	list := access.KeyList{SubAccountID: by.SubAccountID, Find: q.find, Limit: q.limit}
+	list := access.KeyList{SubAccountID: by.SubAccountID, Find: q.find, Limit: q.limit, Owner: by.ownKeys()}
 	var err error
 	if list.SelfIssued, err = a.ownKeysOnly(ctx, by); err != nil {
 		return page[keyview.View]{}, err
 	}
-	filter := filter("keys", by, strconv.FormatBool(list.SelfIssued), q.find)
+	filter := filter("keys", by, strconv.FormatBool(list.SelfIssued), q.find, string(list.Owner))
 	if list.After, err = a.after(q.cursor, filter); err != nil {
 		return page[keyview.View]{}, err
 	}
@@ -93,11 +93,19 @@ func (a *API) issueKey(ctx context.Context, by actor, in newKey) (modelgate.Issu
 			return modelgate.IssuedKey{}, err
 		}
 	}
+	owner := by.ownKeys()
+	if owner != "" {
+		most = modelgate.MaxSelfIssued
+		if err := wish.ByDeveloper(); err != nil {
+			return modelgate.IssuedKey{}, err
+		}
+	}
 	catalog := a.Catalog()
 	var secret modelgate.Secret
 	key, err := a.Store.IssueKey(ctx, by.ClientID, access.IssueRequest{
 		SubAccountID: subAccount,
 		Issuer:       by.KeyID,
+		Owner:        owner,
 		MaxKeys:      most,
 		Admit: func(c modelgate.Client) (modelgate.Key, modelgate.Digest, error) {
 			ceiling := c.Bounds() // the current one; the caller's may be cached
@@ -116,6 +124,15 @@ func (a *API) issueKey(ctx context.Context, by actor, in newKey) (modelgate.Issu
 		return modelgate.IssuedKey{}, err
 	}
 	return modelgate.Issued(key, secret), nil
+}
+
+// ownKeys is the person whose keys alone a developer lists, issues and revokes; ""
+// for all other callers.
+func (by actor) ownKeys() modelgate.PersonID {
+	if by.Role == modelgate.RoleDeveloper {
+		return by.PersonID
+	}
+	return ""
 }
 
 // bind is the sub-account that a new key belongs to. A bound key issues keys
@@ -177,7 +194,7 @@ func (v *revocation) read(x *exchange) error {
 }
 
 func (a *API) revokeKey(ctx context.Context, by actor, in revocation) error {
-	scope := access.KeyScope{SubAccountID: by.SubAccountID}
+	scope := access.KeyScope{SubAccountID: by.SubAccountID, Owner: by.ownKeys()}
 	if by.portal {
 		if err := a.portalIssues(ctx, by); err != nil {
 			return err

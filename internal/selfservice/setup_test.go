@@ -103,7 +103,7 @@ func open(t *testing.T, o store.Options, driver, source string) *gate {
 		Processor: processor.New(processor.Options{BaseURL: "http://127.0.0.1:1", Meter: "m"}),
 	}
 	g.options.People, err = people.New(people.Options{
-		Secret: []byte("test"), Store: db, Keys: g.keys, IDs: g.ids, Now: time.Now, Log: log, Metrics: prometheus.NewRegistry(),
+		Root: "/dashboard", Secret: []byte("test"), Store: db, Keys: g.keys, IDs: g.ids, Now: time.Now, Log: log, Metrics: prometheus.NewRegistry(),
 		Sessions: auth.NewSessions(auth.SessionOptions{Source: db, Unreachable: store.Unreachable, Now: time.Now, Log: log}),
 	})
 	if err != nil {

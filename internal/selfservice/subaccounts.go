@@ -78,6 +78,9 @@ func (p *subAccountPatch) read(x *exchange) error {
 }
 
 func (a *API) patchSubAccount(ctx context.Context, by actor, in subAccountPatch) error {
+	if by.Role == modelgate.RoleBilling && (in.Status != nil || in.Name != nil || in.MaxKeys != nil) {
+		return modelgate.Errorf(modelgate.Forbidden, "the role billing changes markup_pct and nothing else")
+	}
 	patch := modelgate.SubAccountPatch{Status: in.Status, Name: in.Name, Markup: in.Markup, MaxKeys: in.MaxKeys}
 	record := a.audit(by, "sub_account.update", "sub_account", string(in.id), in)
 	if err := a.Store.PatchSubAccount(ctx, by.ClientID, in.id, patch, record); err != nil {

@@ -20,7 +20,7 @@ func (s *Server) openPeople(cfg *config.Config, ids *modelgate.IDs, secret []byt
 		return err
 	}
 	s.people, err = people.New(people.Options{
-		BaseURL: strings.TrimRight(cfg.Server.BaseURL, "/"), Secret: secret, Store: s.db, Keys: s.keys, Sessions: s.sessions,
+		BaseURL: strings.TrimRight(cfg.Server.BaseURL, "/"), Root: "/dashboard", Secret: secret, Store: s.db, Keys: s.keys, Sessions: s.sessions,
 		IDs: ids, Now: time.Now, Log: s.log, Metrics: s.metrics,
 	})
 	if err == nil {
@@ -37,6 +37,13 @@ func newPeopleConfig(cfg *config.Config) (people.Config, error) {
 		next := people.Provider{
 			Name: p.Name, Label: p.Label, Issuer: p.Issuer, ClientID: p.ClientID, ClientSecret: p.ClientSecret.Reveal(), Scopes: p.Scopes,
 			Claims: people.Claims(p.Claims), TrustEmail: p.TrustEmail, Domains: p.Domains, MaxAge: p.MaxAge,
+		}
+		if p.ClientSecretFile != "" {
+			text, err := os.ReadFile(p.ClientSecretFile)
+			if err != nil {
+				return c, fmt.Errorf("sign_in.providers[%d].client_secret_file: %w", i, err)
+			}
+			next.ClientSecret = strings.TrimSpace(string(text))
 		}
 		if p.CAFile != "" {
 			pem, err := os.ReadFile(p.CAFile)

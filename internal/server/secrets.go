@@ -70,5 +70,6 @@ func (s *Server) newDashboard(cfg *config.Config, ids *modelgate.IDs, enter func
 	return dashboard.New(dashboard.Options{
 		BaseURL: cfg.Server.BaseURL, Keys: s.keys, Sessions: s.sessions, Store: s.db, People: s.people, Limiter: s.limiter, IDs: ids,
 		Enter: enter, OverTLS: proxies.OverTLS, Client: proxies.Client, Now: time.Now, Log: s.log,
+		KeySession: func() time.Duration { return s.config.Load().SignIn.KeySession },
 	})
 }

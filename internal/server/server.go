@@ -98,6 +98,7 @@ type Server struct {
 	front      *http1server.Server // in front of http, where the gateway does not terminate TLS itself
 	admin      *http.Server        // nil without admin_listen
 	operator   *http.Server        // nil without operator.listen
+	console    *operator.API       // that it serves
 	metrics    registry
 	reloads    *prometheus.CounterVec
 	limiter    *liveLimiter
@@ -239,10 +240,14 @@ func (s *Server) mount(cfg *config.Config) error {
 	handler := httpx.Wrap(httpx.Options{IDs: ids, Log: s.log, MaxBody: maxBody, Proxies: proxies, CrossOrigin: rt.crossOrigin}, rt)
 	s.makeListeners(cfg, handler)
 	if cfg.Operator.Listen != "" {
-		s.operator = s.newOperator(cfg, operator.Options{
-			Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: s.Catalog, Providers: func() map[string]*provider.Provider { return s.snapshot.Load().Providers }, JobEnded: s.gateway.JobEnded, People: s.people, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
-			MaxBody: maxBody, Memory: quota, Console: http.HandlerFunc(rt.dashboard.Console),
-		})
+		s.operator, err = s.newOperator(cfg, operator.Options{
+			Store: s.db, Keys: s.keys, Limiter: s.limiter, Catalog: s.Catalog, Cursors: httpx.NewCursors(cursorKey), IDs: ids, Now: time.Now, Log: s.log,
+			Providers: func() map[string]*provider.Provider { return s.snapshot.Load().Providers }, JobEnded: s.gateway.JobEnded, People: s.people,
+			MaxBody: maxBody, Memory: quota, Console: http.HandlerFunc(rt.dashboard.Console), Fault: rt.dashboard.ConsoleFault,
+		}, cursorKey)
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -122,6 +122,9 @@ func (s *Server) reload() error {
 	hash := s.hashConfig()
 	s.configHash.Store(&hash)
 	s.people.Configure(peopleConfig)
+	if err := s.configureOperators(cfg); err != nil {
+		return err
+	}
 	s.limiter.configure(cfg)
 	s.level.Set(cfg.Log.Level)
 	identities.Use()

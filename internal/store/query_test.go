@@ -176,7 +176,7 @@ func TestHotQueriesUseTheirIndexes(t *testing.T) {
 			{"caller", all["sqlCaller"], []any{d[:], ""}, "sqlite_autoindex_api_key_2", "api_key_digest_key"},
 			{"caller's budgets", all["sqlCaller"], []any{d[:], ""}, "b USING PRIMARY KEY (client_id=? AND scope=? AND scope_id=?)", "budget_pkey"},
 			{"cap", all["sqlCountLiveKeys"], []any{string(client), sqldb.Micros(noon)}, "api_key_live", "api_key_live"},
-			{"keys", all["sqlKeys"], []any{string(client), "", at, last, 101, false, "", ""}, "api_key_newest", "api_key_newest"},
+			{"keys", all["sqlKeys"], []any{string(client), "", at, last, 101, false, "", "", ""}, "api_key_newest", "api_key_newest"},
 			{"spend", all["sqlSpend"], []any{string(client), "client", string(client), "day", day}, "USING PRIMARY KEY", "spend_pkey"},
 		} {
 			want, explain := c.sqlite, "EXPLAIN QUERY PLAN "

@@ -28,6 +28,12 @@ FROM api_key
 WHERE client_id = $1 AND status = 'active' AND kind = 'key' AND expires_at > $2 AND sub_account_id = $3
 -- sqlCountLiveKeysOf`
 
+// sqlCountLiveKeysOwned walks api_key_owner.
+const sqlCountLiveKeysOwned = `SELECT COUNT(*)
+FROM api_key
+WHERE client_id = $1 AND status = 'active' AND kind = 'key' AND expires_at > $2 AND owner = $3
+-- sqlCountLiveKeysOwned`
+
 // IssueRequest says which key to issue.
 type IssueRequest struct {
 	SubAccountID modelgate.SubAccountID // "" for a key of the organization itself
@@ -35,8 +41,11 @@ type IssueRequest struct {
 	// a sub-account becomes the first ancestor of the new key, which ends with
 	// it at the latest.
 	Issuer modelgate.KeyID
-	// MaxKeys is how many live keys the sub-account may have with this one; 0
-	// sets no bound of its own.
+	// Owner is the member whose key it is, which ends with the membership; "" for
+	// the organization's.
+	Owner modelgate.PersonID
+	// MaxKeys is how many live keys the sub-account, or Owner, may have with this
+	// one; 0 sets no bound of its own.
 	MaxKeys int
 	// Admit decides with the organization as it is at this moment and returns
 	// the key with its id, prefix, rights and times. It may be called more
@@ -80,7 +89,7 @@ func (s *Store) IssueKey(ctx context.Context, client modelgate.ClientID, r Issue
 		if err := s.underCap(ctx, tx, c, r, boundCap(&sub, &from)); err != nil {
 			return err
 		}
-		k.ClientID, k.SubAccountID, k.Status = client, r.SubAccountID, modelgate.KeyActive
+		k.ClientID, k.SubAccountID, k.Owner, k.Status = client, r.SubAccountID, r.Owner, modelgate.KeyActive
 		if key, err = insertKey(ctx, tx, k, digest); err != nil {
 			return err
 		}
@@ -171,7 +180,11 @@ func (s *Store) underCap(ctx context.Context, tx *sql.Tx, c modelgate.Client, r 
 	if bound == 0 {
 		return nil
 	}
-	if err := tx.QueryRowContext(ctx, sqlCountLiveKeysOf, c.ID, now, string(r.SubAccountID)).Scan(&live); err != nil {
+	count, of := sqlCountLiveKeysOf, string(r.SubAccountID)
+	if r.Owner != "" {
+		count, of = sqlCountLiveKeysOwned, string(r.Owner)
+	}
+	if err := tx.QueryRowContext(ctx, count, c.ID, now, of).Scan(&live); err != nil {
 		return err
 	}
 	if live >= bound {

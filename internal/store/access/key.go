@@ -22,6 +22,7 @@ WHERE client_id = $1
   AND ($2 = '' OR sub_account_id = $2)
   AND (created_at, id) < ($3, $4)
   AND (NOT $6 OR self_issued)
+  AND ($9 = '' OR owner = $9)
   AND ($7 = '' OR id = $8 OR prefix LIKE LOWER($7) ESCAPE '\' OR LOWER(name) LIKE '%' || LOWER($7) ESCAPE '\')
 ORDER BY created_at DESC, id DESC
 LIMIT $5
@@ -53,7 +54,7 @@ WHERE digest = $1
 
 const sqlRevokeKey = `UPDATE api_key
 SET status = 'revoked'
-WHERE client_id = $1 AND id = $2 AND ($3 = '' OR sub_account_id = $3) AND (NOT $4 OR self_issued) AND status = 'active'
+WHERE client_id = $1 AND id = $2 AND ($3 = '' OR sub_account_id = $3) AND (NOT $4 OR self_issued) AND ($5 = '' OR owner = $5) AND status = 'active'
 RETURNING digest
 -- sqlRevokeKey`
 
@@ -78,7 +79,7 @@ WHERE client_id = $1 AND issued_by = $2
 
 const sqlKeyDigest = `SELECT digest
 FROM api_key
-WHERE client_id = $1 AND id = $2 AND ($3 = '' OR sub_account_id = $3) AND (NOT $4 OR self_issued)
+WHERE client_id = $1 AND id = $2 AND ($3 = '' OR sub_account_id = $3) AND (NOT $4 OR self_issued) AND ($5 = '' OR owner = $5)
 -- sqlKeyDigest`
 
 // sqlSetKeyLimits and the others leave the rules of a key as they are: Caller
@@ -108,6 +109,7 @@ func scanKey(s sqldb.Scanner) (modelgate.Key, error) {
 type KeyList struct {
 	SubAccountID modelgate.SubAccountID // "" for all of the organization
 	SelfIssued   bool                   // those that were issued in a portal, and no others
+	Owner        modelgate.PersonID     // "" for those of everybody
 	// Find selects keys by their whole id, the beginning of their secret's
 	// prefix, or a part of their name, in which the case of the letters a to z
 	// does not count; "" for all.
@@ -125,7 +127,7 @@ type KeyList struct {
 func (s *Store) Keys(ctx context.Context, client modelgate.ClientID, l KeyList) ([]modelgate.Key, bool, error) {
 	at, id := l.After.Bound()
 	rows, err := sqldb.List(ctx, s.db.Read, scanKey, sqlKeys, client, string(l.SubAccountID), at, id, sqldb.Fetch(l.Limit), l.SelfIssued,
-		l.pattern(), strings.ToLower(l.Find))
+		l.pattern(), strings.ToLower(l.Find), string(l.Owner))
 	rows, more := sqldb.Page(rows, l.Limit)
 	return rows, more, sqldb.Wrap("list keys", err)
 }
@@ -170,6 +172,7 @@ func beginning(text string) string {
 type KeyScope struct {
 	SubAccountID modelgate.SubAccountID // "" for all
 	SelfIssued   bool                   // those that were issued in a portal, and no others
+	Owner        modelgate.PersonID     // "" for those of everybody
 }
 
 // RevokeKey revokes a key for good, and with it all that were issued below it,
@@ -199,9 +202,9 @@ func (s *Store) revokeKey(ctx context.Context, client modelgate.ClientID, in Key
 		if _, err := lockClient(ctx, tx, client); err != nil {
 			return sqldb.Missing(err, "key")
 		}
-		own, err := scanDigest(tx.QueryRowContext(ctx, sqlRevokeKey, client, id, string(in.SubAccountID), in.SelfIssued))
+		own, err := scanDigest(tx.QueryRowContext(ctx, sqlRevokeKey, client, id, string(in.SubAccountID), in.SelfIssued, string(in.Owner)))
 		if errors.Is(err, sql.ErrNoRows) {
-			own, err = scanDigest(tx.QueryRowContext(ctx, sqlKeyDigest, client, id, string(in.SubAccountID), in.SelfIssued))
+			own, err = scanDigest(tx.QueryRowContext(ctx, sqlKeyDigest, client, id, string(in.SubAccountID), in.SelfIssued, string(in.Owner)))
 			if err != nil {
 				return sqldb.Missing(err, "key")
 			}

@@ -9,10 +9,10 @@ import (
 	"modelgate/internal/store/sqldb"
 )
 
-const operatorTokenColumns = `id, name, role, kind, parent, created_at, expires_at`
+const operatorTokenColumns = `id, name, role, kind, parent, created_at, expires_at, provider, issuer, subject, provider_session, idle, last_seen_at`
 
 const sqlInsertOperatorToken = `INSERT INTO operator_token (` + operatorTokenColumns + `, digest)
-VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
 -- sqlInsertOperatorToken`
 
 const sqlOperatorToken = `SELECT ` + operatorTokenColumns + `
@@ -22,7 +22,7 @@ WHERE digest = $1
 
 const sqlOperatorTokens = `SELECT ` + operatorTokenColumns + `
 FROM operator_token
-WHERE kind = $1 AND expires_at > $2
+WHERE kind = $1 AND expires_at > $2 AND (idle = 0 OR last_seen_at + idle > $2)
 ORDER BY created_at DESC, id DESC
 -- sqlOperatorTokens`
 
@@ -39,8 +39,18 @@ WHERE digest = $1 AND kind = 'link' AND expires_at > $2
 -- sqlUseOperatorLink`
 
 const sqlPruneOperatorTokens = `DELETE FROM operator_token
-WHERE kind <> 'token' AND expires_at <= $1
+WHERE kind <> 'token' AND (expires_at <= $1 OR idle > 0 AND last_seen_at + idle <= $1)
 -- sqlPruneOperatorTokens`
+
+const sqlTouchOperatorSession = `UPDATE operator_token
+SET last_seen_at = $2
+WHERE id = $1 AND last_seen_at < $3
+-- sqlTouchOperatorSession`
+
+// sqlEndOperatorsOfProvider ends sessions as sqlEndSessionsOfProvider does.
+const sqlEndOperatorsOfProvider = `DELETE FROM operator_token
+WHERE kind = 'session' AND issuer = $1 AND ($2 = '' OR provider_session = $2) AND ($3 = '' OR subject = $3)
+-- sqlEndOperatorsOfProvider`
 
 // Role is what an operator token may do. Every role reads.
 type Role string
@@ -74,6 +84,25 @@ type OperatorToken struct {
 	Parent    string    `json:"-"`
 	CreatedAt time.Time `json:"created_at"`
 	ExpiresAt time.Time `json:"expires_at"`
+	// Account is who has signed in with an account of an OpenID provider; the zero
+	// value for everything else.
+	Account OperatorAccount `json:"-"`
+	// Idle ends a session that was not used for so long; 0 for never.
+	Idle time.Duration `json:"-"`
+	// LastSeenAt is when a session was last used, to the minute.
+	LastSeenAt time.Time `json:"-"`
+}
+
+// OperatorAccount is an account of an OpenID provider.
+type OperatorAccount struct {
+	Provider        string // its name
+	Issuer, Subject string
+	Session         string // what the provider calls it; "" where it does not say
+}
+
+// Live reports whether the token is good at the instant now.
+func (t *OperatorToken) Live(now time.Time) bool {
+	return now.Before(t.ExpiresAt) && (t.Idle == 0 || now.Sub(t.LastSeenAt) < t.Idle)
 }
 
 // The bounds of a token's life.
@@ -100,7 +129,10 @@ func NewOperatorToken(id, name string, role Role, ttl time.Duration, now time.Ti
 
 func scanOperatorToken(s sqldb.Scanner) (OperatorToken, error) {
 	var t OperatorToken
-	err := s.Scan(&t.ID, &t.Name, &t.Role, &t.Kind, &t.Parent, sqldb.Moment{Into: &t.CreatedAt}, sqldb.Moment{Into: &t.ExpiresAt})
+	var idle int64
+	err := s.Scan(&t.ID, &t.Name, &t.Role, &t.Kind, &t.Parent, sqldb.Moment{Into: &t.CreatedAt}, sqldb.Moment{Into: &t.ExpiresAt},
+		&t.Account.Provider, &t.Account.Issuer, &t.Account.Subject, &t.Account.Session, &idle, sqldb.Moment{Into: &t.LastSeenAt})
+	t.Idle = time.Duration(idle) * time.Microsecond
 	return t, err
 }
 
@@ -113,10 +145,12 @@ func (s *Store) AddOperatorToken(ctx context.Context, t OperatorToken, d modelga
 }
 
 func (s *Store) insertOperatorToken(ctx context.Context, tx *sql.Tx, t *OperatorToken, d modelgate.Digest, a modelgate.Audit) error {
+	t.LastSeenAt = t.CreatedAt
 	if _, err := tx.ExecContext(ctx, sqlPruneOperatorTokens, sqldb.Micros(s.db.Now())); err != nil {
 		return err
 	}
-	_, err := tx.ExecContext(ctx, sqlInsertOperatorToken, t.ID, t.Name, string(t.Role), string(t.Kind), t.Parent, sqldb.Micros(t.CreatedAt), sqldb.Micros(t.ExpiresAt), d[:])
+	_, err := tx.ExecContext(ctx, sqlInsertOperatorToken, t.ID, t.Name, string(t.Role), string(t.Kind), t.Parent, sqldb.Micros(t.CreatedAt), sqldb.Micros(t.ExpiresAt),
+		t.Account.Provider, t.Account.Issuer, t.Account.Subject, t.Account.Session, t.Idle.Microseconds(), sqldb.Micros(t.LastSeenAt), d[:])
 	if err != nil {
 		return err
 	}
@@ -169,5 +203,20 @@ func (s *Store) RevokeOperatorToken(ctx context.Context, id string, kind Operato
 			return err
 		}
 		return s.record(ctx, tx, "", a)
+	})
+}
+
+// touchOperators is how exactly the last use of a session is known.
+const touchOperators = time.Minute
+
+// TouchOperatorSession notes that a session is used, once a minute.
+func (s *Store) TouchOperatorSession(ctx context.Context, t *OperatorToken) error {
+	now := s.db.Now()
+	if t.Idle == 0 || now.Sub(t.LastSeenAt) < touchOperators {
+		return nil
+	}
+	return s.db.Update(ctx, "touch operator session", func(tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, sqlTouchOperatorSession, t.ID, sqldb.Micros(now), sqldb.Micros(now.Add(-touchOperators)))
+		return err
 	})
 }

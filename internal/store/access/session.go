@@ -256,7 +256,8 @@ type Logout struct {
 	Subject string
 }
 
-// EndSessionsOfProvider ends the sessions that a logout token names. A token that
+// EndSessionsOfProvider ends the sessions that a logout token names, those of the
+// operator's console too. A token that
 // was taken before ends nothing.
 func (s *Store) EndSessionsOfProvider(ctx context.Context, l Logout) error {
 	return s.db.Update(ctx, "log out", func(tx *sql.Tx) error {
@@ -268,6 +269,9 @@ func (s *Store) EndSessionsOfProvider(ctx context.Context, l Logout) error {
 			return err
 		}
 		if n, err := r.RowsAffected(); err != nil || n == 0 {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, sqlEndOperatorsOfProvider, l.Issuer, l.Session, l.Subject); err != nil {
 			return err
 		}
 		return endSessions(ctx, tx, sqlEndSessionsOfProvider, l.Issuer, l.Session, l.Subject)

@@ -115,7 +115,7 @@ function Root() {
   return (
     <SignIn
       title="Sign in to Modelgate" mark={<img className="mark" src={mark} alt="" width={44} height={44} />} ended={signed.ended} left={signed.left} providers={offered} onDone={signed.enter}
-      note={<p>Sign in with {offered.length > 0 && "an account of your company, or with "}a key of your organization. A key is checked, not kept: you stay signed in for at most 12 hours, and 2 hours after the last page. What you see follows the key's scopes. No key yet? The operator issues one with <code>modelgate key issue</code>.</p>}
+      note={<p>Sign in with {offered.length > 0 && "an account of your company, or with "}a key of your organization. A key is checked, not kept: you stay signed in for at most a day, and 2 hours after the last page. What you see follows the key's scopes. No key yet? The operator issues one with <code>modelgate key issue</code>.</p>}
     />
   );
 }

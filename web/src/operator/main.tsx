@@ -55,6 +55,33 @@ function Shell({ me, leave, left }: { me: Operator; leave: () => void; left: Fai
   );
 }
 
+interface Offer {
+  name: string;
+  label: string;
+}
+
+/** Accounts offers the OpenID provider that operators have an account of. */
+function Accounts() {
+  const [offers, setOffers] = useState<Offer[]>([]);
+  const action = useAction();
+  useEffect(() => {
+    // Without the answer, tokens sign in.
+    ask<{ providers: Offer[] }>("GET", "/session/offers").then((a) => setOffers(a?.providers ?? []), () => {});
+  }, []);
+  const leave = (provider: string) =>
+    action.run(async () => {
+      const to = await ask<{ url: string }>("POST", "/session/start", { provider, return_to: location.pathname + location.search });
+      location.assign(to!.url);
+    });
+  return (
+    <>
+      {offers.map((o) => <Button key={o.name} look="primary" busy={action.busy} onClick={() => void leave(o.name)}>Sign in with {o.label}</Button>)}
+      {action.failure && <Trouble failure={action.failure} />}
+      {offers.length > 0 && <p className="note">Or with a token:</p>}
+    </>
+  );
+}
+
 function SignIn({ ended, failure, onDone }: { ended: boolean; failure: Failure | undefined; onDone: (me: Operator) => void }) {
   const [text, setText] = useState("");
   const action = useAction();
@@ -65,6 +92,7 @@ function SignIn({ ended, failure, onDone }: { ended: boolean; failure: Failure |
         <div className="title"><h1>Modelgate operator</h1></div>
         <form className="card stack" onSubmit={(e) => { e.preventDefault(); void action.run(async () => onDone((await ask<Operator>("POST", "/session", { token: text.trim() }))!)); }}>
           {ended && !shown && <p className="note" role="status">The session has ended. Sign in again to go on.</p>}
+          <Accounts />
           <Text label="Operator token" type="password" name="token" autoComplete="current-password" autoFocus spellCheck={false} required placeholder="gw_op_…" value={text} onChange={setText} />
           {shown && <Trouble failure={shown} />}
           <Button type="submit" look="primary" busy={action.busy} disabled={!text.trim()}>Sign in</Button>
@@ -87,9 +115,10 @@ function Root() {
       (e) => set({ known: true, ended: false, failure: e instanceof Failure ? (e.status === 401 && !token ? undefined : e) : unreachable() }),
     );
   }, []);
-  const leave = () => void ask("DELETE", "/session").then(
-    () => {
+  const leave = () => void ask<{ url: string }>("DELETE", "/session").then(
+    (then) => {
       forget();
+      if (then) return location.assign(then.url); // the provider's session ends too
       set({ known: true, ended: false });
     },
     (e) => set((s) => ({ ...s, failure: e instanceof Failure ? e : unreachable() })),

@@ -99,7 +99,7 @@ function Root() {
   return (
     <SignIn
       title={brand.product_name} mark={<Logo name={brand.product_name} url={brand.logo_url} />} ended={signed.ended} left={signed.left} onDone={signed.enter}
-      note={<p>Sign in with the key that {brand.product_name} gave you. It is checked, not kept: you stay signed in for at most 12 hours, and 2 hours after the last page.</p>}
+      note={<p>Sign in with the key that {brand.product_name} gave you. It is checked, not kept: you stay signed in for at most a day, and 2 hours after the last page.</p>}
     />
   );
 }

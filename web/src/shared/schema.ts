@@ -1915,7 +1915,7 @@ export interface components {
             self_issued?: boolean;
             /**
              * Format: uuid
-             * @description The person whose hidden key it is, which their calls in the dashboard are made with; absent for all others.
+             * @description The member whose key it is, and with whose membership it ends; absent for keys of the organization. A person's hidden key, which their calls in the dashboard are made with, is one of these.
              */
             owner?: string;
         };

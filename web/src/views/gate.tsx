@@ -2,11 +2,16 @@ import { portal, type Scope } from "../shared/api";
 import { Empty } from "../ui/kit";
 import { useApp, type App } from "./app";
 
+const roleOf = (app: App) => app.session.person?.role;
+
+/** develops reports whether somebody has keys of their own and no others. */
+export const develops = (app: App) => roleOf(app) === "developer";
+
 /** seesBudgets reports whether budgets are shown: in a portal to who reads statistics, too. */
-export const seesBudgets = (app: App) => app.can("keys:manage") || (portal && app.can("stats:read"));
+export const seesBudgets = (app: App) => app.can("keys:manage") || roleOf(app) === "billing" || (portal && app.can("stats:read"));
 
 /** seesKeys reports whether keys are shown: in a portal to who issues there, too. */
-export const seesKeys = (app: App) => seesBudgets(app) || (portal && !!app.session.allow_self_issue);
+export const seesKeys = (app: App) => seesBudgets(app) || develops(app) || (portal && !!app.session.allow_self_issue);
 
 /** readScope is the scope that shows keys and budgets. */
 export const readScope: Scope = portal ? "stats:read" : "keys:manage";

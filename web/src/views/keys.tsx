@@ -8,7 +8,7 @@ import { Badge, Button, Card, Check, Choice, Code, Confirm, Copy, Dialog, Empty,
 import { Download, Table, type Column } from "../ui/table";
 import { useApp } from "./app";
 import { firstCall, useFirstModel } from "./firstcall";
-import { NoScope, readScope, seesKeys } from "./gate";
+import { develops, NoScope, readScope, seesKeys } from "./gate";
 
 const scopeNames: Record<Scope, [string, string]> = {
   "inference:use": ["Call models", "Doors and provider proxy."],
@@ -47,8 +47,9 @@ export function Keys() {
   const [issuing, setIssuing] = useState(false);
   const [revoking, setRevoking] = useState<Key>();
   if (!may) return <Page title="Keys"><NoScope scope={readScope} what="keys" /></Page>;
-  const issue = !portal || app.session.allow_self_issue;
-  const revocable = (k: Key) => issue && stateOf(k) === "active" && (app.can("keys:manage") || k.self_issued);
+  const own = develops(app);
+  const issue = portal ? app.session.allow_self_issue : own || app.can("keys:manage");
+  const revocable = (k: Key) => issue && stateOf(k) === "active" && (own || app.can("keys:manage") || k.self_issued);
   const rows = (app.named ? keys.data : undefined)?.filter((k) => (show === "all" || stateOf(k) === show) && matches(k, text, app.nameOf));
   const columns = keyColumns(app.nameOf, app.session.key_id);
   return (
@@ -83,7 +84,7 @@ export function Keys() {
           }
         />
       </Card>
-      {issuing && (portal ? <SelfIssue onClose={() => setIssuing(false)} /> : <Issue onClose={() => setIssuing(false)} />)}
+      {issuing && (portal || own ? <SelfIssue onClose={() => setIssuing(false)} /> : <Issue onClose={() => setIssuing(false)} />)}
       {revoking && <Revoke target={revoking} onClose={() => setRevoking(undefined)} />}
     </Page>
   );

@@ -173,16 +173,25 @@ CREATE INDEX logout_token_end ON logout_token (expires_at);
 
 -- Who may use the operator's API: tokens, sessions of the console, and links that
 -- open a session once (kind). digest is the SHA-256 of the secret; parent is the
--- token that a session was opened with, '' for none.
+-- token that a session was opened with, '' for none. Sessions of accounts of an
+-- OpenID provider have provider, issuer and subject, and what the provider calls
+-- the session. idle is how long a session lasts without a request, in
+-- microseconds, 0 for its whole life.
 CREATE TABLE operator_token (
-    id         TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
-    digest     BYTEA NOT NULL UNIQUE,
-    name       TEXT COLLATE "C" NOT NULL,
-    role       TEXT COLLATE "C" NOT NULL,
-    kind       TEXT COLLATE "C" NOT NULL,
-    parent     TEXT COLLATE "C" NOT NULL,
-    created_at BIGINT NOT NULL,
-    expires_at BIGINT NOT NULL
+    id               TEXT COLLATE "C" PRIMARY KEY CHECK (id <> ''),
+    digest           BYTEA NOT NULL UNIQUE,
+    name             TEXT COLLATE "C" NOT NULL,
+    role             TEXT COLLATE "C" NOT NULL,
+    kind             TEXT COLLATE "C" NOT NULL,
+    parent           TEXT COLLATE "C" NOT NULL,
+    created_at       BIGINT NOT NULL,
+    expires_at       BIGINT NOT NULL,
+    provider         TEXT COLLATE "C" NOT NULL,
+    issuer           TEXT COLLATE "C" NOT NULL,
+    subject          TEXT COLLATE "C" NOT NULL,
+    provider_session TEXT COLLATE "C" NOT NULL,
+    idle             BIGINT NOT NULL,
+    last_seen_at     BIGINT NOT NULL
 );
 
 CREATE TABLE branding (

@@ -173,16 +173,25 @@ CREATE INDEX logout_token_end ON logout_token (expires_at);
 
 -- Who may use the operator's API: tokens, sessions of the console, and links that
 -- open a session once (kind). digest is the SHA-256 of the secret; parent is the
--- token that a session was opened with, '' for none.
+-- token that a session was opened with, '' for none. Sessions of accounts of an
+-- OpenID provider have provider, issuer and subject, and what the provider calls
+-- the session. idle is how long a session lasts without a request, in
+-- microseconds, 0 for its whole life.
 CREATE TABLE operator_token (
-    id         TEXT PRIMARY KEY CHECK (id <> ''),
-    digest     BLOB NOT NULL UNIQUE,
-    name       TEXT NOT NULL,
-    role       TEXT NOT NULL,
-    kind       TEXT NOT NULL,
-    parent     TEXT NOT NULL,
-    created_at INTEGER NOT NULL,
-    expires_at INTEGER NOT NULL
+    id               TEXT PRIMARY KEY CHECK (id <> ''),
+    digest           BLOB NOT NULL UNIQUE,
+    name             TEXT NOT NULL,
+    role             TEXT NOT NULL,
+    kind             TEXT NOT NULL,
+    parent           TEXT NOT NULL,
+    created_at       INTEGER NOT NULL,
+    expires_at       INTEGER NOT NULL,
+    provider         TEXT NOT NULL,
+    issuer           TEXT NOT NULL,
+    subject          TEXT NOT NULL,
+    provider_session TEXT NOT NULL,
+    idle             INTEGER NOT NULL,
+    last_seen_at     INTEGER NOT NULL
 ) STRICT;
 
 CREATE TABLE branding (
