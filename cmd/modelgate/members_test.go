@@ -163,6 +163,16 @@ func TestMembersAndSessions(t *testing.T) {
 		t.Errorf("sessions by kind: %v", kinds)
 	}
 
+	metrics := string(fetch(t, g.URL+"/metrics"))
+	for _, want := range []string{
+		`modelgate_sessions{kind="key"} 1`, `modelgate_sessions{kind="person"} `, `modelgate_sign_ins_total{method="corp",outcome="signed_in"} 5`,
+		`modelgate_sign_ins_total{method="key",outcome="signed_in"} 1`, `modelgate_oidc_seconds_count{step="code"} 5`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics have no %s", want)
+		}
+	}
+
 	// Without a rule the organization decides.
 	with("")
 	for _, w := range []*browser{owner, admin, key} {

@@ -85,6 +85,20 @@ func (s *Sessions) ForgetPeople() {
 	s.forget(func(e *entry[modelgate.Session]) bool { return e.value != nil && e.value.PersonID != "" })
 }
 
+// Count is how many live sessions of a kind this instance has in memory, which are
+// those that it was asked for lately.
+func (s *Sessions) Count(kind modelgate.SessionKind) (n int) {
+	now := s.now()
+	for i := range s.shards {
+		s.shards[i].each(func(e *entry[modelgate.Session]) {
+			if e.value != nil && e.value.Kind == kind && e.value.Live(now) {
+				n++
+			}
+		})
+	}
+	return n
+}
+
 // ForgetSession is Forget for the session with an id.
 func (s *Sessions) ForgetSession(id modelgate.SessionID) {
 	s.forget(func(e *entry[modelgate.Session]) bool { return e.value != nil && e.value.ID == id })

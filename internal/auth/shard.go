@@ -73,6 +73,15 @@ func (s *shard[T]) forget(gone func(modelgate.Digest, *entry[T]) bool) {
 	}
 }
 
+// each calls do with all that is known to be there.
+func (s *shard[T]) each(do func(*entry[T])) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, e := range s.known {
+		do(e)
+	}
+}
+
 // state is what is known of a secret, nil for nothing, and the generation of
 // that.
 func (s *shard[T]) state(d modelgate.Digest) (*entry[T], uint64) {

@@ -159,6 +159,7 @@ func (p *SignInProvider) check(d *document, path string) {
 	required(d, path, "issuer", p.Issuer)
 	required(d, path, "client_id", p.ClientID)
 	d.faultIf(!regexp.MustCompile(`^[a-z0-9-]{1,32}$`).MatchString(p.Name), path+".name", "must have 1 to 32 characters of a-z, 0-9 and -")
+	d.faultIf(p.Name == "key", path+".name", "must not be key, which stands for keys in metrics")
 	d.faultIf(utf8.RuneCountInString(p.Label) > maxSignInLabel || !isPrintable(p.Label), path+".label", "must have 1 to %d characters", maxSignInLabel)
 	checkURL(d, path+".issuer", p.Issuer, "*")
 	d.faultIf(strings.HasPrefix(p.Issuer, "http://") && !loopback(cloudhost.Of(p.Issuer)), path+".issuer", "want https; http is for this machine only")

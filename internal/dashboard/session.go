@@ -54,7 +54,8 @@ type credentials struct {
 // maxCredentials bounds that body, in bytes.
 const maxCredentials = 4 << 10
 
-func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *site) error {
+func (p *Pages) signIn(w http.ResponseWriter, r *http.Request, at *site) (err error) {
+	defer func() { p.People.CountKey(err) }()
 	var in credentials
 	if err := httpx.ReadJSON(r, maxCredentials, nil, &in); err != nil {
 		return err

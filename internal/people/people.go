@@ -103,11 +103,12 @@ func New(o Options) (*Service, error) {
 	}
 	s.live.Store(&live{})
 	s.signIns, err = register(o.Metrics, prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "modelgate_sign_ins_total", Help: "Sign-ins with an account of an OpenID provider, by provider and outcome.",
-	}, []string{"provider", "outcome"}))
+		Name: "modelgate_sign_ins_total", Help: "Sign-ins of people and keys, by method (key, or the name of an OpenID provider) and outcome.",
+	}, []string{"method", "outcome"}))
 	if err != nil {
 		return nil, err
 	}
+	s.signIns.WithLabelValues(methodKey, signedIn)
 	s.took, err = register(o.Metrics, prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: "modelgate_oidc_seconds", Help: "Time that OpenID providers took, by step.", Buckets: prometheus.ExponentialBuckets(0.01, 4, 6),
 	}, []string{"step"}))
@@ -130,6 +131,7 @@ func register[C prometheus.Collector](with prometheus.Registerer, c C) (C, error
 // error.
 const (
 	signedIn      = "signed_in"
+	methodKey     = "key"
 	stepDiscovery = "discovery"
 )
 
@@ -245,14 +247,23 @@ func (s *Service) complete(ctx context.Context, cookie string, answer url.Values
 	if err == nil {
 		err = admit(p, who, a.ReturnTo)
 	}
+	s.count(p.Name, err)
+	if err != nil {
+		s.Log.Warn("a sign-in failed", "provider", p.Name, "error", err, "cause", why(err), "request_id", v.RequestID)
+	}
+	return err
+}
+
+func (s *Service) count(method string, err error) {
 	outcome := signedIn
 	if err != nil {
 		outcome = string(modelgate.KindOf(err))
-		s.Log.Warn("a sign-in failed", "provider", p.Name, "error", err, "cause", why(err), "request_id", v.RequestID)
 	}
-	s.signIns.WithLabelValues(p.Name, outcome).Inc()
-	return err
+	s.signIns.WithLabelValues(method, outcome).Inc()
 }
+
+// CountKey counts a sign-in with a key; err is nil for one that succeeded.
+func (s *Service) CountKey(err error) { s.count(methodKey, err) }
 
 func why(err error) error {
 	if c, ok := errors.AsType[*cause](err); ok {

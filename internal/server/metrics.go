@@ -48,6 +48,11 @@ func (s *Server) registerMetrics() {
 		func() int64 { return s.spool.Stats().Quarantined + s.shipper.Stats().Quarantined })
 	r.counter("modelgate_limiter_fallbacks_total", "Requests whose limits this instance judged alone, because Redis did not answer.", s.limiter.fallbacks)
 	s.watchRates()
+	for _, kind := range []modelgate.SessionKind{modelgate.KeySession, modelgate.PersonSession} {
+		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "modelgate_sessions", Help: "Sessions of the pages that this instance has seen lately, by what opened them.", ConstLabels: prometheus.Labels{"kind": string(kind)},
+		}, func() float64 { return float64(s.sessions.Count(kind)) }))
+	}
 	r.gauge("modelgate_evidence_lag_seconds", "Age of the oldest record of evidence that is in no chain yet.", func() float64 { return s.chains.Stats().Lag.Seconds() })
 	r.counter("modelgate_evidence_records_total", "Records of evidence chained by this process.", func() int64 { return s.chains.Stats().Records })
 	r.counter("modelgate_log_lines_withheld_total", "Lines that libraries wrote to the standard logger.", s.withheld.lines.Load)
