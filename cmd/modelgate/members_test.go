@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -218,6 +220,16 @@ func TestMembersAndSessions(t *testing.T) {
 		if !done[want] {
 			t.Errorf("no record of %v among %v", want, done)
 		}
+	}
+	// Who is forgotten leaves the chain whole.
+	g.Admin(new(any), "person", "erase", id["vera"])
+	evidence = key.want(200, "GET /dashboard/gw/evidence", "")
+	file := filepath.Join(t.TempDir(), "evidence.ndjson")
+	if err := os.WriteFile(file, []byte(evidence), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if stdout, stderr, code := g.Run("evidence", "verify", file); code != 0 {
+		t.Errorf("verification ends with %d: %s%s", code, stdout, stderr)
 	}
 	for _, name := range []string{"olga", "adam", "vera", "example.com"} {
 		if strings.Contains(evidence, name) {

@@ -9,10 +9,11 @@ const cert = readFileSync(process.env.CERT), key = readFileSync(process.env.KEY)
 const server = https.createServer({ cert, key });
 await new Promise((then) => server.listen(0, "127.0.0.1", then));
 const issuer = `https://localhost:${server.address().port}`;
-const gateway = "https://gw.test";
+const gateway = "https://gw.test", operator = process.env.OPERATOR;
 
 const client = {
-  client_id: "modelgate", client_secret: "s3cret", redirect_uris: [gateway + "/dashboard/session/callback"], post_logout_redirect_uris: [gateway + "/dashboard"],
+  client_id: "modelgate", client_secret: "s3cret", redirect_uris: [gateway + "/dashboard/session/callback", operator + "/operator/session/callback"],
+  post_logout_redirect_uris: [gateway + "/dashboard", operator + "/operator"],
   backchannel_logout_uri: gateway + "/dashboard/session/back-channel-logout/corp", backchannel_logout_session_required: true,
 };
 

@@ -111,6 +111,37 @@ test("signing out at the provider ends what goes on in another window", async ()
   await check();
 });
 
+test("operators sign in to the console, and are out with the provider's session", async () => {
+  const operator = process.env.OPERATOR;
+  const { page, context, check } = await open({ ...options, also: [...options.also, operator] });
+  const login = async (name) => {
+    await page.getByRole("button", { name: "Sign in with Acme SSO" }).click();
+    await page.getByPlaceholder("Enter any login").fill(name);
+    await page.getByPlaceholder("and password").fill("x");
+    await page.getByRole("button", { name: "Sign-in" }).click();
+  };
+  await page.goto(operator + "/operator/audit");
+  await page.getByRole("button", { name: "Sign in with Acme SSO" }).waitFor();
+  await accessible(page, "operator sign in");
+  await page.screenshot({ path: `${shots}/signin-operator.png` });
+  await login("guests.gwen");
+  await page.getByText("your account at Acme SSO has no access here").waitFor();
+  await page.goto(idp + "/session/end");
+  await page.getByRole("button", { name: "Yes, sign me out" }).click();
+  await page.goto(operator + "/operator/audit");
+  await login("ops.oona");
+  await page.getByRole("heading", { level: 1, name: "Audit" }).waitFor();
+  assert.equal(page.url(), operator + "/operator/audit");
+  await page.getByText("ops.oona@example.com").first().waitFor();
+  const other = await context.newPage();
+  await other.goto(idp + "/session/end");
+  const since = Date.now();
+  await other.getByRole("button", { name: "Yes, sign me out" }).click();
+  await until("the session ends", async () => (await status(page, "/operator/session")) === 401);
+  assert.ok(Date.now() - since < 2000, `it took ${Date.now() - since} ms`);
+  await check();
+});
+
 test("people and sessions: seen, filtered, and signed out by somebody else", async () => {
   const admin = await entered("ops.ada"), vera = await entered("staff.vera"), phone = await entered("staff.vera", { width: 390, height: 800 });
   const { page } = admin;

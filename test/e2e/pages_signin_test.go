@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -47,14 +48,14 @@ func newAlternator(t *testing.T, certificate tls.Certificate) *alternator {
 func (b *alternator) port() string { return b.URL[strings.LastIndex(b.URL, ":")+1:] }
 
 // startIDP starts the OpenID provider of the browser tests and returns its issuer.
-func startIDP(t *testing.T, certFile, keyFile, gatewayPort string) string {
+func startIDP(t *testing.T, env ...string) string {
 	t.Helper()
 	if err := installBrowserTests(); err != nil {
 		t.Fatal(err)
 	}
 	idp := exec.Command("node", "--no-warnings", "idp.mjs")
 	idp.Dir, idp.Stderr = browserTests, os.Stderr
-	idp.Env = append(os.Environ(), "CERT="+certFile, "KEY="+keyFile, "GATEWAY="+gatewayPort)
+	idp.Env = append(os.Environ(), env...)
 	in, err := idp.StdinPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +88,13 @@ func TestPagesSignIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := newAlternator(t, certificate)
-	issuer := startIDP(t, certFile, keyFile, b.port())
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	console := "http://" + l.Addr().String()
+	l.Close()
+	issuer := startIDP(t, "CERT="+certFile, "KEY="+keyFile, "GATEWAY="+b.port(), "OPERATOR="+console)
 
 	database := testkit.Postgres(t)
 	seed := testkit.StartGateway(t, testkit.GatewayOptions{Database: database})
@@ -97,8 +104,10 @@ func TestPagesSignIn(t *testing.T) {
   organizations: [{organization: %s, group: ops, role: admin}, {organization: %s, group: staff, role: viewer}, {organization: %s, group: ops, role: viewer}]}]}
 `, issuer, certFile, acme, acme, other)
 	var targets []*url.URL
-	for range 2 {
-		g := testkit.StartGateway(t, testkit.GatewayOptions{Database: database, Server: `base_url: "https://gw.test"`, More: config})
+	for _, more := range []string{
+		fmt.Sprintf("operator: {listen: %q, base_url: %q, sign_in: corp, roles: [{group: ops, role: admin}]}\n", strings.TrimPrefix(console, "http://"), console), "",
+	} {
+		g := testkit.StartGateway(t, testkit.GatewayOptions{Database: database, Server: `base_url: "https://gw.test"`, More: config + more})
 		target, err := url.Parse(g.URL)
 		if err != nil {
 			t.Fatal(err)
@@ -132,7 +141,7 @@ func TestPagesSignIn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	runBrowser(t, []string{`SHOP={"url":"https://gw.test","resellers":{"signin":{}}}`, "IDP=" + issuer, "CONTROL=" + control.URL, "BROWSER_ARGS=" + string(arguments)}, "--test", "signin.test.mjs")
+	runBrowser(t, []string{`SHOP={"url":"https://gw.test","resellers":{"signin":{}}}`, "IDP=" + issuer, "CONTROL=" + control.URL, "OPERATOR=" + console, "BROWSER_ARGS=" + string(arguments)}, "--test", "signin.test.mjs")
 }
 
 // expire makes somebody's sessions some whose time was over before.
