@@ -216,7 +216,7 @@ func (b Budget) Usual() Budget {
 	if b.Mode == Hard {
 		b.Mode = ""
 	}
-	if b.Alerts != nil {
+	if len(b.Alerts) > 0 {
 		b.Alerts = slices.Compact(slices.Sorted(slices.Values(b.Alerts)))
 	}
 	if slices.Equal(b.Alerts, DefaultAlerts()) {

@@ -3,7 +3,6 @@
 package budgetview
 
 import (
-	"slices"
 	"time"
 
 	"modelgate"
@@ -22,7 +21,7 @@ type View struct {
 	Window string          `json:"window,omitempty"`
 	Match  string          `json:"match,omitempty"`
 	Mode   modelgate.Mode  `json:"mode,omitempty"`
-	Alerts *[]int          `json:"alerts,omitempty"`
+	Alerts *[]int          `json:"alerts,omitzero"`
 	// CountedSince and Values are those of a budget that counts each value of
 	// an attribution key by itself. Spend is the sum then, also of values that
 	// Values has no room for.
@@ -80,7 +79,7 @@ func Read(b modelgate.Budget, m Members) (_ modelgate.Budget, err error) {
 		}
 	}
 	if m.Alerts != nil {
-		b.Alerts = slices.Concat([]int{}, *m.Alerts)
+		b.Alerts = append([]int{}, *m.Alerts...) // not nil: none is not the default
 	}
 	b = b.Usual()
 	return b, b.Validate()
@@ -104,7 +103,7 @@ type Change struct {
 	Match  string           `json:"match,omitempty"`
 	Limit  *modelgate.Nano  `json:"limit_usd,omitempty"`
 	Mode   modelgate.Mode   `json:"mode,omitempty"`
-	Alerts []int            `json:"alerts,omitempty"`
+	Alerts []int            `json:"alerts,omitzero"`
 	Owner  modelgate.Owner  `json:"owner,omitempty"`
 }
 
