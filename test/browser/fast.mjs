@@ -4,8 +4,8 @@ import { browser, open, shop, signIn } from "./setup.mjs";
 
 const limit = Number(process.env.LIMIT);
 const pages = {
-  "/dashboard": ["", "?period=90d", "?group=sub_account_id&period=90d", "?group=key_id&period=90d&metric=requests", "?group=team&period=24h&metric=tokens", "/usage", "/usage?since=all&provider=gemini", "/models", "/jobs", "/keys", "/budgets", "/customers", "/customers/" + shop.first, "/branding", "/billing", "/evidence"],
-  ["/p/" + shop.portal]: ["", "/usage", "/keys", "/budgets", "/models", "/jobs", "/start"],
+  "/dashboard": ["", "?period=90d", "?group=sub_account_id&period=90d", "?group=key_id&period=90d&metric=requests", "?group=team&period=24h&metric=tokens", "/usage", "/usage?since=all&provider=gemini", "/models", "/jobs", "/keys", "/budgets", "/limits", "/customers", "/customers/" + shop.first, "/branding", "/billing", "/evidence"],
+  ["/p/" + shop.portal]: ["", "/usage", "/keys", "/budgets", "/limits", "/models", "/jobs", "/start"],
 };
 let slow = 0;
 for (const [root, list] of Object.entries(pages)) {

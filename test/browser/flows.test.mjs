@@ -558,7 +558,7 @@ test("budgets: set, change, fill, remove", async () => {
   assert.equal(found.limit_usd, 0.000001);
   assert.equal(Number(await meter.getAttribute("aria-valuenow")), Math.min(100, Math.round((found.spend_usd / found.limit_usd) * 100)));
   await page.getByRole("button", { name: "Actions for the budget of Initech by the day" }).click();
-  await page.getByRole("menuitem", { name: "Change limit…" }).click();
+  await page.getByRole("menuitem", { name: "Change…" }).click();
   await page.getByLabel("Limit").fill("500");
   await page.getByRole("button", { name: "Save" }).click();
   await page.getByText("of $500.00").waitFor();
@@ -856,6 +856,7 @@ test("what is shown can be saved: every list as CSV", async () => {
     ["/keys?show=all", "keys", await count("/gw/keys", (k) => k.length)],
     ["/customers", "customers-30d", await count("/gw/subaccounts", (s) => s.length)],
     ["/budgets", "budgets", await count("/gw/budgets", (b) => b.length)],
+    ["/limits", "limits", await count("/gw/limits", (l) => l.length)],
     ["/models?allowed=0", "models", await count("/gw/models", (m) => m.models.length)],
   ]) {
     await show(page, "/dashboard" + path);

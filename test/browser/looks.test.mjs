@@ -7,16 +7,16 @@ import { accessible, browser, delayed, open, shop, shots, show, signIn } from ".
 after(() => browser.close());
 
 const dashboard = {
-  overview: "", "overview-latency": "?metric=latency&period=30d", usage: "/usage", models: "/models", jobs: "/jobs", keys: "/keys", budgets: "/budgets",
+  overview: "", "overview-latency": "?metric=latency&period=30d", usage: "/usage", models: "/models", jobs: "/jobs", keys: "/keys", budgets: "/budgets", limits: "/limits",
   customers: "/customers", customer: "/customers/" + shop.first, branding: "/branding", billing: "/billing", evidence: "/evidence", people: "/people", sessions: "/sessions",
 };
-const portal = { overview: "", usage: "/usage", keys: "/keys", budgets: "/budgets", models: "/models", jobs: "/jobs", start: "/start" };
+const portal = { overview: "", usage: "/usage", keys: "/keys", budgets: "/budgets", limits: "/limits", models: "/models", jobs: "/jobs", start: "/start" };
 // An organization and a customer that have nothing yet are told what to do.
 const empty = {
-  overview: ["", /Make the first call/], usage: ["/usage", /Try a model/], jobs: ["/jobs", /Models that make videos/], budgets: ["/budgets", /Set one so that/],
+  overview: ["", /Make the first call/], usage: ["/usage", /Try a model/], jobs: ["/jobs", /Models that make videos/], budgets: ["/budgets", /Set one so that/], limits: ["/limits", /Set one so that nobody[\s\S]*Nothing limits/],
   customers: ["/customers", /Add one to resell/], branding: ["/branding", /Your customers open this path/], billing: ["/billing", /Add customers first[\s\S]*They are queued when/], people: ["/people", /names its OpenID provider/],
 };
-const fresh = { overview: ["", /Make the first call[\s\S]*Quick start/], usage: ["/usage", /Quick start/], jobs: ["/jobs", /Models that make videos/], budgets: ["/budgets", /You can set one/] };
+const fresh = { overview: ["", /Make the first call[\s\S]*Quick start/], usage: ["/usage", /Quick start/], jobs: ["/jobs", /Models that make videos/], budgets: ["/budgets", /You can set one/], limits: ["/limits", /You can set one for each/] };
 // Without FULL each place is seen in one look, and each theme and width somewhere.
 const looks = (...usual) => (process.env.FULL ? [["light", 1280], ["dark", 360], ["dark", 1280], ["light", 360]] : usual);
 const places = [
@@ -54,8 +54,8 @@ for (const [place, root, key, pages, looks] of places) {
 
 // In one order and in the other: what comes later must find its place ready.
 const orders = [
-  { subaccounts: 240, keys: 120, stats: 200, series: 40, prices: 160, budgets: 60, models: 20, branding: 80, processor: 30 },
-  { subaccounts: 20, keys: 160, stats: 40, series: 200, prices: 20, budgets: 240, models: 160, branding: 120, processor: 240 },
+  { subaccounts: 240, keys: 120, stats: 200, series: 40, prices: 160, budgets: 60, limits: 220, quota: 90, models: 20, branding: 80, processor: 30 },
+  { subaccounts: 20, keys: 160, stats: 40, series: 200, prices: 20, budgets: 240, limits: 30, quota: 260, models: 160, branding: 120, processor: 240 },
 ];
 
 for (const [width, order] of [[1280, 0], [360, 1], ...(process.env.FULL ? [[1280, 1], [360, 0]] : [])]) {

@@ -59,7 +59,7 @@ func runBrowser(t *testing.T, env []string, args ...string) {
 // in a real browser. Pictures of them are left in test/browser/screenshots.
 func TestPages(t *testing.T) {
 	t.Parallel()
-	names := []string{"looks", "flows", "portal", "threats"}
+	names := []string{"looks", "flows", "limits", "portal", "threats"}
 	s := newShop(t, shopSize{rows: 1500, keys: 60, customers: 9}, names...)
 	scripts := []string{"--test", "--test-concurrency=2"}
 	for _, name := range names {

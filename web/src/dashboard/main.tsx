@@ -17,6 +17,7 @@ import { Evidence } from "../views/evidence";
 import { Jobs } from "../views/jobs";
 import { OneKey } from "../views/key";
 import { Keys } from "../views/keys";
+import { Limits } from "../views/limits";
 import { Models } from "../views/models";
 import { Overview } from "../views/overview";
 import { Away, Stuck, useSession, type Signed } from "../views/session";
@@ -28,7 +29,7 @@ import { Usage } from "../views/usage";
 // Each place, and the scope without which it shows nothing; "" is everybody's.
 const places: { title: string; list: [path: string, name: string, icon: string, view: () => ReactNode, scope: Scope | ""][] }[] = [
   { title: "", list: [["/", "Overview", "overview", () => <Overview />, "stats:read"], ["/usage", "Usage", "usage", () => <Usage />, "stats:read"], ["/models", "Models", "models", () => <Models />, ""], ["/jobs", "Jobs", "jobs", () => <Jobs />, "stats:read"]] },
-  { title: "Access", list: [["/keys", "Keys", "keys", () => <Keys />, "keys:manage"], ["/budgets", "Budgets", "budgets", () => <Budgets />, "keys:manage"], ["/people", "People", "customers", () => <People />, "keys:manage"], ["/sessions", "Sessions", "screen", () => <Sessions />, ""]] },
+  { title: "Access", list: [["/keys", "Keys", "keys", () => <Keys />, "keys:manage"], ["/budgets", "Budgets", "budgets", () => <Budgets />, "keys:manage"], ["/limits", "Limits", "limits", () => <Limits />, ""], ["/people", "People", "customers", () => <People />, "keys:manage"], ["/sessions", "Sessions", "screen", () => <Sessions />, ""]] },
   { title: "Reselling", list: [["/customers", "Customers", "customers", () => <Customers />, "keys:manage"], ["/branding", "Branding", "branding", () => <Branding />, "keys:manage"], ["/billing", "Billing", "billing", () => <Billing />, "keys:manage"]] },
   { title: "Audit", list: [["/evidence", "Evidence", "evidence", () => <Evidence />, "stats:read"]] },
 ];

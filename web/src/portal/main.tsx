@@ -12,6 +12,7 @@ import { Budgets } from "../views/budgets";
 import { Jobs } from "../views/jobs";
 import { OneKey } from "../views/key";
 import { Keys } from "../views/keys";
+import { Limits } from "../views/limits";
 import { Models } from "../views/models";
 import { Overview } from "../views/overview";
 import { Away, Stuck, useSession, type Signed } from "../views/session";
@@ -39,6 +40,7 @@ const places: [path: string, name: string, view: () => ReactNode, may?: (app: Ap
   ["/usage", "Usage", () => <Usage />, figures],
   ["/keys", "Keys", () => <Keys />, seesKeys],
   ["/budgets", "Budgets", () => <Budgets />, seesBudgets],
+  ["/limits", "Limits", () => <Limits />],
   ["/wallet", "Balance", () => <WalletPage />],
   ["/models", "Models", () => <Models />],
   ["/jobs", "Jobs", () => <Jobs />, figures],

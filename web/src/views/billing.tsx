@@ -6,7 +6,7 @@ import { refresh, useAction, useAsked } from "../shared/use";
 import { Badge, Bones, Button, Card, Check, Dialog, Empty, Menu, Page, Segments, Text, Trouble } from "../ui/kit";
 import { Download, Table, type Column } from "../ui/table";
 import { useApp } from "./app";
-import { useCustomers } from "./customers";
+import { useCustomers } from "./lists";
 import { NoScope } from "./gate";
 import { Pay } from "./pay";
 import { PaymentWebhook, usePaymentWebhook } from "./wallet";

@@ -6,11 +6,11 @@ import { refresh, useAction, useAsked } from "../shared/use";
 import { callsAt } from "../shared/window";
 import { Icon } from "../ui/icons";
 import { Badge, Bones, Button, Card, Choice, Confirm, Dialog, Empty, Field, Menu, Meter, Page, Text, Trouble } from "../ui/kit";
-import { Download } from "../ui/table";
+import { Download, Table } from "../ui/table";
 import { useApp } from "./app";
-import { useCustomers } from "./customers";
 import { NoScope, readScope, seesBudgets, seesKeys } from "./gate";
-import { nameOfKey, useKeys } from "./keys";
+import { MatchFields } from "./match";
+import { chosen, For, noTarget, useTargetName, type Target } from "./target";
 
 // Cards of a kind that are shown unasked, and budgets from which on they are
 // looked for.
@@ -24,7 +24,7 @@ const span = (b: Budget) => (b.window === "total" ? "altogether" : `by the ${b.w
 const now = (b: Budget) => (b.window === "total" ? "Altogether" : b.window === "week" ? "This week" : b.period === "day" ? "Today" : "This month");
 
 /** identity tells budgets of one target apart. */
-const identity = (b: Budget) => [b.id ?? "", b.window ?? b.period, b.match ?? "", b.owner ?? ""].join(" ");
+export const identity = (b: Budget) => [b.id ?? "", b.window ?? b.period, b.match ?? "", b.owner ?? ""].join(" ");
 
 /** fill is how full a budget is; where each value has the limit, how full the fullest is. */
 const fill = (b: Budget) => (b.limit_usd > 0 ? (b.values ? (b.values[0]?.spend_usd ?? 0) : b.spend_usd) / b.limit_usd : 1);
@@ -34,17 +34,11 @@ export function Budgets() {
   const may = seesBudgets(app);
   const change = app.can("keys:manage");
   const budgets = useAsked<Budget[]>(may ? "budgets" : undefined, () => body(api.GET("/gw/budgets")));
-  const keys = useKeys(may && seesKeys(app));
+  const { nameOf, known: named } = useTargetName(may && seesKeys(app)); // all at once: cards do not move
   const [setting, setSetting] = useState(false);
   const [text, setText] = useState("");
   const [whole, setWhole] = useState<BudgetScope[]>([]);
   if (!may) return <Page title="Budgets"><NoScope scope={readScope} what="budgets" /></Page>;
-  const prefixes = new Map(keys.data?.map((k) => [k.id, nameOfKey(k)]));
-  const nameOf = (b: Budget) => {
-    if (b.scope === "client") return app.session.name;
-    if (b.scope === "sub_account") return portal ? app.session.name : (app.nameOf(b.id ?? "") ?? b.id ?? "");
-    return prefixes.get(b.id ?? "") ?? b.id ?? "";
-  };
   const groups: [BudgetScope, string, string][] = [
     ["client", "Organization", "Everything that is spent counts here."],
     ["sub_account", portal ? "Account" : "Customers", portal ? "Everything you spend counts here." : "What each customer's calls cost."],
@@ -52,7 +46,6 @@ export function Budgets() {
   ];
   // The fullest first: they are what somebody has to look at.
   const want = text.trim().toLowerCase();
-  const named = app.named && (!keys.busy || keys.data); // all at once: cards do not move
   const shown = (named ? budgets.data : undefined)
     ?.map((b) => ({ b, name: nameOf(b) }))
     .filter(({ b, name }) => !want || name.toLowerCase().includes(want) || b.id === want)
@@ -115,7 +108,11 @@ function callsOf(b: Budget): string | undefined {
 
 /** BudgetCard shows how full a budget is; a fixed one is somebody else's to change. */
 export function BudgetCard({ budget, name, fixed }: { budget: Budget; name: string; fixed?: boolean }) {
-  const [dialog, setDialog] = useState<"edit" | "remove">();
+  const [dialog, setDialog] = useState<"edit" | "remove" | "values">();
+  const customers = budget.owner === "sub_account" && !portal;
+  const change = { label: "Change…", run: () => setDialog("edit") };
+  const items = fixed || (budget.owner && !customers) ? [] : [...(customers ? [] : [change]), { label: "Remove…", danger: true, run: () => setDialog("remove") }];
+  if (budget.values) items.unshift({ label: "Each value…", run: () => setDialog("values") });
   const app = useApp();
   const calls = app.can("stats:read") && callsOf(budget);
   const share = fill(budget);
@@ -127,13 +124,15 @@ export function BudgetCard({ budget, name, fixed }: { budget: Budget; name: stri
           {budget.scope === "sub_account" && !portal ? <Link className="cut" style={{ display: "block" }} to={"/customers/" + budget.id}>{name}</Link> : <b className={"cut" + (budget.scope === "key" ? " mono" : "")} style={{ display: "block" }}>{name}</b>}
         </span>
         <Badge>{now(budget)}</Badge>
-        {!fixed && <Menu label={`Actions for the budget of ${name} ${span(budget)}`} items={[{ label: "Change limit…", run: () => setDialog("edit") }, { label: "Remove…", danger: true, run: () => setDialog("remove") }]} />}
+        {items.length > 0 && <Menu label={`Actions for the budget of ${name} ${span(budget)}`} items={items} />}
       </div>
       {budget.match && <span className="note cut mono">{budget.match}</span>}
+      {(budget.mode === "soft" || budget.alerts) && <span className="note">{[budget.mode === "soft" && "Soft", budget.alerts && (budget.alerts.length ? `alerts at ${budget.alerts.join(", ")} %` : "no alerts")].filter(Boolean).join(", ")}</span>}
       <span><span className="figure">{calls ? <Link to={calls} title="Calls">{usd(budget.spend_usd)}</Link> : usd(budget.spend_usd)}</span> <span className="note num">of {usd(budget.limit_usd)}</span></span>
       <Meter value={each ? (budget.values?.[0]?.spend_usd ?? 0) : budget.spend_usd} limit={budget.limit_usd} label={`Budget of ${name} ${span(budget)}`} />
       <span className="note num">{each ? `${integer(budget.values?.length ?? 0)} values, each with the whole limit` : share >= 1 ? <Badge tone="bad">{budget.mode === "soft" ? "Used up: soft, calls go on" : "Used up: calls are refused"}</Badge> : `${percent(share)} used, ${usd(budget.limit_usd - budget.spend_usd)} left`}</span>
       {dialog === "edit" && <PutBudget budget={budget} scope={budget.scope} id={budget.id} name={name} onClose={() => setDialog(undefined)} />}
+      {dialog === "values" && <Values budget={budget} name={name} onClose={() => setDialog(undefined)} />}
       {dialog === "remove" && <Remove budget={budget} name={name} onClose={() => setDialog(undefined)} />}
     </div>
   );
@@ -142,7 +141,7 @@ export function BudgetCard({ budget, name, fixed }: { budget: Budget; name: stri
 function Remove({ budget, name, onClose }: { budget: Budget; name: string; onClose: () => void }) {
   const action = useAction();
   const yes = async () => {
-    if (await action.run(async () => void (await api.DELETE("/gw/budgets", { params: { query: { scope: budget.scope, id: budget.id, period: budget.period, window: budget.window, match: budget.match } } })))) {
+    if (await action.run(async () => void (await api.DELETE("/gw/budgets", { params: { query: { scope: budget.scope, id: budget.id, period: budget.period, window: budget.window, match: budget.match, owner: budget.owner === "sub_account" ? budget.owner : undefined } } })))) {
       refresh("budgets");
       onClose();
     }
@@ -154,45 +153,69 @@ function Remove({ budget, name, onClose }: { budget: Budget; name: string; onClo
   );
 }
 
-/** PutBudget sets a budget; what is given is fixed. Of one that is there the limit alone changes. */
+/** alertsOf reads percentages from 1 to 200 between commas, at most eight; undefined where they are wrong. */
+function alertsOf(text: string): number[] | undefined {
+  const list = text.split(",").map((t) => t.trim()).filter(Boolean).map(Number);
+  return list.length <= 8 && list.every((n) => Number.isInteger(n) && n >= 1 && n <= 200) ? list : undefined;
+}
+
+/** PutBudget sets a budget; what is given is fixed. Of one that is there the limit, the mode and the alerts change. */
 export function PutBudget({ budget, scope, id, name, onClose }: { budget?: Budget; scope?: BudgetScope; id?: string; name?: string; onClose: () => void }) {
-  const app = useApp();
-  const customers = useCustomers(!scope && !portal);
-  const keys = useKeys(!scope);
-  const [level, setLevel] = useState<BudgetScope>(scope ?? (portal ? "key" : "client"));
-  const [target, setTarget] = useState(id ?? "");
+  const [target, setTarget] = useState<Target>(scope ? { scope, id: id ?? "" } : noTarget);
   const [every, setEvery] = useState<string>(budget?.window ?? budget?.period ?? "month");
+  const [match, setMatch] = useState<string | undefined>(budget?.match);
+  const [mode, setMode] = useState<string>(budget?.mode ?? "hard");
+  const [percents, setPercents] = useState((budget?.alerts ?? [50, 80, 100]).join(", "));
   const [amount, setAmount] = useState(budget ? String(budget.limit_usd) : "");
   const action = useAction();
   const value = Number(amount);
   const wrong = amount && !(value > 0 && value <= 1e9) ? "More than 0 and at most 1,000,000,000." : undefined;
-  const live = keys.data?.filter((k) => k.status === "active") ?? [];
-  const options: [string, string][] = level === "key" ? live.map((k) => [k.id, `${nameOfKey(k)}${k.sub_account_id && !portal ? " · " + (app.nameOf(k.sub_account_id) ?? "") : ""}`]) : (customers.data ?? []).map((c) => [c.id, c.name]);
+  const alerts = alertsOf(percents);
   const submit = async () => {
     const done = await action.run(async () => {
-      await api.PUT("/gw/budgets", { body: { scope: level, ...(level === "client" ? {} : { id: target }), limit_usd: value, match: budget?.match, mode: budget?.mode, alerts: budget?.alerts, ...(every === "week" || every === "total" ? { window: every } : { period: every === "day" ? "day" : "month" }) } });
+      const span = every === "week" || every === "total" ? { window: every } as const : { period: every === "day" ? "day" : "month" } as const;
+      await api.PUT("/gw/budgets", { body: { scope: target.scope, id: target.scope === "client" ? undefined : target.id, limit_usd: value, match, mode: mode === "soft" ? "soft" : "hard", alerts, ...span } });
     });
     if (done) {
-      refresh("budgets");
+      refresh("budgets", "quota");
       onClose();
     }
   };
   return (
     <Dialog title={name ? `Budget of ${name}` : "Set budget"} onClose={onClose}>
       <form className="stack" onSubmit={(e) => { e.preventDefault(); void submit(); }}>
-        {!scope && !portal && (
-          <Field label="For">{(ids) => <Choice {...ids} value={level} onChange={(v) => { setLevel(v as BudgetScope); setTarget(""); }} options={[["client", "The organization"], ["sub_account", "A customer"], ["key", "A key"]]} />}</Field>
-        )}
-        {!scope && level !== "client" && (
-          <Field label={level === "key" ? "Key" : "Customer"}>{(ids) => <Choice {...ids} required value={target} onChange={setTarget} options={[["", "Choose…"], ...options]} />}</Field>
-        )}
+        {!scope && <For value={target} onChange={setTarget} />}
+        {!budget ? <MatchFields onChange={setMatch} /> : budget.match && <p className="note">Calls that count: <code>{budget.match}</code></p>}
         <div className="formgrid">
           <Field label="Each">{(ids) => <Choice {...ids} value={every} disabled={!!budget} onChange={setEvery} options={[["month", "Month"], ["week", "Week"], ["day", "Day"], ["total", "Altogether"]]} />}</Field>
           <Text label="Limit" lead="$" inputMode="decimal" value={amount} required wrong={wrong} onChange={setAmount} />
         </div>
+        <div className="formgrid">
+          <Field label="Once it is used up">{(ids) => <Choice {...ids} value={mode} onChange={setMode} options={[["hard", "Refuse calls"], ["soft", "Alert only"]]} />}</Field>
+          <Text label="Alerts at, %" value={percents} wrong={alerts ? undefined : "At most eight whole numbers from 1 to 200, between commas."} note="Empty: none." onChange={setPercents} />
+        </div>
         {action.failure && <Trouble failure={action.failure} />}
-        <div className="row end"><Button onClick={onClose}>Cancel</Button><Button type="submit" look="primary" busy={action.busy} disabled={!(value > 0) || !!wrong || (level !== "client" && !target)}>Save</Button></div>
+        <div className="row end"><Button onClick={onClose}>Cancel</Button><Button type="submit" look="primary" busy={action.busy} disabled={!(value > 0) || !!wrong || !alerts || match === "" || !chosen(target)}>Save</Button></div>
       </form>
+    </Dialog>
+  );
+}
+
+type Value = NonNullable<Budget["values"]>[number];
+
+/** Values lists what each value has spent, the dearest first. */
+function Values({ budget, name, onClose }: { budget: Budget; name: string; onClose: () => void }) {
+  return (
+    <Dialog title={`${budget.match} of ${name}`} onClose={onClose}>
+      <p className="note">{now(budget)}, the dearest 1,000. Each has {usd(budget.limit_usd)}.</p>
+      <Table<Value>
+        label={`What each value of ${budget.match} has spent`} rows={budget.values} id={(v) => v.value} page={20} empty={<Empty icon="budgets" title="No calls yet" />}
+        columns={[
+          { title: "Value", cell: (v) => <code className="cut">{v.value}</code> },
+          { title: "Spent", end: true, cell: (v) => usd(v.spend_usd) },
+          { title: "Used", end: true, cell: (v) => <Badge tone={v.spend_usd >= budget.limit_usd ? "bad" : "plain"}>{percent(v.spend_usd / budget.limit_usd)}</Badge> },
+        ]}
+      />
     </Dialog>
   );
 }

@@ -9,16 +9,13 @@ import { Icon } from "../ui/icons";
 import { Badge, Bones, Button, Card, Confirm, Dialog, Empty, Page, Segments, Text, Trouble } from "../ui/kit";
 import { Download, Table, type Column } from "../ui/table";
 import { useApp } from "./app";
-import { BudgetCard, PutBudget } from "./budgets";
+import { BudgetCard, identity, PutBudget } from "./budgets";
 import { dimensions, Figures } from "./figures";
 import { NoScope } from "./gate";
 import { Issue, State, stateOf, useKeys } from "./keys";
+import { useCustomers } from "./lists";
 import { NewestCalls } from "./usage";
 import { CustomerWallet, useWallets } from "./wallet";
-
-export function useCustomers(when = true) {
-  return useAsked<SubAccount[]>(when ? "subaccounts" : undefined, () => body(api.GET("/gw/subaccounts")));
-}
 
 const change = (id: string, body: SubAccountChange) => api.PATCH("/gw/subaccounts/{id}", { params: { path: { id } }, body });
 
@@ -210,7 +207,7 @@ export function Customer({ id }: { id: string }) {
       </div>
       {app.can("stats:read") && <Figures title="Last 30 days, by day" id={"customer:" + id} query={asked({ customer: id, since: "30d" })} filters={{ customer: id, since: "30d" }} groups={dimensions.filter(([d]) => d !== "sub_account_id")} />}
       <Card title="Budgets" note="Limits are on costs, before the markup." actions={<Button icon="plus" onClick={() => setDialog("budget")}>Set budget</Button>}>
-        {budgets.failure ? <Trouble failure={budgets.failure} again={budgets.again} /> : !own ? <Bones height={90} /> : own.length === 0 ? <p className="note">None: the customer can spend as much as the organization may.</p> : <div className="budgets">{own.map((b) => <BudgetCard key={b.period} budget={b} name={c.name} />)}</div>}
+        {budgets.failure ? <Trouble failure={budgets.failure} again={budgets.again} /> : !own ? <Bones height={90} /> : own.length === 0 ? <p className="note">None: the customer can spend as much as the organization may.</p> : <div className="budgets">{own.map((b) => <BudgetCard key={identity(b)} budget={b} name={c.name} />)}</div>}
       </Card>
       <CustomerWallet of={c.id} name={c.name} wallets={wallets} />
       {app.can("stats:read") && <NewestCalls filters={{ customer: id, since: "30d" }} />}
