@@ -851,6 +851,7 @@ test("a prepaid balance is topped up", async () => {
 test("what is shown can be saved: every list as CSV", async () => {
   const { page, check } = await open();
   await signIn(page, "/dashboard", shop.manager);
+  assert.equal((await call(shop.manager, "PUT /gw/limits", { scope: "client", unit: "requests", window: "minute", limit: 1e6 })).status, 204);
   const count = async (path, of) => of((await call(shop.manager, "GET " + path)).json);
   for (const [path, name, want] of [
     ["/keys?show=all", "keys", await count("/gw/keys", (k) => k.length)],
