@@ -66,7 +66,7 @@ test("limits: what is used, what somebody else has set, and what is not answered
   let state = "away";
   await page.route("**/gw/limits", (route) => (state === "away" ? route.fulfill(unavailable) : route.continue()));
   await page.getByRole("link", { name: "Limits" }).click();
-  assert.match(await page.getByRole("alert").innerText(), /the database does not answer/);
+  assert.match(await page.getByRole("alert").innerText(), /the database does not answer/i);
   state = "there";
   await page.getByRole("button", { name: "Try again" }).click();
   const set = page.getByRole("region", { name: "Limits that are set" });
