@@ -62,7 +62,7 @@ export function Limits() {
           />
         </Card>
       )}
-      <Binding quota={quota} />
+      {(!may || rows || limits.failure) && <Binding quota={quota} />}
       {setting && <PutLimit onClose={() => setSetting(false)} />}
     </Page>
   );
