@@ -61,7 +61,7 @@ test("limits: what is used, what somebody else has set, and what is not answered
   const { page, check } = await open({ fine: [/503 \(/] });
   const own = (await call(shop.customer, "GET /gw/me")).json.api_key.id;
   assert.equal((await call(shop.manager, "PUT /gw/limits", { scope: "client", unit: "tokens", window: "minute", limit: 1e6, burst: 2e6 })).status, 204);
-  assert.equal((await call(shop.customer, "PUT /gw/limits", { scope: "key", id: own, unit: "usd", window: "day", limit: 9 })).status, 204);
+  assert.equal((await call(shop.customer, "PUT /gw/limits", { scope: "key", id: own, unit: "requests", window: "day", limit: 900 })).status, 204);
   await signIn(page, "/dashboard", shop.manager);
   let state = "away";
   await page.route("**/gw/limits", (route) => (state === "away" ? route.fulfill(unavailable) : route.continue()));
@@ -73,7 +73,7 @@ test("limits: what is used, what somebody else has set, and what is not answered
   await set.getByText("1,000,000 tokens a minute").waitFor();
   assert.match(await set.getByText("at once").innerText(), /2,000,000 at once/);
   assert.equal(await set.getByRole("meter").count(), 1); // of the other one this key's calls use nothing
-  const customers = set.getByRole("row", { name: /\$9\.00 a day/ });
+  const customers = set.getByRole("row", { name: /900 requests a day/ });
   await customers.getByText("the customer").waitFor();
   await customers.getByRole("button", { name: /^Actions/ }).click();
   assert.equal(await page.getByRole("menuitem", { name: "Change…" }).count(), 0);
