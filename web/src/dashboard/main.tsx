@@ -1,4 +1,4 @@
-import { StrictMode, useEffect, useState, type ReactNode } from "react";
+import { lazy, StrictMode, Suspense, useEffect, useState, type ReactNode } from "react";
 import { createRoot } from "react-dom/client";
 import "../style.css";
 import mark from "../mark.svg";
@@ -26,6 +26,8 @@ import { SignIn } from "../views/signin";
 import { ThemeButton } from "../views/theme";
 import { Usage } from "../views/usage";
 
+const Palette = lazy(() => import("../views/palette"));
+
 // Each place, and the scope without which it shows nothing; "" is everybody's.
 const places: { title: string; list: [path: string, name: string, icon: string, view: () => ReactNode, scope: Scope | ""][] }[] = [
   { title: "", list: [["/", "Overview", "overview", () => <Overview />, "stats:read"], ["/usage", "Usage", "usage", () => <Usage />, "stats:read"], ["/models", "Models", "models", () => <Models />, ""], ["/jobs", "Jobs", "jobs", () => <Jobs />, "stats:read"]] },
@@ -49,13 +51,24 @@ function Shell({ signed }: { signed: Signed }) {
   const session = signed.session!;
   const route = useRoute();
   const [open, setOpen] = useState(false);
+  const [finding, setFinding] = useState(false);
   const narrow = useMedia("(max-width: 800px)");
   const can = (s: Scope) => session.scopes.includes(s);
   const path = route.path === "/" && !can("stats:read") ? "/models" : route.path; // who may not see figures begins elsewhere
   const customers = useAsked<SubAccount[]>(can("keys:manage") ? "subaccounts" : undefined, () => bodyOf(api.GET("/gw/subaccounts")));
   const byID = new Map(customers.data?.map((c) => [c.id, c]));
   const app: App = { session, base: session.base_url || location.origin, can, nameOf: (id) => byID.get(id)?.name, suspended: (id) => byID.get(id)?.status === "suspended", named: !customers.busy || !!customers.data };
+  const offered = places.map((group) => ({ ...group, list: group.list.filter(([, , , , scope]) => !scope || can(scope)) })).filter((group) => group.list.length > 0);
   const { name, body } = view(path);
+  useEffect(() => {
+    const press = (e: KeyboardEvent) => {
+      if (e.key.toLowerCase() !== "k" || !(e.ctrlKey || e.metaKey) || document.querySelector("dialog[open]")) return;
+      e.preventDefault();
+      setFinding(true);
+    };
+    addEventListener("keydown", press);
+    return () => removeEventListener("keydown", press);
+  }, []);
   useEffect(() => {
     setOpen(false);
     document.title = `${name} · ${session.name}`;
@@ -80,7 +93,7 @@ function Shell({ signed }: { signed: Signed }) {
               {session.person.organizations.map((o) => <option key={o.id} value={o.id}>{o.name}</option>)}
             </select>
           )}
-          {places.map((group) => ({ ...group, list: group.list.filter(([, , , , scope]) => !scope || can(scope)) })).filter((group) => group.list.length > 0).map((group) => (
+          {offered.map((group) => (
             <div key={group.title}>
               {group.title && <h2>{group.title}</h2>}
               {group.list.map(([to, title, icon]) => (
@@ -91,6 +104,7 @@ function Shell({ signed }: { signed: Signed }) {
           {session.person && <p className="note cut" title={session.person.role}>{session.person.name || session.person.email || "Signed in"} · {session.person.role}</p>}
           <div className="foot row apart">
             <Button look="quiet" icon="out" onClick={signed.leave}>Sign out</Button>
+            <Button look="quiet" icon="search" aria-label="Go to…" title="Go to… (Ctrl or ⌘ K)" onClick={() => setFinding(true)} />
             <ThemeButton />
           </div>
         </nav>
@@ -98,6 +112,7 @@ function Shell({ signed }: { signed: Signed }) {
         <main id="content" tabIndex={-1}>{body}</main>
       </div>
       <Stuck signed={signed} />
+      {finding && <Suspense><Palette places={offered.flatMap((g) => g.list.map(([to, name, icon]) => ({ to, name, icon })))} onClose={() => setFinding(false)} /></Suspense>}
     </AppContext>
   );
 }
