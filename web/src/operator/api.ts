@@ -60,6 +60,9 @@ export interface Change {
   request_id: string;
 }
 
+/** may reports whether a role is among those named; admins may everything. */
+export const may = (me: Operator, ...roles: Role[]) => me.role === "admin" || roles.includes(me.role);
+
 /** call makes a request of the operator's API; a 401 ends the session. */
 export async function call<T>(method: string, path: string, sent?: object): Promise<T> {
   try {

@@ -7,25 +7,39 @@ import { forget, useAction } from "../shared/use";
 import { Badge, Button, Empty, Page, Text, Trouble } from "../ui/kit";
 import { ThemeButton } from "../views/theme";
 import { paint } from "../shared/theme";
-import type { Operator } from "./api";
-import { Access, Audit, Keys, OneOrganization, Organizations } from "./views";
+import type { Operator, Organization } from "./api";
+import { Calls } from "./calls";
+import { Overview } from "./overview";
+import { Providers } from "./providers";
+import { Access, Audit, Keys, OneOrganization, Organizations, useOrganizations } from "./views";
 
 // A link carries its token in the fragment, which no server sees. It leaves the
 // address bar before anything else happens.
 const token = location.pathname === root + "/link" ? location.hash.slice(1) : "";
 if (token) history.replaceState(null, "", root);
 
-const places: [path: string, name: string, view: (me: Operator) => ReactNode][] = [
-  ["/", "Organizations", (me) => <Organizations me={me} />],
-  ["/keys", "Keys", (me) => <Keys me={me} />],
+interface Known {
+  me: Operator;
+  organizations: Organization[] | undefined;
+  names: Map<string, string>; // of organizations
+}
+
+const places: [path: string, name: string, view: (known: Known) => ReactNode][] = [
+  ["/", "Overview", ({ organizations }) => <Overview organizations={organizations} />],
+  ["/organizations", "Organizations", ({ me }) => <Organizations me={me} />],
+  ["/calls", "Calls", ({ names }) => <Calls names={names} />],
+  ["/providers", "Providers", ({ me, names }) => <Providers me={me} names={names} />],
+  ["/keys", "Keys", ({ me }) => <Keys me={me} />],
   ["/audit", "Audit", () => <Audit />],
-  ["/access", "Access", (me) => <Access me={me} />],
+  ["/access", "Access", ({ me }) => <Access me={me} />],
 ];
 
 function Shell({ me, leave, left }: { me: Operator; leave: () => void; left: Failure | undefined }) {
   const { path } = useRoute();
   const one = /^\/organizations\/([^/]+)$/.exec(path);
-  const found = one ? places[0] : places.find(([p]) => p === path);
+  const organizations = useOrganizations().data;
+  const known = { me, organizations, names: new Map(organizations?.map((o) => [o.id, o.name])) };
+  const found = one ? places[1] : places.find(([p]) => p === path);
   useEffect(() => {
     document.title = `${found?.[1] ?? "Not found"} · Modelgate operator`;
   }, [found]);
@@ -49,7 +63,7 @@ function Shell({ me, leave, left }: { me: Operator; leave: () => void; left: Fai
       </header>
       <main id="content" className="below" tabIndex={-1}>
         {left && <Trouble failure={left} />}
-        {one ? <OneOrganization key={one[1]} id={one[1]!} me={me} /> : found ? found[2](me) : <Page title="Not found"><div className="card"><Empty icon="search" title="There is nothing at this address" action={<Link className="button" to="">Organizations</Link>} /></div></Page>}
+        {one ? <OneOrganization key={one[1]} id={one[1]!} me={me} /> : found ? found[2](known) : <Page title="Not found"><div className="card"><Empty icon="search" title="There is nothing at this address" action={<Link className="button" to="">Overview</Link>} /></div></Page>}
       </main>
     </>
   );

@@ -3,19 +3,19 @@ import { query } from "../shared/api";
 import { ago, day, integer, momentUTC, usd } from "../shared/format";
 import { go, Link, useFilter } from "../shared/route";
 import { refresh, useAction, useAsked } from "../shared/use";
+import { callsAt } from "../shared/window";
 import { Icon } from "../ui/icons";
 import { Badge, Button, Card, Choice, Code, Confirm, Dialog, Empty, Field, Menu, Page, Segments, Text, Trouble } from "../ui/kit";
 import { Table, type Column } from "../ui/table";
-import { call, digest, type Balance, type Change, type Operator, type OperatorKey, type Organization, type Role } from "./api";
-
-/** may reports whether a role is among those named; admins may everything. */
-const may = (me: Operator, ...roles: Role[]) => me.role === "admin" || roles.includes(me.role);
+import { call, digest, may, type Balance, type Change, type Operator, type OperatorKey, type Organization } from "./api";
+import { CallFigures } from "./calls";
+import { Edit, SubAccounts } from "./organization";
 
 const when = (text: string | null, none = "never") => (text ? <span title={momentUTC(text)}>{ago(text)}</span> : <span className="note">{none}</span>);
 
 const Status = ({ of }: { of: string }) => <Badge tone={of === "active" ? "good" : of === "suspended" ? "warn" : "plain"}>{of}</Badge>;
 
-function useOrganizations(filter = "") {
+export function useOrganizations(filter = "") {
   return useAsked<Organization[]>("organizations" + filter, () => call("GET", "/organizations" + (filter || "?limit=200")));
 }
 
@@ -82,6 +82,7 @@ const Figure = ({ name, children }: { name: string; children: ReactNode }) => <d
 export function OneOrganization({ id, me }: { id: string; me: Operator }) {
   const asked = useAsked<Organization>("organizations/" + id, () => call("GET", "/organizations/" + id));
   const [asking, setAsking] = useState(false);
+  const [editing, setEditing] = useState(false);
   const action = useAction();
   const o = asked.data;
   if (asked.failure) return <Page title="Organization"><Trouble failure={asked.failure} again={asked.again} /></Page>;
@@ -94,19 +95,22 @@ export function OneOrganization({ id, me }: { id: string; me: Operator }) {
   return (
     <Page
       title={o.name} note={<><code>{o.id}</code> since {day(o.created_at)}</>}
-      actions={<><Status of={o.status} />{may(me) && (o.status === "active" ? <Button look="danger" onClick={() => setAsking(true)}>Suspend…</Button> : <Button look="primary" busy={action.busy} onClick={() => void set("active")}>Resume</Button>)}</>}
+      actions={<><Status of={o.status} />{may(me) && <Button onClick={() => setEditing(true)}>Edit…</Button>}{may(me) && (o.status === "active" ? <Button look="danger" onClick={() => setAsking(true)}>Suspend…</Button> : <Button look="primary" busy={action.busy} onClick={() => void set("active")}>Resume</Button>)}</>}
     >
       {action.failure && !asking && <Trouble failure={action.failure} />}
       <div className="tiles">
         <Figure name="Spend, 30 days">{usd(o.spend_30d_usd)}</Figure>
-        <Figure name="Calls, 30 days">{integer(o.requests_30d)}</Figure>
+        <Figure name="Calls, 30 days"><Link to={callsAt({ organization: id, since: "30d" })}>{integer(o.requests_30d)}</Link></Figure>
         <Figure name="Balance">{o.balance_usd === null ? "invoiced" : usd(o.balance_usd)}</Figure>
         <Figure name="Keys">{integer(o.active_keys)} of {integer(o.max_keys)}</Figure>
         <Figure name="Last call">{when(o.last_call_at)}</Figure>
       </div>
+      <CallFigures title="Last 30 days, by day" filters={{ organization: id, since: "30d" }} />
       {o.billing === "manual" && <Money id={id} me={me} />}
+      <SubAccounts id={id} me={me} />
       <KeyList title="Keys" me={me} filter={query({ organization: id, limit: 200 })} />
       <Changes filter={query({ organization: id, limit: 200 })} />
+      {editing && <Edit of={o} onClose={() => setEditing(false)} />}
       {asking && (
         <Confirm title={`Suspend ${o.name}?`} action="Suspend" busy={action.busy} failure={action.failure} onYes={() => void set("suspended")} onClose={() => setAsking(false)}>
           <p>All its keys and sessions are refused within about a second, until it is resumed. Open calls complete.</p>

@@ -1,17 +1,17 @@
 // Windows and filters of calls as the address has them, and as the API is asked.
 
-import { query, type CallsQuery } from "./api";
+import { query, root, type CallsQuery } from "./api";
 
 /** The filters in the address, and what the API calls them. */
 export const filterNames = {
-  provider: "provider", model: "model", author: "author", key: "key_id", customer: "sub_account_id", status: "status", books: "parse_status", door: "door", kind: "kind", tag: "tag", id: "id",
+  organization: "organization", provider: "provider", model: "model", author: "author", key: "key_id", customer: "sub_account_id", status: "status", books: "parse_status", door: "door", kind: "kind", tag: "tag", id: "id",
 } as const;
 
 export type Filters = Partial<Record<keyof typeof filterNames | "since" | "from" | "to" | "sort", string>>;
 
-/** callsAt is the page of the calls of a window that match filters. */
+/** callsAt is the page of the calls of a window that match filters, in the console that of all organizations. */
 export function callsAt(filters: Filters): string {
-  return "/usage" + query({ ...filters, since: filters.since === usualSince ? undefined : filters.since });
+  return (root === "/operator" ? "/calls" : "/usage") + query({ ...filters, since: filters.since === usualSince ? undefined : filters.since });
 }
 
 export const usualSince = "7d";

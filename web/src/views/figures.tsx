@@ -53,7 +53,6 @@ interface FiguresProps {
   filters: Filters;
   groups?: [string, string][];
   read?: Reader;
-  callsOf?: (filters: Filters) => string;
 }
 
 /** labelOf is what people call a group. */
@@ -62,7 +61,7 @@ function labelOf(row: ReportRow): string {
 }
 
 /** Figures are the sums of calls over time; the address holds how they are shown. */
-export function Figures({ title, id, query, filters, groups = dimensions, read = own, callsOf = callsAt }: FiguresProps) {
+export function Figures({ title, id, query, filters, groups = dimensions, read = own }: FiguresProps) {
   const [chosen, setChosen] = useFilter("metric", "cost");
   const [by, setBy] = useFilter("by");
   const [then, setThen] = useFilter("then");
@@ -93,7 +92,7 @@ export function Figures({ title, id, query, filters, groups = dimensions, read =
     if (own.some((f) => !f)) return undefined;
     const at = i === undefined ? undefined : spans[i];
     const window = at === undefined ? {} : { since: undefined, from: new Date(Math.max(at, Date.parse(range!.from))).toISOString(), to: new Date(Math.min(next(at, interval), Date.parse(range!.to))).toISOString() };
-    return callsOf(Object.assign({}, filters, window, metric.name === "errors" || metric.name === "rate" ? { status: "failed" } : {}, ...own));
+    return callsAt(Object.assign({}, filters, window, metric.name === "errors" || metric.name === "rate" ? { status: "failed" } : {}, ...own));
   };
   const name = (at: number) => (interval === "hour" ? `${shortDay(new Date(at))}, ${hourOfDay(new Date(at))} UTC` : interval === "month" ? new Date(at).toISOString().slice(0, 7) : `${shortDay(new Date(at))} (UTC)`);
   return (

@@ -16,7 +16,7 @@ export function Status({ code }: { code: number }) {
   return <Badge tone={code >= 500 ? "bad" : code >= 400 ? "warn" : "good"}>{code}</Badge>;
 }
 
-const sure: Record<string, string> = {
+export const sure: Record<string, string> = {
   ok: "Usage was read and priced exactly.",
   partial: "Something was estimated, or no price is known.",
   unknown: "No usage could be read.",
@@ -82,7 +82,7 @@ async function page(query: CallsQuery, tag?: string) {
   return { data: data as Call[], next: response.headers.get("X-Next-Cursor") ?? "", tag: response.headers.get("ETag") ?? "" };
 }
 
-const ranges: [string, string][] = [
+export const ranges: [string, string][] = [
   ["1h", "Last hour"], ["24h", "Last 24 hours"], ["7d", "Last 7 days"], ["30d", "Last 30 days"], ["90d", "Last 90 days"], ["month", "This month"], ["last-month", "Last month"], ["all", "All time"],
 ];
 
@@ -93,7 +93,7 @@ const typed = ["model", "provider", "id"] as const;
 const linked: [name: "author" | "customer" | "door" | "kind" | "tag", title: string][] = [["author", "Author"], ["customer", "Customer"], ["door", "Door"], ["kind", "Kind"], ["tag", "Tag"]];
 
 /** filtersIn are those of an address. */
-function filtersIn(params: URLSearchParams): Filters {
+export function filtersIn(params: URLSearchParams): Filters {
   return Object.fromEntries([...Object.keys(filterNames), "since", "from", "to", "sort"].map((name) => [name, params.get(name) ?? undefined]));
 }
 
@@ -204,12 +204,12 @@ export function Usage() {
 const titleOf = { model: "Model", provider: portal ? "Author" : "Provider", id: "Request id" };
 
 /** optionsWith are options and a value that a link has set. */
-function optionsWith(options: [string, string][], value: string | undefined): [string, string][] {
+export function optionsWith(options: [string, string][], value: string | undefined): [string, string][] {
   return !value || options.some(([v]) => v === value) ? options : [...options, [value, value]];
 }
 
 /** Range chooses a window: one of those that move with time, or any two days. */
-function Range({ filters, set }: { filters: Filters; set: (changes: Filters) => void }) {
+export function Range({ filters, set }: { filters: Filters; set: (changes: Filters) => void }) {
   const own = !!(filters.from || filters.to);
   const date = (name: "from" | "to", label: string) => (
     <input type="date" aria-label={label} value={filters[name]?.slice(0, 10) ?? ""} onChange={(e) => set({ since: undefined, [name]: e.target.value ? e.target.value + "T00:00:00Z" : undefined })} />
@@ -225,7 +225,8 @@ function Range({ filters, set }: { filters: Filters; set: (changes: Filters) => 
   );
 }
 
-function Details({ id, row, onClose }: { id: string; row: Call | undefined; onClose: () => void }) {
+/** Details are all that is known of a call. */
+export function Details({ id, row, onClose }: { id: string; row: Call | undefined; onClose: () => void }) {
   const app = useApp();
   const found = useAsked<Call[]>(row ? undefined : "usagerow:" + id, async () => (await page({ id: [id], from: everything }))?.data ?? []);
   const r = row ?? found.data?.[0];
