@@ -257,6 +257,39 @@ test("figures stay while the gateway does not answer, and say as of when", async
   await check();
 });
 
+test("Ctrl K goes to pages, customers, models, a key by its secret, which stays here, and a call by its id", async () => {
+  const { page, check } = await open();
+  const sent = [];
+  page.on("request", (r) => sent.push(r.url() + (r.postData() ?? "")));
+  await signIn(page, "/dashboard", shop.manager);
+  const at = sent.length;
+  const issued = (await call(shop.manager, "POST /gw/keys", { scopes: ["inference:use"], name: "Palette test" })).json;
+  const id = (await call(shop.manager, "GET /gw/calls?limit=1")).json[0].id;
+  const into = async (text, heading) => {
+    await page.keyboard.press("Control+k");
+    await page.getByRole("combobox", { name: "Go to" }).fill(text);
+    await page.getByRole("option", { selected: true }).waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog", { name: "Go to" }).waitFor({ state: "detached" });
+    await page.getByRole("heading", { level: 1, name: heading }).waitFor();
+  };
+  await into("budg", "Budgets");
+  await into("globex", /^Globex/);
+  await into("gemini-2.5", "Models");
+  await page.keyboard.press("Escape");
+  await into(issued.key, /^Palette test/);
+  assert.ok(!sent.slice(at).some((s) => s.includes(issued.key)), "the secret was sent");
+  await into(id, "Usage");
+  await page.getByRole("dialog", { name: "Call" }).getByText(id).waitFor();
+  await page.keyboard.press("Escape");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Go to" }).fill("no such thing");
+  await page.getByText("Nothing is called so.").waitFor();
+  await accessible(page, "go to");
+  await page.screenshot({ path: `${shots}/flow-palette.png` });
+  await check();
+});
+
 test("a key has a page: figures, calls, and the way from its customer", async () => {
   const { page, check } = await open();
   await signIn(page, "/dashboard", shop.manager);

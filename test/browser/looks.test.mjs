@@ -18,7 +18,7 @@ const empty = {
 };
 const fresh = { overview: ["", /Make the first call[\s\S]*Quick start/], usage: ["/usage", /Quick start/], jobs: ["/jobs", /Models that make videos/], budgets: ["/budgets", /You can set one/], limits: ["/limits", /You can set one for each/] };
 // Without FULL each place is seen in one look, and each theme and width somewhere.
-const looks = (...usual) => (process.env.FULL ? [["light", 1280], ["dark", 360], ["dark", 1280], ["light", 360]] : usual);
+const looks = (...usual) => (process.env.FULL ? [1440, 1280, 390, 360].flatMap((width) => [["light", width], ["dark", width]]) : usual);
 const places = [
   ["dashboard", "/dashboard", shop.manager, dashboard, looks(["light", 1280])],
   ["portal", "/p/" + shop.portal, shop.customer, portal, looks(["dark", 360])],
