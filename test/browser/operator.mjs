@@ -77,6 +77,14 @@ try {
   await page.getByRole("dialog", { name: `Failures of ${provider}` }).getByRole("cell", { name: "failed" }).first().waitFor();
   await page.keyboard.press("Escape");
 
+  await page.getByRole("link", { name: "Health" }).click();
+  await page.getByText("1 instance", { exact: true }).waitFor();
+  await page.getByText(`provider ${provider} is down`).waitFor();
+  await page.getByRole("link", { name: "Jobs" }).click();
+  await page.getByText("No job is pending").waitFor();
+  await page.getByRole("link", { name: "Billing events" }).click();
+  await page.getByText("There was no billing event yet").waitFor();
+
   await page.getByRole("link", { name: "Keys" }).click();
   await page.getByLabel("Find a key", { exact: true }).fill(given.key);
   await page.getByRole("button", { name: "Find" }).click();
@@ -103,6 +111,10 @@ try {
   await page.getByRole("button", { name: "Edit…" }).click();
   assert.equal(await page.getByLabel("Open at a time").inputValue(), "7");
   await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Set budget" }).click();
+  await page.getByLabel("Limit", { exact: true }).fill("50");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByRole("region", { name: "Budgets" }).getByText("the organization, month").waitFor();
   await page.getByRole("button", { name: "Suspend…" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Suspend" }).click();
   await page.getByRole("button", { name: "Resume" }).waitFor();
@@ -115,14 +127,14 @@ try {
     await auditor.getByLabel("Operator token").fill(given.auditor);
     await auditor.getByRole("button", { name: "Sign in" }).click();
     await heading(auditor, given.name);
-    for (const name of ["Suspend…", "Resume", "Edit…", "Add entry", "Create", /^Actions/, /^Test/]) assert.equal(await auditor.getByRole("button", { name }).count(), 0, `${name} is shown to an auditor`);
+    for (const name of ["Suspend…", "Resume", "Edit…", "Add entry", "Set budget", "Create", /^Actions/, /^Test/]) assert.equal(await auditor.getByRole("button", { name }).count(), 0, `${name} is shown to an auditor`);
     const refused = await auditor.evaluate((path) => fetch("/operator/v1" + path, { method: "PATCH", body: '{"status":"active"}' }).then((r) => r.status), place.slice("/operator".length));
     assert.equal(refused, 403);
-    for (const [path, title] of [[place, given.name], ["/operator", "Overview"], ["/operator/organizations", "Organizations"], ["/operator/calls", "Calls"], ["/operator/providers", "Providers"], ["/operator/keys", "Keys"], ["/operator/audit", "Audit"], ["/operator/access", "Access"]]) {
+    for (const [path, title] of [[place, given.name], ["/operator", "Overview"], ["/operator/organizations", "Organizations"], ["/operator/calls", "Calls"], ["/operator/providers", "Providers"], ["/operator/jobs", "Jobs"], ["/operator/events", "Billing events"], ["/operator/health", "Health"], ["/operator/keys", "Keys"], ["/operator/audit", "Audit"], ["/operator/access", "Access"]]) {
       await auditor.goto(given.url + path);
       await heading(auditor, title);
       await auditor.waitForFunction(() => !document.querySelector("[aria-busy=true], .bones"));
-      await auditor.screenshot({ path: `${shots}operator-${title.toLowerCase()}-${theme}-${width}.png`, fullPage: true });
+      await auditor.screenshot({ path: `${shots}operator-${title.toLowerCase().replaceAll(" ", "-")}-${theme}-${width}.png`, fullPage: true });
       await accessible(auditor, title);
       const over = await auditor.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(over <= 0, `${title} at ${width} is ${over} px too wide`);

@@ -8,7 +8,9 @@ import { Badge, Button, Empty, Page, Text, Trouble } from "../ui/kit";
 import { ThemeButton } from "../views/theme";
 import { paint } from "../shared/theme";
 import type { Operator, Organization } from "./api";
+import { Events, Jobs } from "./books";
 import { Calls } from "./calls";
+import { Health } from "./health";
 import { Overview } from "./overview";
 import { Providers } from "./providers";
 import { Access, Audit, Keys, OneOrganization, Organizations, useOrganizations } from "./views";
@@ -29,6 +31,9 @@ const places: [path: string, name: string, view: (known: Known) => ReactNode][] 
   ["/organizations", "Organizations", ({ me }) => <Organizations me={me} />],
   ["/calls", "Calls", ({ names }) => <Calls names={names} />],
   ["/providers", "Providers", ({ me, names }) => <Providers me={me} names={names} />],
+  ["/jobs", "Jobs", ({ me, names }) => <Jobs me={me} names={names} />],
+  ["/events", "Events", ({ me, names }) => <Events me={me} names={names} />],
+  ["/health", "Health", () => <Health />],
   ["/keys", "Keys", ({ me }) => <Keys me={me} />],
   ["/audit", "Audit", () => <Audit />],
   ["/access", "Access", ({ me }) => <Access me={me} />],

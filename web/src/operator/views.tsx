@@ -8,6 +8,7 @@ import { Icon } from "../ui/icons";
 import { Badge, Button, Card, Choice, Code, Confirm, Dialog, Empty, Field, Menu, Page, Segments, Text, Trouble } from "../ui/kit";
 import { Table, type Column } from "../ui/table";
 import { call, digest, may, type Balance, type Change, type Operator, type OperatorKey, type Organization } from "./api";
+import { Budgets } from "./books";
 import { CallFigures } from "./calls";
 import { Edit, SubAccounts } from "./organization";
 
@@ -107,6 +108,7 @@ export function OneOrganization({ id, me }: { id: string; me: Operator }) {
       </div>
       <CallFigures title="Last 30 days, by day" filters={{ organization: id, since: "30d" }} />
       {o.billing === "manual" && <Money id={id} me={me} />}
+      <Budgets id={id} me={me} />
       <SubAccounts id={id} me={me} />
       <KeyList title="Keys" me={me} filter={query({ organization: id, limit: 200 })} />
       <Changes filter={query({ organization: id, limit: 200 })} />
