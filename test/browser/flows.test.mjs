@@ -268,7 +268,7 @@ test("Ctrl K goes to pages, customers, models, a key by its secret, which stays 
   const into = async (text, heading) => {
     await page.keyboard.press("Control+k");
     await page.getByRole("combobox", { name: "Go to" }).fill(text);
-    await page.getByRole("option", { selected: true }).waitFor();
+    await page.getByRole("dialog", { name: "Go to" }).getByRole("option", { selected: true }).waitFor();
     await page.keyboard.press("Enter");
     await page.getByRole("dialog", { name: "Go to" }).waitFor({ state: "detached" });
     await page.getByRole("heading", { level: 1, name: heading }).waitFor();
