@@ -99,7 +99,7 @@ export function Figures({ title, id, query, filters, groups = dimensions, read =
     <ChartCard
       title={title} actions={tools} kind={metric.line ? "lines" : "bars"} series={drawn?.series} format={metric.show} axis={metric.axis} open={open} height={200}
       note={<span className="num sum">{range ? summary(range) : "\u00a0"}</span>}
-      first={interval === "hour" ? "Hour" : interval === "month" ? "Month" : "Day"} file={`${metric.name}${dims.map((d) => "-" + d).join("")}`} label={`${title}: ${metric.title}`} empty="No calls match"
+      first={interval === "hour" ? "Hour" : interval === "month" ? "Month" : "Day"} file={`${metric.name}${dims.map((d) => "-" + d).join("")}`} label={`${title}: ${metric.title}`} empty={range?.totals.requests ? `${metric.title}: nothing but 0` : "No calls match"}
       ticks={spans.map((at) => (interval === "hour" ? hourOfDay(new Date(at)) : interval === "month" ? name(at) : shortDay(new Date(at))))} names={spans.map(name)}
     />
   );
