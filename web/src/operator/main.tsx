@@ -32,7 +32,7 @@ const places: [path: string, name: string, view: (known: Known) => ReactNode][] 
   ["/calls", "Calls", ({ names }) => <Calls names={names} />],
   ["/providers", "Providers", ({ me, names }) => <Providers me={me} names={names} />],
   ["/jobs", "Jobs", ({ me, names }) => <Jobs me={me} names={names} />],
-  ["/events", "Events", ({ me, names }) => <Events me={me} names={names} />],
+  ["/events", "Billing events", ({ me, names }) => <Events me={me} names={names} />],
   ["/health", "Health", () => <Health />],
   ["/keys", "Keys", ({ me }) => <Keys me={me} />],
   ["/audit", "Audit", () => <Audit />],
