@@ -89,7 +89,7 @@ func TestMetricsAreThere(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, testkit.GatewayOptions{
 		Providers: `
-  - {name: openai, format: openai, base_url: "$UPSTREAM", region: us, credential: sk-upstream}
+  - {name: openai, format: openai, base_url: "$UPSTREAM", region: us, credential: sk-upstream, invoice: {base_url: "http://127.0.0.1:9", credential: sk-admin}}
   - {name: nobody, format: openai, base_url: "http://127.0.0.1:9", region: us, credential: sk-upstream}
   - name: cloud
     format: azure-openai

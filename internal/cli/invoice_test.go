@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"modelgate"
+	"modelgate/internal/bill"
 	"modelgate/internal/invoice"
 	"modelgate/internal/store"
 	"modelgate/test/testkit"
@@ -35,20 +36,31 @@ func TestInvoiceCheckCommand(t *testing.T) {
 	day := begin.At.UTC().Truncate(24 * time.Hour)
 	from, to := day.Format(time.DateOnly), day.AddDate(0, 0, 2).Format(time.DateOnly)
 
-	var bill testkit.Bill
-	bill.Add(testkit.BillKey{Day: from, Model: "gpt-5-mini", Unit: "input"}, 7, big.NewRat(7*25, 100_000_000))
-	bill.Add(testkit.BillKey{Day: from, Model: "gpt-5-mini", Unit: "output"}, 5, big.NewRat(5*3, 1_000_000)) // 3 USD in place of 2
-	api := httptest.NewServer(bill.OpenAI("sk-admin-secret"))
+	var billed testkit.Bill
+	billed.Add(testkit.BillKey{Day: from, Model: "gpt-5-mini", Unit: "input"}, 7, big.NewRat(7*25, 100_000_000))
+	billed.Add(testkit.BillKey{Day: from, Model: "gpt-5-mini", Unit: "output"}, 5, big.NewRat(5*3, 1_000_000)) // 3 USD in place of 2
+	api := httptest.NewServer(billed.OpenAI("sk-admin-secret"))
 	t.Cleanup(api.Close)
 	text := "server: {data_dir: .}\ndatabase: {url: \"sqlite:modelgate.db\"}\nproviders:\n" +
 		"  - {name: openai, format: openai, base_url: \"https://api.openai.com\", credential: sk-1, invoice: {base_url: \"" + api.URL + "\", credential: sk-admin-secret}}\n"
 	if err := os.WriteFile(b.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var r invoice.Report
-	said := b.command(t, exitError, &r, "invoice", "check", "--provider", "openai", "--from", from, "--to", to)
-	if r.Invoiced != 16_750 || r.Own != 11_750 || r.Cause(invoice.Price) != 5000 || len(r.Cells) != 1 || r.Cells[0].OwnRate != "2" || r.Cells[0].InvoicedRate != "3" {
+	var r bill.Report
+	on := func(command string, more ...string) []string {
+		return append([]string{"invoice", command, "--provider", "openai", "--from", from, "--to", to}, more...)
+	}
+	b.command(t, exitOpen, &r, on("check")...)
+	if len(r.Missing) != 2 || r.Final || r.FetchedAt != nil {
+		t.Errorf("before the first reading: %+v", r)
+	}
+	b.command(t, exitOK, nil, on("fetch")...)
+	said := b.command(t, exitError, &r, on("check", "--by", "model")...)
+	if r.Invoiced != 16_750 || r.Own != 11_750 || r.Cause(invoice.Price) != 5000 || len(r.Cells) != 1 || r.Cells[0].OwnRate != "2" || r.Cells[0].InvoicedRate != "3" || len(r.Missing) != 0 {
 		t.Errorf("%+v", r)
+	}
+	if len(r.Groups) != 1 || r.Groups[0].Group != "gpt-5-mini" || *r.Groups[0].Own != 11_750 || *r.Groups[0].Invoiced != 16_750 {
+		t.Errorf("%+v", r.Groups)
 	}
 	if strings.Contains(said, "sk-admin-secret") {
 		t.Error(said)
@@ -58,7 +70,33 @@ func TestInvoiceCheckCommand(t *testing.T) {
 	if err := os.WriteFile(file, []byte(right), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	b.command(t, exitOK, &r, "invoice", "check", "--provider", "openai", "--from", from, "--to", to, "--file", file)
+	if said := b.command(t, exitError, nil, "invoice", "import", "--provider", "openai", file); !strings.Contains(said, "days are already there: "+from+"; use --replace") {
+		t.Error(said)
+	}
+	var read bill.Read
+	b.command(t, exitOK, &read, "invoice", "import", "--provider", "openai", file, "--replace")
+	if read.Days != 1 || read.Invoiced != 11_750 || len(read.Changed) != 1 || len(read.Digest) != 64 {
+		t.Errorf("%+v", read)
+	}
+	b.command(t, exitOpen, &r, on("check", "--by", "organization")...) // today's bill is not final
+	if len(r.Groups) != 1 || *r.Groups[0].Own != 11_750 || r.Groups[0].Invoiced != nil {
+		t.Errorf("%+v", r.Groups)
+	}
+	var list []bill.Status
+	b.command(t, exitOK, &list, "invoice", "show")
+	if len(list) != 1 || list[0].Provider != "openai" || list[0].SucceededAt == nil || !list[0].Scheduled {
+		t.Errorf("%+v", list)
+	}
+	var days []bill.Day
+	b.command(t, exitOK, &days, "invoice", "show", "--provider", "openai", "--from", from, "--to", to)
+	if len(days) != 2 || days[0].State != bill.Fetched {
+		t.Errorf("%+v", days)
+	}
+	var audits []auditRow
+	b.command(t, exitOK, &audits, "audit", "list")
+	if len(audits) < 2 || audits[0].Action != "invoice.import" || !strings.Contains(string(audits[0].Change), read.Digest) || audits[1].Action != "invoice.fetch" {
+		t.Errorf("%+v", audits)
+	}
 	b.command(t, exitUsage, nil, "invoice", "check", "--provider", "nobody", "--from", from, "--to", to)
 	b.command(t, exitUsage, nil, "invoice", "check", "--provider", "openai", "--from", to, "--to", from)
 	b.command(t, exitUsage, nil, "invoice", "check", "--provider", "openai", "--from", "2020-01-01", "--to", "2021-01-01")

@@ -168,7 +168,7 @@ providers:
     price_factor: 1.25
     stated_cost: record
     contract_factor: 0.88
-    invoice: {source: file, base_url: "https://api.openai.com", credential_file: admin, projects: [proj_1], api_keys: [key_1], amount: billed, skus: [{match: "mini*", model: gpt-5-mini, unit: input, service_tier: flex}]}
+    invoice: {source: file, base_url: "https://api.openai.com", credential_file: admin, projects: [proj_1], api_keys: [key_1], schedule: "off", lag: 48h, amount: billed, skus: [{match: "mini*", model: gpt-5-mini, unit: input, service_tier: flex}]}
     tool_prices: {search: 10, file_search: 2.5, code_session: 0.03, grounded_request: 35}
     on_disconnect: cancel
     transport: standard
@@ -224,7 +224,7 @@ func TestEverySetting(t *testing.T) {
 			ToolPrices:  config.ToolPrices{Search: usd(10_000_000_000), FileSearch: usd(2_500_000_000), CodeSession: usd(30_000_000), GroundedRequest: usd(35_000_000_000)},
 			PriceFactor: 1_250_000_000,
 			StatedCost:  config.StatedCostRecord, ContractFactor: 880_000_000,
-			Invoice: config.ProviderInvoice{Source: config.InvoiceFile, BaseURL: "https://api.openai.com", CredentialFile: filepath.Join(dir, "admin"), Projects: []string{"proj_1"}, APIKeys: []string{"key_1"},
+			Invoice: config.ProviderInvoice{Source: config.InvoiceFile, BaseURL: "https://api.openai.com", CredentialFile: filepath.Join(dir, "admin"), Projects: []string{"proj_1"}, APIKeys: []string{"key_1"}, Schedule: config.InvoiceOff, Lag: 48 * time.Hour,
 				Amount: config.InvoiceBilled, SKUs: []config.InvoiceSKU{{Match: "mini*", Model: "gpt-5-mini", Unit: "input", ServiceTier: "flex"}}},
 			Timeouts:     config.Timeouts{Connect: 2 * time.Second, FirstByte: 10 * time.Minute, Idle: 3 * time.Minute},
 			OnDisconnect: config.Cancel, Transport: config.TransportStandard,

@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"time"
 
 	"modelgate"
 )
@@ -28,11 +29,20 @@ const (
 	InvoiceList      InvoiceAmount = "list"
 )
 
+// InvoiceSchedule is when a provider's bill is read.
+type InvoiceSchedule string
+
+// The choices.
+const (
+	InvoiceDaily InvoiceSchedule = "daily"
+	InvoiceOff   InvoiceSchedule = "off"
+)
+
 // ProviderInvoice is where a provider's bill is read.
 type ProviderInvoice struct {
 	// `openai` reads OpenAI's costs API, `anthropic` Anthropic's analytics API,
-	// `file` a FOCUS or CSV file that the command names. Default: openai and
-	// anthropic with the formats of these names, else file.
+	// `file` FOCUS or CSV files that `modelgate invoice import` names. Default:
+	// openai and anthropic with the formats of these names, else file.
 	Source InvoiceSource `yaml:"source"`
 
 	// The address of the API; https, or this machine. Default: the scheme and host of the
@@ -54,6 +64,15 @@ type ProviderInvoice struct {
 	// Default: all.
 	APIKeys []string `yaml:"api_keys"`
 
+	// `daily` reads the API every day, 30 minutes and lag after midnight UTC, with
+	// the seven days before; `off` only by `modelgate invoice fetch`. Without a
+	// credential nothing is read.
+	Schedule InvoiceSchedule `yaml:"schedule"`
+
+	// After a day's end its bill is final: from 1h to 168h. Until then the provider
+	// may correct it.
+	Lag time.Duration `yaml:"lag"`
+
 	// Which cost of a FOCUS file counts: `effective`, `billed` or `list`.
 	Amount InvoiceAmount `yaml:"amount"`
 
@@ -62,7 +81,9 @@ type ProviderInvoice struct {
 	SKUs []InvoiceSKU `yaml:"skus"`
 }
 
-func (i *ProviderInvoice) setDefaults() { i.Amount = InvoiceEffective }
+func (i *ProviderInvoice) setDefaults() {
+	i.Amount, i.Schedule, i.Lag = InvoiceEffective, InvoiceDaily, 24*time.Hour
+}
 
 // InvoiceSKU says what lines of a file are for.
 type InvoiceSKU struct {
@@ -81,8 +102,8 @@ type InvoiceSKU struct {
 
 // Invoices are about checks of providers' bills.
 type Invoices struct {
-	// How many percent of a bill may be unexplained before `invoice check` fails
-	// and says so in the log. 0: no limit.
+	// How many percent of a bill may be unexplained before an alert is sent. 0: no
+	// alert.
 	AlertUnexplainedPercent modelgate.Nano `yaml:"alert_unexplained_percent"`
 }
 
@@ -103,17 +124,17 @@ func (p *Provider) checkInvoice(d *document, path string) {
 	}
 	oneOf(d, path+".source", i.Source, InvoiceOpenAI, InvoiceAnthropic, InvoiceFile)
 	oneOf(d, path+".amount", i.Amount, InvoiceEffective, InvoiceBilled, InvoiceList)
+	oneOf(d, path+".schedule", i.Schedule, InvoiceDaily, InvoiceOff)
+	d.faultIf(i.Lag < time.Hour || i.Lag > 168*time.Hour, path+".lag", "must be from 1h to 168h")
+	checkURL(d, path+".base_url", i.BaseURL, "*")
 	if i.BaseURL == "" {
 		if u, err := url.Parse(p.BaseURL); err == nil {
 			i.BaseURL = u.Scheme + "://" + u.Host
 		}
-	} else {
-		checkURL(d, path+".base_url", i.BaseURL, "*")
-		u, err := url.Parse(i.BaseURL)
-		if err == nil && u.Scheme != "https" {
-			ip := net.ParseIP(u.Hostname())
-			d.faultIf(ip == nil || !ip.IsLoopback(), path+".base_url", "must be https: an administrator's key is sent there")
-		}
+	}
+	if u, err := url.Parse(i.BaseURL); err == nil && u.Scheme != "https" && (!i.Credential.Empty() || i.CredentialFile != "" || d.has(path+".base_url")) {
+		ip := net.ParseIP(u.Hostname())
+		d.faultIf(ip == nil || !ip.IsLoopback(), path+".base_url", "must be https: an administrator's key is sent there")
 	}
 	checkSecret(d, path+".credential", i.Credential)
 	d.faultIf(!i.Credential.Empty() && i.CredentialFile != "", path+".credential_file", "excludes credential; keep one of them")

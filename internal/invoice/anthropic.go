@@ -141,7 +141,7 @@ func (s *Source) anthropicCost(ctx context.Context, from, to time.Time, used map
 		what := cmp.Or(g.TokenType, g.CostType)
 		l := Line{Day: dayOf(row.StartingAt), Name: g.Model + " " + what, Project: g.Workspace, Key: g.Key}
 		var err error
-		if l.Amount, l.grain, err = amount(row.Cost.Amount, 2); err != nil {
+		if l.Amount, l.Decimals, err = amount(row.Cost.Amount, 2); err != nil {
 			return err
 		}
 		long := ""

@@ -11,49 +11,76 @@ import (
 // Books are the sums of a provider's usage rows by cell. Use NewBooks.
 type Books struct {
 	cells  map[Cell]*sums
-	own    *big.Rat // what the rows cost, in USD
+	days   map[string]*DayTotal
 	labels map[string]*pricing.Label
 }
 
-// sums are those of a cell.
+// DayTotal is what all rows of a day come to.
+type DayTotal struct {
+	Rows int64
+	Cost modelgate.Nano
+	Open int64 // rows of jobs that have not ended
+}
+
+// sums are those of a cell. Amounts are in USD.
 type sums struct {
-	quantity, cost *big.Rat
-	rated          bool // there was a price
-	rows           int64
-	// unsure is the part of rows whose usage is estimated, late that of calls
-	// that ended the day after.
-	unsureCost, unsureQuantity, late *big.Rat
+	Quantity *big.Rat `json:"quantity"`
+	Cost     *big.Rat `json:"cost"`
+	Rated    bool     `json:"rated"` // there was a price
+	Rows     int64    `json:"rows"`
+	// Unsure is the cost of rows whose usage is estimated, Open that of jobs which
+	// have not ended. Late is the quantity of calls that ended the day after.
+	Unsure *big.Rat `json:"unsure"`
+	Open   *big.Rat `json:"open"`
+	Late   *big.Rat `json:"late"`
 }
 
 func newSums() *sums {
-	return &sums{quantity: new(big.Rat), cost: new(big.Rat), unsureCost: new(big.Rat), unsureQuantity: new(big.Rat), late: new(big.Rat)}
+	return &sums{Quantity: new(big.Rat), Cost: new(big.Rat), Unsure: new(big.Rat), Open: new(big.Rat), Late: new(big.Rat)}
 }
 
 // NewBooks are empty.
 func NewBooks() *Books {
-	return &Books{cells: make(map[Cell]*sums), own: new(big.Rat), labels: make(map[string]*pricing.Label)}
+	return &Books{cells: make(map[Cell]*sums), days: make(map[string]*DayTotal), labels: make(map[string]*pricing.Label)}
+}
+
+// Total is what the rows of a day come to.
+func (b *Books) Total(day string) DayTotal {
+	if t := b.days[day]; t != nil {
+		return *t
+	}
+	return DayTotal{}
 }
 
 // Add adds a row. Rows of which it is not known what each unit cost are
 // compared as a whole.
 func (b *Books) Add(r *modelgate.UsageRow) {
-	b.own.Add(b.own, usd(int64(r.Cost)))
+	day := dayOf(r.At)
+	total := b.days[day]
+	if total == nil {
+		total = new(DayTotal)
+		b.days[day] = total
+	}
+	total.Rows++
+	total.Cost += r.Cost
+	if r.ParseStatus == modelgate.ParseProvisional {
+		total.Open++
+	}
 	label, known := b.labels[r.PriceLabel]
 	if !known {
 		label, _ = pricing.ParseLabel(r.PriceLabel) // nil for what is no label
 		b.labels[r.PriceLabel] = label
 	}
-	day := dayOf(r.At)
-	row := rowPart{unsure: r.ParseStatus != modelgate.ParseOK, late: dayOf(r.At.Add(time.Duration(r.LatencyMS)*time.Millisecond)) != day}
+	row := rowPart{status: r.ParseStatus, late: dayOf(r.At.Add(time.Duration(r.LatencyMS)*time.Millisecond)) != day}
 	var parts []unitPart
-	total := new(big.Rat)
+	exact := new(big.Rat)
 	if label != nil {
-		parts = unitParts(nil, label, &r.Usage, r.CallBegin.Model, total)
+		parts = unitParts(nil, label, &r.Usage, r.CallBegin.Model, exact)
 		if advice, ok := r.Usage.Advisor(); ok && label.Advisor != nil {
-			parts = unitParts(parts, label.Advisor, &advice, r.Usage.AdvisorModel, total)
+			parts = unitParts(parts, label.Advisor, &advice, r.Usage.AdvisorModel, exact)
 		}
 	}
-	off := total.Sub(total, usd(int64(r.Cost)))
+	off := exact.Sub(exact, usd(int64(r.Cost)))
 	if label == nil || off.Abs(off).Cmp(usd(2)) > 0 {
 		b.cell(Cell{Day: day, Model: r.CallBegin.Model}).add(row, new(big.Rat), usd(int64(r.Cost)), true)
 		return
@@ -64,7 +91,10 @@ func (b *Books) Add(r *modelgate.UsageRow) {
 	}
 }
 
-type rowPart struct{ unsure, late bool }
+type rowPart struct {
+	status modelgate.ParseStatus
+	late   bool
+}
 
 // unitPart is what a row has of a unit.
 type unitPart struct {
@@ -123,24 +153,34 @@ func (b *Books) cell(c Cell) *sums {
 }
 
 func (s *sums) add(row rowPart, quantity, cost *big.Rat, rated bool) {
-	s.rows++
-	s.rated = s.rated || rated
-	s.quantity.Add(s.quantity, quantity)
-	s.cost.Add(s.cost, cost)
-	if row.unsure {
-		s.unsureCost.Add(s.unsureCost, cost)
-		s.unsureQuantity.Add(s.unsureQuantity, quantity)
+	s.Rows++
+	s.Rated = s.Rated || rated
+	s.Quantity.Add(s.Quantity, quantity)
+	s.Cost.Add(s.Cost, cost)
+	switch row.status {
+	case modelgate.ParseOK:
+	case modelgate.ParseProvisional:
+		s.Open.Add(s.Open, cost)
+	default:
+		s.Unsure.Add(s.Unsure, cost)
 	}
 	if row.late {
-		s.late.Add(s.late, quantity)
+		s.Late.Add(s.Late, quantity)
 	}
 }
 
 // merge adds the sums of another cell.
 func (s *sums) merge(o *sums) {
-	s.rows += o.rows
-	s.rated = s.rated || o.rated
-	for to, from := range map[*big.Rat]*big.Rat{s.quantity: o.quantity, s.cost: o.cost, s.unsureCost: o.unsureCost, s.unsureQuantity: o.unsureQuantity, s.late: o.late} {
+	s.Rows += o.Rows
+	s.Rated = s.Rated || o.Rated
+	for to, from := range map[*big.Rat]*big.Rat{s.Quantity: o.Quantity, s.Cost: o.Cost, s.Unsure: o.Unsure, s.Open: o.Open, s.Late: o.Late} {
 		to.Add(to, from)
+	}
+}
+
+// Each visits what each cell costs.
+func (b *Books) Each(visit func(c Cell, usd *big.Rat)) {
+	for c, s := range b.cells {
+		visit(c, s.Cost)
 	}
 }

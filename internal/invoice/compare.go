@@ -18,6 +18,14 @@ type Scope struct {
 	Projects, Keys []string
 	// Factor is what of the rows' cost the operator pays on a day.
 	Factor func(day string) *big.Rat
+	// Compared reports whether a day of the range is compared; nil is all of them. Rows
+	// of other days tell what has moved over midnight.
+	Compared func(day string) bool
+}
+
+// has reports whether a day is compared.
+func (s *Scope) has(day string) bool {
+	return day >= dayOf(s.From) && day < dayOf(s.To) && (s.Compared == nil || s.Compared(day))
 }
 
 // pair is both sides of a cell.
@@ -34,19 +42,22 @@ type pair struct {
 
 // comparison is one under way.
 type comparison struct {
-	scope  Scope
-	pairs  map[Cell]*pair
-	causes map[string]*big.Rat
-	cells  map[string]int
-	open   *big.Rat // what no cause explains, absolute per cell
-	grain  *big.Rat // half of the last decimal of the bill
-	report *Report
+	scope Scope
+	pairs map[Cell]*pair
+	// earlier is the quantity of calls of the day before that ended on the day of a
+	// cell, where the day before is not compared.
+	earlier map[Cell]*big.Rat
+	causes  map[string]*big.Rat
+	cells   map[string]int
+	open    *big.Rat // what no cause explains, absolute per cell
+	grain   *big.Rat // half of the last decimal of the bill
+	report  *Report
 }
 
 // Compare explains a bill by the rows of the same days.
 func Compare(lines []Line, books *Books, scope Scope) *Report {
 	c := &comparison{
-		scope: scope, pairs: make(map[Cell]*pair), causes: make(map[string]*big.Rat), cells: make(map[string]int), open: new(big.Rat),
+		scope: scope, pairs: make(map[Cell]*pair), earlier: make(map[Cell]*big.Rat), causes: make(map[string]*big.Rat), cells: make(map[string]int), open: new(big.Rat),
 		report: &Report{Provider: scope.Provider, From: dayOf(scope.From), To: dayOf(scope.To), Cells: []CellDifference{}, Unmapped: []UnmappedLine{}},
 	}
 	invoiced, all := new(big.Rat), new(big.Rat)
@@ -54,21 +65,27 @@ func Compare(lines []Line, books *Books, scope Scope) *Report {
 	for i := range lines {
 		invoiced.Add(invoiced, lines[i].Amount)
 		all.Add(all, new(big.Rat).Abs(lines[i].Amount))
-		decimals = max(decimals, lines[i].grain)
+		decimals = max(decimals, lines[i].Decimals)
 	}
 	c.grain = new(big.Rat).SetFrac(big.NewInt(1), new(big.Int).Mul(big.NewInt(2), new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(decimals)), nil)))
 	c.pairUp(c.own(lines), books)
 	exact, expected := new(big.Rat), new(big.Rat)
 	for _, p := range c.pairs {
-		exact.Add(exact, p.own.cost)
+		exact.Add(exact, p.own.Cost)
 		expected.Add(expected, c.split(p))
 	}
-	c.note(nil, Rounding, new(big.Rat).Sub(exact, books.own)) // rows are rounded one by one
+	own := new(big.Rat)
+	for day, total := range books.days {
+		if scope.has(day) {
+			own.Add(own, usd(int64(total.Cost)))
+		}
+	}
+	c.note(nil, Rounding, new(big.Rat).Sub(exact, own)) // rows are rounded one by one
 	c.crossMidnight()
 	for _, p := range c.pairs {
 		c.settle(p)
 	}
-	c.finish(invoiced, all, books.own, expected)
+	c.finish(invoiced, all, own, expected)
 	return c.report
 }
 
@@ -96,7 +113,7 @@ func (c *comparison) own(lines []Line) (own []Line) {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(unmapped)) {
-		c.report.Unmapped = append(c.report.Unmapped, UnmappedLine{name, nano(unmapped[name])})
+		c.report.Unmapped = append(c.report.Unmapped, UnmappedLine{name, Nano(unmapped[name])})
 	}
 	return own
 }
@@ -130,12 +147,19 @@ func (c *comparison) pairUp(lines []Line, books *Books) {
 		return p
 	}
 	for cell, s := range books.cells {
-		find(cell).own.merge(s)
+		if c.scope.has(cell.Day) {
+			find(cell).own.merge(s)
+		} else if at := names.of(cell).on(1); c.scope.has(at.Day) {
+			if c.earlier[at] == nil {
+				c.earlier[at] = new(big.Rat)
+			}
+			c.earlier[at].Add(c.earlier[at], s.Late)
+		}
 	}
 	for i := range lines {
 		l := &lines[i]
 		p := find(l.cell())
-		p.lines++
+		p.lines += 1 + l.Merged
 		p.amount.Add(p.amount, l.Amount)
 		if l.Quantity == nil || p.quantity == nil {
 			p.quantity = nil
@@ -151,8 +175,8 @@ func (l *Line) cell() Cell { return Cell{Day: l.Day, Model: l.Model, Unit: l.Uni
 // was expected. Both are exact: their sum is the difference.
 func (c *comparison) split(p *pair) (expected *big.Rat) {
 	factor := c.scope.Factor(p.Day)
-	expected = new(big.Rat).Mul(p.own.cost, factor)
-	c.note(p, ContractFactor, new(big.Rat).Sub(expected, p.own.cost))
+	expected = new(big.Rat).Mul(p.own.Cost, factor)
+	c.note(p, ContractFactor, new(big.Rat).Sub(expected, p.own.Cost))
 	difference := new(big.Rat).Sub(p.amount, expected)
 	switch {
 	case p.Unit == "" || p.lines > 0 && p.quantity == nil:
@@ -162,24 +186,24 @@ func (c *comparison) split(p *pair) (expected *big.Rat) {
 		}
 		p.volume.Set(difference)
 		return expected
-	case p.lines == 0, p.own.rows == 0, p.quantity.Sign() == 0, p.own.quantity.Sign() == 0:
+	case p.lines == 0, p.own.Rows == 0, p.quantity.Sign() == 0, p.own.Quantity.Sign() == 0:
 		p.volume.Set(difference)
-		if p.own.quantity.Sign() > 0 {
-			p.rate = new(big.Rat).Quo(expected, p.own.quantity)
+		if p.own.Quantity.Sign() > 0 {
+			p.rate = new(big.Rat).Quo(expected, p.own.Quantity)
 		} else if p.quantity != nil && p.quantity.Sign() > 0 {
 			p.rate = new(big.Rat).Quo(p.amount, p.quantity)
 		}
 		return expected
 	}
 	p.rate = new(big.Rat).Quo(p.amount, p.quantity)
-	more := new(big.Rat).Sub(p.quantity, p.own.quantity)
+	more := new(big.Rat).Sub(p.quantity, p.own.Quantity)
 	p.volume.Mul(more, p.rate)
 	price := difference.Sub(difference, p.volume)
 	unit, _ := modelgate.UnitByName(p.Unit)
 	switch {
 	case c.rounds(p, price):
 		c.note(p, Rounding, price)
-	case !p.own.rated:
+	case !p.own.Rated:
 		c.note(p, Unpriced, price)
 	case unit.Kind() == modelgate.ProviderTool:
 		c.note(p, ToolPrice, price)
@@ -192,43 +216,64 @@ func (c *comparison) split(p *pair) (expected *big.Rat) {
 // rounds reports whether a difference is no more than what rows and lines are
 // rounded by.
 func (c *comparison) rounds(p *pair, difference *big.Rat) bool {
-	most := new(big.Rat).Mul(big.NewRat(p.own.rows, 2), usd(1))
+	most := new(big.Rat).Mul(big.NewRat(p.own.Rows, 2), usd(1))
 	most.Add(most, new(big.Rat).Mul(c.grain, big.NewRat(max(p.lines, 1), 1)))
 	most.Add(most, new(big.Rat).Mul(new(big.Rat).Abs(p.amount), big.NewRat(1, 1_000_000_000_000))) // a float64 of the provider's
 	return new(big.Rat).Abs(difference).Cmp(most) <= 0
 }
 
 // crossMidnight finds what a bill has a day later than the rows, because calls
-// ended after midnight: opposite volumes of two days, no more than these calls'.
+// ended after midnight: opposite volumes of two days, no more than these calls'. Of
+// a day that is not compared its rows alone tell.
 func (c *comparison) crossMidnight() {
 	for cell, p := range c.pairs {
-		day, err := time.Parse(time.DateOnly, cell.Day)
-		if err != nil || p.rate == nil || p.volume.Sign() >= 0 || p.own.late.Sign() == 0 {
+		if p.rate == nil {
 			continue
 		}
-		cell.Day = dayOf(day.AddDate(0, 0, 1))
-		next := c.pairs[cell]
-		if next == nil || next.volume.Sign() <= 0 {
+		if before := c.earlier[cell]; before != nil && p.volume.Sign() > 0 {
+			c.take(p, Boundary, least(new(big.Rat).Mul(before, p.rate), p.volume))
+		}
+		if p.volume.Sign() >= 0 || p.own.Late.Sign() == 0 {
 			continue
 		}
-		moved := least(new(big.Rat).Neg(p.volume), next.volume, new(big.Rat).Mul(p.own.late, p.rate))
-		c.take(next, Boundary, moved)
+		moved := least(new(big.Rat).Neg(p.volume), new(big.Rat).Mul(p.own.Late, p.rate))
+		if tomorrow := cell.on(1); c.scope.has(tomorrow.Day) {
+			next := c.pairs[tomorrow]
+			if next == nil || next.volume.Sign() <= 0 {
+				continue
+			}
+			moved = least(moved, next.volume)
+			c.take(next, Boundary, moved)
+		}
 		c.take(p, Boundary, new(big.Rat).Neg(moved))
 	}
 }
 
+// on is the same cell some days later.
+func (c Cell) on(days int) Cell {
+	if day, err := time.Parse(time.DateOnly, c.Day); err == nil {
+		c.Day = dayOf(day.AddDate(0, 0, days))
+	}
+	return c
+}
+
 // settle names what is left of a pair's volume.
 func (c *comparison) settle(p *pair) {
-	if p.volume.Sign() != 0 && p.own.unsureCost.Sign() > 0 {
-		part := least(new(big.Rat).Abs(p.volume), p.own.unsureCost)
-		if p.volume.Sign() < 0 {
-			part.Neg(part)
+	for _, part := range [...]struct {
+		cause string
+		most  *big.Rat
+	}{{Open, p.own.Open}, {Cut, p.own.Unsure}} {
+		if p.volume.Sign() != 0 && part.most.Sign() > 0 {
+			amount := least(new(big.Rat).Abs(p.volume), part.most)
+			if p.volume.Sign() < 0 {
+				amount.Neg(amount)
+			}
+			c.take(p, part.cause, amount)
 		}
-		c.take(p, Cut, part)
 	}
 	rest := Unexplained
 	switch {
-	case p.rate == nil && p.lines > 0 && p.own.rows > 0: // only amounts are known
+	case p.rate == nil && p.lines > 0 && p.own.Rows > 0: // only amounts are known
 	case p.volume.Sign() > 0:
 		rest = MissingRows
 	case p.volume.Sign() < 0:
@@ -277,7 +322,7 @@ func least(first *big.Rat, others ...*big.Rat) *big.Rat {
 // finish writes the report.
 func (c *comparison) finish(invoiced, all, own, expected *big.Rat) {
 	r := c.report
-	r.Invoiced, r.Own, r.Expected = nano(invoiced), nano(own), nano(expected)
+	r.Invoiced, r.Own, r.Expected, r.Unexplained = Nano(invoiced), Nano(own), Nano(expected), Nano(c.open)
 	switch {
 	case all.Sign() > 0:
 		r.UnexplainedPercent, _ = new(big.Rat).Mul(new(big.Rat).Quo(c.open, all), big.NewRat(100, 1)).Float64()
@@ -287,7 +332,7 @@ func (c *comparison) finish(invoiced, all, own, expected *big.Rat) {
 	r.ExplainedPercent = max(100-r.UnexplainedPercent, 0)
 	for _, name := range causeOrder {
 		if amount := c.causes[name]; amount != nil {
-			r.Causes = append(r.Causes, Cause{name, nano(amount), c.cells[name], explains(name)})
+			r.Causes = append(r.Causes, Cause{name, Nano(amount), c.cells[name], explains(name)})
 		}
 	}
 	type ranked struct {
@@ -316,15 +361,15 @@ func (c *comparison) finish(invoiced, all, own, expected *big.Rat) {
 
 // difference shows a pair.
 func (p *pair) difference() CellDifference {
-	d := CellDifference{Cell: p.Cell, Invoiced: nano(p.amount), Own: nano(p.own.cost), Causes: make(map[string]modelgate.Nano, len(p.causes))}
+	d := CellDifference{Cell: p.Cell, Invoiced: Nano(p.amount), Own: Nano(p.own.Cost), Causes: make(map[string]modelgate.Nano, len(p.causes))}
 	for cause, amount := range p.causes {
-		d.Causes[cause] = nano(amount)
+		d.Causes[cause] = Nano(amount)
 	}
 	unit, known := modelgate.UnitByName(p.Unit)
 	if !known {
 		return d
 	}
-	d.OwnQuantity, d.OwnRate = decimal(p.own.quantity), rateText(unit, p.own.cost, p.own.quantity)
+	d.OwnQuantity, d.OwnRate = decimal(p.own.Quantity), rateText(unit, p.own.Cost, p.own.Quantity)
 	if p.quantity != nil {
 		d.InvoicedQuantity, d.InvoicedRate = decimal(p.quantity), rateText(unit, p.amount, p.quantity)
 	}
@@ -341,4 +386,4 @@ func rateText(u modelgate.Unit, amount, quantity *big.Rat) string {
 }
 
 // decimal is a number with at most nine decimals, without trailing zeros.
-func decimal(r *big.Rat) string { return nano(r).String() }
+func decimal(r *big.Rat) string { return Nano(r).String() }

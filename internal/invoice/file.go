@@ -27,9 +27,8 @@ type SKU struct {
 // File is how a file with a bill is read: FOCUS 1.0 to 1.3, or any CSV with the
 // columns date, model, unit, quantity and amount.
 type File struct {
-	Amount   string // of FOCUS: EffectiveCost, BilledCost or ListCost
-	SKUs     []SKU  // before the built-in rules
-	From, To time.Time
+	Amount string // of FOCUS: EffectiveCost, BilledCost or ListCost
+	SKUs   []SKU  // before the built-in rules
 }
 
 // plain are the names of FOCUS columns in a plain file.
@@ -37,7 +36,8 @@ var plain = map[string]string{
 	"date": "ChargePeriodStart", "model": "ResourceId", "unit": "SkuMeter", "quantity": "ConsumedQuantity", "currency": "BillingCurrency", "project": "SubAccountId",
 }
 
-// Read reads the lines of the days [From, To) from CSV. Errors name the line.
+// Read reads a bill from CSV. Lines that differ in their amounts alone are one.
+// Errors name the line.
 func (f *File) Read(r io.Reader) ([]Line, error) {
 	in := csv.NewReader(r)
 	in.ReuseRecord, in.FieldsPerRecord = true, 0
@@ -64,11 +64,11 @@ func (f *File) Read(r io.Reader) ([]Line, error) {
 			return nil, fmt.Errorf("the file has no column %s", name)
 		}
 	}
-	var lines []Line
+	lines := make(lineSums)
 	for n := 2; ; n++ {
 		record, err := in.Read()
 		if errors.Is(err, io.EOF) {
-			return lines, nil
+			return lines.list(), nil
 		}
 		if err == nil && n > maxFileLines {
 			err = fmt.Errorf("a file has at most %d lines", maxFileLines)
@@ -76,7 +76,7 @@ func (f *File) Read(r io.Reader) ([]Line, error) {
 		if err != nil {
 			return nil, err
 		}
-		l, mine, err := f.line(func(name string) string {
+		l, err := f.line(func(name string) string {
 			if i, there := columns[name]; there && len(record[i]) <= maxField {
 				return strings.Clone(record[i])
 			}
@@ -85,39 +85,34 @@ func (f *File) Read(r io.Reader) ([]Line, error) {
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		if mine {
-			lines = append(lines, l)
-		}
+		lines.add(l)
 	}
 }
 
-// line reads one line; mine is whether it is of the days that are asked for.
-func (f *File) line(get func(string) string) (l Line, mine bool, err error) {
+// line reads one line.
+func (f *File) line(get func(string) string) (l *Line, err error) {
 	day := get("ChargePeriodStart")
 	if len(day) < len(time.DateOnly) {
-		return l, false, fmt.Errorf("%q is no date", day)
+		return nil, fmt.Errorf("%q is no date", day)
 	}
 	at, err := time.Parse(time.DateOnly, day[:len(time.DateOnly)])
 	if err != nil {
-		return l, false, fmt.Errorf("%q is no date", day)
-	}
-	if at.Before(f.From) || !at.Before(f.To) {
-		return l, false, nil
+		return nil, fmt.Errorf("%q is no date", day)
 	}
 	if currency := get("BillingCurrency"); currency != "" && currency != "USD" {
-		return l, false, fmt.Errorf("%s; %w", currency, errCurrency)
+		return nil, fmt.Errorf("%s; %w", currency, errCurrency)
 	}
-	l = Line{Day: dayOf(at), Name: get("ChargeDescription"), Project: get("SubAccountId")}
-	if l.Amount, l.grain, err = amount(get(f.Amount), 0); err != nil {
-		return l, false, err
+	l = &Line{Day: dayOf(at), Name: get("ChargeDescription"), Project: get("SubAccountId")}
+	if l.Amount, l.Decimals, err = amount(get(f.Amount), 0); err != nil {
+		return nil, err
 	}
 	if q := get("ConsumedQuantity"); q != "" {
 		if l.Quantity, _, err = amount(q, 0); err != nil {
-			return l, false, err
+			return nil, err
 		}
 	}
-	f.classify(&l, get)
-	return l, true, nil
+	f.classify(l, get)
+	return l, nil
 }
 
 // classify says what a line is for.

@@ -24,17 +24,19 @@ const (
 
 // Line is a line of a provider's bill.
 type Line struct {
-	Day  string // UTC, YYYY-MM-DD
-	Name string // as the provider spells it
-	// Project and Key are ids of the provider's; "" where the line has none.
-	Project, Key string
-	Class        Class
-	Model        string   // the provider's own id; "" for tools
-	Unit         string   // of price, by its name; "" where the line is for all of a model
-	Variant      string   // what the price depends on: words joined by commas, such as priority,long
-	Quantity     *big.Rat // tokens, searches, sessions; nil where the line does not say
-	Amount       *big.Rat // USD
-	grain        int      // decimals of Amount
+	Day     string   `json:"-"`                 // UTC, YYYY-MM-DD
+	Name    string   `json:"name"`              // as the provider spells it
+	Project string   `json:"project,omitempty"` // id of the provider's, "" where the line has none
+	Key     string   `json:"key,omitempty"`     // so is this
+	Class   Class    `json:"class"`
+	Model   string   `json:"model,omitempty"`   // the provider's own id; "" for tools
+	Unit    string   `json:"unit,omitempty"`    // of price, by its name; "" where the line is for all of a model
+	Variant string   `json:"variant,omitempty"` // what the price depends on: words joined by commas, such as priority,long
+	Amount  *big.Rat `json:"amount"`            // USD
+	// Quantity is in tokens, searches or sessions; nil where the line does not say.
+	Quantity *big.Rat `json:"quantity,omitempty"`
+	Decimals int      `json:"decimals"`         // of Amount, as the provider states it
+	Merged   int64    `json:"merged,omitempty"` // how many lines are in this one, besides itself
 }
 
 // Long is the word of a variant for prompts above a threshold of the price.
@@ -72,6 +74,7 @@ const (
 	StorageCost    = "storage"
 	Credits        = "credit"
 	Boundary       = "boundary"
+	Open           = "open"
 	Cut            = "cut"
 	MissingRows    = "missing_rows"
 	ExtraRows      = "extra_rows"
@@ -81,7 +84,7 @@ const (
 
 // causeOrder is the order of causes in a report; from Cut on they explain nothing.
 var causeOrder = [...]string{
-	ContractFactor, Rounding, Price, ToolPrice, Unpriced, OtherTraffic, StorageCost, Credits, Boundary,
+	ContractFactor, Rounding, Price, ToolPrice, Unpriced, OtherTraffic, StorageCost, Credits, Boundary, Open,
 	Cut, MissingRows, ExtraRows, UnmappedLines, Unexplained,
 }
 
@@ -126,6 +129,7 @@ type Report struct {
 	Expected           modelgate.Nano   `json:"expected_usd"` // Own at the contract's factor
 	ExplainedPercent   float64          `json:"explained_percent"`
 	UnexplainedPercent float64          `json:"unexplained_percent"`
+	Unexplained        modelgate.Nano   `json:"unexplained_usd"` // absolute per cell
 	Causes             []Cause          `json:"causes"`
 	Cells              []CellDifference `json:"cells"` // at most MaxCells, the largest differences first
 	Unmapped           []UnmappedLine   `json:"unmapped"`
@@ -152,8 +156,8 @@ func (r *Report) Cause(name string) modelgate.Nano {
 // dayOf is the UTC day of an instant.
 func dayOf(t time.Time) string { return t.UTC().Format(time.DateOnly) }
 
-// nano rounds an amount in USD half to even.
-func nano(usd *big.Rat) modelgate.Nano {
+// Nano rounds an amount in USD half to even.
+func Nano(usd *big.Rat) modelgate.Nano {
 	scaled := new(big.Rat).Mul(usd, big.NewRat(int64(modelgate.USD), 1))
 	q, r := new(big.Int).QuoRem(scaled.Num(), scaled.Denom(), new(big.Int))
 	half := r.Abs(r).Lsh(r, 1).Cmp(scaled.Denom())

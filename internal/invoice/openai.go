@@ -47,7 +47,7 @@ func (s *Source) OpenAI(ctx context.Context, from, to time.Time) (lines []Line, 
 			}
 			l := openAILine(r.LineItem)
 			l.Day, l.Project, l.Key = dayOf(time.Unix(bucket.StartTime, 0)), r.ProjectID, r.APIKeyID
-			if l.Amount, l.grain, err = amount(string(r.Amount.Value), 0); err != nil {
+			if l.Amount, l.Decimals, err = amount(string(r.Amount.Value), 0); err != nil {
 				return err
 			}
 			if q := string(r.Quantity); q != "" && q != "null" {

@@ -62,7 +62,7 @@ func (s *Server) Run(ctx context.Context, ready func(addr net.Addr) error) error
 func (s *Server) startLoops(ctx context.Context, failed chan<- error) {
 	loops := []func(context.Context){
 		s.keys.Run, s.sessions.Run, s.limiter.Run, s.watchReload, s.alerter.Run, s.exporter.Run, s.pruner.Run, s.expirer.Run, s.chains.Run, s.poller.Run,
-		s.budgets.Run, s.tellOthers,
+		s.budgets.Run, s.tellOthers, s.bills.Run,
 		(&worker.Compactor{Ledger: s.db, Log: s.log}).Run,
 		(&worker.CounterPruner{Store: s.db, Log: s.log, Now: time.Now}).Run,
 		func(ctx context.Context) {

@@ -23,6 +23,7 @@ import (
 	"modelgate"
 	"modelgate/internal/atomicfile"
 	"modelgate/internal/auth"
+	"modelgate/internal/bill"
 	"modelgate/internal/budget"
 	"modelgate/internal/cloud"
 	"modelgate/internal/config"
@@ -85,6 +86,7 @@ type Server struct {
 	exporter   *worker.Exporter
 	pruner     *worker.RetentionPruner
 	expirer    *worker.CreditExpirer
+	bills      *bill.Service
 	signing    *signing.Signing
 	chains     *worker.Sequencer
 	traces     *tracing.Exporter // nil where nothing is traced
@@ -184,6 +186,7 @@ func (s *Server) openBooks(ctx context.Context, cfg *config.Config) error {
 	s.alerter = s.newAlerter(cfg)
 	s.pruner = s.newPruner(cfg)
 	s.expirer = s.newExpirer()
+	s.bills = s.newBills()
 	if err := s.openEvidence(ctx, cfg); err != nil {
 		return errors.Join(err, s.spool.Close())
 	}

@@ -30,7 +30,7 @@ import (
 func queries(t *testing.T) map[string]string {
 	t.Helper()
 	out := make(map[string]string)
-	for _, dir := range []string{".", "access", "billing", "evidence", "spend", "sqldb", "sqlite", "stats"} {
+	for _, dir := range []string{".", "access", "billing", "bills", "evidence", "spend", "sqldb", "sqlite", "stats"} {
 		found := queriesIn(t, dir)
 		if len(found) == 0 {
 			t.Errorf("found no queries in %s", dir)

@@ -10,6 +10,7 @@ import (
 	"modelgate"
 	"modelgate/internal/store/access"
 	"modelgate/internal/store/billing"
+	"modelgate/internal/store/bills"
 	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/spend"
 	"modelgate/internal/store/sqldb"
@@ -94,7 +95,12 @@ func (db *DB) Reconcile(ctx context.Context, client modelgate.ClientID) ([]Diffe
 			}
 			out = append(out, found...)
 		}
-		return nil
+		if client != "" {
+			return nil
+		}
+		found, err := bills.CheckSums(ctx, tx)
+		out = append(out, found...)
+		return err
 	})
 	if err != nil {
 		return nil, err

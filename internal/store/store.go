@@ -1,7 +1,7 @@
 // Package store keeps what the gateway must not forget, in SQLite or
 // PostgreSQL. It is the only package that knows SQL, with those below it, whose
 // methods are DB's too: access (who may call), spend (counters, budgets and
-// balances), evidence, billing and wallet.
+// balances), evidence, billing, wallet and bills (of providers).
 //
 // Both engines run the same query texts; what differs between them is listed
 // in engine.go. A public method is one transaction. Every method on a
@@ -26,6 +26,7 @@ import (
 
 	"modelgate/internal/store/access"
 	"modelgate/internal/store/billing"
+	"modelgate/internal/store/bills"
 	"modelgate/internal/store/evidence"
 	"modelgate/internal/store/spend"
 	"modelgate/internal/store/sqldb"
@@ -84,6 +85,7 @@ type (
 	evidenceStore = evidence.Store
 	billingStore  = billing.Store
 	walletStore   = wallet.Store
+	billsStore    = bills.Store
 )
 
 // Cursor is a place in a list; Difference is one of reconcile's.
@@ -105,6 +107,7 @@ type DB struct {
 	*evidenceStore
 	*billingStore
 	*walletStore
+	*billsStore
 	feed     *usageFeed     // nil on PostgreSQL
 	yielder  *yield.Yielder // Options.Yielder
 	progress func(part string, done, total int64)
@@ -161,6 +164,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	db.accessStore = access.NewStore(h, db.RecordAudit, db.SwitchBilling, db.spendStore)
 	db.billingStore = billing.NewStore(h, db.RecordAudit)
 	db.walletStore = wallet.NewStore(h, db.RecordAudit)
+	db.billsStore = bills.NewStore(h, db.RecordAudit)
 	if err := db.migrate(ctx, o.Mode); err != nil {
 		return nil, errors.Join(o.fault("migrate database", err), db.Close())
 	}

@@ -23,7 +23,7 @@ import (
 type alertBody struct {
 	Type      string    `json:"type"`
 	Timestamp time.Time `json:"timestamp"`
-	Data      any       `json:"data"` // alertData or walletData
+	Data      any       `json:"data"` // alertData, walletData, or what Tell is given
 }
 
 // walletData is about a wallet, in billed dollars.
@@ -77,6 +77,11 @@ func (w *webhook) send(ctx context.Context, alert *spend.Alert) error {
 	if kind := alert.Wallet(); kind != "" {
 		told.Type, told.Data = string(kind), walletData{alert.ClientID, alert.ID, alert.Spend, alert.Limit}
 	}
+	return w.post(ctx, alertID(alert), told)
+}
+
+// post sends a webhook under an id that is the same for each try.
+func (w *webhook) post(ctx context.Context, id string, told alertBody) error {
 	body, err := json.Marshal(told)
 	if err != nil {
 		return err
@@ -87,7 +92,7 @@ func (w *webhook) send(ctx context.Context, alert *spend.Alert) error {
 	if err != nil {
 		return err
 	}
-	id, at := alertID(alert), strconv.FormatInt(time.Now().Unix(), 10)
+	at := strconv.FormatInt(time.Now().Unix(), 10)
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Webhook-Id", id)
 	r.Header.Set("Webhook-Timestamp", at)
@@ -108,6 +113,16 @@ func (w *webhook) send(ctx context.Context, alert *spend.Alert) error {
 	return nil
 }
 
+// Tell sends the operator an alert that is about no budget; name is what no other
+// alert has.
+func (a *Alerter) Tell(ctx context.Context, kind, name string, data any) error {
+	operator := webhook{a.URL, a.Secret, a.Client}
+	if a.URL == "" {
+		return nil
+	}
+	return operator.post(ctx, webhookID([]byte(kind+"/"+name)), alertBody{kind, time.Now().UTC(), data})
+}
+
 // alertID is the same for every try.
 func alertID(a *spend.Alert) string {
 	name := fmt.Appendf(nil, "%s/%s/%s/%s/%d/%d", a.ClientID, a.Level, a.ID, a.Period, a.Start.Unix(), a.Percent)
@@ -117,6 +132,10 @@ func alertID(a *spend.Alert) string {
 	if a.Rule != 0 {
 		name = fmt.Appendf(name, "/%d/%s", a.Rule, a.Value)
 	}
+	return webhookID(name)
+}
+
+func webhookID(name []byte) string {
 	sum := sha256.Sum256(name)
 	return "alert_" + hex.EncodeToString(sum[:16])
 }

@@ -56,6 +56,7 @@ var floor = map[string]int{
 
 	"internal/store/access":   1,
 	"internal/store/billing":  1,
+	"internal/store/bills":    1,
 	"internal/store/evidence": 1,
 	"internal/store/spend":    1,
 	"internal/store/sqlite":   1,
@@ -83,6 +84,7 @@ var floor = map[string]int{
 	"internal/worker":       3,
 	"internal/simulator":    3,
 	"internal/topup":        3,
+	"internal/bill":         3,
 
 	"internal/signing": 3,
 	"internal/people":  3,
@@ -100,7 +102,6 @@ var floor = map[string]int{
 	"internal/server": 5,
 
 	"internal/cli":       6,
-	"internal/cli/bill":  5,
 	"internal/cli/demo":  5,
 	"internal/cli/fetch": 4,
 	"internal/cli/man":   7,

@@ -20,7 +20,8 @@ type Difference struct {
 	// records of a day are not its rows), evidence_chain (the records do not
 	// hold together from the named one on), unknown_client, unknown_key or wrong_sub_account (rows that
 	// name a client or key there is not, or not the key's sub-account; a
-	// count of rows, none wanted).
+	// count of rows, none wanted), invoice_rows and invoice_cost (what a provider's bill
+	// of a day is compared with is not its rows; of all organizations).
 	What string `json:"what"`
 	// Key says where: scope/id/period/start for a counter, else an id.
 	Key  string `json:"key"`

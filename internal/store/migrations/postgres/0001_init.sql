@@ -803,3 +803,34 @@ CREATE TABLE pruned_debit (
     amount         BIGINT NOT NULL,
     PRIMARY KEY (client_id, sub_account_id)
 );
+
+-- A provider's bill and how it is read. due_at is when it is read next, claimed_until
+-- for how long an instance is at it. outcome is a JSON object, '' before the
+-- first comparison; told says which alert was sent last, and on which day.
+CREATE TABLE invoice_provider (
+    provider      TEXT COLLATE "C" PRIMARY KEY CHECK (provider <> ''),
+    claimed_until BIGINT NOT NULL,
+    due_at        BIGINT NOT NULL,
+    succeeded_at  BIGINT NOT NULL,
+    failure       TEXT COLLATE "C" NOT NULL,
+    outcome       TEXT COLLATE "C" NOT NULL,
+    told          TEXT COLLATE "C" NOT NULL
+);
+
+-- What a provider bills for a UTC day, and the sums of its usage rows. lines and
+-- sums are JSON arrays of what package invoice makes; fetched_at and summed_at are 0
+-- where there are none. sealed: the sums do not change any more. row_count and cost are
+-- of all rows of the day.
+CREATE TABLE invoice_day (
+    provider   TEXT COLLATE "C" NOT NULL CHECK (provider <> ''),
+    day        TEXT COLLATE "C" NOT NULL CHECK (day <> ''),
+    fetched_at BIGINT NOT NULL,
+    digest     TEXT COLLATE "C" NOT NULL,
+    lines      TEXT COLLATE "C" NOT NULL,
+    summed_at  BIGINT NOT NULL,
+    sealed     BOOLEAN NOT NULL,
+    row_count  BIGINT NOT NULL,
+    cost       BIGINT NOT NULL,
+    sums       TEXT COLLATE "C" NOT NULL,
+    PRIMARY KEY (provider, day)
+);

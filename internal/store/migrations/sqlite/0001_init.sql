@@ -804,3 +804,34 @@ CREATE TABLE pruned_debit (
     amount         INTEGER NOT NULL,
     PRIMARY KEY (client_id, sub_account_id)
 ) STRICT;
+
+-- A provider's bill and how it is read. due_at is when it is read next, claimed_until
+-- for how long an instance is at it. outcome is a JSON object, '' before the
+-- first comparison; told says which alert was sent last, and on which day.
+CREATE TABLE invoice_provider (
+    provider      TEXT PRIMARY KEY CHECK (provider <> ''),
+    claimed_until INTEGER NOT NULL,
+    due_at        INTEGER NOT NULL,
+    succeeded_at  INTEGER NOT NULL,
+    failure       TEXT NOT NULL,
+    outcome       TEXT NOT NULL,
+    told          TEXT NOT NULL
+) STRICT;
+
+-- What a provider bills for a UTC day, and the sums of its usage rows. lines and
+-- sums are JSON arrays of what package invoice makes; fetched_at and summed_at are 0
+-- where there are none. sealed: the sums do not change any more. row_count and cost are
+-- of all rows of the day.
+CREATE TABLE invoice_day (
+    provider   TEXT NOT NULL CHECK (provider <> ''),
+    day        TEXT NOT NULL CHECK (day <> ''),
+    fetched_at INTEGER NOT NULL,
+    digest     TEXT NOT NULL,
+    lines      TEXT NOT NULL,
+    summed_at  INTEGER NOT NULL,
+    sealed     INTEGER NOT NULL,
+    row_count  INTEGER NOT NULL,
+    cost       INTEGER NOT NULL,
+    sums       TEXT NOT NULL,
+    PRIMARY KEY (provider, day)
+) STRICT;
