@@ -102,6 +102,7 @@ var floor = map[string]int{
 	"internal/server": 5,
 
 	"internal/cli":       6,
+	"internal/cli/bill":  4,
 	"internal/cli/demo":  5,
 	"internal/cli/fetch": 4,
 	"internal/cli/man":   7,
