@@ -29,6 +29,7 @@ func tables() []string {
 		"person", "member", "logout_token",
 		"secret", "processor_config", "processor_mapping", "processor_carry", "processor_event", "processor_queue", "checkout_order",
 		"usage_head", "rollup", "rollup_delta", "pruned_export", "wallet", "wallet_entry", "wallet_day", "wallet_order", "pruned_debit",
+		"invoice_provider", "invoice_day",
 		"async_job", "rule", "rule_head",
 	}
 }
