@@ -202,8 +202,9 @@ func wantBounded(t *testing.T, text string) {
 		"surface": `(/openai|/nobody)?/v1/[a-z_/{}*]+`, "provider": "openai|nobody|cloud", "method": "key|corp", "status": `[1-5]\d\d|pending|succeeded|failed|cancelled|expired`,
 		"type":      "bad_request|unauthorized|forbidden|region_policy|budget_exceeded|insufficient_balance|not_found|conflict|gone|request_too_large|rate_limited|bad_gateway|unavailable|internal|payment|refund|dispute|other",
 		"direction": "in|out", "does": "poll|result|content|cancel", "outcome": "ok|applied|refused|sent|again|unsure|failed|runs|ended|fault|booked|ignored|signed_in|begun|paid|closed", "step": "discovery|code",
-		"cause": "dns|refused|reset|unreachable|timeout|tls|closed|malformed|proxy|forbidden|unsendable|other",
-		"kind":  "rate|key|person", "scope": "gateway|client|sub_account|key", "unit": "requests|input_tokens|output_tokens|tokens|usd|concurrency", "window": "second|minute|hour|day|",
+		"cause": "dns|refused|reset|unreachable|timeout|tls|closed|malformed|proxy|forbidden|unsendable|other|" +
+			"rows|contract_factor|rounding|price|tool_price|unpriced|other_traffic|storage|credit|boundary|open|cut|missing_rows|extra_rows|unmapped|unexplained",
+		"kind": "rate|key|person", "scope": "gateway|client|sub_account|key", "unit": "requests|input_tokens|output_tokens|tokens|usd|concurrency", "window": "second|minute|hour|day|",
 		"percent": "50|80|100", "le": `[0-9.e+-]+|\+Inf`,
 	}
 	series := 0
