@@ -131,7 +131,7 @@ func (a *app) root() *cobra.Command {
 	}
 	add(groupRun, a.dev(), a.serve(), a.config(), a.provider())
 	add(groupManage, a.client(), a.ceiling(), a.key(), a.token(), a.person(), a.session(), a.subAccount(), a.budget(), a.limit(), a.balance(), a.wallet(), a.job(), a.catalog(), a.export(), a.focus(), a.operatorTokens())
-	add(groupBooks, a.audit(), a.evidence(), a.invoice(), a.reconcile(), a.spool(), a.database(), a.masterKey())
+	add(groupBooks, a.audit(), a.evidence(), a.invoice(), a.margin(), a.reconcile(), a.spool(), a.database(), a.masterKey())
 	add(groupOther, a.version())
 	return root
 }

@@ -99,3 +99,29 @@ func (a *app) invoiceShow() *cobra.Command {
 	billDays(cmd, &c)
 	return cmd
 }
+
+// margin prints what calls earn.
+func (a *app) margin() *cobra.Command {
+	var c bill.Command
+	client := ""
+	short := "Show what calls cost, what the operator pays for them by contract, and what resellers bill"
+	cmd := a.list("margin", short, func(op *operation) error {
+		clients, err := op.clients(client)
+		if err != nil {
+			return err
+		}
+		c.Context, c.Table = op.ctx, op.out.table
+		err = c.Margin(op.db, clients, server.ContractFactors(op.cfg))
+		if usage, ok := errors.AsType[bill.UsageError](err); ok {
+			return usageError(usage)
+		}
+		return err
+	})
+	cmd.Long = short + ".\n\nContract is the cost times contract_factor of the provider on the day. Billed is at the present markups of sub-accounts. Sums are exact and rounded once."
+	a.clientFlag(cmd, &client, "one organization only: its `ID or name`")
+	choiceFlag(cmd, &c.By, "by", "what is summed (default provider)", bill.By()...)
+	c.By = "provider"
+	billDays(cmd, &c)
+	required(cmd, "from", "to")
+	return cmd
+}

@@ -12,6 +12,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/bill"
+	cost "modelgate/internal/cli/bill"
 	"modelgate/internal/invoice"
 	"modelgate/internal/store"
 	"modelgate/test/testkit"
@@ -100,4 +101,60 @@ func TestInvoiceCheckCommand(t *testing.T) {
 	b.command(t, exitUsage, nil, "invoice", "check", "--provider", "nobody", "--from", from, "--to", to)
 	b.command(t, exitUsage, nil, "invoice", "check", "--provider", "openai", "--from", to, "--to", from)
 	b.command(t, exitUsage, nil, "invoice", "check", "--provider", "openai", "--from", "2020-01-01", "--to", "2021-01-01")
+}
+
+// Margins are exact by day, provider and sub-account, with the contract of the day.
+func TestMarginCommand(t *testing.T) {
+	t.Parallel()
+	b := newBooks(t)
+	account := b.customer(t, "bakery")
+	db := b.open(t)
+	twenty, err := modelgate.ParseMarkup("20")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.PatchSubAccount(t.Context(), b.client, account.ID, modelgate.SubAccountPatch{Markup: &twenty}, audit("test", "sub_account.update", "", "", nil)); err != nil {
+		t.Fatal(err)
+	}
+	var rows []modelgate.UsageRow
+	for i := range 3 {
+		begin := b.begin()
+		if i == 2 {
+			begin.SubAccountID = account.ID
+		}
+		rows = append(rows, modelgate.Row(begin, b.call()))
+	}
+	if _, err := db.Record(t.Context(), store.Batch{Instance: "i", Rows: rows}); err != nil {
+		t.Fatal(err)
+	}
+	day := rows[0].At.UTC().Truncate(24 * time.Hour)
+	from, to := day.Format(time.DateOnly), day.AddDate(0, 0, 2).Format(time.DateOnly)
+	text := "server: {data_dir: .}\ndatabase: {url: \"sqlite:modelgate.db\"}\nproviders:\n" +
+		"  - {name: openai, format: openai, base_url: \"https://api.openai.com\", credential: sk-1, contract_factor: [{from: 2026-01-01, factor: 0.9}, {from: 2999-01-01, factor: 0.5}]}\n"
+	if err := os.WriteFile(b.config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var list []cost.Margin
+	b.command(t, exitOK, &list, "margin", "--from", from, "--to", to)
+	if len(list) != 1 || list[0].Group != "openai" || list[0].Requests != 3 || list[0].Cost != 35_250 || list[0].Contract != 31_725 || list[0].Operator != 3_525 {
+		t.Errorf("%+v", list)
+	}
+	if *list[0].Billed != 14_100 || *list[0].Reseller != 2_350 || list[0].Percent.String() != "16.6667" {
+		t.Errorf("%+v", list[0])
+	}
+	for _, by := range cost.By() {
+		var parts []cost.Margin
+		b.command(t, exitOK, &parts, "margin", "--from", from, "--to", to, "--by", by)
+		sum := modelgate.Nano(0)
+		for _, m := range parts {
+			sum += m.Cost
+		}
+		if sum != 35_250 {
+			t.Errorf("by %s: %+v", by, parts)
+		}
+	}
+	if said := b.command(t, exitOK, nil, "margin", "--from", from, "--to", to, "--csv"); !strings.HasPrefix(said, "group,requests,cost_usd,contract_usd,operator_margin_usd,billed_usd,") {
+		t.Error(said)
+	}
+	b.command(t, exitUsage, nil, "margin", "--from", to, "--to", from)
 }

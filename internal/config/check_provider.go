@@ -53,7 +53,6 @@ func (p *Provider) check(d *document, path string) {
 	for name, value := range p.Headers {
 		checkHeader(d, member(path+".headers", name), name, value)
 	}
-	d.faultIf(p.ContractFactor <= 0 || p.ContractFactor > maxPriceFactor, path+".contract_factor", "must be more than 0 and at most 100")
 	p.checkInvoice(d, path+".invoice")
 	p.Timeouts.fill()
 	oneOf(d, path+".transport", p.Transport, TransportPooled, TransportStandard)

@@ -223,7 +223,7 @@ func TestEverySetting(t *testing.T) {
 			Headers:     map[string]string{"OpenAI-Project": "proj_1"},
 			ToolPrices:  config.ToolPrices{Search: usd(10_000_000_000), FileSearch: usd(2_500_000_000), CodeSession: usd(30_000_000), GroundedRequest: usd(35_000_000_000)},
 			PriceFactor: 1_250_000_000,
-			StatedCost:  config.StatedCostRecord, ContractFactor: 880_000_000,
+			StatedCost:  config.StatedCostRecord, ContractFactor: config.ContractFactor{{Factor: 880_000_000}},
 			Invoice: config.ProviderInvoice{Source: config.InvoiceFile, BaseURL: "https://api.openai.com", CredentialFile: filepath.Join(dir, "admin"), Projects: []string{"proj_1"}, APIKeys: []string{"key_1"}, Schedule: config.InvoiceOff, Lag: 48 * time.Hour,
 				Amount: config.InvoiceBilled, SKUs: []config.InvoiceSKU{{Match: "mini*", Model: "gpt-5-mini", Unit: "input", ServiceTier: "flex"}}},
 			Timeouts:     config.Timeouts{Connect: 2 * time.Second, FirstByte: 10 * time.Minute, Idle: 3 * time.Minute},

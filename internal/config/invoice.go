@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"modelgate"
 )
 
@@ -83,6 +85,51 @@ type ProviderInvoice struct {
 
 func (i *ProviderInvoice) setDefaults() {
 	i.Amount, i.Schedule, i.Lag = InvoiceEffective, InvoiceDaily, 24*time.Hour
+}
+
+// ContractFactor is what the operator pays of a provider's costs, by day; empty is 1.
+type ContractFactor []DatedFactor
+
+// DatedFactor is a factor from a day on.
+type DatedFactor struct {
+	// The first UTC day.
+	From time.Time `yaml:"from"`
+
+	// The factor, of more than 0 and at most 100.
+	Factor modelgate.Nano `yaml:"factor"`
+}
+
+// On is the factor of a day.
+func (c ContractFactor) On(day time.Time) modelgate.Nano {
+	held, newest := modelgate.USD, time.Time{}
+	for _, d := range c {
+		if !day.Before(d.From) && !d.From.Before(newest) {
+			held, newest = d.Factor, d.From
+		}
+	}
+	return held
+}
+
+// decodeNode reads a number, or a list by days.
+func (c *ContractFactor) decodeNode(d *document, path string, n ast.Node) {
+	var list []DatedFactor
+	if _, dated := n.(*ast.SequenceNode); dated {
+		d.value(path, n, &list)
+	} else {
+		list = make([]DatedFactor, 1)
+		d.value(path, n, &list[0].Factor)
+	}
+	seen := make(map[time.Time]bool)
+	for i, one := range list {
+		key := path
+		if _, dated := n.(*ast.SequenceNode); dated {
+			key = element(path, i)
+			d.faultIf(one.From.IsZero() || !one.From.Equal(one.From.Truncate(24*time.Hour)) || seen[one.From], key+".from", "must be a date, each another")
+			seen[one.From] = true
+		}
+		d.faultIf(one.Factor <= 0 || one.Factor > maxPriceFactor, key, "must be a factor of more than 0 and at most 100")
+	}
+	*c = list
 }
 
 // InvoiceSKU says what lines of a file are for.

@@ -134,6 +134,7 @@ func (c comments) walk(path string, v reflect.Value, visit func(key)) {
 		k.path = member(path, k.path)
 		visit(k)
 		switch inner, suffix := entryOf(k.typ); {
+		case k.typ == reflect.TypeFor[ContractFactor]():
 		case inner == reflect.TypeFor[media]():
 			c.walk(k.path+"[]", reflect.ValueOf(mediaLine{}), visit)
 		case inner.Kind() != reflect.Struct || inner == reflect.TypeFor[price]() || isScalar(inner):
@@ -252,6 +253,8 @@ func kindOf(k key) string {
 		return "One word, or keys and values"
 	case inner == reflect.TypeFor[media]():
 		return "USD, or a list of `{size: …, quality: …, audio: …, usd: …}`"
+	case k.typ == reflect.TypeFor[ContractFactor]():
+		return "A factor, or a list of `{from: …, factor: …}`"
 	case inner == reflect.TypeFor[Secret]():
 		word = "Text, never shown"
 	case inner == reflect.TypeFor[modelgate.Nano](), inner.Kind() == reflect.Struct && suffix == "" && !isScalar(inner):

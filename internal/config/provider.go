@@ -151,10 +151,12 @@ type Provider struct {
 	StatedCost StatedCost `yaml:"stated_cost"`
 
 	// What the operator pays of these costs by a contract with the provider, as
-	// a factor of more than 0 and at most 100: 0.88 for a discount of 12 %. It
-	// is for `invoice check` and `margin` only, and never part of what calls
-	// cost.
-	ContractFactor modelgate.Nano `yaml:"contract_factor"`
+	// a factor of more than 0 and at most 100: 0.88 for a discount of 12 %. Or a
+	// list such as `[{from: 2026-01-01, factor: 0.9}, {from: 2026-10-01, factor: 0.88}]`:
+	// each holds from a UTC day on, 1 before the first. It is for
+	// `invoice check` and `margin` only, of past days too, and never part of
+	// what calls cost.
+	ContractFactor ContractFactor `yaml:"contract_factor"`
 
 	// Where the provider's bill is read for `modelgate invoice check`.
 	Invoice ProviderInvoice `yaml:"invoice"`
@@ -171,7 +173,7 @@ type Provider struct {
 }
 
 func (p *Provider) setDefaults() {
-	p.OnDisconnect, p.Transport, p.PriceFactor, p.ContractFactor = Drain, TransportPooled, modelgate.USD, modelgate.USD
+	p.OnDisconnect, p.Transport, p.PriceFactor = Drain, TransportPooled, modelgate.USD
 }
 
 // transportVariable sets the transport of all providers.

@@ -78,6 +78,8 @@ func (c comments) value(k key, definitions node) node {
 	switch {
 	case t == reflect.TypeFor[media]():
 		return anyOf(scalarSchema(reflect.TypeFor[modelgate.Nano]()), node{"type": "array", "items": c.named(reflect.TypeFor[mediaLine](), definitions)})
+	case t == reflect.TypeFor[ContractFactor]():
+		return anyOf(scalarSchema(reflect.TypeFor[modelgate.Nano]()), node{"type": "array", "items": c.named(reflect.TypeFor[DatedFactor](), definitions)})
 	case t == reflect.TypeFor[*Auth]():
 		return anyOf(orVariable(node{"enum": []string{"bearer", "x-api-key", "api-key", "none"}}), c.named(t.Elem(), definitions))
 	case t.Kind() == reflect.Pointer:

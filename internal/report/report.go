@@ -130,6 +130,7 @@ type Call struct {
 	TotalTokens int64
 	Tokens      modelgate.TokenKinds
 	Cost        modelgate.Nano
+	Collected   modelgate.Nano // by the sub-account's wallet or billing event, at the markup of that time
 	LatencyMS   int64
 	FirstByteMS int64 // 0: none came
 }
@@ -274,6 +275,7 @@ type Figures struct {
 	Cost        modelgate.Nano
 	// Resold is the cost of the calls of each sub-account.
 	Resold    map[modelgate.SubAccountID]modelgate.Nano
+	Collected modelgate.Nano
 	Latency   Durations
 	FirstByte Durations // of the calls that had one
 }
@@ -286,8 +288,9 @@ func (f *Figures) add(c *Call) {
 	f.TotalTokens += c.TotalTokens
 	f.addTokens(c.Tokens)
 	f.Cost = f.Cost.Add(c.Cost)
+	f.Collected = f.Collected.Add(c.Collected)
 	if c.SubAccount != "" {
-		f.resell(c.SubAccount, c.Cost)
+		f.Resell(c.SubAccount, c.Cost)
 	}
 	f.Latency = append(f.Latency, c.LatencyMS)
 	if c.FirstByteMS > 0 {
@@ -301,8 +304,9 @@ func (f *Figures) plus(o *Figures) {
 	f.TotalTokens += o.TotalTokens
 	f.addTokens(o.Tokens)
 	f.Cost = f.Cost.Add(o.Cost)
+	f.Collected = f.Collected.Add(o.Collected)
 	for id, cost := range o.Resold {
-		f.resell(id, cost)
+		f.Resell(id, cost)
 	}
 	f.Latency = append(f.Latency, o.Latency...)
 	f.FirstByte = append(f.FirstByte, o.FirstByte...)
@@ -318,7 +322,8 @@ func (f *Figures) addTokens(k modelgate.TokenKinds) {
 	t.AudioOutput += k.AudioOutput
 }
 
-func (f *Figures) resell(id modelgate.SubAccountID, cost modelgate.Nano) {
+// Resell counts the cost of a call of a sub-account.
+func (f *Figures) Resell(id modelgate.SubAccountID, cost modelgate.Nano) {
 	if f.Resold == nil {
 		f.Resold = make(map[modelgate.SubAccountID]modelgate.Nano)
 	}

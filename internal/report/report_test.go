@@ -104,3 +104,19 @@ func TestBilled(t *testing.T) {
 		t.Errorf("billed %d of %d, %t; want 6 of 5", billed, resold, ok)
 	}
 }
+
+// TestMarginPercent is exact to four decimals.
+func TestMarginPercent(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		margin, billed modelgate.Nano
+		want           string
+	}{{1, 3, "33.3333"}, {2, 3, "66.6667"}, {20, 120, "16.6667"}, {-1, 4, "-25"}, {0, 7, "0"}, {500_000_000_000_000, 1_000_000_000_000_000, "50"}} {
+		if got := MarginPercent(c.margin, c.billed); got == nil || got.String() != c.want {
+			t.Errorf("%d of %d = %v, want %s", c.margin, c.billed, got, c.want)
+		}
+	}
+	if MarginPercent(0, 0) != nil {
+		t.Error("a margin of nothing")
+	}
+}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"maps"
+	"math/big"
 	"slices"
 	"strconv"
 	"time"
@@ -25,7 +26,22 @@ type FiguresView struct {
 // OwnFiguresView is figures as the organization is shown them.
 type OwnFiguresView struct {
 	FiguresView
-	Margin *modelgate.Nano `json:"margin_usd"` // null for no calls of sub-accounts
+	Margin        *modelgate.Nano `json:"margin_usd"`     // null for no calls of sub-accounts
+	MarginPercent *modelgate.Nano `json:"margin_percent"` // of what is billed; null where that is 0
+	Collected     *modelgate.Nano `json:"collected_usd"`  // null for no calls of sub-accounts
+}
+
+// MarginPercent is how much of what is billed the margin is, in percent with at most
+// four decimals; nil where nothing is billed.
+func MarginPercent(margin, billed modelgate.Nano) *modelgate.Nano {
+	if billed == 0 {
+		return nil
+	}
+	const unit = int64(modelgate.USD) / 10_000
+	scaled := new(big.Rat).SetFrac(new(big.Int).Mul(big.NewInt(int64(margin)), big.NewInt(1_000_000)), big.NewInt(int64(billed)))
+	n, _ := new(big.Int).SetString(scaled.FloatString(0), 10) // a whole number
+	percent := modelgate.Nano(n.Int64() * unit)
+	return &percent
 }
 
 // DurationsView is null throughout for no calls.
@@ -69,7 +85,7 @@ func (n *Names) own(f *Figures) OwnFiguresView {
 	}
 	v.Billed = &billed
 	margin := billed - resold
-	return OwnFiguresView{v, &margin}
+	return OwnFiguresView{v, &margin, MarginPercent(margin, billed), &f.Collected}
 }
 
 // Made is a report that is finished.
@@ -170,7 +186,7 @@ func Table(m *Made, n *Names) [][]string {
 	}
 	head = append(head, "percentiles")
 	if !n.Customer {
-		head = append(head, "margin_usd")
+		head = append(head, "margin_usd", "margin_percent", "collected_usd")
 	}
 	rows := [][]string{head}
 	for i := range m.Rows {
@@ -186,7 +202,9 @@ func Table(m *Made, n *Names) [][]string {
 		v := n.own(&row.Figures)
 		cells = v.appendCells(cells)
 		if !n.Customer {
-			cells = append(cells, text(v.Margin, modelgate.Nano.String))
+			for _, n := range []*modelgate.Nano{v.Margin, v.MarginPercent, v.Collected} {
+				cells = append(cells, text(n, modelgate.Nano.String))
+			}
 		}
 		rows = append(rows, cells)
 	}

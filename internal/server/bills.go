@@ -35,10 +35,9 @@ func billProviders(cfg *config.Config) []bill.Provider {
 	for n := range cfg.Providers {
 		p := &cfg.Providers[n]
 		i := &p.Invoice
-		factor := big.NewRat(int64(p.ContractFactor), int64(modelgate.USD))
 		list[n] = bill.Provider{
 			Name: p.Name, BaseURL: i.BaseURL, Credential: i.Credential.Reveal(), CredentialFile: i.CredentialFile, Projects: i.Projects, Keys: i.APIKeys,
-			Daily: i.Schedule == config.InvoiceDaily, Lag: i.Lag, Factor: func(string) *big.Rat { return factor },
+			Daily: i.Schedule == config.InvoiceDaily, Lag: i.Lag, Factor: contractFactor(p.ContractFactor),
 			Amount: map[config.InvoiceAmount]string{config.InvoiceEffective: "EffectiveCost", config.InvoiceBilled: "BilledCost", config.InvoiceList: "ListCost"}[i.Amount],
 		}
 		if i.Source != config.InvoiceFile {
@@ -49,6 +48,28 @@ func billProviders(cfg *config.Config) []bill.Provider {
 		}
 	}
 	return list
+}
+
+// contractFactor is what the operator pays of the costs of a day.
+func contractFactor(c config.ContractFactor) func(day string) *big.Rat {
+	return func(day string) *big.Rat {
+		at, _ := time.Parse(time.DateOnly, day) // a day of a row or a bill
+		return big.NewRat(int64(c.On(at)), int64(modelgate.USD))
+	}
+}
+
+// ContractFactors are those of all providers of a configuration, 1 for others.
+func ContractFactors(cfg *config.Config) func(provider, day string) *big.Rat {
+	of := make(map[string]func(string) *big.Rat)
+	for i := range cfg.Providers {
+		of[cfg.Providers[i].Name] = contractFactor(cfg.Providers[i].ContractFactor)
+	}
+	return func(provider, day string) *big.Rat {
+		if f := of[provider]; f != nil {
+			return f(day)
+		}
+		return big.NewRat(1, 1)
+	}
 }
 
 // newBills makes the loop that reads the bills of providers, and its metrics. These
