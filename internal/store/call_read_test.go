@@ -15,6 +15,7 @@ import (
 
 	"modelgate"
 	"modelgate/internal/report"
+	"modelgate/internal/store/sqldb"
 )
 
 // TestReportsAgainstRows compares reports with sums that are made of all rows in
@@ -250,4 +251,37 @@ func BenchmarkReport(b *testing.B) {
 			}
 		})
 	}
+}
+
+// What is collected for a call is what a wallet paid or what an event bills, unless
+// that has failed; for calls of nobody's customers nothing.
+func TestCollected(t *testing.T) {
+	t.Parallel()
+	each(t, func(t *testing.T, db *DB) {
+		client := createClient(t, db, 1)
+		sub := createSubAccount(t, db, client, 2)
+		rows := make([]modelgate.UsageRow, 4)
+		for i := range rows {
+			rows[i] = row(client, 1000+i)
+			if i > 0 {
+				rows[i].SubAccountID = sub.ID
+			}
+		}
+		book(t, db, "one", rows...)
+		for i, debit := range []int{50, 7, 0, 0} { // the first is no sub-account's
+			_, err := db.write.ExecContext(t.Context(), "UPDATE usage_row SET wallet_debit = $1 WHERE id = $2", debit, rows[i].ID.String())
+			must(t, err)
+		}
+		for i, status := range map[int]string{2: "sent", 3: "failed"} {
+			_, err := db.write.ExecContext(t.Context(), `INSERT INTO processor_event (client_id, created_at, usage_id, sub_account_id, customer_id, markup, value, status,
+				attempts, queued_at, next_attempt_at, unsure_at, generation, sent_at, last_error) VALUES ($1, $2, $3, $4, 'c', 0, 9, $5, 0, 0, 0, 0, 0, 0, '')`,
+				string(client), sqldb.Micros(rows[i].At), rows[i].ID.String(), string(sub.ID), status)
+			must(t, err)
+		}
+		made := report.New(report.Query{Interval: report.Whole, Top: 1})
+		must(t, db.EachCall(t.Context(), CallFilter{Client: client}, made.Add))
+		if made.Totals.Requests != 4 || made.Totals.Collected != 7+9_000 {
+			t.Errorf("%d calls, %s collected", made.Totals.Requests, made.Totals.Collected)
+		}
+	})
 }
