@@ -691,6 +691,9 @@ type Figures struct {
 	// BilledUSD The price billed to sub-accounts at their present markups; null without calls of theirs.
 	BilledUSD *json.Number `json:"billed_usd"`
 
+	// CollectedUSD What wallets and billing events take for these calls, at the markups of their time, failed events aside; absent for a key bound to a sub-account.
+	CollectedUSD *json.Number `json:"collected_usd,omitempty"`
+
 	// CostUSD The cost; for a key bound to a sub-account the price billed.
 	CostUSD json.Number `json:"cost_usd"`
 
@@ -702,6 +705,9 @@ type Figures struct {
 
 	// LatencyMs In whole milliseconds; null without calls.
 	LatencyMs Durations `json:"latency_ms"`
+
+	// MarginPercent margin_usd in percent of billed_usd, with at most four decimals; null where nothing is billed, absent for a key bound to a sub-account.
+	MarginPercent *float64 `json:"margin_percent,omitempty"`
 
 	// MarginUSD billed_usd less the cost of these calls; absent for a key bound to a sub-account.
 	MarginUSD *json.Number `json:"margin_usd,omitempty"`
@@ -1440,6 +1446,9 @@ type ReportRow struct {
 	// BilledUSD The price billed to sub-accounts at their present markups; null without calls of theirs.
 	BilledUSD *json.Number `json:"billed_usd"`
 
+	// CollectedUSD What wallets and billing events take for these calls, at the markups of their time, failed events aside; absent for a key bound to a sub-account.
+	CollectedUSD *json.Number `json:"collected_usd,omitempty"`
+
 	// CostUSD The cost; for a key bound to a sub-account the price billed.
 	CostUSD json.Number `json:"cost_usd"`
 
@@ -1457,6 +1466,9 @@ type ReportRow struct {
 
 	// LatencyMs In whole milliseconds; null without calls.
 	LatencyMs Durations `json:"latency_ms"`
+
+	// MarginPercent margin_usd in percent of billed_usd, with at most four decimals; null where nothing is billed, absent for a key bound to a sub-account.
+	MarginPercent *float64 `json:"margin_percent,omitempty"`
 
 	// MarginUSD billed_usd less the cost of these calls; absent for a key bound to a sub-account.
 	MarginUSD *json.Number `json:"margin_usd,omitempty"`

@@ -2665,6 +2665,13 @@ export interface components {
              * @description billed_usd less the cost of these calls; absent for a key bound to a sub-account.
              */
             margin_usd?: number | null;
+            /** @description margin_usd in percent of billed_usd, with at most four decimals; null where nothing is billed, absent for a key bound to a sub-account. */
+            margin_percent?: number | null;
+            /**
+             * Format: usd
+             * @description What wallets and billing events take for these calls, at the markups of their time, failed events aside; absent for a key bound to a sub-account.
+             */
+            collected_usd?: number | null;
             total_tokens: number;
             tokens: components["schemas"]["TokenKinds"];
             latency_ms: components["schemas"]["Durations"];
@@ -2705,6 +2712,13 @@ export interface components {
              * @description billed_usd less the cost of these calls; absent for a key bound to a sub-account.
              */
             margin_usd?: number | null;
+            /** @description margin_usd in percent of billed_usd, with at most four decimals; null where nothing is billed, absent for a key bound to a sub-account. */
+            margin_percent?: number | null;
+            /**
+             * Format: usd
+             * @description What wallets and billing events take for these calls, at the markups of their time, failed events aside; absent for a key bound to a sub-account.
+             */
+            collected_usd?: number | null;
             total_tokens: number;
             tokens: components["schemas"]["TokenKinds"];
             latency_ms: components["schemas"]["Durations"];
