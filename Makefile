@@ -56,6 +56,8 @@ prove-calls: ## calls and reports against sums over all rows, 20,000 random ques
 
 prove-money: build ## budgets that hold at every moment, at full size, and what they cost (twenty minutes)
 	go test -count=1 -v -timeout 1h -run 'TestEveryOrderOfEvents' ./internal/budget -states 600000
+	go test -count=1 -v -run 'TestFirstCallsOfANewEndUser' ./internal/gateway -new-users 1000
+	go test -count=1 -v -timeout 1h -run 'TestRulesWhileBooking' ./internal/store -rule-cycles 2000
 	go test -count=1 -v -timeout 1h -parallel 1 -run 'TestMoney' ./test/e2e -full
 	go test -count=1 -v -run 'TestOrderOfUse' ./internal/store/wallet -full
 	go test -count=1 -v -run 'TestMarkupIsFrozen' ./internal/store -full

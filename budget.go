@@ -266,14 +266,15 @@ func (b *Budget) Refusal() *Error {
 // issuers; at one level those of all calls before those with a match, and the
 // shorter period before the longer.
 func compareBudgets(a, b *Budget) int {
-	if c := a.place() - b.place(); c != 0 {
+	if c := a.Place() - b.Place(); c != 0 {
 		return c
 	}
 	return cmp.Compare(a.Rule, b.Rule)
 }
 
-// place is where the budget stands among others in the order of refusals.
-func (b *Budget) place() int {
+// Place is where the budget stands among others: the one with the smaller place
+// refuses first.
+func (b *Budget) Place() int {
 	switch {
 	case b.IsWallet():
 		return -1
@@ -320,9 +321,6 @@ func SortBudgets(list []Budget) {
 
 // SortRules is SortBudgets for budgets with counters of their own.
 func SortRules(list []*Budget) { slices.SortFunc(list, compareBudgets) }
-
-// Before reports whether a budget refuses before another does.
-func (b *Budget) Before(o *Budget) bool { return compareBudgets(b, o) < 0 }
 
 // Holds is the set of plain budgets on which a call has money reserved: one bit for
 // each level and period, for each ancestor of its key and period, and for the

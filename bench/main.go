@@ -7,7 +7,7 @@
 // target's process, throughput, latency and memory, and the medians of the
 // per-round ratios; single figures depend on the machine, ratios hardly.
 //
-//	go run ./bench [-rounds 6] [-slice 1.5s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted] [-large] [-postgres] [-other NAME=FILE]
+//	go run ./bench [-rounds 6] [-slice 1.5s] [-binary bin/modelgate] [-only REGEXP] [-targets REGEXP] [-unbudgeted] [-ruled] [-large] [-postgres] [-other NAME=FILE]
 //	               [-write docs] [-profile FILE] [-spread]
 //	go run ./bench -peers [-rounds 6] [-slice 1.5s] [-only REGEXP] [-targets REGEXP] [-write docs]
 //
@@ -36,6 +36,7 @@ func main() {
 	flag.StringVar(&o.binary, "binary", "bin/modelgate", "the gateway")
 	flag.Func("other", "NAME=FILE, another build of the gateway to compare; may be repeated", o.addOther)
 	flag.BoolVar(&o.unbudgeted, "unbudgeted", false, "also a gateway whose organization has no budgets, for what they cost")
+	flag.BoolVar(&o.ruled, "ruled", false, "also a gateway with six budgets and limits that count every call, for what they cost")
 	flag.BoolVar(&o.large, "large", false, "also a gateway with 1,000,000 keys, 1,000 tuples a key and 10,000 models")
 	flag.StringVar(&only, "only", "", "scenarios whose names match")
 	flag.StringVar(&targets, "targets", "", "targets whose names match, beside the bare proxy")
@@ -81,6 +82,7 @@ type options struct {
 	postgres       bool
 	write, profile string
 	unbudgeted     bool
+	ruled          bool
 	ablate         bool
 	spread         bool
 	large          bool

@@ -24,6 +24,8 @@ type scale struct {
 	models int // of the catalog
 	// unlimited: there are no budgets.
 	unlimited bool
+	// ruled: there are rules beside them.
+	ruled bool
 }
 
 // ordinary is the scale of all scenarios.
@@ -79,6 +81,11 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 	if err := errors.Join(limit(modelgate.LevelClient, string(client.ID)), limit(modelgate.LevelSubAccount, string(sub.ID))); err != nil {
 		return nil, "", err
 	}
+	if s.ruled {
+		if err := seedRules(ctx, db, client.ID, sub.ID, audit); err != nil {
+			return nil, "", err
+		}
+	}
 	var secrets []string
 	var last modelgate.KeyID
 	for i := range keysInUse + 1 {
@@ -99,6 +106,20 @@ func seedRows(ctx context.Context, db *store.DB, s scale) ([]string, modelgate.K
 		secrets, last = append(secrets, secret.Reveal()), key.ID
 	}
 	return secrets[:keysInUse], last, nil
+}
+
+// seedRules sets three budgets and three limits that count every call and refuse
+// none.
+func seedRules(ctx context.Context, db *store.DB, client modelgate.ClientID, sub modelgate.SubAccountID, audit func() modelgate.Audit) error {
+	every, err := modelgate.ParseMatch("model:*")
+	for level, id := range map[modelgate.Level]string{modelgate.LevelClient: string(client), modelgate.LevelSubAccount: string(sub)} {
+		b := modelgate.Budget{Level: level, ID: id, Period: modelgate.Week, Match: every, Limit: modelgate.MaxBudget}
+		l := modelgate.RateLimit{Level: level, ID: id, Unit: modelgate.UnitTokens, Window: "minute", Match: every, Limit: 1_000_000_000}
+		err = errors.Join(err, db.PutBudget(ctx, client, "", b, audit()), db.PutRateLimit(ctx, client, "", l, audit()))
+	}
+	b := modelgate.Budget{Level: modelgate.LevelClient, ID: string(client), Period: modelgate.Ever, Match: every, Limit: modelgate.MaxBudget}
+	l := modelgate.RateLimit{Level: modelgate.LevelClient, ID: string(client), Unit: modelgate.UnitRequests, Window: "day", Match: every, Limit: 1_000_000_000}
+	return errors.Join(err, db.PutBudget(ctx, client, "", b, audit()), db.PutRateLimit(ctx, client, "", l, audit()))
 }
 
 // tuples are the n rules of a key; no other key has them, and the last are

@@ -28,6 +28,9 @@ const (
 	namePostgres = "modelgate, PostgreSQL"
 	// nameUnbudgeted is a gateway whose organization has no budgets.
 	nameUnbudgeted = "modelgate, no budgets"
+	// nameRuled is a gateway with six budgets and limits beside the usual ones that
+	// count every call.
+	nameRuled = "modelgate, six rules"
 	// nameLarge is one with a hundred times as much of everything.
 	nameLarge = "modelgate, hundredfold"
 )
@@ -140,6 +143,7 @@ func (f *fleet) startAll(o *options) error {
 		{name: nameAlways, binary: o.binary, fsync: "always"},
 		{name: nameInterval, binary: o.binary, fsync: "interval", front: true},
 		{name: nameUnbudgeted, binary: o.binary, fsync: "interval"},
+		{name: nameRuled, binary: o.binary, fsync: "interval"},
 		{name: nameLarge, binary: o.binary, fsync: "interval"},
 	}
 	if o.postgres && o.targets.MatchString(namePostgres) {
@@ -162,7 +166,7 @@ func (f *fleet) startAll(o *options) error {
 		gateways = gateways[:2]
 	}
 	for _, g := range append(gateways, o.others...) {
-		if g.name == nameUnbudgeted && !o.unbudgeted || g.name == nameLarge && !o.large || !o.targets.MatchString(g.name) {
+		if g.name == nameUnbudgeted && !o.unbudgeted || g.name == nameRuled && !o.ruled || g.name == nameLarge && !o.large || !o.targets.MatchString(g.name) {
 			continue
 		}
 		if err := f.startGateway(g); err != nil {
@@ -208,7 +212,7 @@ func (f *fleet) startGateway(g gateway) error {
 	if g.name == nameLarge {
 		g.scale = hundredfold()
 	}
-	g.scale.unlimited = g.name == nameUnbudgeted
+	g.scale.unlimited, g.scale.ruled = g.name == nameUnbudgeted, g.name == nameRuled
 	g.dir = filepath.Join(f.dir, fmt.Sprintf("%s-%d", strings.ReplaceAll(g.name, " ", "-"), len(f.targets)))
 	if g.front {
 		g.server += fmt.Sprintf(", tls: {cert_file: %q, key_file: %q}", filepath.Join(f.dir, certificateFile), filepath.Join(f.dir, certificateKeyFile))

@@ -42,7 +42,7 @@ func (r *reserveRequest) apply(call *modelgate.Traits) bool {
 	}
 	for i := range r.caller.Budgets {
 		b := &r.caller.Budgets[i]
-		for len(rules) > 0 && rules[0].Before(b) {
+		for place := b.Place(); len(rules) > 0 && rules[0].Place() < place; {
 			if !r.applyRule(rules[0], call) {
 				return false
 			}

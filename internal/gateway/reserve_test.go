@@ -3,6 +3,8 @@ package gateway
 import (
 	"context"
 	"errors"
+	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -11,6 +13,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,6 +24,8 @@ import (
 	"modelgate/internal/store/access"
 	"modelgate/internal/store/spend"
 )
+
+var newUsers = flag.Int("new-users", 3, "new end users of TestFirstCallsOfANewEndUser; the full size is 1000")
 
 // till is an organization with budgets in a real database.
 type till struct {
@@ -381,5 +386,55 @@ func TestLimitsOnTheClock(t *testing.T) {
 				t.Error(got)
 			}
 		})
+	}
+}
+
+// The first calls of a new end user come at once, and its budget is below one of
+// them: none passes, however many there are.
+func TestFirstCallsOfANewEndUser(t *testing.T) {
+	t.Parallel()
+	var served atomic.Int64
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		served.Add(1)
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"usage":{"prompt_tokens":5,"completion_tokens":2,"total_tokens":7}}`))
+	}))
+	t.Cleanup(upstream.Close)
+	x := newTill(t, money{mode: budget.Strict})
+	who := *x.caller
+	match, err := modelgate.ParseMatch("tag:end_user=*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := modelgate.Budget{Level: modelgate.LevelClient, ID: string(who.ClientID), Period: modelgate.Week, Match: match, Limit: 1000}
+	if err := x.db.PutBudget(t.Context(), who.ClientID, "", b, modelgate.Audit{ID: "1", Action: "budget.put", Actor: modelgate.Actor{Operator: "test"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := x.db.RulesOf(t.Context(), &who, 1, 0); err != nil || len(who.Rules) != 1 {
+		t.Fatalf("%d rules, %v", len(who.Rules), err)
+	}
+	x.caller = &who
+	g := x.open(upstream.URL, plan{})
+	for user := range *newUsers {
+		var calls sync.WaitGroup
+		for range 8 {
+			calls.Go(func() {
+				r := g.request(t.Context(), "/v1/chat/completions", `{"model":"acme/bounded","max_tokens":1,"messages":[]}`)
+				r.Header.Set("X-Gateway-Attribution", fmt.Sprint("end_user=u", user))
+				resp, err := g.client.Do(r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer resp.Body.Close()
+				if answer, _ := io.ReadAll(resp.Body); resp.StatusCode != 402 {
+					t.Errorf("user %d: %d %s", user, resp.StatusCode, answer)
+				}
+			})
+		}
+		calls.Wait()
+	}
+	if n := served.Load(); n != 0 {
+		t.Errorf("the provider has served %d calls", n)
 	}
 }
