@@ -163,7 +163,7 @@ func schedule(t *testing.T, d *desk) {
 	if want := "invoice.unexplained openai 2026-11-21 invoice.unexplained"; len(d.alerts) != 1 || d.alerts[0] != want {
 		t.Errorf("told %q", d.alerts)
 	}
-	records, err := d.db.Audits(ctx, evidence.AuditList{Limit: 1})
+	records, _, err := d.db.Audits(ctx, evidence.AuditList{Limit: 1})
 	if err != nil || len(records) != 1 || records[0].Action != "invoice.fetch" || !strings.Contains(string(records[0].Change), `"changed":["2026-11-16"]`) {
 		t.Errorf("%+v, %v", records, err)
 	}
