@@ -6,7 +6,7 @@ import { callsAt } from "../shared/window";
 import { Icon } from "../ui/icons";
 import { Dialog } from "../ui/kit";
 import { useApp } from "./app";
-import { useCustomers } from "./customers";
+import { useCustomers } from "./lists";
 import { seesKeys } from "./gate";
 import { nameOfKey, useKeys } from "./keys";
 
