@@ -16,35 +16,35 @@ import (
 	"modelgate/test/testkit"
 )
 
-// purse is an end customer's wallet, and what must have been entered in it.
-type purse struct {
+// prepaidCustomer is an end customer's wallet, and what must have been entered in it.
+type prepaidCustomer struct {
 	sub, key string
 	credits  modelgate.Nano // payments less what of them was refunded or disputed, grants, adjustments
 }
 
-// deed is one thing that is done to the gateway. It reports whether it is done; else
+// step is one thing that is done to the gateway. It reports whether it is done; else
 // it is tried again.
-type deed func() bool
+type step func() bool
 
-// bazaar is many customers who pay and call at the same time.
-type bazaar struct {
+// walletRun is many customers who pay and call at the same time.
+type walletRun struct {
 	*prepaid
-	ctx      context.Context
-	urls     []func() string // of the instances
-	purses   []*purse
-	random   *rand.Rand
-	orders   int
-	progress atomic.Int64 // of a thousand for each round
-	again    atomic.Int64 // deeds that had to be done again
-	outcomes sync.Map     // status of a call → *atomic.Int64
-	sent     atomic.Int64 // deliveries that were taken
+	ctx       context.Context
+	urls      []func() string // of the instances
+	customers []*prepaidCustomer
+	random    *rand.Rand
+	orders    int
+	progress  atomic.Int64 // of a thousand for each round
+	again     atomic.Int64 // steps that had to be done again
+	outcomes  sync.Map     // status of a call → *atomic.Int64
+	sent      atomic.Int64 // deliveries that were taken
 }
 
 // url is one of the instances, in turn.
-func (b *bazaar) url(n int) string { return b.urls[n%len(b.urls)]() }
+func (b *walletRun) url(n int) string { return b.urls[n%len(b.urls)]() }
 
 // do makes a request to an instance; 0 is no answer.
-func (b *bazaar) do(n int, key, target, body string) (status int, text string) {
+func (b *walletRun) do(n int, key, target, body string) (status int, text string) {
 	method, path, _ := strings.Cut(target, " ")
 	status, text, err := send(b.ctx, method, b.url(n)+path, key, body)
 	if err != nil {
@@ -54,8 +54,8 @@ func (b *bazaar) do(n int, key, target, body string) (status int, text string) {
 	return status, text
 }
 
-// retry is a deed by a request that may be repeated.
-func (b *bazaar) retry(key, target, body string, want int) deed {
+// retry is a step by a request that may be repeated.
+func (b *walletRun) retry(key, target, body string, want int) step {
 	n := b.random.Int()
 	return func() bool {
 		n++
@@ -68,8 +68,8 @@ func (b *bazaar) retry(key, target, body string, want int) deed {
 	}
 }
 
-// notify is a deed by a delivery.
-func (b *bazaar) notify(make func() (body []byte, signature string)) deed {
+// notify is a step by a delivery.
+func (b *walletRun) notify(make func() (body []byte, signature string)) step {
 	n := b.random.Int()
 	return func() bool {
 		n++
@@ -87,8 +87,8 @@ func (b *bazaar) notify(make func() (body []byte, signature string)) deed {
 	}
 }
 
-// call is a deed by a call that may come to nothing.
-func (b *bazaar) call(key, path, body string) deed {
+// call is a step by a call that may come to nothing.
+func (b *walletRun) call(key, path, body string) step {
 	n := b.random.Int()
 	return func() bool {
 		status, text := b.do(n, key, "POST "+path, body)
@@ -103,23 +103,23 @@ func (b *bazaar) call(key, path, body string) deed {
 	}
 }
 
-// all does deeds at once, each until it is done. Progress goes from one value to
+// all does steps at once, each until it is done. Progress goes from one value to
 // another meanwhile.
-func (b *bazaar) all(deeds []deed, from, to int64) {
-	const couriers = 8
+func (b *walletRun) all(steps []step, from, to int64) {
+	const senders = 8
 	var next, done atomic.Int64
 	var work sync.WaitGroup
-	for range couriers {
+	for range senders {
 		work.Go(func() {
-			for n := int(next.Add(1)) - 1; n < len(deeds); n = int(next.Add(1)) - 1 {
-				for !deeds[n]() {
+			for n := int(next.Add(1)) - 1; n < len(steps); n = int(next.Add(1)) - 1 {
+				for !steps[n]() {
 					if b.ctx.Err() != nil {
-						b.t.Error("a deed is never done")
+						b.t.Error("a step is never done")
 						return
 					}
 					b.again.Add(1)
 				}
-				b.progress.Store(from + (to-from)*done.Add(1)/int64(len(deeds)))
+				b.progress.Store(from + (to-from)*done.Add(1)/int64(len(steps)))
 			}
 		})
 	}
@@ -129,11 +129,11 @@ func (b *bazaar) all(deeds []deed, from, to int64) {
 // round has every customer pay a few orders, of which parts are refunded and
 // disputed; delivers all of that three times and shuffled, among grants, calls, jobs
 // and changes of the markup.
-func (b *bazaar) round(number, each int) {
+func (b *walletRun) round(number, each int) {
 	const cent = modelgate.USD / 100
-	var begins, deeds []deed
+	var begins, steps []step
 	var mu sync.Mutex
-	for _, p := range b.purses {
+	for _, p := range b.customers {
 		for range each {
 			b.orders++
 			order, cents := b.orders, 500+b.random.IntN(10_000)
@@ -156,10 +156,10 @@ func (b *bazaar) round(number, each int) {
 				paid := b.processor.Pay(sessionIn(b.t, text))
 				mu.Lock()
 				defer mu.Unlock()
-				deeds = append(deeds, b.notify(func() ([]byte, string) { return b.processor.Notice(completed, paid) }))
+				steps = append(steps, b.notify(func() ([]byte, string) { return b.processor.Notice(completed, paid) }))
 				for _, c := range claims {
 					c.PaymentIntent = *paid.PaymentIntent
-					b.claim(c, early, &deeds)
+					b.claim(c, early, &steps)
 				}
 				return true
 			})
@@ -167,16 +167,16 @@ func (b *bazaar) round(number, each int) {
 	}
 	from := int64(number) * 1000
 	b.all(begins, from, from+300)
-	deeds = append(append(deeds, deeds...), deeds...)
-	for _, p := range b.purses {
-		deeds = append(deeds, b.others(p, number)...)
+	steps = append(append(steps, steps...), steps...)
+	for _, p := range b.customers {
+		steps = append(steps, b.others(p, number)...)
 	}
-	b.random.Shuffle(len(deeds), func(i, j int) { deeds[i], deeds[j] = deeds[j], deeds[i] })
-	b.all(deeds, from+300, from+1000)
+	b.random.Shuffle(len(steps), func(i, j int) { steps[i], steps[j] = steps[j], steps[i] })
+	b.all(steps, from+300, from+1000)
 }
 
 // claims are refunds and disputes as they end.
-func (b *bazaar) claims(order, cents int) (all []testkit.PayClaim) {
+func (b *walletRun) claims(order, cents int) (all []testkit.PayClaim) {
 	for i := range b.random.IntN(3) {
 		c := testkit.PayClaim{ID: fmt.Sprintf("re_%d_%d", order, i), Object: "refund", Amount: int64(1 + b.random.IntN(cents)), Status: []string{"succeeded", "failed"}[b.random.IntN(2)]}
 		if b.random.IntN(2) == 0 {
@@ -189,7 +189,7 @@ func (b *bazaar) claims(order, cents int) (all []testkit.PayClaim) {
 
 // claim makes a claim at the processor, and the deliveries about it. One that is
 // early was delivered first as it was at its beginning.
-func (b *bazaar) claim(last testkit.PayClaim, early bool, deeds *[]deed) {
+func (b *walletRun) claim(last testkit.PayClaim, early bool, steps *[]step) {
 	first, events := "pending", []string{"refund.created", "refund.updated"}
 	if last.Object == "dispute" {
 		first, events = "under_review", []string{"charge.dispute.created", "charge.dispute.funds_withdrawn", "charge.dispute.closed"}
@@ -204,30 +204,30 @@ func (b *bazaar) claim(last testkit.PayClaim, early bool, deeds *[]deed) {
 	}
 	b.processor.Claim(last)
 	for _, event := range events {
-		*deeds = append(*deeds, b.notify(func() ([]byte, string) { return b.processor.ClaimNotice(event, last) }))
+		*steps = append(*steps, b.notify(func() ([]byte, string) { return b.processor.ClaimNotice(event, last) }))
 	}
 }
 
 // others are what else happens to a wallet in a round: credits by the reseller, sent
 // three times, another markup, calls and jobs.
-func (b *bazaar) others(p *purse, number int) (deeds []deed) {
+func (b *walletRun) others(p *prepaidCustomer, number int) (steps []step) {
 	grant := modelgate.Nano(1+b.random.IntN(400)) * modelgate.USD / 100
 	fee := modelgate.Nano(1+b.random.IntN(50)) * modelgate.USD / 100
 	p.credits += grant - fee
 	soon := time.Now().Add(size(time.Hour, 5*time.Minute)).UTC().Format(time.RFC3339)
 	for range 3 {
-		deeds = append(deeds,
+		steps = append(steps,
 			b.retry(b.key, "POST /gw/wallets/"+p.sub+"/entries", fmt.Sprintf(`{"kind":"grant","amount_usd":%s,"expires_at":%q,"external_id":"grant-%d"}`, grant, soon, number), 200),
 			b.retry(b.key, "POST /gw/wallets/"+p.sub+"/entries", fmt.Sprintf(`{"kind":"adjustment","amount_usd":-%s,"external_id":"fee-%d"}`, fee, number), 200))
 	}
-	deeds = append(deeds, b.retry(b.key, "PATCH /gw/subaccounts/"+p.sub, fmt.Sprintf(`{"markup_pct":%d.%06d}`, b.random.IntN(90), b.random.IntN(1_000_000)), 204))
+	steps = append(steps, b.retry(b.key, "PATCH /gw/subaccounts/"+p.sub, fmt.Sprintf(`{"markup_pct":%d.%06d}`, b.random.IntN(90), b.random.IntN(1_000_000)), 204))
 	for range 4 {
-		deeds = append(deeds, b.call(p.key, "/v1/chat/completions", fmt.Sprintf(`{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"[[words=%d]]"}]}`, 1+b.random.IntN(2000))))
+		steps = append(steps, b.call(p.key, "/v1/chat/completions", fmt.Sprintf(`{"model":"openai/gpt-5-mini","messages":[{"role":"user","content":"[[words=%d]]"}]}`, 1+b.random.IntN(2000))))
 	}
 	for _, ends := range []string{"", " [[job=failed]]"} {
-		deeds = append(deeds, b.call(p.key, "/v1/videos", fmt.Sprintf(`{"model":"openai/sora-2","prompt":"a kite [[polls=1]]%s","seconds":"%d"}`, ends, 1+b.random.IntN(12))))
+		steps = append(steps, b.call(p.key, "/v1/videos", fmt.Sprintf(`{"model":"openai/sora-2","prompt":"a kite [[polls=1]]%s","seconds":"%d"}`, ends, 1+b.random.IntN(12))))
 	}
-	return deeds
+	return steps
 }
 
 // TestBillingWallets has customers pay, be refunded, dispute, be granted credits,
@@ -245,7 +245,7 @@ func TestBillingWallets(t *testing.T) {
 		rounds := orders / customers / each
 		ctx, cancel := context.WithTimeout(t.Context(), size(5*time.Minute, time.Hour))
 		defer cancel()
-		b := &bazaar{prepaid: newPrepaid(t, testkit.GatewayOptions{Database: database}), ctx: ctx, random: rand.New(rand.NewPCG(5, 6))}
+		b := &walletRun{prepaid: newPrepaid(t, testkit.GatewayOptions{Database: database}), ctx: ctx, random: rand.New(rand.NewPCG(5, 6))}
 		b.urls = []func() string{func() string { address, _ := b.target.get(); return "http://" + address }}
 		var second *testkit.Gateway
 		if database != "" {
@@ -254,7 +254,7 @@ func TestBillingWallets(t *testing.T) {
 		}
 		for i := range customers {
 			sub, key := b.customer(fmt.Sprint("customer-", i), "20", `,"on_chargeback":"debit"`)
-			b.purses = append(b.purses, &purse{sub: sub, key: key})
+			b.customers = append(b.customers, &prepaidCustomer{sub: sub, key: key})
 		}
 		began := time.Now()
 		over := make(chan struct{})
@@ -281,19 +281,19 @@ func TestBillingWallets(t *testing.T) {
 		}
 		b.settle()
 		total := b.judge()
-		fmt.Fprintf(t.Output(), "wallets under kill -9, %s: %d orders of %d customers, %d deliveries, %d kills, %d deeds again; calls and jobs by status: %s; %s; %.1f s, nothing held %.1f s later\n",
+		fmt.Fprintf(t.Output(), "wallets under kill -9, %s: %d orders of %d customers, %d deliveries, %d kills, %d steps again; calls and jobs by status: %s; %s; %.1f s, nothing held %.1f s later\n",
 			t.Name(), b.orders, customers, b.sent.Load(), kills, b.again.Load(), b.statuses(), total, took.Seconds(), freed.Seconds())
 	})
 }
 
 // nothingHeld reports whether all that was reserved has come back, that of killed
 // instances too.
-func (b *bazaar) nothingHeld() bool {
+func (b *walletRun) nothingHeld() bool {
 	status, text := b.ask(b.key, "GET /gw/wallets", "")
-	return status == http.StatusOK && strings.Count(text, `"held_usd":0,`) == len(b.purses)
+	return status == http.StatusOK && strings.Count(text, `"held_usd":0,`) == len(b.customers)
 }
 
-func (b *bazaar) statuses() string {
+func (b *walletRun) statuses() string {
 	var out []string
 	for _, status := range []int{0, http.StatusOK, http.StatusPaymentRequired, http.StatusServiceUnavailable} {
 		if n, ok := b.outcomes.Load(status); ok {
@@ -305,7 +305,7 @@ func (b *bazaar) statuses() string {
 
 // judge holds each wallet against what was entered, by the processor's account and
 // the test's own, and against its rows. The gateway has ended.
-func (b *bazaar) judge() string {
+func (b *walletRun) judge() string {
 	b.t.Helper()
 	db, err := sql.Open(b.driver, b.source)
 	if err != nil {
@@ -314,7 +314,7 @@ func (b *bazaar) judge() string {
 	defer db.Close()
 	var credits, expired, debited modelgate.Nano
 	rows := 0
-	for _, p := range b.purses {
+	for _, p := range b.customers {
 		debits, n := b.debits(db, p)
 		var gone modelgate.Nano // what expired: only the sweep knows how much was left
 		if err := db.QueryRow("SELECT COALESCE(-SUM(amount), 0) FROM wallet_entry WHERE kind = 'expiry' AND sub_account_id = $1", p.sub).Scan(&gone); err != nil {
@@ -347,7 +347,7 @@ func (b *bazaar) judge() string {
 }
 
 // debits are what a customer's rows come to, each at the markup that it names.
-func (b *bazaar) debits(db *sql.DB, p *purse) (sum modelgate.Nano, n int) {
+func (b *walletRun) debits(db *sql.DB, p *prepaidCustomer) (sum modelgate.Nano, n int) {
 	b.t.Helper()
 	rows, err := db.Query("SELECT cost, wallet_markup, wallet_debit FROM usage_row WHERE sub_account_id = $1", p.sub)
 	if err != nil {
