@@ -30,15 +30,16 @@ func TestReport(t *testing.T) {
 				`"tokens":{"input":20,"cached_input":10,"cache_write":0,"output":0,"audio_input":0,"audio_output":0},` +
 				`"latency_ms":` + durations("42") + `,"first_byte_ms":` + durations("7") + `,"percentiles":"exact"`
 		}
+		const margin = `"margin_usd":0.0015,"margin_percent":33.3333,"collected_usd":0`
 		ours := `"requests":1,"errors":0,"cost_usd":0.0015,"billed_usd":null,"total_tokens":15,` +
 			`"tokens":{"input":10,"cached_input":0,"cache_write":0,"output":5,"audio_input":0,"audio_output":0},` +
-			`"latency_ms":` + durations("42") + `,"first_byte_ms":` + durations("null") + `,"percentiles":"exact","margin_usd":null`
+			`"latency_ms":` + durations("42") + `,"first_byte_ms":` + durations("null") + `,"percentiles":"exact","margin_usd":null,"margin_percent":null,"collected_usd":null`
 		totals := `"requests":3,"errors":2,"cost_usd":0.0045,"billed_usd":0.0045,"total_tokens":45,` +
 			`"tokens":{"input":30,"cached_input":10,"cache_write":0,"output":5,"audio_input":0,"audio_output":0},` +
-			`"latency_ms":` + durations("42") + `,"first_byte_ms":` + durations("7") + `,"percentiles":"exact","margin_usd":0.0015`
+			`"latency_ms":` + durations("42") + `,"first_byte_ms":` + durations("7") + `,"percentiles":"exact",` + margin
 		head := fmt.Sprintf(`{"from":%q,"to":%q,`, own.At.Add(-3*time.Hour).Format(time.RFC3339), own.At.Add(time.Hour).Format(time.RFC3339))
 		g.do(root, "GET /gw/report?group_by=sub_account_id&"+window, "").want(200, head+`"totals":{`+totals+`},"previous":null,"rows":[`+
-			`{"at":null,"group":["`+string(sub)+`"],"label":["shop"],"other":false,`+theirs("0.003")+`,"margin_usd":0.0015},`+
+			`{"at":null,"group":["`+string(sub)+`"],"label":["shop"],"other":false,`+theirs("0.003")+`,`+margin+`},`+
 			`{"at":null,"group":[""],"label":[""],"other":false,`+ours+`}]}`)
 		g.do(bound, "GET /gw/report?"+window, "").want(200, head+`"totals":{`+theirs("0.0045")+`},"previous":null,"rows":[`+
 			`{"at":null,"group":[],"label":[],"other":false,`+theirs("0.0045")+`}]}`)
@@ -75,7 +76,7 @@ func TestReportFile(t *testing.T) {
 			rows = append(rows, g.row(client, time.Duration(n)*time.Hour, func(r *modelgate.UsageRow) { r.Cost = modelgate.Nano(n) * 1000 }))
 		}
 		g.book(rows...)
-		for key, columns := range map[string]int{root: 29, bound: 28} {
+		for key, columns := range map[string]int{root: 31, bound: 28} {
 			a := g.do(key, "GET /gw/report?format=csv&interval=day&group_by=tag:team", "")
 			text, mark := strings.CutPrefix(a.body, "\ufeff")
 			records, err := csv.NewReader(strings.NewReader(text)).ReadAll()
