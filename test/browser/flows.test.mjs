@@ -937,7 +937,7 @@ test("a key with one scope sees what that scope shows", async () => {
   const { page, check } = await open();
   await signIn(page, "/dashboard", shop.reader);
   const places = await page.getByRole("navigation", { name: "Dashboard" }).getByRole("link").allInnerTexts();
-  assert.deepEqual(places, ["Overview", "Usage", "Models", "Jobs", "Sessions", "Evidence"]);
+  assert.deepEqual(places, ["Overview", "Usage", "Models", "Jobs", "Limits", "Sessions", "Evidence"]);
   for (const path of ["/keys", "/customers", "/budgets", "/branding"]) {
     await show(page, "/dashboard" + path);
     await page.getByText("It lacks the scope keys:manage").waitFor();
