@@ -5,6 +5,7 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -55,6 +56,18 @@ func (s *Server) openBudgets(ctx context.Context, cfg *config.Config) error {
 func (s *Server) putFileLimits(ctx context.Context, cfg *config.Config) error {
 	_, clock := cfg.Limits.RateLimits()
 	return s.db.PutFileLimits(ctx, clock)
+}
+
+// changeFileLimits does so where another configuration has other limits, so that
+// one without any such change is taken over while the database is away, too.
+func (s *Server) changeFileLimits(old, cfg *config.Config) error {
+	_, before := old.Limits.RateLimits()
+	if _, clock := cfg.Limits.RateLimits(); reflect.DeepEqual(before, clock) {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), backlogTimeout)
+	defer cancel()
+	return s.putFileLimits(ctx, cfg)
 }
 
 // ruleCount is asked for whenever metrics are; NaN while the database does not

@@ -110,9 +110,7 @@ func (s *Server) reload() error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), backlogTimeout)
-	defer cancel()
-	if err := s.putFileLimits(ctx, cfg); err != nil {
+	if err := s.changeFileLimits(old, cfg); err != nil {
 		return err
 	}
 	if keys := config.RestartNeeded(old, cfg); len(keys) > 0 {
