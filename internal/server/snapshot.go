@@ -116,13 +116,13 @@ func (s *Server) reload() error {
 	if keys := config.RestartNeeded(old, cfg); len(keys) > 0 {
 		s.log.Warn("some changes need a restart", "keys", strings.Join(keys, ", "))
 	}
+	if err := s.configureOperators(cfg); err != nil {
+		return err
+	}
 	s.config.Store(cfg)
 	hash := s.hashConfig()
 	s.configHash.Store(&hash)
 	s.people.Configure(peopleConfig)
-	if err := s.configureOperators(cfg); err != nil {
-		return err
-	}
 	s.limiter.configure(cfg)
 	s.level.Set(cfg.Log.Level)
 	identities.Use()
